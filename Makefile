@@ -1,0 +1,27 @@
+# Every target says what it does before it does it. `make help` lists them.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench install
+
+# A fresh rustup and Debian's system tools are often not on the path of a plain user.
+export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\): ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+demo: ## Set up, build, make a disk image from files of this machine, search it
+	@scripts/setup.sh rust image
+	@demo/run.sh
+
+test: ## Set up and run all tests
+	@scripts/setup.sh rust image
+	cargo test --workspace --locked
+	cargo xtask tidy
+
+bench: ## Measure against the ceilings of this machine
+	@scripts/setup.sh rust
+	benchmarks/run
+
+install: ## Install the binary into ~/.cargo/bin
+	@scripts/setup.sh rust
+	cargo install --locked --path crates/quarrier-cli

@@ -1,0 +1,82 @@
+//! The one error type of this crate: what, where, and what to try.
+
+use std::fmt;
+use std::io;
+
+/// Why a source could not be opened, read or searched to its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused; `what` says what was tried.
+    Io {
+        /// The path or name of the source.
+        source_name: String,
+        /// What was tried, for example `open` or `read at byte 4096`.
+        what: String,
+        /// The operating system's answer.
+        error: io::Error,
+    },
+    /// The path is something that holds no bytes to read, such as a folder.
+    NotReadable {
+        /// The path as given.
+        source_name: String,
+        /// What it is instead, and what to try.
+        reason: String,
+    },
+    /// The source ended before the length it had when it was opened.
+    Shrank {
+        /// The path or name of the source.
+        source_name: String,
+        /// Length in bytes when it was opened.
+        opened_bytes: u64,
+        /// The offset at which no more bytes came.
+        ended_at: u64,
+    },
+    /// A size, range or count that cannot be used.
+    BadPlan(String),
+}
+
+impl Error {
+    /// Wraps an operating-system error with the source's name and what was tried.
+    pub fn io(source_name: impl Into<String>, what: impl Into<String>, error: io::Error) -> Self {
+        Error::Io { source_name: source_name.into(), what: what.into(), error }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { source_name, what, error } => {
+                write!(f, "{source_name}: cannot {what}: {}", plain(error))
+            }
+            Error::NotReadable { source_name, reason } => write!(f, "{source_name}: {reason}"),
+            Error::Shrank { source_name, opened_bytes, ended_at } => write!(
+                f,
+                "{source_name}: shrank while it was read: it had {opened_bytes} bytes when opened \
+                 and ended at byte {ended_at}; copy it first, or read it when nothing writes to it"
+            ),
+            Error::BadPlan(text) => f.write_str(text),
+        }
+    }
+}
+
+/// The system's words without Rust's `(os error N)` tail.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(at) => text[..at].to_string(),
+        None => text,
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

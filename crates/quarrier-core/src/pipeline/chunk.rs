@@ -1,0 +1,46 @@
+//! What a worker sees: bytes with their place in the source.
+
+use std::ops::Range;
+
+/// A piece of a source in memory.
+///
+/// `data` holds the owned positions and, around them, what the kernel asked to see. Each
+/// position of the searched range is owned by exactly one chunk, so a result belongs to the
+/// chunk that owns the position where it *starts*.
+#[derive(Debug, Clone)]
+pub struct Chunk<'a> {
+    /// 0, 1, 2 … in the order of the source.
+    pub index: u64,
+    /// Offset in the source of `data[0]`.
+    pub offset: u64,
+    /// The bytes.
+    pub data: &'a [u8],
+    /// The owned positions, as indexes into `data`.
+    pub own: Range<usize>,
+    /// Whether `data` begins where the searched range begins.
+    pub at_start: bool,
+    /// Whether `data` ends where the searched range ends.
+    pub at_end: bool,
+    /// Ranges of the source within `data` that could not be read and are zero here.
+    pub unreadable: &'a [Range<u64>],
+}
+
+impl<'a> Chunk<'a> {
+    /// The owned bytes.
+    pub fn owned(&self) -> &'a [u8] {
+        &self.data[self.own.clone()]
+    }
+
+    /// A chunk that is a whole source in memory.
+    pub fn whole(data: &'a [u8]) -> Self {
+        Chunk {
+            index: 0,
+            offset: 0,
+            data,
+            own: 0..data.len(),
+            at_start: true,
+            at_end: true,
+            unreadable: &[],
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Cuts a source into pieces: who owns which positions, and what is read for them.
+
+use std::ops::Range;
+
+use super::Need;
+use crate::error::{Error, Result};
+use crate::region::PAGE_BYTES;
+use crate::source::Source;
+
+/// One piece of work, before its bytes are there.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) index: u64,
+    /// Owned positions in the source.
+    pub(super) own: Range<u64>,
+    /// What is read: the owned positions and their surroundings, from a page's start.
+    pub(super) read: Range<u64>,
+    pub(super) at_start: bool,
+    pub(super) at_end: bool,
+    /// Wholly inside a hole: zeros, nothing to read.
+    pub(super) is_hole: bool,
+}
+
+/// Yields the pieces of a range of a source in order.
+pub(super) struct Pieces<'a> {
+    source: &'a dyn Source,
+    range: Range<u64>,
+    need: Need,
+    piece_bytes: u64,
+    next_index: u64,
+    at: u64,
+    /// The stretch that pieces are cut from at present, and whether it is a hole.
+    stretch: (Range<u64>, bool),
+    skipped_bytes: u64,
+}
+
+impl<'a> Pieces<'a> {
+    pub(super) fn new(
+        source: &'a dyn Source,
+        range: Range<u64>,
+        need: Need,
+        piece_bytes: usize,
+    ) -> Self {
+        Pieces {
+            source,
+            at: range.start,
+            stretch: (range.start..range.start, false),
+            range,
+            need,
+            piece_bytes: piece_bytes.max(1) as u64,
+            next_index: 0,
+            skipped_bytes: 0,
+        }
+    }
+
+    /// Positions passed over because they lie in holes.
+    pub(super) fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
+    }
+
+    /// The index that the next piece will have.
+    pub(super) fn next_index(&self) -> u64 {
+        self.next_index
+    }
+
+    /// The next piece, or `None` at the end of the range.
+    pub(super) fn next(&mut self) -> Result<Option<Piece>> {
+        if self.at >= self.stretch.0.end && !self.next_stretch()? {
+            return Ok(None);
+        }
+        let (stretch, is_hole) = (self.stretch.0.clone(), self.stretch.1);
+        // Pieces end at multiples of their size, so that windows fall on large pages.
+        let boundary = (self.at / self.piece_bytes + 1).saturating_mul(self.piece_bytes);
+        let own = self.at..boundary.min(stretch.end);
+        self.at = own.end;
+        let first = own.start.saturating_sub(self.need.before_bytes as u64);
+        let first = (first - first % PAGE_BYTES as u64).max(self.range.start);
+        let last = own.end.saturating_add(self.need.after_bytes as u64).min(self.range.end);
+        let piece = Piece {
+            index: self.next_index,
+            at_start: first == self.range.start,
+            at_end: last == self.range.end,
+            read: first..last,
+            own,
+            is_hole,
+        };
+        self.next_index += 1;
+        Ok(Some(piece))
+    }
+
+    /// Moves on to the next stretch of data (or of zeros that matter). False at the end.
+    fn next_stretch(&mut self) -> Result<bool> {
+        let end = self.range.end;
+        if self.at >= end {
+            return Ok(false);
+        }
+        let (before, after) = (self.need.before_bytes as u64, self.need.after_bytes as u64);
+        let data = self
+            .source
+            .next_data(self.at)
+            .map_err(|error| Error::io(self.source.name(), "read the extents", error))?
+            .filter(|data| data.start < end);
+        let Some(data) = data else {
+            let hole = self.at..end;
+            return Ok(self.enter_hole(hole, before));
+        };
+        let reach_back = data.start.saturating_sub(after);
+        if reach_back > self.at {
+            let hole = self.at..reach_back;
+            if self.enter_hole(hole, before) {
+                return Ok(true);
+            }
+        }
+        // Positions just behind the data still see it; the rest of the hole comes next.
+        self.stretch = (self.at..data.end.saturating_add(before).clamp(self.at + 1, end), false);
+        Ok(true)
+    }
+
+    /// A hole from `hole.start`: skipped where zeros do not matter (then false: go on behind
+    /// it), else a stretch of zeros. Its first positions may still see data before it, so
+    /// they are read.
+    fn enter_hole(&mut self, hole: Range<u64>, before: u64) -> bool {
+        if self.need.skip_zeros {
+            self.skipped_bytes += hole.end - hole.start;
+            self.at = hole.end;
+            return false;
+        }
+        let seen = hole.start.saturating_add(before).min(hole.end);
+        let page = PAGE_BYTES as u64;
+        let pure = seen.saturating_add(page); // reads begin at a page's start
+        self.stretch = if hole.start > self.range.start && self.stretch.1 {
+            (hole.clone(), true)
+        } else if pure < hole.end {
+            (hole.start..pure, false)
+        } else {
+            (hole, false)
+        };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    /// Data in the given extents, zeros elsewhere.
+    struct Sparse(u64, Vec<Range<u64>>);
+
+    impl Source for Sparse {
+        fn name(&self) -> &str {
+            "sparse"
+        }
+        fn length(&self) -> u64 {
+            self.0
+        }
+        fn read_at(&self, _: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            buffer.fill(0);
+            Ok(buffer.len())
+        }
+        fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+            Ok(self.1.iter().find(|r| r.end > offset).map(|r| r.start.max(offset)..r.end))
+        }
+    }
+
+    fn pieces(source: &Sparse, need: Need, size: usize) -> Vec<Piece> {
+        let mut cutter = Pieces::new(source, 0..source.0, need, size);
+        std::iter::from_fn(|| cutter.next().unwrap()).collect()
+    }
+
+    #[test]
+    fn every_position_is_owned_once_and_in_order() {
+        let source = Sparse(100_000, vec![5_000..9_000, 70_000..70_001]);
+        for skip_zeros in [false, true] {
+            for size in [1_000, 4_096, 1 << 20] {
+                let need = Need { before_bytes: 3, after_bytes: 10, skip_zeros };
+                let mut at = 0;
+                for piece in pieces(&source, need, size) {
+                    assert!(piece.own.start >= at && piece.own.end > piece.own.start);
+                    assert!(skip_zeros || piece.own.start == at);
+                    assert!(piece.read.start <= piece.own.start.saturating_sub(3));
+                    assert!(piece.read.end >= (piece.own.end + 10).min(100_000));
+                    if piece.is_hole {
+                        assert!(source.1.iter().all(|d| d.end <= piece.read.start || d.start >= piece.read.end));
+                    }
+                    at = piece.own.end;
+                }
+                assert!(skip_zeros || at == 100_000);
+            }
+        }
+    }
+
+    #[test]
+    fn holes_are_skipped_but_for_their_edges() {
+        let source = Sparse(1 << 40, vec![1 << 30..(1 << 30) + 10]);
+        let need = Need { before_bytes: 2, after_bytes: 7, skip_zeros: true };
+        let all = pieces(&source, need, 1 << 20);
+        assert_eq!(all.first().unwrap().own.start, (1 << 30) - 7);
+        assert_eq!(all.last().unwrap().own.end, (1 << 30) + 12);
+    }
+}

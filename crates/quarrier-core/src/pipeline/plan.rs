@@ -1,0 +1,198 @@
+//! How a run is set up: the user's wishes, and what is planned where none is given.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use super::Need;
+use crate::error::{Error, Result};
+use crate::region::PAGE_BYTES;
+use crate::source::Source;
+
+/// How bytes reach memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Windows on pages of the page cache, or slices of memory: nothing is copied.
+    Window,
+    /// Workers read with `pread` into buffers of their own.
+    Read,
+    /// Readers fill buffers while workers work on others.
+    Queue,
+    /// One reader keeps many reads in flight through io_uring.
+    Uring,
+}
+
+impl Access {
+    /// The name used on the command line and in accounts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Access::Window => "window",
+            Access::Read => "read",
+            Access::Queue => "queue",
+            Access::Uring => "uring",
+        }
+    }
+}
+
+/// A run to be: a source and wishes. Whatever is not set is planned.
+#[derive(Clone)]
+pub struct Pipeline<'a> {
+    pub(super) source: &'a dyn Source,
+    pub(super) workers: Option<usize>,
+    pub(super) readers: Option<usize>,
+    pub(super) buffers: Option<usize>,
+    pub(super) buffer_bytes: Option<usize>,
+    pub(super) access: Option<Access>,
+    pub(super) range: Range<u64>,
+    pub(super) stop: Option<&'a AtomicBool>,
+}
+
+/// What a run is made of.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// How bytes reach memory.
+    pub access: Access,
+    /// Threads that only read.
+    pub readers: usize,
+    /// Threads that run the kernel.
+    pub workers: usize,
+    /// Buffers or windows that exist at once.
+    pub buffers: usize,
+    /// Owned positions a chunk at most.
+    pub buffer_bytes: usize,
+    /// Why this access was chosen.
+    pub reason: &'static str,
+}
+
+/// The most that one buffer may own, so that indexes within a chunk fit 32 bits.
+const BUFFER_BYTES_MAX: usize = 1 << 30;
+/// The largest window: big enough that mapping costs nothing, and a few of them stay small
+/// beside the memory of any machine. (1 GiB in the page cache, 2 threads, Zen 4: windows of
+/// 1 MiB 16 GB/s, 4 MiB 30, 16 MiB 32, the whole file mapped at once 31.)
+const WINDOW_BYTES: usize = 16 << 20;
+/// The default buffer for reading: the best of 64 KiB to 64 MiB for page-cached files.
+const BUFFER_BYTES: usize = 1 << 20;
+
+impl<'a> Pipeline<'a> {
+    /// A run over the whole of `source`.
+    pub fn new(source: &'a dyn Source) -> Self {
+        Pipeline {
+            source,
+            workers: None,
+            readers: None,
+            buffers: None,
+            buffer_bytes: None,
+            access: None,
+            range: 0..source.length(),
+            stop: None,
+        }
+    }
+
+    /// Threads that run the kernel; 0 or not set: one a CPU.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = (workers > 0).then_some(workers);
+        self
+    }
+
+    /// Threads that only read ([`Access::Queue`]).
+    #[must_use]
+    pub fn readers(mut self, readers: usize) -> Self {
+        self.readers = (readers > 0).then_some(readers);
+        self
+    }
+
+    /// Buffers or windows that exist at once.
+    #[must_use]
+    pub fn buffers(mut self, buffers: usize) -> Self {
+        self.buffers = (buffers > 0).then_some(buffers);
+        self
+    }
+
+    /// Positions that a chunk owns at most, in bytes.
+    #[must_use]
+    pub fn buffer_bytes(mut self, bytes: usize) -> Self {
+        self.buffer_bytes = (bytes > 0).then_some(bytes);
+        self
+    }
+
+    /// How bytes reach memory.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = Some(access);
+        self
+    }
+
+    /// Searches `range` as if it were the whole source.
+    #[must_use]
+    pub fn range(mut self, range: Range<u64>) -> Self {
+        self.range = range;
+        self
+    }
+
+    /// Ends the run early, with what is done, when the flag becomes true.
+    #[must_use]
+    pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
+    /// The plan that a run with this need would follow.
+    ///
+    /// # Errors
+    /// [`Error::BadPlan`] when a wish cannot be met.
+    pub fn plan(&self, need: Need) -> Result<Plan> {
+        let workers = self.workers.unwrap_or_else(cpus);
+        if workers > 4096 {
+            return Err(Error::BadPlan(format!("{workers} workers are too many; 4096 at most")));
+        }
+        let length = self.range.end.saturating_sub(self.range.start);
+        let resident = self.source.is_resident();
+        let (access, reason) = match self.access {
+            Some(access) => (access, "asked for"),
+            None if self.readers.is_some() => (Access::Queue, "readers were asked for"),
+            None if resident => (Access::Window, "the source is in memory or page cache"),
+            None => (Access::Queue, "the source must be fetched, so readers run ahead"),
+        };
+        let readers = match access {
+            Access::Queue => self.readers.unwrap_or(2),
+            Access::Uring => 1,
+            Access::Window | Access::Read => 0,
+        };
+        let default_bytes = match access {
+            Access::Window => WINDOW_BYTES,
+            _ => BUFFER_BYTES,
+        };
+        // Small sources are still shared out among the workers.
+        let share = (length / (4 * workers as u64)).min(default_bytes as u64) as usize;
+        let share = (share & !(64 * 1024 - 1)).max(64 * 1024);
+        let buffer_bytes = self.buffer_bytes.unwrap_or(share);
+        if buffer_bytes > BUFFER_BYTES_MAX {
+            return Err(Error::BadPlan(format!(
+                "a buffer of {buffer_bytes} bytes is too large; {BUFFER_BYTES_MAX} at most"
+            )));
+        }
+        let _ = need;
+        let buffers = self.buffers.unwrap_or(match access {
+            Access::Window | Access::Read => workers + 2,
+            Access::Queue => workers + 2 * readers + 2,
+            Access::Uring => workers + 16,
+        });
+        if buffers > 4096 {
+            return Err(Error::BadPlan(format!("{buffers} buffers are too many; 4096 at most")));
+        }
+        Ok(Plan { access, readers, workers, buffers, buffer_bytes, reason })
+    }
+}
+
+/// CPUs this process may use, by affinity and cgroup quota.
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+impl Plan {
+    /// Bytes that a buffer must hold: the owned ones and their surroundings, in whole pages.
+    pub(super) fn capacity_bytes(&self, need: Need) -> usize {
+        let around = need.before_bytes + need.after_bytes + 2 * PAGE_BYTES;
+        (self.buffer_bytes + around).next_multiple_of(PAGE_BYTES)
+    }
+}

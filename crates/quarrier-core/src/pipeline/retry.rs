@@ -1,0 +1,76 @@
+//! Reading that gets over bad sectors.
+
+use std::io;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::source::Source;
+
+/// How much is read sector by sector after an error before large reads are tried again.
+const CAREFUL_BYTES: u64 = 64 * 1024;
+
+/// Fills `buffer` from `offset`. Sectors that cannot be read become zeros and are added to
+/// `unreadable`; everything around them is read.
+///
+/// # Errors
+/// [`Error::Shrank`] when the source ends before the buffer is full, [`Error::Io`] when the
+/// device is gone.
+pub(super) fn fill(
+    source: &dyn Source,
+    offset: u64,
+    buffer: &mut [u8],
+    unreadable: &mut Vec<Range<u64>>,
+) -> Result<()> {
+    let mut filled = 0;
+    let mut careful_until = 0u64;
+    while filled < buffer.len() {
+        let at = offset + filled as u64;
+        let step = if at < careful_until {
+            let sector = source.sector_bytes() as u64;
+            ((sector - at % sector) as usize).min(buffer.len() - filled)
+        } else {
+            buffer.len() - filled
+        };
+        match source.read_at(at, &mut buffer[filled..filled + step]) {
+            Ok(0) => {
+                return Err(Error::Shrank {
+                    source_name: source.name().to_string(),
+                    opened_bytes: source.length(),
+                    ended_at: at,
+                });
+            }
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_gone(&error) => {
+                return Err(Error::io(source.name(), format!("read at byte {at}"), error));
+            }
+            Err(_) if at >= careful_until => careful_until = at + CAREFUL_BYTES,
+            Err(_) => {
+                buffer[filled..filled + step].fill(0);
+                push_merged(unreadable, at..at + step as u64);
+                filled += step;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether an error speaks of the device as a whole rather than of a sector.
+fn is_gone(error: &io::Error) -> bool {
+    const GONE: [rustix::io::Errno; 5] = [
+        rustix::io::Errno::NODEV,
+        rustix::io::Errno::NXIO,
+        rustix::io::Errno::BADF,
+        rustix::io::Errno::STALE,
+        rustix::io::Errno::NOMEDIUM,
+    ];
+    error.raw_os_error().is_some_and(|code| GONE.iter().any(|gone| gone.raw_os_error() == code))
+}
+
+/// Adds a range to a sorted list, joining it with the last where they touch.
+pub(super) fn push_merged(list: &mut Vec<Range<u64>>, range: Range<u64>) {
+    match list.last_mut() {
+        Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+        _ => list.push(range),
+    }
+}

@@ -1,0 +1,329 @@
+//! Runs a pipeline: spawns readers and workers, waits for them, gives the account.
+
+use std::io::Read;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::feed::{Cutter, Feed, QueueFeed, ReadFeed, Step, StreamFeed, WindowFeed};
+use super::pieces::Pieces;
+use super::timeline::{Recorder, Stage, Timeline};
+use super::turnstile::{Done, End, Turnstile};
+use super::{Access, Emitter, Kernel, Need, Pipeline, Plan, Sink};
+use crate::error::{Error, Result};
+use crate::region::{AlignedBuffer, BufferPool};
+use crate::source::Source;
+
+/// The account of a run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Run {
+    /// What it was made of.
+    pub plan: Plan,
+    /// Bytes that were worked on.
+    pub bytes: u64,
+    /// Bytes of holes that were passed over as zeros.
+    pub hole_bytes: u64,
+    /// Time from start to end.
+    pub elapsed: Duration,
+    /// Who was busy when.
+    pub timeline: Timeline,
+    /// Ranges that could not be read, in order.
+    pub unreadable: Vec<Range<u64>>,
+    /// Whether the sink or the stop flag ended it early.
+    pub stopped: bool,
+    /// Everything before this offset was handed to the sink.
+    pub position: u64,
+}
+
+impl Pipeline<'_> {
+    /// Runs `kernel` over the source and gives its results to `sink` in order.
+    ///
+    /// # Errors
+    /// [`Error::BadPlan`] before anything is read; [`Error::Shrank`] or [`Error::Io`] when
+    /// the source fails as a whole. Results before the failure have been given to the sink.
+    ///
+    /// # Panics
+    /// When kernel or sink panic, after all threads have ended.
+    pub fn run<K: Kernel>(&self, kernel: &K, sink: &mut dyn Sink<K::Output>) -> Result<Run> {
+        let need = kernel.need();
+        let plan = self.plan(need)?;
+        let range = self.range.start..self.range.end.min(self.source.length());
+        if range.start > range.end {
+            return Err(Error::BadPlan(format!(
+                "{}: the range begins at byte {} but the source has {} bytes",
+                self.source.name(),
+                range.start,
+                self.source.length()
+            )));
+        }
+        let epoch = Instant::now();
+        let timeline = Mutex::new(Timeline::default());
+        // Declared before whatever borrows from them.
+        let (permits, buffers) = pools(&plan, need);
+        let turnstile = Turnstile::new(sink, range.start);
+        let crew =
+            Crew { source: Some(self.source), kernel, stop: self.stop, epoch, timeline: &timeline };
+        let cutter = Cutter::new(Pieces::new(self.source, range, need, plan.buffer_bytes));
+        let hole_bytes = match plan.access {
+            Access::Window => {
+                let feed = WindowFeed { source: self.source, cutter, permits: &permits };
+                crew.work(&feed, &turnstile, plan.workers, &[]);
+                feed.cutter.skipped_bytes()
+            }
+            Access::Read => {
+                let feed = ReadFeed { source: self.source, cutter, buffers: &buffers };
+                crew.work(&feed, &turnstile, plan.workers, &[]);
+                feed.cutter.skipped_bytes()
+            }
+            Access::Queue | Access::Uring => {
+                let feed = QueueFeed::new(self.source, cutter, &buffers, plan.buffers);
+                crew.work_queue(&feed, &turnstile, &plan);
+                feed.cutter().skipped_bytes()
+            }
+        };
+        finish(plan, turnstile.into_end(), hole_bytes, epoch, timeline, self.stop)
+    }
+}
+
+/// Runs `kernel` over a stream, such as standard input, whose length is not known.
+///
+/// Wishes of `workers`, `buffers` and `buffer_bytes` are 0 where they are to be planned.
+///
+/// # Errors
+/// [`Error::Io`] when the stream fails; what came before has been given to the sink.
+pub(super) fn run_stream<K: Kernel>(
+    name: &str,
+    reader: &mut (dyn Read + Send),
+    wishes: &Pipeline<'_>,
+    kernel: &K,
+    sink: &mut dyn Sink<K::Output>,
+) -> Result<Run> {
+    let need = kernel.need();
+    let mut plan = wishes.clone().access(Access::Read).plan(need)?;
+    if wishes.buffer_bytes.is_none() {
+        plan.buffer_bytes = 1 << 20;
+    }
+    plan.reason = "a stream can only be read in order";
+    let epoch = Instant::now();
+    let timeline = Mutex::new(Timeline::default());
+    let (_, buffers) = pools(&plan, need);
+    let turnstile = Turnstile::new(sink, 0);
+    let crew = Crew { source: None, kernel, stop: wishes.stop, epoch, timeline: &timeline };
+    let feed = StreamFeed::new(name, reader, need, &buffers);
+    crew.work(&feed, &turnstile, plan.workers, &[]);
+    finish(plan, turnstile.into_end(), 0, epoch, timeline, wishes.stop)
+}
+
+/// Permits for windows, or buffers, whichever the plan uses.
+fn pools(plan: &Plan, need: Need) -> (BufferPool<()>, BufferPool) {
+    let count = plan.buffers.max(1);
+    if plan.access == Access::Window {
+        return (BufferPool::new(vec![(); count]), BufferPool::new(Vec::new()));
+    }
+    let capacity = plan.capacity_bytes(need);
+    let buffers = (0..count).map(|_| AlignedBuffer::new(capacity)).collect();
+    (BufferPool::new(Vec::new()), BufferPool::new(buffers))
+}
+
+fn finish(
+    plan: Plan,
+    end: End,
+    hole_bytes: u64,
+    epoch: Instant,
+    timeline: Mutex<Timeline>,
+    stop: Option<&AtomicBool>,
+) -> Result<Run> {
+    if let Some(error) = end.error {
+        return Err(error);
+    }
+    Ok(Run {
+        plan,
+        bytes: end.bytes,
+        hole_bytes,
+        elapsed: epoch.elapsed(),
+        timeline: timeline.into_inner().unwrap_or_else(PoisonError::into_inner),
+        unreadable: end.unreadable,
+        stopped: end.stopped_by_sink || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)),
+        position: end.position,
+    })
+}
+
+/// What all threads of a run share.
+struct Crew<'c, K> {
+    /// For reading a torn window again; a stream has none.
+    source: Option<&'c dyn Source>,
+    kernel: &'c K,
+    stop: Option<&'c AtomicBool>,
+    epoch: Instant,
+    timeline: &'c Mutex<Timeline>,
+}
+
+/// What a thread beside the workers does.
+type Task<'t> = (String, &'t (dyn Fn(&mut Recorder) + Sync));
+
+impl<K: Kernel> Crew<'_, K> {
+    /// Spawns `workers` workers and a thread for each task; returns when all are done.
+    fn work<'a>(
+        &self,
+        feed: &dyn Feed<'a>,
+        turnstile: &Turnstile<'a, '_, K::Output>,
+        workers: usize,
+        tasks: &[Task<'_>],
+    ) {
+        std::thread::scope(|scope| {
+            for (name, task) in tasks {
+                scope.spawn(move || {
+                    let _guard = CloseOnPanic { feed, turnstile };
+                    self.recorded(name.clone(), task);
+                });
+            }
+            for number in 1..=workers.max(1) {
+                scope.spawn(move || {
+                    let _guard = CloseOnPanic { feed, turnstile };
+                    self.recorded(format!("worker {number}"), &|recorder| {
+                        self.worker(feed, turnstile, recorder);
+                    });
+                });
+            }
+        });
+    }
+
+    fn work_queue<'a>(
+        &self,
+        feed: &QueueFeed<'a>,
+        turnstile: &Turnstile<'a, '_, K::Output>,
+        plan: &Plan,
+    ) {
+        // All senders exist before the first reader runs, so that the queue ends with them.
+        let senders: Vec<_> = (0..plan.readers.max(1))
+            .filter_map(|_| feed.sender())
+            .map(|sender| Mutex::new(Some(sender)))
+            .collect();
+        feed.seal();
+        let reads: Vec<_> = senders
+            .iter()
+            .map(|sender| {
+                move |recorder: &mut Recorder| {
+                    let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let Some(sender) = sender else { return };
+                    #[cfg(target_os = "linux")]
+                    if plan.access == Access::Uring && super::uring::read(feed, &sender, recorder) {
+                        return;
+                    }
+                    feed.read(&sender, recorder);
+                }
+            })
+            .collect();
+        let tasks: Vec<Task<'_>> = reads
+            .iter()
+            .enumerate()
+            .map(|(n, read)| (format!("reader {}", n + 1), read as &(dyn Fn(&mut Recorder) + Sync)))
+            .collect();
+        self.work(feed, turnstile, plan.workers, &tasks);
+    }
+
+    fn recorded(&self, name: String, task: &(dyn Fn(&mut Recorder) + Sync + '_)) {
+        let mut recorder = Recorder::new(name, self.epoch);
+        task(&mut recorder);
+        self.timeline.lock().unwrap_or_else(PoisonError::into_inner).add(recorder);
+    }
+
+    fn is_stopped(&self, turnstile: &Turnstile<'_, '_, K::Output>) -> bool {
+        turnstile.is_closed() || self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// One worker's life: take a chunk, work on it, hand in the results.
+    fn worker<'a>(
+        &self,
+        feed: &dyn Feed<'a>,
+        turnstile: &Turnstile<'a, '_, K::Output>,
+        recorder: &mut Recorder,
+    ) {
+        while !self.is_stopped(turnstile) {
+            let Some(step) = feed.next(recorder) else { return };
+            let (index, done) = match step {
+                Step::Failed(index, error) => (index, Done::Failed(error)),
+                Step::Chunk(filled) => {
+                    let index = filled.piece.index;
+                    let start = Instant::now();
+                    let bytes = filled.piece.own.end - filled.piece.own.start;
+                    let done = self.work_on(index, filled, turnstile);
+                    recorder.busy(Stage::Work, start, bytes);
+                    (index, done)
+                }
+            };
+            turnstile.submit(index, done, recorder);
+        }
+        feed.close();
+    }
+
+    fn work_on<'a>(
+        &self,
+        index: u64,
+        filled: super::feed::Filled<'a>,
+        turnstile: &Turnstile<'a, '_, K::Output>,
+    ) -> Done<'a, K::Output> {
+        let ((), output, flushed) =
+            Emitter::run(turnstile, index, |emit| self.kernel.work(&filled.chunk(), emit));
+        if !filled.is_torn() {
+            return Done::Worked(filled, output);
+        }
+        // The file changed under the window. Reading it says how; where all of it can be
+        // read after all, the work is done again on what was read.
+        let Some(source) = self.source else { return Done::Worked(filled, output) };
+        let offset = filled.piece.read.start;
+        match filled.read_again(source) {
+            Err(error) => Done::Failed(error),
+            Ok(_) if flushed => Done::Failed(Error::NotReadable {
+                source_name: source.name().to_string(),
+                reason: format!("changed while it was read, near byte {offset}; search it again"),
+            }),
+            Ok(filled) => {
+                let ((), output, _) =
+                    Emitter::run(turnstile, index, |emit| self.kernel.work(&filled.chunk(), emit));
+                Done::Worked(filled, output)
+            }
+        }
+    }
+}
+
+/// Wakes everybody when a thread panics, so that the scope can end and pass the panic on.
+struct CloseOnPanic<'g, 'a, 's, O: Default + Send> {
+    feed: &'g dyn Feed<'a>,
+    turnstile: &'g Turnstile<'a, 's, O>,
+}
+
+impl<O: Default + Send> Drop for CloseOnPanic<'_, '_, '_, O> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.feed.close();
+            self.turnstile.close();
+        }
+    }
+}
+
+/// A stream's need is the same as a source's, but zeros are never skipped.
+impl Pipeline<'_> {
+    /// Runs `kernel` over a stream, such as standard input, whose length is not known.
+    /// Of the wishes of this pipeline, workers, buffers, buffer size and stop flag count.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the stream fails; what came before has been given to the sink.
+    pub fn run_stream<K: Kernel>(
+        &self,
+        name: &str,
+        reader: &mut (dyn Read + Send),
+        kernel: &K,
+        sink: &mut dyn Sink<K::Output>,
+    ) -> Result<Run> {
+        run_stream(name, reader, self, kernel, sink)
+    }
+
+    /// What `kernel` asked for, for callers that want to see a plan before they run it.
+    pub fn plan_for<K: Kernel>(&self, kernel: &K) -> Result<Plan> {
+        let need: Need = kernel.need();
+        self.plan(need)
+    }
+}

@@ -1,0 +1,154 @@
+//! Who was busy when: kept cheaply while the pipeline runs, drawn afterwards.
+
+use std::time::{Duration, Instant};
+
+/// The three stages that a chunk passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Bytes come into memory.
+    Read,
+    /// The kernel runs.
+    Work,
+    /// Results are put in order and handed on.
+    Sink,
+}
+
+impl Stage {
+    /// All stages in the order of flow.
+    pub const ALL: [Stage; 3] = [Stage::Read, Stage::Work, Stage::Sink];
+
+    /// The stage's name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Read => "read",
+            Stage::Work => "work",
+            Stage::Sink => "sink",
+        }
+    }
+}
+
+/// A stretch of time in which one agent was in one stage.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// What was done.
+    pub stage: Stage,
+    /// Begin, since the start of the run.
+    pub start: Duration,
+    /// End, since the start of the run.
+    pub end: Duration,
+    /// Busy time in between: less than the span where neighbours were merged.
+    pub busy: Duration,
+    /// Source bytes handled.
+    pub bytes: u64,
+}
+
+/// Time that a stage's agents together were busy, and waited for others.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StageLoad {
+    /// Time at work.
+    pub busy: Duration,
+    /// Time spent waiting for a buffer, a chunk, or the turn.
+    pub waiting: Duration,
+}
+
+/// What all agents did over the run.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    /// One list a thread, each in order of time, with the thread's name.
+    pub agents: Vec<(String, Vec<Span>)>,
+    loads: [StageLoad; 3],
+}
+
+impl Timeline {
+    /// The load of a stage, all agents together.
+    pub fn load(&self, stage: Stage) -> StageLoad {
+        self.loads[stage as usize]
+    }
+
+    pub(super) fn add(&mut self, recorder: Recorder) {
+        for (sum, load) in self.loads.iter_mut().zip(recorder.loads) {
+            sum.busy += load.busy;
+            sum.waiting += load.waiting;
+        }
+        self.agents.push((recorder.name, recorder.spans));
+        self.agents.sort_by(|a, b| a.0.cmp(&b.0));
+    }
+}
+
+/// Spans kept for one agent; past that, neighbours of a stage are merged.
+const SPANS_MAX: usize = 4096;
+
+/// One agent's record.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    name: String,
+    epoch: Instant,
+    spans: Vec<Span>,
+    loads: [StageLoad; 3],
+    /// Spans shorter than this are merged with the one before; doubles when room runs out.
+    resolution: Duration,
+}
+
+impl Recorder {
+    pub(super) fn new(name: String, epoch: Instant) -> Self {
+        Recorder {
+            name,
+            epoch,
+            spans: Vec::with_capacity(SPANS_MAX),
+            loads: Default::default(),
+            resolution: Duration::from_micros(20),
+        }
+    }
+
+    /// Notes that this agent was busy in `stage` from `start` until now.
+    pub(super) fn busy(&mut self, stage: Stage, start: Instant, bytes: u64) {
+        let now = Instant::now();
+        let busy = now - start;
+        self.loads[stage as usize].busy += busy;
+        let span = Span { stage, start: start - self.epoch, end: now - self.epoch, busy, bytes };
+        self.push(span);
+    }
+
+    /// Notes that this agent waited, to be counted with `stage`, from `start` until now.
+    pub(super) fn waited(&mut self, stage: Stage, start: Instant) {
+        self.loads[stage as usize].waiting += start.elapsed();
+    }
+
+    fn push(&mut self, span: Span) {
+        if let Some(same) = self.spans.iter_mut().rev().take(3).find(|s| s.stage == span.stage)
+            && span.end - same.start < self.resolution
+        {
+            same.end = span.end;
+            same.busy += span.busy;
+            same.bytes += span.bytes;
+            return;
+        }
+        if self.spans.len() == SPANS_MAX {
+            self.coarsen();
+        }
+        self.spans.push(span);
+    }
+
+    /// Makes room by merging what lies close together, ever more coarsely.
+    fn coarsen(&mut self) {
+        while self.spans.len() > SPANS_MAX / 2 {
+            self.resolution *= 2;
+            let mut open: [Option<usize>; 3] = [None; 3];
+            let mut kept: Vec<Span> = Vec::with_capacity(SPANS_MAX);
+            for span in self.spans.drain(..) {
+                match open[span.stage as usize] {
+                    Some(at) if span.end - kept[at].start < self.resolution => {
+                        kept[at].end = span.end;
+                        kept[at].busy += span.busy;
+                        kept[at].bytes += span.bytes;
+                    }
+                    _ => {
+                        open[span.stage as usize] = Some(kept.len());
+                        kept.push(span);
+                    }
+                }
+            }
+            self.spans = kept;
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Puts results in the order of the source, whoever finishes first.
+//!
+//! There is no thread of its own for this: the worker that finishes the chunk that is next
+//! in order hands it to the sink, and after it all that have been waiting for it.
+
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::feed::Filled;
+use super::retry::push_merged;
+use super::timeline::{Recorder, Stage};
+use super::{Chunk, Sink};
+use crate::error::Error;
+
+/// A finished chunk, or why it could not be had.
+pub(super) enum Done<'a, O> {
+    Worked(Filled<'a>, O),
+    Failed(Error),
+}
+
+struct Order<'a, O> {
+    next: u64,
+    pending: BTreeMap<u64, Done<'a, O>>,
+    /// Someone is at the sink.
+    taken: bool,
+}
+
+struct Exit<'s, O> {
+    sink: &'s mut dyn Sink<O>,
+    end: End,
+}
+
+/// How the run ended, as the sink's side saw it.
+#[derive(Default)]
+pub(super) struct End {
+    pub(super) error: Option<Error>,
+    pub(super) stopped_by_sink: bool,
+    pub(super) unreadable: Vec<Range<u64>>,
+    pub(super) bytes: u64,
+    /// All positions before this one were handed to the sink.
+    pub(super) position: u64,
+}
+
+/// The gate between workers and sink.
+pub(super) struct Turnstile<'a, 's, O> {
+    order: Mutex<Order<'a, O>>,
+    moved: Condvar,
+    exit: Mutex<Exit<'s, O>>,
+    spare: Mutex<Vec<O>>,
+    closed: std::sync::atomic::AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
+    pub(super) fn new(sink: &'s mut dyn Sink<O>, position: u64) -> Self {
+        Turnstile {
+            order: Mutex::new(Order { next: 0, pending: BTreeMap::new(), taken: false }),
+            moved: Condvar::new(),
+            exit: Mutex::new(Exit { sink, end: End { position, ..End::default() } }),
+            spare: Mutex::new(Vec::new()),
+            closed: std::sync::atomic::AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the sink wants no more, or an error ended the run.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(std::sync::atomic::Ordering::Acquire)
+    }
+
+    pub(super) fn spare_output(&self) -> O {
+        lock(&self.spare).pop().unwrap_or_default()
+    }
+
+    /// Hands in a finished chunk; if it is the next in order, passes it and its successors on.
+    pub(super) fn submit(&self, index: u64, done: Done<'a, O>, recorder: &mut Recorder) {
+        let mut order = lock(&self.order);
+        order.pending.insert(index, done);
+        if order.taken {
+            return;
+        }
+        order.taken = order.pending.contains_key(&order.next);
+        let mine = order.taken;
+        drop(order);
+        if mine {
+            self.drain(recorder);
+        }
+    }
+
+    /// Passes on everything that is in order. The caller has set `taken`.
+    fn drain(&self, recorder: &mut Recorder) {
+        loop {
+            let mut order = lock(&self.order);
+            let next = order.next;
+            let Some(done) = order.pending.remove(&next) else {
+                order.taken = false;
+                drop(order);
+                self.moved.notify_all();
+                return;
+            };
+            drop(order);
+            let start = Instant::now();
+            let bytes = self.pass(done);
+            recorder.busy(Stage::Sink, start, bytes);
+            lock(&self.order).next += 1;
+        }
+    }
+
+    /// Gives one finished chunk to the sink and returns its owned bytes.
+    fn pass(&self, done: Done<'a, O>) -> u64 {
+        let mut exit = lock(&self.exit);
+        if self.is_closed() {
+            return 0;
+        }
+        match done {
+            Done::Failed(error) => {
+                exit.end.error = Some(error);
+                self.close();
+                0
+            }
+            Done::Worked(filled, mut output) => {
+                let chunk = filled.chunk();
+                let bytes = chunk.own.len() as u64;
+                for range in chunk.unreadable {
+                    push_merged(&mut exit.end.unreadable, range.clone());
+                }
+                let flow = exit.sink.take(&chunk, &mut output);
+                exit.end.bytes += bytes;
+                exit.end.position = chunk.offset + chunk.own.end as u64;
+                if flow == ControlFlow::Break(()) {
+                    exit.end.stopped_by_sink = true;
+                    self.close();
+                }
+                lock(&self.spare).push(output);
+                bytes
+            }
+        }
+    }
+
+    /// Ends the run: what is handed in from now on goes nowhere, and nobody waits.
+    pub(super) fn close(&self) {
+        self.closed.store(true, std::sync::atomic::Ordering::Release);
+        self.moved.notify_all();
+    }
+
+    /// Waits until chunk `index` is the next in order, then gives a part of its results to
+    /// the sink. The chunk itself is submitted later as usual.
+    fn pass_part(&self, index: u64, chunk: &Chunk<'_>, output: &mut O) {
+        let mut order = lock(&self.order);
+        while (order.next != index || order.taken) && !self.is_closed() {
+            order = self.moved.wait(order).unwrap_or_else(PoisonError::into_inner);
+        }
+        if self.is_closed() {
+            return;
+        }
+        order.taken = true;
+        drop(order);
+        let mut exit = lock(&self.exit);
+        if !self.is_closed() && exit.sink.take(chunk, output) == ControlFlow::Break(()) {
+            exit.end.stopped_by_sink = true;
+            self.close();
+        }
+        drop(exit);
+        // Nobody else can be next: the order waits for this very chunk.
+        lock(&self.order).taken = false;
+    }
+
+    pub(super) fn into_end(self) -> End {
+        self.exit.into_inner().unwrap_or_else(PoisonError::into_inner).end
+    }
+}
+
+/// What a kernel writes its results to.
+pub struct Emitter<'e, O> {
+    output: O,
+    flushed: bool,
+    gate: Option<Gate<'e, O>>,
+}
+
+/// Passes a part of a chunk's results to the sink when it is that chunk's turn.
+struct Gate<'e, O> {
+    pass: &'e (dyn Fn(&Chunk<'_>, &mut O) + Sync),
+    is_closed: &'e (dyn Fn() -> bool + Sync),
+}
+
+impl<'e, O: Default + Send> Emitter<'e, O> {
+    pub(super) fn run<R>(
+        turnstile: &Turnstile<'_, '_, O>,
+        index: u64,
+        work: impl FnOnce(&mut Emitter<'_, O>) -> R,
+    ) -> (R, O, bool) {
+        let pass = |chunk: &Chunk<'_>, output: &mut O| turnstile.pass_part(index, chunk, output);
+        let is_closed = || turnstile.is_closed();
+        let gate = Gate { pass: &pass, is_closed: &is_closed };
+        let mut emitter =
+            Emitter { output: turnstile.spare_output(), flushed: false, gate: Some(gate) };
+        let result = work(&mut emitter);
+        (result, emitter.output, emitter.flushed)
+    }
+
+    /// An emitter that only collects, for running a kernel over one chunk by hand.
+    pub fn collecting() -> Self {
+        Emitter { output: O::default(), flushed: false, gate: None }
+    }
+
+    /// Ends a collecting emitter.
+    pub fn into_output(self) -> O {
+        self.output
+    }
+
+    /// Where results go.
+    pub fn output(&mut self) -> &mut O {
+        &mut self.output
+    }
+
+    /// Hands what is in the output to the sink now, so that it needs no more room. To be
+    /// called when a chunk yields very many results, with all results so far in order and
+    /// none to come that belongs before them. Waits for earlier chunks.
+    pub fn flush(&mut self, chunk: &Chunk<'_>) {
+        if let Some(gate) = &self.gate {
+            (gate.pass)(chunk, &mut self.output);
+            self.flushed = true;
+        }
+    }
+
+    /// Whether nobody wants further results, so that work may end early.
+    pub fn is_closed(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| (gate.is_closed)())
+    }
+}

@@ -1,0 +1,79 @@
+//! A bounded pool of buffers: who wants one waits until one is free.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use super::AlignedBuffer;
+
+/// N things that are lent and come back: buffers, or permits to hold a window.
+#[derive(Debug)]
+pub struct BufferPool<T = AlignedBuffer> {
+    free: Mutex<(Vec<T>, bool)>,
+    returned: Condvar,
+}
+
+impl<T> BufferPool<T> {
+    /// A pool of the given things.
+    pub fn new(things: Vec<T>) -> Self {
+        BufferPool { free: Mutex::new((things, false)), returned: Condvar::new() }
+    }
+
+    /// Waits for a free one. `None` after [`close`](BufferPool::close).
+    pub fn lend(&self) -> Option<Lease<'_, T>> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if free.1 {
+                return None;
+            }
+            if let Some(thing) = free.0.pop() {
+                return Some(Lease { pool: self, thing: Some(thing) });
+            }
+            free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lends one if one is free, without waiting.
+    pub fn try_lend(&self) -> Option<Lease<'_, T>> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.1 {
+            return None;
+        }
+        free.0.pop().map(|thing| Lease { pool: self, thing: Some(thing) })
+    }
+
+    /// Wakes all who wait, with nothing; from now on nothing is lent.
+    pub fn close(&self) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.returned.notify_all();
+    }
+}
+
+/// A thing on loan. Dropping it gives it back.
+#[derive(Debug)]
+pub struct Lease<'a, T = AlignedBuffer> {
+    pool: &'a BufferPool<T>,
+    thing: Option<T>,
+}
+
+impl<T> Deref for Lease<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.thing.as_ref().expect("present until dropped")
+    }
+}
+
+impl<T> DerefMut for Lease<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.thing.as_mut().expect("present until dropped")
+    }
+}
+
+impl<T> Drop for Lease<'_, T> {
+    fn drop(&mut self) {
+        if let Some(thing) = self.thing.take() {
+            self.pool.free.lock().unwrap_or_else(PoisonError::into_inner).0.push(thing);
+            self.pool.returned.notify_one();
+        }
+    }
+}

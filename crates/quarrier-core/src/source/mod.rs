@@ -1,0 +1,90 @@
+//! Sources: bytes with a length, read at an offset.
+
+mod file;
+mod memory;
+mod open;
+mod split;
+
+pub use file::FileSource;
+pub use memory::Memory;
+pub use open::open;
+pub use split::SplitSource;
+
+use std::io;
+use std::ops::Range;
+
+use crate::region::Region;
+
+/// Bytes with a fixed length that can be read at any offset, by many threads at once.
+///
+/// The contract that readers rely on:
+/// - [`read_at`](Source::read_at) may return fewer bytes than asked for; 0 for a non-empty
+///   buffer means that no byte lies at `offset`.
+/// - [`length`](Source::length) never changes. A file that shrinks under a source shows as
+///   a read of 0 bytes before that length.
+/// - Bytes outside the ranges that [`next_data`](Source::next_data) returns are zero.
+pub trait Source: Send + Sync {
+    /// The name shown in findings and errors, usually the path as the user wrote it.
+    fn name(&self) -> &str;
+
+    /// Length in bytes when the source was opened.
+    fn length(&self) -> u64;
+
+    /// Reads at `offset` into `buffer` and returns how many bytes were read.
+    ///
+    /// # Errors
+    /// What the operating system says; the caller retries in units of
+    /// [`sector_bytes`](Source::sector_bytes).
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// The first range of stored data at or after `offset`, or `None` when only zeros
+    /// (holes) follow. The default knows of no holes.
+    ///
+    /// # Errors
+    /// What the operating system says when asked for extents.
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        Ok((offset < self.length()).then(|| offset..self.length()))
+    }
+
+    /// The bytes of `range` without a copy, where the source can show them so.
+    ///
+    /// `None` means that the bytes must be read. `range` must lie within the length.
+    fn window(&self, range: Range<u64>) -> Option<io::Result<Region<'_>>> {
+        let _ = range;
+        None
+    }
+
+    /// Whether windows cost no disk access: memory, or a file in the page cache.
+    fn is_resident(&self) -> bool {
+        false
+    }
+
+    /// The smallest unit that a failing read is retried in, in bytes.
+    fn sector_bytes(&self) -> usize {
+        512
+    }
+
+    /// The file descriptor and the offset of the source's first byte in it, for readers
+    /// that go to the kernel themselves (io_uring).
+    #[cfg(unix)]
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// Reads until `buffer` is full or no byte is left, and returns how many were read.
+///
+/// # Errors
+/// The first error that is not an interruption.
+pub fn read_full_at(source: &dyn Source, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match source.read_at(offset + filled as u64, &mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

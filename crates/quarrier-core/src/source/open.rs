@@ -1,0 +1,19 @@
+//! From what the user wrote to a source.
+
+use std::path::Path;
+
+use super::{FileSource, Source, SplitSource};
+use crate::error::Result;
+
+/// Opens a path: a regular file, a block device, or the first part of a split image
+/// (`image.001` or `image.000`, with the parts that follow it).
+///
+/// # Errors
+/// As [`FileSource::open`].
+pub fn open(path: &Path) -> Result<Box<dyn Source>> {
+    if SplitSource::is_first_part(path) {
+        let split = SplitSource::open(path)?;
+        return Ok(Box::new(split));
+    }
+    Ok(Box::new(FileSource::open(path)?))
+}

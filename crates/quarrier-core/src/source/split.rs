@@ -1,0 +1,137 @@
+//! One source out of several that follow each other: `image.001`, `image.002`, …
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use super::{FileSource, Source};
+use crate::error::{Error, Result};
+use crate::region::Region;
+
+/// Parts of an image, end to end, as one source.
+pub struct SplitSource {
+    name: String,
+    parts: Vec<(u64, Box<dyn Source>)>,
+    length: u64,
+}
+
+impl std::fmt::Debug for SplitSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SplitSource")
+            .field("name", &self.name)
+            .field("parts", &self.parts.len())
+            .field("length", &self.length)
+            .finish()
+    }
+}
+
+impl SplitSource {
+    /// Joins `parts` in the order given.
+    ///
+    /// # Errors
+    /// [`Error::BadPlan`] when the lengths together exceed 2^63 - 1 bytes.
+    pub fn new(name: impl Into<String>, parts: Vec<Box<dyn Source>>) -> Result<Self> {
+        let name = name.into();
+        let mut length = 0u64;
+        let mut placed = Vec::with_capacity(parts.len());
+        for part in parts {
+            let start = length;
+            length = length
+                .checked_add(part.length())
+                .filter(|&sum| sum <= i64::MAX as u64)
+                .ok_or_else(|| Error::BadPlan(format!("{name}: the parts are too long together")))?;
+            placed.push((start, part));
+        }
+        Ok(SplitSource { name, parts: placed, length })
+    }
+
+    /// Opens `first` (its name ends in `.000` or `.001`, or `000`/`001` as in
+    /// `ext2.splitraw.000`) and all parts that follow it by number without a gap.
+    ///
+    /// # Errors
+    /// As [`FileSource::open`], for each part that exists.
+    pub fn open(first: &Path) -> Result<Self> {
+        let mut parts: Vec<Box<dyn Source>> = vec![Box::new(FileSource::open(first)?)];
+        let text = first.as_os_str().to_string_lossy().into_owned();
+        if let Some((stem, digits)) = split_number(&text) {
+            let mut number: u64 = digits.parse().unwrap_or(0);
+            loop {
+                number += 1;
+                let next = format!("{stem}{number:0width$}", width = digits.len());
+                let next = Path::new(&next);
+                if !next.exists() {
+                    break;
+                }
+                parts.push(Box::new(FileSource::open(next)?));
+            }
+        }
+        SplitSource::new(text, parts)
+    }
+
+    /// Whether `path` is named as the first part of a split image.
+    pub fn is_first_part(path: &Path) -> bool {
+        let text = path.as_os_str().to_string_lossy();
+        matches!(split_number(&text), Some((_, digits)) if matches!(digits.trim_start_matches('0'), "" | "1"))
+    }
+
+    fn part_at(&self, offset: u64) -> usize {
+        self.parts.partition_point(|(start, _)| *start <= offset).saturating_sub(1)
+    }
+}
+
+/// Splits `image.001` into `image.` and `001` where the ending is two or more digits.
+fn split_number(text: &str) -> Option<(&str, &str)> {
+    let dot = text.rfind('.')?;
+    let digits = &text[dot + 1..];
+    (digits.len() >= 2 && digits.len() <= 9 && digits.bytes().all(|b| b.is_ascii_digit()))
+        .then(|| (&text[..=dot], digits))
+}
+
+impl Source for SplitSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        if offset >= self.length || buffer.is_empty() {
+            return Ok(0);
+        }
+        // Empty parts share their start with the next; the last that starts here has bytes.
+        let (start, part) = &self.parts[self.part_at(offset)];
+        part.read_at(offset - start, buffer)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        if offset >= self.length {
+            return Ok(None);
+        }
+        for (start, part) in &self.parts[self.part_at(offset)..] {
+            let from = offset.saturating_sub(*start);
+            if let Some(range) = part.next_data(from)? {
+                return Ok(Some(range.start + start..range.end + start));
+            }
+        }
+        Ok(None)
+    }
+
+    fn window(&self, range: Range<u64>) -> Option<io::Result<Region<'_>>> {
+        let (start, part) = self.parts.get(self.part_at(range.start))?;
+        let inner = range.start - start..range.end - start;
+        if inner.end > part.length() {
+            return None; // crosses into the next part: must be read
+        }
+        part.window(inner)
+    }
+
+    fn is_resident(&self) -> bool {
+        self.parts.iter().all(|(_, part)| part.is_resident())
+    }
+
+    fn sector_bytes(&self) -> usize {
+        self.parts.iter().map(|(_, part)| part.sector_bytes()).max().unwrap_or(512)
+    }
+}

@@ -1,0 +1,67 @@
+//! AVX2: `vpshufb` looks up 32 half-bytes in a table of 16. A byte passes a bucket when
+//! both its halves do, which lets through more than the byte set itself.
+
+use std::arch::x86_64::{
+    _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
+    _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_setzero_si256,
+    _mm256_shuffle_epi8, _mm256_srli_epi16, _mm_loadu_si128,
+};
+
+use super::{ByteSets, Lanes, facade};
+
+pub(super) fn is_available() -> bool {
+    is_x86_feature_detected!("avx2")
+}
+
+pub(crate) struct Avx2;
+
+impl Avx2 {
+    /// # Safety
+    /// AVX2 is there, and `32 + K - 1` bytes are readable at `p`.
+    #[inline(always)]
+    unsafe fn half<const K: usize>(tables: &[[[u8; 16]; 2]; K], p: *const u8) -> u32 {
+        // SAFETY: the caller's promise; the tables are 16 bytes each.
+        unsafe {
+            let nibble = _mm256_set1_epi8(0x0F);
+            let look = |i: usize| {
+                let low = _mm256_broadcastsi128_si256(_mm_loadu_si128(tables[i][0].as_ptr().cast()));
+                let high = _mm256_broadcastsi128_si256(_mm_loadu_si128(tables[i][1].as_ptr().cast()));
+                let bytes = _mm256_loadu_si256(p.add(i).cast());
+                let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), nibble);
+                let lower = _mm256_and_si256(bytes, nibble);
+                _mm256_and_si256(_mm256_shuffle_epi8(low, lower), _mm256_shuffle_epi8(high, upper))
+            };
+            let mut left = look(0);
+            for i in 1..K {
+                left = _mm256_and_si256(left, look(i));
+            }
+            let none = _mm256_cmpeq_epi8(left, _mm256_setzero_si256());
+            !(_mm256_movemask_epi8(none) as u32)
+        }
+    }
+}
+
+impl Lanes for Avx2 {
+    type Table = [[u8; 16]; 2];
+
+    fn table(sets: &ByteSets) -> Self::Table {
+        let mut table = [[0; 16]; 2];
+        for (byte, buckets) in sets.iter().enumerate() {
+            table[0][byte & 15] |= buckets;
+            table[1][byte >> 4] |= buckets;
+        }
+        table
+    }
+
+    #[inline(always)]
+    unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64 {
+        // SAFETY: the caller promised AVX2 and 64 + K - 1 readable bytes.
+        unsafe {
+            let low = Self::half(tables, p);
+            let high = Self::half(tables, p.add(32));
+            u64::from(low) | u64::from(high) << 32
+        }
+    }
+}
+
+facade!(Avx2, "avx2");

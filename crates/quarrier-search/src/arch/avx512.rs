@@ -1,0 +1,53 @@
+//! AVX-512 VBMI: `vpermi2b` looks up 64 bytes in a table of 128 at once. The table is
+//! indexed by the low seven bits, so values 128 apart share an entry; verification sorts
+//! them out.
+//!
+//! Measured on Zen 4 (3.3 GHz, one core, from memory), GB/s by width 2 3 4 5 6:
+//! 31 31 29 25 21. Tried instead for large sets: 4-byte grams hashed into a bitmap by
+//! `vpgatherdd`, 16 windows at every 4th position: 8.5 GB/s at best, and 6 where hits are
+//! written by `vpcompressd` to memory, which Zen 4 runs in microcode. So masks are stored
+//! for every 64 positions, hit or not, and read back from the L1 cache.
+
+use std::arch::x86_64::{
+    _mm512_and_si512, _mm512_loadu_si512, _mm512_permutex2var_epi8, _mm512_test_epi8_mask,
+};
+
+use super::{ByteSets, Lanes, facade};
+
+pub(super) fn is_available() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vbmi")
+}
+
+pub(crate) struct Avx512;
+
+impl Lanes for Avx512 {
+    type Table = [[u8; 64]; 2];
+
+    fn table(sets: &ByteSets) -> Self::Table {
+        let entry = |i: usize| sets[i] | sets[i + 128];
+        [std::array::from_fn(entry), std::array::from_fn(|i| entry(i + 64))]
+    }
+
+    #[inline(always)]
+    unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64 {
+        // SAFETY: the caller promised the features and 64 + K - 1 readable bytes; the
+        // tables are 64 bytes each.
+        unsafe {
+            let look = |i: usize| {
+                let low = _mm512_loadu_si512(tables[i][0].as_ptr().cast());
+                let high = _mm512_loadu_si512(tables[i][1].as_ptr().cast());
+                let bytes = _mm512_loadu_si512(p.add(i).cast());
+                _mm512_permutex2var_epi8(low, bytes, high)
+            };
+            let mut left = look(0);
+            for i in 1..K {
+                left = _mm512_and_si512(left, look(i));
+            }
+            _mm512_test_epi8_mask(left, left)
+        }
+    }
+}
+
+facade!(Avx512, "avx512f,avx512bw,avx512vbmi");

@@ -1,0 +1,206 @@
+//! The packed filter's inner loop: written once over [`Lanes`], compiled for each
+//! instruction set, chosen at run time.
+//!
+//! For K consecutive bytes there are K tables. Each maps a byte value to eight bits, one a
+//! bucket of needles: the bit is set where some needle of the bucket allows that value at
+//! that place. A position passes when one bucket's bit is set in all K tables.
+//! (The Teddy algorithm of Hyperscan, Wang et al., NSDI 2019, with 128-entry tables where
+//! the CPU can look up so many at once.)
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+/// For each byte value the buckets that allow it.
+pub(crate) type ByteSets = [u8; 256];
+
+/// The most consecutive bytes that are looked at.
+pub(crate) const WIDTH_MAX: usize = 6;
+
+/// Bytes that must be readable behind the last position filtered.
+pub(crate) const SLACK_BYTES: usize = 64 + WIDTH_MAX;
+
+/// An instruction set that has a packed filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Isa {
+    /// AVX-512 with byte permutes over two registers (VBMI): 64 positions at a time.
+    Avx512,
+    /// AVX2: 32 positions at a time, by half-bytes.
+    Avx2,
+}
+
+impl Isa {
+    /// The instruction sets, best first.
+    pub(crate) const ALL: [Isa; 2] = [Isa::Avx512, Isa::Avx2];
+
+    /// The engine's name on the command line.
+    pub(crate) fn engine_name(self) -> &'static str {
+        match self {
+            Isa::Avx512 => "packed-avx512",
+            Isa::Avx2 => "packed-avx2",
+        }
+    }
+
+    /// Whether this CPU has it.
+    pub(crate) fn is_available(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return match self {
+            Isa::Avx512 => avx512::is_available(),
+            Isa::Avx2 => avx2::is_available(),
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+}
+
+/// One position's worth of vectors of an instruction set.
+pub(crate) trait Lanes {
+    /// What one table of byte sets becomes.
+    type Table: Copy;
+
+    fn table(sets: &ByteSets) -> Self::Table;
+
+    /// The buckets for each of 64 bytes at `p`, the AND over all tables, as a mask of the
+    /// positions where any bucket is left.
+    ///
+    /// # Safety
+    /// The instruction set is there, and `64 + K - 1` bytes are readable at `p`.
+    unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64;
+}
+
+/// A packed filter, ready to run.
+pub(crate) enum Packed {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Filter),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Filter),
+    #[cfg(not(target_arch = "x86_64"))]
+    Absent(std::convert::Infallible),
+}
+
+impl Packed {
+    /// A filter for `sets` (1 to [`WIDTH_MAX`] of them) on `isa`; `None` where the CPU lacks it.
+    pub(crate) fn new(isa: Isa, sets: &[ByteSets]) -> Option<Self> {
+        if !isa.is_available() || sets.is_empty() || sets.len() > WIDTH_MAX {
+            return None;
+        }
+        #[cfg(target_arch = "x86_64")]
+        return Some(match isa {
+            Isa::Avx512 => Packed::Avx512(avx512::Filter::new(sets)),
+            Isa::Avx2 => Packed::Avx2(avx2::Filter::new(sets)),
+        });
+        #[cfg(not(target_arch = "x86_64"))]
+        None
+    }
+
+    /// Sets bit `i % 64` of `masks[i / 64]` where position `from + i` passes, for all of
+    /// `masks`. Positions past the end of `text` never pass.
+    pub(crate) fn run(&self, text: &[u8], from: usize, masks: &mut [u64]) {
+        let positions = text.len().saturating_sub(from);
+        // As many words as can be filtered without reading past the text.
+        let safe = positions.saturating_sub(SLACK_BYTES - 1).div_ceil(64).min(masks.len());
+        let (bulk, tail) = masks.split_at_mut(safe);
+        if !bulk.is_empty() {
+            // SAFETY: `safe` words start at positions of which the last has SLACK_BYTES
+            // readable bytes: (safe - 1) * 64 + SLACK_BYTES <= positions.
+            unsafe { self.run_unchecked(text.as_ptr().add(from), bulk) };
+        }
+        if !tail.is_empty() {
+            self.run_tail(text, from + safe * 64, tail);
+        }
+    }
+
+    /// The last words, on a copy with zeros behind it.
+    #[cold]
+    fn run_tail(&self, text: &[u8], from: usize, masks: &mut [u64]) {
+        for (index, mask) in masks.iter_mut().enumerate() {
+            let rest = text.get(from + index * 64..).unwrap_or_default();
+            let mut copy = [0u8; 64 + SLACK_BYTES];
+            let bytes = rest.len().min(copy.len());
+            copy[..bytes].copy_from_slice(&rest[..bytes]);
+            let mut word = [0u64];
+            // SAFETY: the copy has 64 + SLACK_BYTES bytes; one word is asked for.
+            unsafe { self.run_unchecked(copy.as_ptr(), &mut word) };
+            *mask = word[0] & if rest.len() >= 64 { !0 } else { (1 << rest.len()) - 1 };
+        }
+    }
+
+    /// # Safety
+    /// `(masks.len() - 1) * 64 + SLACK_BYTES` bytes are readable at `p`.
+    unsafe fn run_unchecked(&self, p: *const u8, masks: &mut [u64]) {
+        #[cfg(target_arch = "x86_64")]
+        match self {
+            // SAFETY: the filter exists only where its instruction set is available; the
+            // rest is the caller's promise.
+            Packed::Avx512(filter) => unsafe { filter.run(p, masks) },
+            // SAFETY: as above.
+            Packed::Avx2(filter) => unsafe { filter.run(p, masks) },
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (p, masks);
+    }
+}
+
+/// Makes the facade of an instruction set: a filter of any width, and its loop compiled with
+/// the features named.
+macro_rules! facade {
+    ($lanes:ty, $features:literal) => {
+        /// Tables for one of the widths.
+        pub(crate) enum Filter {
+            W1([<$lanes as Lanes>::Table; 1]),
+            W2([<$lanes as Lanes>::Table; 2]),
+            W3([<$lanes as Lanes>::Table; 3]),
+            W4([<$lanes as Lanes>::Table; 4]),
+            W5([<$lanes as Lanes>::Table; 5]),
+            W6([<$lanes as Lanes>::Table; 6]),
+        }
+
+        impl Filter {
+            /// `sets` are 1 to 6.
+            pub(super) fn new(sets: &[ByteSets]) -> Self {
+                let table = |i: usize| <$lanes as Lanes>::table(&sets[i]);
+                match sets.len() {
+                    1 => Filter::W1(std::array::from_fn(table)),
+                    2 => Filter::W2(std::array::from_fn(table)),
+                    3 => Filter::W3(std::array::from_fn(table)),
+                    4 => Filter::W4(std::array::from_fn(table)),
+                    5 => Filter::W5(std::array::from_fn(table)),
+                    _ => Filter::W6(std::array::from_fn(table)),
+                }
+            }
+
+            /// # Safety
+            /// The instruction set is available, and
+            /// `(masks.len() - 1) * 64 + SLACK_BYTES` bytes are readable at `p`.
+            pub(super) unsafe fn run(&self, p: *const u8, masks: &mut [u64]) {
+                // SAFETY: the caller's promise covers every width.
+                unsafe {
+                    match self {
+                        Filter::W1(tables) => fill(tables, p, masks),
+                        Filter::W2(tables) => fill(tables, p, masks),
+                        Filter::W3(tables) => fill(tables, p, masks),
+                        Filter::W4(tables) => fill(tables, p, masks),
+                        Filter::W5(tables) => fill(tables, p, masks),
+                        Filter::W6(tables) => fill(tables, p, masks),
+                    }
+                }
+            }
+        }
+
+        #[target_feature(enable = $features)]
+        unsafe fn fill<const K: usize>(
+            tables: &[<$lanes as Lanes>::Table; K],
+            p: *const u8,
+            masks: &mut [u64],
+        ) {
+            let tables = *tables;
+            for (word, mask) in masks.iter_mut().enumerate() {
+                // SAFETY: the caller promised the feature and the readable bytes.
+                *mask = unsafe { <$lanes as Lanes>::passing(&tables, p.add(word * 64)) };
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+use facade;

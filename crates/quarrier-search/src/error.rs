@@ -1,0 +1,48 @@
+//! The one error type of this crate.
+
+use std::fmt;
+
+/// Why a pattern or a set of patterns cannot be searched for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A pattern is wrong; `reason` says how and what to try.
+    Pattern {
+        /// The pattern as written.
+        pattern: String,
+        /// What is wrong and what to try.
+        reason: String,
+    },
+    /// A line of a pattern file is wrong.
+    Line {
+        /// 1, 2, 3 …
+        line: usize,
+        /// What is wrong and what to try.
+        reason: String,
+    },
+    /// The set as a whole is wrong: empty, or larger than can be searched for.
+    Set(String),
+    /// No engine of this name, or it cannot serve these patterns or this machine.
+    Engine(String),
+}
+
+impl Error {
+    pub(crate) fn pattern(pattern: &str, reason: impl Into<String>) -> Self {
+        Error::Pattern { pattern: pattern.to_string(), reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Pattern { pattern, reason } => write!(f, "pattern '{pattern}': {reason}"),
+            Error::Line { line, reason } => write!(f, "line {line}: {reason}"),
+            Error::Set(reason) | Error::Engine(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

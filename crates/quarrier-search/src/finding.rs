@@ -1,0 +1,12 @@
+//! What was found where.
+
+/// A pattern at an offset. Findings order by offset, then pattern, then length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Finding {
+    /// Offset of the first byte in the source.
+    pub offset: u64,
+    /// Which pattern, as an index into the set.
+    pub pattern: u32,
+    /// Length in bytes.
+    pub length: u32,
+}

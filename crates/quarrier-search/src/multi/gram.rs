@@ -1,0 +1,269 @@
+//! The gram filter: a window of 1, 2 or 4 bytes at every s-th position is hashed and looked
+//! up in a bitmap. Portable, and indifferent to how many needles there are.
+//!
+//! For needles of at least `s + 3` bytes, a window of 4 bytes lies at a multiple of s
+//! wherever the needle begins, so only every s-th position is looked at; each needle is then
+//! entered s times, by its rarest window for each remainder.
+
+use std::ops::Range;
+
+use super::assign::anchors_by_residue;
+use super::verify::{Anchor, Verifier, fold_of, hash, key_bytes};
+use super::{Haystack, verify};
+use crate::finding::Finding;
+use crate::pattern::{Needle, Needles};
+use crate::sample::Sample;
+
+/// A group of needles that share window and stride.
+struct Group {
+    key_mask: u32,
+    stride: usize,
+    /// Two bits of one 32-bit word are set for each window (a blocked Bloom filter).
+    bitmap: Vec<u32>,
+    shift: u32,
+    verifier: Verifier,
+    anchor_offset_max: usize,
+    needles: usize,
+}
+
+/// All groups, and what fits none.
+pub(crate) struct GramEngine {
+    groups: Vec<Group>,
+    fold: u32,
+    /// Needles without a single fixed byte: compared at every position.
+    loose: Vec<u32>,
+}
+
+/// Windows more frequent than this in the sample do not serve as anchors at a stride; such a
+/// needle goes where every position is looked at and one rare window suffices.
+const FREQUENT: f32 = 1.0 / 512.0;
+
+impl GramEngine {
+    pub(crate) fn new(needles: &Needles, sample: &Sample) -> Self {
+        let fold = fold_of(needles);
+        let rarity = GramRarity::new(sample, fold);
+        let mut sorted: Vec<(usize, usize, Vec<Anchor>)> =
+            vec![(4, 4, Vec::new()), (4, 1, Vec::new()), (2, 1, Vec::new()), (1, 1, Vec::new())];
+        let mut counts = [0usize; 4];
+        let mut loose = Vec::new();
+        for (index, needle) in needles.iter().enumerate() {
+            match place(needle, fold, &rarity) {
+                Some((group, offsets)) => {
+                    let needle = index as u32;
+                    counts[group] += 1;
+                    sorted[group].2.extend(offsets.iter().map(|&offset| Anchor { needle, offset }));
+                }
+                None => loose.push(index as u32),
+            }
+        }
+        let groups = sorted
+            .into_iter()
+            .zip(counts)
+            .filter(|((_, _, anchors), _)| !anchors.is_empty())
+            .map(|((bytes, stride, anchors), count)| {
+                Group::new(needles, &anchors, bytes, stride, count, fold)
+            })
+            .collect();
+        GramEngine { groups, fold, loose }
+    }
+
+    /// The furthest that this engine looks behind a needle's start for its anchor.
+    pub(crate) fn anchor_offset_max(&self) -> usize {
+        self.groups.iter().map(|group| group.anchor_offset_max).max().unwrap_or(0)
+    }
+
+    /// What the groups are, for people.
+    pub(crate) fn describe(&self) -> String {
+        let mut parts: Vec<String> = self
+            .groups
+            .iter()
+            .map(|g| {
+                let bytes = g.key_mask.count_ones() / 8;
+                format!("{} by {bytes}-byte windows at every {} byte(s)", g.needles, g.stride)
+            })
+            .collect();
+        if !self.loose.is_empty() {
+            parts.push(format!("{} without a fixed byte, compared everywhere", self.loose.len()));
+        }
+        parts.join("; ")
+    }
+
+    /// Expected cycles for 64 positions, from the windows of the sample that pass.
+    pub(crate) fn cycles(&self, sample: &Sample) -> f64 {
+        let text = sample.bytes();
+        let mut cycles = 0.0;
+        for group in &self.groups {
+            let mut passed = 0u32;
+            for position in (0..text.len()).step_by(group.stride) {
+                let key = verify::load_word(&text[position..]) as u32 & self.fold & group.key_mask;
+                passed += u32::from(group.may_hold(hash(key)));
+            }
+            let share = f64::from(passed) / text.len().max(1) as f64;
+            cycles += 64.0 * (4.0 / group.stride as f64 + share * 18.0);
+        }
+        cycles + 64.0 * 4.0 * self.loose.len() as f64
+    }
+
+    /// Adds all needles with an anchor in `positions`.
+    pub(crate) fn scan(
+        &self,
+        needles: &Needles,
+        hay: &Haystack<'_>,
+        positions: Range<usize>,
+        found: &mut Vec<Finding>,
+    ) {
+        for group in &self.groups {
+            group.scan(needles, hay, positions.clone(), self.fold, found);
+        }
+        for &index in &self.loose {
+            let needle = needles.get(index as usize);
+            for start in positions.clone() {
+                if hay.own.contains(&start)
+                    && let Some(there) = hay.text.get(start..start + needle.len())
+                    && needle.matches(there)
+                {
+                    found.push(hay.finding(start, needle.pattern, needle.len()));
+                }
+            }
+        }
+    }
+}
+
+/// The group that a needle belongs to and its anchors, or `None` without a fixed byte.
+fn place(needle: Needle<'_>, fold: u32, rarity: &GramRarity) -> Option<(usize, Vec<u32>)> {
+    let rate = |window: &[u8]| rarity.of(window);
+    if let Some(offsets) = anchors_by_residue(needle, 4, 4, fold, rate)
+        && offsets.iter().all(|&at| rate(&needle.value[at as usize..at as usize + 4]) < FREQUENT)
+    {
+        return Some((0, offsets));
+    }
+    [(1, 4), (2, 2), (3, 1)].into_iter().find_map(|(group, bytes)| {
+        anchors_by_residue(needle, 1, bytes, fold, rate).map(|offsets| (group, offsets))
+    })
+}
+
+impl Group {
+    fn new(
+        needles: &Needles,
+        anchors: &[Anchor],
+        bytes: usize,
+        stride: usize,
+        count: usize,
+        fold: u32,
+    ) -> Self {
+        let key_mask = match bytes {
+            4 => !0,
+            2 => 0xFFFF,
+            _ => 0xFF,
+        };
+        // 16 bits a window and more, at least 8 KiB, at most 8 MiB.
+        let bits = (anchors.len() / 2).next_power_of_two().trailing_zeros().clamp(11, 21);
+        let mut bitmap = vec![0u32; 1 << bits];
+        let shift = 32 - bits;
+        for anchor in anchors {
+            let value = &needles.get(anchor.needle as usize).value[anchor.offset as usize..];
+            debug_assert!(
+                key_bytes(&needles.get(anchor.needle as usize).mask[anchor.offset as usize..], fold)
+                    >= bytes
+            );
+            let hash = hash(verify::load_word(&value[..value.len().min(8)]) as u32 & fold & key_mask);
+            bitmap[(hash >> shift) as usize] |= bits_of(hash, shift);
+        }
+        let offsets = anchors.iter().map(|anchor| anchor.offset as usize);
+        Group {
+            key_mask,
+            stride,
+            bitmap,
+            shift,
+            verifier: Verifier::new(needles, anchors),
+            anchor_offset_max: offsets.max().unwrap_or(0),
+            needles: count,
+        }
+    }
+
+    #[inline(always)]
+    fn may_hold(&self, hash: u32) -> bool {
+        let word = self.bitmap[(hash >> self.shift) as usize];
+        let (first, second) = (hash >> (self.shift - 5), hash >> (self.shift - 10));
+        (word >> (first & 31)) & (word >> (second & 31)) & 1 != 0
+    }
+
+    fn scan(
+        &self,
+        needles: &Needles,
+        hay: &Haystack<'_>,
+        positions: Range<usize>,
+        fold: u32,
+        found: &mut Vec<Finding>,
+    ) {
+        let key_mask = fold & self.key_mask;
+        // Multiples of the stride, counted from the text's start.
+        let mut position = positions.start.next_multiple_of(self.stride);
+        let bulk_end = positions.end.min(hay.text.len().saturating_sub(7));
+        // Hits are written down first and verified later, so that the loop has no branches
+        // that depend on the data.
+        let mut hits = [0u32; 1024];
+        while position < bulk_end {
+            let base = position;
+            let steps = ((bulk_end - position).div_ceil(self.stride)).min(hits.len());
+            let mut count = 0;
+            for step in 0..steps {
+                let at = base + step * self.stride;
+                let window = &hay.text[at..at + 4];
+                let key = u32::from_le_bytes([window[0], window[1], window[2], window[3]]);
+                hits[count] = (at - base) as u32;
+                count += usize::from(self.may_hold(hash(key & key_mask)));
+            }
+            position = base + steps * self.stride;
+            for &hit in &hits[..count] {
+                self.verifier.check(needles, hay, base + hit as usize, found);
+            }
+        }
+        while position < positions.end.min(hay.text.len()) {
+            self.verifier.check(needles, hay, position, found);
+            position += self.stride;
+        }
+    }
+}
+
+/// The two bits of a word that stand for a hash: taken from right below the bits that choose
+/// the word, since the lowest bits of a product depend on the lowest bits of the key alone.
+fn bits_of(hash: u32, shift: u32) -> u32 {
+    1 << (hash >> (shift - 5) & 31) | 1 << (hash >> (shift - 10) & 31)
+}
+
+/// How frequent a window is: counted in the sample, and estimated from its bytes.
+struct GramRarity<'s> {
+    sample: &'s Sample,
+    counts: Vec<u16>,
+    fold: u32,
+}
+
+impl<'s> GramRarity<'s> {
+    const BITS: u32 = 16;
+
+    fn new(sample: &'s Sample, fold: u32) -> Self {
+        let mut counts = vec![0u16; 1 << Self::BITS];
+        for window in sample.bytes().windows(4) {
+            let key = u32::from_le_bytes([window[0], window[1], window[2], window[3]]) & fold;
+            let count = &mut counts[(hash(key) >> (32 - Self::BITS)) as usize];
+            *count = count.saturating_add(1);
+        }
+        GramRarity { sample, counts, fold }
+    }
+
+    fn of(&self, window: &[u8]) -> f32 {
+        let mut product = self.sample.share;
+        for &byte in window {
+            let frequency = &self.sample.frequency[byte as usize];
+            product.iter_mut().zip(frequency).for_each(|(p, f)| *p *= f);
+        }
+        let expected: f32 = product.iter().sum();
+        let counted = window.first_chunk::<4>().map_or(0.0, |window| {
+            let key = u32::from_le_bytes(*window) & self.fold;
+            let count = self.counts[(hash(key) >> (32 - Self::BITS)) as usize];
+            f32::from(count) / self.sample.bytes().len().max(1) as f32
+        });
+        expected + counted
+    }
+}

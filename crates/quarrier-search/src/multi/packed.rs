@@ -1,0 +1,119 @@
+//! The packed filter with verification: from one needle to tens of thousands.
+
+use std::ops::Range;
+
+use super::assign::assign;
+use super::verify::Verifier;
+use super::{BLOCK_BYTES, Haystack};
+use crate::arch::{Isa, Packed, WIDTH_MAX};
+use crate::finding::Finding;
+use crate::pattern::Needles;
+use crate::sample::Sample;
+
+const WORDS: usize = BLOCK_BYTES / 64;
+
+/// Cycles to filter 64 positions, by width 1, 2 … (Zen 4, see `arch::avx512`).
+const FILTER_CYCLES: [f64; WIDTH_MAX] = [6.5, 6.5, 6.5, 7.0, 8.2, 9.6];
+/// Cycles to verify a candidate.
+const CANDIDATE_CYCLES: f64 = 18.0;
+
+/// A packed filter, its tables of needles, and what it is expected to pass.
+pub(crate) struct PackedEngine {
+    filter: Packed,
+    verifier: Verifier,
+    /// The furthest that an anchor lies behind its needle's start.
+    anchor_offset_max: usize,
+    pub(crate) isa: Isa,
+    pub(crate) width: usize,
+    /// Share of positions of the sample that pass the filter.
+    pub(crate) passing: f64,
+}
+
+impl PackedEngine {
+    /// The best engine on `isa` for these needles: the width that costs least on the sample.
+    /// `None` where the CPU lacks the instruction set.
+    pub(crate) fn new(needles: &Needles, isa: Isa, sample: &Sample) -> Option<Self> {
+        if !isa.is_available() || needles.is_empty() {
+            return None;
+        }
+        let longest = needles.length_bytes_max().min(WIDTH_MAX);
+        let widths = match needles.len() {
+            0..=4 => 2..=4,
+            5..=500 => 3..=WIDTH_MAX,
+            _ => WIDTH_MAX..=WIDTH_MAX,
+        };
+        widths
+            .map(|width| width.min(longest))
+            .filter_map(|width| Self::with_width(needles, isa, width, sample))
+            .min_by(|a, b| a.cycles().total_cmp(&b.cycles()))
+    }
+
+    fn with_width(needles: &Needles, isa: Isa, width: usize, sample: &Sample) -> Option<Self> {
+        let assignment = assign(needles, width, sample);
+        let offsets = assignment.anchors.iter().map(|anchor| anchor.offset as usize);
+        let mut engine = PackedEngine {
+            filter: Packed::new(isa, &assignment.sets)?,
+            verifier: Verifier::new(needles, &assignment.anchors),
+            anchor_offset_max: offsets.max().unwrap_or(0),
+            isa,
+            width,
+            passing: 0.0,
+        };
+        engine.passing = engine.passing_share(sample.bytes());
+        Some(engine)
+    }
+
+    /// Expected cycles for 64 positions.
+    pub(crate) fn cycles(&self) -> f64 {
+        FILTER_CYCLES[self.width - 1] + 64.0 * self.passing * CANDIDATE_CYCLES
+    }
+
+    fn passing_share(&self, text: &[u8]) -> f64 {
+        let mut masks = [0u64; WORDS];
+        let mut passed = 0u64;
+        for from in (0..text.len()).step_by(BLOCK_BYTES) {
+            self.filter.run(text, from, &mut masks);
+            passed += masks.iter().map(|mask| u64::from(mask.count_ones())).sum::<u64>();
+        }
+        passed as f64 / text.len().max(1) as f64
+    }
+
+    /// The furthest that this engine looks behind a needle's start for its anchor.
+    pub(crate) fn anchor_offset_max(&self) -> usize {
+        self.anchor_offset_max
+    }
+
+    /// Adds all needles with an anchor in `positions` (at most [`BLOCK_BYTES`]).
+    pub(crate) fn scan(
+        &self,
+        needles: &Needles,
+        hay: &Haystack<'_>,
+        positions: Range<usize>,
+        found: &mut Vec<Finding>,
+    ) {
+        let mut masks = [0u64; WORDS];
+        let words = positions.len().div_ceil(64).min(WORDS);
+        let masks = &mut masks[..words];
+        self.filter.run(hay.text, positions.start, masks);
+        if let Some(last) = masks.last_mut()
+            && !positions.len().is_multiple_of(64)
+        {
+            *last &= (1 << (positions.len() % 64)) - 1;
+        }
+        // Eight words at a time: in most data, most are empty.
+        for (group, eight) in masks.chunks(8).enumerate() {
+            if eight.iter().fold(0, |any, mask| any | mask) == 0 {
+                continue;
+            }
+            for (index, &mask) in eight.iter().enumerate() {
+                let base = positions.start + (group * 8 + index) * 64;
+                let mut left = mask;
+                while left != 0 {
+                    let position = base + left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    self.verifier.check(needles, hay, position, found);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Pattern files: one pattern a line.
+
+use super::Pattern;
+use crate::error::{Error, Result};
+
+/// Reads a pattern file.
+///
+/// A line is a literal (its bytes as they stand, UTF-8 or not), or begins with `hex:`,
+/// `re:` or `utf16:`. A name may stand before: `jpeg = hex:FF D8 FF`; a name is letters,
+/// digits, `_`, `-`, `.` and `/` without blanks, followed by ` = `. Lines that are empty or
+/// begin with `#` are skipped, as is a carriage return at a line's end.
+///
+/// # Errors
+/// [`Error::Line`] with the number of the first wrong line; [`Error::Set`] when there is no
+/// pattern at all.
+pub fn parse_file(bytes: &[u8]) -> Result<Vec<Pattern>> {
+    let mut patterns = Vec::new();
+    for (index, line) in bytes.split(|&b| b == b'\n').enumerate() {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() || line[0] == b'#' {
+            continue;
+        }
+        let pattern = parse_line(line)
+            .map_err(|error| Error::Line { line: index + 1, reason: error.to_string() })?;
+        patterns.push(pattern);
+    }
+    if patterns.is_empty() {
+        return Err(Error::Set("holds no pattern; write one a line".to_string()));
+    }
+    Ok(patterns)
+}
+
+fn parse_line(line: &[u8]) -> Result<Pattern> {
+    if let Some((name, rest)) = split_name(line) {
+        return Ok(parse_pattern(rest)?.named(name));
+    }
+    parse_pattern(line)
+}
+
+fn parse_pattern(line: &[u8]) -> Result<Pattern> {
+    let text = String::from_utf8_lossy(line);
+    let rest = |prefix: &str| text.strip_prefix(prefix);
+    if let Some(hex) = rest("hex:") {
+        Pattern::hex(hex.trim())
+    } else if let Some(regex) = rest("re:") {
+        utf8(line, &text)?;
+        Pattern::regex(regex)
+    } else if let Some(wide) = rest("utf16:") {
+        utf8(line, &text)?;
+        Pattern::utf16(wide)
+    } else {
+        Pattern::bytes(line, &text)
+    }
+}
+
+fn utf8(line: &[u8], text: &str) -> Result<()> {
+    match std::str::from_utf8(line) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::pattern(text, "is not UTF-8; write other bytes as hex:")),
+    }
+}
+
+/// Splits `name = rest`.
+fn split_name(line: &[u8]) -> Option<(&str, &[u8])> {
+    let at = line.windows(3).position(|w| w == b" = ")?;
+    let name = std::str::from_utf8(&line[..at]).ok()?.trim_end();
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-./".contains(&b);
+    let rest = &line[at + 3..];
+    (!name.is_empty() && name.bytes().all(is_name) && !rest.is_empty())
+        .then_some((name, rest.trim_ascii_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::Kind;
+
+    #[test]
+    fn all_kinds_of_lines_are_read() {
+        let file = b"# comment\n\nplain words\njpeg = hex:FF D8\r\nnum = re:[0-9]{3}\nutf16:wide\n\xFF\xFEraw";
+        let patterns = parse_file(file).unwrap();
+        let labels: Vec<_> = patterns.iter().map(Pattern::label).collect();
+        assert_eq!(labels[..4], ["plain words", "jpeg", "num", "wide"]);
+        assert_eq!(patterns[1].text, "FF D8");
+        assert!(patterns[2].is_regex());
+        assert_eq!(patterns[4].kind, Kind::Literal(b"\xFF\xFEraw".to_vec()));
+    }
+
+    #[test]
+    fn an_equals_sign_without_a_name_is_part_of_a_literal() {
+        for line in ["a+b = c", " = x", "a=b", "two words = x"] {
+            let patterns = parse_file(line.as_bytes()).unwrap();
+            assert_eq!(patterns[0].label(), line);
+        }
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_by_number() {
+        let error = parse_file(b"good\n# no\nhex:F\n").unwrap_err();
+        assert!(error.to_string().starts_with("line 3: "), "{error}");
+        assert!(parse_file(b"# nothing\n").is_err());
+    }
+}

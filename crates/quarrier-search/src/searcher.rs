@@ -1,0 +1,338 @@
+//! A compiled set of patterns: a kernel for the pipeline, and the sink side that goes with it.
+
+use std::ops::ControlFlow;
+
+use quarrier_core::pipeline::{Chunk, Emitter, Kernel, Need, Sink};
+
+use crate::error::{Error, Result};
+use crate::finding::Finding;
+use crate::multi::{BLOCK_BYTES, Haystack};
+use crate::naive;
+use crate::pattern::{Needles, Options, Pattern};
+use crate::regex::{BoundedRegex, CONTEXT_BYTES, Cursor, Stitcher, TooLong, compile};
+use crate::sample::Sample;
+use crate::strategy::{Choice, EngineName, Literals, choose};
+
+/// Findings of a chunk that are held before they are handed on in parts.
+const FINDINGS_HELD: usize = 1 << 20;
+
+/// A compiled set of patterns. One value serves any number of threads.
+pub struct Searcher {
+    patterns: Vec<Pattern>,
+    needles: Needles,
+    literals: Literals,
+    regexes: Vec<BoundedRegex>,
+    choices: Vec<Choice>,
+    aligned_bytes: u64,
+}
+
+/// How a set is compiled.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    options: Options,
+    engine: EngineName,
+    sample: Option<Sample>,
+    aligned_bytes: u64,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder {
+            options: Options::default(),
+            engine: EngineName::Auto,
+            sample: None,
+            aligned_bytes: 1,
+        }
+    }
+}
+
+impl Builder {
+    /// How the patterns are read.
+    #[must_use]
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The engine to use for literals and hex patterns.
+    #[must_use]
+    pub fn engine(mut self, engine: EngineName) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// What the data looks like; makes the search faster, never different.
+    #[must_use]
+    pub fn sample(mut self, sample: Sample) -> Self {
+        self.sample = Some(sample);
+        self
+    }
+
+    /// Only findings at multiples of `bytes` count.
+    #[must_use]
+    pub fn aligned(mut self, bytes: u64) -> Self {
+        self.aligned_bytes = bytes.max(1);
+        self
+    }
+
+    /// Compiles the set.
+    ///
+    /// # Errors
+    /// [`Error::Set`] for an empty set, [`Error::Pattern`] for a regex that cannot be
+    /// compiled or could match without bound, [`Error::Engine`] for an engine that cannot
+    /// serve.
+    pub fn build(self, patterns: Vec<Pattern>) -> Result<Searcher> {
+        if patterns.is_empty() {
+            return Err(Error::Set("no pattern was given".to_string()));
+        }
+        let needles = Needles::new(&patterns, self.options)?;
+        let regexes = compile(&patterns, self.options)?;
+        let sample = self.sample.unwrap_or_default();
+        let (literals, mut choices) = choose(&needles, self.engine, &sample)?;
+        if !regexes.is_empty() {
+            choices.push(Choice {
+                patterns: regexes.len(),
+                engine: "regex",
+                reason: "regexes, each searched by regex-automata on its own".to_string(),
+            });
+        }
+        let aligned_bytes = self.aligned_bytes;
+        Ok(Searcher { patterns, needles, literals, regexes, choices, aligned_bytes })
+    }
+}
+
+/// What a chunk yields: findings in order, complete up to a position.
+#[derive(Debug, Default)]
+pub struct Found {
+    findings: Vec<Finding>,
+    /// All findings that start before this offset are there.
+    complete_until: u64,
+    /// Ordered findings that may not be handed on yet.
+    held: Vec<Finding>,
+    too_long: Option<TooLong>,
+}
+
+impl Searcher {
+    /// Starts compiling a set.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The patterns, in the order given.
+    pub fn patterns(&self) -> &[Pattern] {
+        &self.patterns
+    }
+
+    /// Which engine got which patterns, and why.
+    pub fn choices(&self) -> &[Choice] {
+        &self.choices
+    }
+
+    /// The names of the engines in use, joined by `+`.
+    pub fn engine_name(&self) -> String {
+        let names: Vec<_> = self.choices.iter().map(|choice| choice.engine).collect();
+        names.join("+")
+    }
+
+    /// All findings in `text`, in order. For use without a pipeline.
+    ///
+    /// # Errors
+    /// A regex match longer than allowed.
+    pub fn find_all(&self, text: &[u8]) -> std::result::Result<Vec<Finding>, TooLong> {
+        let chunk = Chunk::whole(text);
+        let mut emit = Emitter::collecting();
+        self.work(&chunk, &mut emit);
+        let found = emit.into_output();
+        match found.too_long {
+            Some(too_long) => Err(too_long),
+            None => Ok(found.findings),
+        }
+    }
+
+    /// A sink that mends regex matches at the seams of chunks and passes findings on.
+    pub fn sink<F>(&self, take: F) -> FindingSink<'_, F>
+    where
+        F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
+    {
+        FindingSink {
+            searcher: self,
+            stitcher: Stitcher::new(self.regexes.len()),
+            take,
+            too_long: None,
+        }
+    }
+
+    fn anchor_offset_max(&self) -> usize {
+        match &self.literals {
+            Literals::Packed(engine) => engine.anchor_offset_max(),
+            Literals::Gram(engine) => engine.anchor_offset_max(),
+            Literals::None | Literals::Naive | Literals::Memmem(_) => 0,
+        }
+    }
+
+    /// Adds the literals with an anchor in `positions`.
+    fn scan_literals(
+        &self,
+        hay: &Haystack<'_>,
+        positions: std::ops::Range<usize>,
+        found: &mut Vec<Finding>,
+    ) {
+        match &self.literals {
+            Literals::None => {}
+            Literals::Packed(engine) => engine.scan(&self.needles, hay, positions, found),
+            Literals::Gram(engine) => engine.scan(&self.needles, hay, positions, found),
+            Literals::Naive => naive::search(&self.needles, hay.text, positions, |finding| {
+                found.push(Finding { offset: finding.offset + hay.offset, ..finding });
+            }),
+            Literals::Memmem(finder) => {
+                let (mut from, length) = (positions.start, finder.needle().len());
+                let end = hay.text.len().min(positions.end + length - 1);
+                while let Some(at) = hay.text.get(from..end).and_then(|text| finder.find(text)) {
+                    let pattern = self.needles.get(0).pattern;
+                    found.push(hay.finding(from + at, pattern, length));
+                    from += at + 1;
+                }
+            }
+        }
+    }
+
+    /// Orders what was found and drops what does not count.
+    fn settle(&self, findings: &mut Vec<Finding>, unreadable: &[std::ops::Range<u64>]) {
+        if self.aligned_bytes > 1 {
+            findings.retain(|f| f.offset.is_multiple_of(self.aligned_bytes));
+        }
+        if !unreadable.is_empty() {
+            findings.retain(|f| {
+                let end = f.offset + u64::from(f.length);
+                unreadable.iter().all(|bad| end <= bad.start || f.offset >= bad.end)
+            });
+        }
+        if !findings.is_sorted() {
+            findings.sort_unstable();
+        }
+    }
+}
+
+impl Kernel for Searcher {
+    type Output = Found;
+
+    fn need(&self) -> Need {
+        let literal = self.needles.length_bytes_max().saturating_sub(1);
+        let regex = self.regexes.iter().map(|regex| regex.length_bytes_max).max();
+        let zeros_match = self.needles.iter().any(|needle| needle.matches_zeros())
+            || self.regexes.iter().any(BoundedRegex::matches_zeros);
+        Need {
+            before_bytes: if regex.is_some() { CONTEXT_BYTES } else { 0 },
+            after_bytes: literal.max(regex.map_or(0, |bytes| bytes + 1 + CONTEXT_BYTES)),
+            skip_zeros: !zeros_match,
+        }
+    }
+
+    fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, Found>) {
+        let hay = Haystack { text: chunk.data, own: chunk.own.clone(), offset: chunk.offset };
+        let mut cursors: Vec<Cursor<'_>> =
+            self.regexes.iter().map(|regex| Cursor::new(regex, hay.own.start)).collect();
+        let reach = self.anchor_offset_max();
+        // Anchors may lie behind the last owned position.
+        let end = (hay.own.end + reach).min(hay.text.len());
+        let mut from = hay.own.start;
+        let mut found = std::mem::take(emit.output());
+        while from < end && found.too_long.is_none() {
+            let to = (from + BLOCK_BYTES).min(end);
+            self.scan_literals(&hay, from..to, &mut found.findings);
+            let regex_end = to.min(hay.own.end);
+            for cursor in &mut cursors {
+                let walked = cursor.walk(hay.text, hay.offset, regex_end, &mut found.findings);
+                found.too_long = found.too_long.or(walked.err());
+            }
+            from = to;
+            if found.findings.len() >= FINDINGS_HELD {
+                if emit.is_closed() {
+                    break;
+                }
+                // Needles that start before this position have been seen.
+                let complete = hay.offset + to.saturating_sub(reach).min(hay.own.end) as u64;
+                self.settle(&mut found.findings, chunk.unreadable);
+                let split = found.findings.partition_point(|f| f.offset < complete);
+                found.held.extend_from_slice(&found.findings[split..]);
+                found.findings.truncate(split);
+                found.complete_until = complete;
+                let held = std::mem::take(&mut found.held);
+                *emit.output() = found;
+                emit.flush(chunk);
+                found = std::mem::take(emit.output());
+                found.findings.clear();
+                found.findings.extend_from_slice(&held);
+            }
+        }
+        self.settle(&mut found.findings, chunk.unreadable);
+        found.complete_until = hay.offset + hay.own.end as u64;
+        *emit.output() = found;
+    }
+}
+
+/// Passes findings on in order; see [`Searcher::sink`].
+pub struct FindingSink<'s, F> {
+    searcher: &'s Searcher,
+    stitcher: Stitcher,
+    take: F,
+    too_long: Option<TooLong>,
+}
+
+impl<F> FindingSink<'_, F> {
+    /// The match that ended the run because it is longer than allowed.
+    pub fn too_long(&self) -> Option<Error> {
+        self.too_long.map(|TooLong { pattern, offset }| {
+            let index = pattern as usize;
+            let most = self.searcher.regexes.iter().find(|r| r.pattern == pattern);
+            Error::Pattern {
+                pattern: self.searcher.patterns[index].text.clone(),
+                reason: format!(
+                    "matches more than {} bytes at offset {offset}; bound it, or raise \
+                     --regex-max-length",
+                    most.map_or(0, |regex| regex.length_bytes_max)
+                ),
+            }
+        })
+    }
+
+    /// Replaces the regex findings by those that hold given the chunks before.
+    fn mend(&mut self, chunk: &Chunk<'_>, found: &mut Found) {
+        for (index, regex) in self.searcher.regexes.iter().enumerate() {
+            let of_this = |f: &Finding| f.pattern == regex.pattern;
+            let mut matches: Vec<Finding> =
+                found.findings.iter().copied().filter(of_this).collect();
+            let before = matches.first().copied();
+            let count = matches.len();
+            let until = found.complete_until;
+            let mended =
+                self.stitcher.mend(index, regex, chunk.data, chunk.offset, until, &mut matches);
+            if let Err(too_long) = mended {
+                found.too_long = found.too_long.or(Some(too_long));
+            }
+            if matches.first().copied() != before || matches.len() != count {
+                found.findings.retain(|f| !of_this(f));
+                found.findings.extend_from_slice(&matches);
+                self.searcher.settle(&mut found.findings, chunk.unreadable);
+            }
+        }
+    }
+}
+
+impl<F> Sink<Found> for FindingSink<'_, F>
+where
+    F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
+{
+    fn take(&mut self, chunk: &Chunk<'_>, found: &mut Found) -> ControlFlow<()> {
+        if !self.searcher.regexes.is_empty() {
+            self.mend(chunk, found);
+        }
+        if let Some(too_long) = found.too_long.take() {
+            found.findings.retain(|f| f.offset < too_long.offset);
+            self.too_long = Some(too_long);
+        }
+        let flow = (self.take)(chunk, &found.findings);
+        found.findings.clear();
+        if self.too_long.is_some() { ControlFlow::Break(()) } else { flow }
+    }
+}

@@ -1,0 +1,186 @@
+//! Which engine searches for which patterns, and why.
+
+use std::fmt;
+
+use crate::arch::Isa;
+use crate::error::{Error, Result};
+use crate::multi::{GramEngine, PackedEngine};
+use crate::pattern::Needles;
+use crate::sample::Sample;
+
+/// An engine, as named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineName {
+    /// The best by expected cost.
+    Auto,
+    /// Every position, every pattern. The oracle.
+    Naive,
+    /// One literal, by the memchr crate.
+    Memmem,
+    /// Hashed windows; portable.
+    Gram,
+    /// The packed filter with AVX2.
+    PackedAvx2,
+    /// The packed filter with AVX-512 VBMI.
+    PackedAvx512,
+}
+
+impl EngineName {
+    /// All engines that can be asked for.
+    pub const ALL: [EngineName; 6] = [
+        EngineName::Auto,
+        EngineName::PackedAvx512,
+        EngineName::PackedAvx2,
+        EngineName::Gram,
+        EngineName::Memmem,
+        EngineName::Naive,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineName::Auto => "auto",
+            EngineName::Naive => "naive",
+            EngineName::Memmem => "memmem",
+            EngineName::Gram => "gram",
+            EngineName::PackedAvx2 => Isa::Avx2.engine_name(),
+            EngineName::PackedAvx512 => Isa::Avx512.engine_name(),
+        }
+    }
+
+    /// Whether this machine has it.
+    pub fn is_available(self) -> bool {
+        match self {
+            EngineName::PackedAvx2 => Isa::Avx2.is_available(),
+            EngineName::PackedAvx512 => Isa::Avx512.is_available(),
+            _ => true,
+        }
+    }
+}
+
+impl std::str::FromStr for EngineName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        EngineName::ALL.into_iter().find(|engine| engine.name() == text).ok_or_else(|| {
+            let names: Vec<_> = EngineName::ALL.iter().map(|engine| engine.name()).collect();
+            Error::Engine(format!("no engine '{text}'; there are: {}", names.join(", ")))
+        })
+    }
+}
+
+/// What searches for the needles of a set.
+pub(crate) enum Literals {
+    /// The set has none.
+    None,
+    Naive,
+    Memmem(Box<memchr::memmem::Finder<'static>>),
+    Gram(GramEngine),
+    Packed(Box<PackedEngine>),
+}
+
+/// One line of the explanation: so many patterns, this engine, for this reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// How many patterns (or forms of them: UTF-16 counts apart).
+    pub patterns: usize,
+    /// The engine's name.
+    pub engine: &'static str,
+    /// Why it was chosen.
+    pub reason: String,
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} pattern(s): {}: {}", self.patterns, self.engine, self.reason)
+    }
+}
+
+/// Chooses and builds the engine for `needles`.
+pub(crate) fn choose(
+    needles: &Needles,
+    wish: EngineName,
+    sample: &Sample,
+) -> Result<(Literals, Vec<Choice>)> {
+    if needles.is_empty() {
+        return Ok((Literals::None, Vec::new()));
+    }
+    let explain = |engine, reason: String| {
+        vec![Choice { patterns: needles.len(), engine, reason }]
+    };
+    let packed = |isa: Isa| {
+        PackedEngine::new(needles, isa, sample).ok_or_else(|| {
+            Error::Engine(format!("this CPU cannot run the engine '{}'", isa.engine_name()))
+        })
+    };
+    Ok(match wish {
+        EngineName::Naive => (Literals::Naive, explain("naive", "asked for".to_string())),
+        EngineName::Memmem => {
+            let finder = memmem(needles).ok_or_else(|| {
+                Error::Engine("the engine 'memmem' serves one literal without wildcards".into())
+            })?;
+            (finder, explain("memmem", "asked for".to_string()))
+        }
+        EngineName::Gram => {
+            let engine = GramEngine::new(needles, sample);
+            let reason = format!("asked for; {}", engine.describe());
+            (Literals::Gram(engine), explain("gram", reason))
+        }
+        EngineName::PackedAvx2 => by_packed(packed(Isa::Avx2)?, "asked for", needles),
+        EngineName::PackedAvx512 => by_packed(packed(Isa::Avx512)?, "asked for", needles),
+        EngineName::Auto => auto(needles, sample),
+    })
+}
+
+fn by_packed(engine: PackedEngine, why: &str, needles: &Needles) -> (Literals, Vec<Choice>) {
+    let name = engine.isa.engine_name();
+    let reason = format!(
+        "{why}; {} bytes of each anchor are filtered, {:.3} % of a sample's positions pass",
+        engine.width,
+        100.0 * engine.passing
+    );
+    let choice = Choice { patterns: needles.len(), engine: name, reason };
+    (Literals::Packed(Box::new(engine)), vec![choice])
+}
+
+/// The engine with the least expected cycles on the sample.
+fn auto(needles: &Needles, sample: &Sample) -> (Literals, Vec<Choice>) {
+    let packed = Isa::ALL
+        .into_iter()
+        .find(|isa| isa.is_available())
+        .and_then(|isa| PackedEngine::new(needles, isa, sample));
+    let Some(packed) = packed else {
+        if let Some(finder) = memmem(needles) {
+            let reason = "one literal, and no packed filter on this CPU".to_string();
+            return (finder, vec![Choice { patterns: 1, engine: "memmem", reason }]);
+        }
+        let engine = GramEngine::new(needles, sample);
+        let reason = format!("no packed filter on this CPU; {}", engine.describe());
+        let choice = Choice { patterns: needles.len(), engine: "gram", reason };
+        return (Literals::Gram(engine), vec![choice]);
+    };
+    // A filter that passes next to nothing cannot be beaten; building the other to compare
+    // would only take time.
+    if packed.passing > 0.01 {
+        let gram = GramEngine::new(needles, sample);
+        let (by_gram, by_packed) = (gram.cycles(sample), packed.cycles());
+        if by_gram < by_packed {
+            let reason = format!(
+                "{:.1} cycles for 64 bytes expected, where the packed filter would take {:.1}; {}",
+                by_gram,
+                by_packed,
+                gram.describe()
+            );
+            let choice = Choice { patterns: needles.len(), engine: "gram", reason };
+            return (Literals::Gram(gram), vec![choice]);
+        }
+    }
+    by_packed(packed, "least expected cost", needles)
+}
+
+fn memmem(needles: &Needles) -> Option<Literals> {
+    let only = needles.get(0);
+    (needles.len() == 1 && only.is_exact).then(|| {
+        Literals::Memmem(Box::new(memchr::memmem::Finder::new(only.value).into_owned()))
+    })
+}

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image]
+# Installs only what is missing, and says so. Where it may not install, it says the
+# command and stops.
+set -eu
+
+cd "$(dirname "$0")/.."
+PATH="$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin"
+
+stop() {
+    printf 'setup: %s\n' "$@" >&2
+    exit 1
+}
+
+have() {
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null 2>&1 || return 1
+    done
+}
+
+# install REASON PACKAGE...
+install() {
+    reason=$1
+    shift
+    command="apt-get update && apt-get install -y --no-install-recommends $*"
+    have apt-get || stop "$reason needs $* and this machine has no apt-get; install them and try again"
+    [ "$(id -u)" -eq 0 ] || stop "$reason needs $*; run this and try again:" "  sudo sh -c '$command'"
+    echo "setup: $reason needs $*; running: $command"
+    export DEBIAN_FRONTEND=noninteractive
+    sh -c "$command" || stop "could not install $*; is the network there? Then run: $command"
+}
+
+# The compiler of the Rust code, as new as Cargo.toml asks for, and a linker.
+set_up_rust() {
+    have cc || install "linking Rust programs" gcc libc6-dev
+    have cargo rustc || stop "cargo is missing; get it from https://rustup.rs:" \
+        "  curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    found=$(rustc --version 2>/dev/null | cut -d ' ' -f 2)
+    [ -n "$found" ] || stop "rustc is here but does not run; run:" "  rustup default stable"
+    oldest=$(printf '%s\n%s\n' "$wanted" "$found" | sort -V | head -n 1)
+    [ "$oldest" = "$wanted" ] || stop "rustc is $found, $wanted or newer is needed; run:" "  rustup update stable" \
+        "(a rustc from the distribution: get rustup from https://rustup.rs first)"
+}
+
+# The tools that make disk images without root: ext4 and FAT.
+set_up_image() {
+    missing=
+    have mkfs.ext4 debugfs || missing="$missing e2fsprogs"
+    have mkfs.vfat || missing="$missing dosfstools"
+    have mcopy mdel || missing="$missing mtools"
+    # shellcheck disable=SC2086 # a list of package names
+    [ -z "$missing" ] || install "making disk images" $missing
+}
+
+for group in "$@"; do
+    case $group in
+        rust) set_up_rust ;;
+        image) set_up_image ;;
+        *) stop "unknown group '$group'; known: rust image" ;;
+    esac
+done
