@@ -1,1 +1,56 @@
-fn main(){}
+//! `quarrier`: searches raw data where it lies, at the speed of the machine, and says how
+//! close it came.
+//!
+//! ```text
+//!  args ──→ commands/<verb> ──→ engine crates
+//!               │                    │ findings, account
+//!               └── output/ ←────────┘  text, JSON, CSV, Arrow, report, statistics
+//! ```
+
+mod args;
+
+mod commands;
+
+mod output;
+
+mod quantity;
+
+mod interrupt;
+
+use std::process::ExitCode;
+
+/// How a command ended; its number is the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Something was found, or the work was done.
+    Found = 0,
+    /// Nothing was found.
+    Nothing = 1,
+    /// Wrong use or failure.
+    Failed = 2,
+    /// Done, but part of the input could not be read.
+    Incomplete = 3,
+    /// Ended by Ctrl-C: 128 + SIGINT, as shells report it.
+    Interrupted = 130,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        ExitCode::from(outcome as u8)
+    }
+}
+
+fn main() -> ExitCode {
+    match args::parse() {
+        args::Parsed::Search(search) => commands::search::run(&search).into(),
+        args::Parsed::Done(outcome) => outcome.into(),
+    }
+}
+
+/// Says what went wrong, in one line on standard error.
+fn complain(message: &str) {
+    use std::io::Write;
+    let one_line = message.replace(['\n', '\r'], " ");
+    // Where standard error is closed there is nobody left to tell.
+    let _ = writeln!(std::io::stderr(), "quarrier: {one_line}");
+}

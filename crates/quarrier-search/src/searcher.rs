@@ -24,6 +24,7 @@ pub struct Searcher {
     regexes: Vec<BoundedRegex>,
     choices: Vec<Choice>,
     aligned_bytes: u64,
+    context_bytes: usize,
 }
 
 /// How a set is compiled.
@@ -33,6 +34,7 @@ pub struct Builder {
     engine: EngineName,
     sample: Option<Sample>,
     aligned_bytes: u64,
+    context_bytes: usize,
 }
 
 impl Default for Builder {
@@ -42,6 +44,7 @@ impl Default for Builder {
             engine: EngineName::Auto,
             sample: None,
             aligned_bytes: 1,
+            context_bytes: 0,
         }
     }
 }
@@ -75,6 +78,13 @@ impl Builder {
         self
     }
 
+    /// Bytes around findings that the sink wants to see.
+    #[must_use]
+    pub fn context(mut self, bytes: usize) -> Self {
+        self.context_bytes = bytes;
+        self
+    }
+
     /// Compiles the set.
     ///
     /// # Errors
@@ -96,8 +106,15 @@ impl Builder {
                 reason: "regexes, each searched by regex-automata on its own".to_string(),
             });
         }
-        let aligned_bytes = self.aligned_bytes;
-        Ok(Searcher { patterns, needles, literals, regexes, choices, aligned_bytes })
+        Ok(Searcher {
+            patterns,
+            needles,
+            literals,
+            regexes,
+            choices,
+            aligned_bytes: self.aligned_bytes,
+            context_bytes: self.context_bytes,
+        })
     }
 }
 
@@ -222,8 +239,9 @@ impl Kernel for Searcher {
         let zeros_match = self.needles.iter().any(|needle| needle.matches_zeros())
             || self.regexes.iter().any(BoundedRegex::matches_zeros);
         Need {
-            before_bytes: if regex.is_some() { CONTEXT_BYTES } else { 0 },
-            after_bytes: literal.max(regex.map_or(0, |bytes| bytes + 1 + CONTEXT_BYTES)),
+            before_bytes: self.context_bytes.max(if regex.is_some() { CONTEXT_BYTES } else { 0 }),
+            after_bytes: self.context_bytes
+                + literal.max(regex.map_or(0, |bytes| bytes + 1 + CONTEXT_BYTES)),
             skip_zeros: !zeros_match,
         }
     }

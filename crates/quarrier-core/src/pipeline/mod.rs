@@ -12,6 +12,7 @@ mod plan;
 mod retry;
 mod run;
 mod timeline;
+mod touch;
 mod turnstile;
 #[cfg(target_os = "linux")]
 mod uring;
@@ -20,6 +21,7 @@ pub use chunk::Chunk;
 pub use plan::{Access, Pipeline, Plan};
 pub use run::Run;
 pub use timeline::{Span, Stage, StageLoad, Timeline};
+pub use touch::Touch;
 pub use turnstile::Emitter;
 
 use std::ops::ControlFlow;

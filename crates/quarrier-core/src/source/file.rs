@@ -21,6 +21,8 @@ pub struct FileSource {
     length: u64,
     sector_bytes: usize,
     is_regular: bool,
+    /// The same file opened with `O_DIRECT`, for aligned reads past the page cache.
+    direct: Option<File>,
 }
 
 impl FileSource {
@@ -61,12 +63,12 @@ impl FileSource {
             let length = device_length(&file)
                 .map_err(|error| Error::io(&name, "read the size of the device", error))?;
             let sector_bytes = device_sector_bytes(&file).unwrap_or(512);
-            return Ok(FileSource { name, file, length, sector_bytes, is_regular: false });
+            return Ok(FileSource { name, file, length, sector_bytes, is_regular: false, direct: None });
         }
         if kind.is_char_device() {
             return refuse("is a character device without a length; pass it as standard input");
         }
-        Ok(FileSource { name, file, length: meta.len(), sector_bytes: 512, is_regular: true })
+        Ok(FileSource { name, file, length: meta.len(), sector_bytes: 512, is_regular: true, direct: None })
     }
 
     /// Whether this is a regular file (not a device).
@@ -74,14 +76,19 @@ impl FileSource {
         self.is_regular
     }
 
-    /// Asks that reads bypass the page cache (`O_DIRECT`), where the file system can.
+    /// Opens `path` so that aligned reads bypass the page cache (`O_DIRECT`).
     ///
     /// # Errors
-    /// What the operating system says; the source can still be read through the cache.
-    pub fn set_direct(&self) -> io::Result<()> {
-        let flags = rustix::fs::fcntl_getfl(&self.file)?;
-        rustix::fs::fcntl_setfl(&self.file, flags | rustix::fs::OFlags::DIRECT)?;
-        Ok(())
+    /// As [`FileSource::open`]; also when the file system cannot do it.
+    pub fn open_direct(path: &Path) -> Result<Self> {
+        let mut source = FileSource::open(path)?;
+        let flags = rustix::fs::OFlags::RDONLY
+            | rustix::fs::OFlags::CLOEXEC
+            | rustix::fs::OFlags::DIRECT;
+        let direct = rustix::fs::open(path, flags, rustix::fs::Mode::empty())
+            .map_err(|error| Error::io(&source.name, "open past the page cache", error.into()))?;
+        source.direct = Some(File::from(direct));
+        Ok(source)
     }
 }
 
@@ -109,6 +116,14 @@ impl Source for FileSource {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let count = buffer.len().min(left);
+        if let Some(direct) = &self.direct {
+            let page = crate::region::PAGE_BYTES;
+            let whole = count - count % page;
+            let is_aligned = offset % page as u64 == 0 && buffer.as_ptr().addr() % page == 0;
+            if is_aligned && whole > 0 {
+                return direct.read_at(&mut buffer[..whole], offset);
+            }
+        }
         self.file.read_at(&mut buffer[..count], offset)
     }
 
@@ -131,14 +146,14 @@ impl Source for FileSource {
     }
 
     fn window(&self, range: Range<u64>) -> Option<io::Result<Region<'_>>> {
-        if !self.is_regular {
+        if !self.is_regular || self.direct.is_some() {
             return None;
         }
         Some(MappedWindow::new(self.file.as_fd(), range).map(Region::Window))
     }
 
     fn is_resident(&self) -> bool {
-        self.is_regular && resident_share(&self.file, self.length) >= 0.9
+        self.is_regular && self.direct.is_none() && resident_share(&self.file, self.length) >= 0.9
     }
 
     fn sector_bytes(&self) -> usize {
@@ -146,7 +161,7 @@ impl Source for FileSource {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.file.as_fd())
+        Some(self.direct.as_ref().unwrap_or(&self.file).as_fd())
     }
 }
 

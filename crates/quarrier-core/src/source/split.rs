@@ -51,21 +51,29 @@ impl SplitSource {
     /// # Errors
     /// As [`FileSource::open`], for each part that exists.
     pub fn open(first: &Path) -> Result<Self> {
-        let mut parts: Vec<Box<dyn Source>> = vec![Box::new(FileSource::open(first)?)];
+        let mut parts: Vec<Box<dyn Source>> = Vec::new();
+        for path in Self::parts_from(first) {
+            parts.push(Box::new(FileSource::open(&path)?));
+        }
+        SplitSource::new(first.display().to_string(), parts)
+    }
+
+    /// The paths that [`open`](Self::open) would join to `first`, in order.
+    pub fn parts_from(first: &Path) -> Vec<std::path::PathBuf> {
+        let mut paths = vec![first.to_path_buf()];
         let text = first.as_os_str().to_string_lossy().into_owned();
         if let Some((stem, digits)) = split_number(&text) {
             let mut number: u64 = digits.parse().unwrap_or(0);
             loop {
                 number += 1;
                 let next = format!("{stem}{number:0width$}", width = digits.len());
-                let next = Path::new(&next);
-                if !next.exists() {
+                if !Path::new(&next).exists() {
                     break;
                 }
-                parts.push(Box::new(FileSource::open(next)?));
+                paths.push(next.into());
             }
         }
-        SplitSource::new(text, parts)
+        paths
     }
 
     /// Whether `path` is named as the first part of a split image.
@@ -79,11 +87,11 @@ impl SplitSource {
     }
 }
 
-/// Splits `image.001` into `image.` and `001` where the ending is two or more digits.
+/// Splits `image.001` into `image.` and `001` where the ending is three or more digits.
 fn split_number(text: &str) -> Option<(&str, &str)> {
     let dot = text.rfind('.')?;
     let digits = &text[dot + 1..];
-    (digits.len() >= 2 && digits.len() <= 9 && digits.bytes().all(|b| b.is_ascii_digit()))
+    (digits.len() >= 3 && digits.len() <= 9 && digits.bytes().all(|b| b.is_ascii_digit()))
         .then(|| (&text[..=dot], digits))
 }
 

@@ -1,0 +1,359 @@
+//! The command line. Help, man page and `docs/cli.md` come from here.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use quarrier_core::pipeline::Access;
+use quarrier_search::EngineName;
+
+use crate::output::Format;
+use crate::quantity::{parse_auto_count, parse_auto_size, parse_range, parse_size};
+use crate::{Outcome, complain};
+
+/// What the command line asks for.
+pub(crate) enum Parsed {
+    Search(Box<Search>),
+    /// All is done or refused already (help, version, wrong use).
+    Done(Outcome),
+}
+
+/// One pattern option, in the order of the command line.
+#[derive(Debug, Clone)]
+pub(crate) enum PatternArg {
+    Text(String),
+    Hex(String),
+    Regex(String),
+    File(PathBuf),
+}
+
+/// `quarrier search`.
+#[derive(Debug)]
+pub(crate) struct Search {
+    pub(crate) patterns: Vec<PatternArg>,
+    pub(crate) sources: Vec<String>,
+    pub(crate) ignore_case: bool,
+    pub(crate) utf16: bool,
+    pub(crate) count: bool,
+    pub(crate) max_count: Option<u64>,
+    pub(crate) range: Range<u64>,
+    pub(crate) aligned_bytes: u64,
+    pub(crate) context_bytes: usize,
+    pub(crate) regex_length_bytes_max: usize,
+    pub(crate) workers: Option<usize>,
+    pub(crate) readers: Option<usize>,
+    pub(crate) buffers: Option<usize>,
+    pub(crate) buffer_bytes: Option<usize>,
+    pub(crate) access: Option<Access>,
+    pub(crate) direct: bool,
+    pub(crate) engine: EngineName,
+    pub(crate) explain: bool,
+    pub(crate) format: Format,
+    pub(crate) quiet: bool,
+    pub(crate) stats: Option<PathBuf>,
+    pub(crate) report: Option<PathBuf>,
+    /// The command line as typed, for the report's title.
+    pub(crate) line: String,
+}
+
+/// Reads the command line of this process.
+pub(crate) fn parse() -> Parsed {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+            if matches!(error.kind(), DisplayHelp | DisplayVersion) {
+                let _ = error.print();
+                return Parsed::Done(Outcome::Found);
+            }
+            complain(&one_line(&error.to_string()));
+            return Parsed::Done(Outcome::Failed);
+        }
+    };
+    match matches.subcommand() {
+        Some(("search", matches)) if matches.get_flag("list-engines") => {
+            Parsed::Done(crate::commands::engines::list())
+        }
+        Some(("search", matches)) => match search(matches) {
+            Ok(search) => Parsed::Search(Box::new(search)),
+            Err(message) => {
+                complain(&message);
+                Parsed::Done(Outcome::Failed)
+            }
+        },
+        Some(("help-markdown", _)) => Parsed::Done(crate::commands::markdown::print(command())),
+        _ => {
+            complain("no command was given; try 'quarrier --help'");
+            Parsed::Done(Outcome::Failed)
+        }
+    }
+}
+
+/// clap's words without its usage block: what is wrong, and where help is.
+fn one_line(text: &str) -> String {
+    let gist = text.split("\n\nUsage:").next().unwrap_or(text);
+    let gist = gist.split("\n\nFor more information").next().unwrap_or(gist);
+    let gist = gist.trim_start_matches("error: ");
+    let words: Vec<&str> = gist.split_whitespace().collect();
+    format!("{}; try 'quarrier search --help'", words.join(" "))
+}
+
+fn search(matches: &ArgMatches) -> Result<Search, String> {
+    let mut patterns = ordered_patterns(matches);
+    let mut positional: Vec<String> =
+        matches.get_many::<String>("source").unwrap_or_default().cloned().collect();
+    if patterns.is_empty() && !positional.is_empty() {
+        patterns.push(PatternArg::Text(positional.remove(0)));
+    }
+    if patterns.is_empty() {
+        return Err("no pattern was given; try 'quarrier search PATTERN SOURCE'".to_string());
+    }
+    if positional.is_empty() {
+        return Err("no source was given; name files, or '-' for standard input".to_string());
+    }
+    let device: &String = matches.get_one("device").ok_or("no device")?;
+    check_device(device)?;
+    let auto_count = |id: &str| matches.get_one::<Option<usize>>(id).copied().flatten();
+    Ok(Search {
+        patterns,
+        sources: positional,
+        ignore_case: matches.get_flag("ignore-case"),
+        utf16: matches.get_flag("utf16"),
+        count: matches.get_flag("count"),
+        max_count: matches.get_one("max-count").copied(),
+        range: matches.get_one("range").cloned().unwrap_or(0..u64::MAX),
+        aligned_bytes: matches.get_one("aligned").copied().unwrap_or(1),
+        context_bytes: matches.get_one::<u64>("context").copied().unwrap_or(0) as usize,
+        regex_length_bytes_max: matches.get_one::<u64>("regex-max-length").copied().unwrap_or(65_536)
+            as usize,
+        workers: auto_count("workers"),
+        readers: auto_count("readers"),
+        buffers: auto_count("buffers"),
+        buffer_bytes: auto_count("buffer-size"),
+        access: matches.get_one::<Option<Access>>("access").copied().flatten(),
+        direct: matches.get_flag("direct"),
+        engine: *matches.get_one("engine").unwrap_or(&EngineName::Auto),
+        explain: matches.get_flag("explain"),
+        format: *matches.get_one("format").unwrap_or(&Format::Text),
+        quiet: matches.get_flag("quiet"),
+        stats: matches.get_one("stats").cloned(),
+        report: matches.get_one("report").cloned(),
+        line: std::env::args().collect::<Vec<_>>().join(" "),
+    })
+}
+
+/// The pattern options in the order in which they were typed.
+fn ordered_patterns(matches: &ArgMatches) -> Vec<PatternArg> {
+    let mut all: Vec<(usize, PatternArg)> = Vec::new();
+    let mut collect = |id: &str, make: fn(String) -> PatternArg| {
+        let values = matches.get_many::<String>(id).unwrap_or_default().cloned();
+        let places = matches.indices_of(id).unwrap_or_default();
+        all.extend(places.zip(values.map(make)));
+    };
+    collect("pattern", PatternArg::Text);
+    collect("hex", PatternArg::Hex);
+    collect("regex", PatternArg::Regex);
+    let files = matches.get_many::<PathBuf>("patterns").unwrap_or_default().cloned();
+    let places = matches.indices_of("patterns").unwrap_or_default();
+    all.extend(places.zip(files.map(PatternArg::File)));
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, pattern)| pattern).collect()
+}
+
+fn check_device(device: &str) -> Result<(), String> {
+    match device {
+        "auto" | "cpu" => Ok(()),
+        _ if device == "gpu" || device.strip_prefix("gpu:").is_some_and(|i| i.parse::<u32>().is_ok()) => {
+            Err("no GPU device: this build searches on the CPU; use --device cpu".to_string())
+        }
+        _ => Err(format!("no device '{device}'; there are: auto, cpu, gpu, gpu:0, gpu:1 …")),
+    }
+}
+
+fn parse_access(text: &str) -> Result<Option<Access>, String> {
+    match text {
+        "auto" => Ok(None),
+        "window" => Ok(Some(Access::Window)),
+        "read" => Ok(Some(Access::Read)),
+        "queue" => Ok(Some(Access::Queue)),
+        "uring" => Ok(Some(Access::Uring)),
+        _ => Err(format!("no access '{text}'; there are: auto, window, read, queue, uring")),
+    }
+}
+
+fn positive_size(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("must be at least 1".to_string()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn bounded_size(text: &str, most: u64) -> Result<u64, String> {
+    match parse_size(text)? {
+        bytes if bytes > most => Err(format!("'{text}' is too large; {most} bytes at most")),
+        bytes => Ok(bytes),
+    }
+}
+
+/// The whole command line.
+pub(crate) fn command() -> Command {
+    Command::new("quarrier")
+        .version(clap::crate_version!())
+        .about("Searches raw data where it lies, at the speed of the machine, and says how close it came")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(search_command())
+        .subcommand(Command::new("help-markdown").hide(true).about("Prints this help as Markdown"))
+}
+
+const SEARCH_EXAMPLES: &str = "\
+Examples:
+  quarrier search 'invoice 2026' disk.img
+  quarrier search -x 'FF D8 FF ??' --aligned 512 /dev/sdb
+  quarrier search -f patterns.txt -c --report run.html image.001
+  quarrier search -E '[0-9]{4}-[0-9]{4}' --format json dump.bin | jq .offset
+  zcat image.gz | quarrier search -i --utf16 -e password -
+
+A SOURCE is a file, a block device, '-' for standard input, the first part of a split
+image (image.001), or a quoted glob of its parts ('image.*').
+A pattern file holds one pattern a line: a literal, or hex:…, re:…, utf16:…; a name may
+stand before, as in 'jpeg = hex:FF D8 FF'; lines that begin with # are comments.
+
+Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the input could
+not be read (each range is listed), 130 interrupted.";
+
+fn search_command() -> Command {
+    Command::new("search")
+        .about("Finds every occurrence of patterns in files, disk images and devices")
+        .after_help(SEARCH_EXAMPLES)
+        .args(pattern_args())
+        .args(scope_args())
+        .args(machine_args())
+        .args(output_args())
+        .arg(
+            Arg::new("source")
+                .value_name("[PATTERN] SOURCE")
+                .num_args(0..)
+                .action(ArgAction::Append)
+                .help("A pattern, where no -e, -x, -E or -f is given, then the sources"),
+        )
+}
+
+fn pattern_args() -> Vec<Arg> {
+    let repeated = |id: &'static str, short: char, name: &'static str| {
+        Arg::new(id)
+            .short(short)
+            .long(id)
+            .value_name(name)
+            .action(ArgAction::Append)
+            .allow_hyphen_values(true)
+            .help_heading("Patterns")
+    };
+    vec![
+        repeated("pattern", 'e', "TEXT").help("A literal: the bytes of this text; repeatable"),
+        repeated("hex", 'x', "HEX")
+            .help("Hexadecimal; ?? is any byte, ?A and A? are half a byte; repeatable"),
+        repeated("regex", 'E', "RE")
+            .help("A byte regex; leftmost-first matches that do not overlap; repeatable"),
+        repeated("patterns", 'f', "FILE")
+            .value_parser(value_parser!(PathBuf))
+            .allow_hyphen_values(false)
+            .help("A file of patterns, one a line; '-' is standard input; repeatable"),
+        flag("ignore-case", "Letters (ASCII) match in either case").short('i').help_heading("Patterns"),
+        flag("utf16", "Search for each literal in UTF-16LE as well").help_heading("Patterns"),
+        Arg::new("regex-max-length")
+            .long("regex-max-length")
+            .value_name("SIZE")
+            .default_value("64K")
+            .value_parser(|text: &str| match bounded_size(text, 64 << 20)? {
+                0 => Err("must be at least 1".to_string()),
+                bytes => Ok(bytes),
+            })
+            .help("The longest match of a regex; a longer one is an error")
+            .help_heading("Patterns"),
+    ]
+}
+
+fn scope_args() -> Vec<Arg> {
+    vec![
+        flag("count", "Print one row a pattern with its number of findings").short('c'),
+        Arg::new("max-count")
+            .long("max-count")
+            .value_name("N")
+            .value_parser(value_parser!(u64).range(1..))
+            .help("Stop after N findings"),
+        Arg::new("range")
+            .long("range")
+            .value_name("START..END")
+            .value_parser(parse_range)
+            .help("Search these offsets only, as if they were the whole source"),
+        Arg::new("aligned")
+            .long("aligned")
+            .value_name("N")
+            .value_parser(positive_size)
+            .help("Only findings at offsets divisible by N"),
+        Arg::new("context")
+            .long("context")
+            .value_name("N")
+            .value_parser(|text: &str| bounded_size(text, 1 << 20))
+            .help("Show N bytes before and after each finding"),
+    ]
+}
+
+fn machine_args() -> Vec<Arg> {
+    let auto = |id: &'static str, name: &'static str, help: &'static str| {
+        Arg::new(id).long(id).value_name(name).default_value("auto").help(help).help_heading("Machine")
+    };
+    vec![
+        auto("workers", "N|auto", "Threads that search").value_parser(parse_auto_count),
+        auto("readers", "N|auto", "Threads that only read").value_parser(parse_auto_count),
+        auto("buffers", "N|auto", "Buffers or windows that exist at once").value_parser(parse_auto_count),
+        auto("buffer-size", "SIZE|auto", "Bytes that a buffer owns").value_parser(parse_auto_size),
+        auto("access", "HOW", "How bytes reach memory: auto, window (page cache), read, queue, uring")
+            .value_parser(parse_access),
+        flag("direct", "Read past the page cache (O_DIRECT)").help_heading("Machine"),
+        auto("device", "DEVICE", "Where to search: auto, cpu, gpu, gpu:0 …"),
+        auto("engine", "NAME|auto", "Engine for literals and hex patterns")
+            .value_parser(|text: &str| text.parse::<EngineName>().map_err(|error| error.to_string())),
+        flag("explain", "Say which engine serves which patterns, and why").help_heading("Machine"),
+        flag("list-engines", "List the engines and whether this machine has them").help_heading("Machine"),
+    ]
+}
+
+fn output_args() -> Vec<Arg> {
+    vec![
+        Arg::new("format")
+            .long("format")
+            .value_name("FORMAT")
+            .default_value("text")
+            .value_parser(|text: &str| text.parse::<Format>())
+            .help("text, json (one object a line), csv, arrow (IPC stream)")
+            .help_heading("Output"),
+        flag("quiet", "No progress, no account").short('q').help_heading("Output"),
+        Arg::new("stats")
+            .long("stats")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help("Write the run's account as a JSON object; '-' is standard error")
+            .help_heading("Output"),
+        Arg::new("report")
+            .long("report")
+            .value_name("FILE.html")
+            .value_parser(value_parser!(PathBuf))
+            .help("Write a page with the load of every stage, the rate, and where the findings lie")
+            .help_heading("Output"),
+    ]
+}
+
+fn flag(id: &'static str, help: &'static str) -> Arg {
+    Arg::new(id).long(id).action(ArgAction::SetTrue).help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
+}

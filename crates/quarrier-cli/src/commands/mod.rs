@@ -1,0 +1,5 @@
+//! One module a verb.
+
+pub(crate) mod engines;
+pub(crate) mod markdown;
+pub(crate) mod search;

@@ -1,0 +1,51 @@
+//! The ceiling of a run: a plain read of the same source, measured on the spot.
+
+use std::ops::Range;
+
+use quarrier_core::pipeline::{Access, Chunk, Pipeline, Run, Touch};
+use quarrier_core::source::{FileSource, Source};
+
+/// How fast the source's bytes can be had at all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ceiling {
+    /// `memory read` or `disk read`.
+    pub(super) of: &'static str,
+    pub(super) bytes_per_second: f64,
+}
+
+/// Bytes read to measure it: enough to be steady, few enough to take a fraction of a second.
+const MEMORY_BYTES: u64 = 1 << 30;
+const DISK_BYTES: u64 = 128 << 20;
+
+/// Measures the ceiling for a run over `range` of `source`, with the workers of the run.
+///
+/// Where the run used windows, that is what memory (or the page cache) yields to as many
+/// threads. Where it read from disk, its pages are cached by now, so it is read past the
+/// cache. `None` where nothing can be measured: an empty range, only holes, no `O_DIRECT`.
+pub(super) fn measure(source: &dyn Source, run: &Run, range: Range<u64>) -> Option<Ceiling> {
+    let from_memory = matches!(run.plan.access, Access::Window | Access::Read);
+    let most = if from_memory { MEMORY_BYTES } else { DISK_BYTES };
+    let sample = range.start..range.end.min(range.start.saturating_add(most));
+    let direct;
+    let (of, access, source) = if from_memory {
+        ("memory read", run.plan.access, source)
+    } else {
+        direct = FileSource::open_direct(source.name().as_ref()).ok()?;
+        ("disk read", Access::Uring, &direct as &dyn Source)
+    };
+    let pipeline = Pipeline::new(source)
+        .access(access)
+        .workers(run.plan.workers)
+        .buffers(run.plan.buffers)
+        .buffer_bytes(run.plan.buffer_bytes)
+        .range(sample);
+    let mut sum = 0u64;
+    let read = pipeline
+        .run(&Touch, &mut |_: &Chunk<'_>, bytes: &mut u64| {
+            sum = sum.wrapping_add(std::mem::take(bytes));
+        })
+        .ok()?;
+    let seconds = read.elapsed.as_secs_f64();
+    (read.bytes > 0 && seconds > 0.0)
+        .then(|| Ceiling { of, bytes_per_second: read.bytes as f64 / seconds })
+}

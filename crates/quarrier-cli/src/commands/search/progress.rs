@@ -1,0 +1,62 @@
+//! The progress bar: on a terminal, for what lasts longer than a second.
+
+use std::io::IsTerminal;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use quarrier_core::pipeline::Chunk;
+
+/// No bar for runs shorter than this.
+const DELAY: Duration = Duration::from_secs(1);
+
+pub(super) struct Progress {
+    started: Instant,
+    range: Range<u64>,
+    name: String,
+    bar: Option<ProgressBar>,
+    enabled: bool,
+}
+
+impl Progress {
+    pub(super) fn new(name: &str, range: Range<u64>, quiet: bool) -> Self {
+        Progress {
+            started: Instant::now(),
+            range,
+            name: name.escape_debug().to_string(),
+            bar: None,
+            enabled: !quiet && std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// Notes that everything up to the chunk's end is done.
+    pub(super) fn advance(&mut self, chunk: &Chunk<'_>) {
+        if !self.enabled || self.started.elapsed() < DELAY {
+            return;
+        }
+        let (start, end) = (self.range.start, self.range.end);
+        let name = &self.name;
+        let elapsed = self.started.elapsed();
+        let bar = self.bar.get_or_insert_with(|| {
+            let (bar, template) = if end == u64::MAX {
+                (ProgressBar::new_spinner(), "{spinner} {msg} {bytes} {bytes_per_sec}")
+            } else {
+                let bar = ProgressBar::new(end - start);
+                (bar, "{msg} [{bar:30}] {percent} % {bytes}/{total_bytes} {bytes_per_sec}, {eta} left")
+            };
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar.set_message(name.clone());
+            bar.with_elapsed(elapsed)
+        });
+        bar.set_position(chunk.offset + chunk.own.end as u64 - start);
+    }
+
+    /// Takes the bar off the terminal.
+    pub(super) fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}

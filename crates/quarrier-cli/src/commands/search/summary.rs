@@ -1,0 +1,197 @@
+//! The run's account: statistics, report, and a few lines for people.
+
+use std::path::Path;
+
+use quarrier_core::pipeline::Stage;
+
+use super::{Searched, Session};
+use crate::output::account::{CeilingShare, Stages, Stats};
+use crate::output::file::write_whole;
+use crate::output::report::{self, Report, SourceRun};
+use crate::quantity::{show_bytes, show_rate};
+
+/// What all sources together came to.
+pub(super) struct Summary {
+    stats: Stats,
+}
+
+impl Summary {
+    pub(super) fn new(session: &Session<'_>, done: &[Searched]) -> Self {
+        let worked: u64 = done.iter().map(|s| s.run.bytes).sum();
+        let holes: u64 = done.iter().map(|s| s.run.hole_bytes).sum();
+        let seconds: f64 = done.iter().map(|s| s.run.elapsed.as_secs_f64()).sum();
+        let plan = done.first().map(|s| &s.run.plan);
+        let stages = Stages::new(done.iter().map(|s| &s.run.timeline));
+        let ceiling = share_of_ceiling(done, worked, seconds);
+        let workers = plan.map_or(0, |plan| plan.workers);
+        let limited_by = limit(&stages, ceiling.as_ref(), workers, seconds);
+        let stats = Stats {
+            command: "search",
+            bytes: worked + holes,
+            hole_bytes: holes,
+            seconds,
+            bytes_per_second: rate(worked + holes, seconds),
+            findings: session.tally.total,
+            patterns: session.searcher.patterns().len(),
+            compile_seconds: session.build_seconds,
+            workers,
+            readers: plan.map_or(0, |plan| plan.readers),
+            buffers: plan.map_or(0, |plan| plan.buffers),
+            buffer_bytes: plan.map_or(0, |plan| plan.buffer_bytes),
+            access: plan.map_or("", |plan| plan.access.name()),
+            engine: session.searcher.engine_name(),
+            device: "cpu",
+            stages,
+            ceiling,
+            limited_by: limited_by.name(),
+        };
+        Summary { stats }
+    }
+
+    pub(super) fn write_stats(&self, path: &Path) -> Result<(), String> {
+        let mut text = serde_json::to_vec(&self.stats).map_err(|error| error.to_string())?;
+        text.push(b'\n');
+        if path == Path::new("-") {
+            use std::io::Write;
+            return std::io::stderr().write_all(&text).map_err(|error| error.to_string());
+        }
+        write_whole(path, &text)
+            .map_err(|error| format!("{}: cannot write the statistics: {error}", path.display()))
+    }
+
+    pub(super) fn write_report(
+        &self,
+        path: &Path,
+        session: &Session<'_>,
+        done: &[Searched],
+    ) -> Result<(), String> {
+        let sources: Vec<SourceRun<'_>> = done
+            .iter()
+            .map(|searched| SourceRun {
+                name: &searched.name,
+                length_bytes: searched.length_bytes,
+                elapsed: searched.run.elapsed,
+                timeline: &searched.run.timeline,
+                ceiling_bytes_per_second: searched.ceiling.map(|c| c.bytes_per_second),
+                hits: searched.hits.of_length(searched.length_bytes),
+                unreadable: &searched.run.unreadable,
+            })
+            .collect();
+        let mut patterns: Vec<(String, u64)> = session
+            .searcher
+            .patterns()
+            .iter()
+            .map(|pattern| pattern.label().to_string())
+            .zip(session.tally.counts.iter().copied())
+            .collect();
+        patterns.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let facts = self.facts();
+        let page = report::html(&Report {
+            title: &session.search.line,
+            facts: &facts,
+            sources: &sources,
+            patterns: &patterns,
+        });
+        write_whole(path, page.as_bytes())
+            .map_err(|error| format!("{}: cannot write the report: {error}", path.display()))
+    }
+
+    /// The account as label and value.
+    fn facts(&self) -> Vec<(String, String)> {
+        let stats = &self.stats;
+        let mut facts = vec![
+            ("bytes", format!("{} ({})", show_bytes(stats.bytes), stats.bytes)),
+            ("time", format!("{:.3} s", stats.seconds)),
+            ("rate", show_rate(stats.bytes_per_second)),
+            ("findings", stats.findings.to_string()),
+            ("patterns", format!("{}, compiled in {:.3} s", stats.patterns, stats.compile_seconds)),
+            ("engine", stats.engine.clone()),
+            ("workers", stats.workers.to_string()),
+            ("buffers", format!("{} × {}", stats.buffers, show_bytes(stats.buffer_bytes as u64))),
+            ("access", stats.access.to_string()),
+            ("limited by", stats.limited_by.to_string()),
+        ];
+        if stats.hole_bytes > 0 {
+            facts.insert(1, ("of that holes", show_bytes(stats.hole_bytes)));
+        }
+        if let Some(ceiling) = &stats.ceiling {
+            let value = format!(
+                "{:.0} % of {} ({})",
+                100.0 * ceiling.share,
+                show_rate(ceiling.bytes_per_second),
+                ceiling.of
+            );
+            facts.push(("share of the ceiling", value));
+        }
+        facts.into_iter().map(|(label, value)| (label.to_string(), value)).collect()
+    }
+
+    /// The account in two lines on standard error.
+    pub(super) fn tell(&self) {
+        use std::io::Write;
+        let stats = &self.stats;
+        let holes = match stats.hole_bytes {
+            0 => String::new(),
+            bytes => format!(" ({} of them holes)", show_bytes(bytes)),
+        };
+        let share = stats.ceiling.as_ref().map_or(String::new(), |ceiling| {
+            format!(
+                ", {:.0} % of the ceiling ({} {})",
+                100.0 * ceiling.share,
+                ceiling.of,
+                show_rate(ceiling.bytes_per_second)
+            )
+        });
+        let _ = writeln!(
+            std::io::stderr(),
+            "{}{holes} in {:.3} s: {}{share}\n{} findings; engine {}, {} workers; limited by {}",
+            show_bytes(stats.bytes),
+            stats.seconds,
+            show_rate(stats.bytes_per_second),
+            stats.findings,
+            stats.engine,
+            stats.workers,
+            stats.limited_by,
+        );
+    }
+}
+
+fn rate(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 }
+}
+
+/// The ceiling over all sources: the time that plain reads would have taken, summed.
+fn share_of_ceiling(done: &[Searched], worked: u64, seconds: f64) -> Option<CeilingShare> {
+    let of = done.iter().find_map(|s| s.ceiling)?.of;
+    let (mut bytes, mut ideal_seconds) = (0u64, 0.0);
+    for searched in done {
+        let ceiling = searched.ceiling?;
+        bytes += searched.run.bytes;
+        ideal_seconds += searched.run.bytes as f64 / ceiling.bytes_per_second;
+    }
+    let bytes_per_second = rate(bytes, ideal_seconds);
+    (bytes_per_second > 0.0).then(|| CeilingShare {
+        of,
+        bytes_per_second,
+        share: rate(worked, seconds) / bytes_per_second,
+    })
+}
+
+/// The stage that set the pace. Pages of a window are read while they are worked on, so a
+/// run close to its ceiling is limited by reading, whatever the stages' own times say.
+fn limit(stages: &Stages, ceiling: Option<&CeilingShare>, workers: usize, seconds: f64) -> Stage {
+    if ceiling.is_some_and(|ceiling| ceiling.share >= 0.8) {
+        return Stage::Read;
+    }
+    let work_load = stages.work.busy_seconds / (workers.max(1) as f64 * seconds.max(1e-9));
+    let sink_load = stages.sink.busy_seconds / seconds.max(1e-9);
+    if sink_load > work_load && sink_load > 0.5 {
+        Stage::Sink
+    } else if stages.work.waiting_seconds > stages.work.busy_seconds
+        || stages.read.busy_seconds > stages.work.busy_seconds
+    {
+        Stage::Read
+    } else {
+        Stage::Work
+    }
+}

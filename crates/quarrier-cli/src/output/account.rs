@@ -1,0 +1,69 @@
+//! The statistics of a run, as `--stats` writes them.
+
+use quarrier_core::pipeline::{Stage, Timeline};
+use serde::Serialize;
+
+/// One JSON object; the field names are fixed, people script against them.
+#[derive(Debug, Serialize)]
+pub(crate) struct Stats {
+    pub(crate) command: &'static str,
+    /// Bytes of the source that were covered, holes included.
+    pub(crate) bytes: u64,
+    /// Of these, bytes in holes that were passed over without reading.
+    pub(crate) hole_bytes: u64,
+    pub(crate) seconds: f64,
+    pub(crate) bytes_per_second: f64,
+    pub(crate) findings: u64,
+    pub(crate) patterns: usize,
+    /// Time to read and compile the patterns, and to sample the source.
+    pub(crate) compile_seconds: f64,
+    pub(crate) workers: usize,
+    pub(crate) readers: usize,
+    pub(crate) buffers: usize,
+    pub(crate) buffer_bytes: usize,
+    pub(crate) access: &'static str,
+    pub(crate) engine: String,
+    pub(crate) device: &'static str,
+    pub(crate) stages: Stages,
+    pub(crate) ceiling: Option<CeilingShare>,
+    pub(crate) limited_by: &'static str,
+}
+
+/// The loads of all stages.
+#[derive(Debug, Serialize)]
+pub(crate) struct Stages {
+    pub(crate) read: StageSeconds,
+    pub(crate) work: StageSeconds,
+    pub(crate) sink: StageSeconds,
+}
+
+/// Time of a stage, all its agents together.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct StageSeconds {
+    pub(crate) busy_seconds: f64,
+    pub(crate) waiting_seconds: f64,
+}
+
+/// The limiting ceiling and the share of it that was reached.
+#[derive(Debug, Serialize)]
+pub(crate) struct CeilingShare {
+    pub(crate) of: &'static str,
+    pub(crate) bytes_per_second: f64,
+    pub(crate) share: f64,
+}
+
+impl Stages {
+    /// The sums over several runs.
+    pub(crate) fn new<'t>(timelines: impl Iterator<Item = &'t Timeline>) -> Self {
+        let mut sums: [StageSeconds; 3] = Default::default();
+        for timeline in timelines {
+            for stage in Stage::ALL {
+                let load = timeline.load(stage);
+                sums[stage as usize].busy_seconds += load.busy.as_secs_f64();
+                sums[stage as usize].waiting_seconds += load.waiting.as_secs_f64();
+            }
+        }
+        let [read, work, sink] = sums;
+        Stages { read, work, sink }
+    }
+}

@@ -1,0 +1,34 @@
+//! Rows as CSV with a header.
+
+use std::io::{self, Write};
+
+use super::rows::{Column, Excerpt, Rows, Value};
+
+pub(super) struct CsvRows {
+    writer: ::csv::Writer<Box<dyn Write + Send>>,
+}
+
+impl CsvRows {
+    pub(super) fn new(out: Box<dyn Write + Send>, columns: &[Column]) -> io::Result<Self> {
+        let mut writer = ::csv::Writer::from_writer(out);
+        writer.write_record(columns.iter().map(|column| column.name))?;
+        Ok(CsvRows { writer })
+    }
+}
+
+impl Rows for CsvRows {
+    fn row(&mut self, values: &[Value<'_>], _: Excerpt<'_>) -> io::Result<()> {
+        for value in values {
+            match value {
+                Value::Text(text) => self.writer.write_field(text)?,
+                Value::Missing => self.writer.write_field("")?,
+                Value::Unsigned(number) => self.writer.write_field(number.to_string())?,
+            }
+        }
+        Ok(self.writer.write_record(None::<&[u8]>)?)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}

@@ -1,0 +1,74 @@
+//! Rows with named columns, written as they come.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::{Format, arrow, csv, json, text};
+
+/// A column's kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Text that may be missing.
+    Text,
+    /// A whole number from 0.
+    Unsigned,
+}
+
+/// A column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+}
+
+/// A value of a row; its kind is the column's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Value<'v> {
+    Text(&'v str),
+    Missing,
+    Unsigned(u64),
+}
+
+/// How rows look as text for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// `source:offset: label: bytes`.
+    Findings,
+    /// `count  label`.
+    Counts,
+}
+
+/// Bytes around a finding, for people.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Excerpt<'b> {
+    pub(crate) before: &'b [u8],
+    pub(crate) found: &'b [u8],
+    pub(crate) after: &'b [u8],
+}
+
+/// Writes rows to standard output.
+pub(crate) trait Rows: Send {
+    /// Writes one row.
+    fn row(&mut self, values: &[Value<'_>], excerpt: Excerpt<'_>) -> io::Result<()>;
+
+    /// Writes what is held back.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// A writer of `columns` in `format` to standard output.
+pub(crate) fn to_stdout(
+    format: Format,
+    layout: Layout,
+    columns: &'static [Column],
+) -> io::Result<Box<dyn Rows>> {
+    let stdout = io::stdout();
+    let is_terminal = stdout.is_terminal();
+    // A terminal sees rows at once, a pipe in large pieces.
+    let capacity = if is_terminal { 0 } else { 64 * 1024 };
+    let out: Box<dyn Write + Send> = Box::new(io::BufWriter::with_capacity(capacity, stdout));
+    Ok(match format {
+        Format::Text => Box::new(text::TextRows::new(out, layout, is_terminal)),
+        Format::Json => Box::new(json::JsonRows::new(out, columns)),
+        Format::Csv => Box::new(csv::CsvRows::new(out, columns)?),
+        Format::Arrow => Box::new(arrow::ArrowRows::new(out, columns)?),
+    })
+}

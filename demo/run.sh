@@ -1,0 +1,86 @@
+#!/bin/sh
+# The demo: makes a disk image from files of this machine, searches it, writes a report.
+# FRESH=1 makes the image anew. Everything lands in demo/out.
+set -eu
+
+cd "$(dirname "$0")/.."
+PATH="$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin"
+
+quarrier=${CARGO_TARGET_DIR:-target}/release/quarrier
+image=demo/out/disk.img
+report=demo/out/report.html
+stats=demo/out/stats.json
+
+exec 3>&1
+
+# Prints a command as it could be typed, then runs it.
+show() {
+    {
+        printf '\n$'
+        for word in "$@"; do
+            case $word in
+                *[!A-Za-z0-9_./:=-]*) printf " '%s'" "$word" ;;
+                *) printf ' %s' "$word" ;;
+            esac
+        done
+        printf '\n'
+    } >&3
+    "$@"
+}
+
+# For every offset on standard input, asks the file system whether a file owns its block.
+tell_deleted() {
+    while read -r offset; do
+        block=$((offset / 4096))
+        printf 'offset %s: ' "$offset"
+        debugfs -R "testb $block" "$image" 2>/dev/null |
+            sed 's/not in use/not in use: the file was deleted, its bytes are found/'
+    done
+}
+
+# Prints the number or text that KEY has in the JSON object on standard input.
+value_of() {
+    sed -n 's/.*"'"$1"'" *: *"\{0,1\}\([^",{}]*[^",{} ]\).*/\1/p'
+}
+
+# The statistics without the objects inside, and the object "ceiling".
+outer() { tr '\n' ' ' <"$stats" | sed 's/: *{[^{}]*}/: 0/g; s/: *{[^{}]*}/: 0/g'; }
+ceiling() { tr '\n' ' ' <"$stats" | sed -n 's/.*"ceiling" *: *{\([^{}]*\)}.*/\1/p'; }
+
+summarise() {
+    awk -v bytes="$(outer | value_of bytes)" -v seconds="$(outer | value_of seconds)" -v share="$(ceiling | value_of share)" \
+        -v ceiling="$(ceiling | value_of of)" -v limit="$(outer | value_of limited_by)" '
+        BEGIN {
+            printf "searched %d bytes in %.3f s", bytes, seconds
+            if (seconds > 0) printf ", %.2f GB/s", bytes / seconds / 1e9
+            if (share + 0 > 0) printf ", %.0f %% of the ceiling (%s)", share * 100, ceiling
+            if (limit != "") printf ", limited by: %s", limit
+            print ""
+        }'
+}
+
+show cargo build --quiet --release --locked -p quarrier-cli
+
+if [ -f "$image" ] && [ "${FRESH:-0}" != 1 ]; then
+    printf '\n%s is there already (FRESH=1 makes it anew)\n' "$image"
+else
+    show demo/make_image.sh "$image"
+fi
+
+printf '\nWhat lies on it, deleted or not:\n'
+show "$quarrier" search -f demo/patterns.txt -c "$image"
+
+printf '\nThe planted words. swordfish was in a file that is deleted; marmalade-protocol crosses\na block border; quicksilver is written in UTF-16:\n'
+show "$quarrier" search --utf16 --context 32 -e swordfish -e marmalade-protocol -e quicksilver "$image"
+
+if command -v debugfs >/dev/null 2>&1 && debugfs -R stats "$image" 2>/dev/null | grep -q quarrier-demo; then
+    printf '\nDoes a file still own the block with swordfish?\n'
+    show "$quarrier" search --format csv swordfish "$image" >demo/out/swordfish.csv
+    awk -F, '$2 ~ /^[0-9]+$/ { print $2 }' demo/out/swordfish.csv | tell_deleted
+fi
+
+printf '\nThe first search again, with a report and statistics:\n'
+show "$quarrier" search -f demo/patterns.txt -c --report "$report" --stats "$stats" "$image" >demo/out/counts.txt
+printf '\n'
+summarise
+echo "report: $report (open it in a browser)   statistics: $stats   counts: demo/out/counts.txt"
