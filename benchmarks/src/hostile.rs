@@ -138,8 +138,10 @@ fn zero_rich(size: usize) -> Made {
         pattern[before] = other;
         pattern
     };
-    let patterns: Vec<_> =
-        [8, 0, 4, 6].iter().flat_map(|&before| others.iter().map(move |&o| with(o, before))).collect();
+    let patterns: Vec<_> = [8, 0, 4, 6]
+        .iter()
+        .flat_map(|&before| others.iter().map(move |&o| with(o, before)))
+        .collect();
     let mut data = vec![0; size];
     let places = (STEP_BYTES..size - 64).step_by(STEP_BYTES);
     let count = places.len();
@@ -155,7 +157,8 @@ fn findings(size: usize) -> Made {
     let patterns = random_words(&mut random, 100, 8);
     let mut data = vec![0; size];
     fill_with(&mut data, |piece| {
-        piece.extend_from_slice(random.pick(&patterns));
+        let pattern: &Vec<u8> = random.pick(&patterns);
+        piece.extend_from_slice(pattern);
         let gap_bytes = 48 + random.below(17);
         piece.extend(random.word(LETTERS, gap_bytes));
     });

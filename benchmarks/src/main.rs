@@ -1,1 +1,134 @@
-fn main(){}
+//! quarrier against its rivals and against the ceiling of the machine.
+//!
+//! ```text
+//!  run ──→ image, hostile ──→ contender ──→ measure ──→ table   for people
+//!          data and truth     processes     rounds  └─→ record  for later
+//! ```
+//!
+//! Every run's count is compared with the truth before a time is shown. The program is
+//! started by the script `run`, which builds what it needs; see README.md.
+
+mod contender;
+mod hostile;
+mod image;
+mod measure;
+mod patterns;
+mod random;
+mod record;
+mod search;
+mod table;
+mod versus;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+
+use contender::Programs;
+
+const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only search|hostile]";
+
+/// How much is measured.
+struct Scale {
+    name: &'static str,
+    image_bytes: u64,
+    hostile_bytes: u64,
+    /// 0: only check.
+    rounds: usize,
+}
+
+const FULL: Scale =
+    Scale { name: "full", image_bytes: 1 << 30, hostile_bytes: 256 << 20, rounds: 7 };
+const QUICK: Scale =
+    Scale { name: "quick", image_bytes: 256 << 20, hostile_bytes: 64 << 20, rounds: 3 };
+const TINY: Scale = Scale { name: "tiny", image_bytes: 1 << 20, hostile_bytes: 1 << 20, rounds: 0 };
+
+struct Arguments {
+    scale: Scale,
+    only: Option<String>,
+    /// The folder of benchmarks, in which data and records lie.
+    home: PathBuf,
+    quarrier: PathBuf,
+    vectorscan: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("benchmarks: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let Arguments { scale, only, home, quarrier, vectorscan } = arguments()?;
+    let neighbours = std::env::current_exe()?;
+    let programs = Programs {
+        quarrier,
+        sum: neighbours.with_file_name("sum"),
+        ahocorasick: neighbours.with_file_name("ahocorasick"),
+        vectorscan,
+        ripgrep: find_in_path("rg"),
+    };
+    for (name, program) in [("vectorscan", &programs.vectorscan), ("ripgrep", &programs.ripgrep)] {
+        if program.is_none() {
+            eprintln!("{name} is not here and is left out");
+        }
+    }
+    let folder = home.join("data");
+    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let is_wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let mut record = json!({"scale": scale.name, "threads": contender::THREADS});
+    if is_wanted("search") {
+        record["search"] = search::run(&programs, &folder, &scale)?.into();
+    }
+    if is_wanted("hostile") {
+        record["hostile"] = versus::run(&programs, &folder, &scale)?.into();
+    }
+    if scale.rounds > 0 {
+        let path = record::append(&home.join("records"), record, &programs)?;
+        println!("recorded in {}", path.display());
+    }
+    Ok(())
+}
+
+fn arguments() -> Result<Arguments> {
+    let (mut scale, mut only, mut vectorscan) = (FULL, None, None);
+    let (mut home, mut quarrier) = (PathBuf::from("benchmarks"), None);
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().with_context(|| format!("{word} needs a value\n{USAGE}"));
+        match word.as_str() {
+            "--quick" => scale = QUICK,
+            "--tiny" => scale = TINY,
+            "--only" => only = Some(value()?),
+            "--home" => home = value()?.into(),
+            "--quarrier" => quarrier = Some(value()?.into()),
+            "--vectorscan" => vectorscan = Some(value()?.into()),
+            _ => bail!("unknown argument '{word}'\n{USAGE}"),
+        }
+    }
+    if only.as_deref().is_some_and(|only| !["search", "hostile"].contains(&only)) {
+        bail!("--only takes search or hostile\n{USAGE}");
+    }
+    let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
+    Ok(Arguments { scale, only, home, quarrier, vectorscan })
+}
+
+fn find_in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Brings a file into the page cache. Memory of a virtual machine that was not touched for
+/// a while can take seconds a GiB to come back: nobody's first run is to pay for that.
+fn warm(path: &Path) -> Result<()> {
+    let read = || io::copy(&mut File::open(path)?, &mut io::sink());
+    read().with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(())
+}

@@ -33,10 +33,9 @@ fn main() -> Result<()> {
     let source = quarrier_core::source::open(Path::new(file))?;
     let (engine, add) = fastest();
     let mut total = 0u64;
-    let run = Pipeline::new(&*source).workers(threads.parse()?).run(
-        &Sum { add },
-        &mut |_: &Chunk<'_>, sum: &mut u64| total += std::mem::take(sum),
-    )?;
+    let run = Pipeline::new(&*source)
+        .workers(threads.parse()?)
+        .run(&Sum { add }, &mut |_: &Chunk<'_>, sum: &mut u64| total += std::mem::take(sum))?;
     println!(
         "{}",
         serde_json::json!({

@@ -104,23 +104,27 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
             };
             drop(order);
             let start = Instant::now();
-            let bytes = self.pass(done);
+            let (bytes, held) = self.pass(done);
             recorder.busy(Stage::Sink, start, bytes);
             lock(&self.order).next += 1;
+            // Giving a window back takes a while; it belongs to reading, and to no lock.
+            let start = Instant::now();
+            drop(held);
+            recorder.busy(Stage::Read, start, 0);
         }
     }
 
-    /// Gives one finished chunk to the sink and returns its owned bytes.
-    fn pass(&self, done: Done<'a, O>) -> u64 {
+    /// Gives one finished chunk to the sink; returns its owned bytes and what held them.
+    fn pass(&self, done: Done<'a, O>) -> (u64, Option<Filled<'a>>) {
         let mut exit = lock(&self.exit);
         if self.is_closed() {
-            return 0;
+            return (0, None);
         }
         match done {
             Done::Failed(error) => {
                 exit.end.error = Some(error);
                 self.close();
-                0
+                (0, None)
             }
             Done::Worked(filled, mut output) => {
                 let chunk = filled.chunk();
@@ -136,7 +140,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
                     self.close();
                 }
                 lock(&self.spare).push(output);
-                bytes
+                (bytes, Some(filled))
             }
         }
     }

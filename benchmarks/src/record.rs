@@ -1,0 +1,115 @@
+//! Records: what was measured, on which machine, with what.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use crate::contender::Programs;
+use crate::image::write;
+
+/// Appends `record` to the file of this day and CPU, and returns its path.
+pub(crate) fn append(folder: &Path, mut record: Value, programs: &Programs) -> Result<PathBuf> {
+    let date = output_of("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]).context("`date` failed")?;
+    let machine = machine();
+    let slug = slug(machine["cpu"].as_str().unwrap_or("unknown"));
+    record["date"] = json!(date);
+    record["machine"] = machine;
+    record["versions"] = versions(programs);
+    let day = date.split('T').next().unwrap_or_default();
+    let path = folder.join(format!("{day}-{slug}.json"));
+    let mut records: Vec<Value> = match fs::read(&path) {
+        Ok(stored) => serde_json::from_slice(&stored)
+            .with_context(|| format!("{} is not a list of records", path.display()))?,
+        Err(_) => Vec::new(),
+    };
+    records.push(record);
+    fs::create_dir_all(folder)?;
+    write(&path, (serde_json::to_string_pretty(&records)? + "\n").as_bytes())?;
+    Ok(path)
+}
+
+fn machine() -> Value {
+    let cpu_info = read("/proc/cpuinfo");
+    let of_cpu = |key: &str| field(&cpu_info, key);
+    let memory_kib = field(&read("/proc/meminfo"), "MemTotal")
+        .and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok());
+    let flags = of_cpu("flags").unwrap_or_default();
+    let simd: Vec<_> = flags
+        .split(' ')
+        .filter(|flag| ["avx2", "avx512bw", "avx512_vbmi", "avx512vbmi"].contains(flag))
+        .collect();
+    json!({
+        "cpu": of_cpu("model name"),
+        "cpu_family_model_stepping":
+            [of_cpu("cpu family"), of_cpu("model"), of_cpu("stepping")],
+        "cpus": std::thread::available_parallelism().map_or(1, usize::from),
+        "simd": simd,
+        "is_virtual": flags.split(' ').any(|flag| flag == "hypervisor"),
+        "memory_bytes": memory_kib.map(|kib| kib * 1024),
+        "kernel": read("/proc/sys/kernel/osrelease").trim(),
+        "huge_pages": read("/sys/kernel/mm/transparent_hugepage/enabled").trim(),
+        "load_average": read("/proc/loadavg").trim(),
+    })
+}
+
+fn versions(programs: &Programs) -> Value {
+    let of = |program: &Path| output_of(program.to_str()?, &["--version"]);
+    let changed = output_of("git", &["status", "--porcelain", "--", "crates", "Cargo.lock"]);
+    json!({
+        "quarrier": of(&programs.quarrier),
+        "commit": output_of("git", &["rev-parse", "HEAD"]),
+        "is_changed_since_commit": changed.map(|changed| !changed.is_empty()),
+        "rustc": output_of("rustc", &["--version"]),
+        "vectorscan": programs.vectorscan.as_deref().and_then(of),
+        "ripgrep": programs.ripgrep.as_deref().and_then(of),
+        "aho-corasick": locked("aho-corasick"),
+        "memchr": locked("memchr"),
+    })
+}
+
+/// The version of a crate that this program was built with.
+fn locked(name: &str) -> Option<&'static str> {
+    let (_, after) = include_str!("../Cargo.lock").split_once(&format!("name = \"{name}\"\n"))?;
+    after.strip_prefix("version = \"")?.split('"').next()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The first `key : value` of a file as /proc has them.
+fn field(text: &str, key: &str) -> Option<String> {
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.find(|(found, _)| found.trim() == key).map(|(_, value)| value.trim().to_string())
+}
+
+/// The first line that a program prints, if it is there and succeeds.
+fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.lines().next().unwrap_or_default().to_string())
+}
+
+fn slug(name: &str) -> String {
+    let is_kept = |c: char| c.is_ascii_alphanumeric();
+    let words: Vec<_> = name.split(|c| !is_kept(c)).filter(|word| !word.is_empty()).collect();
+    words.join("-").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_becomes_a_file_name() {
+        assert_eq!(slug("Intel(R) Xeon(R) CPU @ 2.20GHz"), "intel-r-xeon-r-cpu-2-20ghz");
+    }
+
+    #[test]
+    fn versions_come_from_the_lock_file() {
+        assert!(locked("aho-corasick").is_some_and(|version| version.starts_with("1.")));
+    }
+}

@@ -1,0 +1,131 @@
+//! Regexes against regex-automata's own iterator over the whole text.
+
+use proptest::prelude::*;
+use quarrier_core::pipeline::Access;
+use quarrier_core::source::Memory;
+use quarrier_search::{Finding, Options, Pattern, Searcher};
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+
+use super::oracle::{Cut, run, searcher_with};
+
+fn expected(regexes: &[&str], text: &[u8]) -> Vec<Finding> {
+    let mut all = Vec::new();
+    for (index, regex) in regexes.iter().enumerate() {
+        let regex = Regex::builder()
+            .syntax(syntax::Config::new().unicode(false).utf8(false))
+            .build(regex)
+            .unwrap();
+        all.extend(regex.find_iter(text).map(|m| Finding {
+            offset: m.start() as u64,
+            pattern: index as u32,
+            length: m.len() as u32,
+        }));
+    }
+    all.sort_unstable();
+    all
+}
+
+fn check(regexes: &[&str], text: &[u8], buffer_bytes: usize, workers: usize) {
+    let patterns = regexes.iter().map(|r| Pattern::regex(r).unwrap()).collect();
+    let searcher = searcher_with(patterns, Options::default());
+    let expected = expected(regexes, text);
+    assert_eq!(searcher.find_all(text).unwrap(), expected);
+    let source = Memory::new("text", text);
+    for access in [Access::Window, Access::Read, Access::Queue] {
+        let cut = Cut { access, workers, buffers: workers + 2, buffer_bytes };
+        assert_eq!(run(&searcher, &source, cut), expected, "{regexes:?} {cut:?}");
+    }
+}
+
+/// Regexes whose matches depend on where the match before ended, on context, on order.
+const REGEXES: [&str; 14] = [
+    "aa",
+    "aba",
+    "a{2,5}",
+    "(?:ab|a)(?:c|bcd)?",
+    "a|ab|abc",
+    "[ab]{3}",
+    "ab*a",
+    "(?:aab){1,3}",
+    r"\bab",
+    r"a\b",
+    "(?m)^a{1,3}",
+    "(?m)b$",
+    r"\Aa",
+    r"[ab]{2}\z",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn matches_do_not_depend_on_chunks(
+        text in prop::collection::vec(
+            prop_oneof![5 => Just(b'a'), 3 => Just(b'b'), 1 => Just(b'c'), 1 => Just(b'd'), 1 => Just(b'\n'), 1 => Just(b' ')],
+            0..600,
+        ),
+        first in 0..REGEXES.len(),
+        second in 0..REGEXES.len(),
+        buffer_bytes in 1usize..70,
+        workers in 1usize..5,
+    ) {
+        check(&[REGEXES[first], REGEXES[second]], &text, buffer_bytes, workers);
+    }
+}
+
+#[test]
+fn a_run_of_overlapping_candidates_is_stitched_across_all_chunks() {
+    // Every chunk's guess is off by one against the chunk before, all the way through.
+    let text = vec![b'a'; 10_001];
+    check(&["aa", "a{3}"], &text, 77, 3);
+}
+
+#[test]
+fn a_match_of_exactly_the_longest_length_is_found_and_a_longer_one_is_an_error() {
+    let options = Options { regex_length_bytes_max: 100, ..Options::default() };
+    let pattern = || vec![Pattern::regex("a+").unwrap()];
+    let searcher = searcher_with(pattern(), options);
+    let mut text = vec![b'b'; 500];
+    text[200..300].fill(b'a');
+    let found = searcher.find_all(&text).unwrap();
+    assert_eq!(found, [Finding { offset: 200, pattern: 0, length: 100 }]);
+    text[300] = b'a';
+    let too_long = searcher.find_all(&text).unwrap_err();
+    assert_eq!((too_long.offset, too_long.pattern), (200, 0));
+}
+
+#[test]
+fn a_regex_that_repeats_nearly_any_byte_without_bound_is_refused() {
+    for regex in ["a.*b", "(?s).+", "[^x]*y", "a(?:.|\n)*b", r"\D+", "(?s-u:.)*z"] {
+        let built = Searcher::builder().build(vec![Pattern::regex(regex).unwrap()]);
+        let message = built.err().unwrap().to_string();
+        assert!(message.contains("without bound"), "{regex}: {message}");
+    }
+    for regex in ["[a-z]+@[a-z]+", "(?:ab)+", r"\d+", r"a\s*b", "(?:x.)+"] {
+        assert!(Searcher::builder().build(vec![Pattern::regex(regex).unwrap()]).is_ok(), "{regex}");
+    }
+}
+
+#[test]
+fn regexes_that_match_nothing_or_too_much_or_are_none_are_refused() {
+    for (regex, reason) in [
+        ("a*", "nothing at all"),
+        ("|a", "nothing at all"),
+        ("a{70000}", "raise --regex-max-length"),
+        ("(a", "unclosed group"),
+        ("[z-a]", "invalid"),
+    ] {
+        let built = Searcher::builder().build(vec![Pattern::regex(regex).unwrap()]);
+        let message = built.err().unwrap().to_string();
+        assert!(message.contains(reason) && !message.contains('\n'), "{regex}: {message}");
+    }
+}
+
+#[test]
+fn a_byte_escape_in_a_regex_is_that_byte() {
+    let searcher =
+        searcher_with(vec![Pattern::regex(r"\xFF\xD8[\x80-\xFF]").unwrap()], Options::default());
+    let found = searcher.find_all(b"..\xFF\xD8\xFF..").unwrap();
+    assert_eq!(found, [Finding { offset: 2, pattern: 0, length: 3 }]);
+}
