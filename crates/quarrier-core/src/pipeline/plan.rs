@@ -163,7 +163,7 @@ impl<'a> Pipeline<'a> {
             _ => BUFFER_BYTES,
         };
         // Small sources are still shared out among the workers.
-        let share = (length / (4 * workers as u64)).min(default_bytes as u64) as usize;
+        let share = (length / (16 * workers as u64)).min(default_bytes as u64) as usize;
         let share = (share & !(64 * 1024 - 1)).max(64 * 1024);
         let buffer_bytes = self.buffer_bytes.unwrap_or(share);
         if buffer_bytes > BUFFER_BYTES_MAX {

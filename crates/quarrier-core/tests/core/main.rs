@@ -1,1 +1,20 @@
-fn x(){}
+//! The rules of quarrier-core, each a test whose name tells the rule.
+//!
+//! `faults` holds sources that misbehave, `census` the kernels and oracles that most tests
+//! share; everything else is rules.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+
+mod account;
+mod census;
+mod damage;
+mod defects;
+mod ending;
+mod faults;
+mod holes;
+mod order;
+mod ownership;
+mod region;
+mod shrinking;
+mod split;
+mod stream;
