@@ -138,8 +138,15 @@ fn search(matches: &ArgMatches) -> Result<Search, String> {
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),
-        line: std::env::args().collect::<Vec<_>>().join(" "),
+        line: typed_line(),
     })
+}
+
+/// The command line as typed; paths in it need not be UTF-8.
+fn typed_line() -> String {
+    let words: Vec<_> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    words.join(" ")
 }
 
 /// The pattern options in the order in which they were typed.

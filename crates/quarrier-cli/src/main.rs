@@ -50,7 +50,15 @@ fn main() -> ExitCode {
 /// Says what went wrong, in one line on standard error.
 fn complain(message: &str) {
     use std::io::Write;
-    let one_line = message.replace(['\n', '\r'], " ");
+    // Names come from what is searched; they must not steer the terminal.
+    let mut one_line = String::with_capacity(message.len());
+    for c in message.chars() {
+        match c {
+            '\n' | '\r' => one_line.push(' '),
+            c if c.is_control() => one_line.extend(c.escape_default()),
+            c => one_line.push(c),
+        }
+    }
     // Where standard error is closed there is nobody left to tell.
     let _ = writeln!(std::io::stderr(), "quarrier: {one_line}");
 }

@@ -9,7 +9,7 @@ use crate::finding::Finding;
 use crate::multi::{BLOCK_BYTES, Haystack};
 use crate::naive;
 use crate::pattern::{Needles, Options, Pattern};
-use crate::regex::{BoundedRegex, CONTEXT_BYTES, Cursor, Stitcher, TooLong, compile};
+use crate::regex::{BoundedRegex, CONTEXT_BYTES, Cursor, Gate, Stitcher, TooLong, compile};
 use crate::sample::Sample;
 use crate::strategy::{Choice, EngineName, Literals, choose};
 
@@ -22,6 +22,7 @@ pub struct Searcher {
     needles: Needles,
     literals: Literals,
     regexes: Vec<BoundedRegex>,
+    gate: Option<Gate>,
     choices: Vec<Choice>,
     aligned_bytes: u64,
     context_bytes: usize,
@@ -99,18 +100,14 @@ impl Builder {
         let regexes = compile(&patterns, self.options)?;
         let sample = self.sample.unwrap_or_default();
         let (literals, mut choices) = choose(&needles, self.engine, &sample)?;
-        if !regexes.is_empty() {
-            choices.push(Choice {
-                patterns: regexes.len(),
-                engine: "regex",
-                reason: "regexes, each searched by regex-automata on its own".to_string(),
-            });
-        }
+        let gate = if self.engine == EngineName::Naive { None } else { Gate::new(&regexes, &sample) };
+        choices.extend(regex_choices(&regexes, gate.as_ref()));
         Ok(Searcher {
             patterns,
             needles,
             literals,
             regexes,
+            gate,
             choices,
             aligned_bytes: self.aligned_bytes,
             context_bytes: self.context_bytes,
@@ -179,12 +176,14 @@ impl Searcher {
         }
     }
 
-    fn anchor_offset_max(&self) -> usize {
-        match &self.literals {
+    /// The furthest that an engine looks behind the start of what it finds.
+    fn reach(&self) -> usize {
+        let gate = self.gate.as_ref().map_or(0, |gate| gate.reach);
+        gate.max(match &self.literals {
             Literals::Packed(engine) => engine.anchor_offset_max(),
             Literals::Gram(engine) => engine.anchor_offset_max(),
             Literals::None | Literals::Naive | Literals::Memmem(_) => 0,
-        }
+        })
     }
 
     /// Adds the literals with an anchor in `positions`.
@@ -194,16 +193,18 @@ impl Searcher {
         positions: std::ops::Range<usize>,
         found: &mut Vec<Finding>,
     ) {
+        // Engines without anchors look at starts, of which those behind `own` are not ours.
+        let starts = positions.start..positions.end.min(hay.own.end);
         match &self.literals {
             Literals::None => {}
             Literals::Packed(engine) => engine.scan(&self.needles, hay, positions, found),
             Literals::Gram(engine) => engine.scan(&self.needles, hay, positions, found),
-            Literals::Naive => naive::search(&self.needles, hay.text, positions, |finding| {
+            Literals::Naive => naive::search(&self.needles, hay.text, starts, |finding| {
                 found.push(Finding { offset: finding.offset + hay.offset, ..finding });
             }),
             Literals::Memmem(finder) => {
-                let (mut from, length) = (positions.start, finder.needle().len());
-                let end = hay.text.len().min(positions.end + length - 1);
+                let (mut from, length) = (starts.start, finder.needle().len());
+                let end = hay.text.len().min(starts.end + length - 1);
                 while let Some(at) = hay.text.get(from..end).and_then(|text| finder.find(text)) {
                     let pattern = self.needles.get(0).pattern;
                     found.push(hay.finding(from + at, pattern, length));
@@ -230,6 +231,20 @@ impl Searcher {
     }
 }
 
+/// How the regexes are searched for, for people.
+fn regex_choices(regexes: &[BoundedRegex], gate: Option<&Gate>) -> Vec<Choice> {
+    let gated = gate.map_or(0, Gate::count);
+    let choice = |patterns: usize, engine, reason: &str| {
+        (patterns > 0).then(|| Choice { patterns, engine, reason: reason.to_string() })
+    };
+    let behind = "every match contains a rare run of bytes, which a packed filter looks for";
+    let alone = "no rare run of bytes in every match, so each regex is searched on its own";
+    [choice(gated, "regex-packed", behind), choice(regexes.len() - gated, "regex", alone)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
 impl Kernel for Searcher {
     type Output = Found;
 
@@ -248,22 +263,34 @@ impl Kernel for Searcher {
 
     fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, Found>) {
         let hay = Haystack { text: chunk.data, own: chunk.own.clone(), offset: chunk.offset };
-        let mut cursors: Vec<Cursor<'_>> =
-            self.regexes.iter().map(|regex| Cursor::new(regex, hay.own.start)).collect();
-        let reach = self.anchor_offset_max();
+        let mut cursors: Vec<Cursor<'_>> = self
+            .regexes
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !self.gate.as_ref().is_some_and(|gate| gate.holds(*index)))
+            .map(|(_, regex)| Cursor::new(regex, hay.own.start))
+            .collect();
+        let mut gated = self.gate.as_ref().map(|gate| gate.start(hay.own.start));
+        let reach = self.reach();
         // Anchors may lie behind the last owned position.
         let end = (hay.own.end + reach).min(hay.text.len());
-        let mut from = hay.own.start;
+        let mut at = hay.own.start;
         let mut found = std::mem::take(emit.output());
-        while from < end && found.too_long.is_none() {
-            let to = (from + BLOCK_BYTES).min(end);
-            self.scan_literals(&hay, from..to, &mut found.findings);
+        while at < end && found.too_long.is_none() {
+            let to = (at + BLOCK_BYTES).min(end);
+            self.scan_literals(&hay, at..to, &mut found.findings);
             let regex_end = to.min(hay.own.end);
+            if let (Some(gate), Some(from)) = (&self.gate, &mut gated) {
+                let all = &mut found.findings;
+                let (text, offset, end) = (hay.text, hay.offset, hay.own.end);
+                let scanned = gate.scan(&self.regexes, text, offset, at..to, end, from, all);
+                found.too_long = found.too_long.or(scanned.err());
+            }
             for cursor in &mut cursors {
                 let walked = cursor.walk(hay.text, hay.offset, regex_end, &mut found.findings);
                 found.too_long = found.too_long.or(walked.err());
             }
-            from = to;
+            at = to;
             if found.findings.len() >= FINDINGS_HELD {
                 if emit.is_closed() {
                     break;

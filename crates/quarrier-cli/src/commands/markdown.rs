@@ -1,7 +1,5 @@
 //! The hidden command that prints the help as Markdown, from which `docs/cli.md` is made.
 
-use std::io::Write;
-
 use clap::Command;
 
 use crate::Outcome;
@@ -19,14 +17,10 @@ pub(crate) fn print(mut root: Command) -> Outcome {
         let name = command.get_name().to_string();
         let help = command.clone().term_width(96).render_help().to_string();
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-        text.push_str(&format!("\n## quarrier {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end()));
+        text.push_str(&format!(
+            "\n## quarrier {name}\n\n```text\n{}\n```\n",
+            lines.join("\n").trim_end()
+        ));
     }
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => Outcome::Found,
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Outcome::Found,
-        Err(error) => {
-            crate::complain(&format!("standard output: cannot write: {error}"));
-            Outcome::Failed
-        }
-    }
+    super::print(&text)
 }

@@ -3,3 +3,17 @@
 pub(crate) mod engines;
 pub(crate) mod markdown;
 pub(crate) mod search;
+
+/// Writes `text` to standard output; a closed pipe is success.
+fn print(text: &str) -> crate::Outcome {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => crate::Outcome::Found,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => crate::Outcome::Found,
+        Err(error) => {
+            crate::complain(&format!("standard output: cannot write: {error}"));
+            crate::Outcome::Failed
+        }
+    }
+}

@@ -39,7 +39,7 @@ fn check(regexes: &[&str], text: &[u8], buffer_bytes: usize, workers: usize) {
 }
 
 /// Regexes whose matches depend on where the match before ended, on context, on order.
-const REGEXES: [&str; 14] = [
+const REGEXES: [&str; 22] = [
     "aa",
     "aba",
     "a{2,5}",
@@ -54,6 +54,15 @@ const REGEXES: [&str; 14] = [
     "(?m)b$",
     r"\Aa",
     r"[ab]{2}\z",
+    // With rare runs, some way from the start, so that the packed filter gates them.
+    "[ab]{0,3}cd",
+    r"a{1,4}c[ab]{1,2}\n",
+    "(?:ab|b)dc?",
+    r"\bc.d|cdc",
+    "(?:a{1,2}c){2,3}",
+    "d[ab]*d",
+    r"(?m)^b?c$",
+    "c{2,}d?",
 ];
 
 proptest! {

@@ -74,19 +74,19 @@ impl<'s> Session<'s> {
     fn new(search: &'s Search, stop: &'s AtomicBool) -> Result<Self, String> {
         let started = std::time::Instant::now();
         let patterns = patterns::collect(&search.patterns)?;
-        let mut failed = false;
-        let mut inputs = Vec::new();
+        let (mut inputs, mut failures) = (Vec::new(), Vec::new());
         for input in source::expand(&search.sources, search.direct) {
             match input {
                 Ok(input) => inputs.push(input),
-                Err(message) => {
-                    complain(&message);
-                    failed = true;
-                }
+                Err(message) => failures.push(message),
             }
         }
+        // Where nothing is left to search, the last failure is the answer to the command.
+        let answer = if inputs.is_empty() { failures.pop() } else { None };
+        let failed = !failures.is_empty();
+        failures.iter().for_each(|message| complain(message));
         if inputs.is_empty() {
-            return Err("no source could be opened".to_string());
+            return Err(answer.unwrap_or_else(|| "no source was given".to_string()));
         }
         let options = Options {
             ignore_case: search.ignore_case,

@@ -56,12 +56,20 @@ fn not_yet(arg: &str) -> Option<&'static str> {
 }
 
 fn open(path: &Path, direct: bool) -> Result<Input, String> {
-    let opened = if direct {
-        FileSource::open_direct(path).map(|source| Box::new(source) as Box<dyn Source>)
-    } else {
-        source::open(path)
-    };
+    let opened = if direct { open_direct(path) } else { source::open(path) };
     opened.map(Input::Source).map_err(|error| error.to_string())
+}
+
+/// As [`source::open`], past the page cache.
+fn open_direct(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
+    if !SplitSource::is_first_part(path) {
+        return Ok(Box::new(FileSource::open_direct(path)?));
+    }
+    let mut parts: Vec<Box<dyn Source>> = Vec::new();
+    for part in SplitSource::parts_from(path) {
+        parts.push(Box::new(FileSource::open_direct(&part)?));
+    }
+    Ok(Box::new(SplitSource::new(path.display().to_string(), parts)?))
 }
 
 /// A glob of numbered parts is one source; any other glob is its files.

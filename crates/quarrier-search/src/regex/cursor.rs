@@ -1,0 +1,55 @@
+//! Searching for a regex by its automaton, block by block.
+
+use super::{BoundedRegex, Match, TooLong};
+use crate::finding::Finding;
+
+/// A regex's walk through a chunk, block by block.
+pub(crate) struct Cursor<'r> {
+    regex: &'r BoundedRegex,
+    from: usize,
+    /// A match found beyond the block that was asked for.
+    ahead: Option<Option<Match>>,
+}
+
+impl<'r> Cursor<'r> {
+    pub(crate) fn new(regex: &'r BoundedRegex, from: usize) -> Self {
+        Cursor { regex, from, ahead: None }
+    }
+
+    /// Adds all further matches that begin before `end`.
+    ///
+    /// # Errors
+    /// The place of a match that is too long; the walk ends there.
+    pub(crate) fn walk(
+        &mut self,
+        text: &[u8],
+        offset: u64,
+        end: usize,
+        found: &mut Vec<Finding>,
+    ) -> std::result::Result<(), TooLong> {
+        loop {
+            let next = match self.ahead.take() {
+                Some(next) => next,
+                None => self.regex.next(text, self.from),
+            };
+            match next {
+                Some(Ok(range)) if range.start < end => {
+                    found.push(Finding {
+                        offset: offset + range.start as u64,
+                        pattern: self.regex.pattern,
+                        length: range.len() as u32,
+                    });
+                    self.from = range.end;
+                }
+                Some(Err(start)) if start < end => {
+                    let offset = offset + start as u64;
+                    return Err(TooLong { pattern: self.regex.pattern, offset });
+                }
+                later => {
+                    self.ahead = Some(later);
+                    return Ok(());
+                }
+            }
+        }
+    }
+}

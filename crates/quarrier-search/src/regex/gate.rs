@@ -1,0 +1,197 @@
+//! Several regexes behind one packed filter: it finds where a run that every match contains
+//! may stand; only there are the automata run, anchored at each start that the run allows.
+
+use std::ops::Range;
+
+use super::window::{ByteSet, Window};
+use super::{BoundedRegex, TooLong};
+use crate::arch::{ByteSets, Isa, Packed, WIDTH_MAX};
+use crate::finding::Finding;
+use crate::multi::BLOCK_BYTES;
+use crate::sample::{KINDS, PerKind, Sample};
+
+const WORDS: usize = BLOCK_BYTES / 64;
+
+/// A run that lets through more than this is no gain over the automaton.
+const PASSING_MAX: f32 = 0.004;
+
+/// The filter and what stands behind it.
+pub(crate) struct Gate {
+    filter: Packed,
+    sets: Vec<ByteSets>,
+    gated: Vec<Gated>,
+    /// The furthest that a run lies behind its match's start.
+    pub(crate) reach: usize,
+}
+
+/// A regex behind the gate: its place in the list of all, its run, its bucket.
+struct Gated {
+    index: usize,
+    window: Window,
+    bucket: u8,
+}
+
+impl Gate {
+    /// A gate for those of `regexes` that have a rare run, or `None` where none has or the CPU
+    /// has no packed filter.
+    pub(crate) fn new(regexes: &[BoundedRegex], sample: &Sample) -> Option<Self> {
+        let isa = Isa::ALL.into_iter().find(|isa| isa.is_available())?;
+        let mut gated = Vec::new();
+        for (index, regex) in regexes.iter().enumerate() {
+            if let Some(window) = rarest(regex, sample) {
+                gated.push(Gated { index, window, bucket: 1 << (gated.len() % 8) });
+            }
+        }
+        let width = gated.iter().map(|g| g.window.sets.len()).max()?;
+        let mut sets: Vec<ByteSets> = vec![[0; 256]; width];
+        for regex in &gated {
+            for (place, set) in sets.iter_mut().enumerate() {
+                let allowed = regex.window.sets.get(place).unwrap_or(&ByteSet::ALL);
+                for byte in (0..=255u8).filter(|&byte| allowed.contains(byte)) {
+                    set[byte as usize] |= regex.bucket;
+                }
+            }
+        }
+        let reach = gated.iter().map(|g| g.window.offset_max).max()?;
+        Some(Gate { filter: Packed::new(isa, &sets)?, sets, gated, reach })
+    }
+
+    /// Whether regex number `index` stands behind the gate.
+    pub(crate) fn holds(&self, index: usize) -> bool {
+        self.gated.iter().any(|gated| gated.index == index)
+    }
+
+    /// How many regexes stand behind the gate.
+    pub(crate) fn count(&self) -> usize {
+        self.gated.len()
+    }
+
+    /// Where each regex begins to search: one place for each, to be kept between blocks.
+    pub(crate) fn start(&self, from: usize) -> Vec<usize> {
+        vec![from; self.gated.len()]
+    }
+
+    /// Adds all matches whose run begins in `positions` (at most [`BLOCK_BYTES`]) and that
+    /// begin before `end`. `from` says where each regex may begin, and is moved on.
+    ///
+    /// # Errors
+    /// The place of a match that is too long.
+    pub(crate) fn scan(
+        &self,
+        regexes: &[BoundedRegex],
+        text: &[u8],
+        offset: u64,
+        positions: Range<usize>,
+        end: usize,
+        from: &mut [usize],
+        found: &mut Vec<Finding>,
+    ) -> Result<(), TooLong> {
+        let mut masks = [0u64; WORDS];
+        let words = positions.len().div_ceil(64).min(WORDS);
+        self.filter.run(text, positions.start, &mut masks[..words]);
+        for (word, &mask) in masks[..words].iter().enumerate() {
+            let mut left = mask;
+            while left != 0 {
+                let position = positions.start + word * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                if position >= positions.end {
+                    return Ok(());
+                }
+                let buckets = self.buckets(text, position);
+                for (gated, from) in self.gated.iter().zip(&mut *from) {
+                    if gated.bucket & buckets != 0 && gated.stands_at(text, position) {
+                        let regex = &regexes[gated.index];
+                        gated.run(regex, text, offset, position, end, from, found)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The buckets that pass at a position, exactly.
+    fn buckets(&self, text: &[u8], position: usize) -> u8 {
+        self.sets.iter().enumerate().fold(!0, |left, (place, set)| {
+            // Past the text's end no run can go on, but a shorter one may have ended.
+            text.get(position + place).map_or(left, |&byte| left & set[byte as usize])
+        })
+    }
+}
+
+impl Gated {
+    fn stands_at(&self, text: &[u8], position: usize) -> bool {
+        text.get(position..position + self.window.sets.len())
+            .is_some_and(|run| run.iter().zip(&self.window.sets).all(|(&b, set)| set.contains(b)))
+    }
+
+    /// Runs the automaton at each start that a run at `position` allows.
+    fn run(
+        &self,
+        regex: &BoundedRegex,
+        text: &[u8],
+        offset: u64,
+        position: usize,
+        end: usize,
+        from: &mut usize,
+        found: &mut Vec<Finding>,
+    ) -> Result<(), TooLong> {
+        let Some(last) = position.checked_sub(self.window.offset_min) else { return Ok(()) };
+        let mut start = (*from).max(position.saturating_sub(self.window.offset_max));
+        while start <= last && start < end {
+            let is_first = text.get(start).is_some_and(|&byte| regex.first.contains(byte));
+            match if is_first { regex.at(text, start) } else { None } {
+                None => start += 1,
+                Some(Ok(range)) => {
+                    found.push(Finding {
+                        offset: offset + range.start as u64,
+                        pattern: regex.pattern,
+                        length: range.len() as u32,
+                    });
+                    start = range.end;
+                }
+                Some(Err(start)) => {
+                    let offset = offset + start as u64;
+                    return Err(TooLong { pattern: regex.pattern, offset });
+                }
+            }
+        }
+        *from = start.max(*from);
+        Ok(())
+    }
+}
+
+/// The part of a regex's runs that costs least: rare, and certain of its place.
+fn rarest(regex: &BoundedRegex, sample: &Sample) -> Option<Window> {
+    let mut best: Option<(f32, Window)> = None;
+    for window in &regex.windows {
+        for skip in 0..window.sets.len() {
+            let sets = &window.sets[skip..window.sets.len().min(skip + WIDTH_MAX)];
+            let starts = (window.offset_max - window.offset_min + 1) as f32;
+            let passing = passing(sets, sample);
+            let cost = passing * starts.min(16.0);
+            if passing <= PASSING_MAX && best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                let window = Window {
+                    sets: sets.to_vec(),
+                    offset_min: window.offset_min + skip,
+                    offset_max: window.offset_max + skip,
+                };
+                best = Some((cost, window));
+            }
+        }
+    }
+    best.map(|(_, window)| window)
+}
+
+/// The expected share of positions where the run stands.
+fn passing(sets: &[ByteSet], sample: &Sample) -> f32 {
+    let mut product: PerKind = sample.share;
+    for set in sets {
+        let mut sum = [0.0; KINDS];
+        for byte in (0..=255u8).filter(|&byte| set.contains(byte)) {
+            let frequency = &sample.frequency[byte as usize];
+            sum.iter_mut().zip(frequency).for_each(|(s, f)| *s += f);
+        }
+        product.iter_mut().zip(sum).for_each(|(p, s)| *p *= s);
+    }
+    product.iter().sum()
+}

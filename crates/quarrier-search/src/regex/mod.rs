@@ -1,0 +1,158 @@
+//! Regexes: leftmost-first matches that do not overlap, of bounded length, the same
+//! wherever the source is cut into chunks.
+//!
+//! Two things would depend on the cut. First, where a match ends decides where the next may
+//! begin, so a chunk's matches depend on the chunk before. Each chunk is searched as if
+//! nothing reached into it, and a [`Stitcher`] mends that in order, where a match did.
+//! Second, a match could run on beyond the bytes at hand. So its length is bounded, by the
+//! regex itself or by `L`, the longest allowed; every chunk sees `L + 1` bytes behind its last
+//! position. What counts is what matches within `L + 1` bytes from its start; a match of all
+//! `L + 1` is an error.
+
+//!
+//! A regex is searched for by its automaton, at a gigabyte or so a second, or, where every
+//! match must contain a few rare bytes, by a packed filter for those (`window`, `gate`).
+
+mod bound;
+mod cursor;
+mod gate;
+mod stitch;
+mod window;
+
+pub(crate) use cursor::Cursor;
+pub(crate) use gate::Gate;
+pub(crate) use stitch::Stitcher;
+
+use std::ops::Range;
+
+use regex_automata::meta::Regex;
+use regex_automata::{Anchored, Input};
+
+use crate::error::{Error, Result};
+use crate::pattern::{Kind, Options, Pattern};
+use bound::unbounded_wide;
+use window::Window;
+
+/// Bytes of context before and after, for `\b`, `^`, `$` (a UTF-8 character at most).
+pub(crate) const CONTEXT_BYTES: usize = 8;
+
+/// A compiled regex of the set.
+pub(crate) struct BoundedRegex {
+    regex: Regex,
+    pub(crate) pattern: u32,
+    /// No match is longer.
+    pub(crate) length_bytes_max: usize,
+    /// Runs of bytes that every match contains.
+    windows: Vec<Window>,
+    /// The bytes that a match may begin with.
+    first: window::ByteSet,
+}
+
+/// Where a match lies, or where one begins that is longer than allowed.
+type Match = std::result::Result<Range<usize>, usize>;
+
+/// A match longer than allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLong {
+    /// The pattern's index in the set.
+    pub pattern: u32,
+    /// Where the match begins in the source.
+    pub offset: u64,
+}
+
+/// Compiles all regexes of the set.
+pub(crate) fn compile(patterns: &[Pattern], options: Options) -> Result<Vec<BoundedRegex>> {
+    patterns
+        .iter()
+        .enumerate()
+        .filter_map(|(index, pattern)| match &pattern.kind {
+            Kind::Regex(text) => Some(BoundedRegex::new(text, index as u32, options)),
+            _ => None,
+        })
+        .collect()
+}
+
+impl BoundedRegex {
+    fn new(text: &str, pattern: u32, options: Options) -> Result<Self> {
+        let fail = |reason: String| Error::pattern(text, reason);
+        let hir = regex_syntax::ParserBuilder::new()
+            .utf8(false)
+            .unicode(false)
+            .case_insensitive(options.ignore_case)
+            .build()
+            .parse(text)
+            .map_err(|error| fail(one_line(&error)))?;
+        if hir.properties().minimum_len() == Some(0) {
+            return Err(fail("can match nothing at all, which is everywhere".to_string()));
+        }
+        let limit = options.regex_length_bytes_max;
+        let length_bytes_max = match hir.properties().maximum_len() {
+            Some(bytes) if bytes > limit => {
+                return Err(fail(format!(
+                    "can match {bytes} bytes, more than {limit}; raise --regex-max-length"
+                )));
+            }
+            Some(bytes) => bytes,
+            None => {
+                if let Some(part) = unbounded_wide(&hir) {
+                    return Err(fail(format!(
+                        "could match without bound: '{part}' repeats nearly any byte; \
+                         bound it, for example {{0,100}}"
+                    )));
+                }
+                limit
+            }
+        };
+        let config = Regex::config()
+            .utf8_empty(false)
+            .nfa_size_limit(Some(64 << 20))
+            .hybrid_cache_capacity(16 << 20);
+        let regex = Regex::builder()
+            .configure(config)
+            .build_from_hir(&hir)
+            .map_err(|error| fail(one_line(&error)))?;
+        let (windows, first) = (window::windows(&hir), window::first(&hir));
+        Ok(BoundedRegex { regex, pattern, length_bytes_max, windows, first })
+    }
+
+    /// Whether it matches anywhere in zeros that are surrounded by zeros.
+    pub(crate) fn matches_zeros(&self) -> bool {
+        let zeros = vec![0u8; self.length_bytes_max + 2 * CONTEXT_BYTES];
+        let inner = CONTEXT_BYTES..zeros.len() - CONTEXT_BYTES;
+        self.regex.search_half(&Input::new(&zeros).span(inner)).is_some()
+    }
+
+    /// The match that begins at `start`, within the bound; the error is one of all `L + 1` bytes.
+    fn at(&self, text: &[u8], start: usize) -> Option<Match> {
+        let reach = start..text.len().min(start + self.length_bytes_max + 1);
+        let input = Input::new(text).span(reach).anchored(Anchored::Yes);
+        let range = self.regex.search(&input)?.range();
+        Some(if range.len() <= self.length_bytes_max { Ok(range) } else { Err(start) })
+    }
+
+    /// The first match that begins at or after `from`, within the bound.
+    fn next(&self, text: &[u8], mut from: usize) -> Option<Match> {
+        loop {
+            let found = self.regex.search(&Input::new(text).range(from..))?.range();
+            if found.len() <= self.length_bytes_max {
+                return Some(Ok(found));
+            }
+            // Longer than allowed: what counts is what the bytes within reach say.
+            match self.at(text, found.start) {
+                Some(within) => return Some(within),
+                None => from = found.start + 1,
+            }
+        }
+    }
+}
+
+/// The gist of a regex error, which is printed over several lines with the pattern in it.
+fn one_line(error: &dyn std::error::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = innermost.to_string();
+    let gist = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("is not a regex");
+    gist.trim().trim_start_matches("error: ").to_string()
+}
