@@ -124,8 +124,10 @@ fn search(matches: &ArgMatches) -> Result<Search, String> {
         range: matches.get_one("range").cloned().unwrap_or(0..u64::MAX),
         aligned_bytes: matches.get_one("aligned").copied().unwrap_or(1),
         context_bytes: matches.get_one::<u64>("context").copied().unwrap_or(0) as usize,
-        regex_length_bytes_max: matches.get_one::<u64>("regex-max-length").copied().unwrap_or(65_536)
-            as usize,
+        regex_length_bytes_max: matches
+            .get_one::<u64>("regex-max-length")
+            .copied()
+            .unwrap_or(65_536) as usize,
         workers: auto_count("workers"),
         readers: auto_count("readers"),
         buffers: auto_count("buffers"),
@@ -170,7 +172,9 @@ fn ordered_patterns(matches: &ArgMatches) -> Vec<PatternArg> {
 fn check_device(device: &str) -> Result<(), String> {
     match device {
         "auto" | "cpu" => Ok(()),
-        _ if device == "gpu" || device.strip_prefix("gpu:").is_some_and(|i| i.parse::<u32>().is_ok()) => {
+        _ if device == "gpu"
+            || device.strip_prefix("gpu:").is_some_and(|i| i.parse::<u32>().is_ok()) =>
+        {
             Err("no GPU device: this build searches on the CPU; use --device cpu".to_string())
         }
         _ => Err(format!("no device '{device}'; there are: auto, cpu, gpu, gpu:0, gpu:1 …")),
@@ -267,7 +271,9 @@ fn pattern_args() -> Vec<Arg> {
             .value_parser(value_parser!(PathBuf))
             .allow_hyphen_values(false)
             .help("A file of patterns, one a line; '-' is standard input; repeatable"),
-        flag("ignore-case", "Letters (ASCII) match in either case").short('i').help_heading("Patterns"),
+        flag("ignore-case", "Letters (ASCII) match in either case")
+            .short('i')
+            .help_heading("Patterns"),
         flag("utf16", "Search for each literal in UTF-16LE as well").help_heading("Patterns"),
         Arg::new("regex-max-length")
             .long("regex-max-length")
@@ -310,21 +316,33 @@ fn scope_args() -> Vec<Arg> {
 
 fn machine_args() -> Vec<Arg> {
     let auto = |id: &'static str, name: &'static str, help: &'static str| {
-        Arg::new(id).long(id).value_name(name).default_value("auto").help(help).help_heading("Machine")
+        Arg::new(id)
+            .long(id)
+            .value_name(name)
+            .default_value("auto")
+            .help(help)
+            .help_heading("Machine")
     };
     vec![
         auto("workers", "N|auto", "Threads that search").value_parser(parse_auto_count),
         auto("readers", "N|auto", "Threads that only read").value_parser(parse_auto_count),
-        auto("buffers", "N|auto", "Buffers or windows that exist at once").value_parser(parse_auto_count),
+        auto("buffers", "N|auto", "Buffers or windows that exist at once")
+            .value_parser(parse_auto_count),
         auto("buffer-size", "SIZE|auto", "Bytes that a buffer owns").value_parser(parse_auto_size),
-        auto("access", "HOW", "How bytes reach memory: auto, window (page cache), read, queue, uring")
-            .value_parser(parse_access),
+        auto(
+            "access",
+            "HOW",
+            "How bytes reach memory: auto, window (page cache), read, queue, uring",
+        )
+        .value_parser(parse_access),
         flag("direct", "Read past the page cache (O_DIRECT)").help_heading("Machine"),
         auto("device", "DEVICE", "Where to search: auto, cpu, gpu, gpu:0 …"),
-        auto("engine", "NAME|auto", "Engine for literals and hex patterns")
-            .value_parser(|text: &str| text.parse::<EngineName>().map_err(|error| error.to_string())),
+        auto("engine", "NAME|auto", "Engine for literals and hex patterns").value_parser(
+            |text: &str| text.parse::<EngineName>().map_err(|error| error.to_string()),
+        ),
         flag("explain", "Say which engine serves which patterns, and why").help_heading("Machine"),
-        flag("list-engines", "List the engines and whether this machine has them").help_heading("Machine"),
+        flag("list-engines", "List the engines and whether this machine has them")
+            .help_heading("Machine"),
     ]
 }
 

@@ -100,7 +100,8 @@ impl Builder {
         let regexes = compile(&patterns, self.options)?;
         let sample = self.sample.unwrap_or_default();
         let (literals, mut choices) = choose(&needles, self.engine, &sample)?;
-        let gate = if self.engine == EngineName::Naive { None } else { Gate::new(&regexes, &sample) };
+        let gate =
+            if self.engine == EngineName::Naive { None } else { Gate::new(&regexes, &sample) };
         choices.extend(regex_choices(&regexes, gate.as_ref()));
         Ok(Searcher {
             patterns,
@@ -123,7 +124,8 @@ pub struct Found {
     complete_until: u64,
     /// Ordered findings that may not be handed on yet.
     held: Vec<Finding>,
-    too_long: Option<TooLong>,
+    /// For each regex at most one match too long; like the matches, a guess until mended.
+    too_long: Vec<TooLong>,
 }
 
 impl Searcher {
@@ -157,9 +159,13 @@ impl Searcher {
         let mut emit = Emitter::collecting();
         self.work(&chunk, &mut emit);
         let found = emit.into_output();
-        match found.too_long {
+        match found.too_long.into_iter().min_by_key(|too_long| too_long.offset) {
             Some(too_long) => Err(too_long),
-            None => Ok(found.findings),
+            None => {
+                let mut findings = found.findings;
+                self.keep_what_counts(&mut findings, &[]);
+                Ok(findings)
+            }
         }
     }
 
@@ -214,8 +220,18 @@ impl Searcher {
         }
     }
 
-    /// Orders what was found and drops what does not count.
+    /// Orders what was found and drops what does not count. Regexes have to wait for that
+    /// until their matches are mended: one that does not count may still be in another's way.
     fn settle(&self, findings: &mut Vec<Finding>, unreadable: &[std::ops::Range<u64>]) {
+        if self.regexes.is_empty() {
+            self.keep_what_counts(findings, unreadable);
+        }
+        if !findings.is_sorted() {
+            findings.sort_unstable();
+        }
+    }
+
+    fn keep_what_counts(&self, findings: &mut Vec<Finding>, unreadable: &[std::ops::Range<u64>]) {
         if self.aligned_bytes > 1 {
             findings.retain(|f| f.offset.is_multiple_of(self.aligned_bytes));
         }
@@ -224,9 +240,6 @@ impl Searcher {
                 let end = f.offset + u64::from(f.length);
                 unreadable.iter().all(|bad| end <= bad.start || f.offset >= bad.end)
             });
-        }
-        if !findings.is_sorted() {
-            findings.sort_unstable();
         }
     }
 }
@@ -276,22 +289,22 @@ impl Kernel for Searcher {
         let end = (hay.own.end + reach).min(hay.text.len());
         let mut at = hay.own.start;
         let mut found = std::mem::take(emit.output());
-        while at < end && found.too_long.is_none() {
+        while at < end {
             let to = (at + BLOCK_BYTES).min(end);
             self.scan_literals(&hay, at..to, &mut found.findings);
             let regex_end = to.min(hay.own.end);
             if let (Some(gate), Some(from)) = (&self.gate, &mut gated) {
                 let all = &mut found.findings;
                 let (text, offset, end) = (hay.text, hay.offset, hay.own.end);
-                let scanned = gate.scan(&self.regexes, text, offset, at..to, end, from, all);
-                found.too_long = found.too_long.or(scanned.err());
+                let too_long = &mut found.too_long;
+                gate.scan(&self.regexes, text, offset, at..to, end, from, all, too_long);
             }
             for cursor in &mut cursors {
                 let walked = cursor.walk(hay.text, hay.offset, regex_end, &mut found.findings);
-                found.too_long = found.too_long.or(walked.err());
+                found.too_long.extend(walked);
             }
             at = to;
-            if found.findings.len() >= FINDINGS_HELD {
+            if found.findings.len() >= FINDINGS_HELD && emit.can_flush() {
                 if emit.is_closed() {
                     break;
                 }
@@ -303,11 +316,15 @@ impl Kernel for Searcher {
                 found.findings.truncate(split);
                 found.complete_until = complete;
                 let held = std::mem::take(&mut found.held);
+                let (now, later) = found.too_long.iter().partition(|t| t.offset < complete);
+                found.too_long = now;
+                let held_too_long: Vec<TooLong> = later;
                 *emit.output() = found;
                 emit.flush(chunk);
                 found = std::mem::take(emit.output());
                 found.findings.clear();
                 found.findings.extend_from_slice(&held);
+                found.too_long = held_too_long;
             }
         }
         self.settle(&mut found.findings, chunk.unreadable);
@@ -341,26 +358,34 @@ impl<F> FindingSink<'_, F> {
         })
     }
 
-    /// Replaces the regex findings by those that hold given the chunks before.
-    fn mend(&mut self, chunk: &Chunk<'_>, found: &mut Found) {
+    /// Replaces the regex findings by those that hold given the chunks before. Returns the
+    /// first match that is too long.
+    fn mend(&mut self, chunk: &Chunk<'_>, found: &mut Found) -> Option<TooLong> {
+        let mut first_too_long: Option<TooLong> = None;
+        let mut is_changed = false;
         for (index, regex) in self.searcher.regexes.iter().enumerate() {
             let of_this = |f: &Finding| f.pattern == regex.pattern;
             let mut matches: Vec<Finding> =
                 found.findings.iter().copied().filter(of_this).collect();
-            let before = matches.first().copied();
-            let count = matches.len();
+            let before = (matches.first().copied(), matches.len());
+            let guess = found.too_long.iter().copied().find(|t| t.pattern == regex.pattern);
             let until = found.complete_until;
-            let mended =
-                self.stitcher.mend(index, regex, chunk.data, chunk.offset, until, &mut matches);
-            if let Err(too_long) = mended {
-                found.too_long = found.too_long.or(Some(too_long));
+            let too_long = self.stitcher.mend(index, regex, chunk, until, guess, &mut matches);
+            if first_too_long.is_none_or(|t| too_long.is_some_and(|u| u.offset < t.offset)) {
+                first_too_long = too_long;
             }
-            if matches.first().copied() != before || matches.len() != count {
+            if (matches.first().copied(), matches.len()) != before {
                 found.findings.retain(|f| !of_this(f));
                 found.findings.extend_from_slice(&matches);
-                self.searcher.settle(&mut found.findings, chunk.unreadable);
+                is_changed = true;
             }
         }
+        found.too_long.clear();
+        if is_changed {
+            found.findings.sort_unstable();
+        }
+        self.searcher.keep_what_counts(&mut found.findings, chunk.unreadable);
+        first_too_long
     }
 }
 
@@ -369,10 +394,9 @@ where
     F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
 {
     fn take(&mut self, chunk: &Chunk<'_>, found: &mut Found) -> ControlFlow<()> {
-        if !self.searcher.regexes.is_empty() {
-            self.mend(chunk, found);
-        }
-        if let Some(too_long) = found.too_long.take() {
+        if !self.searcher.regexes.is_empty()
+            && let Some(too_long) = self.mend(chunk, found)
+        {
             found.findings.retain(|f| f.offset < too_long.offset);
             self.too_long = Some(too_long);
         }

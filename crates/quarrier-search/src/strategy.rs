@@ -15,7 +15,7 @@ pub enum EngineName {
     Auto,
     /// Every position, every pattern. The oracle.
     Naive,
-    /// One literal, by the memchr crate.
+    /// One literal, by the memchr crate (its rarest two bytes, vectorised).
     Memmem,
     /// Hashed windows; portable.
     Gram,
@@ -105,9 +105,7 @@ pub(crate) fn choose(
     if needles.is_empty() {
         return Ok((Literals::None, Vec::new()));
     }
-    let explain = |engine, reason: String| {
-        vec![Choice { patterns: needles.len(), engine, reason }]
-    };
+    let explain = |engine, reason: String| vec![Choice { patterns: needles.len(), engine, reason }];
     let packed = |isa: Isa| {
         PackedEngine::new(needles, isa, sample).ok_or_else(|| {
             Error::Engine(format!("this CPU cannot run the engine '{}'", isa.engine_name()))
@@ -145,6 +143,12 @@ fn by_packed(engine: PackedEngine, why: &str, needles: &Needles) -> (Literals, V
 
 /// The engine with the least expected cycles on the sample.
 fn auto(needles: &Needles, sample: &Sample) -> (Literals, Vec<Choice>) {
+    if let Some(finder) = memmem(needles)
+        && is_rare(&finder, sample)
+    {
+        let reason = "one literal, rare in a sample of the source".to_string();
+        return (finder, vec![Choice { patterns: 1, engine: "memmem", reason }]);
+    }
     let packed = Isa::ALL
         .into_iter()
         .find(|isa| isa.is_available())
@@ -178,9 +182,16 @@ fn auto(needles: &Needles, sample: &Sample) -> (Literals, Vec<Choice>) {
     by_packed(packed, "least expected cost", needles)
 }
 
+/// Whether a literal is found less than once in 16 KiB: `memmem` moves at the speed of memory
+/// (0.86 of the time of the packed filter), but starts anew behind each finding.
+fn is_rare(finder: &Literals, sample: &Sample) -> bool {
+    let Literals::Memmem(finder) = finder else { return false };
+    let most = sample.bytes().len() / (16 << 10);
+    finder.find_iter(sample.bytes()).nth(most).is_none()
+}
+
 fn memmem(needles: &Needles) -> Option<Literals> {
     let only = needles.get(0);
-    (needles.len() == 1 && only.is_exact).then(|| {
-        Literals::Memmem(Box::new(memchr::memmem::Finder::new(only.value).into_owned()))
-    })
+    (needles.len() == 1 && only.is_exact)
+        .then(|| Literals::Memmem(Box::new(memchr::memmem::Finder::new(only.value).into_owned())))
 }

@@ -64,7 +64,9 @@ impl Rows for ArrowRows {
             match (builder, value) {
                 (Builder::Text(builder), Value::Text(text)) => builder.append_value(text),
                 (Builder::Text(builder), _) => builder.append_null(),
-                (Builder::Unsigned(builder), Value::Unsigned(number)) => builder.append_value(*number),
+                (Builder::Unsigned(builder), Value::Unsigned(number)) => {
+                    builder.append_value(*number)
+                }
                 (Builder::Unsigned(builder), _) => builder.append_value(0),
             }
         }

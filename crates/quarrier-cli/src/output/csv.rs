@@ -11,7 +11,7 @@ pub(super) struct CsvRows {
 impl CsvRows {
     pub(super) fn new(out: Box<dyn Write + Send>, columns: &[Column]) -> io::Result<Self> {
         let mut writer = ::csv::Writer::from_writer(out);
-        writer.write_record(columns.iter().map(|column| column.name))?;
+        writer.write_record(columns.iter().map(|column| column.name)).map_err(to_io)?;
         Ok(CsvRows { writer })
     }
 }
@@ -20,15 +20,24 @@ impl Rows for CsvRows {
     fn row(&mut self, values: &[Value<'_>], _: Excerpt<'_>) -> io::Result<()> {
         for value in values {
             match value {
-                Value::Text(text) => self.writer.write_field(text)?,
-                Value::Missing => self.writer.write_field("")?,
-                Value::Unsigned(number) => self.writer.write_field(number.to_string())?,
+                Value::Text(text) => self.writer.write_field(text),
+                Value::Missing => self.writer.write_field(""),
+                Value::Unsigned(number) => self.writer.write_field(number.to_string()),
             }
+            .map_err(to_io)?;
         }
-        Ok(self.writer.write_record(None::<&[u8]>)?)
+        self.writer.write_record(None::<&[u8]>).map_err(to_io)
     }
 
     fn finish(&mut self) -> io::Result<()> {
         self.writer.flush()
+    }
+}
+
+/// The system's error as it is: a closed pipe must be known as one.
+fn to_io(error: ::csv::Error) -> io::Error {
+    match error.into_kind() {
+        ::csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }

@@ -106,7 +106,11 @@ fn number_of(value: &Value<'_>) -> u64 {
 
 /// Control characters as escapes, so that input cannot steer the terminal.
 fn visible(text: &str) -> String {
-    if text.chars().any(char::is_control) { text.escape_debug().to_string() } else { text.to_string() }
+    if text.chars().any(char::is_control) {
+        text.escape_debug().to_string()
+    } else {
+        text.to_string()
+    }
 }
 
 /// Printable ASCII as it is, everything else as a dot.

@@ -1,15 +1,15 @@
 //! Feeds: where workers get chunks from. One for each way that bytes reach memory.
 
-use std::io::{self, Read};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::Chunk;
 use super::pieces::{Piece, Pieces};
 use super::retry;
 use super::timeline::{Recorder, Stage};
-use super::{Chunk, Need};
 use crate::error::{Error, Result};
 use crate::region::{AlignedBuffer, BufferPool, Lease, Region};
 use crate::source::Source;
@@ -23,9 +23,10 @@ pub(super) struct Filled<'a> {
 
 /// What keeps the bytes alive; dropping it gives buffer or permit back.
 enum Held<'a> {
-    Window(Region<'a>, #[expect(dead_code, reason = "held for its drop")] Lease<'a, ()>),
+    Window(Region<'a>, Lease<'a, ()>),
     Buffer(Lease<'a, AlignedBuffer>),
-    Own(AlignedBuffer),
+    /// Bytes that no window can show. They too count against the windows that may exist.
+    Own(AlignedBuffer, #[expect(dead_code, reason = "held for its drop")] Option<Lease<'a, ()>>),
 }
 
 impl<'a> Filled<'a> {
@@ -36,7 +37,7 @@ impl<'a> Filled<'a> {
         let data = match &self.held {
             Held::Window(region, _) => region.bytes(),
             Held::Buffer(buffer) => buffer,
-            Held::Own(buffer) => buffer,
+            Held::Own(buffer, _) => buffer,
         };
         Chunk {
             index: piece.index,
@@ -50,15 +51,36 @@ impl<'a> Filled<'a> {
         }
     }
 
-    pub(super) fn is_torn(&self) -> bool {
-        matches!(&self.held, Held::Window(region, _) if region.is_torn())
+    /// Whether bytes went away from a window since it was made and may have been seen as
+    /// zeros. Pages that are gone tear the window. Bytes gone from within the file's last
+    /// page do not, so the chunk's last byte is asked for.
+    pub(super) fn is_torn(&self, source: &dyn Source) -> bool {
+        let Held::Window(region @ Region::Window(_), _) = &self.held else { return false };
+        let last = self.piece.read.end - 1;
+        region.is_torn() || matches!(source.read_at(last, &mut [0]), Ok(0))
     }
 
     /// Reads the piece again, by `read_at`, which says what is wrong with it.
     pub(super) fn read_again(self, source: &dyn Source) -> Result<Filled<'a>> {
         let mut unreadable = Vec::new();
         let buffer = read_piece(source, &self.piece, &mut unreadable)?;
-        Ok(Filled { piece: self.piece, held: Held::Own(buffer), unreadable })
+        let permit = match self.held {
+            Held::Window(_, permit) => Some(permit),
+            Held::Buffer(_) | Held::Own(..) => None,
+        };
+        Ok(Filled { piece: self.piece, held: Held::Own(buffer, permit), unreadable })
+    }
+
+    /// Why bytes of a window went away that others have already seen as zeros.
+    pub(super) fn why_torn(self, source: &dyn Source) -> Error {
+        let offset = self.piece.read.start;
+        match self.read_again(source) {
+            Err(error) => error,
+            Ok(_) => Error::NotReadable {
+                source_name: source.name().to_string(),
+                reason: format!("changed while it was read, near byte {offset}; search it again"),
+            },
+        }
     }
 }
 
@@ -79,6 +101,19 @@ pub(super) enum Step<'a> {
     Failed(u64, Error),
 }
 
+impl Step<'_> {
+    fn index(&self) -> u64 {
+        match self {
+            Step::Chunk(filled) => filled.piece.index,
+            Step::Failed(index, _) => *index,
+        }
+    }
+
+    pub(super) fn is_failed(&self) -> bool {
+        matches!(self, Step::Failed(..))
+    }
+}
+
 /// Hands out chunks in order; any worker may ask.
 pub(super) trait Feed<'a>: Sync {
     /// The next chunk, or `None` when there is none.
@@ -88,7 +123,7 @@ pub(super) trait Feed<'a>: Sync {
     fn close(&self);
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -151,14 +186,18 @@ impl<'a> Feed<'a> for WindowFeed<'a> {
         let bytes = piece.own.end - piece.own.start;
         let mut unreadable = Vec::new();
         let held = if piece.is_hole {
-            Held::Own(AlignedBuffer::new((piece.read.end - piece.read.start) as usize))
+            let zeros = AlignedBuffer::new((piece.read.end - piece.read.start) as usize);
+            Held::Own(zeros, Some(permit))
         } else {
             match self.source.window(piece.read.clone()) {
                 Some(Ok(region)) => Held::Window(region, permit),
                 // A range that cannot be shown (across two parts of a split image) is read.
                 Some(Err(_)) | None => match read_piece(self.source, &piece, &mut unreadable) {
-                    Ok(buffer) => Held::Own(buffer),
-                    Err(error) => return Some(Step::Failed(piece.index, error)),
+                    Ok(buffer) => Held::Own(buffer, Some(permit)),
+                    Err(error) => {
+                        self.cutter.close();
+                        return Some(Step::Failed(piece.index, error));
+                    }
                 },
             }
         };
@@ -190,8 +229,12 @@ impl<'a> Feed<'a> for ReadFeed<'a> {
             Ok(piece) => fill_piece(self.source, piece, buffer),
             Err((index, error)) => Step::Failed(index, error),
         };
-        if let Step::Chunk(filled) = &step {
-            recorder.busy(Stage::Read, start, filled.piece.own.end - filled.piece.own.start);
+        match &step {
+            Step::Chunk(filled) => {
+                recorder.busy(Stage::Read, start, filled.piece.own.end - filled.piece.own.start);
+            }
+            // What comes behind is of no use to anybody.
+            Step::Failed(..) => self.cutter.close(),
         }
         Some(step)
     }
@@ -218,25 +261,42 @@ fn fill_piece<'a>(
     Step::Chunk(Filled { piece, held: Held::Buffer(buffer), unreadable })
 }
 
-/// Readers of their own fill buffers; workers take them in order of arrival.
+/// Readers of their own fill buffers; workers take them in the order of the source, so that
+/// whoever waits for an earlier chunk to be done knows that a worker has it.
 pub(super) struct QueueFeed<'a> {
     source: &'a dyn Source,
     cutter: Cutter<'a>,
     buffers: &'a BufferPool,
     sender: Mutex<Option<SyncSender<Step<'a>>>>,
-    receiver: Mutex<Receiver<Step<'a>>>,
+    arrivals: Mutex<Arrivals<'a>>,
+}
+
+/// What readers have sent, in whatever order they were done.
+struct Arrivals<'a> {
+    receiver: Receiver<Step<'a>>,
+    /// Came before its turn.
+    early: BTreeMap<u64, Step<'a>>,
+    next: u64,
 }
 
 impl<'a> QueueFeed<'a> {
-    pub(super) fn new(source: &'a dyn Source, cutter: Cutter<'a>, buffers: &'a BufferPool, count: usize) -> Self {
-        // Room for every buffer and every reader's error, so that sending never waits.
+    /// `count` is the number of buffers and readers together.
+    pub(super) fn new(
+        source: &'a dyn Source,
+        cutter: Cutter<'a>,
+        buffers: &'a BufferPool,
+        count: usize,
+    ) -> Self {
+        // Room for every buffer and every read's error, so that sending never waits: readers
+        // end with their first error, io_uring with those of the reads in flight.
         let (sender, receiver) = sync_channel(count + 64);
+        let arrivals = Arrivals { receiver, early: BTreeMap::new(), next: 0 };
         QueueFeed {
             source,
             cutter,
             buffers,
             sender: Mutex::new(Some(sender)),
-            receiver: Mutex::new(receiver),
+            arrivals: Mutex::new(arrivals),
         }
     }
 
@@ -269,7 +329,11 @@ impl<'a> QueueFeed<'a> {
             if let Step::Chunk(filled) = &step {
                 recorder.busy(Stage::Read, start, filled.piece.own.end - filled.piece.own.start);
             }
-            if sender.send(step).is_err() {
+            let is_last = step.is_failed();
+            if is_last {
+                self.cutter.close();
+            }
+            if sender.send(step).is_err() || is_last {
                 return;
             }
         }
@@ -287,7 +351,6 @@ impl<'a> QueueFeed<'a> {
 }
 
 /// A buffer that a reader outside this file has filled.
-#[cfg(target_os = "linux")]
 pub(super) fn filled<'a>(
     piece: Piece,
     buffer: Lease<'a, AlignedBuffer>,
@@ -299,7 +362,14 @@ pub(super) fn filled<'a>(
 impl<'a> Feed<'a> for QueueFeed<'a> {
     fn next(&self, recorder: &mut Recorder) -> Option<Step<'a>> {
         let asked = Instant::now();
-        let step = lock(&self.receiver).recv().ok();
+        let mut arrivals = lock(&self.arrivals);
+        let Arrivals { receiver, early, next } = &mut *arrivals;
+        while !early.contains_key(next) {
+            let Ok(step) = receiver.recv() else { break };
+            early.insert(step.index(), step);
+        }
+        let step = early.remove(next);
+        *next += 1;
         recorder.waited(Stage::Work, asked);
         step
     }
@@ -307,118 +377,5 @@ impl<'a> Feed<'a> for QueueFeed<'a> {
     fn close(&self) {
         self.buffers.close();
         self.cutter.close();
-    }
-}
-
-/// A stream without length or offsets: one reads at a time, the tail of each buffer is
-/// carried over as the head of the next.
-pub(super) struct StreamFeed<'a> {
-    name: String,
-    need: Need,
-    state: Mutex<StreamState<'a>>,
-    buffers: &'a BufferPool,
-}
-
-struct StreamState<'a> {
-    reader: &'a mut (dyn Read + Send),
-    /// Bytes seen that later positions still need; its first byte lies at `carry_offset`.
-    carry: Vec<u8>,
-    carry_offset: u64,
-    /// First position that no chunk owns yet.
-    own_start: u64,
-    index: u64,
-    ended: bool,
-}
-
-impl<'a> StreamFeed<'a> {
-    pub(super) fn new(
-        name: &str,
-        reader: &'a mut (dyn Read + Send),
-        need: Need,
-        buffers: &'a BufferPool,
-    ) -> Self {
-        let carry = Vec::with_capacity(need.before_bytes + need.after_bytes);
-        StreamFeed {
-            name: name.to_string(),
-            need,
-            state: Mutex::new(StreamState {
-                reader,
-                carry,
-                carry_offset: 0,
-                own_start: 0,
-                index: 0,
-                ended: false,
-            }),
-            buffers,
-        }
-    }
-
-    /// Fills `buffer` with what was carried over and new bytes.
-    fn fill(&self, state: &mut StreamState<'a>, buffer: &mut [u8]) -> Result<Option<Piece>> {
-        let offset = state.carry_offset;
-        let mut filled = state.carry.len();
-        buffer[..filled].copy_from_slice(&state.carry);
-        while filled < buffer.len() && !state.ended {
-            match state.reader.read(&mut buffer[filled..]) {
-                Ok(0) => state.ended = true,
-                Ok(bytes) => filled += bytes,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let what = format!("read at byte {}", offset + filled as u64);
-                    return Err(Error::io(&self.name, what, error));
-                }
-            }
-        }
-        let end = offset + filled as u64;
-        let own_end =
-            if state.ended { end } else { end - self.need.after_bytes as u64 };
-        let own = state.own_start..own_end;
-        if own.is_empty() {
-            return Ok(None);
-        }
-        let keep_from = own_end.saturating_sub(self.need.before_bytes as u64).max(offset);
-        state.carry.clear();
-        state.carry.extend_from_slice(&buffer[(keep_from - offset) as usize..filled]);
-        state.carry_offset = keep_from;
-        state.own_start = own_end;
-        let index = state.index;
-        state.index += 1;
-        Ok(Some(Piece {
-            index,
-            own,
-            read: offset..end,
-            at_start: offset == 0,
-            at_end: state.ended,
-            is_hole: false,
-        }))
-    }
-}
-
-impl<'a> Feed<'a> for StreamFeed<'a> {
-    fn next(&self, recorder: &mut Recorder) -> Option<Step<'a>> {
-        let asked = Instant::now();
-        let mut buffer = self.buffers.lend()?;
-        let mut state = lock(&self.state);
-        recorder.waited(Stage::Read, asked);
-        if state.ended {
-            return None;
-        }
-        let start = Instant::now();
-        let step = match self.fill(&mut state, &mut buffer) {
-            Ok(Some(piece)) => {
-                recorder.busy(Stage::Read, start, piece.own.end - piece.own.start);
-                Step::Chunk(Filled { piece, held: Held::Buffer(buffer), unreadable: Vec::new() })
-            }
-            Ok(None) => return None,
-            Err(error) => {
-                state.ended = true;
-                Step::Failed(state.index, error)
-            }
-        };
-        Some(step)
-    }
-
-    fn close(&self) {
-        self.buffers.close();
     }
 }

@@ -11,6 +11,7 @@ mod pieces;
 mod plan;
 mod retry;
 mod run;
+mod stream;
 mod timeline;
 mod touch;
 mod turnstile;

@@ -7,6 +7,8 @@ use crate::error::{Error, Result};
 use crate::region::PAGE_BYTES;
 use crate::source::Source;
 
+const PAGE: u64 = PAGE_BYTES as u64;
+
 /// One piece of work, before its bytes are there.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
@@ -73,8 +75,7 @@ impl<'a> Pieces<'a> {
         let boundary = (self.at / self.piece_bytes + 1).saturating_mul(self.piece_bytes);
         let own = self.at..boundary.min(stretch.end);
         self.at = own.end;
-        let first = own.start.saturating_sub(self.need.before_bytes as u64);
-        let first = (first - first % PAGE_BYTES as u64).max(self.range.start);
+        let first = self.read_start(own.start);
         let last = own.end.saturating_add(self.need.after_bytes as u64).min(self.range.end);
         let piece = Piece {
             index: self.next_index,
@@ -88,58 +89,53 @@ impl<'a> Pieces<'a> {
         Ok(Some(piece))
     }
 
-    /// Moves on to the next stretch of data (or of zeros that matter). False at the end.
+    /// Moves on to the next stretch: data with the positions that see it, or a hole of which
+    /// no position sees data. False at the end.
     fn next_stretch(&mut self) -> Result<bool> {
         let end = self.range.end;
         if self.at >= end {
             return Ok(false);
         }
         let (before, after) = (self.need.before_bytes as u64, self.need.after_bytes as u64);
+        // Data may lie in front of the position and still be seen from it.
+        let sight = if self.need.skip_zeros {
+            self.at.saturating_sub(before).max(self.range.start)
+        } else {
+            self.read_start(self.at)
+        };
         let data = self
             .source
-            .next_data(self.at)
+            .next_data(sight)
             .map_err(|error| Error::io(self.source.name(), "read the extents", error))?
             .filter(|data| data.start < end);
-        let Some(data) = data else {
-            let hole = self.at..end;
-            return Ok(self.enter_hole(hole, before));
-        };
-        let reach_back = data.start.saturating_sub(after);
-        if reach_back > self.at {
-            let hole = self.at..reach_back;
-            if self.enter_hole(hole, before) {
+        let hole_end = data.as_ref().map_or(end, |data| data.start.saturating_sub(after));
+        if hole_end > self.at {
+            let hole = self.at..hole_end;
+            if !self.need.skip_zeros {
+                self.stretch = (hole, true);
                 return Ok(true);
             }
+            self.skipped_bytes += hole.end - hole.start;
+            self.at = hole.end;
         }
-        // Positions just behind the data still see it; the rest of the hole comes next.
-        self.stretch = (self.at..data.end.saturating_add(before).clamp(self.at + 1, end), false);
+        let Some(data) = data else { return Ok(false) };
+        // Reads begin at a page's start, so a hole that is not read begins behind the page.
+        let data_end =
+            if self.need.skip_zeros { data.end } else { data.end.next_multiple_of(PAGE) };
+        self.stretch = (self.at..data_end.saturating_add(before).clamp(self.at + 1, end), false);
         Ok(true)
     }
 
-    /// A hole from `hole.start`: skipped where zeros do not matter (then false: go on behind
-    /// it), else a stretch of zeros. Its first positions may still see data before it, so
-    /// they are read.
-    fn enter_hole(&mut self, hole: Range<u64>, before: u64) -> bool {
-        if self.need.skip_zeros {
-            self.skipped_bytes += hole.end - hole.start;
-            self.at = hole.end;
-            return false;
-        }
-        let seen = hole.start.saturating_add(before).min(hole.end);
-        let page = PAGE_BYTES as u64;
-        let pure = seen.saturating_add(page); // reads begin at a page's start
-        self.stretch = if hole.start > self.range.start && self.stretch.1 {
-            (hole.clone(), true)
-        } else if pure < hole.end {
-            (hole.start..pure, false)
-        } else {
-            (hole, false)
-        };
-        true
+    /// Where reading begins for a piece that owns positions from `own_start` on.
+    fn read_start(&self, own_start: u64) -> u64 {
+        let first = own_start.saturating_sub(self.need.before_bytes as u64);
+        (first - first % PAGE).max(self.range.start)
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+#[allow(clippy::single_range_in_vec_init, reason = "a source with one extent")]
 mod tests {
     use super::*;
     use std::io;
@@ -181,7 +177,12 @@ mod tests {
                     assert!(piece.read.start <= piece.own.start.saturating_sub(3));
                     assert!(piece.read.end >= (piece.own.end + 10).min(100_000));
                     if piece.is_hole {
-                        assert!(source.1.iter().all(|d| d.end <= piece.read.start || d.start >= piece.read.end));
+                        assert!(
+                            source
+                                .1
+                                .iter()
+                                .all(|d| d.end <= piece.read.start || d.start >= piece.read.end)
+                        );
                     }
                     at = piece.own.end;
                 }

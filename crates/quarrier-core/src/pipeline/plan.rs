@@ -158,6 +158,9 @@ impl<'a> Pipeline<'a> {
             Access::Uring => 1,
             Access::Window | Access::Read => 0,
         };
+        if readers > 4096 {
+            return Err(Error::BadPlan(format!("{readers} readers are too many; 4096 at most")));
+        }
         let default_bytes = match access {
             Access::Window => WINDOW_BYTES,
             _ => BUFFER_BYTES,
@@ -171,7 +174,13 @@ impl<'a> Pipeline<'a> {
                 "a buffer of {buffer_bytes} bytes is too large; {BUFFER_BYTES_MAX} at most"
             )));
         }
-        let _ = need;
+        if need.before_bytes.saturating_add(need.after_bytes) > BUFFER_BYTES_MAX {
+            return Err(Error::BadPlan(format!(
+                "{} bytes before and {} after a position are too much to see; {BUFFER_BYTES_MAX} \
+                 at most together",
+                need.before_bytes, need.after_bytes
+            )));
+        }
         let buffers = self.buffers.unwrap_or(match access {
             Access::Window | Access::Read => workers + 2,
             Access::Queue => workers + 2 * readers + 2,

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::feed::{Cutter, Feed, QueueFeed, ReadFeed, Step, StreamFeed, WindowFeed};
+use super::feed::{Cutter, Feed, QueueFeed, ReadFeed, Step, WindowFeed};
 use super::pieces::Pieces;
+use super::stream::StreamFeed;
 use super::timeline::{Recorder, Stage, Timeline};
 use super::turnstile::{Done, End, Turnstile};
 use super::{Access, Emitter, Kernel, Need, Pipeline, Plan, Sink};
@@ -62,7 +63,7 @@ impl Pipeline<'_> {
         let timeline = Mutex::new(Timeline::default());
         // Declared before whatever borrows from them.
         let (permits, buffers) = pools(&plan, need);
-        let turnstile = Turnstile::new(sink, range.start);
+        let turnstile = Turnstile::new(sink, range.start, Some(self.source));
         let crew =
             Crew { source: Some(self.source), kernel, stop: self.stop, epoch, timeline: &timeline };
         let cutter = Cutter::new(Pieces::new(self.source, range, need, plan.buffer_bytes));
@@ -78,7 +79,8 @@ impl Pipeline<'_> {
                 feed.cutter.skipped_bytes()
             }
             Access::Queue | Access::Uring => {
-                let feed = QueueFeed::new(self.source, cutter, &buffers, plan.buffers);
+                let count = plan.buffers + plan.readers;
+                let feed = QueueFeed::new(self.source, cutter, &buffers, count);
                 crew.work_queue(&feed, &turnstile, &plan);
                 feed.cutter().skipped_bytes()
             }
@@ -109,9 +111,9 @@ pub(super) fn run_stream<K: Kernel>(
     let epoch = Instant::now();
     let timeline = Mutex::new(Timeline::default());
     let (_, buffers) = pools(&plan, need);
-    let turnstile = Turnstile::new(sink, 0);
+    let turnstile = Turnstile::new(sink, 0, None);
     let crew = Crew { source: None, kernel, stop: wishes.stop, epoch, timeline: &timeline };
-    let feed = StreamFeed::new(name, reader, need, &buffers);
+    let feed = StreamFeed::new(name, reader, need, plan.buffer_bytes, &buffers);
     crew.work(&feed, &turnstile, plan.workers, &[]);
     finish(plan, turnstile.into_end(), 0, epoch, timeline, wishes.stop)
 }
@@ -267,19 +269,16 @@ impl<K: Kernel> Crew<'_, K> {
     ) -> Done<'a, K::Output> {
         let ((), output, flushed) =
             Emitter::run(turnstile, index, |emit| self.kernel.work(&filled.chunk(), emit));
-        if !filled.is_torn() {
+        let Some(source) = self.source.filter(|&source| filled.is_torn(source)) else {
             return Done::Worked(filled, output);
-        }
+        };
         // The file changed under the window. Reading it says how; where all of it can be
         // read after all, the work is done again on what was read.
-        let Some(source) = self.source else { return Done::Worked(filled, output) };
-        let offset = filled.piece.read.start;
+        if flushed {
+            return Done::Failed(filled.why_torn(source));
+        }
         match filled.read_again(source) {
             Err(error) => Done::Failed(error),
-            Ok(_) if flushed => Done::Failed(Error::NotReadable {
-                source_name: source.name().to_string(),
-                reason: format!("changed while it was read, near byte {offset}; search it again"),
-            }),
             Ok(filled) => {
                 let ((), output, _) =
                     Emitter::run(turnstile, index, |emit| self.kernel.work(&filled.chunk(), emit));

@@ -13,6 +13,7 @@ use super::retry::push_merged;
 use super::timeline::{Recorder, Stage};
 use super::{Chunk, Sink};
 use crate::error::Error;
+use crate::source::Source;
 
 /// A finished chunk, or why it could not be had.
 pub(super) enum Done<'a, O> {
@@ -49,6 +50,8 @@ pub(super) struct Turnstile<'a, 's, O> {
     moved: Condvar,
     exit: Mutex<Exit<'s, O>>,
     spare: Mutex<Vec<O>>,
+    /// For looking whether a window is whole; a stream has none.
+    source: Option<&'s dyn Source>,
     closed: std::sync::atomic::AtomicBool,
 }
 
@@ -57,12 +60,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
-    pub(super) fn new(sink: &'s mut dyn Sink<O>, position: u64) -> Self {
+    pub(super) fn new(
+        sink: &'s mut dyn Sink<O>,
+        position: u64,
+        source: Option<&'s dyn Source>,
+    ) -> Self {
         Turnstile {
             order: Mutex::new(Order { next: 0, pending: BTreeMap::new(), taken: false }),
             moved: Condvar::new(),
             exit: Mutex::new(Exit { sink, end: End { position, ..End::default() } }),
             spare: Mutex::new(Vec::new()),
+            source,
             closed: std::sync::atomic::AtomicBool::new(false),
         }
     }
@@ -140,6 +148,12 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
                     self.close();
                 }
                 lock(&self.spare).push(output);
+                // The sink may have looked at bytes that went away after the kernel was done.
+                if let Some(source) = self.source.filter(|&source| filled.is_torn(source)) {
+                    exit.end.error = Some(filled.why_torn(source));
+                    self.close();
+                    return (bytes, None);
+                }
                 (bytes, Some(filled))
             }
         }
@@ -147,7 +161,10 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
 
     /// Ends the run: what is handed in from now on goes nowhere, and nobody waits.
     pub(super) fn close(&self) {
+        // Under the lock, so that nobody falls asleep between looking at `closed` and waiting.
+        let order = lock(&self.order);
         self.closed.store(true, std::sync::atomic::Ordering::Release);
+        drop(order);
         self.moved.notify_all();
     }
 
@@ -229,6 +246,11 @@ impl<'e, O: Default + Send> Emitter<'e, O> {
             (gate.pass)(chunk, &mut self.output);
             self.flushed = true;
         }
+    }
+
+    /// Whether results can be handed on in parts; a collecting emitter keeps them all.
+    pub fn can_flush(&self) -> bool {
+        self.gate.is_some()
     }
 
     /// Whether nobody wants further results, so that work may end early.

@@ -95,6 +95,10 @@ pub(super) fn read<'a>(
             let Some(flight) = flights[slot].take() else { continue };
             let bytes = flight.piece.own.end - flight.piece.own.start;
             let step = complete(feed, flight, result, recorder, bytes);
+            if step.is_failed() {
+                feed.cutter().close();
+                more = false;
+            }
             if sender.send(step).is_err() {
                 more = false;
             }

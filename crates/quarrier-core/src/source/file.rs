@@ -34,9 +34,8 @@ impl FileSource {
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         // Opened without blocking, so that a named pipe is refused instead of waited for.
-        let flags = rustix::fs::OFlags::RDONLY
-            | rustix::fs::OFlags::CLOEXEC
-            | rustix::fs::OFlags::NONBLOCK;
+        let flags =
+            rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK;
         let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty())
             .map(File::from)
             .map_err(|error| Error::io(&name, "open", error.into()))?;
@@ -63,12 +62,26 @@ impl FileSource {
             let length = device_length(&file)
                 .map_err(|error| Error::io(&name, "read the size of the device", error))?;
             let sector_bytes = device_sector_bytes(&file).unwrap_or(512);
-            return Ok(FileSource { name, file, length, sector_bytes, is_regular: false, direct: None });
+            return Ok(FileSource {
+                name,
+                file,
+                length,
+                sector_bytes,
+                is_regular: false,
+                direct: None,
+            });
         }
         if kind.is_char_device() {
             return refuse("is a character device without a length; pass it as standard input");
         }
-        Ok(FileSource { name, file, length: meta.len(), sector_bytes: 512, is_regular: true, direct: None })
+        Ok(FileSource {
+            name,
+            file,
+            length: meta.len(),
+            sector_bytes: 512,
+            is_regular: true,
+            direct: None,
+        })
     }
 
     /// Whether this is a regular file (not a device).
@@ -82,9 +95,8 @@ impl FileSource {
     /// As [`FileSource::open`]; also when the file system cannot do it.
     pub fn open_direct(path: &Path) -> Result<Self> {
         let mut source = FileSource::open(path)?;
-        let flags = rustix::fs::OFlags::RDONLY
-            | rustix::fs::OFlags::CLOEXEC
-            | rustix::fs::OFlags::DIRECT;
+        let flags =
+            rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::DIRECT;
         let direct = rustix::fs::open(path, flags, rustix::fs::Mode::empty())
             .map_err(|error| Error::io(&source.name, "open past the page cache", error.into()))?;
         source.direct = Some(File::from(direct));
@@ -119,7 +131,8 @@ impl Source for FileSource {
         if let Some(direct) = &self.direct {
             let page = crate::region::PAGE_BYTES;
             let whole = count - count % page;
-            let is_aligned = offset % page as u64 == 0 && buffer.as_ptr().addr() % page == 0;
+            let is_aligned =
+                offset.is_multiple_of(page as u64) && buffer.as_ptr().addr().is_multiple_of(page);
             if is_aligned && whole > 0 {
                 return direct.read_at(&mut buffer[..whole], offset);
             }
@@ -136,7 +149,12 @@ impl Source for FileSource {
         }
         let start = match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {
             Ok(start) => start,
-            Err(rustix::io::Errno::NXIO) => return Ok(None),
+            // Only a hole follows, or the file ends before here because it shrank: then this
+            // is data, so that whoever reads it learns that it is gone.
+            Err(rustix::io::Errno::NXIO) => {
+                let is_shorter = self.file.metadata()?.len() < self.length;
+                return Ok(is_shorter.then_some(offset..self.length));
+            }
             // A file system without extents holds data everywhere.
             Err(_) => return Ok(Some(offset..self.length)),
         };
@@ -179,12 +197,7 @@ fn resident_share(file: &File, length: u64) -> f64 {
         let mut byte = [0u8; 1];
         let mut buffers = [io::IoSliceMut::new(&mut byte)];
         asked += 1;
-        match rustix::io::preadv2(
-            file,
-            &mut buffers,
-            offset,
-            rustix::io::ReadWriteFlags::NOWAIT,
-        ) {
+        match rustix::io::preadv2(file, &mut buffers, offset, rustix::io::ReadWriteFlags::NOWAIT) {
             Ok(1) => present += 1,
             Ok(_) => {}
             Err(_) => {}

@@ -39,7 +39,9 @@ impl SplitSource {
             length = length
                 .checked_add(part.length())
                 .filter(|&sum| sum <= i64::MAX as u64)
-                .ok_or_else(|| Error::BadPlan(format!("{name}: the parts are too long together")))?;
+                .ok_or_else(|| {
+                    Error::BadPlan(format!("{name}: the parts are too long together"))
+                })?;
             placed.push((start, part));
         }
         Ok(SplitSource { name, parts: placed, length })

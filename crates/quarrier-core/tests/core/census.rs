@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, TestRunner};
 use quarrier_core::Result;
 use quarrier_core::pipeline::{Access, Chunk, Emitter, Kernel, Need, Pipeline, Run};
 use quarrier_core::source::FileSource;
@@ -31,6 +33,16 @@ pub(crate) fn noise(length: usize) -> Vec<u8> {
 pub(crate) fn scatter(index: u64, limit: u64) -> u64 {
     let mixed = (index ^ index >> 31).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (mixed ^ mixed >> 29) % limit
+}
+
+/// Checks that `rule` holds for that many random inputs.
+pub(crate) fn for_all<S: Strategy>(cases: u32, inputs: S, rule: impl Fn(S::Value)) {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let tried = TestRunner::new(config).run(&inputs, |input| {
+        rule(input);
+        Ok(())
+    });
+    tried.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
 pub(crate) fn temp_file(bytes: &[u8]) -> NamedTempFile {

@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use quarrier_core::Error;
 use quarrier_core::pipeline::{Access, Chunk, Emitter, Kernel, Need, Pipeline};
 
-use crate::census::{ACCESSES, Census, check_chunk, check_whole, collect, noise, without_hanging};
+use crate::census::{
+    ACCESSES, Census, check_chunk, check_whole, collect, for_all, noise, without_hanging,
+};
 use crate::faults::{FailingSource, GoneSource, InterruptedSource, ShortReadSource};
 
 /// The ranges of these sectors within a source of `length` bytes, neighbours joined.
@@ -74,17 +75,14 @@ fn bad_sectors_of_any_pattern_are_listed_exactly() {
     let bad = prop::collection::btree_set(0u64..400, 0..40);
     let input = (bad, prop_oneof![Just(512usize), Just(4096)], 0usize..9_000, 0usize..9_000);
     let input = (input, 4_000usize..300_000, 0..ACCESSES.len());
-    let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
-    let rule = |((bad, sector_bytes, before_bytes, after_bytes), buffer_bytes, access)| {
+    for_all(48, input, |((bad, sector_bytes, before_bytes, after_bytes), buffer_bytes, access)| {
         let bad: Vec<u64> = Vec::from_iter(bad);
         let need = Need { before_bytes, after_bytes, skip_zeros: false };
         // The last sector is cut short by the end of the source.
         check_bad_sectors(400 * sector_bytes - 100, sector_bytes, &bad, need, |pipeline| {
             pipeline.access(ACCESSES[access]).buffer_bytes(buffer_bytes).workers(2)
         });
-        Ok(())
-    };
-    TestRunner::new(config).run(&input, rule).unwrap();
+    });
 }
 
 #[test]

@@ -25,8 +25,9 @@ struct Until<'f> {
 impl Sink<Sums> for Until<'_> {
     fn take(&mut self, _: &Chunk<'_>, part: &mut Sums) -> ControlFlow<()> {
         assert!(self.chunks_left > 0 || self.flag.is_some(), "called again after Break");
+        // What is left of a chunk after its last flush is nothing.
+        self.chunks_left = self.chunks_left.saturating_sub(usize::from(!part.is_empty()));
         self.all.append(part);
-        self.chunks_left = self.chunks_left.saturating_sub(1);
         match self.flag {
             _ if self.chunks_left > 0 => ControlFlow::Continue(()),
             Some(flag) => {
@@ -86,10 +87,8 @@ fn a_flag_that_is_up_before_the_run_lets_nothing_happen() {
     let source = Memory::new("memory", &bytes[..]);
     let stop = AtomicBool::new(true);
     for access in ACCESSES {
-        let (run, seen) = collect(
-            &pipeline(&source, access, 2).range(77..50_000).stop(&stop),
-            &NEIGHBOURS,
-        );
+        let (run, seen) =
+            collect(&pipeline(&source, access, 2).range(77..50_000).stop(&stop), &NEIGHBOURS);
         let run = run.unwrap();
         assert_eq!((run.stopped, run.bytes, run.position, seen.len()), (true, 0, 77, 0));
     }
@@ -104,8 +103,7 @@ fn break_from_the_sink_ends_the_run_and_is_the_last_call() {
                 let file = temp_file(&bytes);
                 let source = open_temp(&file);
                 let mut sink = Until { chunks_left: chunks, flag: None, all: Vec::new() };
-                let run =
-                    pipeline(&source, access, workers).run(&NEIGHBOURS, &mut sink).unwrap();
+                let run = pipeline(&source, access, workers).run(&NEIGHBOURS, &mut sink).unwrap();
                 assert!(run.stopped);
                 assert_eq!(run.position, chunks as u64 * 1_000);
                 assert!(sink.all == NEIGHBOURS.oracle(&bytes)[..chunks * 1_000]);
@@ -196,10 +194,16 @@ fn a_panic_of_the_sink_ends_the_run_as_a_panic() {
             let file = temp_file(&noise(200_000));
             let source = open_temp(&file);
             let run = catch_unwind(AssertUnwindSafe(|| {
-                pipeline(&source, access, 4).run(&OneByOne, &mut |_: &Chunk<'_>, part: &mut Sums| {
-                    assert!(part.iter().all(|(offset, _)| *offset < 5_500), "the sink's own panic");
-                    part.clear();
-                })
+                pipeline(&source, access, 4).run(
+                    &OneByOne,
+                    &mut |_: &Chunk<'_>, part: &mut Sums| {
+                        assert!(
+                            part.iter().all(|(offset, _)| *offset < 5_500),
+                            "the sink's own panic"
+                        );
+                        part.clear();
+                    },
+                )
             }));
             assert!(run.is_err(), "{access:?}: the panic is passed on");
         });

@@ -5,12 +5,13 @@ use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use quarrier_core::pipeline::{Access, Need, Pipeline, Run};
 use quarrier_core::source::Source;
 use tempfile::NamedTempFile;
 
-use crate::census::{ACCESSES, Census, Seen, check_chunk, check_whole, collect, noise, open_temp};
+use crate::census::{
+    ACCESSES, Census, Seen, check_chunk, check_whole, collect, for_all, noise, open_temp,
+};
 use crate::faults::SparseSource;
 
 /// Extents that are sorted and do not touch, from lengths of hole, data, hole, data …
@@ -25,7 +26,12 @@ fn extents(lengths: &[(u64, u64)]) -> Vec<Range<u64>> {
 }
 
 /// Runs with holes skipped, and checks that whatever sees data is owned, once and in order.
-fn check_skipping(source: &SparseSource, extents: &[Range<u64>], need: Need, set: &Pipeline<'_>) -> Run {
+fn check_skipping(
+    source: &SparseSource,
+    extents: &[Range<u64>],
+    need: Need,
+    set: &Pipeline<'_>,
+) -> Run {
     let length = source.length();
     let (run, seen) = collect(set, &Census { expected: source.bytes(), need });
     let run = run.unwrap();
@@ -91,9 +97,9 @@ fn holes_of_any_pattern_change_nothing() {
     let length = || prop_oneof![1u64..40, 1u64..20_000];
     let lengths = prop::collection::vec((length(), length()), 0..20);
     let around = || prop_oneof![Just(0usize), 1usize..50, 0usize..10_000];
-    let input = ((lengths, 0u64..20_000), (around(), around()), 2_000usize..200_000, 0..ACCESSES.len());
-    let config = Config { cases: 200, failure_persistence: None, ..Config::default() };
-    let rule = |((lengths, tail), (before_bytes, after_bytes), buffer_bytes, access)| {
+    let input =
+        ((lengths, 0u64..20_000), (around(), around()), 2_000usize..200_000, 0..ACCESSES.len());
+    for_all(200, input, |((lengths, tail), (before_bytes, after_bytes), buffer_bytes, access)| {
         let extents = extents(&lengths);
         let length = extents.last().map_or(0, |extent| extent.end) + tail;
         let source = SparseSource::new(noise(length as usize), &extents);
@@ -102,9 +108,7 @@ fn holes_of_any_pattern_change_nothing() {
         let need = Need { before_bytes, after_bytes, skip_zeros: true };
         check_skipping(&source, &extents, need, &pipeline);
         check_whole(&pipeline, source.bytes(), Need { skip_zeros: false, ..need });
-        Ok(())
-    };
-    TestRunner::new(config).run(&input, rule).unwrap();
+    });
 }
 
 /// Sees some of what lies behind a hole's edge, on file systems that keep holes.
@@ -132,9 +136,7 @@ fn a_sparse_file_has_the_bytes_it_has_when_read_in_full() {
         for at in [1 << 20, 3 << 20] {
             let owned: u64 = seen
                 .iter()
-                .map(|chunk| {
-                    chunk.own.end.min(at + 70_000).saturating_sub(chunk.own.start.max(at))
-                })
+                .map(|chunk| chunk.own.end.min(at + 70_000).saturating_sub(chunk.own.start.max(at)))
                 .sum();
             assert_eq!(owned, 70_000, "{access:?}: data at {at} is owned");
         }

@@ -47,7 +47,8 @@ fn flushed_results_keep_the_order_of_the_source() {
         without_hanging(move || {
             let bytes = noise(100_000);
             let file = temp_file(&bytes);
-            for (buffers, every) in [(1, 7), (2, 1), (4, 100), (12, 300), (12, 1_000), (12, 5_000)] {
+            for (buffers, every) in [(1, 7), (2, 1), (4, 100), (12, 300), (12, 1_000), (12, 5_000)]
+            {
                 check_flushes(&open_temp(&file), access, buffers, every);
                 check_flushes(&Memory::new("memory", &bytes[..]), access, buffers, every);
             }

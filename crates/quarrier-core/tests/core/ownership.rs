@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use quarrier_core::pipeline::{Access, Need, Pipeline};
 use quarrier_core::source::{Memory, Source};
 
-use crate::census::{ACCESSES, Census, check_census, check_whole, collect, noise, open_temp, temp_file};
+use crate::census::{
+    ACCESSES, Census, check_census, check_whole, collect, for_all, noise, open_temp, temp_file,
+};
 
 /// A way to cut: what the user may wish for, and what a kernel may need.
 #[derive(Debug, Clone)]
@@ -58,12 +59,7 @@ fn check(source: &dyn Source, expected: &[u8], access: Access, cut: &Cut) {
 }
 
 fn check_cuts(cases: u32, source: &dyn Source, expected: &[u8], access: Access) {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let tried = TestRunner::new(config).run(&cuts(), |cut| {
-        check(source, expected, access, &cut);
-        Ok(())
-    });
-    tried.unwrap_or_else(|failure| panic!("{access:?}: {failure}"));
+    for_all(cases, cuts(), |cut| check(source, expected, access, &cut));
 }
 
 #[test]

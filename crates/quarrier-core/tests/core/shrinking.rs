@@ -60,7 +60,8 @@ fn a_file_truncated_between_opening_and_reading_is_an_error() {
                 let file = temp_file(&bytes);
                 let source = open_temp(&file);
                 truncate(file.path(), ended);
-                let census = Census { expected: &bytes, need: Need { skip_zeros, ..Need::default() } };
+                let census =
+                    Census { expected: &bytes, need: Need { skip_zeros, ..Need::default() } };
                 let pipeline = Pipeline::new(&source).access(access).workers(2);
                 let (run, _) = collect(&pipeline.buffer_bytes(65_536), &census);
                 let what = format!("{access:?}, skip zeros {skip_zeros}, cut to {ended}");
@@ -106,7 +107,9 @@ fn check_truncated_under_windows(length: usize, cut_to: u64, buffer_bytes: usize
 #[test]
 fn a_file_truncated_under_a_window_is_an_error_and_no_signal() {
     let _slots = slots();
-    for (cut_to, buffer_bytes) in [(0, 1 << 20), (5_000, 1 << 20), (5_000, 65_536), (200_000, 65_536)] {
+    for (cut_to, buffer_bytes) in
+        [(0, 1 << 20), (5_000, 1 << 20), (5_000, 65_536), (200_000, 65_536)]
+    {
         check_truncated_under_windows(300_000, cut_to, buffer_bytes);
     }
 }
@@ -150,9 +153,8 @@ fn a_file_truncated_under_io_uring_is_an_error_and_does_not_hang() {
             let path = file.path().to_path_buf();
             let kernel = Pause { path, is_done: AtomicBool::new(false) };
             let pipeline = Pipeline::new(&source).access(access).workers(1).buffers(8);
-            let run = pipeline
-                .buffer_bytes(4096)
-                .run(&kernel, &mut |_: &Chunk<'_>, (): &mut ()| {});
+            let run =
+                pipeline.buffer_bytes(4096).run(&kernel, &mut |_: &Chunk<'_>, (): &mut ()| {});
             check_shrank(run, 4 << 20, 100_000, &format!("{access:?}"));
         });
     }

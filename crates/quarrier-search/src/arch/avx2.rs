@@ -2,9 +2,9 @@
 //! both its halves do, which lets through more than the byte set itself.
 
 use std::arch::x86_64::{
-    _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
+    _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
     _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_setzero_si256,
-    _mm256_shuffle_epi8, _mm256_srli_epi16, _mm_loadu_si128,
+    _mm256_shuffle_epi8, _mm256_srli_epi16,
 };
 
 use super::{ByteSets, Lanes, facade};
@@ -24,8 +24,10 @@ impl Avx2 {
         unsafe {
             let nibble = _mm256_set1_epi8(0x0F);
             let look = |i: usize| {
-                let low = _mm256_broadcastsi128_si256(_mm_loadu_si128(tables[i][0].as_ptr().cast()));
-                let high = _mm256_broadcastsi128_si256(_mm_loadu_si128(tables[i][1].as_ptr().cast()));
+                let low =
+                    _mm256_broadcastsi128_si256(_mm_loadu_si128(tables[i][0].as_ptr().cast()));
+                let high =
+                    _mm256_broadcastsi128_si256(_mm_loadu_si128(tables[i][1].as_ptr().cast()));
                 let bytes = _mm256_loadu_si256(p.add(i).cast());
                 let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), nibble);
                 let lower = _mm256_and_si256(bytes, nibble);

@@ -8,7 +8,6 @@
 //! the CPU can look up so many at once.)
 
 #[cfg(target_arch = "x86_64")]
-
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 

@@ -163,10 +163,13 @@ impl Group {
         for anchor in anchors {
             let value = &needles.get(anchor.needle as usize).value[anchor.offset as usize..];
             debug_assert!(
-                key_bytes(&needles.get(anchor.needle as usize).mask[anchor.offset as usize..], fold)
-                    >= bytes
+                key_bytes(
+                    &needles.get(anchor.needle as usize).mask[anchor.offset as usize..],
+                    fold
+                ) >= bytes
             );
-            let hash = hash(verify::load_word(&value[..value.len().min(8)]) as u32 & fold & key_mask);
+            let hash =
+                hash(verify::load_word(&value[..value.len().min(8)]) as u32 & fold & key_mask);
             bitmap[(hash >> shift) as usize] |= bits_of(hash, shift);
         }
         let offsets = anchors.iter().map(|anchor| anchor.offset as usize);

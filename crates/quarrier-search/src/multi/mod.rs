@@ -22,7 +22,7 @@ use std::ops::Range;
 use crate::finding::Finding;
 
 /// Positions filtered at a time, so that text and masks stay in the L1 cache.
-pub(crate) const BLOCK_BYTES: usize = 16 * 1024;
+pub(crate) const BLOCK_BYTES: usize = 64 * 1024;
 
 /// Text to be searched, as all engines see it.
 #[derive(Clone)]

@@ -61,11 +61,11 @@ impl Needles {
             match &pattern.kind {
                 Kind::Regex(_) => {}
                 Kind::Masked { value, mask } => needles.push(index, value, mask)?,
-                Kind::Utf16(text) => needles.push_text(index, &wide(text), options.ignore_case)?,
+                Kind::Utf16(text) => needles.push_wide(index, text, options.ignore_case)?,
                 Kind::Literal(bytes) => {
                     needles.push_text(index, bytes, options.ignore_case)?;
                     if let (true, Ok(text)) = (options.utf16, std::str::from_utf8(bytes)) {
-                        needles.push_text(index, &wide(text), options.ignore_case)?;
+                        needles.push_wide(index, text, options.ignore_case)?;
                     }
                 }
             }
@@ -77,6 +77,19 @@ impl Needles {
         let fold = |b: u8| if ignore_case && b.is_ascii_alphabetic() { 0xDF } else { 0xFF };
         let mask: Vec<u8> = bytes.iter().map(|&b| fold(b)).collect();
         self.push(pattern, bytes, &mask)
+    }
+
+    /// The UTF-16LE form of `text`. Only characters of ASCII have case: the bytes of others
+    /// may look like letters.
+    fn push_wide(&mut self, pattern: u32, text: &str, ignore_case: bool) -> Result<()> {
+        let (mut value, mut mask) = (Vec::new(), Vec::new());
+        for unit in text.encode_utf16() {
+            let [low, high] = unit.to_le_bytes();
+            let folds = ignore_case && high == 0 && low.is_ascii_alphabetic();
+            value.extend([low, high]);
+            mask.extend([if folds { 0xDF } else { 0xFF }, 0xFF]);
+        }
+        self.push(pattern, &value, &mask)
     }
 
     fn push(&mut self, pattern: u32, value: &[u8], mask: &[u8]) -> Result<()> {
@@ -129,10 +142,6 @@ impl Needles {
     pub(crate) fn has_folded_letters(&self) -> bool {
         self.masks.contains(&0xDF)
     }
-}
-
-fn wide(text: &str) -> Vec<u8> {
-    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
 fn too_many() -> Error {

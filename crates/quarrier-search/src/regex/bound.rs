@@ -37,9 +37,12 @@ fn widest(hir: &Hir) -> usize {
             .min(256),
         HirKind::Repetition(repetition) => widest(&repetition.sub),
         HirKind::Capture(capture) => widest(&capture.sub),
-        HirKind::Concat(parts) => {
-            parts.iter().filter(|p| p.properties().minimum_len() != Some(0)).map(widest).min().unwrap_or(0)
-        }
+        HirKind::Concat(parts) => parts
+            .iter()
+            .filter(|p| p.properties().minimum_len() != Some(0))
+            .map(widest)
+            .min()
+            .unwrap_or(0),
         HirKind::Alternation(parts) => parts.iter().map(widest).max().unwrap_or(0),
         HirKind::Literal(_) => 1,
         HirKind::Empty | HirKind::Look(_) => 0,

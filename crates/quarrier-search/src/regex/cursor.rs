@@ -9,25 +9,25 @@ pub(crate) struct Cursor<'r> {
     from: usize,
     /// A match found beyond the block that was asked for.
     ahead: Option<Option<Match>>,
+    /// A match too long was met: there is no way on.
+    ended: bool,
 }
 
 impl<'r> Cursor<'r> {
     pub(crate) fn new(regex: &'r BoundedRegex, from: usize) -> Self {
-        Cursor { regex, from, ahead: None }
+        Cursor { regex, from, ahead: None, ended: false }
     }
 
-    /// Adds all further matches that begin before `end`.
-    ///
-    /// # Errors
-    /// The place of a match that is too long; the walk ends there.
+    /// Adds all further matches that begin before `end`. One that is too long ends the walk
+    /// and is returned.
     pub(crate) fn walk(
         &mut self,
         text: &[u8],
         offset: u64,
         end: usize,
         found: &mut Vec<Finding>,
-    ) -> std::result::Result<(), TooLong> {
-        loop {
+    ) -> Option<TooLong> {
+        while !self.ended {
             let next = match self.ahead.take() {
                 Some(next) => next,
                 None => self.regex.next(text, self.from),
@@ -42,14 +42,16 @@ impl<'r> Cursor<'r> {
                     self.from = range.end;
                 }
                 Some(Err(start)) if start < end => {
+                    self.ended = true;
                     let offset = offset + start as u64;
-                    return Err(TooLong { pattern: self.regex.pattern, offset });
+                    return Some(TooLong { pattern: self.regex.pattern, offset });
                 }
                 later => {
                     self.ahead = Some(later);
-                    return Ok(());
+                    return None;
                 }
             }
         }
+        None
     }
 }

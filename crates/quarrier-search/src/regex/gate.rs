@@ -72,10 +72,8 @@ impl Gate {
     }
 
     /// Adds all matches whose run begins in `positions` (at most [`BLOCK_BYTES`]) and that
-    /// begin before `end`. `from` says where each regex may begin, and is moved on.
-    ///
-    /// # Errors
-    /// The place of a match that is too long.
+    /// begin before `end`. `from` says where each regex may begin, and is moved on; a match
+    /// that is too long ends the search for its regex.
     pub(crate) fn scan(
         &self,
         regexes: &[BoundedRegex],
@@ -85,7 +83,8 @@ impl Gate {
         end: usize,
         from: &mut [usize],
         found: &mut Vec<Finding>,
-    ) -> Result<(), TooLong> {
+        too_long: &mut Vec<TooLong>,
+    ) {
         let mut masks = [0u64; WORDS];
         let words = positions.len().div_ceil(64).min(WORDS);
         self.filter.run(text, positions.start, &mut masks[..words]);
@@ -95,18 +94,21 @@ impl Gate {
                 let position = positions.start + word * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 if position >= positions.end {
-                    return Ok(());
+                    return;
                 }
                 let buckets = self.buckets(text, position);
                 for (gated, from) in self.gated.iter().zip(&mut *from) {
                     if gated.bucket & buckets != 0 && gated.stands_at(text, position) {
                         let regex = &regexes[gated.index];
-                        gated.run(regex, text, offset, position, end, from, found)?;
+                        let ran = gated.run(regex, text, offset, position, end, from, found);
+                        if let Err(end) = ran {
+                            too_long.push(end);
+                            *from = usize::MAX;
+                        }
                     }
                 }
             }
         }
-        Ok(())
     }
 
     /// The buckets that pass at a position, exactly.

@@ -115,11 +115,10 @@ impl BoundedRegex {
         Ok(BoundedRegex { regex, pattern, length_bytes_max, windows, first })
     }
 
-    /// Whether it matches anywhere in zeros that are surrounded by zeros.
+    /// Whether it matches anywhere in zeros, at their start and end too.
     pub(crate) fn matches_zeros(&self) -> bool {
         let zeros = vec![0u8; self.length_bytes_max + 2 * CONTEXT_BYTES];
-        let inner = CONTEXT_BYTES..zeros.len() - CONTEXT_BYTES;
-        self.regex.search_half(&Input::new(&zeros).span(inner)).is_some()
+        self.regex.search_half(&Input::new(&zeros)).is_some()
     }
 
     /// The match that begins at `start`, within the bound; the error is one of all `L + 1` bytes.

@@ -187,10 +187,8 @@ fn repeated(repetition: &Repetition, hir: &Hir) -> Vec<Part> {
     let mut line: Vec<Part> = (0..copies).flat_map(|_| sub.clone()).collect();
     let length = repetition.sub.properties();
     let rest_min = length.minimum_len().unwrap_or(0).saturating_mul(min - copies);
-    let rest_max = length
-        .maximum_len()
-        .zip(max)
-        .map(|(bytes, max)| bytes.saturating_mul(max - copies));
+    let rest_max =
+        length.maximum_len().zip(max).map(|(bytes, max)| bytes.saturating_mul(max - copies));
     if rest_max != Some(0) {
         line.push(Part::Gap { min: rest_min, max: rest_max });
     }
@@ -205,7 +203,9 @@ fn either(subs: &[Hir], hir: &Hir) -> Vec<Part> {
     while common < RUN_BYTES {
         let sets: Option<Vec<ByteSet>> = lines
             .iter()
-            .map(|line| if let Some(Part::Byte(set)) = line.get(common) { Some(*set) } else { None })
+            .map(
+                |line| if let Some(Part::Byte(set)) = line.get(common) { Some(*set) } else { None },
+            )
             .collect();
         let Some(sets) = sets else { break };
         line.push(Part::Byte(sets.iter().fold(ByteSet::EMPTY, |all, set| all.union(set))));
@@ -256,9 +256,6 @@ mod tests {
         assert_eq!(of("(?:ab|ac)d"), [one("a<2>d", 0, 0)]);
         assert_eq!(of("(?:foo|quux)-"), [one("<2><2><2>", 0, 0), one("-", 3, 4)]);
         assert_eq!(of(r"\bab$"), [one("ab", 0, 0)]);
-        assert_eq!(
-            of(r"(?:[0-9]{1,3}\.){2}[0-9]")[1],
-            one("<10>.<10>", 0, 2),
-        );
+        assert_eq!(of(r"(?:[0-9]{1,3}\.){2}[0-9]")[1], one("<10>.<10>", 0, 2),);
     }
 }

@@ -47,7 +47,10 @@ fn offsets_are_right_with_any_number_of_workers() {
     let expected = all(&pattern, &text);
     let source = Memory::new("text", &text[..]);
     for workers in 1..=8 {
-        assert_eq!(run(&searcher(&pattern, EngineName::Auto), &source, cut(workers, 5000)), expected);
+        assert_eq!(
+            run(&searcher(&pattern, EngineName::Auto), &source, cut(workers, 5000)),
+            expected
+        );
     }
 }
 

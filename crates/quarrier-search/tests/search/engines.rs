@@ -18,7 +18,8 @@ fn byte() -> impl Strategy<Value = u8> {
 }
 
 fn meant(length: std::ops::Range<usize>) -> impl Strategy<Value = Meant> {
-    let mask = prop_oneof![12 => Just(0xFFu8), 1 => Just(0xF0u8), 1 => Just(0x0Fu8), 1 => Just(0u8)];
+    let mask =
+        prop_oneof![12 => Just(0xFFu8), 1 => Just(0xF0u8), 1 => Just(0x0Fu8), 1 => Just(0u8)];
     prop::collection::vec((byte(), mask), length)
         .prop_filter("wildcards only", |bytes| bytes.iter().any(|&(_, m)| m != 0))
         .prop_map(|bytes| Meant { bytes: bytes.into_iter().map(|(v, m)| (v & m, m)).collect() })

@@ -39,7 +39,9 @@ pub(crate) fn all(patterns: &[Meant], text: &[u8]) -> Vec<Finding> {
             let there = &text[offset..];
             let length = pattern.bytes.len();
             if length <= there.len()
-                && (0..length).all(|i| there[i] & pattern.bytes[i].1 == pattern.bytes[i].0 & pattern.bytes[i].1)
+                && (0..length).all(|i| {
+                    there[i] & pattern.bytes[i].1 == pattern.bytes[i].0 & pattern.bytes[i].1
+                })
             {
                 found.push(Finding {
                     offset: offset as u64,

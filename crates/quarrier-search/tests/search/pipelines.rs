@@ -123,7 +123,12 @@ fn in_range(
         found.extend_from_slice(findings);
         ControlFlow::Continue(())
     });
-    Pipeline::new(source).range(range).buffer_bytes(512).workers(2).run(searcher, &mut sink).unwrap();
+    Pipeline::new(source)
+        .range(range)
+        .buffer_bytes(512)
+        .workers(2)
+        .run(searcher, &mut sink)
+        .unwrap();
     drop(sink);
     found
 }

@@ -1,0 +1,131 @@
+//! Regions: aligned buffers, the pool that lends them, and windows with their guard.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use quarrier_core::pipeline::{Access, Need, Pipeline};
+use quarrier_core::region::{AlignedBuffer, BufferPool, PAGE_BYTES};
+use quarrier_core::source::Source;
+
+use crate::census::{check_whole, noise, open_temp, temp_file, without_hanging};
+
+/// The guard's slots are the process's: who takes them all excludes who must have some.
+static SLOTS: RwLock<()> = RwLock::new(());
+
+/// To be held by tests that fail where windows cannot be had.
+pub(crate) fn slots() -> RwLockReadGuard<'static, ()> {
+    SLOTS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[test]
+fn buffers_are_zero_and_aligned_to_pages_whatever_their_size() {
+    for bytes in [0, 1, 4_095, 4_096, 4_097, 1 << 20] {
+        let mut buffer = AlignedBuffer::new(bytes);
+        assert_eq!(buffer.len(), bytes);
+        assert_eq!(buffer.as_ptr().addr() % PAGE_BYTES, 0);
+        assert!(buffer.iter().all(|&byte| byte == 0));
+        buffer.fill(7);
+        assert!(buffer.iter().all(|&byte| byte == 7));
+    }
+}
+
+#[test]
+fn a_lease_gives_its_thing_back_as_it_was_left() {
+    let pool = BufferPool::new(vec![String::from("one")]);
+    let mut lease = pool.lend().unwrap();
+    assert_eq!(*lease, "one");
+    lease.push_str(" and more");
+    assert!(pool.try_lend().is_none(), "the only thing is lent");
+    drop(lease);
+    assert_eq!(*pool.try_lend().unwrap(), "one and more");
+    assert_eq!(*pool.lend().unwrap(), "one and more");
+}
+
+#[test]
+fn who_wants_a_thing_waits_until_one_comes_back() {
+    without_hanging(|| {
+        let pool = BufferPool::new(vec![(), ()]);
+        let (lent, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let lease = pool.lend().unwrap();
+                        let now = lent.fetch_add(1, Ordering::SeqCst) + 1;
+                        most.fetch_max(now, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        lent.fetch_sub(1, Ordering::SeqCst);
+                        drop(lease);
+                    }
+                });
+            }
+        });
+        assert!(most.into_inner() <= 2);
+    });
+}
+
+#[test]
+fn closing_a_pool_wakes_all_who_wait_with_nothing() {
+    without_hanging(|| {
+        let pool = BufferPool::new(vec![5]);
+        let lease = pool.lend().unwrap();
+        std::thread::scope(|scope| {
+            let waiting = [(); 4].map(|()| scope.spawn(|| pool.lend().is_none()));
+            std::thread::sleep(Duration::from_millis(20));
+            pool.close();
+            assert!(waiting.into_iter().all(|thread| thread.join().unwrap()));
+        });
+        drop(lease);
+        assert!(pool.lend().is_none() && pool.try_lend().is_none(), "closed for good");
+    });
+}
+
+#[test]
+fn a_window_shows_any_range_whatever_its_start() {
+    let _slots = slots();
+    let bytes = noise(20_000);
+    let file = temp_file(&bytes);
+    let source = open_temp(&file);
+    for start in [0, 1, 4_095, 4_096, 4_097, 19_999] {
+        for end in [start + 1, start + 5_000, 20_000] {
+            let end = end.min(20_000);
+            let region = source.window(start as u64..end as u64).unwrap().unwrap();
+            assert_eq!(region.bytes(), &bytes[start..end]);
+            assert!(!region.is_torn());
+        }
+    }
+}
+
+#[test]
+fn a_window_of_nothing_is_refused() {
+    let file = temp_file(b"something");
+    let source = open_temp(&file);
+    let refused = source.window(3..3).unwrap();
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn where_no_more_windows_can_be_guarded_the_pipeline_reads() {
+    let _all = SLOTS.write().unwrap_or_else(PoisonError::into_inner);
+    let bytes = noise(300_000);
+    let file = temp_file(&bytes);
+    let source = open_temp(&file);
+    let mut windows = Vec::new();
+    let refused = loop {
+        match source.window(0..300_000).unwrap() {
+            Ok(window) => windows.push(window),
+            Err(error) => break error,
+        }
+        assert!(windows.len() <= 10_000, "windows are bounded");
+    };
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    let need = Need { before_bytes: 10, after_bytes: 10, skip_zeros: false };
+    let pipeline = Pipeline::new(&source).access(Access::Window).workers(3).buffer_bytes(10_000);
+    check_whole(&pipeline, &bytes, need);
+    assert!(windows.iter().all(|window| window.bytes() == bytes && !window.is_torn()));
+    drop(windows);
+    check_whole(&pipeline, &bytes, need);
+    assert!(source.window(0..300_000).unwrap().is_ok(), "the slots are free again");
+}
