@@ -17,6 +17,7 @@ test: ## Set up and run all tests
 	@scripts/setup.sh rust image
 	cargo test --workspace --locked
 	cargo xtask tidy
+	cargo run --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}" -- --seconds 15
 
 bench: ## Measure against the ceilings of this machine
 	@scripts/setup.sh rust

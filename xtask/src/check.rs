@@ -13,20 +13,14 @@ use crate::{docs, tidy};
 /// Runs every step and stops at the first that fails, with its exit code.
 pub(crate) fn run(root: &Path) -> ExitCode {
     let steps: [(&str, &dyn Fn() -> ExitCode); 5] = [
-        ("cargo fmt --all --check", &|| {
-            status(cargo(root).args(["fmt", "--all", "--check"]))
-        }),
+        ("cargo fmt --all --check", &|| status(cargo(root).args(["fmt", "--all", "--check"]))),
         ("tidy", &|| tidy::run(root)),
         ("cargo clippy --all-targets -- -D warnings", &|| {
             status(cargo(root).args(["clippy", "--all-targets", "--", "-D", "warnings"]))
         }),
         ("docs --check", &|| docs::run(root, docs::Mode::Check)),
         ("RUSTDOCFLAGS='-D warnings' cargo doc --no-deps", &|| {
-            status(
-                cargo(root)
-                    .env("RUSTDOCFLAGS", "-D warnings")
-                    .args(["doc", "--no-deps"]),
-            )
+            status(cargo(root).env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--no-deps"]))
         }),
     ];
     first_failure(&steps)
@@ -84,17 +78,11 @@ mod tests {
 
     #[test]
     fn passing_steps_pass() {
-        assert_eq!(
-            first_failure(&[("passes", &|| ExitCode::SUCCESS)]),
-            ExitCode::SUCCESS
-        );
+        assert_eq!(first_failure(&[("passes", &|| ExitCode::SUCCESS)]), ExitCode::SUCCESS);
     }
 
     #[test]
     fn a_command_that_does_not_start_fails() {
-        assert_eq!(
-            status(&mut Command::new("./no-such-program")),
-            ExitCode::FAILURE
-        );
+        assert_eq!(status(&mut Command::new("./no-such-program")), ExitCode::FAILURE);
     }
 }

@@ -54,12 +54,10 @@ fn generate(root: &Path) -> Result<String, String> {
     }
     match String::from_utf8(output.stdout) {
         Ok(text) if !text.trim().is_empty() => Ok(text),
-        Ok(_) => Err(format!(
-            "{PATH}:1: `{what}` printed nothing; mend the subcommand"
-        )),
-        Err(_) => Err(format!(
-            "{PATH}:1: `{what}` printed bytes that are not UTF-8; mend the subcommand"
-        )),
+        Ok(_) => Err(format!("{PATH}:1: `{what}` printed nothing; mend the subcommand")),
+        Err(_) => {
+            Err(format!("{PATH}:1: `{what}` printed bytes that are not UTF-8; mend the subcommand"))
+        }
     }
 }
 
@@ -75,20 +73,14 @@ fn write(root: &Path, fresh: &str) -> Result<(), String> {
 /// turn them on checkout.
 fn compare(stored: Option<&str>, fresh: &str) -> Result<(), String> {
     let Some(stored) = stored else {
-        return Err(format!(
-            "{PATH}:1: the file is missing; run `cargo xtask docs`"
-        ));
+        return Err(format!("{PATH}:1: the file is missing; run `cargo xtask docs`"));
     };
     let stored = stored.replace("\r\n", "\n");
     let fresh = fresh.replace("\r\n", "\n");
     if stored == fresh {
         return Ok(());
     }
-    let same_lines = stored
-        .lines()
-        .zip(fresh.lines())
-        .take_while(|(old, new)| old == new)
-        .count();
+    let same_lines = stored.lines().zip(fresh.lines()).take_while(|(old, new)| old == new).count();
     Err(format!(
         "{PATH}:{}: stale, the command line says otherwise; run `cargo xtask docs`",
         same_lines + 1

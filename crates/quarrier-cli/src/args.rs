@@ -1,5 +1,6 @@
 //! The command line. Help, man page and `docs/cli.md` come from here.
 
+use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ pub(crate) enum PatternArg {
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) patterns: Vec<PatternArg>,
-    pub(crate) sources: Vec<String>,
+    pub(crate) sources: Vec<OsString>,
     pub(crate) ignore_case: bool,
     pub(crate) utf16: bool,
     pub(crate) count: bool,
@@ -100,10 +101,12 @@ fn one_line(text: &str) -> String {
 
 fn search(matches: &ArgMatches) -> Result<Search, String> {
     let mut patterns = ordered_patterns(matches);
-    let mut positional: Vec<String> =
-        matches.get_many::<String>("source").unwrap_or_default().cloned().collect();
+    let mut positional: Vec<OsString> =
+        matches.get_many::<OsString>("source").unwrap_or_default().cloned().collect();
     if patterns.is_empty() && !positional.is_empty() {
-        patterns.push(PatternArg::Text(positional.remove(0)));
+        let text = positional.remove(0).into_string();
+        let text = text.map_err(|_| "the pattern is not UTF-8; write other bytes with -x")?;
+        patterns.push(PatternArg::Text(text));
     }
     if patterns.is_empty() {
         return Err("no pattern was given; try 'quarrier search PATTERN SOURCE'".to_string());
@@ -245,6 +248,7 @@ fn search_command() -> Command {
         .arg(
             Arg::new("source")
                 .value_name("[PATTERN] SOURCE")
+                .value_parser(value_parser!(OsString))
                 .num_args(0..)
                 .action(ArgAction::Append)
                 .help("A pattern, where no -e, -x, -E or -f is given, then the sources"),
@@ -310,7 +314,7 @@ fn scope_args() -> Vec<Arg> {
             .long("context")
             .value_name("N")
             .value_parser(|text: &str| bounded_size(text, 1 << 20))
-            .help("Show N bytes before and after each finding"),
+            .help("Show N bytes before and after each finding (text and json)"),
     ]
 }
 

@@ -1,18 +1,37 @@
-//! Ctrl-C: the first asks the run to end in order, the second ends the process.
+//! Ctrl-C: the first asks the run to end in order, a later one ends the process.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+/// A second signal within this time is taken for an echo of the first: some senders signal
+/// both the process and its group.
+const ECHO: Duration = Duration::from_millis(500);
+
 /// A flag that becomes true at the first SIGINT or SIGTERM.
 pub(crate) fn watch() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(AtomicBool::new(false));
+    let impatient = Arc::new(AtomicBool::new(false));
     for (signal, code) in [(SIGINT, 130), (SIGTERM, 143)] {
-        // In this order: the second signal finds the flag set and ends the process. Where
-        // the handlers cannot be installed, the signal ends the process at once.
-        let _ = signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&flag));
-        let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+        // In this order: a later signal finds `impatient` set and ends the process. Where the
+        // handlers cannot be installed, the signal ends the process at once.
+        let armed = Arc::clone(&impatient);
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, code, armed);
+        let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
     }
-    flag
+    let (seen, armed) = (Arc::clone(&stop), impatient);
+    // Arms the way out some time after the first signal; ends with the process.
+    std::thread::spawn(move || {
+        let mut first: Option<Instant> = None;
+        while first.is_none_or(|first| first.elapsed() < ECHO) {
+            std::thread::sleep(Duration::from_millis(50));
+            if first.is_none() && seen.load(Ordering::Relaxed) {
+                first = Some(Instant::now());
+            }
+        }
+        armed.store(true, Ordering::Relaxed);
+    });
+    stop
 }

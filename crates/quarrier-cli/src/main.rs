@@ -50,15 +50,17 @@ fn main() -> ExitCode {
 /// Says what went wrong, in one line on standard error.
 fn complain(message: &str) {
     use std::io::Write;
-    // Names come from what is searched; they must not steer the terminal.
-    let mut one_line = String::with_capacity(message.len());
-    for c in message.chars() {
-        match c {
-            '\n' | '\r' => one_line.push(' '),
-            c if c.is_control() => one_line.extend(c.escape_default()),
-            c => one_line.push(c),
-        }
-    }
+    let one_line = output::visible::visible(&without_codes(message).replace(['\n', '\r'], " "));
     // Where standard error is closed there is nobody left to tell.
     let _ = writeln!(std::io::stderr(), "quarrier: {one_line}");
+}
+
+/// The message without the ` (os error N)` that Rust appends to the system's words.
+fn without_codes(message: &str) -> String {
+    let mut text = message.to_string();
+    while let Some(start) = text.find(" (os error ") {
+        let Some(length) = text[start..].find(')') else { break };
+        text.replace_range(start..=start + length, "");
+    }
+    text
 }

@@ -20,14 +20,8 @@ pub(crate) fn manifests(tree: &Tree) -> Vec<Problem> {
         }
         let inherited: [(&[&str], &str); 3] = [
             (&["lints", "workspace"], "[lints] workspace = true"),
-            (
-                &["package", "version", "workspace"],
-                "version.workspace = true",
-            ),
-            (
-                &["package", "license", "workspace"],
-                "license.workspace = true",
-            ),
+            (&["package", "version", "workspace"], "version.workspace = true"),
+            (&["package", "license", "workspace"], "license.workspace = true"),
         ];
         for (key, statement) in inherited {
             if manifest.get(key).is_some_and(|entry| entry.value == "true") {
@@ -52,9 +46,7 @@ pub(crate) fn root_docs(tree: &Tree) -> Vec<Problem> {
         let manifest = tree.text(&format!("{folder}/Cargo.toml"));
         let manifest = Manifest::parse(&manifest.unwrap_or_default());
         let mut roots = vec!["src/lib.rs", "src/main.rs"];
-        let named = manifest
-            .all(&["lib", "path"])
-            .chain(manifest.all(&["bin", "path"]));
+        let named = manifest.all(&["lib", "path"]).chain(manifest.all(&["bin", "path"]));
         roots.extend(named.map(|entry| entry.value.as_str()));
         roots.sort_unstable();
         roots.dedup();
@@ -93,18 +85,9 @@ mod tests {
     fn each_thing_not_inherited_fails_at_its_line() {
         let line = |line: usize| format!("crates/quarrier-core/Cargo.toml:{line}");
         check(&GOOD.replace("-core", "-cor"), &[&line(2)]);
-        check(
-            &GOOD.replace("version.workspace = true", "version = \"1\""),
-            &[&line(3)],
-        );
-        check(
-            &GOOD.replace("{ workspace = true }", "\"MIT\""),
-            &[&line(4)],
-        );
-        check(
-            &GOOD.replace("\nworkspace = true", "\nworkspace = false"),
-            &[&line(2)],
-        );
+        check(&GOOD.replace("version.workspace = true", "version = \"1\""), &[&line(3)]);
+        check(&GOOD.replace("{ workspace = true }", "\"MIT\""), &[&line(4)]);
+        check(&GOOD.replace("\nworkspace = true", "\nworkspace = false"), &[&line(2)]);
         check("", &[&line(1), &line(1), &line(1), &line(1)]);
     }
 

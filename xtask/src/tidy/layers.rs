@@ -95,11 +95,7 @@ mod tests {
         | `quarrier-python` | `quarrier-core` | `arrow` |\n";
 
     fn check(name: &str, manifest: &str, expected: &[&str]) {
-        let folder = if name == "xtask" {
-            name.into()
-        } else {
-            format!("crates/{name}")
-        };
+        let folder = if name == "xtask" { name.into() } else { format!("crates/{name}") };
         let path = format!("{folder}/Cargo.toml");
         let files = [
             ("ARCHITECTURE.md", TABLE),
@@ -187,10 +183,8 @@ mod tests {
 
     #[test]
     fn without_a_table_only_the_table_is_a_problem() {
-        let files = [(
-            "crates/quarrier-core/Cargo.toml",
-            "[dependencies]\nquarrier-search = \"0\"",
-        )];
+        let files =
+            [("crates/quarrier-core/Cargo.toml", "[dependencies]\nquarrier-search = \"0\"")];
         assert_eq!(places(layers, &files), ["ARCHITECTURE.md:1"]);
     }
 

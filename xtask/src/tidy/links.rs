@@ -29,9 +29,7 @@ fn is_elsewhere(target: &str) -> bool {
     let scheme = target.split_once(':').map(|(scheme, _)| scheme);
     let has_scheme = scheme.is_some_and(|scheme| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
     });
     target.is_empty() || target.starts_with('#') || target.starts_with("//") || has_scheme
 }
@@ -191,27 +189,16 @@ mod tests {
     fn check(text: &str, expected: &[usize]) {
         let mut files = FILES.to_vec();
         files.push(("docs/page.md", text));
-        let expected: Vec<String> = expected
-            .iter()
-            .map(|line| format!("docs/page.md:{line}"))
-            .collect();
+        let expected: Vec<String> =
+            expected.iter().map(|line| format!("docs/page.md:{line}")).collect();
         assert_eq!(places(relative_links, &files), expected, "{text}");
     }
 
     #[test]
     fn links_to_files_folders_and_other_sites_pass() {
-        check(
-            "[a](<a b.md>) [b](a%20b.md) [c](page.md#top) [d](x(1).md)",
-            &[],
-        );
-        check(
-            "[a](../LICENSE \"title\") ![b](/LICENSE) [c](../docs/) [d](..)",
-            &[],
-        );
-        check(
-            "[a](https://example.org/x) [b](mailto:a@b.c) [c](#here)",
-            &[],
-        );
+        check("[a](<a b.md>) [b](a%20b.md) [c](page.md#top) [d](x(1).md)", &[]);
+        check("[a](../LICENSE \"title\") ![b](/LICENSE) [c](../docs/) [d](..)", &[]);
+        check("[a](https://example.org/x) [b](mailto:a@b.c) [c](#here)", &[]);
         check("[a]: ../LICENSE\n[^1]: a note\n<a href=\"page.md\">", &[]);
     }
 
@@ -228,10 +215,7 @@ mod tests {
     fn links_in_code_are_not_links() {
         check("`[a](gone.md)` and ``b ` [c](gone.md)``\n", &[]);
         check("```md\n[a](gone.md)\n```\n[b](gone.md)", &[4]);
-        check(
-            "> ~~~~\n> ~~~\n> [a](gone.md)\n> ~~~~\n\n[b](gone.md)",
-            &[6],
-        );
+        check("> ~~~~\n> ~~~\n> [a](gone.md)\n> ~~~~\n\n[b](gone.md)", &[6]);
         check("an odd ` tick [a](gone.md)", &[1]);
     }
 }

@@ -74,11 +74,7 @@ impl Manifest {
                 self.add(&full_key, statement, line);
             }
         } else {
-            self.entries.push(Entry {
-                key: full_key,
-                value: unquoted(value).to_owned(),
-                line,
-            });
+            self.entries.push(Entry { key: full_key, value: unquoted(value).to_owned(), line });
         }
     }
 
@@ -109,26 +105,16 @@ impl Manifest {
                 .or_else(|| self.find(key, "package"))
                 .map_or(name, |entry| &entry.value);
             if !found.iter().any(|(_, seen)| *seen == key) {
-                let dependency = Dependency {
-                    package: package.clone(),
-                    kind,
-                    line: entry.line,
-                };
+                let dependency = Dependency { package: package.clone(), kind, line: entry.line };
                 found.push((dependency, key));
             }
         }
-        found
-            .into_iter()
-            .map(|(dependency, _)| dependency)
-            .collect()
+        found.into_iter().map(|(dependency, _)| dependency).collect()
     }
 
     fn find(&self, table: &[String], last: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| {
-            entry
-                .key
-                .split_last()
-                .is_some_and(|(name, before)| name == last && before == table)
+            entry.key.split_last().is_some_and(|(name, before)| name == last && before == table)
         })
     }
 
@@ -153,10 +139,7 @@ fn dependency_table(key: &[String]) -> Option<(Kind, usize)> {
 
 /// The parts of a dotted key, without quotes.
 fn split_key(key: &str) -> Vec<String> {
-    split(key, '.', usize::MAX)
-        .into_iter()
-        .map(|part| unquoted(part.trim()).to_owned())
-        .collect()
+    split(key, '.', usize::MAX).into_iter().map(|part| unquoted(part.trim()).to_owned()).collect()
 }
 
 fn unquoted(text: &str) -> &str {
@@ -258,11 +241,7 @@ mod tests {
         check(
             "[target.'cfg(target_os = \"linux\")'.dependencies]\nio = \"1 # [x\\\"]\" # why\nb = 1",
             &[
-                (
-                    "target|cfg(target_os = \"linux\")|dependencies|io",
-                    "1 # [x\\\"]",
-                    2,
-                ),
+                ("target|cfg(target_os = \"linux\")|dependencies|io", "1 # [x\\\"]", 2),
                 ("target|cfg(target_os = \"linux\")|dependencies|b", "1", 3),
             ],
         );

@@ -52,23 +52,13 @@ impl Problem {
         what: impl Into<String>,
         what_to_do: impl Into<String>,
     ) -> Self {
-        Self {
-            path: path.into(),
-            line,
-            what: what.into(),
-            what_to_do: what_to_do.into(),
-        }
+        Self { path: path.into(), line, what: what.into(), what_to_do: what_to_do.into() }
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            line,
-            what,
-            what_to_do,
-        } = self;
+        let Self { path, line, what, what_to_do } = self;
         write!(f, "{path}:{line}: {what}; {what_to_do}")
     }
 }
@@ -86,11 +76,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     for problem in &problems {
         eprintln!("{problem}");
     }
-    if problems.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The problems that all rules find, by place.
@@ -106,10 +92,7 @@ fn problems(tree: &Tree) -> Vec<Problem> {
 fn places(rule: fn(&Tree) -> Vec<Problem>, files: &[(&str, &str)]) -> Vec<String> {
     let mut problems = rule(&Tree::of(files));
     problems.sort();
-    problems
-        .iter()
-        .map(|problem| format!("{}:{}", problem.path, problem.line))
-        .collect()
+    problems.iter().map(|problem| format!("{}:{}", problem.path, problem.line)).collect()
 }
 
 #[cfg(test)]
@@ -124,10 +107,7 @@ mod tests {
 
     #[test]
     fn all_rules_are_run_and_their_problems_sorted() {
-        let tree = Tree::of(&[
-            ("b.md", "[gone](gone.md)"),
-            ("a.sh", concat!("# FIX", "ME later")),
-        ]);
+        let tree = Tree::of(&[("b.md", "[gone](gone.md)"), ("a.sh", concat!("# FIX", "ME later"))]);
         let found: Vec<String> = problems(&tree)
             .iter()
             .map(|problem| format!("{}:{}", problem.path, problem.line))

@@ -71,16 +71,12 @@ impl Table {
     fn add(&mut self, line: usize, cells: &[&str], columns: &Columns) -> Result<(), String> {
         let cell = |column: usize| {
             let cell = cells.get(column);
-            cell.copied()
-                .ok_or_else(|| "the row lacks a cell".to_owned())
+            cell.copied().ok_or_else(|| "the row lacks a cell".to_owned())
         };
         let crates = names(cell(columns.name)?)?;
         let row = Row {
             line,
-            may_use: names(cell(columns.may_use)?)?
-                .into_iter()
-                .map(full_name)
-                .collect(),
+            may_use: names(cell(columns.may_use)?)?.into_iter().map(full_name).collect(),
             heavy: names(cell(columns.heavy)?)?.into_iter().collect(),
         };
         let [name] = &crates[..] else {
@@ -88,10 +84,7 @@ impl Table {
         };
         let name = full_name(name.clone());
         if let Some(earlier) = self.rows.get(&name) {
-            return Err(format!(
-                "{name} has a row already, on line {}",
-                earlier.line
-            ));
+            return Err(format!("{name} has a row already, on line {}", earlier.line));
         }
         self.rows.insert(name, row);
         Ok(())
@@ -131,10 +124,7 @@ impl Table {
     /// The crates whose rows name `dependency` as heavy.
     pub(crate) fn owners(&self, dependency: &str) -> Vec<&str> {
         let same = |heavy: &String| heavy.replace('_', "-") == dependency.replace('_', "-");
-        let owners = self
-            .rows
-            .iter()
-            .filter(|(_, row)| row.heavy.iter().any(same));
+        let owners = self.rows.iter().filter(|(_, row)| row.heavy.iter().any(same));
         owners.map(|(name, _)| name.as_str()).collect()
     }
 }
@@ -154,11 +144,7 @@ impl Columns {
             let mut headings = header.iter();
             headings.position(|heading| heading.to_lowercase().starts_with(start))
         };
-        Some(Self {
-            name: find("crate")?,
-            may_use: find("may use")?,
-            heavy: find("heavy")?,
-        })
+        Some(Self { name: find("crate")?, may_use: find("may use")?, heavy: find("heavy")? })
     }
 }
 
@@ -177,8 +163,7 @@ fn table_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn is_heading(line: &str) -> bool {
-    line.strip_prefix("##")
-        .is_some_and(|title| title.trim().eq_ignore_ascii_case(HEADING))
+    line.strip_prefix("##").is_some_and(|title| title.trim().eq_ignore_ascii_case(HEADING))
 }
 
 fn cells(row: &str) -> Vec<&str> {
@@ -224,11 +209,7 @@ fn without_parentheses(cell: &str) -> String {
 
 /// A crate's name with the prefix that all but xtask have.
 fn full_name(name: String) -> String {
-    if name == "xtask" || name.starts_with(PREFIX) {
-        name
-    } else {
-        format!("{PREFIX}{name}")
-    }
+    if name == "xtask" || name.starts_with(PREFIX) { name } else { format!("{PREFIX}{name}") }
 }
 
 /// Whether a dependency of this name is a crate of the workspace.
@@ -268,10 +249,7 @@ mod tests {
              | `quarrier-cli` | `quarrier-core` | – |\n\n\
              | `quarrier-late` | – | – |\n\n## Next\n\n| a |\n"
         );
-        let rows = [
-            "quarrier-cli>quarrier-core>",
-            "quarrier-core>>io-uring,rustix",
-        ];
+        let rows = ["quarrier-cli>quarrier-core>", "quarrier-core>>io-uring,rustix"];
         check(&text, &rows, &[]);
     }
 
@@ -280,27 +258,15 @@ mod tests {
         let text = "## allowed edges\n| Crate | is | May use (never the other way) | Heavy dependency |\n\
             |-|-|-|-|\n| core | the base, of all | - | rustix (unix, mostly) |\n\
             | `cli` | a | core | |\n| xtask | b | none | — |";
-        let rows = [
-            "quarrier-cli>quarrier-core>",
-            "quarrier-core>>rustix",
-            "xtask>>",
-        ];
+        let rows = ["quarrier-cli>quarrier-core>", "quarrier-core>>rustix", "xtask>>"];
         check(text, &rows, &[]);
     }
 
     #[test]
     fn a_missing_heading_table_or_column_is_a_problem() {
         check("# Architecture\n\n| crate | may use | heavy |\n", &[], &[1]);
-        check(
-            "## Allowed edges\n\ntext\n\n## Next\n\n| crate |\n",
-            &[],
-            &[1],
-        );
-        check(
-            "## Allowed edges\n\n| crate | may use |\n|---|---|\n",
-            &[],
-            &[3],
-        );
+        check("## Allowed edges\n\ntext\n\n## Next\n\n| crate |\n", &[], &[1]);
+        check("## Allowed edges\n\n| crate | may use |\n|---|---|\n", &[], &[3]);
     }
 
     #[test]

@@ -8,15 +8,9 @@ use super::tree::Tree;
 
 /// What must not stay in the code, and what to do instead.
 const MARKS: [(&str, &str); 6] = [
-    (
-        concat!("#[ign", "ore"),
-        "make the test run, or make it a benchmark or an example",
-    ),
+    (concat!("#[ign", "ore"), "make the test run, or make it a benchmark or an example"),
     (concat!("to", "do!("), "write it, or return an error"),
-    (
-        concat!("unimpl", "emented!("),
-        "write it, or return an error",
-    ),
+    (concat!("unimpl", "emented!("), "write it, or return an error"),
     (concat!("d", "bg!("), "take it out"),
     (concat!("FIX", "ME"), "mend it, or open an issue"),
     (concat!("XX", "X"), "settle it, or open an issue"),
@@ -59,10 +53,8 @@ pub(crate) fn file_lengths(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, text) in tree.texts(&["rs", "py"]) {
         let lines = text.lines().count();
-        let excused = text
-            .lines()
-            .take(EXCUSE_LINES)
-            .any(|line| line.to_lowercase().contains(EXCUSE));
+        let excused =
+            text.lines().take(EXCUSE_LINES).any(|line| line.to_lowercase().contains(EXCUSE));
         if lines > FILE_LINES_MAX && !excused {
             let what = format!("the file has {lines} lines, more than {FILE_LINES_MAX}");
             let remedy = format!(
@@ -91,26 +83,20 @@ pub(crate) fn machine_paths(tree: &Tree) -> Vec<Problem> {
 
 /// The first path in `line` that begins in a home or work folder.
 fn machine_path(line: &[u8]) -> Option<String> {
-    let starts = [
-        concat!("/wo", "rk/"),
-        concat!("/ro", "ot/"),
-        concat!("/ho", "me/"),
-    ];
+    let starts = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
     let slashes = (0..line.len()).filter(|&at| line[at] == b'/');
-    slashes
-        .filter(|&at| at == 0 || !continues_a_path(line[at - 1]))
-        .find_map(|at| {
-            let rest = &line[at..];
-            let start = starts.iter().find(|s| rest.starts_with(s.as_bytes()))?;
-            let name: String = rest[start.len()..]
-                .iter()
-                .take_while(|&&byte| is_in_name(byte))
-                .map(|&byte| char::from(byte))
-                .collect();
-            // A home folder is somebody's; a placeholder in its stead is fine.
-            let is_named = !start.starts_with(concat!("/ho", "me")) || !name.is_empty();
-            is_named.then(|| format!("{start}{name}"))
-        })
+    slashes.filter(|&at| at == 0 || !continues_a_path(line[at - 1])).find_map(|at| {
+        let rest = &line[at..];
+        let start = starts.iter().find(|s| rest.starts_with(s.as_bytes()))?;
+        let name: String = rest[start.len()..]
+            .iter()
+            .take_while(|&&byte| is_in_name(byte))
+            .map(|&byte| char::from(byte))
+            .collect();
+        // A home folder is somebody's; a placeholder in its stead is fine.
+        let is_named = !start.starts_with(concat!("/ho", "me")) || !name.is_empty();
+        is_named.then(|| format!("{start}{name}"))
+    })
 }
 
 /// Whether a slash behind this byte goes on with a path, relative to a folder or
@@ -170,10 +156,7 @@ mod tests {
             ("long.rs", &long),
             ("long.txt", &long),
         ];
-        assert_eq!(
-            places(file_lengths, &files),
-            ["late.rs:701", "long.py:701", "long.rs:701"]
-        );
+        assert_eq!(places(file_lengths, &files), ["late.rs:701", "long.py:701", "long.rs:701"]);
     }
 
     #[test]

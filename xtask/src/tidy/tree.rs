@@ -59,9 +59,7 @@ impl Tree {
 
     /// Every file with its bytes, by path.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.files
-            .iter()
-            .map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
+        self.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
     }
 
     /// The files whose name ends in `.` and one of `extensions`, as text.
@@ -71,17 +69,14 @@ impl Tree {
     ) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
         self.files()
             .filter(|(path, _)| {
-                path.rsplit_once('.')
-                    .is_some_and(|(_, extension)| extensions.contains(&extension))
+                path.rsplit_once('.').is_some_and(|(_, extension)| extensions.contains(&extension))
             })
             .map(|(path, bytes)| (path, String::from_utf8_lossy(bytes)))
     }
 
     /// The text of one file, if it is there.
     pub(crate) fn text(&self, path: &str) -> Option<Cow<'_, str>> {
-        self.files
-            .get(path)
-            .map(|bytes| String::from_utf8_lossy(bytes))
+        self.files.get(path).map(|bytes| String::from_utf8_lossy(bytes))
     }
 
     /// Whether `path` is a file or a folder with files; the root is `""`.
@@ -90,10 +85,7 @@ impl Tree {
             return true;
         }
         let folder = format!("{path}/");
-        self.files
-            .range(folder.clone()..)
-            .next()
-            .is_some_and(|(next, _)| next.starts_with(&folder))
+        self.files.range(folder.clone()..).next().is_some_and(|(next, _)| next.starts_with(&folder))
     }
 
     /// The folders of the workspace's crates: `crates/<name>` and `xtask`.
@@ -101,9 +93,7 @@ impl Tree {
         self.files.keys().filter_map(|path| {
             let folder = path.strip_suffix("/Cargo.toml")?;
             let is_crate = folder == "xtask"
-                || folder
-                    .strip_prefix("crates/")
-                    .is_some_and(|name| !name.contains('/'));
+                || folder.strip_prefix("crates/").is_some_and(|name| !name.contains('/'));
             is_crate.then_some(folder)
         })
     }

@@ -4,6 +4,7 @@ pub(crate) mod account;
 pub(crate) mod file;
 pub(crate) mod report;
 pub(crate) mod rows;
+pub(crate) mod visible;
 
 mod arrow;
 mod csv;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 use super::rows::{Excerpt, Layout, Rows, Value};
+use super::visible::visible;
 
 /// Shown of a finding's own bytes where it is longer.
 const FOUND_BYTES_SHOWN: usize = 256;
@@ -102,15 +103,6 @@ fn text_of<'v>(value: &Value<'v>) -> &'v str {
 
 fn number_of(value: &Value<'_>) -> u64 {
     if let Value::Unsigned(number) = value { *number } else { 0 }
-}
-
-/// Control characters as escapes, so that input cannot steer the terminal.
-fn visible(text: &str) -> String {
-    if text.chars().any(char::is_control) {
-        text.escape_debug().to_string()
-    } else {
-        text.to_string()
-    }
 }
 
 /// Printable ASCII as it is, everything else as a dot.

@@ -1,1 +1,23 @@
+//! The binary `quarrier` from outside: what people and scripts rely on.
+//!
+//! Every test goes through [`harness`]: a [`Lab`](harness::Lab) is an empty folder that the
+//! binary runs in, a [`Ran`](harness::Ran) is what it answered.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod harness;
+
+mod account;
+mod bad_sectors;
+mod devices;
+mod failures;
+mod formats;
+mod invariance;
+mod known_answers;
+mod patterns;
+mod scope;
+mod shrinking;
+mod signals;
+mod sources;
+mod sparse;
+mod terminal;
+mod wrong_use;

@@ -189,8 +189,21 @@ impl<'a> Pipeline<'a> {
         if buffers > 4096 {
             return Err(Error::BadPlan(format!("{buffers} buffers are too many; 4096 at most")));
         }
+        let together = buffers as u64 * buffer_bytes as u64;
+        if access != Access::Window && together > memory_bytes() / 2 {
+            return Err(Error::BadPlan(format!(
+                "{buffers} buffers of {buffer_bytes} bytes are more than half of the memory; \
+                 ask for fewer or smaller ones"
+            )));
+        }
         Ok(Plan { access, readers, workers, buffers, buffer_bytes, reason })
     }
+}
+
+/// The machine's memory.
+fn memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    (info.totalram as u64).saturating_mul(u64::from(info.mem_unit).max(1))
 }
 
 /// CPUs this process may use, by affinity and cgroup quota.

@@ -113,7 +113,7 @@ pub(super) fn run_stream<K: Kernel>(
     let (_, buffers) = pools(&plan, need);
     let turnstile = Turnstile::new(sink, 0, None);
     let crew = Crew { source: None, kernel, stop: wishes.stop, epoch, timeline: &timeline };
-    let feed = StreamFeed::new(name, reader, need, plan.buffer_bytes, &buffers);
+    let feed = StreamFeed::new(name, reader, need, plan.buffer_bytes, wishes.stop, &buffers);
     crew.work(&feed, &turnstile, plan.workers, &[]);
     finish(plan, turnstile.into_end(), 0, epoch, timeline, wishes.stop)
 }

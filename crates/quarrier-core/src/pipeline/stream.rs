@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::Need;
@@ -18,6 +19,7 @@ pub(super) struct StreamFeed<'a> {
     after_bytes: u64,
     own_bytes: u64,
     state: Mutex<StreamState<'a>>,
+    stop: Option<&'a AtomicBool>,
     buffers: &'a BufferPool,
 }
 
@@ -46,6 +48,7 @@ impl<'a> StreamFeed<'a> {
         reader: &'a mut (dyn Read + Send),
         need: Need,
         own_bytes: usize,
+        stop: Option<&'a AtomicBool>,
         buffers: &'a BufferPool,
     ) -> Self {
         StreamFeed {
@@ -61,12 +64,18 @@ impl<'a> StreamFeed<'a> {
                 index: 0,
                 flow: Flow::Open,
             }),
+            stop,
             buffers,
         }
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
     /// Fills `buffer` with what was carried over and new bytes. `None` when they are not
-    /// enough for another position.
+    /// enough for another position, or when the run is to stop. A reader that answers
+    /// [`ErrorKind::WouldBlock`] has nothing for now: what there is goes out at once.
     fn fill(&self, state: &mut StreamState<'a>, buffer: &mut [u8]) -> Option<Piece> {
         let offset = state.carry_offset;
         let mut filled = state.carry.len();
@@ -75,10 +84,17 @@ impl<'a> StreamFeed<'a> {
         // One byte more than is shown, to know whether what is shown ends with the stream.
         let wanted = (own_end_max + self.after_bytes + 1 - offset) as usize;
         while filled < wanted && matches!(state.flow, Flow::Open) {
+            if self.is_stopped() {
+                return None;
+            }
+            let can_go =
+                (offset + filled as u64).saturating_sub(self.after_bytes) > state.own_start;
             match state.reader.read(&mut buffer[filled..wanted]) {
                 Ok(0) => state.flow = Flow::Ended,
                 Ok(bytes) => filled += bytes,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock && can_go => break,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => {
                     let what = format!("read at byte {}", offset + filled as u64);
                     state.flow = Flow::Failed(Some(Error::io(&self.name, what, error)));

@@ -3,11 +3,13 @@
 mod file;
 mod memory;
 mod open;
+mod polled;
 mod split;
 
 pub use file::FileSource;
 pub use memory::Memory;
 pub use open::open;
+pub use polled::Polled;
 pub use split::SplitSource;
 
 use std::io;

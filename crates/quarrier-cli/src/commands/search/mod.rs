@@ -22,7 +22,7 @@ use crate::{Outcome, complain, interrupt};
 
 use hits::Hits;
 use sink::Tally;
-use source::Input;
+use source::{Input, Named};
 
 const FINDING_COLUMNS: &[Column] = &[
     Column { name: "source", kind: Kind::Text },
@@ -44,7 +44,9 @@ struct Searched {
     length_bytes: u64,
     run: Run,
     hits: Hits,
-    ceiling: Option<ceiling::Ceiling>,
+    range: Range<u64>,
+    /// None for a stream, which cannot be read again.
+    source: Option<Box<dyn Source>>,
 }
 
 /// Runs the command.
@@ -64,7 +66,7 @@ struct Session<'s> {
     search: &'s Search,
     stop: &'s AtomicBool,
     searcher: Searcher,
-    inputs: Vec<Input>,
+    named: Vec<Named>,
     tally: Tally,
     build_seconds: f64,
     outcome: Option<Outcome>,
@@ -74,20 +76,8 @@ impl<'s> Session<'s> {
     fn new(search: &'s Search, stop: &'s AtomicBool) -> Result<Self, String> {
         let started = std::time::Instant::now();
         let patterns = patterns::collect(&search.patterns)?;
-        let (mut inputs, mut failures) = (Vec::new(), Vec::new());
-        for input in source::expand(&search.sources, search.direct) {
-            match input {
-                Ok(input) => inputs.push(input),
-                Err(message) => failures.push(message),
-            }
-        }
-        // Where nothing is left to search, the last failure is the answer to the command.
-        let answer = if inputs.is_empty() { failures.pop() } else { None };
-        let failed = !failures.is_empty();
-        failures.iter().for_each(|message| complain(message));
-        if inputs.is_empty() {
-            return Err(answer.unwrap_or_else(|| "no source was given".to_string()));
-        }
+        let named = source::expand(&search.sources);
+        refuse_overwriting(search, &named)?;
         let options = Options {
             ignore_case: search.ignore_case,
             utf16: search.utf16,
@@ -98,8 +88,11 @@ impl<'s> Session<'s> {
             .engine(search.engine)
             .aligned(search.aligned_bytes)
             .context(search.context_bytes);
-        if let (EngineName::Auto, Some(Input::Source(first))) = (search.engine, inputs.first()) {
-            builder = builder.sample(Sample::take(&**first));
+        if search.engine == EngineName::Auto
+            && let Some(first) = named.first().filter(|first| first.is_seekable())
+            && let Ok(Input::Source(first)) = first.open(search.direct)
+        {
+            builder = builder.sample(Sample::take(&*first));
         }
         let searcher = builder.build(patterns).map_err(|error| error.to_string())?;
         if search.explain {
@@ -110,30 +103,27 @@ impl<'s> Session<'s> {
             search,
             stop,
             searcher,
-            inputs,
+            named,
             tally,
             build_seconds: started.elapsed().as_secs_f64(),
-            outcome: failed.then_some(Outcome::Failed),
+            outcome: None,
         })
     }
 
     fn run(mut self) -> Outcome {
-        let (layout, columns) = if self.search.count {
-            (Layout::Counts, COUNT_COLUMNS)
-        } else {
-            (Layout::Findings, FINDING_COLUMNS)
-        };
-        let mut rows = match rows::to_stdout(self.search.format, layout, columns) {
-            Ok(rows) => rows,
-            Err(error) => return broken_output(&error),
-        };
+        let mut rows: Option<Box<dyn Rows>> = None;
         let mut done = Vec::new();
-        for input in std::mem::take(&mut self.inputs) {
+        let mut is_read = true;
+        for named in std::mem::take(&mut self.named) {
             if self.tally.is_full() || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            match self.search_one(input, &mut *rows) {
+            match self.open_and_search(&named, &mut rows) {
                 Ok(searched) => done.push(searched),
+                Err(Ended::Output(error)) if is_closed_pipe(&error) => {
+                    is_read = false;
+                    break;
+                }
                 Err(Ended::Output(error)) => return broken_output(&error),
                 Err(Ended::Source(message)) => {
                     complain(&message);
@@ -141,11 +131,37 @@ impl<'s> Session<'s> {
                 }
             }
         }
-        let written = self.write_counts(&mut *rows).and_then(|()| rows.finish());
-        if let Err(error) = written {
-            return broken_output(&error);
+        if let (Some(rows), true) = (&mut rows, is_read) {
+            match self.write_counts(&mut **rows, !done.is_empty()).and_then(|()| rows.finish()) {
+                Err(error) if is_closed_pipe(&error) => is_read = false,
+                Err(error) => return broken_output(&error),
+                Ok(()) => {}
+            }
         }
-        self.close(&done)
+        self.close(&mut done, is_read)
+    }
+
+    fn open_and_search(
+        &mut self,
+        named: &Named,
+        rows: &mut Option<Box<dyn Rows>>,
+    ) -> Result<Searched, Ended> {
+        let input = named.open(self.search.direct).map_err(Ended::Source)?;
+        // Nothing is written, not even a header, before there is something to search.
+        let rows = match rows {
+            Some(rows) => rows,
+            None => rows.insert(self.open_rows().map_err(Ended::Output)?),
+        };
+        self.search_one(input, &mut **rows)
+    }
+
+    fn open_rows(&self) -> io::Result<Box<dyn Rows>> {
+        let (layout, columns) = if self.search.count {
+            (Layout::Counts, COUNT_COLUMNS)
+        } else {
+            (Layout::Findings, FINDING_COLUMNS)
+        };
+        rows::to_stdout(self.search.format, layout, columns)
     }
 
     /// Searches one source and says what could not be read.
@@ -178,10 +194,10 @@ impl<'s> Session<'s> {
                 let run = pipeline.run(searcher, &mut sink);
                 run.map(|run| (run, Some(source)))
             }
-            Input::Stream => {
+            Input::Stream(name, mut reader) => {
                 let nothing = quarrier_core::source::Memory::new("-", Vec::new());
                 pipeline(search, stop, &nothing)
-                    .run_stream("-", &mut io::stdin(), searcher, &mut sink)
+                    .run_stream(&name, &mut reader, searcher, &mut sink)
                     .map(|run| (run, None))
             }
         };
@@ -196,11 +212,8 @@ impl<'s> Session<'s> {
             return Err(Ended::Source(format!("{name}: {error}")));
         }
         self.tell_end(&name, &run, range.end);
-        let ceiling = source
-            .filter(|_| self.wants_account())
-            .and_then(|source| ceiling::measure(&*source, &run, range));
         let length_bytes = run.position;
-        Ok(Searched { name, length_bytes, run, hits, ceiling })
+        Ok(Searched { name, length_bytes, range, run, hits, source })
     }
 
     /// The wished range within a source.
@@ -208,8 +221,10 @@ impl<'s> Session<'s> {
         let wish = self.search.range.clone();
         let is_whole = wish == (0..u64::MAX);
         match input {
-            Input::Stream if is_whole => Ok(wish),
-            Input::Stream => Err(Ended::Source("-: --range needs a source with offsets".into())),
+            Input::Stream(..) if is_whole => Ok(wish),
+            Input::Stream(name, _) => {
+                Err(Ended::Source(format!("{name}: --range needs a source with offsets")))
+            }
             Input::Source(source) => {
                 let length = source.length();
                 if wish.start > length {
@@ -241,8 +256,8 @@ impl<'s> Session<'s> {
         }
     }
 
-    fn write_counts(&self, rows: &mut dyn Rows) -> io::Result<()> {
-        if !self.search.count {
+    fn write_counts(&self, rows: &mut dyn Rows, is_searched: bool) -> io::Result<()> {
+        if !self.search.count || !is_searched {
             return Ok(());
         }
         for (pattern, &count) in self.searcher.patterns().iter().zip(&self.tally.counts) {
@@ -263,8 +278,15 @@ impl<'s> Session<'s> {
     }
 
     /// Statistics, report and account; then the outcome.
-    fn close(mut self, done: &[Searched]) -> Outcome {
-        let summary = summary::Summary::new(&self, done);
+    fn close(mut self, done: &mut [Searched], is_read: bool) -> Outcome {
+        // The largest source stands for all: many small ones would take longer to measure
+        // than to search.
+        let ceiling = done
+            .iter_mut()
+            .max_by_key(|searched| searched.run.bytes)
+            .filter(|_| self.wants_account() && !self.stop.load(Ordering::Relaxed))
+            .and_then(ceiling::measure);
+        let summary = summary::Summary::new(&self, done, ceiling);
         if let Some(path) = &self.search.stats
             && let Err(message) = summary.write_stats(path)
         {
@@ -280,8 +302,9 @@ impl<'s> Session<'s> {
         if self.shows_account() {
             summary.tell();
         }
-        let found = if self.tally.total > 0 { Outcome::Found } else { Outcome::Nothing };
-        self.outcome.unwrap_or(found)
+        // Who closes the pipe has seen enough.
+        let found = self.tally.total > 0 || !is_read;
+        self.outcome.unwrap_or(if found { Outcome::Found } else { Outcome::Nothing })
     }
 
     /// Keeps the worse of two outcomes: failed, then interrupted, then incomplete.
@@ -323,10 +346,26 @@ enum Ended {
 }
 
 /// A closed pipe is success: the reader has what it wanted.
+fn is_closed_pipe(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
+}
+
 fn broken_output(error: &io::Error) -> Outcome {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        return Outcome::Found;
-    }
     complain(&format!("standard output: cannot write: {error}"));
     Outcome::Failed
+}
+
+/// Statistics and report must not replace what is searched: it may be evidence.
+fn refuse_overwriting(search: &Search, named: &[Named]) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path: &std::path::Path| {
+        std::fs::metadata(path).ok().filter(|meta| meta.is_file()).map(|m| (m.dev(), m.ino()))
+    };
+    let read: Vec<_> = named.iter().flat_map(Named::paths).filter_map(|p| identity(&p)).collect();
+    for path in [&search.stats, &search.report].into_iter().flatten() {
+        if identity(path).is_some_and(|id| read.contains(&id)) {
+            return Err(format!("{}: is searched and would be overwritten", path.display()));
+        }
+    }
+    Ok(())
 }

@@ -1,46 +1,106 @@
 //! From SOURCE arguments to sources.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Cursor, Read, Stdin};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use quarrier_core::source::{self, FileSource, Source, SplitSource};
+use quarrier_core::source::{self, FileSource, Polled, Source, SplitSource};
 
 /// Something to be searched.
 pub(super) enum Input {
     Source(Box<dyn Source>),
-    /// Standard input.
-    Stream,
+    /// Standard input, a pipe, or a file that tells no length: it can only be read in order.
+    Stream(String, Box<dyn Read + Send>),
+}
+
+/// Something that the arguments name, not opened yet: thousands of files are opened one by one.
+pub(super) enum Named {
+    Stdin,
+    Path(PathBuf),
+    /// It cannot be searched, for this reason.
+    Refused(String),
 }
 
 impl Input {
     pub(super) fn name(&self) -> &str {
         match self {
             Input::Source(source) => source.name(),
-            Input::Stream => "-",
+            Input::Stream(name, _) => name,
         }
     }
 }
 
-/// Opens what the arguments name, each on its own: one that fails does not hide the others.
-pub(super) fn expand(args: &[String], direct: bool) -> Vec<Result<Input, String>> {
-    let mut inputs = Vec::new();
+impl Named {
+    /// Opens it.
+    pub(super) fn open(&self, direct: bool) -> Result<Input, String> {
+        match self {
+            Named::Stdin => Ok(Input::Stream("-".to_string(), Box::new(Polled::new(StdinReader)))),
+            Named::Path(path) => open(path, direct),
+            Named::Refused(reason) => Err(reason.clone()),
+        }
+    }
+
+    /// Whether it can be opened twice: a pipe gives its bytes to the first who reads.
+    pub(super) fn is_seekable(&self) -> bool {
+        let Named::Path(path) = self else { return false };
+        std::fs::metadata(path)
+            .is_ok_and(|meta| meta.is_file() || meta.file_type().is_block_device())
+    }
+
+    /// The files that it would read.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        match self {
+            Named::Path(path) if SplitSource::is_first_part(path) => SplitSource::parts_from(path),
+            Named::Path(path) => vec![path.clone()],
+            Named::Stdin | Named::Refused(_) => Vec::new(),
+        }
+    }
+}
+
+/// Standard input without the buffer of [`std::io::Stdin`], which polling would not see.
+struct StdinReader;
+
+impl AsFd for StdinReader {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // Standard input is never closed by this program.
+        static STDIN: OnceLock<Stdin> = OnceLock::new();
+        STDIN.get_or_init(std::io::stdin).as_fd()
+    }
+}
+
+impl Read for StdinReader {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        File::from(self.as_fd().try_clone_to_owned()?).read(buffer)
+    }
+}
+
+/// What the arguments name.
+pub(super) fn expand(args: &[OsString]) -> Vec<Named> {
+    let mut named = Vec::new();
     // Parts that a split image has taken already: a shell expands image.0* to all of them.
     let mut taken: HashSet<PathBuf> = HashSet::new();
     for arg in args {
-        if arg == "-" {
-            inputs.push(Ok(Input::Stream));
-        } else if let Some(reason) = not_yet(arg) {
-            inputs.push(Err(format!("{arg}: {reason}")));
-        } else if !Path::new(arg).exists() && arg.contains(['*', '?', '[']) {
-            inputs.extend(expand_glob(arg, direct));
-        } else if !taken.contains(Path::new(arg)) {
-            if SplitSource::is_first_part(Path::new(arg)) {
-                taken.extend(SplitSource::parts_from(Path::new(arg)));
+        let path = Path::new(arg);
+        let text = arg.to_string_lossy();
+        if text == "-" {
+            named.push(Named::Stdin);
+        } else if let Some(reason) = not_yet(&text) {
+            named.push(Named::Refused(format!("{text}: {reason}")));
+        } else if !path.exists() && text.contains(['*', '?', '[']) {
+            named.extend(expand_glob(&text));
+        } else if !taken.contains(path) {
+            if SplitSource::is_first_part(path) {
+                taken.extend(SplitSource::parts_from(path));
             }
-            inputs.push(open(Path::new(arg), direct));
+            named.push(Named::Path(path.to_path_buf()));
         }
     }
-    inputs
+    named
 }
 
 /// Kinds of sources that this build knows of but does not read.
@@ -56,8 +116,33 @@ fn not_yet(arg: &str) -> Option<&'static str> {
 }
 
 fn open(path: &Path, direct: bool) -> Result<Input, String> {
+    if let Some(stream) = open_stream(path)? {
+        return Ok(stream);
+    }
     let opened = if direct { open_direct(path) } else { source::open(path) };
     opened.map(Input::Source).map_err(|error| error.to_string())
+}
+
+/// Opens what can only be read in order: a pipe (`<(zcat image.gz)`), or a file of the
+/// kernel, which says that it is empty and is not.
+fn open_stream(path: &Path) -> Result<Option<Input>, String> {
+    let Ok(meta) = std::fs::metadata(path) else { return Ok(None) };
+    let kind = meta.file_type();
+    let in_order = kind.is_fifo();
+    if !in_order && !(meta.is_file() && meta.len() == 0) {
+        return Ok(None);
+    }
+    let name = path.display().to_string();
+    let mut file = File::open(path).map_err(|error| format!("{name}: cannot open: {error}"))?;
+    if in_order {
+        return Ok(Some(Input::Stream(name, Box::new(Polled::new(file)))));
+    }
+    let mut first = [0u8; 1];
+    match file.read(&mut first) {
+        Ok(1) => Ok(Some(Input::Stream(name, Box::new(Cursor::new(first).chain(file))))),
+        // Empty indeed, or unreadable, which the ordinary way reports.
+        Ok(_) | Err(_) => Ok(None),
+    }
 }
 
 /// As [`source::open`], past the page cache.
@@ -73,19 +158,20 @@ fn open_direct(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
 }
 
 /// A glob of numbered parts is one source; any other glob is its files.
-fn expand_glob(pattern: &str, direct: bool) -> Vec<Result<Input, String>> {
+fn expand_glob(pattern: &str) -> Vec<Named> {
     let paths: Vec<PathBuf> = match glob::glob(pattern) {
         Ok(paths) => paths.filter_map(Result::ok).filter(|path| path.is_file()).collect(),
-        Err(error) => return vec![Err(format!("{pattern}: is not a glob: {error}"))],
+        Err(error) => return vec![Named::Refused(format!("{pattern}: is not a glob: {error}"))],
     };
     if paths.is_empty() {
-        return vec![Err(format!("{pattern}: no such file, and no file matches it as a glob"))];
+        let reason = format!("{pattern}: no such file, and no file matches it as a glob");
+        return vec![Named::Refused(reason)];
     }
     let first = paths.iter().find(|path| SplitSource::is_first_part(path));
     if let Some(first) = first
         && SplitSource::parts_from(first).len() == paths.len()
     {
-        return vec![open(first, direct)];
+        return vec![Named::Path(first.clone())];
     }
-    paths.iter().map(|path| open(path, direct)).collect()
+    paths.into_iter().map(Named::Path).collect()
 }

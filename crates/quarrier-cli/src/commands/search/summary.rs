@@ -4,6 +4,7 @@ use std::path::Path;
 
 use quarrier_core::pipeline::Stage;
 
+use super::ceiling::Ceiling;
 use super::{Searched, Session};
 use crate::output::account::{CeilingShare, Stages, Stats};
 use crate::output::file::write_whole;
@@ -13,16 +14,21 @@ use crate::quantity::{show_bytes, show_rate};
 /// What all sources together came to.
 pub(super) struct Summary {
     stats: Stats,
+    ceiling: Option<Ceiling>,
 }
 
 impl Summary {
-    pub(super) fn new(session: &Session<'_>, done: &[Searched]) -> Self {
+    pub(super) fn new(session: &Session<'_>, done: &[Searched], measured: Option<Ceiling>) -> Self {
         let worked: u64 = done.iter().map(|s| s.run.bytes).sum();
         let holes: u64 = done.iter().map(|s| s.run.hole_bytes).sum();
         let seconds: f64 = done.iter().map(|s| s.run.elapsed.as_secs_f64()).sum();
         let plan = done.first().map(|s| &s.run.plan);
         let stages = Stages::new(done.iter().map(|s| &s.run.timeline));
-        let ceiling = share_of_ceiling(done, worked, seconds);
+        let ceiling = measured.map(|ceiling| CeilingShare {
+            of: ceiling.of,
+            bytes_per_second: ceiling.bytes_per_second,
+            share: rate(worked, seconds) / ceiling.bytes_per_second,
+        });
         let workers = plan.map_or(0, |plan| plan.workers);
         let limited_by = limit(&stages, ceiling.as_ref(), workers, seconds);
         let stats = Stats {
@@ -45,7 +51,7 @@ impl Summary {
             ceiling,
             limited_by: limited_by.name(),
         };
-        Summary { stats }
+        Summary { stats, ceiling: measured }
     }
 
     pub(super) fn write_stats(&self, path: &Path) -> Result<(), String> {
@@ -72,7 +78,7 @@ impl Summary {
                 length_bytes: searched.length_bytes,
                 elapsed: searched.run.elapsed,
                 timeline: &searched.run.timeline,
-                ceiling_bytes_per_second: searched.ceiling.map(|c| c.bytes_per_second),
+                ceiling_bytes_per_second: self.ceiling.map(|c| c.bytes_per_second),
                 hits: searched.hits.of_length(searched.length_bytes),
                 unreadable: &searched.run.unreadable,
             })
@@ -158,23 +164,6 @@ impl Summary {
 
 fn rate(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 }
-}
-
-/// The ceiling over all sources: the time that plain reads would have taken, summed.
-fn share_of_ceiling(done: &[Searched], worked: u64, seconds: f64) -> Option<CeilingShare> {
-    let of = done.iter().find_map(|s| s.ceiling)?.of;
-    let (mut bytes, mut ideal_seconds) = (0u64, 0.0);
-    for searched in done {
-        let ceiling = searched.ceiling?;
-        bytes += searched.run.bytes;
-        ideal_seconds += searched.run.bytes as f64 / ceiling.bytes_per_second;
-    }
-    let bytes_per_second = rate(bytes, ideal_seconds);
-    (bytes_per_second > 0.0).then(|| CeilingShare {
-        of,
-        bytes_per_second,
-        share: rate(worked, seconds) / bytes_per_second,
-    })
 }
 
 /// The stage that set the pace. Pages of a window are read while they are worked on, so a

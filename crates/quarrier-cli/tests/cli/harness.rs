@@ -1,0 +1,253 @@
+//! One way to run the binary, one way to judge its answer.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longer than any test may take; a run that is not over by then hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(60);
+
+/// The offsets of what is not there.
+pub(crate) const NOWHERE: [u64; 0] = [];
+
+/// An empty folder that the binary runs in.
+pub(crate) struct Lab {
+    folder: tempfile::TempDir,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        Lab { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A lab with one file `f`.
+    pub(crate) fn with(bytes: impl AsRef<[u8]>) -> Self {
+        let lab = Lab::new();
+        lab.put("f", bytes);
+        lab
+    }
+
+    pub(crate) fn put(&self, name: impl AsRef<OsStr>, bytes: impl AsRef<[u8]>) {
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    /// Makes a file of `length` zeros that takes no space, with some bytes written into it.
+    pub(crate) fn put_sparse(&self, name: &str, length: u64, islands: &[(u64, &[u8])]) {
+        use std::os::unix::fs::FileExt;
+        let file = fs::File::create(self.path(name)).unwrap();
+        file.set_len(length).unwrap();
+        for (offset, bytes) in islands {
+            file.write_all_at(bytes, *offset).unwrap();
+        }
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.folder.path().join(name.as_ref())
+    }
+
+    /// What lies in the folder.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// The binary with `args`, in this folder, with nothing on its standard input.
+    pub(crate) fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quarrier"));
+        command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// `quarrier search ARGS…`, to be run.
+    pub(crate) fn search_command<A: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = A>,
+    ) -> Command {
+        let mut command = self.command(["search"]);
+        command.args(args);
+        command
+    }
+
+    /// Runs `quarrier search ARGS…`.
+    pub(crate) fn search<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
+        run(self.search_command(args), b"")
+    }
+
+    /// Runs `quarrier search ARGS…` with `input` on its standard input.
+    pub(crate) fn search_input<A: AsRef<OsStr>>(
+        &self,
+        input: &[u8],
+        args: impl IntoIterator<Item = A>,
+    ) -> Ran {
+        let mut command = self.search_command(args);
+        command.stdin(Stdio::piped());
+        run(command, input)
+    }
+
+    /// The findings of `quarrier search --format json ARGS…`, which must be a clean run.
+    pub(crate) fn find<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Vec<Row> {
+        let mut command = self.search_command(["--format", "json"]);
+        command.args(args);
+        run(command, b"").rows()
+    }
+
+    /// The offsets of [`find`](Self::find).
+    pub(crate) fn offsets<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Vec<u64> {
+        self.find(args).into_iter().map(|row| row.offset).collect()
+    }
+}
+
+/// What a run answered.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// None where a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+/// A finding as JSON tells it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Row {
+    pub(crate) source: String,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) pattern: String,
+    pub(crate) name: Option<String>,
+    pub(crate) before_hex: Option<String>,
+    pub(crate) after_hex: Option<String>,
+}
+
+impl Ran {
+    pub(crate) fn new(status: ExitStatus, stdout: Vec<u8>, stderr: &[u8]) -> Self {
+        let stderr = String::from_utf8_lossy(stderr).into_owned();
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        Ran { code: status.code(), signal: status.signal(), stdout, stderr }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).unwrap()
+    }
+
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        self.text().lines().collect()
+    }
+
+    /// Found (0) or not (1), and nothing to say about it.
+    #[track_caller]
+    pub(crate) fn is_clean(&self) -> &Self {
+        let expected = if self.stdout.is_empty() { 1 } else { 0 };
+        assert_eq!((self.code, self.stderr.as_str()), (Some(expected), ""));
+        self
+    }
+
+    /// Exit code `code` with exactly one line on standard error that holds all `words`.
+    #[track_caller]
+    pub(crate) fn says(&self, code: i32, words: &[&str]) -> &Self {
+        let line = self.stderr.strip_suffix('\n').unwrap_or("(no line)");
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(line.starts_with("quarrier: "), "{self:?}");
+        assert!(!line.contains(['\n', '\r', '\x1b']), "{self:?}");
+        for word in words {
+            assert!(line.contains(word), "no '{word}' in: {line}");
+        }
+        self
+    }
+
+    /// A failure that gave nothing.
+    #[track_caller]
+    pub(crate) fn refuses(&self, words: &[&str]) {
+        self.says(2, words);
+        assert_eq!(self.text(), "");
+    }
+
+    /// All rows of a clean run in JSON.
+    #[track_caller]
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        self.is_clean();
+        parse_rows(self.text())
+    }
+}
+
+pub(crate) fn parse_rows(lines: &str) -> Vec<Row> {
+    assert!(lines.is_empty() || lines.ends_with('\n'), "the last line is cut");
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Runs a command to its end, with `input` on its standard input where that is a pipe.
+pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // It may end before it has read everything.
+            stdin.map(|mut stdin| stdin.write_all(input))
+        });
+        let stdout = scope.spawn(move || drain(out.unwrap()));
+        let stderr = scope.spawn(move || drain(err.unwrap()));
+        let status = wait(&mut child);
+        Ran::new(status, stdout.join().unwrap(), &stderr.join().unwrap())
+    })
+}
+
+/// Everything that comes until the end.
+pub(crate) fn drain(mut pipe: impl Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    pipe.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// Waits for the end of a run; one that hangs is killed.
+pub(crate) fn wait(child: &mut Child) -> ExitStatus {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if started.elapsed() > HANGS_AFTER {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("it hangs");
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Says that a test is skipped, and why.
+#[expect(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
+pub(crate) fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
+/// Whether a program of the system does what it is asked to.
+pub(crate) fn works(program: &str, args: &[&OsStr]) -> bool {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Every place where `needle` stands in `text`, overlapping ones too: the plain truth.
+pub(crate) fn places(text: &[u8], needle: &[u8]) -> Vec<u64> {
+    let all = text.windows(needle.len()).enumerate();
+    all.filter(|(_, window)| *window == needle).map(|(at, _)| at as u64).collect()
+}
+
+/// Bytes without a pattern in them, the same every time (xorshift).
+pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}

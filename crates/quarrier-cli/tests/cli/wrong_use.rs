@@ -1,0 +1,222 @@
+//! Wrong use: exit code 2, one line that helps, nothing on standard output, nothing left.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+use crate::harness::{Lab, run, skip};
+
+/// Runs `quarrier search ARGS…` among some files and expects a refusal with these words.
+#[track_caller]
+fn check<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, words: &[&str]) {
+    let lab = Lab::with("xxabcxx");
+    lab.put("empty", "");
+    lab.put("comments", "# nothing here\n\n");
+    lab.put("wrong.txt", "good\n\n# third is a comment\nhex:F\n");
+    lab.put("wrong-regex.txt", "num = re:[0-9\n");
+    let before = lab.names();
+    lab.search(args).refuses(words);
+    assert_eq!(lab.names(), before);
+}
+
+#[test]
+fn a_source_that_is_not_there_or_holds_no_bytes_is_refused() {
+    check(["a", "missing"], &["missing", "No such file"]);
+    check(["a", "."], &[".: is a folder"]);
+    check(["a", "/dev/null/x"], &["/dev/null/x", "Not a directory"]);
+    check(["a", "/dev/zero"], &["/dev/zero", "character device", "standard input"]);
+    check(["a", "*.nothing"], &["*.nothing", "no such file"]);
+    check(["a", "[x"], &["[x", "glob"]);
+    check(["a", ""], &["No such file"]);
+}
+
+#[test]
+fn sources_that_this_build_cannot_read_are_refused_by_name() {
+    check(["a", "http://host/disk.img"], &["http://host/disk.img", "remote"]);
+    check(["a", "s3://bucket/disk.img"], &["s3://bucket/disk.img", "remote"]);
+    check(["a", "image.E01"], &["image.E01", "EWF"]);
+}
+
+#[test]
+fn several_bad_sources_get_a_line_each() {
+    let ran = Lab::new().search(["a", "one", "two", "three"]);
+    assert_eq!((ran.code, ran.text()), (Some(2), ""));
+    let names: Vec<_> =
+        ran.stderr.lines().map(|line| &line[..line.rfind(": cannot").unwrap()]).collect();
+    assert_eq!(names, ["quarrier: one", "quarrier: two", "quarrier: three"]);
+}
+
+#[test]
+fn a_file_without_permission_is_refused() {
+    let lab = Lab::with("abc");
+    let chmod = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    chmod(&lab.path("f"), 0o000);
+    if std::fs::read(lab.path("f")).is_err() {
+        return lab.search(["a", "f"]).refuses(&["f: cannot open", "Permission denied"]);
+    }
+    // Root may read everything, so the binary runs as nobody, where it can be reached.
+    chmod(&lab.path(""), 0o755);
+    let as_nobody = |args: &[&str]| {
+        let mut command = lab.command(args);
+        command.uid(65534).gid(65534);
+        command
+    };
+    if !as_nobody(&["--version"]).output().is_ok_and(|out| out.status.success()) {
+        return skip("root may read everything, and nobody may not run the binary");
+    }
+    run(as_nobody(&["search", "a", "f"]), b"").refuses(&["f: cannot open", "Permission denied"]);
+}
+
+#[test]
+fn a_missing_pattern_or_source_is_named() {
+    let none: [&str; 0] = [];
+    check(none, &["no pattern", "quarrier search PATTERN SOURCE"]);
+    check(["abc"], &["no source", "standard input"]);
+    check(["-e", "abc"], &["no source"]);
+    run(Lab::new().command(none), b"").refuses(&["--help"]);
+    run(Lab::new().command(["serach"]), b"").refuses(&["serach"]);
+}
+
+#[test]
+fn wrong_hex_is_refused_with_the_place() {
+    check(["-x", "F", "f"], &["'F'", "odd number of digits"]);
+    check(["-x", "FF D", "f"], &["'FF D'", "odd"]);
+    check(["-x", "FF GG", "f"], &["'G'", "character 4"]);
+    check(["-x", "F F", "f"], &["cut in two"]);
+    check(["-x", "", "f"], &["is empty"]);
+    check(["-x", "?? ??", "f"], &["wildcards only"]);
+}
+
+#[test]
+fn an_empty_pattern_is_refused_since_it_is_everywhere() {
+    check(["-e", "", "f"], &["is empty", "everywhere"]);
+    check(["", "f"], &["is empty"]);
+    check(["-E", "", "f"], &["is empty"]);
+    check(["-E", "a*", "f"], &["'a*'", "nothing at all"]);
+    check(["-E", "(?:abc)?", "f"], &["nothing at all"]);
+    check(["-E", "^", "f"], &["nothing at all"]);
+}
+
+#[test]
+fn a_pattern_file_is_refused_with_its_name_and_line() {
+    check(["-f", "missing.txt", "f"], &["missing.txt", "cannot read the patterns"]);
+    check(["-f", ".", "f"], &[".: cannot read the patterns"]);
+    check(["-f", "empty", "f"], &["empty: holds no pattern"]);
+    check(["-f", "comments", "f"], &["comments: holds no pattern"]);
+    check(["-f", "wrong.txt", "f"], &["wrong.txt: line 4", "odd number"]);
+    check(["-f", "wrong-regex.txt", "f"], &["'[0-9'", "unclosed"]);
+}
+
+#[test]
+fn a_pattern_that_is_too_long_is_refused() {
+    let most = "a".repeat(1 << 16);
+    assert_eq!(Lab::with(&most).offsets(["-e", &most, "f"]), [0]);
+    check(["-e", &format!("{most}a"), "f"], &["65537 bytes", "65536 at most"]);
+}
+
+#[test]
+fn a_regex_that_is_wrong_or_without_bound_is_refused() {
+    check(["-E", "a(b", "f"], &["'a(b'", "unclosed group"]);
+    check(["-E", "[z-a]", "f"], &["'[z-a]'"]);
+    check(["-E", "a.*b", "f"], &["'a.*b'", "without bound", "{0,100}"]);
+    check(["-E", "(?s).+", "f"], &["without bound"]);
+    check(["-E", "a(?s:.)*?b", "f"], &["without bound"]);
+    check(["-E", "[^\\n]{3,}", "f"], &["without bound"]);
+    check(["-E", "a{70000}", "f"], &["70000", "--regex-max-length"]);
+    check(["-E", "a{101}", "--regex-max-length", "100", "f"], &["101", "--regex-max-length"]);
+}
+
+#[test]
+fn a_regex_match_that_grows_too_long_is_an_error_with_its_offset() {
+    let lab = Lab::with([vec![b'-'; 1234], vec![b'a'; 70_000]].concat());
+    lab.search(["-E", "a+", "f"]).refuses(&["f: ", "'a+'", "65536 bytes", "1234"]);
+    for access in ["window", "read", "queue", "uring"] {
+        let sized = ["-E", "a+", "--buffer-size", "4096", "--access", access, "f"];
+        lab.search(sized).refuses(&["65536 bytes", "1234"]);
+    }
+    lab.search_input(&std::fs::read(lab.path("f")).unwrap(), ["-E", "a+", "-"]).refuses(&[
+        "-: ",
+        "65536 bytes",
+        "1234",
+    ]);
+    let raised = lab.find(["-E", "a+", "--regex-max-length", "70000", "f"]);
+    assert_eq!((raised[0].offset, raised[0].length), (1234, 70_000));
+}
+
+#[test]
+fn findings_before_a_match_that_is_too_long_are_given() {
+    let lab = Lab::with(["aa".as_bytes(), &[b'-'; 500], &[b'a'; 900], b"--aa"].concat());
+    let ran = lab.search(["-E", "a+", "--regex-max-length", "100", "f"]);
+    assert_eq!(ran.says(2, &["100 bytes", "502"]).lines(), ["f:0: a+: aa"]);
+}
+
+#[test]
+fn values_that_no_option_takes_are_refused() {
+    for (option, value, words) in [
+        ("--engine", "turbo", &["turbo", "gram"] as &[_]),
+        ("--engine", "memmem", &["memmem", "one literal"]),
+        ("--format", "xml", &["xml", "json, csv, arrow"]),
+        ("--device", "gpu", &["no GPU", "--device cpu"]),
+        ("--device", "gpu:1", &["no GPU"]),
+        ("--device", "tpu", &["tpu", "auto, cpu, gpu"]),
+        ("--access", "mmap", &["mmap", "window, read, queue, uring"]),
+        ("--buffer-size", "4X", &["4X", "4096"]),
+        ("--buffer-size", "0", &["0"]),
+        ("--buffer-size", "2G", &["too large"]),
+        ("--buffer-size", "-1", &["-1"]),
+        ("--workers", "0", &["auto", "4096"]),
+        ("--workers", "5000", &["auto", "4096"]),
+        ("--buffers", "0", &["auto", "4096"]),
+        ("--readers", "x", &["'x'"]),
+        ("--aligned", "0", &["at least 1"]),
+        ("--max-count", "0", &["0"]),
+        ("--context", "2M", &["too large"]),
+        ("--regex-max-length", "0", &["at least 1"]),
+        ("--regex-max-length", "1G", &["too large"]),
+        ("--range", "5", &["5", "START..END"]),
+        ("--range", "9..5", &["9..5", "ends before it begins"]),
+        ("--range", "1X..", &["1X"]),
+        ("--range", "8..", &["f: ", "byte 8", "7 bytes"]),
+        ("--range", "0xFFFFFFFFFFFFFFFF..", &["7 bytes"]),
+        ("--stats", "", &["--stats"]),
+    ] {
+        check(["-e", "a", "-x", "62", option, value, "f"], words);
+    }
+    check(["--bogus", "a", "f"], &["--bogus", "--help"]);
+    check(["a", "f", "--format"], &["--format"]);
+}
+
+#[test]
+fn a_range_of_standard_input_is_refused() {
+    Lab::new().search_input(b"abc", ["--range", "1..", "b", "-"]).refuses(&["--range"]);
+}
+
+#[test]
+fn names_that_are_not_utf8_never_panic() {
+    let lab = Lab::with("abc");
+    let odd = OsStr::from_bytes(b"odd\xFF");
+    lab.search([OsStr::new("-f"), odd, OsStr::new("f")]).refuses(&["cannot read the patterns"]);
+    let ran = lab.search([OsStr::new("a"), OsStr::new("f"), OsStr::new("--stats"), odd]);
+    assert_eq!(ran.is_clean().lines(), ["f:0: a: a"]);
+    assert!(lab.path(odd).exists());
+}
+
+#[test]
+fn a_source_whose_name_is_not_utf8_is_searched() {
+    let lab = Lab::new();
+    let odd = OsStr::from_bytes(b"odd\xFF");
+    lab.put(odd, "abc");
+    let ran = lab.search([OsStr::new("b"), odd]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn what_a_hostile_name_carries_does_not_reach_the_terminal_with_an_error() {
+    check(["a", "no\x1b[31msuch\nfile"], &["no", "such file"]);
+    check(["-x", "\x1b[31m", "f"], &["is not a hexadecimal digit"]);
+    check(["-E", "\x1b(", "f"], &["unclosed group"]);
+}

@@ -1,0 +1,46 @@
+//! Hostile inputs for quarrier.
+//!
+//! ```text
+//!  bytes ──→ decode ──→ case (patterns, text, setup) ──→ quarrier ──→ findings ┐
+//!                                                   └──→ oracle ───→ findings ┴─ the same?
+//! ```
+//!
+//! A target is a function of bytes that panics when quarrier is wrong, so that any fuzzer
+//! can call it: the driver of this package on stable Rust, libFuzzer from `libfuzzer/`.
+//! Bytes that say nothing useful are passed over.
+
+pub mod engines;
+pub mod oracle;
+pub mod pattern_file;
+pub mod regex;
+mod setup;
+mod text;
+
+/// Something to fuzz.
+pub struct Target {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Checks one input.
+    ///
+    /// # Panics
+    /// When quarrier panics or finds what the oracle does not.
+    pub run: fn(&[u8]) -> Verdict,
+    /// Slow inputs, worth running once.
+    pub once: &'static [&'static [u8]],
+    /// Inputs that are worth beginning with, as they are and changed.
+    pub seeds: &'static [&'static [u8]],
+    /// Words worth inserting.
+    pub words: &'static [&'static [u8]],
+}
+
+/// What became of an input that did no harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// quarrier did what it should.
+    Checked,
+    /// The input says nothing that could be checked.
+    Skipped,
+}
+
+/// All targets.
+pub const TARGETS: [Target; 3] = [pattern_file::TARGET, engines::TARGET, regex::TARGET];

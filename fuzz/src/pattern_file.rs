@@ -1,0 +1,96 @@
+//! Any bytes as a pattern file: an answer or an error, never a panic.
+
+use quarrier_search::{Options, Pattern, Searcher, parse_file};
+
+use crate::{Target, Verdict};
+
+/// See the module.
+pub const TARGET: Target =
+    Target { name: "pattern_file", run, once: &[], seeds: SEEDS, words: WORDS };
+
+const SEEDS: &[&[u8]] = &[
+    b"",
+    b"\0\0\0\0\0\0\0\0",
+    b"plain words\n# comment\n\njpeg = hex:FF D8 FF\nnum = re:[0-9]{3}\nutf16:wide\n\xFF\xFEraw\r\n",
+    b"hex:?? 4? ?F\nhex:00\nhex:ff,D8:ff\n",
+    b"aaaa\naaaa\naaa\naa\na\n",
+    b"re:(?i)a+b{2,5}[^c]|\\bd$\nre:(?u)\\w{1,3}\nre:^\\x00\\xFF(?:x|y)*z",
+    "utf16:\u{161}\u{10348}\nname/1 = utf16:K\n".as_bytes(),
+];
+
+const WORDS: &[&[u8]] = &[
+    b"hex:",
+    b"re:",
+    b"utf16:",
+    b" = ",
+    b"#",
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"??",
+    b"?",
+    b"4?",
+    b"FF ",
+    b"a = ",
+    b"(?i)",
+    b"(?u)",
+    b"(?-u:",
+    b"(?:",
+    b"(",
+    b")",
+    b"|",
+    b"*",
+    b"+",
+    b"+?",
+    b"{2,5}",
+    b"{3,}",
+    b"{0}",
+    b"{99}",
+    b"[^",
+    b"[",
+    b"]",
+    b"&&",
+    b"--",
+    b"\\b",
+    b"\\B",
+    b"^",
+    b"$",
+    b"\\A",
+    b"\\z",
+    b"\\xFF",
+    b"\\x{10FFFF}",
+    b"\\p{L}",
+    b"\\w",
+    b"\\D",
+    b".",
+    b"\xFF",
+    b"\xC3\xA9",
+    b"\0",
+];
+
+const PATTERNS_MAX: usize = 64;
+const INPUT_BYTES_MAX: usize = 4 * 1024;
+
+/// Parses `bytes`; builds what was parsed, where it is not too much, and lets it search the
+/// pattern file itself.
+pub fn run(bytes: &[u8]) -> Verdict {
+    let Ok(patterns) = parse_file(bytes) else { return Verdict::Skipped };
+    assert!(!patterns.is_empty(), "no error and no pattern");
+    if patterns.len() > PATTERNS_MAX || bytes.len() > INPUT_BYTES_MAX {
+        return Verdict::Skipped;
+    }
+    for options in [
+        Options::default(),
+        Options { ignore_case: true, utf16: true, regex_length_bytes_max: 100 },
+    ] {
+        search(patterns.clone(), options, bytes);
+    }
+    Verdict::Checked
+}
+
+fn search(patterns: Vec<Pattern>, options: Options, text: &[u8]) {
+    match Searcher::builder().options(options).build(patterns) {
+        Ok(searcher) => drop(searcher.find_all(text)),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
