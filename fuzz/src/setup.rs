@@ -147,17 +147,22 @@ impl Setup {
         if let Some(unseen) = unseen {
             return Err(format!("the sink cannot see {unseen:?} and its context"));
         }
-        if run.stopped && too_long.is_none() {
-            return same(&found, &expected[..found.len().min(expected.len())]);
+        if run.stopped && said.is_none() {
+            return match self.enough {
+                Some(enough) if found.len() >= enough => {
+                    same(&found, &expected[..found.len().min(expected.len())])
+                }
+                _ => Err("the run stopped without a reason".to_string()),
+            };
         }
         same(&found, expected)?;
-        match (said, too_long) {
-            (None, None) => {}
-            (Some(_), Some(_)) if run.stopped && self.enough.is_some() => {}
-            (Some(text), Some(offset)) if text.contains(&format!(" at offset {offset};")) => {}
-            (said, offset) => {
-                return Err(format!("a match too long at {offset:?} is expected, got {said:?}"));
-            }
+        let is_said = match (&said, too_long) {
+            (None, None) => true,
+            (Some(text), Some(offset)) => text.contains(&format!(" at offset {offset};")),
+            _ => false,
+        };
+        if !is_said {
+            return Err(format!("a match too long at {too_long:?} is expected, got {said:?}"));
         }
         if !run.stopped && run.bytes + run.hole_bytes != range.end - range.start {
             return Err(format!("{} + {} bytes of {range:?}", run.bytes, run.hole_bytes));

@@ -294,10 +294,8 @@ impl Kernel for Searcher {
             self.scan_literals(&hay, at..to, &mut found.findings);
             let regex_end = to.min(hay.own.end);
             if let (Some(gate), Some(from)) = (&self.gate, &mut gated) {
-                let all = &mut found.findings;
-                let (text, offset, end) = (hay.text, hay.offset, hay.own.end);
-                let too_long = &mut found.too_long;
-                gate.scan(&self.regexes, text, offset, at..to, end, from, all, too_long);
+                let (all, too_long) = (&mut found.findings, &mut found.too_long);
+                gate.scan(&self.regexes, &hay, at..to, from, all, too_long);
             }
             for cursor in &mut cursors {
                 let walked = cursor.walk(hay.text, hay.offset, regex_end, &mut found.findings);

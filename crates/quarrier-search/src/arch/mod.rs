@@ -74,6 +74,7 @@ pub(crate) trait Lanes {
 }
 
 /// A packed filter, ready to run.
+#[allow(clippy::large_enum_variant, reason = "there is one of them for a set of patterns")]
 pub(crate) enum Packed {
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512::Filter),

@@ -7,13 +7,16 @@ use super::window::{ByteSet, Window};
 use super::{BoundedRegex, TooLong};
 use crate::arch::{ByteSets, Isa, Packed, WIDTH_MAX};
 use crate::finding::Finding;
-use crate::multi::BLOCK_BYTES;
+use crate::multi::{BLOCK_BYTES, Haystack};
 use crate::sample::{KINDS, PerKind, Sample};
 
 const WORDS: usize = BLOCK_BYTES / 64;
 
 /// A run that lets through more than this is no gain over the automaton.
 const PASSING_MAX: f32 = 0.004;
+
+/// Nor is a gate that lets through more than this, all regexes together.
+const PASSING_TOGETHER_MAX: f32 = 0.02;
 
 /// The filter and what stands behind it.
 pub(crate) struct Gate {
@@ -53,7 +56,19 @@ impl Gate {
             }
         }
         let reach = gated.iter().map(|g| g.window.offset_max).max()?;
-        Some(Gate { filter: Packed::new(isa, &sets)?, sets, gated, reach })
+        let gate = Gate { filter: Packed::new(isa, &sets)?, sets, gated, reach };
+        (gate.passing_share(sample.bytes()) <= PASSING_TOGETHER_MAX).then_some(gate)
+    }
+
+    /// The share of positions that pass the filter in fact.
+    fn passing_share(&self, text: &[u8]) -> f32 {
+        let mut masks = [0u64; WORDS];
+        let mut passed = 0u64;
+        for from in (0..text.len()).step_by(BLOCK_BYTES) {
+            self.filter.run(text, from, &mut masks);
+            passed += masks.iter().map(|mask| u64::from(mask.count_ones())).sum::<u64>();
+        }
+        passed as f32 / text.len().max(1) as f32
     }
 
     /// Whether regex number `index` stands behind the gate.
@@ -71,20 +86,19 @@ impl Gate {
         vec![from; self.gated.len()]
     }
 
-    /// Adds all matches whose run begins in `positions` (at most [`BLOCK_BYTES`]) and that
-    /// begin before `end`. `from` says where each regex may begin, and is moved on; a match
+    /// Adds all matches whose run begins in `positions` (at most [`BLOCK_BYTES`]) and whose
+    /// first byte is owned. `from` says where each regex may begin, and is moved on; a match
     /// that is too long ends the search for its regex.
     pub(crate) fn scan(
         &self,
         regexes: &[BoundedRegex],
-        text: &[u8],
-        offset: u64,
+        hay: &Haystack<'_>,
         positions: Range<usize>,
-        end: usize,
         from: &mut [usize],
         found: &mut Vec<Finding>,
         too_long: &mut Vec<TooLong>,
     ) {
+        let text = hay.text;
         let mut masks = [0u64; WORDS];
         let words = positions.len().div_ceil(64).min(WORDS);
         self.filter.run(text, positions.start, &mut masks[..words]);
@@ -100,7 +114,7 @@ impl Gate {
                 for (gated, from) in self.gated.iter().zip(&mut *from) {
                     if gated.bucket & buckets != 0 && gated.stands_at(text, position) {
                         let regex = &regexes[gated.index];
-                        let ran = gated.run(regex, text, offset, position, end, from, found);
+                        let ran = gated.run(regex, hay, position, from, found);
                         if let Err(end) = ran {
                             too_long.push(end);
                             *from = usize::MAX;
@@ -130,29 +144,23 @@ impl Gated {
     fn run(
         &self,
         regex: &BoundedRegex,
-        text: &[u8],
-        offset: u64,
+        hay: &Haystack<'_>,
         position: usize,
-        end: usize,
         from: &mut usize,
         found: &mut Vec<Finding>,
     ) -> Result<(), TooLong> {
         let Some(last) = position.checked_sub(self.window.offset_min) else { return Ok(()) };
         let mut start = (*from).max(position.saturating_sub(self.window.offset_max));
-        while start <= last && start < end {
-            let is_first = text.get(start).is_some_and(|&byte| regex.first.contains(byte));
-            match if is_first { regex.at(text, start) } else { None } {
+        while start <= last && start < hay.own.end {
+            let is_first = hay.text.get(start).is_some_and(|&byte| regex.first.contains(byte));
+            match if is_first { regex.at(hay.text, start) } else { None } {
                 None => start += 1,
                 Some(Ok(range)) => {
-                    found.push(Finding {
-                        offset: offset + range.start as u64,
-                        pattern: regex.pattern,
-                        length: range.len() as u32,
-                    });
+                    found.push(hay.finding(range.start, regex.pattern, range.len()));
                     start = range.end;
                 }
                 Some(Err(start)) => {
-                    let offset = offset + start as u64;
+                    let offset = hay.offset + start as u64;
                     return Err(TooLong { pattern: regex.pattern, offset });
                 }
             }

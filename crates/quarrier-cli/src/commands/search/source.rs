@@ -129,7 +129,8 @@ fn open_stream(path: &Path) -> Result<Option<Input>, String> {
     let Ok(meta) = std::fs::metadata(path) else { return Ok(None) };
     let kind = meta.file_type();
     let in_order = kind.is_fifo();
-    if !in_order && !(meta.is_file() && meta.len() == 0) {
+    let seems_empty = meta.is_file() && meta.len() == 0;
+    if !in_order && !seems_empty {
         return Ok(None);
     }
     let name = path.display().to_string();
