@@ -1,10 +1,10 @@
 //! The statistics of a run, as `--stats` writes them.
 
 use quarrier_core::pipeline::{Stage, Timeline};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 /// One JSON object; the field names are fixed, people script against them.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Stats {
     pub(crate) command: &'static str,
     /// Bytes of the source that were covered, holes included.
@@ -30,7 +30,7 @@ pub(crate) struct Stats {
 }
 
 /// The loads of all stages.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Stages {
     pub(crate) read: StageSeconds,
     pub(crate) work: StageSeconds,
@@ -38,18 +38,58 @@ pub(crate) struct Stages {
 }
 
 /// Time of a stage, all its agents together.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub(crate) struct StageSeconds {
     pub(crate) busy_seconds: f64,
     pub(crate) waiting_seconds: f64,
 }
 
 /// The limiting ceiling and the share of it that was reached.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct CeilingShare {
     pub(crate) of: &'static str,
     pub(crate) bytes_per_second: f64,
     pub(crate) share: f64,
+}
+
+impl Stats {
+    /// The object as it is written.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "command": self.command,
+            "bytes": self.bytes,
+            "hole_bytes": self.hole_bytes,
+            "seconds": self.seconds,
+            "bytes_per_second": self.bytes_per_second,
+            "findings": self.findings,
+            "patterns": self.patterns,
+            "compile_seconds": self.compile_seconds,
+            "workers": self.workers,
+            "readers": self.readers,
+            "buffers": self.buffers,
+            "buffer_bytes": self.buffer_bytes,
+            "access": self.access,
+            "engine": self.engine,
+            "device": self.device,
+            "stages": {
+                "read": self.stages.read.to_json(),
+                "work": self.stages.work.to_json(),
+                "sink": self.stages.sink.to_json(),
+            },
+            "ceiling": self.ceiling.as_ref().map(|ceiling| json!({
+                "of": ceiling.of,
+                "bytes_per_second": ceiling.bytes_per_second,
+                "share": ceiling.share,
+            })),
+            "limited_by": self.limited_by,
+        })
+    }
+}
+
+impl StageSeconds {
+    fn to_json(&self) -> Value {
+        json!({"busy_seconds": self.busy_seconds, "waiting_seconds": self.waiting_seconds})
+    }
 }
 
 impl Stages {

@@ -55,7 +55,7 @@ impl Summary {
     }
 
     pub(super) fn write_stats(&self, path: &Path) -> Result<(), String> {
-        let mut text = serde_json::to_vec(&self.stats).map_err(|error| error.to_string())?;
+        let mut text = self.stats.to_json().to_string().into_bytes();
         text.push(b'\n');
         if path == Path::new("-") {
             use std::io::Write;
