@@ -296,6 +296,9 @@ impl Kernel for Searcher {
             if let (Some(gate), Some(from)) = (&self.gate, &mut gated) {
                 let (all, too_long) = (&mut found.findings, &mut found.too_long);
                 gate.scan(&self.regexes, &hay, at..to, from, all, too_long);
+                for (index, from) in gate.gives_up(&self.regexes, from) {
+                    cursors.push(Cursor::new(&self.regexes[index], from.max(hay.own.start)));
+                }
             }
             for cursor in &mut cursors {
                 let walked = cursor.walk(hay.text, hay.offset, regex_end, &mut found.findings);

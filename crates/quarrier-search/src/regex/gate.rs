@@ -15,6 +15,10 @@ const WORDS: usize = BLOCK_BYTES / 64;
 /// A run that lets through more than this is no gain over the automaton.
 const PASSING_MAX: f32 = 0.004;
 
+/// A failed try costs at most as many steps as a match may have bytes; past this length the
+/// automaton is preferred after fewer tries.
+const LONG_BYTES: usize = 4096;
+
 /// Nor is a gate that lets through more than this, all regexes together.
 const PASSING_TOGETHER_MAX: f32 = 0.02;
 
@@ -25,6 +29,13 @@ pub(crate) struct Gate {
     gated: Vec<Gated>,
     /// The furthest that a run lies behind its match's start.
     pub(crate) reach: usize,
+}
+
+/// Where a regex behind the gate may begin, and how often it has tried in this block.
+#[derive(Clone, Copy)]
+pub(crate) struct Start {
+    from: usize,
+    tries: u32,
 }
 
 /// A regex behind the gate: its place in the list of all, its run, its bucket.
@@ -82,19 +93,38 @@ impl Gate {
     }
 
     /// Where each regex begins to search: one place for each, to be kept between blocks.
-    pub(crate) fn start(&self, from: usize) -> Vec<usize> {
-        vec![from; self.gated.len()]
+    pub(crate) fn start(&self, from: usize) -> Vec<Start> {
+        vec![Start { from, tries: 0 }; self.gated.len()]
+    }
+
+    /// Where a regex goes on by its automaton alone, if it has tried so many starts in one
+    /// block that the gate is no gain: data that is all runs, or made to be.
+    pub(crate) fn gives_up(
+        &self,
+        regexes: &[BoundedRegex],
+        starts: &mut [Start],
+    ) -> Vec<(usize, usize)> {
+        let mut given_up = Vec::new();
+        for (gated, start) in self.gated.iter().zip(starts) {
+            let most = if regexes[gated.index].length_bytes_max > LONG_BYTES { 16 } else { 2048 };
+            if start.tries > most {
+                given_up.push((gated.index, start.from));
+                start.from = usize::MAX;
+            }
+            start.tries = 0;
+        }
+        given_up
     }
 
     /// Adds all matches whose run begins in `positions` (at most [`BLOCK_BYTES`]) and whose
-    /// first byte is owned. `from` says where each regex may begin, and is moved on; a match
+    /// first byte is owned. `starts` say where each regex may begin, and move on; a match
     /// that is too long ends the search for its regex.
     pub(crate) fn scan(
         &self,
         regexes: &[BoundedRegex],
         hay: &Haystack<'_>,
         positions: Range<usize>,
-        from: &mut [usize],
+        starts: &mut [Start],
         found: &mut Vec<Finding>,
         too_long: &mut Vec<TooLong>,
     ) {
@@ -111,13 +141,13 @@ impl Gate {
                     return;
                 }
                 let buckets = self.buckets(text, position);
-                for (gated, from) in self.gated.iter().zip(&mut *from) {
+                for (gated, start) in self.gated.iter().zip(&mut *starts) {
                     if gated.bucket & buckets != 0 && gated.stands_at(text, position) {
                         let regex = &regexes[gated.index];
-                        let ran = gated.run(regex, hay, position, from, found);
+                        let ran = gated.run(regex, hay, position, start, found);
                         if let Err(end) = ran {
                             too_long.push(end);
-                            *from = usize::MAX;
+                            start.from = usize::MAX;
                         }
                     }
                 }
@@ -146,13 +176,14 @@ impl Gated {
         regex: &BoundedRegex,
         hay: &Haystack<'_>,
         position: usize,
-        from: &mut usize,
+        begin: &mut Start,
         found: &mut Vec<Finding>,
     ) -> Result<(), TooLong> {
         let Some(last) = position.checked_sub(self.window.offset_min) else { return Ok(()) };
-        let mut start = (*from).max(position.saturating_sub(self.window.offset_max));
+        let mut start = begin.from.max(position.saturating_sub(self.window.offset_max));
         while start <= last && start < hay.own.end {
             let is_first = hay.text.get(start).is_some_and(|&byte| regex.first.contains(byte));
+            begin.tries += u32::from(is_first);
             match if is_first { regex.at(hay.text, start) } else { None } {
                 None => start += 1,
                 Some(Ok(range)) => {
@@ -165,7 +196,7 @@ impl Gated {
                 }
             }
         }
-        *from = start.max(*from);
+        begin.from = start.max(begin.from);
         Ok(())
     }
 }

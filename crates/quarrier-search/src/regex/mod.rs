@@ -15,6 +15,7 @@
 
 mod bound;
 mod cursor;
+mod earliest;
 mod gate;
 mod stitch;
 mod window;
@@ -31,6 +32,7 @@ use regex_automata::{Anchored, Input};
 use crate::error::{Error, Result};
 use crate::pattern::{Kind, Options, Pattern};
 use bound::unbounded_wide;
+use earliest::EarliestEnd;
 use window::Window;
 
 /// Bytes of context before and after, for `\b`, `^`, `$` (a UTF-8 character at most).
@@ -46,6 +48,8 @@ pub(crate) struct BoundedRegex {
     windows: Vec<Window>,
     /// The bytes that a match may begin with.
     first: window::ByteSet,
+    /// Says where the first match ends, for passing over matches that are too long.
+    ends: EarliestEnd,
 }
 
 /// Where a match lies, or where one begins that is longer than allowed.
@@ -112,7 +116,14 @@ impl BoundedRegex {
             .build_from_hir(&hir)
             .map_err(|error| fail(one_line(&error)))?;
         let (windows, first) = (window::windows(&hir), window::first(&hir));
-        Ok(BoundedRegex { regex, pattern, length_bytes_max, windows, first })
+        Ok(BoundedRegex {
+            regex,
+            pattern,
+            length_bytes_max,
+            windows,
+            first,
+            ends: EarliestEnd::new(hir),
+        })
     }
 
     /// Whether it matches anywhere in zeros, at their start and end too.
@@ -139,7 +150,13 @@ impl BoundedRegex {
             // Longer than allowed: what counts is what the bytes within reach say.
             match self.at(text, found.start) {
                 Some(within) => return Some(within),
-                None => from = found.start + 1,
+                None => {
+                    // No match that begins here or later ends before `end`; one that begins
+                    // further before it than the reach is too long again.
+                    let end = self.ends.after(text, found.start).unwrap_or(found.start);
+                    let next = end.saturating_sub(self.length_bytes_max + 1);
+                    from = next.max(found.start + 1);
+                }
             }
         }
     }

@@ -138,3 +138,22 @@ fn a_byte_escape_in_a_regex_is_that_byte() {
     let found = searcher.find_all(b"..\xFF\xD8\xFF..").unwrap();
     assert_eq!(found, [Finding { offset: 2, pattern: 0, length: 3 }]);
 }
+
+/// Runs of narrow bytes, far longer than any match may be: what counts is that these end.
+#[test]
+fn runs_longer_than_any_match_take_no_longer_than_they_are() {
+    let searcher =
+        |regex: &str| searcher_with(vec![Pattern::regex(regex).unwrap()], Options::default());
+    // A match from every start, each too long but for the last.
+    let mut zeros = vec![0u8; 1 << 20];
+    zeros.push(0xFF);
+    let too_long = searcher(r"\x00+\xFF").find_all(&zeros).unwrap_err();
+    assert_eq!(too_long.offset, (1 << 20) - 65_536);
+    // A rare run at every position of one stretch, and no match in it.
+    let mut letters: Vec<u8> = super::engines::noise(9).take(1 << 19).collect();
+    letters.extend((0..1 << 20).map(|i| b"qz"[i % 2]));
+    letters.extend_from_slice(b" qzqzq!");
+    let found = searcher("q[qz]+q!").find_all(&letters).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].length, 6);
+}
