@@ -80,6 +80,9 @@ fn run() -> Result<()> {
             eprintln!("{name} is not here and is left out");
         }
     }
+    if scale.rounds > 0 {
+        warn_if_busy();
+    }
     let folder = home.join("data");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let is_wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
@@ -118,6 +121,15 @@ fn arguments() -> Result<Arguments> {
     }
     let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
     Ok(Arguments { scale, only, home, quarrier, vectorscan })
+}
+
+/// The rounds are interleaved and the ratios hold, but the rates will be low and uneven.
+fn warn_if_busy() {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let last_minute = load.split(' ').next().and_then(|load| load.parse::<f64>().ok());
+    if let Some(load) = last_minute.filter(|&load| load > 0.5) {
+        eprintln!("others use this machine (load average {load}): rates will be low and uneven");
+    }
 }
 
 fn find_in_path(name: &str) -> Option<PathBuf> {

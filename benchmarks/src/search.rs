@@ -87,7 +87,7 @@ impl Definition {
 fn check_places(programs: &Programs, image: &Image, definition: &Definition) -> Result<()> {
     let quarrier = programs.quarrier(&definition.files.plain, &image.path);
     let command = format!("{quarrier} --format json (without -c)");
-    let rows = quarrier.rows(false)?;
+    let rows = quarrier.findings()?;
     let mut expected = image.plants_of(definition.patterns);
     for (number, row) in rows.iter().enumerate() {
         let place = |plant: Plant| {

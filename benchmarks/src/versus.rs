@@ -33,7 +33,7 @@ pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<O
         return Ok(None);
     }
     let mut table = Table::new(&HEADINGS);
-    let mut records = Vec::new();
+    let (mut records, mut slower) = (Vec::new(), Vec::new());
     for duel in &duels {
         eprintln!("measuring {}, {} rounds", duel.definition.name, scale.rounds);
         warm(&duel.input.path)?;
@@ -41,6 +41,9 @@ pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<O
             [&duel.quarrier, &duel.rival].map(|contender| (contender.clone(), duel.found));
         let runs = measure::rounds(contenders.to_vec(), scale.rounds)?;
         let (row, record) = report(duel, &runs)?;
+        if record["times_as_fast"]["scan"]["median"].as_f64().is_some_and(|times| times < 1.0) {
+            slower.push(duel.definition.name);
+        }
         table.row(row);
         records.push(record);
     }
@@ -50,6 +53,9 @@ pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<O
          which must not be.\n\n{table}",
         scale.rounds
     );
+    if !slower.is_empty() {
+        println!("slower than the rival: {}\n", slower.join(", "));
+    }
     Ok(Some(Value::Array(records)))
 }
 
@@ -66,7 +72,10 @@ fn check<'d>(programs: &Programs, definition: &'d Definition, input: Input) -> R
         };
         let Some(answer) = answer else { continue };
         found = Some(answer.found);
-        let took = answer.scan_seconds.unwrap_or(answer.whole_seconds);
+        // Twice, so that a disturbance does not decide which engine is the best.
+        let again = measure::checked(&rival, answer.found)?.unwrap_or_default();
+        let seconds = [&answer, &again].map(|answer| answer.scan_seconds);
+        let took = seconds.into_iter().flatten().fold(f64::INFINITY, f64::min);
         if best.as_ref().is_none_or(|(least, _)| took < *least) {
             best = Some((took, rival));
         }
@@ -75,11 +84,6 @@ fn check<'d>(programs: &Programs, definition: &'d Definition, input: Input) -> R
     let found = found.context("nobody counted")?;
     let quarrier = programs.quarrier(&input.patterns.plain, &input.path);
     measure::checked(&quarrier, found)?;
-    let rows = quarrier.rows(true)?;
-    let counts: u64 = rows.iter().filter_map(|row| row["count"].as_u64()).sum();
-    if counts != found {
-        bail!("WRONG COUNT: rows add up to {counts}, expected {found}. Try: {quarrier}");
-    }
     Ok(Duel { definition, input, found, quarrier, rival })
 }
 

@@ -18,6 +18,9 @@ struct Entry {
     value: u64,
     mask: u64,
     anchor: Anchor,
+    pattern: u32,
+    /// The needle's length where value and mask hold all of it, else 0.
+    whole_length: u32,
 }
 
 /// Anchors in hash tables by their first 4, 2 or 1 bytes; those without a fixed first byte
@@ -96,7 +99,7 @@ impl Verifier {
     }
 
     /// Adds all needles that have an anchor at `position` and match there.
-    #[inline]
+    #[inline(always)]
     pub(super) fn check(
         &self,
         needles: &Needles,
@@ -107,8 +110,14 @@ impl Verifier {
         let word = load_word(&hay.text[position..]);
         for table in &self.tables {
             for entry in table.bucket(word as u32 & self.fold) {
-                if word & entry.mask == entry.value {
+                if word & entry.mask != entry.value {
+                    continue;
+                }
+                let length = entry.whole_length as usize;
+                if length == 0 {
                     compare(needles, hay, position, entry.anchor, found);
+                } else if hay.own.contains(&position) && length <= hay.text.len() - position {
+                    found.push(hay.finding(position, entry.pattern, length));
                 }
             }
         }
@@ -116,7 +125,6 @@ impl Verifier {
 }
 
 /// Compares the whole needle.
-#[inline]
 fn compare(
     needles: &Needles,
     hay: &Haystack<'_>,
@@ -154,7 +162,10 @@ impl Table {
                 let value = load_word(&needle.value[from..from + (needle.len() - from).min(8)]);
                 let mask = load_word(&needle.mask[from..from + (needle.len() - from).min(8)]);
                 let key = load_key(&needle.value[from..]) & fold & key_mask;
-                (hash(key) >> shift, Entry { value, mask, anchor })
+                let is_whole = anchor.offset == 0 && needle.len() <= 8;
+                let whole_length = if is_whole { needle.len() as u32 } else { 0 };
+                let pattern = needle.pattern;
+                (hash(key) >> shift, Entry { value, mask, anchor, pattern, whole_length })
             })
             .collect();
         // Counting sort by bucket.

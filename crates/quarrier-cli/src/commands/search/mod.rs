@@ -67,6 +67,8 @@ struct Session<'s> {
     stop: &'s AtomicBool,
     searcher: Searcher,
     named: Vec<Named>,
+    /// The buffer size where findings are many and none was asked for.
+    dense_buffer_bytes: Option<usize>,
     tally: Tally,
     build_seconds: f64,
     outcome: Option<Outcome>,
@@ -88,13 +90,19 @@ impl<'s> Session<'s> {
             .engine(search.engine)
             .aligned(search.aligned_bytes)
             .context(search.context_bytes);
-        if search.engine == EngineName::Auto
-            && let Some(first) = named.first().filter(|first| first.is_seekable())
-            && let Ok(Input::Source(first)) = first.open(search.direct)
-        {
-            builder = builder.sample(Sample::take(&*first));
+        let sample = named
+            .first()
+            .filter(|first| first.is_seekable() && search.engine == EngineName::Auto)
+            .and_then(|first| first.open(search.direct).ok())
+            .and_then(|first| match first {
+                Input::Source(source) => Some(Sample::take(&*source)),
+                Input::Stream(..) => None,
+            });
+        if let Some(sample) = &sample {
+            builder = builder.sample(sample.clone());
         }
         let searcher = builder.build(patterns).map_err(|error| error.to_string())?;
+        let dense_buffer_bytes = sample.and_then(|sample| searcher.buffer_bytes_max(&sample));
         if search.explain {
             searcher.choices().iter().for_each(|choice| complain(&choice.to_string()));
         }
@@ -104,6 +112,7 @@ impl<'s> Session<'s> {
             stop,
             searcher,
             named,
+            dense_buffer_bytes,
             tally,
             build_seconds: started.elapsed().as_secs_f64(),
             outcome: None,
@@ -175,6 +184,7 @@ impl<'s> Session<'s> {
         let mut hits = Hits::new(range.clone());
         let mut progress = progress::Progress::new(&name, range.clone(), self.search.quiet);
         let shown = if self.search.count { None } else { Some(rows) };
+        let dense_buffer_bytes = self.dense_buffer_bytes;
         let (search, stop, searcher, tally) =
             (self.search, self.stop, &self.searcher, &mut self.tally);
         let mut output = sink::Output {
@@ -190,7 +200,10 @@ impl<'s> Session<'s> {
         });
         let run = match input {
             Input::Source(source) => {
-                let pipeline = pipeline(search, stop, &*source).range(range.clone());
+                let mut pipeline = pipeline(search, stop, &*source).range(range.clone());
+                if let (None, Some(bytes)) = (search.buffer_bytes, dense_buffer_bytes) {
+                    pipeline = pipeline.buffer_bytes(bytes);
+                }
                 let run = pipeline.run(searcher, &mut sink);
                 run.map(|run| (run, Some(source)))
             }
