@@ -55,6 +55,7 @@ impl Lanes for Avx2 {
         table
     }
 
+    // # Safety: as the trait says.
     #[inline(always)]
     unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64 {
         // SAFETY: the caller promised AVX2 and 64 + K - 1 readable bytes.

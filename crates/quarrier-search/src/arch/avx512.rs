@@ -30,6 +30,7 @@ impl Lanes for Avx512 {
         [std::array::from_fn(entry), std::array::from_fn(|i| entry(i + 64))]
     }
 
+    // # Safety: as the trait says.
     #[inline(always)]
     unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64 {
         // SAFETY: the caller promised the features and 64 + K - 1 readable bytes; the

@@ -204,6 +204,8 @@ macro_rules! facade {
             }
         }
 
+        /// # Safety
+        /// As [`Filter::run`].
         #[target_feature(enable = $features)]
         unsafe fn fill<const K: usize>(
             tables: &[<$lanes as Lanes>::Table; K],
