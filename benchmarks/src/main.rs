@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use serde_json::json;
 
 use contender::Programs;
 
@@ -53,6 +52,8 @@ struct Arguments {
     home: PathBuf,
     quarrier: PathBuf,
     vectorscan: Option<PathBuf>,
+    /// What the programs were built from.
+    built_from: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let Arguments { scale, only, home, quarrier, vectorscan } = arguments()?;
+    let Arguments { scale, only, home, quarrier, vectorscan, built_from } = arguments()?;
     let neighbours = std::env::current_exe()?;
     let programs = Programs {
         quarrier,
@@ -86,7 +87,7 @@ fn run() -> Result<()> {
     let folder = home.join("data");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let is_wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
-    let mut record = json!({"scale": scale.name, "threads": contender::THREADS});
+    let mut record = record::begin(scale.name, &programs, built_from.as_deref())?;
     if is_wanted("search") {
         record["search"] = search::run(&programs, &folder, &scale)?.into();
     }
@@ -94,14 +95,14 @@ fn run() -> Result<()> {
         record["hostile"] = versus::run(&programs, &folder, &scale)?.into();
     }
     if scale.rounds > 0 {
-        let path = record::append(&home.join("records"), record, &programs)?;
+        let path = record::append(&home.join("records"), record)?;
         println!("recorded in {}", path.display());
     }
     Ok(())
 }
 
 fn arguments() -> Result<Arguments> {
-    let (mut scale, mut only, mut vectorscan) = (FULL, None, None);
+    let (mut scale, mut only, mut vectorscan, mut built_from) = (FULL, None, None, None);
     let (mut home, mut quarrier) = (PathBuf::from("benchmarks"), None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -112,6 +113,7 @@ fn arguments() -> Result<Arguments> {
             "--only" => only = Some(value()?),
             "--home" => home = value()?.into(),
             "--quarrier" => quarrier = Some(value()?.into()),
+            "--built-from" => built_from = Some(value()?),
             "--vectorscan" => vectorscan = Some(value()?.into()),
             _ => bail!("unknown argument '{word}'\n{USAGE}"),
         }
@@ -120,7 +122,7 @@ fn arguments() -> Result<Arguments> {
         bail!("--only takes search or hostile\n{USAGE}");
     }
     let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
-    Ok(Arguments { scale, only, home, quarrier, vectorscan })
+    Ok(Arguments { scale, only, home, quarrier, vectorscan, built_from })
 }
 
 /// The rounds are interleaved and the ratios hold, but the rates will be low and uneven.

@@ -7,17 +7,26 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use crate::contender::Programs;
+use crate::contender::{Programs, THREADS};
 use crate::image::write;
 
-/// Appends `record` to the file of this day and CPU, and returns its path.
-pub(crate) fn append(folder: &Path, mut record: Value, programs: &Programs) -> Result<PathBuf> {
+/// A record without figures: when, where and with what. Made before the first round, since
+/// in minutes of measuring somebody may commit or load the machine.
+pub(crate) fn begin(scale: &str, programs: &Programs, source: Option<&str>) -> Result<Value> {
     let date = output_of("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]).context("`date` failed")?;
-    let machine = machine();
-    let slug = slug(machine["cpu"].as_str().unwrap_or("unknown"));
-    record["date"] = json!(date);
-    record["machine"] = machine;
-    record["versions"] = versions(programs);
+    Ok(json!({
+        "date": date,
+        "scale": scale,
+        "threads": THREADS,
+        "machine": machine(),
+        "versions": versions(programs, source),
+    }))
+}
+
+/// Appends `record` to the file of its day and CPU, and returns its path.
+pub(crate) fn append(folder: &Path, record: Value) -> Result<PathBuf> {
+    let slug = slug(record["machine"]["cpu"].as_str().unwrap_or("unknown"));
+    let date = record["date"].as_str().unwrap_or_default();
     let day = date.split('T').next().unwrap_or_default();
     let path = folder.join(format!("{day}-{slug}.json"));
     let mut records: Vec<Value> = match fs::read(&path) {
@@ -55,13 +64,16 @@ fn machine() -> Value {
     })
 }
 
-fn versions(programs: &Programs) -> Value {
+/// `source`: what the binaries were built from. Only who builds them knows: the checkout may
+/// have moved on since.
+fn versions(programs: &Programs, source: Option<&str>) -> Value {
     let of = |program: &Path| output_of(program.to_str()?, &["--version"]);
-    let changed = output_of("git", &["status", "--porcelain", "--", "crates", "Cargo.lock"]);
+    let sha256 = programs.quarrier.to_str().and_then(|program| output_of("sha256sum", &[program]));
+    let sha256 = sha256.as_deref().and_then(|line| line.split(' ').next());
     json!({
         "quarrier": of(&programs.quarrier),
-        "commit": output_of("git", &["rev-parse", "HEAD"]),
-        "is_changed_since_commit": changed.map(|changed| !changed.is_empty()),
+        "quarrier_sha256": sha256,
+        "built_from": source,
         "rustc": output_of("rustc", &["--version"]),
         "vectorscan": programs.vectorscan.as_deref().and_then(of),
         "ripgrep": programs.ripgrep.as_deref().and_then(of),
