@@ -19,6 +19,9 @@ const PASSING_MAX: f32 = 0.004;
 /// automaton is preferred after fewer tries.
 const LONG_BYTES: usize = 4096;
 
+/// Where a regex begins whose search has ended: nowhere.
+const NOWHERE: usize = usize::MAX;
+
 /// Nor is a gate that lets through more than this, all regexes together.
 const PASSING_TOGETHER_MAX: f32 = 0.02;
 
@@ -107,9 +110,9 @@ impl Gate {
         let mut given_up = Vec::new();
         for (gated, start) in self.gated.iter().zip(starts) {
             let most = if regexes[gated.index].length_bytes_max > LONG_BYTES { 16 } else { 2048 };
-            if start.tries > most {
+            if start.tries > most && start.from != NOWHERE {
                 given_up.push((gated.index, start.from));
-                start.from = usize::MAX;
+                start.from = NOWHERE;
             }
             start.tries = 0;
         }
@@ -147,7 +150,7 @@ impl Gate {
                         let ran = gated.run(regex, hay, position, start, found);
                         if let Err(end) = ran {
                             too_long.push(end);
-                            start.from = usize::MAX;
+                            start.from = NOWHERE;
                         }
                     }
                 }

@@ -157,3 +157,14 @@ fn runs_longer_than_any_match_take_no_longer_than_they_are() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].length, 6);
 }
+
+#[test]
+fn a_match_too_long_after_many_tries_in_vain_ends_the_search_for_good() {
+    let mut text = b"q\x01\x029".repeat(40);
+    let offset = text.len() as u64;
+    text.extend_from_slice(b"q\x01\x02");
+    text.extend(std::iter::repeat_n(b'a', 70_000));
+    let searcher =
+        searcher_with(vec![Pattern::regex(r"q\x01\x02(?:a+|bb)").unwrap()], Options::default());
+    assert_eq!(searcher.find_all(&text).unwrap_err().offset, offset);
+}
