@@ -1,0 +1,106 @@
+//! What can go wrong.
+
+use std::fmt;
+
+use crate::Span;
+
+/// The result of an operation on sparse files.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why an operation was refused. Whatever it was, nothing that was held is lost by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A range passes the greatest offset, 2^64 - 1.
+    Overflow {
+        /// Where the range begins.
+        offset: u64,
+        /// Its bytes.
+        length: u64,
+    },
+    /// Bytes were read that are not held.
+    NotHeld {
+        /// Where the read begins.
+        offset: u64,
+        /// The bytes asked for.
+        length: u64,
+        /// The first range of them that is missing.
+        missing: Span,
+    },
+    /// A write differs from what is held.
+    Conflict {
+        /// The first byte that differs.
+        offset: u64,
+        /// Its value as held.
+        held: u8,
+        /// Its value as given.
+        given: u8,
+    },
+    /// A range passes the end of the file, where that is known.
+    BeyondLength {
+        /// Where the range begins.
+        offset: u64,
+        /// Its bytes.
+        length: u64,
+        /// The file's length in bytes.
+        file_length: u64,
+    },
+    /// Bytes were to be erased, or a pin to be taken away, against the pins there are.
+    Pinned {
+        /// The range in use.
+        span: Span,
+    },
+    /// Stored bytes are not those of a sparse file.
+    Corrupt {
+        /// Where in the stored bytes.
+        at: usize,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// The store has no file of this name.
+    Unknown {
+        /// The name.
+        id: String,
+    },
+    /// The store has a file of this name already.
+    Exists {
+        /// The name.
+        id: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Overflow { offset, length } => {
+                write!(f, "{length} bytes at offset {offset} pass the greatest offset, 2^64 - 1")
+            }
+            Error::NotHeld { offset, length, missing } => write!(
+                f,
+                "{length} bytes at offset {offset} are not all held: {} bytes at offset {} are \
+                 missing; ask need() what to fetch",
+                missing.length, missing.offset
+            ),
+            Error::Conflict { offset, held, given } => write!(
+                f,
+                "the write differs from what is held at offset {offset}: {given:#04x} is given, \
+                 {held:#04x} is held; was the file changed?"
+            ),
+            Error::BeyondLength { offset, length, file_length } => write!(
+                f,
+                "{length} bytes at offset {offset} pass the end of the file, which is \
+                 {file_length} bytes long"
+            ),
+            Error::Pinned { span } => {
+                write!(f, "{} bytes at offset {} are in use", span.length, span.offset)
+            }
+            Error::Corrupt { at, reason } => {
+                write!(f, "not a stored sparse file: {reason} (at byte {at})")
+            }
+            Error::Unknown { id } => write!(f, "no file '{id}' in the store"),
+            Error::Exists { id } => write!(f, "there is a file '{id}' in the store already"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

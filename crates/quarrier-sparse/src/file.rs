@@ -1,0 +1,503 @@
+//! A sparse file.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::counters::ReadCounter;
+use crate::leaf::BYTES_MAX;
+use crate::map::{Map, Place};
+use crate::{Counters, Error, Merge, Result, Span};
+
+/// What happens when a write differs from what is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnConflict {
+    /// It is refused and changes nothing: the file must have changed.
+    #[default]
+    Raise,
+    /// What is held is replaced.
+    Replace,
+}
+
+/// The blocks of a file that were fetched so far.
+///
+/// Methods that take `&self` may run in parallel. Offsets count from the file's start, lengths
+/// are in bytes; a range of no bytes is held always and never needed. Nothing is lost by an
+/// error.
+///
+/// To find a byte costs a binary search over leaves of 64 KiB or 512 blocks and one within
+/// (some 10 ns), or less where reading goes on where it was; to write, that and moving at most
+/// 64 KiB. A block of one byte takes 7 to 10 bytes of memory.
+#[derive(Debug)]
+pub struct SparseFile {
+    pub(crate) identity: Identity,
+    pub(crate) map: Map,
+    /// Counts uses, so that the least recent can be told.
+    pub(crate) clock: Arc<AtomicU64>,
+    pub(crate) pins: Vec<Span>,
+    pub(crate) reads: ReadCounter,
+    /// All but the reads.
+    pub(crate) counts: Counters,
+}
+
+/// What is known of the file beside its bytes, and what was configured.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Identity {
+    pub(crate) id: String,
+    pub(crate) modified: Option<f64>,
+    pub(crate) etag: Option<String>,
+    pub(crate) length: Option<u64>,
+    pub(crate) on_conflict: OnConflict,
+    pub(crate) wipe: bool,
+}
+
+/// Makes a [`SparseFile`].
+#[derive(Debug, Clone, Default)]
+pub struct Builder {
+    identity: Identity,
+}
+
+impl Builder {
+    /// When the file was last modified, in seconds since 1970.
+    pub fn modified(mut self, seconds: f64) -> Self {
+        self.identity.modified = Some(seconds);
+        self
+    }
+
+    /// The entity tag of this version of the file (RFC 9110, 8.8.3).
+    pub fn etag(mut self, etag: impl Into<String>) -> Self {
+        self.identity.etag = Some(etag.into());
+        self
+    }
+
+    /// The file's length in bytes: nothing beyond is needed or accepted.
+    pub fn length(mut self, bytes: u64) -> Self {
+        self.identity.length = Some(bytes);
+        self
+    }
+
+    /// What happens when a write differs from what is held.
+    pub fn on_conflict(mut self, what: OnConflict) -> Self {
+        self.identity.on_conflict = what;
+        self
+    }
+
+    /// Whether memory is overwritten before it is given back.
+    pub fn wipe(mut self, wipe: bool) -> Self {
+        self.identity.wipe = wipe;
+        self
+    }
+
+    /// The file, with nothing in it.
+    pub fn build(self) -> SparseFile {
+        SparseFile {
+            map: Map::new(self.identity.wipe),
+            identity: self.identity,
+            clock: Arc::default(),
+            pins: Vec::new(),
+            reads: ReadCounter::default(),
+            counts: Counters::default(),
+        }
+    }
+}
+
+impl From<Identity> for Builder {
+    fn from(identity: Identity) -> Self {
+        Builder { identity }
+    }
+}
+
+impl SparseFile {
+    /// A file of which nothing is held or known.
+    pub fn new(id: impl Into<String>) -> Self {
+        SparseFile::builder(id).build()
+    }
+
+    /// For a file of which more is known.
+    pub fn builder(id: impl Into<String>) -> Builder {
+        Builder { identity: Identity { id: id.into(), ..Identity::default() } }
+    }
+
+    /// The file's name.
+    pub fn id(&self) -> &str {
+        &self.identity.id
+    }
+
+    /// When it was last modified, in seconds since 1970.
+    pub fn modified(&self) -> Option<f64> {
+        self.identity.modified
+    }
+
+    /// Its entity tag.
+    pub fn etag(&self) -> Option<&str> {
+        self.identity.etag.as_deref()
+    }
+
+    /// Its length in bytes, where that is known.
+    pub fn length(&self) -> Option<u64> {
+        self.identity.length
+    }
+
+    /// What happens when a write differs from what is held.
+    pub fn on_conflict(&self) -> OnConflict {
+        self.identity.on_conflict
+    }
+
+    /// Whether memory is overwritten before it is given back.
+    pub fn wipes(&self) -> bool {
+        self.identity.wipe
+    }
+
+    /// Sets the file's length, in bytes.
+    ///
+    /// # Errors
+    /// [`Error::BeyondLength`] when a byte behind it is held.
+    pub fn set_length(&mut self, bytes: u64) -> Result<()> {
+        if let Some(offset) = self.map.next_held(bytes) {
+            return Err(Error::BeyondLength { offset, length: 1, file_length: bytes });
+        }
+        self.identity.length = Some(bytes);
+        Ok(())
+    }
+
+    /// The range's end.
+    fn checked(&self, offset: u64, length: u64) -> Result<u64> {
+        let end = Span::new(offset, length).checked_end()?;
+        match self.identity.length {
+            Some(file_length) if end > file_length => {
+                Err(Error::BeyondLength { offset, length, file_length })
+            }
+            _ => Ok(end),
+        }
+    }
+
+    /// Whether all bytes of the range are held.
+    pub fn has(&self, offset: u64, length: u64) -> bool {
+        self.checked(offset, length).is_ok_and(|end| self.held_until(offset, end) == end)
+    }
+
+    /// Where the held bytes that begin at `offset` end, or `end` if that comes before.
+    fn held_until(&self, offset: u64, end: u64) -> u64 {
+        let mut at = offset;
+        while at < end {
+            let Some(place) = self.map.find(at) else { break };
+            at = at.saturating_add(place.bytes.len() as u64);
+        }
+        at.min(end)
+    }
+
+    /// Takes bytes in and returns how many of them are new. They join the blocks they touch.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where a byte differs from what is held and conflicts are not
+    /// replaced, [`Error::BeyondLength`], [`Error::Overflow`]; then nothing is written.
+    pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<u64> {
+        let length = data.len() as u64;
+        let end = self.checked(offset, length)?;
+        if data.is_empty() {
+            return Ok(0);
+        }
+        let overlaps = self.map.next_held(offset).is_some_and(|next| next < end);
+        let differs = overlaps && self.compare(offset, data)?;
+        // A use for each leaf that the bytes fill.
+        let uses = 1 + length / BYTES_MAX as u64;
+        let stamp = self.clock.fetch_add(uses, Relaxed) + 1;
+        let mut new_bytes = 0;
+        let mut at = offset;
+        while at < end {
+            let next = if overlaps { self.map.next_held(at).unwrap_or(end).min(end) } else { end };
+            let from = (at - offset) as usize;
+            if next > at {
+                self.map.insert(at, &data[from..(next - offset) as usize], stamp);
+                new_bytes += next - at;
+                at = next;
+            } else {
+                let held_end = self.held_until(at, end);
+                if differs {
+                    self.map.overwrite(at, &data[from..(held_end - offset) as usize], stamp);
+                }
+                at = held_end;
+            }
+        }
+        self.counts.writes += 1;
+        self.counts.written_bytes += length;
+        self.counts.wasted_bytes += length - new_bytes;
+        Ok(new_bytes)
+    }
+
+    /// Whether bytes differ from those held.
+    fn compare(&self, offset: u64, data: &[u8]) -> Result<bool> {
+        let end = offset + data.len() as u64;
+        let mut at = offset;
+        while let Some(next) = self.map.next_held(at).filter(|&next| next < end) {
+            let Some(place) = self.map.find(next) else { break };
+            let given = &data[(next - offset) as usize..];
+            let length = place.bytes.len().min(given.len());
+            if place.bytes[..length] != given[..length] {
+                if self.identity.on_conflict == OnConflict::Replace {
+                    return Ok(true);
+                }
+                let mut pairs = place.bytes.iter().zip(given).zip(next..);
+                if let Some(((&held, &given), offset)) =
+                    pairs.find(|((held, given), _)| held != given)
+                {
+                    return Err(Error::Conflict { offset, held, given });
+                }
+            }
+            at = next + length as u64;
+        }
+        Ok(false)
+    }
+
+    /// The bytes of the range.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`] with the first range that is missing, [`Error::BeyondLength`],
+    /// [`Error::Overflow`].
+    pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
+        // What is not held is not made room for.
+        let mut bytes = Vec::new();
+        for slice in self.slices(offset, length)? {
+            bytes.reserve_exact(if bytes.is_empty() { length as usize } else { 0 });
+            bytes.extend_from_slice(slice);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads as many bytes as `buffer` has room for.
+    ///
+    /// # Errors
+    /// As [`SparseFile::read`]; `buffer` may have been written to.
+    #[inline]
+    pub fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let length = buffer.len() as u64;
+        self.copy(offset, buffer)?;
+        self.reads.hit(1, length);
+        Ok(())
+    }
+
+    /// Reads many ranges, one behind the other, into `buffer`, which must have room for all.
+    ///
+    /// # Errors
+    /// As [`SparseFile::read`], for the first range that cannot be read.
+    ///
+    /// # Panics
+    /// When `buffer` is not as long as all ranges together.
+    pub fn read_many_into(
+        &self,
+        spans: impl IntoIterator<Item = Span>,
+        mut buffer: &mut [u8],
+    ) -> Result<()> {
+        let (mut count, mut bytes) = (0, 0);
+        let mut result = Ok(());
+        for span in spans {
+            let (here, rest) = buffer.split_at_mut(span.length as usize);
+            buffer = rest;
+            result = self.copy(span.offset, here);
+            if result.is_err() {
+                break;
+            }
+            count += 1;
+            bytes += span.length;
+        }
+        assert!(buffer.is_empty() || result.is_err(), "the buffer is longer than the ranges");
+        self.reads.hit(count, bytes);
+        result
+    }
+
+    /// As [`SparseFile::read_into`], not counted.
+    #[inline]
+    fn copy(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let length = buffer.len() as u64;
+        self.checked(offset, length)?;
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let Some(place) = self.map.find(offset + filled as u64) else {
+                return Err(self.not_held(offset, length));
+            };
+            let count = place.bytes.len().min(buffer.len() - filled);
+            buffer[filled..filled + count].copy_from_slice(&place.bytes[..count]);
+            filled += count;
+            self.touch(place);
+        }
+        Ok(())
+    }
+
+    /// The bytes of the range as they lie in memory, without a copy.
+    ///
+    /// # Errors
+    /// As [`SparseFile::read`].
+    pub fn slices(&self, offset: u64, length: u64) -> Result<impl Iterator<Item = &[u8]>> {
+        let end = self.checked(offset, length)?;
+        if self.held_until(offset, end) != end {
+            return Err(self.not_held(offset, length));
+        }
+        self.reads.hit(1, length);
+        let mut at = offset;
+        Ok(std::iter::from_fn(move || {
+            if at == end {
+                return None;
+            }
+            let place = self.map.find(at)?;
+            self.touch(place);
+            let count = (end - at).min(place.bytes.len() as u64);
+            at += count;
+            Some(&place.bytes[..count as usize])
+        }))
+    }
+
+    #[cold]
+    fn not_held(&self, offset: u64, length: u64) -> Error {
+        self.reads.miss();
+        let mut missing = Span::new(offset, length);
+        let mut is_first = true;
+        self.for_each_missing(offset, missing.end(), |span| {
+            if std::mem::take(&mut is_first) {
+                missing = span;
+            }
+        });
+        Error::NotHeld { offset, length, missing }
+    }
+
+    /// The ranges that are missing, in order, none of them touching another. What lies behind
+    /// the known length is not needed.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`].
+    pub fn need(&self, offset: u64, length: u64) -> Result<Vec<Span>> {
+        let mut missing = Vec::new();
+        self.for_each_need(Span::new(offset, length), |span| missing.push(span))?;
+        Ok(missing)
+    }
+
+    /// Calls `each` with every range that is missing, in order; allocates nothing.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`].
+    #[inline]
+    pub fn for_each_need(&self, span: Span, each: impl FnMut(Span)) -> Result<()> {
+        let end = span.checked_end()?.min(self.identity.length.unwrap_or(u64::MAX));
+        self.for_each_missing(span.offset, end, each);
+        Ok(())
+    }
+
+    /// What is missing of many ranges, which may overlap and come in any order, merged into
+    /// requests.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`].
+    pub fn need_many(&self, wanted: &[Span], merge: &Merge) -> Result<Vec<Span>> {
+        let mut wanted = wanted.to_vec();
+        wanted.sort_unstable();
+        let mut missing = Vec::new();
+        let mut done = 0;
+        for span in wanted {
+            // What an earlier range covers is not looked at again.
+            let end = span.checked_end()?;
+            let start = span.offset.max(done).min(end);
+            self.for_each_need(Span::between(start, end), |span| missing.push(span))?;
+            done = done.max(end);
+        }
+        Ok(merge.requests(missing, self.identity.length.unwrap_or(u64::MAX)))
+    }
+
+    fn for_each_missing(&self, offset: u64, end: u64, mut each: impl FnMut(Span)) {
+        let mut at = offset;
+        self.map.for_each_run(offset, end, |start, stop| {
+            if start > at {
+                each(Span::between(at, start));
+            }
+            at = stop;
+        });
+        if at < end {
+            each(Span::between(at, end));
+        }
+    }
+
+    /// How many ranges [`SparseFile::need`] would give at most: one more than there are
+    /// blocks. Costs as much as there are leaves.
+    pub fn need_count_max(&self) -> usize {
+        1 + self.map.leaves().map(|(_, leaf)| leaf.runs()).sum::<usize>()
+    }
+
+    /// Erases what is held of the range and returns how many bytes that were.
+    ///
+    /// # Errors
+    /// [`Error::Pinned`] when a byte of it is in use; then nothing is erased.
+    /// [`Error::Overflow`].
+    pub fn erase(&mut self, offset: u64, length: u64) -> Result<u64> {
+        let span = Span::new(offset, length);
+        let end = span.checked_end()?;
+        let overlaps = |pin: &&Span| pin.offset < end && offset < pin.end();
+        if let Some(&span) = self.pins.iter().find(overlaps) {
+            return Err(Error::Pinned { span });
+        }
+        let erased = self.map.remove(span);
+        self.counts.erased_bytes += erased;
+        Ok(erased)
+    }
+
+    /// Erases everything that is not pinned.
+    pub fn clear(&mut self) -> u64 {
+        if self.pins.is_empty() {
+            let erased = self.map.len_bytes();
+            self.map = Map::new(self.identity.wipe);
+            self.counts.erased_bytes += erased;
+            return erased;
+        }
+        let evicted = self.evict(0);
+        self.counts.evicted_bytes -= evicted;
+        self.counts.erased_bytes += evicted;
+        evicted
+    }
+
+    /// The blocks that are held, in order, none touching another.
+    pub fn blocks(&self) -> Vec<Span> {
+        let mut blocks: Vec<Span> = Vec::new();
+        self.map.for_each_run(0, u64::MAX, |start, end| match blocks.last_mut() {
+            Some(last) if last.end() == start => last.length = end - last.offset,
+            _ => blocks.push(Span::between(start, end)),
+        });
+        blocks
+    }
+
+    /// Bytes held.
+    pub fn num_bytes(&self) -> u64 {
+        self.map.len_bytes()
+    }
+
+    /// Blocks held. Costs as much as there are leaves.
+    pub fn num_blocks(&self) -> usize {
+        let mut end = None;
+        let mut count = 0;
+        for (key, leaf) in self.map.leaves() {
+            count += leaf.runs() - usize::from(end == Some(key));
+            end = Some(key + leaf.last_end());
+        }
+        count
+    }
+
+    /// Bytes of memory taken, allocator's overhead aside.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<SparseFile>() - size_of::<Map>() + self.map.memory_bytes()
+    }
+
+    /// What was asked so far.
+    pub fn counters(&self) -> Counters {
+        let (hits, misses, read_bytes) = self.reads.sums();
+        Counters { hits, misses, read_bytes, ..self.counts }
+    }
+
+    /// Notes that a place was used.
+    ///
+    /// Where there are many leaves, one that was used among the last eighth of them is left
+    /// alone: threads that read in parallel would only wait for each other's clock.
+    #[inline]
+    fn touch(&self, place: Place<'_>) {
+        let leaves = self.map.leaf_count() as u64;
+        let recent = if leaves >= 64 { leaves / 8 } else { 0 };
+        let used = place.leaf.last_used(place.run);
+        if used + recent < self.clock.load(Relaxed) {
+            place.leaf.use_run(place.run, self.clock.fetch_add(1, Relaxed) + 1);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Which requests to make for the ranges that are missing.
+
+use std::time::Duration;
+
+use crate::Span;
+
+/// How missing ranges become requests.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Merge {
+    /// Exactly what is missing; ranges that touch are one.
+    Exact,
+    /// Requests of at least so many bytes, which saves the requests that they cover.
+    Greedy {
+        /// The fewest bytes of a request.
+        bytes_min: u64,
+    },
+    /// Whatever costs least.
+    Cost(CostModel),
+}
+
+/// What requests cost, and what they may look like.
+///
+/// A hole between two missing ranges is fetched along with them where its bytes cost no more
+/// than a request of its own; since costs add up, doing so hole by hole is the optimum, as
+/// long as no request reaches [`request_bytes_max`](CostModel::request_bytes_max).
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostModel {
+    /// From a request to its first byte.
+    pub latency: Duration,
+    /// How fast bytes come after that. Zero or less means that bytes take no time.
+    pub bytes_per_second: f64,
+    /// Price of a request, in any currency.
+    pub price_per_request: f64,
+    /// Price of a byte, in the same currency.
+    pub price_per_byte: f64,
+    /// How many seconds one unit of the currency is worth.
+    pub seconds_per_price: f64,
+    /// The most bytes of a request; 0 means any number.
+    pub request_bytes_max: u64,
+    /// Requests begin and end at multiples of this, but for the file's end; 0 and 1 mean
+    /// anywhere.
+    pub alignment: u64,
+}
+
+impl Default for CostModel {
+    /// A server some 20 ms away, 50 MB/s, free of charge, requests of 16 MiB at most.
+    fn default() -> Self {
+        CostModel {
+            latency: Duration::from_millis(20),
+            bytes_per_second: 50e6,
+            price_per_request: 0.0,
+            price_per_byte: 0.0,
+            seconds_per_price: 0.0,
+            request_bytes_max: 16 << 20,
+            alignment: 1,
+        }
+    }
+}
+
+impl CostModel {
+    /// The longest hole whose bytes cost no more than a request, in bytes.
+    pub fn hole_bytes_max(&self) -> u64 {
+        let request = self.latency.as_secs_f64() + self.price_per_request * self.seconds_per_price;
+        let transfer = if self.bytes_per_second > 0.0 { 1.0 / self.bytes_per_second } else { 0.0 };
+        let byte = transfer + self.price_per_byte * self.seconds_per_price;
+        // Where bytes are free the cast gives the greatest number there is.
+        if request > 0.0 { (request / byte.max(0.0)) as u64 } else { 0 }
+    }
+}
+
+impl Merge {
+    /// Requests for `missing`, which is in order and does not overlap, in a file that ends at
+    /// `end`.
+    pub(crate) fn requests(&self, missing: Vec<Span>, end: u64) -> Vec<Span> {
+        match self {
+            Merge::Exact => join(missing, 0),
+            Merge::Greedy { bytes_min } => greedy(&missing, *bytes_min, end),
+            Merge::Cost(model) => by_cost(missing, model, end),
+        }
+    }
+}
+
+/// Joins ranges with no more than so many bytes between them.
+fn join(spans: Vec<Span>, hole_bytes_max: u64) -> Vec<Span> {
+    let mut joined: Vec<Span> = Vec::with_capacity(spans.len().min(64));
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if span.offset.saturating_sub(last.end()) <= hole_bytes_max => {
+                last.length = last.end().max(span.end()) - last.offset;
+            }
+            _ => joined.push(span),
+        }
+    }
+    joined
+}
+
+fn greedy(missing: &[Span], bytes_min: u64, end: u64) -> Vec<Span> {
+    let mut requests: Vec<Span> = Vec::new();
+    for span in missing {
+        match requests.last_mut() {
+            Some(last) if span.offset <= last.end() => {
+                last.length = last.end().max(span.end()) - last.offset;
+            }
+            _ => {
+                let room = end.saturating_sub(span.offset);
+                let length = span.length.max(bytes_min.min(room));
+                requests.push(Span::new(span.offset, length));
+            }
+        }
+    }
+    requests
+}
+
+fn by_cost(missing: Vec<Span>, model: &CostModel, end: u64) -> Vec<Span> {
+    let step = model.alignment.max(1);
+    let aligned = missing.into_iter().map(|span| {
+        let start = span.offset - span.offset % step;
+        let stop = span.end().checked_next_multiple_of(step).unwrap_or(u64::MAX);
+        Span::between(start, stop.min(end.max(span.end())))
+    });
+    let joined = join(aligned.collect(), model.hole_bytes_max());
+    // Whole steps, but at least one.
+    let most = match model.request_bytes_max {
+        0 => u64::MAX,
+        bytes => (bytes - bytes % step).max(step),
+    };
+    joined.into_iter().flat_map(|span| pieces(span, most, step)).collect()
+}
+
+/// Cuts a range into the fewest pieces of at most `most` bytes, of about the same size.
+fn pieces(span: Span, most: u64, step: u64) -> impl Iterator<Item = Span> {
+    let count = span.length.div_ceil(most).max(1);
+    let each = span.length.div_ceil(count).checked_next_multiple_of(step).unwrap_or(most);
+    let each = each.clamp(1, most.max(1));
+    let mut at = span.offset;
+    std::iter::from_fn(move || {
+        let length = (span.end() - at).min(each);
+        let piece = (length > 0).then_some(Span::new(at, length));
+        at += length;
+        piece
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(list: &[(u64, u64)]) -> Vec<Span> {
+        list.iter().map(|&(offset, length)| Span::new(offset, length)).collect()
+    }
+
+    fn check(merge: &Merge, missing: &[(u64, u64)], end: u64, requests: &[(u64, u64)]) {
+        assert_eq!(merge.requests(spans(missing), end), spans(requests));
+    }
+
+    #[test]
+    fn greedy_requests_cover_what_they_reach() {
+        let greedy = |bytes_min| Merge::Greedy { bytes_min };
+        check(&greedy(0), &[(0, 2), (4, 2)], 100, &[(0, 2), (4, 2)]);
+        check(&greedy(4), &[(0, 2), (4, 2)], 100, &[(0, 6)]);
+        check(&greedy(4), &[(0, 2), (9, 2)], 10, &[(0, 4), (9, 2)]);
+        check(&greedy(u64::MAX), &[(7, 2)], 10, &[(7, 3)]);
+    }
+
+    #[test]
+    fn holes_are_fetched_where_they_cost_less_than_a_request() {
+        let model = CostModel {
+            latency: Duration::from_millis(10),
+            bytes_per_second: 1000.0,
+            request_bytes_max: 0,
+            ..CostModel::default()
+        };
+        assert_eq!(model.hole_bytes_max(), 10);
+        let merge = Merge::Cost(model.clone());
+        check(&merge, &[(0, 5), (15, 5), (31, 1)], u64::MAX, &[(0, 20), (31, 1)]);
+        // A price tips the balance.
+        let dear = CostModel { price_per_byte: 1.0, seconds_per_price: 0.001, ..model };
+        check(&Merge::Cost(dear), &[(0, 5), (15, 5)], u64::MAX, &[(0, 5), (15, 5)]);
+    }
+
+    #[test]
+    fn requests_are_aligned_and_cut_evenly() {
+        let model = CostModel {
+            latency: Duration::ZERO,
+            request_bytes_max: 25,
+            alignment: 10,
+            ..CostModel::default()
+        };
+        let merge = Merge::Cost(model);
+        check(&merge, &[(3, 2), (12, 1), (47, 2)], 48, &[(0, 20), (40, 9)]);
+        check(&merge, &[(5, 50)], 1000, &[(0, 20), (20, 20), (40, 20)]);
+    }
+
+    #[test]
+    fn free_bytes_join_everything() {
+        let model = CostModel { bytes_per_second: 0.0, ..CostModel::default() };
+        assert_eq!(model.hole_bytes_max(), u64::MAX);
+        let nothing = CostModel { latency: Duration::ZERO, ..model };
+        assert_eq!(nothing.hole_bytes_max(), 0);
+    }
+}

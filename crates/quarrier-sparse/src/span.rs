@@ -1,0 +1,39 @@
+//! Ranges of a file.
+
+use crate::error::{Error, Result};
+
+/// So many bytes from an offset on: a block that is held, or a range that is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// Of the first byte, from the file's start.
+    pub offset: u64,
+    /// In bytes.
+    pub length: u64,
+}
+
+impl Span {
+    /// So many bytes from `offset` on.
+    pub const fn new(offset: u64, length: u64) -> Self {
+        Span { offset, length }
+    }
+
+    /// The bytes from `start` to before `end`.
+    pub(crate) const fn between(start: u64, end: u64) -> Self {
+        Span { offset: start, length: end - start }
+    }
+
+    /// The offset behind the last byte, at most 2^64 - 1.
+    pub const fn end(&self) -> u64 {
+        self.offset.saturating_add(self.length)
+    }
+
+    /// The offset behind the last byte.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] when it passes 2^64 - 1.
+    pub(crate) fn checked_end(&self) -> Result<u64> {
+        self.offset
+            .checked_add(self.length)
+            .ok_or(Error::Overflow { offset: self.offset, length: self.length })
+    }
+}
