@@ -16,6 +16,7 @@ mod patterns;
 mod random;
 mod record;
 mod search;
+mod sparse;
 mod table;
 mod versus;
 
@@ -28,7 +29,7 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only search|hostile]";
+const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse]";
 
 /// How much is measured.
 struct Scale {
@@ -52,6 +53,7 @@ struct Arguments {
     home: PathBuf,
     quarrier: PathBuf,
     vectorscan: Option<PathBuf>,
+    svfsc: Option<PathBuf>,
     /// What the programs were built from.
     built_from: Option<String>,
 }
@@ -67,7 +69,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let Arguments { scale, only, home, quarrier, vectorscan, built_from } = arguments()?;
+    let Arguments { scale, only, home, quarrier, vectorscan, svfsc, built_from } = arguments()?;
     let neighbours = std::env::current_exe()?;
     let programs = Programs {
         quarrier,
@@ -94,6 +96,10 @@ fn run() -> Result<()> {
     if is_wanted("hostile") {
         record["hostile"] = versus::run(&programs, &folder, &scale)?.into();
     }
+    if is_wanted("sparse") {
+        let ours = neighbours.with_file_name("sparse");
+        record["sparse"] = sparse::run(&ours, svfsc.as_deref(), &scale)?.into();
+    }
     if scale.rounds > 0 {
         let path = record::append(&home.join("records"), record)?;
         println!("recorded in {}", path.display());
@@ -103,7 +109,7 @@ fn run() -> Result<()> {
 
 fn arguments() -> Result<Arguments> {
     let (mut scale, mut only, mut vectorscan, mut built_from) = (FULL, None, None, None);
-    let (mut home, mut quarrier) = (PathBuf::from("benchmarks"), None);
+    let (mut home, mut quarrier, mut svfsc) = (PathBuf::from("benchmarks"), None, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value\n{USAGE}"));
@@ -114,15 +120,16 @@ fn arguments() -> Result<Arguments> {
             "--home" => home = value()?.into(),
             "--quarrier" => quarrier = Some(value()?.into()),
             "--built-from" => built_from = Some(value()?),
+            "--svfsc" => svfsc = Some(value()?.into()),
             "--vectorscan" => vectorscan = Some(value()?.into()),
             _ => bail!("unknown argument '{word}'\n{USAGE}"),
         }
     }
-    if only.as_deref().is_some_and(|only| !["search", "hostile"].contains(&only)) {
-        bail!("--only takes search or hostile\n{USAGE}");
+    if only.as_deref().is_some_and(|only| !["search", "hostile", "sparse"].contains(&only)) {
+        bail!("--only takes search, hostile or sparse\n{USAGE}");
     }
     let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
-    Ok(Arguments { scale, only, home, quarrier, vectorscan, built_from })
+    Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, built_from })
 }
 
 /// The rounds are interleaved and the ratios hold, but the rates will be low and uneven.

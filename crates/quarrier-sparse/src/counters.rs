@@ -1,6 +1,8 @@
 //! What was asked of a file.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::cell::Cell;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// How often a file was asked, and for how many bytes, since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,53 +26,126 @@ pub struct Counters {
     pub evicted_bytes: u64,
 }
 
-/// Counts reads from many threads at once.
+/// What threads that read leave behind for themselves: counts, and where they were.
 ///
-/// Threads count in different cache lines, so that they do not wait for each other.
+/// The first few threads have a cache line each that only they write, so that a read waits for
+/// nobody; all others share the last.
 #[derive(Debug, Default)]
-pub(crate) struct ReadCounter {
+pub(crate) struct Readers {
     stripes: [Stripe; STRIPES],
 }
 
 const STRIPES: usize = 4;
 
+/// See [`Readers`].
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Stripe {
+pub(crate) struct Stripe {
     hits: AtomicU64,
     misses: AtomicU64,
     read_bytes: AtomicU64,
+    /// Where the last byte was found: a guess, which may be wrong.
+    pub(crate) guess: AtomicU64,
 }
 
-static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// Which stripes are some thread's own, a bit for each but the last.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static STRIPE: usize = THREADS.fetch_add(1, Relaxed) % STRIPES;
+    /// The calling thread's stripe, or [`NO_SEAT`] before its first read.
+    static SEAT: Cell<usize> = const { Cell::new(NO_SEAT) };
+    /// Gives the stripe back at the thread's end. Apart from the seat, which is looked up
+    /// faster without.
+    static LEAVING: Leaving = const { Leaving };
 }
 
-impl ReadCounter {
+const NO_SEAT: usize = usize::MAX;
+/// The stripe of all threads without their own.
+const SHARED: usize = STRIPES - 1;
+
+struct Leaving;
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let seat = SEAT.replace(SHARED);
+        if seat < SHARED {
+            TAKEN.fetch_and(!(1 << seat), Release);
+        }
+    }
+}
+
+/// The calling thread's first read.
+#[cold]
+fn take_seat() -> usize {
+    let mut seat = SHARED;
+    let is_alive = LEAVING.try_with(|_| ()).is_ok();
+    let mut taken = TAKEN.load(Relaxed);
+    while is_alive && taken.trailing_ones() < SHARED as u32 {
+        let free = taken.trailing_ones() as usize;
+        // What the thread before counted in this stripe is seen by the next.
+        match TAKEN.compare_exchange_weak(taken, taken | 1 << free, Acquire, Relaxed) {
+            Ok(_) => {
+                seat = free;
+                break;
+            }
+            Err(now) => taken = now,
+        }
+    }
+    SEAT.set(seat);
+    seat
+}
+
+/// The calling thread's place at the counters of a file.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'r> {
+    stripe: &'r Stripe,
+    /// Whether other threads write the stripe too.
+    is_shared: bool,
+}
+
+impl Reader<'_> {
+    /// Where the thread found its last byte.
     #[inline]
-    fn stripe(&self) -> &Stripe {
-        &self.stripes[STRIPE.try_with(|stripe| *stripe).unwrap_or(0) % STRIPES]
+    pub(crate) fn guess(&self) -> &AtomicU64 {
+        &self.stripe.guess
     }
 
     #[inline]
     pub(crate) fn hit(&self, count: u64, bytes: u64) {
-        let stripe = self.stripe();
-        stripe.hits.fetch_add(count, Relaxed);
-        stripe.read_bytes.fetch_add(bytes, Relaxed);
+        for (counter, by) in [(&self.stripe.hits, count), (&self.stripe.read_bytes, bytes)] {
+            if self.is_shared {
+                counter.fetch_add(by, Relaxed);
+            } else {
+                // Nobody else writes: no need to lock the line.
+                counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
+            }
+        }
     }
 
     #[cold]
     pub(crate) fn miss(&self) {
-        self.stripe().misses.fetch_add(1, Relaxed);
+        self.stripe.misses.fetch_add(1, Relaxed);
+    }
+}
+
+impl Readers {
+    /// For the calling thread.
+    #[inline]
+    pub(crate) fn mine(&self) -> Reader<'_> {
+        let mut seat = SEAT.get();
+        if seat == NO_SEAT {
+            seat = take_seat();
+        }
+        Reader { stripe: &self.stripes[seat % STRIPES], is_shared: seat == SHARED }
     }
 
     /// Begins anew from these sums.
     pub(crate) fn set(&mut self, hits: u64, misses: u64, read_bytes: u64) {
-        *self = ReadCounter::default();
+        *self = Readers::default();
         let [first, ..] = &mut self.stripes;
-        *first = Stripe { hits: hits.into(), misses: misses.into(), read_bytes: read_bytes.into() };
+        first.hits = hits.into();
+        first.misses = misses.into();
+        first.read_bytes = read_bytes.into();
     }
 
     /// Hits, misses and bytes read.

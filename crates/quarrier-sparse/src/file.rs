@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::counters::ReadCounter;
+use crate::counters::{Reader, Readers};
 use crate::leaf::BYTES_MAX;
 use crate::map::{Map, Place};
 use crate::{Counters, Error, Merge, Result, Span};
@@ -34,7 +34,7 @@ pub struct SparseFile {
     /// Counts uses, so that the least recent can be told.
     pub(crate) clock: Arc<AtomicU64>,
     pub(crate) pins: Vec<Span>,
-    pub(crate) reads: ReadCounter,
+    pub(crate) reads: Readers,
     /// All but the reads.
     pub(crate) counts: Counters,
 }
@@ -94,7 +94,7 @@ impl Builder {
             identity: self.identity,
             clock: Arc::default(),
             pins: Vec::new(),
-            reads: ReadCounter::default(),
+            reads: Readers::default(),
             counts: Counters::default(),
         }
     }
@@ -177,9 +177,10 @@ impl SparseFile {
 
     /// Where the held bytes that begin at `offset` end, or `end` if that comes before.
     fn held_until(&self, offset: u64, end: u64) -> u64 {
+        let reader = self.reads.mine();
         let mut at = offset;
         while at < end {
-            let Some(place) = self.map.find(at) else { break };
+            let Some(place) = self.map.find(at, reader.guess()) else { break };
             at = at.saturating_add(place.bytes.len() as u64);
         }
         at.min(end)
@@ -229,7 +230,7 @@ impl SparseFile {
         let end = offset + data.len() as u64;
         let mut at = offset;
         while let Some(next) = self.map.next_held(at).filter(|&next| next < end) {
-            let Some(place) = self.map.find(next) else { break };
+            let Some(place) = self.map.find(next, self.reads.mine().guess()) else { break };
             let given = &data[(next - offset) as usize..];
             let length = place.bytes.len().min(given.len());
             if place.bytes[..length] != given[..length] {
@@ -270,8 +271,9 @@ impl SparseFile {
     #[inline]
     pub fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let length = buffer.len() as u64;
-        self.copy(offset, buffer)?;
-        self.reads.hit(1, length);
+        let reader = self.reads.mine();
+        self.copy(offset, buffer, reader)?;
+        reader.hit(1, length);
         Ok(())
     }
 
@@ -287,12 +289,13 @@ impl SparseFile {
         spans: impl IntoIterator<Item = Span>,
         mut buffer: &mut [u8],
     ) -> Result<()> {
+        let reader = self.reads.mine();
         let (mut count, mut bytes) = (0, 0);
         let mut result = Ok(());
         for span in spans {
             let (here, rest) = buffer.split_at_mut(span.length as usize);
             buffer = rest;
-            result = self.copy(span.offset, here);
+            result = self.copy(span.offset, here, reader);
             if result.is_err() {
                 break;
             }
@@ -300,18 +303,18 @@ impl SparseFile {
             bytes += span.length;
         }
         assert!(buffer.is_empty() || result.is_err(), "the buffer is longer than the ranges");
-        self.reads.hit(count, bytes);
+        reader.hit(count, bytes);
         result
     }
 
     /// As [`SparseFile::read_into`], not counted.
     #[inline]
-    fn copy(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    fn copy(&self, offset: u64, buffer: &mut [u8], reader: Reader<'_>) -> Result<()> {
         let length = buffer.len() as u64;
         self.checked(offset, length)?;
         let mut filled = 0;
         while filled < buffer.len() {
-            let Some(place) = self.map.find(offset + filled as u64) else {
+            let Some(place) = self.map.find(offset + filled as u64, reader.guess()) else {
                 return Err(self.not_held(offset, length));
             };
             let count = place.bytes.len().min(buffer.len() - filled);
@@ -331,13 +334,13 @@ impl SparseFile {
         if self.held_until(offset, end) != end {
             return Err(self.not_held(offset, length));
         }
-        self.reads.hit(1, length);
+        self.reads.mine().hit(1, length);
         let mut at = offset;
         Ok(std::iter::from_fn(move || {
             if at == end {
                 return None;
             }
-            let place = self.map.find(at)?;
+            let place = self.map.find(at, self.reads.mine().guess())?;
             self.touch(place);
             let count = (end - at).min(place.bytes.len() as u64);
             at += count;
@@ -347,7 +350,7 @@ impl SparseFile {
 
     #[cold]
     fn not_held(&self, offset: u64, length: u64) -> Error {
-        self.reads.miss();
+        self.reads.mine().miss();
         let mut missing = Span::new(offset, length);
         let mut is_first = true;
         self.for_each_missing(offset, missing.end(), |span| {
@@ -376,7 +379,14 @@ impl SparseFile {
     #[inline]
     pub fn for_each_need(&self, span: Span, each: impl FnMut(Span)) -> Result<()> {
         let end = span.checked_end()?.min(self.identity.length.unwrap_or(u64::MAX));
-        self.for_each_missing(span.offset, end, each);
+        // Mostly asked of a block that is held.
+        let held = self
+            .map
+            .find(span.offset, self.reads.mine().guess())
+            .map_or(0, |place| place.bytes.len() as u64);
+        if span.offset.saturating_add(held) < end {
+            self.for_each_missing(span.offset + held, end, each);
+        }
         Ok(())
     }
 

@@ -88,6 +88,18 @@ impl Leaf {
         self.starts.partition_point(|&start| u64::from(start) <= at)
     }
 
+    /// The last run that begins at or before `at`: number `guess`, the next, or another.
+    #[inline]
+    pub(crate) fn run_upto(&self, at: u64, guess: usize) -> usize {
+        for guess in [guess, guess + 1] {
+            let begins = self.starts.get(guess).is_some_and(|&start| u64::from(start) <= at);
+            if begins && self.starts.get(guess + 1).is_none_or(|&start| at < u64::from(start)) {
+                return guess;
+            }
+        }
+        self.runs_upto(at) - 1
+    }
+
     /// Calls `each` with start and end of the runs from number `first` on, from the key, until
     /// one begins at or after `to`.
     #[inline]

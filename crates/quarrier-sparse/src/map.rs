@@ -1,6 +1,6 @@
 //! All leaves of a file, in order: where bytes are found, inserted and taken out.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::Span;
 use crate::leaf::{BYTES_MAX, Leaf, RUNS_MAX};
@@ -16,8 +16,6 @@ pub(crate) struct Map {
     leaves: Vec<Box<Leaf>>,
     bytes: u64,
     wipe: bool,
-    /// The leaf found last: reads mostly go on where the one before ended.
-    last_found: AtomicUsize,
 }
 
 /// A held byte: the leaf, the run in it, and the bytes from it to the run's end.
@@ -31,7 +29,7 @@ pub(crate) struct Place<'m> {
 impl Map {
     pub(crate) fn new(wipe: bool) -> Self {
         let (keys, leaves) = (Vec::new(), Vec::new());
-        Map { keys, leaves, bytes: 0, wipe, last_found: AtomicUsize::new(0) }
+        Map { keys, leaves, bytes: 0, wipe }
     }
 
     /// Bytes held.
@@ -53,40 +51,45 @@ impl Map {
         size_of::<Map>() + 8 * (self.keys.capacity() + self.leaves.capacity()) + leaves
     }
 
-    /// The byte at `offset`, if it is held.
+    /// The byte at `offset`, if it is held. Reads mostly go on where the one before ended:
+    /// `guess` is where that was, and is set anew.
     #[inline]
-    pub(crate) fn find(&self, offset: u64) -> Option<Place<'_>> {
-        let index = self.leaf_upto(offset)?;
+    pub(crate) fn find(&self, offset: u64, guess: &AtomicU64) -> Option<Place<'_>> {
+        let guessed = guess.load(Relaxed);
+        let (last_index, last_run) = ((guessed >> 32) as usize, guessed as u32 as usize);
+        let index = self.leaf_upto(offset, last_index)?;
         let (leaf, at) = (&self.leaves[index], offset - self.keys[index]);
-        let run = leaf.runs_upto(at) - 1;
+        let run = leaf.run_upto(at, if index == last_index { last_run } else { 0 });
+        if (index, run) != (last_index, last_run) {
+            guess.store((index as u64) << 32 | run as u64, Relaxed);
+        }
         let bytes = leaf.run_bytes(run);
         let skip = at - leaf.start(run);
         (skip < bytes.len() as u64).then(|| Place { leaf, run, bytes: &bytes[skip as usize..] })
     }
 
-    /// The last leaf that begins at or before `offset`.
+    /// The last leaf that begins at or before `offset`: number `guess`, the next, or another.
     #[inline]
-    fn leaf_upto(&self, offset: u64) -> Option<usize> {
-        let last = self.last_found.load(Relaxed);
-        for guess in [last, last + 1] {
+    fn leaf_upto(&self, offset: u64, guess: usize) -> Option<usize> {
+        for guess in [guess, guess + 1] {
             let begins = self.keys.get(guess).is_some_and(|&key| key <= offset);
             if begins && self.keys.get(guess + 1).is_none_or(|&key| offset < key) {
-                if guess != last {
-                    self.last_found.store(guess, Relaxed);
-                }
                 return Some(guess);
             }
         }
-        let found = self.keys.partition_point(|&key| key <= offset).checked_sub(1)?;
-        self.last_found.store(found, Relaxed);
-        Some(found)
+        self.keys.partition_point(|&key| key <= offset).checked_sub(1)
+    }
+
+    /// As `leaf_upto` where nothing is known; writes mostly go on at the end.
+    fn leaf_of(&self, offset: u64) -> Option<usize> {
+        self.leaf_upto(offset, self.keys.len().saturating_sub(1))
     }
 
     /// Calls `each` with start and end of every run that lies between `from` and `to`, at
     /// least in part, in order. Runs of two leaves may touch.
     #[inline]
     pub(crate) fn for_each_run(&self, from: u64, to: u64, mut each: impl FnMut(u64, u64)) {
-        let first = self.leaf_upto(from).unwrap_or(0);
+        let first = self.leaf_of(from).unwrap_or(0);
         for index in first..self.leaves.len() {
             let (key, leaf) = (self.keys[index], &self.leaves[index]);
             if key >= to {
@@ -107,22 +110,22 @@ impl Map {
 
     /// Where the next held byte at or after `offset` lies.
     pub(crate) fn next_held(&self, offset: u64) -> Option<u64> {
-        let Some(index) = self.leaf_upto(offset) else { return self.keys.first().copied() };
+        let Some(index) = self.leaf_of(offset) else { return self.keys.first().copied() };
         let (key, leaf) = (self.keys[index], &self.leaves[index]);
+        if offset - key >= leaf.last_end() {
+            return self.keys.get(index + 1).copied();
+        }
         let run = leaf.runs_upto(offset - key);
         if key + leaf.end(run - 1) > offset {
             return Some(offset);
         }
-        if run < leaf.runs() {
-            return Some(key + leaf.start(run));
-        }
-        self.keys.get(index + 1).copied()
+        Some(key + leaf.start(run))
     }
 
     /// Overwrites bytes that are all held.
     pub(crate) fn overwrite(&mut self, mut offset: u64, mut data: &[u8], stamp: u64) {
         while !data.is_empty() {
-            let Some(index) = self.leaf_upto(offset) else { return };
+            let Some(index) = self.leaf_of(offset) else { return };
             let (leaf, at) = (&mut self.leaves[index], offset - self.keys[index]);
             let run = leaf.runs_upto(at) - 1;
             let skip = (at - leaf.start(run)) as usize;
@@ -149,7 +152,7 @@ impl Map {
 
     /// Adds the first of the bytes and returns how many; 0 when it had to make room first.
     fn insert_some(&mut self, offset: u64, data: &[u8], stamp: u64) -> usize {
-        let Some(index) = self.leaf_upto(offset) else {
+        let Some(index) = self.leaf_of(offset) else {
             return self.insert_in_front(offset, data, stamp);
         };
         let (leaf, at) = (&mut self.leaves[index], offset - self.keys[index]);
@@ -218,7 +221,7 @@ impl Map {
         if from >= to {
             return 0;
         }
-        let first = self.leaf_upto(from).unwrap_or(0);
+        let first = self.leaf_of(from).unwrap_or(0);
         let behind = self.keys.partition_point(|&key| key < to);
         let mut removed = 0;
         // Leaves that lie in the span whole go at once; of those at its ends a part.
