@@ -175,6 +175,11 @@ impl SparseFile {
         self.checked(offset, length).is_ok_and(|end| self.held_until(offset, end) == end)
     }
 
+    /// Where the next held byte at or after `offset` lies.
+    pub(crate) fn next_held(&self, offset: u64) -> Option<u64> {
+        self.map.next_held(offset)
+    }
+
     /// Where the held bytes that begin at `offset` end, or `end` if that comes before.
     fn held_until(&self, offset: u64, end: u64) -> u64 {
         let reader = self.reads.mine();

@@ -25,6 +25,7 @@
 //! # Ok::<(), quarrier_sparse::Error>(())
 //! ```
 
+mod ahead;
 mod bytes;
 mod checksum;
 mod counters;
@@ -42,6 +43,7 @@ mod span;
 mod store;
 mod stored;
 
+pub use ahead::ReadAhead;
 pub use counters::Counters;
 pub use error::{Error, Result};
 pub use file::{Builder, OnConflict, SparseFile};
