@@ -14,6 +14,7 @@ pub mod oracle;
 pub mod pattern_file;
 pub mod regex;
 mod setup;
+pub mod sparse;
 mod text;
 
 /// Something to fuzz.
@@ -43,4 +44,5 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 3] = [pattern_file::TARGET, engines::TARGET, regex::TARGET];
+pub const TARGETS: [Target; 4] =
+    [pattern_file::TARGET, engines::TARGET, regex::TARGET, sparse::TARGET];

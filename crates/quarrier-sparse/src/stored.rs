@@ -71,7 +71,8 @@ impl SparseFile {
     pub fn from_bytes(bytes: &[u8]) -> Result<SparseFile> {
         let mut input = Input::checked(bytes, MAGIC)?;
         let mut file = crate::file::Builder::from(Identity::take(&mut input)?).build();
-        let counts = input.numbers::<8>()?;
+        // No honest count is beyond this, and none that is counted on will overflow.
+        let counts = input.numbers::<8>()?.map(|count| count.min(u64::MAX / 4));
         let runs = input.number()?;
         let mut table = input;
         let (mut total, mut oldest) = (0u64, 0);
