@@ -262,6 +262,9 @@ fn sort_nearly_sorted(findings: &mut [Finding]) {
     let mut moves_left = 4 * findings.len();
     for index in 1..findings.len() {
         let finding = findings[index];
+        if findings[index - 1].offset < finding.offset {
+            continue;
+        }
         let mut at = index;
         while at > 0 && findings[at - 1] > finding {
             if moves_left == 0 {

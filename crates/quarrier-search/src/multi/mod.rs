@@ -10,6 +10,7 @@
 //! ```
 
 mod assign;
+mod dense;
 mod gram;
 mod packed;
 mod verify;

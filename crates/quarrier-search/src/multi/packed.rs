@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::assign::assign;
+use super::dense::Dense;
 use super::verify::Verifier;
 use super::{BLOCK_BYTES, Haystack};
 use crate::arch::{Isa, Packed, WIDTH_MAX};
@@ -21,6 +22,7 @@ const CANDIDATE_CYCLES: f64 = 18.0;
 pub(crate) struct PackedEngine {
     filter: Packed,
     verifier: Verifier,
+    dense: Option<Dense>,
     /// The furthest that an anchor lies behind its needle's start.
     anchor_offset_max: usize,
     pub(crate) isa: Isa,
@@ -54,6 +56,7 @@ impl PackedEngine {
         let mut engine = PackedEngine {
             filter: Packed::new(isa, &assignment.sets)?,
             verifier: Verifier::new(needles, &assignment.anchors),
+            dense: Dense::new(needles, &assignment.anchors),
             anchor_offset_max: offsets.max().unwrap_or(0),
             isa,
             width,
@@ -107,6 +110,11 @@ impl PackedEngine {
             }
             for (index, &mask) in eight.iter().enumerate() {
                 let base = positions.start + (group * 8 + index) * 64;
+                if let Some(dense) = &self.dense
+                    && dense.scan(hay, base, mask, found)
+                {
+                    continue;
+                }
                 let mut left = mask;
                 while left != 0 {
                     let position = base + left.trailing_zeros() as usize;

@@ -163,6 +163,25 @@ fn a_finding_at_every_offset_is_reported_at_every_offset() {
     check(&[Meant::literal(&[0; 5])], &[0; 300]);
 }
 
+/// Where most positions are candidates, a few short needles are compared with whole words.
+#[test]
+fn needles_in_data_that_is_dense_with_candidates_are_told_apart() {
+    let half = |text: &str| Meant {
+        bytes: text.bytes().map(|b| if b == b'?' { (0, 0) } else { (b, 0xFF) }).collect(),
+    };
+    let needles = ["aaa", "a?a", "aaaaab", "baaaaaaa"];
+    for shift in 0..3 {
+        let mut text = vec![b'a'; 700];
+        (0..6).for_each(|i| text[37 + shift + 101 * i] = b'b');
+        text[300..333].fill(0);
+        for count in 1..=needles.len() {
+            let patterns: Vec<Meant> = needles[..count].iter().map(|n| half(n)).collect();
+            check(&patterns, &text);
+            check(&patterns, &text[..64 + shift]);
+        }
+    }
+}
+
 #[test]
 fn the_same_pattern_twice_is_found_twice() {
     check(&[Meant::literal(b"twin"), Meant::literal(b"twin")], b"a twin and a twin");

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use quarrier_search::Finding;
+
 /// Slices that a source is divided into.
 const SLICES: usize = 512;
 
@@ -20,7 +22,20 @@ impl Hits {
         Hits { start: range.start, slice_bytes, counts: vec![0; SLICES] }
     }
 
-    pub(super) fn add(&mut self, offset: u64) {
+    /// Counts findings, which are in order of offset.
+    pub(super) fn add(&mut self, mut findings: &[Finding]) {
+        while let Some(first) = findings.first() {
+            let slice = self.slice_of(first.offset);
+            let end =
+                (slice as u64 + 1).saturating_mul(self.slice_bytes).saturating_add(self.start);
+            let count = findings.partition_point(|finding| finding.offset < end);
+            self.counts[slice] += count as u64;
+            findings = &findings[count..];
+        }
+    }
+
+    /// The slice that an offset lies in.
+    fn slice_of(&mut self, offset: u64) -> usize {
         let mut slice = (offset - self.start) / self.slice_bytes;
         while slice >= SLICES as u64 {
             for index in 0..SLICES / 2 {
@@ -30,7 +45,7 @@ impl Hits {
             self.slice_bytes *= 2;
             slice /= 2;
         }
-        self.counts[slice as usize] += 1;
+        slice as usize
     }
 
     /// The slices of the first `length` bytes.
@@ -47,7 +62,11 @@ mod tests {
     #[test]
     fn slices_of_a_stream_grow_and_lose_nothing() {
         let mut hits = Hits::new(0..u64::MAX);
-        (0..100_000).for_each(|offset| hits.add(offset));
-        assert_eq!(hits.of_length(100_000).iter().sum::<u64>(), 100_000);
+        let finding = |offset| Finding { offset, pattern: 0, length: 1 };
+        let findings: Vec<Finding> = (0..100_000).map(finding).collect();
+        findings.chunks(777).for_each(|some| hits.add(some));
+        let slices = hits.of_length(100_000);
+        assert_eq!(slices.iter().sum::<u64>(), 100_000);
+        assert_eq!(slices[..slices.len() - 1], vec![256; slices.len() - 1]);
     }
 }

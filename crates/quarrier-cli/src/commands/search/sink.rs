@@ -47,10 +47,10 @@ pub(super) fn take(
     let room = usize::try_from(tally.max - tally.total).unwrap_or(usize::MAX);
     let findings = &findings[..findings.len().min(room)];
     tally.total += findings.len() as u64;
-    for finding in findings {
-        tally.counts[finding.pattern as usize] += 1;
-        hits.add(finding.offset);
+    for of_one in findings.chunk_by(|a, b| a.pattern == b.pattern) {
+        tally.counts[of_one[0].pattern as usize] += of_one.len() as u64;
     }
+    hits.add(findings);
     if let Err(error) = output.write(chunk, findings) {
         output.error = Some(error);
         return ControlFlow::Break(());
