@@ -14,8 +14,9 @@ demo: ## Set up, build, make a disk image from files of this machine, search it
 	@demo/run.sh
 
 test: ## Set up and run all tests
-	@scripts/setup.sh rust image
+	@scripts/setup.sh rust image python
 	cargo test --workspace --locked
+	scripts/python.sh test
 	cargo xtask tidy
 	cargo run --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}" -- --seconds 15
 

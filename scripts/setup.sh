@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image]
+# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [python]
 # Installs only what is missing, and says so. Where it may not install, it says the
 # command and stops.
 set -eu
@@ -53,10 +53,26 @@ set_up_image() {
     [ -z "$missing" ] || install "making disk images" $missing
 }
 
+# A virtual environment in .venv with what the tests of the Python package use.
+set_up_python() {
+    have python3 || install "the Python package" python3 python3-venv
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        stop "$(python3 --version) is too old for the Python package; 3.11 or newer is needed"
+    wanted=crates/quarrier-python/requirements-test.txt
+    cmp -s "$wanted" .venv/installed.txt && return
+    python3 -c 'import ensurepip' 2>/dev/null || install "a virtual environment" python3-venv
+    echo "setup: installing into .venv what $wanted lists"
+    python3 -m venv --clear .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted" ||
+        stop "could not install $wanted; is the network there? Then run: scripts/setup.sh python"
+    cp "$wanted" .venv/installed.txt
+}
+
 for group in "$@"; do
     case $group in
         rust) set_up_rust ;;
         image) set_up_image ;;
-        *) stop "unknown group '$group'; known: rust image" ;;
+        python) set_up_python ;;
+        *) stop "unknown group '$group'; known: rust image python" ;;
     esac
 done

@@ -1,0 +1,70 @@
+"""The exceptions of quarrier: one class for each way in which its Rust code can fail.
+
+Each is a `QuarrierError`, and, where Python has a class of the same meaning, that too. What
+the operating system refuses (a missing file, no rights) is Python's own `OSError`.
+"""
+
+from __future__ import annotations
+
+
+class QuarrierError(Exception):
+    """Whatever quarrier refuses or cannot do. The first argument is the message."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class PatternError(QuarrierError, ValueError):
+    """A pattern is wrong, or a regex matched more bytes than `regex_max_length` allows."""
+
+    def __init__(self, message: str, pattern: str, reason: str) -> None:
+        super().__init__(message, pattern, reason)
+        self.pattern = pattern
+        self.reason = reason
+
+
+class PatternLineError(QuarrierError, ValueError):
+    """A line of a pattern file is wrong."""
+
+    def __init__(self, message: str, line: int, reason: str) -> None:
+        super().__init__(message, line, reason)
+        self.line = line
+        self.reason = reason
+
+
+class PatternSetError(QuarrierError, ValueError):
+    """The patterns as a whole are wrong: none, or more than can be searched for."""
+
+
+class EngineError(QuarrierError, ValueError):
+    """No engine of this name, or it cannot serve these patterns or this machine."""
+
+
+class NotReadableError(QuarrierError, OSError):
+    """The path is something that holds no bytes to read, such as a folder."""
+
+    def __init__(self, message: str, source: str, reason: str) -> None:
+        super().__init__(message, source, reason)
+        self.source = source
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.reason}"
+
+
+class ShrankError(QuarrierError, EOFError):
+    """The source ended before the length it had when it was opened."""
+
+    def __init__(self, message: str, source: str, opened_bytes: int, ended_at: int) -> None:
+        super().__init__(message, source, opened_bytes, ended_at)
+        self.source = source
+        self.opened_bytes = opened_bytes
+        self.ended_at = ended_at
+
+
+class PlanError(QuarrierError, ValueError):
+    """A size, range or count that cannot be used."""
+
+
+class BufferLayoutError(QuarrierError, BufferError):
+    """A buffer that is not contiguous, not writable, or not of the type asked for."""

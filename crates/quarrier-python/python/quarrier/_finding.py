@@ -1,0 +1,15 @@
+"""A row of what a search found."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Finding(NamedTuple):
+    """A pattern at an offset of a source."""
+
+    source: str
+    offset: int
+    length: int
+    pattern: str
+    name: str | None

@@ -1,0 +1,58 @@
+//! From Rust errors to exceptions. The classes are Python's (`quarrier/_errors.py`).
+
+use pyo3::call::PyCallArgs;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+
+/// An exception of the class `name` of `quarrier._errors`, made of the message and attributes.
+pub(crate) fn raise<'py>(py: Python<'py>, name: &str, args: impl PyCallArgs<'py>) -> PyErr {
+    let make = || -> PyResult<PyErr> {
+        let class = py.import("quarrier._errors")?.getattr(name)?;
+        Ok(PyErr::from_value(class.call1(args)?))
+    };
+    make().unwrap_or_else(|error| error)
+}
+
+/// What the crate `quarrier-search` refuses.
+pub(crate) fn of_search(py: Python<'_>, error: &quarrier_search::Error) -> PyErr {
+    use quarrier_search::Error;
+    let message = in_python(&error.to_string());
+    match error {
+        Error::Pattern { pattern, reason } => {
+            raise(py, "PatternError", (message, pattern, in_python(reason)))
+        }
+        Error::Line { line, reason } => raise(py, "PatternLineError", (message, line, reason)),
+        Error::Set(_) => raise(py, "PatternSetError", (message,)),
+        Error::Engine(_) => raise(py, "EngineError", (message,)),
+        _ => raise(py, "QuarrierError", (message,)),
+    }
+}
+
+/// What went wrong with a source. Where the system said no, that is Python's own `OSError`, or
+/// the class under it that stands for the system's error number.
+pub(crate) fn of_core(py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
+    use quarrier_core::Error;
+    let message = error.to_string();
+    match error {
+        Error::Io { source_name, error, .. } => match error.raw_os_error() {
+            Some(number) => {
+                let text = message.strip_prefix(&format!("{source_name}: ")).unwrap_or(&message);
+                PyOSError::new_err((number, text.to_string(), source_name.clone()))
+            }
+            None => PyOSError::new_err(message),
+        },
+        Error::NotReadable { source_name, reason } => {
+            raise(py, "NotReadableError", (message, source_name, reason))
+        }
+        Error::Shrank { source_name, opened_bytes, ended_at } => {
+            raise(py, "ShrankError", (message, source_name, *opened_bytes, *ended_at))
+        }
+        Error::BadPlan(_) => raise(py, "PlanError", (message,)),
+        _ => raise(py, "QuarrierError", (message,)),
+    }
+}
+
+/// The advice of the command line in the words of Python.
+fn in_python(text: &str) -> String {
+    text.replace("--regex-max-length", "regex_max_length")
+}

@@ -1,0 +1,159 @@
+//! What a search found, as rows.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::exceptions::PyIndexError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyString};
+use quarrier_search::{Finding, Pattern};
+
+use crate::stream;
+
+/// All that a search gave.
+pub(crate) struct Found {
+    pub(crate) source: String,
+    pub(crate) patterns: Vec<Pattern>,
+    pub(crate) engine: String,
+    pub(crate) unreadable: Vec<Range<u64>>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// The findings of a search, in order of offset, then pattern.
+#[pyclass(frozen, sequence, module = "quarrier")]
+pub(crate) struct Findings {
+    found: Arc<Found>,
+}
+
+/// The name of a pattern, or None.
+fn name<'py>(py: Python<'py>, pattern: &Pattern) -> Bound<'py, PyAny> {
+    match &pattern.name {
+        Some(name) => PyString::new(py, name).into_any(),
+        None => py.None().into_bound(py),
+    }
+}
+
+impl Found {
+    fn row<'py>(&self, py: Python<'py>, finding: &Finding) -> PyResult<Bound<'py, PyAny>> {
+        static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let class = CLASS.get_or_try_init(py, || {
+            py.import("quarrier._finding")?.getattr("Finding").map(Bound::unbind)
+        })?;
+        let pattern = &self.patterns[finding.pattern as usize];
+        let (offset, length) = (finding.offset, finding.length);
+        class.bind(py).call1((&self.source, offset, length, &pattern.text, name(py, pattern)))
+    }
+
+    /// All rows; a string that stands in many rows is made once.
+    fn dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let source = PyString::new(py, &self.source);
+        let mut shown: Vec<Option<(Bound<'py, PyString>, Bound<'py, PyAny>)>> =
+            self.patterns.iter().map(|_| None).collect();
+        let list = PyList::empty(py);
+        for finding in &self.findings {
+            let index = finding.pattern as usize;
+            let (pattern, name) = shown[index].get_or_insert_with(|| {
+                let pattern = &self.patterns[index];
+                (PyString::new(py, &pattern.text), name(py, pattern))
+            });
+            let row = PyDict::new(py);
+            row.set_item(intern!(py, "source"), &source)?;
+            row.set_item(intern!(py, "offset"), finding.offset)?;
+            row.set_item(intern!(py, "length"), finding.length)?;
+            row.set_item(intern!(py, "pattern"), &*pattern)?;
+            row.set_item(intern!(py, "name"), &*name)?;
+            list.append(row)?;
+        }
+        Ok(list)
+    }
+}
+
+impl Findings {
+    pub(crate) fn new(found: Found) -> Self {
+        Findings { found: Arc::new(found) }
+    }
+}
+
+#[pymethods]
+impl Findings {
+    /// The engines that searched, joined by `+`.
+    #[getter]
+    fn engine(&self) -> &str {
+        &self.found.engine
+    }
+
+    /// Ranges of the source that could not be read, as (offset, length).
+    #[getter]
+    fn unreadable(&self) -> Vec<(u64, u64)> {
+        self.found.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
+    }
+
+    /// All rows as a list of dicts.
+    fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.found.dicts(py)
+    }
+
+    /// The rows as a stream of Arrow record batches, by the Arrow PyCapsule interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface lets a producer that cannot cast ignore what is asked for.
+        let _ = requested_schema;
+        stream::capsule(py, Arc::clone(&self.found))
+    }
+
+    fn __len__(&self) -> usize {
+        self.found.findings.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+        let findings = &self.found.findings;
+        let at = if index < 0 { index + findings.len() as isize } else { index };
+        match usize::try_from(at).ok().and_then(|at| findings.get(at)) {
+            Some(finding) => self.found.row(py, finding),
+            None => Err(PyIndexError::new_err(format!(
+                "finding {index} of {}: there is none",
+                findings.len()
+            ))),
+        }
+    }
+
+    fn __iter__(&self) -> FindingIterator {
+        FindingIterator { found: Arc::clone(&self.found), next: AtomicUsize::new(0) }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<quarrier.Findings: {} in {}>", self.found.findings.len(), self.found.source)
+    }
+}
+
+/// Goes through findings.
+#[pyclass(frozen, module = "quarrier")]
+pub(crate) struct FindingIterator {
+    found: Arc<Found>,
+    next: AtomicUsize,
+}
+
+#[pymethods]
+impl FindingIterator {
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let at = self.next.fetch_add(1, Ordering::Relaxed);
+        match self.found.findings.get(at) {
+            Some(finding) => Ok(Some(self.found.row(py, finding)?)),
+            None => {
+                self.next.store(self.found.findings.len(), Ordering::Relaxed);
+                Ok(None)
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Ctrl-C while Rust works: the calling thread waits and looks for signals, another works.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+/// How often signals are looked for.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// Runs `work` with the interpreter's lock released. When a signal's handler raises, the flag
+/// that `work` gets becomes true; `work` must then end soon.
+///
+/// # Errors
+/// What the handler raised: `KeyboardInterrupt` for Ctrl-C. It comes after `work` has ended.
+pub(crate) fn interruptible<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> T + Send,
+) -> PyResult<T> {
+    let stop = AtomicBool::new(false);
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let (done, waiting) = mpsc::channel::<()>();
+            let stop = &stop;
+            let worker = scope.spawn(move || {
+                // Dropped at the end, by panic too, which wakes the waiting thread.
+                let _done = done;
+                work(stop)
+            });
+            let mut raised = None;
+            while waiting.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                if let Err(error) = Python::attach(|py| py.check_signals()) {
+                    stop.store(true, Ordering::Relaxed);
+                    raised = Some(error);
+                    break;
+                }
+            }
+            let result = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            raised.map_or(Ok(result), Err)
+        })
+    })
+}

@@ -1,0 +1,38 @@
+//! The Python package `quarrier`: the other crates for Python, without their bytes being copied.
+//!
+//! ```text
+//!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    (quarrier-search)
+//!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
+//!                                            ├─ buffer    whatever shows bytes: bytes, mmap, numpy
+//!                                            └─ errors    a Python class for each Rust error
+//! ```
+//!
+//! The interpreter's lock is released around work; a signal ends a search (`interrupt`).
+//! Nothing here runs Python code while it holds a lock of its own.
+
+mod errors;
+
+mod buffer;
+
+mod interrupt;
+
+mod pattern;
+
+mod search;
+
+mod findings;
+
+mod stream;
+
+use pyo3::prelude::*;
+
+/// The native half of the package; see `quarrier`.
+#[pymodule(gil_used = false, name = "_native")]
+mod native {
+    #[pymodule_export]
+    use super::findings::Findings;
+    #[pymodule_export]
+    use super::pattern::{Pattern, hex, regex};
+    #[pymodule_export]
+    use super::search::search;
+}

@@ -1,0 +1,190 @@
+//! `quarrier.search`.
+
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use quarrier_core::pipeline::{Access, Chunk, Pipeline};
+use quarrier_core::source::{self, FileSource, Memory, Source};
+use quarrier_search::{EngineName, Finding, Options, Sample, Searcher};
+
+use crate::buffer::Buffer;
+use crate::errors::{of_core, of_search, raise};
+use crate::findings::{Findings, Found};
+use crate::interrupt::interruptible;
+use crate::pattern;
+
+/// The name of a source that is bytes in memory.
+const MEMORY_NAME: &str = "<bytes>";
+
+/// What a search is asked for beside source and patterns.
+struct Wishes {
+    options: Options,
+    engine: EngineName,
+    max_count: usize,
+    range: Range<u64>,
+    aligned_bytes: u64,
+    workers: usize,
+    readers: usize,
+    buffers: usize,
+    buffer_bytes: usize,
+    access: Option<Access>,
+}
+
+/// Why a search gave nothing.
+enum Failure {
+    Core(quarrier_core::Error),
+    Search(quarrier_search::Error),
+}
+
+/// Finds every occurrence of patterns in a file, device or bytes-like object.
+#[pyfunction]
+#[pyo3(signature = (
+    source, patterns, *, ignore_case=false, utf16=false, max_count=None, range=None, aligned=1,
+    regex_max_length=65536, workers=None, readers=None, buffers=None, buffer_size=None,
+    access="auto", direct=false, engine="auto",
+))]
+#[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
+pub(crate) fn search(
+    source: &Bound<'_, PyAny>,
+    patterns: &Bound<'_, PyAny>,
+    ignore_case: bool,
+    utf16: bool,
+    max_count: Option<usize>,
+    range: Option<(u64, u64)>,
+    aligned: u64,
+    regex_max_length: usize,
+    workers: Option<usize>,
+    readers: Option<usize>,
+    buffers: Option<usize>,
+    buffer_size: Option<usize>,
+    access: &str,
+    direct: bool,
+    engine: &str,
+) -> PyResult<Findings> {
+    let py = source.py();
+    let refuse = |message: &str| raise(py, "PlanError", (message,));
+    if aligned == 0 || regex_max_length == 0 {
+        return Err(refuse("aligned and regex_max_length must be at least 1"));
+    }
+    let range = range.unwrap_or((0, u64::MAX));
+    if range.0 > range.1 {
+        return Err(refuse(&format!("the range {}..{} ends before it begins", range.0, range.1)));
+    }
+    let access = match (access, direct) {
+        ("auto", true) => Some(Access::Uring),
+        _ => parse_access(access).map_err(|message| refuse(&message))?,
+    };
+    let wishes = Wishes {
+        options: Options { ignore_case, utf16, regex_length_bytes_max: regex_max_length },
+        engine: engine.parse().map_err(|error| of_search(py, &error))?,
+        max_count: max_count.unwrap_or(usize::MAX),
+        range: range.0..range.1,
+        aligned_bytes: aligned,
+        workers: workers.unwrap_or(0),
+        readers: readers.unwrap_or(0),
+        buffers: buffers.unwrap_or(0),
+        buffer_bytes: buffer_size.unwrap_or(0),
+        access,
+    };
+    let patterns = pattern::collect(patterns)?;
+    let found = if let Some(path) = path_of(source)? {
+        interruptible(py, |stop| {
+            let source = open(&path, direct).map_err(Failure::Core)?;
+            run(&*source, patterns, &wishes, stop)
+        })?
+    } else {
+        let buffer = Buffer::of(source)?;
+        let memory = Memory::new(MEMORY_NAME, buffer.shown());
+        interruptible(py, |stop| run(&memory, patterns, &wishes, stop))?
+    };
+    let found = found.map_err(|failure| match failure {
+        Failure::Core(error) => of_core(py, &error),
+        Failure::Search(error) => of_search(py, &error),
+    })?;
+    Ok(Findings::new(found))
+}
+
+/// The path that `source` is, or `None` where it is bytes.
+fn path_of(source: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    if source.is_instance_of::<PyString>() || source.hasattr("__fspath__")? {
+        return Ok(Some(source.extract()?));
+    }
+    // SAFETY: the object is alive.
+    if unsafe { pyo3::ffi::PyObject_CheckBuffer(source.as_ptr()) } == 0 {
+        return Err(PyTypeError::new_err(format!(
+            "a source is a path or a bytes-like object, not '{}'",
+            source.get_type().name()?
+        )));
+    }
+    Ok(None)
+}
+
+fn open(path: &std::path::Path, direct: bool) -> quarrier_core::Result<Box<dyn Source>> {
+    if direct { Ok(Box::new(FileSource::open_direct(path)?)) } else { source::open(path) }
+}
+
+fn parse_access(text: &str) -> Result<Option<Access>, String> {
+    let all = [Access::Window, Access::Read, Access::Queue, Access::Uring];
+    match all.into_iter().find(|access| access.name() == text) {
+        None if text != "auto" => {
+            Err(format!("no access '{text}'; there are: auto, window, read, queue, uring"))
+        }
+        found => Ok(found),
+    }
+}
+
+/// Compiles the patterns for this source and runs them over it.
+fn run(
+    source: &dyn Source,
+    patterns: Vec<quarrier_search::Pattern>,
+    wishes: &Wishes,
+    stop: &AtomicBool,
+) -> Result<Found, Failure> {
+    let sample = Sample::take(source);
+    let searcher = Searcher::builder()
+        .options(wishes.options)
+        .engine(wishes.engine)
+        .aligned(wishes.aligned_bytes)
+        .sample(sample.clone())
+        .build(patterns)
+        .map_err(Failure::Search)?;
+    let range = wishes.range.start..wishes.range.end.min(source.length());
+    let mut pipeline = Pipeline::new(source)
+        .workers(wishes.workers)
+        .readers(wishes.readers)
+        .buffers(wishes.buffers)
+        .buffer_bytes(match wishes.buffer_bytes {
+            0 => searcher.buffer_bytes_max(&sample).unwrap_or(0),
+            bytes => bytes,
+        })
+        .range(wishes.range.start..range.end.max(wishes.range.start))
+        .stop(stop);
+    if let Some(access) = wishes.access {
+        pipeline = pipeline.access(access);
+    }
+    let mut findings: Vec<Finding> = Vec::new();
+    let most = wishes.max_count;
+    let mut sink = searcher.sink(|_: &Chunk<'_>, some: &[Finding]| {
+        let room = most - findings.len();
+        findings.extend_from_slice(&some[..some.len().min(room)]);
+        if findings.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let ran = pipeline.run(&searcher, &mut sink);
+    let too_long = sink.too_long();
+    drop(sink);
+    let ran = ran.map_err(Failure::Core)?;
+    match too_long {
+        Some(error) if findings.len() < most => Err(Failure::Search(error)),
+        _ => Ok(Found {
+            source: source.name().to_string(),
+            patterns: searcher.patterns().to_vec(),
+            engine: searcher.engine_name(),
+            unreadable: ran.unreadable,
+            findings,
+        }),
+    }
+}

@@ -1,0 +1,167 @@
+"""quarrier.search: sources, patterns, options, rows, errors."""
+
+from __future__ import annotations
+
+import array
+import mmap
+import os
+import pathlib
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import quarrier
+
+TEXT = b"one two three two one"
+
+
+def places(found: quarrier.Findings) -> list[tuple[int, int, str]]:
+    return [(row.offset, row.length, row.pattern) for row in found]
+
+
+def test_every_occurrence_is_found_in_order_of_offset_then_pattern() -> None:
+    found = quarrier.search(b"aaaa", ["aa", "a"])
+    assert places(found) == [
+        (0, 2, "aa"), (0, 1, "a"), (1, 2, "aa"), (1, 1, "a"), (2, 2, "aa"), (2, 1, "a"), (3, 1, "a")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda b: np.frombuffer(b, "u1")])
+def test_whatever_shows_bytes_is_a_source(kind) -> None:
+    found = quarrier.search(kind(TEXT), "two")
+    assert places(found) == [(4, 3, "two"), (14, 3, "two")]
+
+
+def test_paths_and_maps_are_sources(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "disk.img"
+    path.write_bytes(TEXT)
+    for source in (path, str(path)):
+        found = quarrier.search(source, [b"two"])
+        assert places(found) == [(4, 3, "two"), (14, 3, "two")]
+        assert found[0].source == str(path)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        assert len(quarrier.search(mapped, "two")) == 2
+
+
+def test_an_empty_source_has_no_findings() -> None:
+    assert len(quarrier.search(b"", "x")) == 0
+
+
+def test_patterns_are_literals_hex_and_regexes_with_names() -> None:
+    patterns = {
+        "word": "three",
+        "bytes": b"\x00\xff",
+        "hex": quarrier.hex("74 ?? 6F"),
+        "regex": quarrier.regex(rb"t[a-z]o\b"),
+        "high": quarrier.regex(b"\xff+"),
+    }
+    found = quarrier.search(TEXT + b"\x00\xff\xff", patterns)
+    assert [(row.name, row.offset, row.length) for row in found] == [
+        ("hex", 4, 3),
+        ("regex", 4, 3),
+        ("word", 8, 5),
+        ("hex", 14, 3),
+        ("regex", 14, 3),
+        ("bytes", 21, 2),
+        ("high", 22, 2),
+    ]
+    assert {row.name: row.pattern for row in found}["bytes"] == r"\x00\xff"
+
+
+def test_options_are_those_of_the_command_line() -> None:
+    assert len(quarrier.search(b"TWO two", "two", ignore_case=True)) == 2
+    assert places(quarrier.search(b"..t\0w\0o\0", "two", utf16=True)) == [(2, 6, "two")]
+    assert places(quarrier.search(TEXT, "two", max_count=1)) == [(4, 3, "two")]
+    assert places(quarrier.search(TEXT, "two", range=(5, 100))) == [(14, 3, "two")]
+    assert places(quarrier.search(TEXT, "two", aligned=7)) == [(14, 3, "two")]
+    assert len(quarrier.search(TEXT * 99, "two", workers=2, buffers=3, buffer_size=65536)) == 198
+    assert quarrier.search(TEXT, "two", engine="naive").engine == "naive"
+
+
+def test_rows_are_named_tuples_dicts_and_arrow_columns() -> None:
+    found = quarrier.search(TEXT, {"n": "two"})
+    expected = {"source": "<bytes>", "offset": 4, "length": 3, "pattern": "two", "name": "n"}
+    assert found[0]._asdict() == expected
+    assert found[-1].offset == 14
+    assert found.to_pylist()[0] == expected
+    table = pa.table(found)
+    assert table.to_pylist() == found.to_pylist()
+    assert table.column_names == ["source", "offset", "length", "pattern", "name"]
+    assert pa.table(quarrier.search(TEXT, "x")).num_rows == 0
+    with pytest.raises(IndexError):
+        found[2]
+
+
+def test_many_findings_come_in_several_batches() -> None:
+    found = quarrier.search(bytes(200_000), b"\0")
+    table = pa.table(found)
+    assert table.num_rows == len(found) == 200_000
+    assert table["offset"].to_pylist() == list(range(200_000))
+    assert len(table["offset"].chunks) > 1
+    assert sum(1 for _ in found) == 200_000
+
+
+def test_what_is_no_source_or_pattern_is_a_type_error() -> None:
+    for source, patterns in [(1, "x"), (None, "x"), (b"x", 5), (b"x", [5]), (b"x", {1: "x"})]:
+        with pytest.raises(TypeError):
+            quarrier.search(source, patterns)  # type: ignore[call-overload]
+
+
+def test_each_refusal_has_its_class() -> None:
+    cases = [
+        (quarrier.PatternError, lambda: quarrier.hex("F")),
+        (quarrier.PatternError, lambda: quarrier.search(b"x", quarrier.regex("("))),
+        (quarrier.PatternError, lambda: quarrier.search(b"x", "")),
+        (quarrier.PatternSetError, lambda: quarrier.search(b"x", [])),
+        (quarrier.EngineError, lambda: quarrier.search(b"x", "x", engine="warp")),
+        (quarrier.PlanError, lambda: quarrier.search(b"x", "x", range=(5, 4))),
+        (quarrier.PlanError, lambda: quarrier.search(b"x", "x", range=(5, 9))),
+        (quarrier.PlanError, lambda: quarrier.search(b"x", "x", access="teleport")),
+        (quarrier.PlanError, lambda: quarrier.search(b"x", "x", aligned=0)),
+        (quarrier.PlanError, lambda: quarrier.search(b"x", "x", workers=5000)),
+    ]
+    for expected, refused in cases:
+        with pytest.raises(expected) as caught:
+            refused()
+        assert isinstance(caught.value, quarrier.QuarrierError)
+        assert isinstance(caught.value, ValueError)
+
+
+def test_an_error_tells_its_parts_and_can_be_pickled() -> None:
+    with pytest.raises(quarrier.PatternError) as caught:
+        quarrier.search(b"a" * 100, quarrier.regex("a+"), regex_max_length=10)
+    assert caught.value.pattern == "a+"
+    assert "raise regex_max_length" in caught.value.reason
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.pattern) == (str(caught.value), "a+")
+
+
+def test_what_the_system_refuses_is_an_os_error(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        quarrier.search(tmp_path / "missing", "x")
+    assert caught.value.filename == str(tmp_path / "missing")
+    with pytest.raises(OSError):
+        quarrier.search(tmp_path, "x")
+
+
+def test_a_buffer_in_pieces_is_refused() -> None:
+    for pieces in (memoryview(TEXT)[::2], np.zeros((4, 4), "u1")[:, 1]):
+        with pytest.raises(quarrier.BufferLayoutError, match="not contiguous"):
+            quarrier.search(pieces, "x")
+
+
+def test_a_buffer_is_released_after_the_search() -> None:
+    data = bytearray(TEXT)
+    quarrier.search(data, "two")
+    data.extend(b"grows again")
+    items = array.array("Q", [1, 2, 3])
+    assert len(quarrier.search(items, b"\x02")) == 1
+    items.append(4)
+
+
+def test_paths_that_are_not_text_are_opened(tmp_path: pathlib.Path) -> None:
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.img")
+    pathlib.Path(path).write_bytes(TEXT)
+    assert len(quarrier.search(path, "two")) == 2
