@@ -84,6 +84,11 @@ impl<'py> Buffer<'py> {
         Shown(self.bytes())
     }
 
+    /// The thread's attachment to the interpreter.
+    pub(crate) fn py(&self) -> Python<'py> {
+        self.py
+    }
+
     fn length(&self) -> usize {
         usize::try_from(self.view.len).unwrap_or(0)
     }
@@ -91,7 +96,6 @@ impl<'py> Buffer<'py> {
 
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
-        let _ = self.py;
         // SAFETY: filled in by PyObject_GetBuffer, released once, by a thread that is attached
         // to the interpreter, as `py` shows.
         unsafe { ffi::PyBuffer_Release(&raw mut *self.view) };

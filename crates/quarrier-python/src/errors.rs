@@ -28,6 +28,33 @@ pub(crate) fn of_search(py: Python<'_>, error: &quarrier_search::Error) -> PyErr
     }
 }
 
+/// What the crate `quarrier-sparse` refuses.
+#[cold]
+pub(crate) fn of_sparse(py: Python<'_>, error: &quarrier_sparse::Error) -> PyErr {
+    use quarrier_sparse::Error;
+    let message = error.to_string();
+    match *error {
+        Error::Overflow { offset, length } => {
+            raise(py, "OffsetOverflowError", (message, offset, length))
+        }
+        Error::NotHeld { offset, length, missing } => {
+            let missing = (missing.offset, missing.length);
+            raise(py, "NotHeldError", (message, offset, length, missing))
+        }
+        Error::Conflict { offset, held, given } => {
+            raise(py, "ConflictError", (message, offset, held, given))
+        }
+        Error::BeyondLength { offset, length, file_length } => {
+            raise(py, "BeyondLengthError", (message, offset, length, file_length))
+        }
+        Error::Pinned { span } => raise(py, "PinnedError", (message, span.offset, span.length)),
+        Error::Corrupt { at, reason } => raise(py, "CorruptError", (message, at, reason)),
+        Error::Unknown { ref id } => raise(py, "UnknownFileError", (message, id)),
+        Error::Exists { ref id } => raise(py, "DuplicateFileError", (message, id)),
+        _ => raise(py, "QuarrierError", (message,)),
+    }
+}
+
 /// What went wrong with a source. Where the system said no, that is Python's own `OSError`, or
 /// the class under it that stands for the system's error number.
 pub(crate) fn of_core(py: Python<'_>, error: &quarrier_core::Error) -> PyErr {

@@ -3,6 +3,7 @@
 //! ```text
 //!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    (quarrier-search)
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
+//!                                            ├─ sparse    sparse files (quarrier-sparse)
 //!                                            ├─ buffer    whatever shows bytes: bytes, mmap, numpy
 //!                                            └─ errors    a Python class for each Rust error
 //! ```
@@ -24,6 +25,8 @@ mod findings;
 
 mod stream;
 
+mod sparse;
+
 use pyo3::prelude::*;
 
 /// The native half of the package; see `quarrier`.
@@ -35,4 +38,6 @@ mod native {
     use super::pattern::{Pattern, hex, regex};
     #[pymodule_export]
     use super::search::search;
+    #[pymodule_export]
+    use super::sparse::{CostModel, SparseFile, SparseStore};
 }

@@ -1,40 +1,76 @@
-"""Searches raw data where it lies, at the speed of the machine.
+"""Searches raw data where it lies, at the speed of the machine, and keeps sparse files.
 
 >>> import quarrier
 >>> found = quarrier.search(b"....GIF89a..", ["GIF8", quarrier.hex("38 3?")])
 >>> [(finding.offset, finding.pattern) for finding in found]
 [(4, 'GIF8'), (7, '38 3?')]
+
+A sparse file holds what was fetched of a big one, and knows what is missing:
+
+>>> file = quarrier.SparseFile("https://example.org/big.tif")
+>>> file.write(0, b"II*\\0")
+4
+>>> file.need(0, 8)
+[(4, 4)]
 """
 
 from __future__ import annotations
 
 from quarrier._errors import (
+    BeyondLengthError,
     BufferLayoutError,
+    ConflictError,
+    CorruptError,
+    DuplicateFileError,
     EngineError,
+    NotHeldError,
     NotReadableError,
+    OffsetOverflowError,
     PatternError,
     PatternLineError,
     PatternSetError,
+    PinnedError,
     PlanError,
     QuarrierError,
     ShrankError,
+    UnknownFileError,
 )
 from quarrier._finding import Finding
-from quarrier._native import Findings, Pattern, hex, regex, search
+from quarrier._native import (
+    CostModel,
+    Findings,
+    Pattern,
+    SparseFile,
+    SparseStore,
+    hex,
+    regex,
+    search,
+)
 
 __all__ = [
+    "BeyondLengthError",
     "BufferLayoutError",
+    "ConflictError",
+    "CorruptError",
+    "CostModel",
+    "DuplicateFileError",
     "EngineError",
     "Finding",
     "Findings",
+    "NotHeldError",
     "NotReadableError",
+    "OffsetOverflowError",
     "Pattern",
     "PatternError",
     "PatternLineError",
     "PatternSetError",
+    "PinnedError",
     "PlanError",
     "QuarrierError",
     "ShrankError",
+    "SparseFile",
+    "SparseStore",
+    "UnknownFileError",
     "hex",
     "regex",
     "search",

@@ -68,3 +68,79 @@ class PlanError(QuarrierError, ValueError):
 
 class BufferLayoutError(QuarrierError, BufferError):
     """A buffer that is not contiguous, not writable, or not of the type asked for."""
+
+
+class OffsetOverflowError(QuarrierError, OverflowError):
+    """A number that is no offset, or a range that passes the greatest one, 2**64 - 1.
+
+    `length` is None where the number itself is the cause.
+    """
+
+    def __init__(self, message: str, offset: int, length: int | None) -> None:
+        super().__init__(message, offset, length)
+        self.offset = offset
+        self.length = length
+
+
+class NotHeldError(QuarrierError, LookupError):
+    """Bytes were read that are not held; `missing` is the first range that is not."""
+
+    def __init__(self, message: str, offset: int, length: int, missing: tuple[int, int]) -> None:
+        super().__init__(message, offset, length, missing)
+        self.offset = offset
+        self.length = length
+        self.missing = missing
+
+
+class ConflictError(QuarrierError, ValueError):
+    """A write differs from what is held, first at `offset`. Nothing was written."""
+
+    def __init__(self, message: str, offset: int, held: int, given: int) -> None:
+        super().__init__(message, offset, held, given)
+        self.offset = offset
+        self.held = held
+        self.given = given
+
+
+class BeyondLengthError(QuarrierError, EOFError):
+    """A range passes the end of the file, where that is known."""
+
+    def __init__(self, message: str, offset: int, length: int, file_length: int) -> None:
+        super().__init__(message, offset, length, file_length)
+        self.offset = offset
+        self.length = length
+        self.file_length = file_length
+
+
+class PinnedError(QuarrierError, BufferError):
+    """Bytes were to be erased that are pinned, or unpinned that are not."""
+
+    def __init__(self, message: str, offset: int, length: int) -> None:
+        super().__init__(message, offset, length)
+        self.offset = offset
+        self.length = length
+
+
+class CorruptError(QuarrierError, ValueError):
+    """Stored bytes are not those of a sparse file or store."""
+
+    def __init__(self, message: str, at: int, reason: str) -> None:
+        super().__init__(message, at, reason)
+        self.at = at
+        self.reason = reason
+
+
+class UnknownFileError(QuarrierError, KeyError):
+    """The store has no file of this name."""
+
+    def __init__(self, message: str, id: str) -> None:
+        super().__init__(message, id)
+        self.id = id
+
+
+class DuplicateFileError(QuarrierError, ValueError):
+    """The store has a file of this name already."""
+
+    def __init__(self, message: str, id: str) -> None:
+        super().__init__(message, id)
+        self.id = id

@@ -1,0 +1,151 @@
+//! numpy arrays of offsets and lengths.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyModule, PySlice, PyTuple};
+use quarrier_sparse::Span;
+
+use super::number::out_of_range;
+use crate::buffer::Buffer;
+use crate::errors::raise;
+
+/// An array of offsets or lengths: contiguous, 64 bits each.
+pub(super) struct Numbers<'py> {
+    buffer: Buffer<'py>,
+}
+
+impl<'py> Numbers<'py> {
+    /// From whatever numpy makes an array of integers of; one number stands for `count` of it.
+    fn of(object: &Bound<'py, PyAny>, count: Option<usize>) -> PyResult<Self> {
+        let py = object.py();
+        let numpy = numpy(py)?;
+        let mut array = numpy.call_method1(intern!(py, "asarray"), (object,))?;
+        let dtype = array.getattr(intern!(py, "dtype"))?;
+        let kind: char = dtype.getattr(intern!(py, "kind"))?.extract()?;
+        let size: usize = array.getattr(intern!(py, "size"))?.extract()?;
+        if kind != 'u' && kind != 'i' && size > 0 {
+            let message = format!("offsets and lengths are integers, not {dtype}");
+            return Err(PyTypeError::new_err(message));
+        }
+        let dimensions: usize = array.getattr(intern!(py, "ndim"))?.extract()?;
+        if let (0, Some(count)) = (dimensions, count) {
+            array = numpy.call_method1(intern!(py, "full"), (count, array))?;
+        } else if dimensions != 1 {
+            let message = format!("offsets and lengths are of one dimension, not {dimensions}");
+            return Err(raise(py, "BufferLayoutError", (message,)));
+        }
+        let wanted = if kind == 'i' { "=i8" } else { "=u8" };
+        let array = numpy.call_method1(intern!(py, "ascontiguousarray"), (array, wanted))?;
+        let numbers = Numbers { buffer: Buffer::of(&array)? };
+        if kind == 'i'
+            && let Some(&negative) = numbers.get().iter().find(|&&number| number > i64::MAX as u64)
+        {
+            let number = (negative as i64).into_pyobject(py)?.into_any();
+            return Err(out_of_range(py, &number.to_string(), &number));
+        }
+        Ok(numbers)
+    }
+
+    fn get(&self) -> &[u64] {
+        let bytes = self.buffer.bytes();
+        // SAFETY: numpy aligns the memory of its arrays to the size of their items, and any
+        // bits are a number. What does not fit stands before or behind, and is empty.
+        let (before, numbers, after) = unsafe { bytes.align_to::<u64>() };
+        debug_assert!(before.is_empty() && after.is_empty());
+        numbers
+    }
+}
+
+fn numpy(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "numpy"))
+}
+
+/// A new array of `count` items.
+pub(super) fn empty<'py>(
+    py: Python<'py>,
+    count: usize,
+    dtype: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = PyDict::new(py);
+    options.set_item(intern!(py, "dtype"), dtype)?;
+    numpy(py)?.call_method(intern!(py, "empty"), (count,), Some(&options))
+}
+
+/// The items of a new array of 64-bit numbers.
+pub(super) fn numbers_mut<'b>(buffer: &'b mut Buffer<'_>) -> &'b mut [u64] {
+    // SAFETY: as in `Numbers::get`.
+    let (before, numbers, after) = unsafe { buffer.bytes_mut().align_to_mut::<u64>() };
+    debug_assert!(before.is_empty() && after.is_empty());
+    numbers
+}
+
+/// Offsets and lengths as ranges.
+pub(super) struct Ranges<'py> {
+    offsets: Numbers<'py>,
+    lengths: Numbers<'py>,
+}
+
+impl<'py> Ranges<'py> {
+    pub(super) fn of(offsets: &Bound<'py, PyAny>, lengths: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let offsets = Numbers::of(offsets, None)?;
+        let lengths = Numbers::of(lengths, Some(offsets.get().len()))?;
+        let (left, right) = (offsets.get().len(), lengths.get().len());
+        if left != right {
+            let message = format!("{left} offsets and {right} lengths are not as many");
+            return Err(raise(offsets.buffer.py(), "BufferLayoutError", (message,)));
+        }
+        Ok(Ranges { offsets, lengths })
+    }
+
+    pub(super) fn get(&self) -> Spans<'_> {
+        Spans { offsets: self.offsets.get(), lengths: self.lengths.get() }
+    }
+}
+
+/// Ranges that can be sent to where no Python is.
+#[derive(Clone, Copy)]
+pub(super) struct Spans<'s> {
+    pub(super) offsets: &'s [u64],
+    pub(super) lengths: &'s [u64],
+}
+
+impl<'s> Spans<'s> {
+    pub(super) fn iter(self) -> impl Iterator<Item = Span> + 's {
+        self.offsets.iter().zip(self.lengths).map(|(&offset, &length)| Span::new(offset, length))
+    }
+
+    /// All bytes together; `None` where that is more than memory can be.
+    pub(super) fn bytes(self) -> Option<u64> {
+        let sum = self.lengths.iter().try_fold(0u64, |sum, &length| sum.checked_add(length))?;
+        (sum <= isize::MAX as u64).then_some(sum)
+    }
+}
+
+/// A new array of offsets and one of lengths, to be filled.
+pub(super) struct Pair<'py> {
+    arrays: [Bound<'py, PyAny>; 2],
+    buffers: [Buffer<'py>; 2],
+}
+
+impl<'py> Pair<'py> {
+    pub(super) fn new(py: Python<'py>, count: usize) -> PyResult<Self> {
+        let arrays = [empty(py, count, "=u8")?, empty(py, count, "=u8")?];
+        let buffers = [Buffer::writable(&arrays[0])?, Buffer::writable(&arrays[1])?];
+        Ok(Pair { arrays, buffers })
+    }
+
+    /// Places for ranges, in order.
+    pub(super) fn places(&mut self) -> impl Iterator<Item = (&mut u64, &mut u64)> + Send {
+        let [offsets, lengths] = &mut self.buffers;
+        numbers_mut(offsets).iter_mut().zip(numbers_mut(lengths))
+    }
+
+    /// The first `count` items of both.
+    pub(super) fn shortened(self, count: usize) -> PyResult<Bound<'py, PyTuple>> {
+        let [offsets, lengths] = self.arrays;
+        let py = offsets.py();
+        let first = PySlice::new(py, 0, count as isize, 1);
+        PyTuple::new(py, [offsets.get_item(&first)?, lengths.get_item(&first)?])
+    }
+}

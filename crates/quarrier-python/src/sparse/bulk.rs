@@ -1,0 +1,137 @@
+//! Many ranges in one call, as numpy arrays.
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use quarrier_sparse::{Error, Merge, Span};
+
+use super::arrays::{Pair, Ranges, empty, numbers_mut};
+use super::held::{Held, Work};
+use crate::buffer::Buffer;
+use crate::errors::{of_sparse, raise};
+
+/// Reads of more bytes than this are checked before room is made for them.
+const UNCHECKED_BYTES_MAX: u64 = 64 << 20;
+
+/// The bytes of many ranges, one behind the other, and where each begins.
+pub(super) fn read_many<'py>(
+    held: &Held,
+    offsets: &Bound<'py, PyAny>,
+    lengths: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = offsets.py();
+    let ranges = Ranges::of(offsets, lengths)?;
+    let spans = ranges.get();
+    let total = py.detach(|| spans.bytes());
+    if total.is_none_or(|bytes| bytes > UNCHECKED_BYTES_MAX) {
+        let check = |file: &quarrier_sparse::SparseFile| match spans
+            .iter()
+            .find(|span| !file.has(span.offset, span.length))
+        {
+            Some(span) => file.slices(span.offset, span.length).map(drop),
+            None => Ok(()),
+        };
+        held.look(py, Work::Long, check).map_err(|error| of_sparse(py, &error))?;
+    }
+    let too_many = || raise(py, "BufferLayoutError", ("more bytes than memory can hold",));
+    let total = total.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(too_many)?;
+    let data = empty(py, total, "u1")?;
+    let starts = empty(py, spans.offsets.len() + 1, "=i8")?;
+    let mut data_buffer = Buffer::writable(&data)?;
+    let mut starts_buffer = Buffer::writable(&starts)?;
+    let room = data_buffer.bytes_mut();
+    let places = numbers_mut(&mut starts_buffer);
+    let read = held.look(py, Work::Long, |file| {
+        let mut at = 0;
+        for (place, &length) in places.iter_mut().zip(spans.lengths.iter().chain([&0])) {
+            *place = at;
+            at += length;
+        }
+        file.read_many_into(spans.iter(), room)
+    });
+    read.map_err(|error| of_sparse(py, &error))?;
+    PyTuple::new(py, [&data, &starts])
+}
+
+/// Writes many ranges, whose bytes lie one behind the other in `data`.
+pub(super) fn write_many<'py>(
+    held: &Held,
+    offsets: &Bound<'py, PyAny>,
+    lengths: &Bound<'py, PyAny>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<u64> {
+    let py = offsets.py();
+    let ranges = Ranges::of(offsets, lengths)?;
+    let spans = ranges.get();
+    let buffer = Buffer::of(data)?;
+    let mut bytes = buffer.bytes();
+    let total = py.detach(|| spans.bytes());
+    if total != Some(bytes.len() as u64) {
+        let wanted = total.map_or_else(|| "too many".to_string(), |total| total.to_string());
+        let message = format!("the lengths are {wanted} bytes together, the data {}", bytes.len());
+        return Err(raise(py, "BufferLayoutError", (message,)));
+    }
+    let written = held.change(py, Work::Long, |file| {
+        let mut new_bytes = 0;
+        for span in spans.iter() {
+            let (here, rest) = bytes.split_at(span.length as usize);
+            bytes = rest;
+            new_bytes += file.write(span.offset, here)?;
+        }
+        Ok::<u64, Error>(new_bytes)
+    });
+    written.map_err(|error| of_sparse(py, &error))
+}
+
+/// What is missing of many ranges, as arrays of offsets and lengths.
+pub(super) fn need_many<'py>(
+    held: &Held,
+    offsets: &Bound<'py, PyAny>,
+    lengths: &Bound<'py, PyAny>,
+    merge: &Merge,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = offsets.py();
+    let ranges = Ranges::of(offsets, lengths)?;
+    let spans = ranges.get();
+    if let (Merge::Exact, &[offset], &[length]) = (merge, spans.offsets, spans.lengths) {
+        return need_of_one(py, held, Span::new(offset, length));
+    }
+    let needed =
+        held.look(py, Work::Long, |file| file.need_many(&spans.iter().collect::<Vec<_>>(), merge));
+    let needed = needed.map_err(|error| of_sparse(py, &error))?;
+    let count = needed.len();
+    let mut pair = Pair::new(py, count)?;
+    let places = pair.places();
+    py.detach(|| {
+        for ((offset, length), span) in places.zip(needed) {
+            (*offset, *length) = (span.offset, span.length);
+        }
+    });
+    pair.shortened(count)
+}
+
+/// What is missing of one range, written where it will stay: most of the time goes into
+/// memory that is touched for the first time.
+fn need_of_one<'py>(py: Python<'py>, held: &Held, span: Span) -> PyResult<Bound<'py, PyTuple>> {
+    loop {
+        let most = held.look(py, Work::Short, quarrier_sparse::SparseFile::need_count_max);
+        // Between two missing ranges lies a held byte.
+        let room = usize::try_from(span.length.div_ceil(2)).unwrap_or(most).min(most);
+        let mut pair = Pair::new(py, room)?;
+        let mut places = pair.places();
+        let mut count = 0;
+        let needed = held.look(py, Work::Long, |file| {
+            file.for_each_need(span, |span| {
+                if let Some((offset, length)) = places.next() {
+                    (*offset, *length) = (span.offset, span.length);
+                }
+                count += 1;
+            })
+        });
+        drop(places);
+        needed.map_err(|error| of_sparse(py, &error))?;
+        // More than there was room for: another thread wrote in between.
+        if count <= room {
+            return pair.shortened(count);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What requests cost, for `need` and its kin.
+
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use quarrier_sparse::Merge;
+
+use crate::errors::raise;
+
+/// What requests cost and what they may look like; see `quarrier.CostModel`.
+#[pyclass(frozen, eq, get_all, module = "quarrier")]
+#[derive(Clone, PartialEq)]
+pub(crate) struct CostModel {
+    latency: f64,
+    bytes_per_second: f64,
+    price_per_request: f64,
+    price_per_byte: f64,
+    seconds_per_price: f64,
+    request_bytes_max: u64,
+    alignment: u64,
+}
+
+#[pymethods]
+impl CostModel {
+    #[new]
+    #[pyo3(signature = (
+        *, latency=0.02, bytes_per_second=50e6, price_per_request=0.0, price_per_byte=0.0,
+        seconds_per_price=0.0, request_bytes_max=16 << 20, alignment=1,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the fields, by keyword only")]
+    fn new(
+        py: Python<'_>,
+        latency: f64,
+        bytes_per_second: f64,
+        price_per_request: f64,
+        price_per_byte: f64,
+        seconds_per_price: f64,
+        request_bytes_max: u64,
+        alignment: u64,
+    ) -> PyResult<Self> {
+        if Duration::try_from_secs_f64(latency).is_err() {
+            let message = format!("a latency of {latency} seconds cannot be");
+            return Err(raise(py, "PlanError", (message,)));
+        }
+        Ok(CostModel {
+            latency,
+            bytes_per_second,
+            price_per_request,
+            price_per_byte,
+            seconds_per_price,
+            request_bytes_max,
+            alignment,
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "quarrier.CostModel(latency={:?}, bytes_per_second={:?}, price_per_request={:?}, \
+             price_per_byte={:?}, seconds_per_price={:?}, request_bytes_max={}, alignment={})",
+            self.latency,
+            self.bytes_per_second,
+            self.price_per_request,
+            self.price_per_byte,
+            self.seconds_per_price,
+            self.request_bytes_max,
+            self.alignment,
+        )
+    }
+}
+
+/// How missing ranges become requests: a cost model where one is given, else so many bytes at
+/// least, where that is not 0.
+pub(super) fn merge(greedy: u64, cost: Option<&CostModel>) -> Merge {
+    match cost {
+        Some(cost) => Merge::Cost(quarrier_sparse::CostModel {
+            latency: Duration::try_from_secs_f64(cost.latency).unwrap_or_default(),
+            bytes_per_second: cost.bytes_per_second,
+            price_per_request: cost.price_per_request,
+            price_per_byte: cost.price_per_byte,
+            seconds_per_price: cost.seconds_per_price,
+            request_bytes_max: cost.request_bytes_max,
+            alignment: cost.alignment,
+        }),
+        None if greedy == 0 => Merge::Exact,
+        None => Merge::Greedy { bytes_min: greedy },
+    }
+}

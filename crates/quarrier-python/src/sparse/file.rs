@@ -1,0 +1,388 @@
+//! `quarrier.SparseFile`.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use quarrier_sparse::{Merge, OnConflict, Span};
+
+use super::bulk;
+use super::cost::{CostModel, merge};
+use super::held::{Held, Place, Work};
+use super::list;
+use super::number::Number;
+use crate::buffer::Buffer;
+use crate::errors::of_sparse;
+
+/// The blocks of a file that were fetched so far.
+#[pyclass(frozen, weakref, module = "quarrier")]
+pub(crate) struct SparseFile {
+    pub(super) held: Held,
+}
+
+impl SparseFile {
+    pub(super) fn of(place: Place) -> Self {
+        SparseFile { held: Held::new(place) }
+    }
+
+    fn to_vec(&self, py: Python<'_>) -> Vec<u8> {
+        self.held.look(py, Work::Long, quarrier_sparse::SparseFile::to_bytes)
+    }
+}
+
+#[pymethods]
+impl SparseFile {
+    #[new]
+    #[pyo3(signature = (
+        id="", modified=Some(0.0), *, length=None, on_conflict="raise", wipe=false, etag=None
+    ))]
+    fn new(
+        id: &str,
+        modified: Option<f64>,
+        length: Option<Number>,
+        on_conflict: &str,
+        wipe: bool,
+        etag: Option<&str>,
+    ) -> PyResult<Self> {
+        let on_conflict = match on_conflict {
+            "raise" => OnConflict::Raise,
+            "replace" => OnConflict::Replace,
+            other => {
+                let message = format!("on_conflict is 'raise' or 'replace', not '{other}'");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        let mut builder =
+            quarrier_sparse::SparseFile::builder(id).on_conflict(on_conflict).wipe(wipe);
+        if let Some(modified) = modified {
+            builder = builder.modified(modified);
+        }
+        if let Some(Number(length)) = length {
+            builder = builder.length(length);
+        }
+        if let Some(etag) = etag {
+            builder = builder.etag(etag);
+        }
+        Ok(SparseFile::of(Place::Own(Box::new(builder.build()))))
+    }
+
+    /// The file's name: a path, a URL, anything.
+    #[getter]
+    fn id(&self, py: Python<'_>) -> String {
+        self.held.look(py, Work::Short, |file| file.id().to_string())
+    }
+
+    /// When the file was last modified, in seconds since 1970.
+    #[getter]
+    fn modified(&self, py: Python<'_>) -> Option<f64> {
+        self.held.look(py, Work::Short, |file| file.modified())
+    }
+
+    /// The server's word for this version of the file.
+    #[getter]
+    fn etag(&self, py: Python<'_>) -> Option<String> {
+        self.held.look(py, Work::Short, |file| file.etag().map(str::to_string))
+    }
+
+    /// The file's length in bytes, where it is known.
+    #[getter]
+    fn length(&self, py: Python<'_>) -> Option<u64> {
+        self.held.look(py, Work::Short, |file| file.length())
+    }
+
+    /// What happens when a write differs from what is held: 'raise' or 'replace'.
+    #[getter]
+    fn on_conflict(&self, py: Python<'_>) -> &'static str {
+        match self.held.look(py, Work::Short, |file| file.on_conflict()) {
+            OnConflict::Raise => "raise",
+            OnConflict::Replace => "replace",
+        }
+    }
+
+    /// Sets the file's length. BeyondLengthError where a byte behind it is held.
+    fn set_length(&self, py: Python<'_>, length: Number) -> PyResult<()> {
+        let set = self.held.change(py, Work::Short, |file| file.set_length(length.0));
+        set.map_err(|error| of_sparse(py, &error))
+    }
+
+    /// Whether all bytes of the range are held.
+    fn has(&self, py: Python<'_>, offset: Number, length: Number) -> bool {
+        self.held.look(py, Work::Short, |file| file.has(offset.0, length.0))
+    }
+
+    /// Takes bytes in, from anything that shows them; returns how many of them are new.
+    ///
+    /// They join the blocks they touch. ConflictError where one differs from what is held; then
+    /// nothing is written. Another thread must not change the buffer meanwhile.
+    fn write(&self, py: Python<'_>, offset: Number, data: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let buffer;
+        let bytes = match data.cast_exact::<PyBytes>() {
+            Ok(bytes) => bytes.as_bytes(),
+            Err(_) => {
+                buffer = Buffer::of(data)?;
+                buffer.bytes()
+            }
+        };
+        let work = Work::of_copy(bytes.len());
+        let written = self.held.change(py, work, |file| file.write(offset.0, bytes));
+        written.map_err(|error| of_sparse(py, &error))
+    }
+
+    /// The bytes of the range. NotHeldError with the first range that is missing.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        offset: Number,
+        length: Number,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let (Number(offset), Number(length)) = (offset, length);
+        if length == 1 {
+            // The interpreter has all bytes objects of one byte ready.
+            let mut byte = [0];
+            let read = self.held.look(py, Work::Short, |file| file.read_into(offset, &mut byte));
+            return match read {
+                Ok(()) => Ok(PyBytes::new(py, &byte)),
+                Err(error) => Err(of_sparse(py, &error)),
+            };
+        }
+        if length >= super::COPY_BYTES_MIN as u64 {
+            // No room is made for what is not held.
+            let check = |file: &quarrier_sparse::SparseFile| match file.has(offset, length) {
+                true => Ok(()),
+                false => file.slices(offset, length).map(drop),
+            };
+            let checked = self.held.look(py, Work::Short, check);
+            checked.map_err(|error| of_sparse(py, &error))?;
+        }
+        let (bytes, room) = new_bytes(py, length as usize)?;
+        let work = Work::of_copy(room.len());
+        let read = self.held.look(py, work, |file| file.read_into(offset, room));
+        match read {
+            Ok(()) => Ok(bytes),
+            Err(error) => Err(of_sparse(py, &error)),
+        }
+    }
+
+    /// Reads into a writable buffer as many bytes as it has; returns how many.
+    fn read_into(
+        &self,
+        py: Python<'_>,
+        offset: Number,
+        buffer: &Bound<'_, PyAny>,
+    ) -> PyResult<usize> {
+        let mut buffer = Buffer::writable(buffer)?;
+        let room = buffer.bytes_mut();
+        let (work, bytes) = (Work::of_copy(room.len()), room.len());
+        let read = self.held.look(py, work, |file| file.read_into(offset.0, room));
+        read.map(|()| bytes).map_err(|error| of_sparse(py, &error))
+    }
+
+    /// The ranges that are missing, as a list of (offset, length).
+    ///
+    /// `greedy`: requests of at least so many bytes. `cost`: whatever costs least.
+    #[pyo3(signature = (offset, length, greedy=Number(0), *, cost=None))]
+    fn need<'py>(
+        &self,
+        py: Python<'py>,
+        offset: Number,
+        length: Number,
+        greedy: Number,
+        cost: Option<&Bound<'py, CostModel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let span = Span::new(offset.0, length.0);
+        let needed = if greedy.0 == 0 && cost.is_none() {
+            self.held.look(py, Work::Short, |file| file.need(span.offset, span.length))
+        } else {
+            let merge = merge(greedy.0, cost.map(Bound::get));
+            self.held.look(py, Work::Short, |file| file.need_many(&[span], &merge))
+        };
+        match needed {
+            Ok(spans) if spans.is_empty() => Ok(PyList::empty(py)),
+            Ok(spans) => list::of_spans(py, &spans),
+            Err(error) => Err(of_sparse(py, &error)),
+        }
+    }
+
+    /// What is missing of many ranges, which may overlap and come in any order.
+    #[pyo3(signature = (ranges, greedy=Number(0), *, cost=None))]
+    fn need_many<'py>(
+        &self,
+        py: Python<'py>,
+        ranges: &Bound<'py, PyAny>,
+        greedy: Number,
+        cost: Option<&Bound<'py, CostModel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let wanted = list::to_spans(ranges)?;
+        let merge = merge(greedy.0, cost.map(Bound::get));
+        let needed = self.held.look(py, Work::Long, |file| file.need_many(&wanted, &merge));
+        list::of_spans(py, &needed.map_err(|error| of_sparse(py, &error))?)
+    }
+
+    /// The bytes of many ranges, as two arrays: all bytes, one range behind the other, and
+    /// where in them each range begins, with the end of the last.
+    fn read_many<'py>(
+        &self,
+        offsets: &Bound<'py, PyAny>,
+        lengths: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        bulk::read_many(&self.held, offsets, lengths)
+    }
+
+    /// Writes many ranges, whose bytes lie one behind the other in `data`; returns how many
+    /// bytes are new. Of a conflict, the ranges before it are written.
+    fn write_many<'py>(
+        &self,
+        offsets: &Bound<'py, PyAny>,
+        lengths: &Bound<'py, PyAny>,
+        data: &Bound<'py, PyAny>,
+    ) -> PyResult<u64> {
+        bulk::write_many(&self.held, offsets, lengths, data)
+    }
+
+    /// As need_many, from and to arrays: of offsets and of lengths.
+    #[pyo3(signature = (offsets, lengths, greedy=Number(0), *, cost=None))]
+    fn need_many_arrays<'py>(
+        &self,
+        offsets: &Bound<'py, PyAny>,
+        lengths: &Bound<'py, PyAny>,
+        greedy: Number,
+        cost: Option<&Bound<'py, CostModel>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let merge: Merge = merge(greedy.0, cost.map(Bound::get));
+        bulk::need_many(&self.held, offsets, lengths, &merge)
+    }
+
+    /// Erases what is held of the range; returns how many bytes that were.
+    fn erase(&self, py: Python<'_>, offset: Number, length: Number) -> PyResult<u64> {
+        let erased = self.held.change(py, Work::Short, |file| file.erase(offset.0, length.0));
+        erased.map_err(|error| of_sparse(py, &error))
+    }
+
+    /// Evicts bytes, those first that were not used for longest, until at most `bytes_max`
+    /// are held or all others are pinned; returns how many that were.
+    fn evict(&self, py: Python<'_>, bytes_max: Number) -> u64 {
+        self.held.change(py, Work::Long, |file| file.evict(bytes_max.0))
+    }
+
+    /// Erases everything that is not pinned; returns how many bytes that were.
+    fn clear(&self, py: Python<'_>) -> u64 {
+        self.held.change(py, Work::Long, quarrier_sparse::SparseFile::clear)
+    }
+
+    /// Keeps a range from being evicted or erased until it is unpinned as often.
+    fn pin(&self, py: Python<'_>, offset: Number, length: Number) -> PyResult<()> {
+        let span = Span::new(offset.0, length.0);
+        let pinned = self.held.change(py, Work::Short, |file| file.pin(span));
+        pinned.map_err(|error| of_sparse(py, &error))
+    }
+
+    /// Takes back one pin of exactly this range.
+    fn unpin(&self, py: Python<'_>, offset: Number, length: Number) -> PyResult<()> {
+        let span = Span::new(offset.0, length.0);
+        let unpinned = self.held.change(py, Work::Short, |file| file.unpin(span));
+        unpinned.map_err(|error| of_sparse(py, &error))
+    }
+
+    /// The blocks that are held, as a list of (offset, length).
+    fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let blocks = self.held.look(py, Work::Short, quarrier_sparse::SparseFile::blocks);
+        list::of_spans(py, &blocks)
+    }
+
+    /// Bytes held.
+    fn num_bytes(&self, py: Python<'_>) -> u64 {
+        self.held.look(py, Work::Short, quarrier_sparse::SparseFile::num_bytes)
+    }
+
+    /// Blocks held.
+    fn num_blocks(&self, py: Python<'_>) -> usize {
+        self.held.look(py, Work::Short, quarrier_sparse::SparseFile::num_blocks)
+    }
+
+    /// Bytes of memory taken.
+    fn memory_bytes(&self, py: Python<'_>) -> usize {
+        self.held.look(py, Work::Short, quarrier_sparse::SparseFile::memory_bytes)
+    }
+
+    /// What was asked so far: hits, misses, bytes read, written, wasted, erased, evicted.
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counters = self.held.look(py, Work::Short, quarrier_sparse::SparseFile::counters);
+        let dict = PyDict::new(py);
+        for (name, count) in [
+            ("hits", counters.hits),
+            ("misses", counters.misses),
+            ("read_bytes", counters.read_bytes),
+            ("writes", counters.writes),
+            ("written_bytes", counters.written_bytes),
+            ("wasted_bytes", counters.wasted_bytes),
+            ("erased_bytes", counters.erased_bytes),
+            ("evicted_bytes", counters.evicted_bytes),
+        ] {
+            dict.set_item(name, count)?;
+        }
+        Ok(dict)
+    }
+
+    /// All of it but the pins, as bytes; see from_bytes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.to_vec(py))
+    }
+
+    /// The file that to_bytes was asked of. CorruptError where it was not.
+    #[staticmethod]
+    fn from_bytes(data: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = data.py();
+        let buffer = Buffer::of(data)?;
+        let bytes = buffer.bytes();
+        let file = py.detach(|| quarrier_sparse::SparseFile::from_bytes(bytes));
+        match file {
+            Ok(file) => Ok(SparseFile::of(Place::Own(Box::new(file)))),
+            Err(error) => Err(of_sparse(py, &error)),
+        }
+    }
+
+    fn __contains__(&self, py: Python<'_>, offset: Number) -> bool {
+        self.held.look(py, Work::Short, |file| file.has(offset.0, 1))
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let from_bytes = slf.get_type().getattr("from_bytes")?;
+        Ok((from_bytes, (slf.get().to_bytes(slf.py()),)))
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        let bytes = self.to_vec(py);
+        let file = py.detach(|| quarrier_sparse::SparseFile::from_bytes(&bytes));
+        file.map(|file| SparseFile::of(Place::Own(Box::new(file))))
+            .map_err(|error| of_sparse(py, &error))
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let _ = memo;
+        self.__copy__(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        self.held.look(py, Work::Short, |file| {
+            let (bytes, blocks) = (file.num_bytes(), file.num_blocks());
+            format!("<quarrier.SparseFile {:?}: {bytes} bytes in {blocks} blocks>", file.id())
+        })
+    }
+}
+
+/// A new bytes object, and its bytes to be written to before anybody else sees it.
+#[inline]
+fn new_bytes(py: Python<'_>, length: usize) -> PyResult<(Bound<'_, PyBytes>, &mut [u8])> {
+    let size = ffi::Py_ssize_t::try_from(length).unwrap_or(ffi::Py_ssize_t::MAX);
+    // SAFETY: a new object of `length` bytes, or null with an exception set. What it holds is
+    // not set yet, so it is zeroed where that costs nothing beside the rest, and else written
+    // to before it is read: by the copy, or not at all where that fails and it is dropped.
+    unsafe {
+        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), size);
+        let object = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyBytes>();
+        let start = ffi::PyBytes_AsString(object.as_ptr()).cast::<u8>();
+        Ok((object, std::slice::from_raw_parts_mut(start, length)))
+    }
+}

@@ -1,0 +1,82 @@
+//! Ranges as a list of tuples.
+//!
+//! A tuple and an integer for each range are what takes the time; with the safe wrappers it
+//! takes twice as long, and with the garbage collector, which looks again and again at what
+//! cannot be garbage yet, four times.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use quarrier_sparse::Span;
+
+use super::number::Number;
+
+/// From so many tuples on, the collector would run at least once.
+const COLLECTED_FROM: usize = 700;
+
+/// Keeps the garbage collector from running as long as it lives.
+struct NoCollection<'py> {
+    was_enabled: bool,
+    _py: Python<'py>,
+}
+
+impl<'py> NoCollection<'py> {
+    fn new(py: Python<'py>) -> Self {
+        // SAFETY: the thread is attached to the interpreter.
+        NoCollection { was_enabled: unsafe { ffi::PyGC_Disable() } != 0, _py: py }
+    }
+}
+
+impl Drop for NoCollection<'_> {
+    fn drop(&mut self) {
+        if self.was_enabled {
+            // SAFETY: the thread is attached to the interpreter.
+            unsafe { ffi::PyGC_Enable() };
+        }
+    }
+}
+
+/// `[(offset, length), …]`.
+pub(super) fn of_spans<'py>(py: Python<'py>, spans: &[Span]) -> PyResult<Bound<'py, PyList>> {
+    let _no_collection = (spans.len() >= COLLECTED_FROM).then(|| NoCollection::new(py));
+    // SAFETY: a new list with room for all; the places are filled in order below, and null
+    // ones are allowed in a list that is dropped half-filled.
+    let list = unsafe {
+        let list = ffi::PyList_New(spans.len() as ffi::Py_ssize_t);
+        Bound::from_owned_ptr_or_err(py, list)?.cast_into_unchecked::<PyList>()
+    };
+    for (at, span) in spans.iter().enumerate() {
+        let tuple = of_span(py, *span)?;
+        // SAFETY: `at` is within the list; the reference to the tuple goes over to it.
+        unsafe { ffi::PyList_SetItem(list.as_ptr(), at as ffi::Py_ssize_t, tuple.into_ptr()) };
+    }
+    Ok(list)
+}
+
+/// `(offset, length)`.
+#[inline]
+fn of_span<'py>(py: Python<'py>, span: Span) -> PyResult<Bound<'py, PyTuple>> {
+    // SAFETY: a new tuple of two, whose places are filled with owned references before
+    // anybody else sees it. Of a failure in between it is dropped with null places, which is
+    // allowed.
+    unsafe {
+        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(2))?;
+        for (at, number) in [(0, span.offset), (1, span.length)] {
+            let number = ffi::PyLong_FromUnsignedLongLong(number);
+            if number.is_null() {
+                return Err(PyErr::fetch(py));
+            }
+            ffi::PyTuple_SetItem(tuple.as_ptr(), at, number);
+        }
+        Ok(tuple.cast_into_unchecked())
+    }
+}
+
+/// Ranges from any iterable of pairs.
+pub(super) fn to_spans(ranges: &Bound<'_, PyAny>) -> PyResult<Vec<Span>> {
+    let span = |range: Bound<'_, PyAny>| {
+        let (offset, length): (Number, Number) = range.extract()?;
+        Ok(Span::new(offset.0, length.0))
+    };
+    ranges.try_iter()?.map(|range| span(range?)).collect()
+}

@@ -1,0 +1,23 @@
+//! Sparse files and stores of them.
+//!
+//! ```text
+//!  file   ─→ held   a file of its own or of a store, and how its lock is taken
+//!  bulk   ─→ arrays, of offsets and lengths in, of numpy out
+//!  number, list     integers in, lists of tuples out, as fast as the interpreter allows
+//! ```
+
+mod arrays;
+mod bulk;
+mod cost;
+mod file;
+mod held;
+mod list;
+mod number;
+mod store;
+
+pub(crate) use cost::CostModel;
+pub(crate) use file::SparseFile;
+pub(crate) use store::SparseStore;
+
+/// From so many bytes on, a copy is worth releasing the interpreter's lock for.
+const COPY_BYTES_MIN: usize = 64 << 10;

@@ -1,0 +1,46 @@
+//! Offsets and lengths as Python gives them.
+
+use pyo3::exceptions::PyOverflowError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
+
+use crate::errors::raise;
+
+/// An integer from 0 to 2^64 - 1.
+#[derive(Clone, Copy)]
+pub(crate) struct Number(pub(crate) u64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Number {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        // SAFETY: the object is alive; whatever it is, the answer is a number or an error.
+        let number = unsafe { ffi::PyLong_AsUnsignedLongLong(object.as_ptr()) };
+        if number == u64::MAX { slowly(&object) } else { Ok(Number(number)) }
+    }
+}
+
+/// The greatest number, something that is not an `int` (numpy's integers are not), or an error.
+#[cold]
+fn slowly(object: &Bound<'_, PyAny>) -> PyResult<Number> {
+    let py = object.py();
+    // Whatever was raised is raised again below.
+    drop(PyErr::take(py));
+    // SAFETY: the object is alive; the result is owned, or null with an exception set.
+    let index = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Index(object.as_ptr()))? };
+    match index.cast::<PyInt>()?.extract::<u64>() {
+        Ok(number) => Ok(Number(number)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
+            Err(out_of_range(py, &index.to_string(), &index))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The exception for a number that is no offset.
+pub(super) fn out_of_range<'py>(py: Python<'py>, shown: &str, number: &Bound<'py, PyAny>) -> PyErr {
+    let message = format!("{shown} is not an offset or length; they go from 0 to 2**64 - 1");
+    raise(py, "OffsetOverflowError", (message, number, py.None()))
+}
