@@ -25,7 +25,7 @@ impl CostModel {
     #[new]
     #[pyo3(signature = (
         *, latency=0.02, bytes_per_second=50e6, price_per_request=0.0, price_per_byte=0.0,
-        seconds_per_price=0.0, request_bytes_max=16 << 20, alignment=1,
+        seconds_per_price=0.0, request_bytes_max=16_777_216, alignment=1,
     ))]
     #[expect(clippy::too_many_arguments, reason = "the fields, by keyword only")]
     fn new(

@@ -33,9 +33,13 @@ impl SparseFile {
 #[pymethods]
 impl SparseFile {
     #[new]
-    #[pyo3(signature = (
-        id="", modified=Some(0.0), *, length=None, on_conflict="raise", wipe=false, etag=None
-    ))]
+    #[pyo3(
+        signature = (
+            id="", modified=Some(0.0), *, length=None, on_conflict="raise", wipe=false, etag=None
+        ),
+        text_signature = "(id='', modified=0.0, *, length=None, on_conflict='raise', wipe=False, \
+                          etag=None)"
+    )]
     fn new(
         id: &str,
         modified: Option<f64>,
@@ -180,7 +184,10 @@ impl SparseFile {
     /// The ranges that are missing, as a list of (offset, length).
     ///
     /// `greedy`: requests of at least so many bytes. `cost`: whatever costs least.
-    #[pyo3(signature = (offset, length, greedy=Number(0), *, cost=None))]
+    #[pyo3(
+        signature = (offset, length, greedy=Number(0), *, cost=None),
+        text_signature = "($self, offset, length, greedy=0, *, cost=None)"
+    )]
     fn need<'py>(
         &self,
         py: Python<'py>,
@@ -204,7 +211,10 @@ impl SparseFile {
     }
 
     /// What is missing of many ranges, which may overlap and come in any order.
-    #[pyo3(signature = (ranges, greedy=Number(0), *, cost=None))]
+    #[pyo3(
+        signature = (ranges, greedy=Number(0), *, cost=None),
+        text_signature = "($self, ranges, greedy=0, *, cost=None)"
+    )]
     fn need_many<'py>(
         &self,
         py: Python<'py>,
@@ -240,7 +250,10 @@ impl SparseFile {
     }
 
     /// As need_many, from and to arrays: of offsets and of lengths.
-    #[pyo3(signature = (offsets, lengths, greedy=Number(0), *, cost=None))]
+    #[pyo3(
+        signature = (offsets, lengths, greedy=Number(0), *, cost=None),
+        text_signature = "($self, offsets, lengths, greedy=0, *, cost=None)"
+    )]
     fn need_many_arrays<'py>(
         &self,
         offsets: &Bound<'py, PyAny>,

@@ -1,0 +1,9 @@
+"""What several test files use."""
+
+from __future__ import annotations
+
+import hypothesis
+
+# The machine that runs the tests may be busy: an example that takes long is no failure.
+hypothesis.settings.register_profile("quarrier", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("quarrier")
