@@ -1,0 +1,1 @@
+"""Modules that stand in for others, for code that was written to those."""

@@ -1,0 +1,37 @@
+"""Stands in for the package svfsc 0.4.1: `import quarrier.compat.svfsc as svfsc`.
+
+Names, arguments, results, exceptions and their messages are those of svfsc. What differs is what
+it promises and does not keep: blocks that touch are joined whatever the order of writes, a
+write that differs from what is held is noticed wherever it differs and loses nothing, and
+offsets below 0 or from 2**64 on are an error (`quarrier.OffsetOverflowError`). `size_of` tells
+the memory that is taken here.
+
+New code does better with `quarrier.SparseFile` and `quarrier.SparseStore`.
+"""
+
+from __future__ import annotations
+
+from quarrier.compat.svfsc._file import cSVF
+from quarrier.compat.svfsc._system import cSVFS
+
+PY_THREAD_SAFE = 1
+SVFS_CPP_VERSION = "0.4.1"
+SVFS_CPP_VERSION_MAJOR = 0
+SVFS_CPP_VERSION_MINOR = 4
+SVFS_CPP_VERSION_PATCH = 1
+SVFS_CPP_VERSION_SUFFIX = ""
+SVFS_THREAD_SAFE = 0
+SVF_THREAD_SAFE = 0
+
+__all__ = [
+    "PY_THREAD_SAFE",
+    "SVFS_CPP_VERSION",
+    "SVFS_CPP_VERSION_MAJOR",
+    "SVFS_CPP_VERSION_MINOR",
+    "SVFS_CPP_VERSION_PATCH",
+    "SVFS_CPP_VERSION_SUFFIX",
+    "SVFS_THREAD_SAFE",
+    "SVF_THREAD_SAFE",
+    "cSVF",
+    "cSVFS",
+]
