@@ -358,10 +358,12 @@ def _now() -> datetime.datetime:
 
 def _difference(error: ConflictError) -> str:
     given, held = (_as_char(value) for value in (error.given, error.held))
-    return (
+    message = (
         f"SparseVirtualFile::write(): Difference at position {error.offset}"
         f" '{_shown(error.given)}' != '{_shown(error.held)}' Ordinal {given} != {held}"
     )
+    # A byte 0 ends a message in C++.
+    return message.partition("\0")[0]
 
 
 def _shown(value: int) -> str:
