@@ -17,6 +17,7 @@ mod random;
 mod record;
 mod search;
 mod sparse;
+mod sparse_python;
 mod table;
 mod versus;
 
@@ -54,6 +55,8 @@ struct Arguments {
     quarrier: PathBuf,
     vectorscan: Option<PathBuf>,
     svfsc: Option<PathBuf>,
+    /// An interpreter that has quarrier and svfsc.
+    python: Option<PathBuf>,
     /// What the programs were built from.
     built_from: Option<String>,
 }
@@ -69,7 +72,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let Arguments { scale, only, home, quarrier, vectorscan, svfsc, built_from } = arguments()?;
+    let Arguments { scale, only, home, quarrier, vectorscan, svfsc, python, built_from } =
+        arguments()?;
     let neighbours = std::env::current_exe()?;
     let programs = Programs {
         quarrier,
@@ -99,6 +103,9 @@ fn run() -> Result<()> {
     if is_wanted("sparse") {
         let ours = neighbours.with_file_name("sparse");
         record["sparse"] = sparse::run(&ours, svfsc.as_deref(), &scale)?.into();
+        if let Some(python) = python.filter(|_| scale.rounds > 0) {
+            record["sparse_python"] = sparse_python::run(&python, &home, &scale)?;
+        }
     }
     if scale.rounds > 0 {
         let path = record::append(&home.join("records"), record)?;
@@ -109,7 +116,8 @@ fn run() -> Result<()> {
 
 fn arguments() -> Result<Arguments> {
     let (mut scale, mut only, mut vectorscan, mut built_from) = (FULL, None, None, None);
-    let (mut home, mut quarrier, mut svfsc) = (PathBuf::from("benchmarks"), None, None);
+    let mut home = PathBuf::from("benchmarks");
+    let (mut quarrier, mut svfsc, mut python) = (None, None, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value\n{USAGE}"));
@@ -121,6 +129,7 @@ fn arguments() -> Result<Arguments> {
             "--quarrier" => quarrier = Some(value()?.into()),
             "--built-from" => built_from = Some(value()?),
             "--svfsc" => svfsc = Some(value()?.into()),
+            "--python" => python = Some(value()?.into()),
             "--vectorscan" => vectorscan = Some(value()?.into()),
             _ => bail!("unknown argument '{word}'\n{USAGE}"),
         }
@@ -129,7 +138,7 @@ fn arguments() -> Result<Arguments> {
         bail!("--only takes search, hostile or sparse\n{USAGE}");
     }
     let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
-    Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, built_from })
+    Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, python, built_from })
 }
 
 /// The rounds are interleaved and the ratios hold, but the rates will be low and uneven.

@@ -42,6 +42,7 @@ mod model;
 mod span;
 mod store;
 mod stored;
+mod walk;
 
 pub use ahead::ReadAhead;
 pub use counters::Counters;

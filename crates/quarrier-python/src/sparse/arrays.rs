@@ -61,15 +61,15 @@ fn numpy(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import(intern!(py, "numpy"))
 }
 
-/// A new array of `count` items.
+/// A new array of this shape.
 pub(super) fn empty<'py>(
     py: Python<'py>,
-    count: usize,
+    shape: impl IntoPyObject<'py>,
     dtype: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = PyDict::new(py);
     options.set_item(intern!(py, "dtype"), dtype)?;
-    numpy(py)?.call_method(intern!(py, "empty"), (count,), Some(&options))
+    numpy(py)?.call_method(intern!(py, "empty"), (shape,), Some(&options))
 }
 
 /// The items of a new array of 64-bit numbers.
@@ -122,30 +122,32 @@ impl<'s> Spans<'s> {
     }
 }
 
-/// A new array of offsets and one of lengths, to be filled.
+/// A new array of offsets and one of lengths, to be filled: two rows of one, since a large piece
+/// of memory costs less to touch first than two of half the size.
 pub(super) struct Pair<'py> {
-    arrays: [Bound<'py, PyAny>; 2],
-    buffers: [Buffer<'py>; 2],
+    rows: Bound<'py, PyAny>,
+    buffer: Buffer<'py>,
+    count: usize,
 }
 
 impl<'py> Pair<'py> {
     pub(super) fn new(py: Python<'py>, count: usize) -> PyResult<Self> {
-        let arrays = [empty(py, count, "=u8")?, empty(py, count, "=u8")?];
-        let buffers = [Buffer::writable(&arrays[0])?, Buffer::writable(&arrays[1])?];
-        Ok(Pair { arrays, buffers })
+        let rows = empty(py, (2, count), "=u8")?;
+        let buffer = Buffer::writable(&rows)?;
+        Ok(Pair { rows, buffer, count })
     }
 
     /// Places for ranges, in order.
     pub(super) fn places(&mut self) -> impl Iterator<Item = (&mut u64, &mut u64)> + Send {
-        let [offsets, lengths] = &mut self.buffers;
-        numbers_mut(offsets).iter_mut().zip(numbers_mut(lengths))
+        let (offsets, lengths) = numbers_mut(&mut self.buffer).split_at_mut(self.count);
+        offsets.iter_mut().zip(lengths)
     }
 
     /// The first `count` items of both.
     pub(super) fn shortened(self, count: usize) -> PyResult<Bound<'py, PyTuple>> {
-        let [offsets, lengths] = self.arrays;
-        let py = offsets.py();
+        let py = self.rows.py();
         let first = PySlice::new(py, 0, count as isize, 1);
-        PyTuple::new(py, [offsets.get_item(&first)?, lengths.get_item(&first)?])
+        let row = |row: usize| self.rows.get_item((row, &first));
+        PyTuple::new(py, [row(0)?, row(1)?])
     }
 }
