@@ -6,6 +6,7 @@ import pickle
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +115,22 @@ class Pair:
         )
         assert list(zip(offsets.tolist(), lengths.tolist(), strict=True)) == missing
 
+    def read_many(self, ranges: list[tuple[int, int]]) -> None:
+        offsets = np.array([offset + self.base for offset, _ in ranges], "u8")
+        lengths = np.array([length for _, length in ranges], "u8")
+        expected = b""
+        for offset, length in ranges:
+            missing = self.model.need(offset, length)
+            if missing:
+                with pytest.raises(quarrier.NotHeldError) as caught:
+                    self.file.read_many(offsets, lengths)
+                assert caught.value.missing == self.at(missing)[0]
+                return
+            expected += bytes(self.model.held[at] for at in range(offset, offset + length))
+        data, starts = self.file.read_many(offsets, lengths)
+        assert data.tobytes() == expected
+        assert (np.diff(starts) == lengths.astype("i8")).all()
+
     def store_and_load(self) -> None:
         self.file = pickle.loads(pickle.dumps(self.file))
 
@@ -132,6 +149,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("erase"), OFFSETS, LENGTHS),
     st.tuples(st.just("evict"), st.integers(0, SPACE)),
     st.tuples(st.just("need_many"), RANGES),
+    st.tuples(st.just("read_many"), RANGES),
     st.tuples(st.just("store_and_load")),
 )
 

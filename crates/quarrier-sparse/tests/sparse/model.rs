@@ -156,6 +156,32 @@ impl Plan {
         }
     }
 
+    /// Ranges that lie close behind each other, and some that do not.
+    fn read_many(&self, random: &mut Random, model: &Model, file: &SparseFile) {
+        let mut spans = vec![self.span(random)];
+        for _ in 0..random.below(12) {
+            let Some(&last) = spans.last() else { break };
+            let next = if random.one_in(6) {
+                self.span(random)
+            } else {
+                let from = last.offset.saturating_add(last.length.min(3) + random.below(3));
+                Span::new(from, random.below(3))
+            };
+            spans.push(next);
+        }
+        let wanted: Vec<_> = spans.iter().map(|&span| model.read(span)).collect();
+        // As far as the first that is not held.
+        let readable = wanted.iter().take_while(|bytes| bytes.is_some()).count();
+        let expected: Vec<u8> = wanted[..readable].iter().flatten().flatten().copied().collect();
+        let mut buffer = vec![0; expected.len()];
+        file.read_many_into(spans[..readable].iter().copied(), &mut buffer).unwrap();
+        assert_eq!(buffer, expected);
+        if let Some(&missing) = spans.get(readable) {
+            let mut buffer = vec![0; missing.length as usize];
+            assert!(file.read_many_into([missing], &mut buffer).is_err());
+        }
+    }
+
     fn operate(&self, random: &mut Random, model: &mut Model, file: &mut SparseFile) {
         let span = self.span(random);
         let Span { offset, length } = span;
@@ -171,7 +197,9 @@ impl Plan {
                 let filled = file.read_into(offset, &mut buffer).is_ok();
                 assert_eq!(filled.then_some(buffer), expected);
             }
-            20..24 => assert_eq!(file.has(offset, length), model.has(span)),
+            // Rarer than the rest: it compares many ranges.
+            20 => self.read_many(random, model, file),
+            21..24 => assert_eq!(file.has(offset, length), model.has(span)),
             24..29 => match file.need(offset, length) {
                 Ok(missing) => assert_eq!(missing, model.need(span)),
                 Err(_) => assert!(offset.checked_add(length).is_none()),
