@@ -68,6 +68,8 @@ fn of_span<'py>(py: Python<'py>, span: Span) -> PyResult<Bound<'py, PyTuple>> {
             }
             ffi::PyTuple_SetItem(tuple.as_ptr(), at, number);
         }
+        // As the collector itself does with tuples of what refers to nothing, when it comes by.
+        ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast());
         Ok(tuple.cast_into_unchecked())
     }
 }
