@@ -1,5 +1,7 @@
 //! `quarrier.SparseFile`.
 
+use std::mem::MaybeUninit;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -23,6 +25,33 @@ pub(crate) struct SparseFile {
 impl SparseFile {
     pub(super) fn of(place: Place) -> Self {
         SparseFile { held: Held::new(place) }
+    }
+
+    /// Reads what is worth releasing the interpreter's lock for.
+    fn read_long<'py>(
+        &self,
+        py: Python<'py>,
+        offset: u64,
+        length: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        // No room is made for what is not held.
+        let check = |file: &quarrier_sparse::SparseFile| match file.has(offset, length) {
+            true => Ok(()),
+            false => file.slices(offset, length).map(drop),
+        };
+        let checked = self.held.look(py, Work::Short, check);
+        checked.map_err(|error| of_sparse(py, &error))?;
+        let (bytes, mut room) = new_bytes(py, length as usize)?;
+        let read = self.held.look(py, Work::Long, |file| {
+            for slice in file.slices(offset, length)? {
+                let (here, rest) = room.split_at_mut(slice.len());
+                here.write_copy_of_slice(slice);
+                room = rest;
+            }
+            Ok(())
+        });
+        // What slices there are have `length` bytes together, so no byte is left as it was.
+        read.map(|()| bytes).map_err(|error| of_sparse(py, &error))
     }
 
     fn to_vec(&self, py: Python<'_>) -> Vec<u8> {
@@ -150,18 +179,14 @@ impl SparseFile {
             };
         }
         if length >= super::COPY_BYTES_MIN as u64 {
-            // No room is made for what is not held.
-            let check = |file: &quarrier_sparse::SparseFile| match file.has(offset, length) {
-                true => Ok(()),
-                false => file.slices(offset, length).map(drop),
-            };
-            let checked = self.held.look(py, Work::Short, check);
-            checked.map_err(|error| of_sparse(py, &error))?;
+            return self.read_long(py, offset, length);
         }
         let (bytes, room) = new_bytes(py, length as usize)?;
-        let work = Work::of_copy(room.len());
-        let read = self.held.look(py, work, |file| file.read_into(offset, room));
-        match read {
+        // Of so few bytes this costs nothing beside the rest.
+        room.fill(MaybeUninit::new(0));
+        // SAFETY: all of it was just written to.
+        let room = unsafe { room.assume_init_mut() };
+        match self.held.look(py, Work::Short, |file| file.read_into(offset, room)) {
             Ok(()) => Ok(bytes),
             Err(error) => Err(of_sparse(py, &error)),
         }
@@ -385,17 +410,20 @@ impl SparseFile {
     }
 }
 
-/// A new bytes object, and its bytes to be written to before anybody else sees it.
+/// A new bytes object, and its bytes, which must be written to before anybody else sees it.
 #[inline]
-fn new_bytes(py: Python<'_>, length: usize) -> PyResult<(Bound<'_, PyBytes>, &mut [u8])> {
+fn new_bytes(
+    py: Python<'_>,
+    length: usize,
+) -> PyResult<(Bound<'_, PyBytes>, &mut [MaybeUninit<u8>])> {
     let size = ffi::Py_ssize_t::try_from(length).unwrap_or(ffi::Py_ssize_t::MAX);
-    // SAFETY: a new object of `length` bytes, or null with an exception set. What it holds is
-    // not set yet, so it is zeroed where that costs nothing beside the rest, and else written
-    // to before it is read: by the copy, or not at all where that fails and it is dropped.
+    // SAFETY: a new object with room for `length` bytes, which nobody else knows of, or null
+    // with an exception set. The bytes lie where they are as long as it lives; it is dropped
+    // or given to Python only after the last use of them.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), size);
         let object = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyBytes>();
-        let start = ffi::PyBytes_AsString(object.as_ptr()).cast::<u8>();
+        let start = ffi::PyBytes_AsString(object.as_ptr()).cast::<MaybeUninit<u8>>();
         Ok((object, std::slice::from_raw_parts_mut(start, length)))
     }
 }
