@@ -168,9 +168,13 @@ def test_a_file_is_a_map_from_offset_to_byte(on_conflict, base, operations) -> N
 
 
 def test_a_long_run_of_random_operations_agrees_with_the_map() -> None:
-    random_of = random.Random(20261122)
+    run(100_000, seed=20261122)
+
+
+def run(operations: int, seed: int) -> None:
+    random_of = random.Random(seed)
     pair = Pair("replace", 10**12)
-    for _ in range(20_000):
+    for _ in range(operations):
         offset, length = random_of.randrange(3000), random_of.randrange(60)
         match random_of.randrange(100):
             case n if n < 45:
