@@ -135,3 +135,21 @@ def test_a_million_isolated_bytes_take_little_memory() -> None:
     assert starts[-1] == 1_000_000
     missing, lengths = file.need_many_arrays([0], [2_000_000])
     assert (missing == offsets + 1).all() and (lengths == 1).all()
+
+
+def test_memory_is_used_again_only_when_nobody_looks_at_it() -> None:
+    file = SparseFile()
+    count = 300_000
+    file.write_many(np.arange(0, 2 * count, 2), 1, bytes(count))
+    expected = np.arange(1, 2 * count, 2, dtype="u8")
+    kept = [file.need_many_arrays([0], [2 * count]) for _ in range(3)]
+    views = [offsets[10:20] for offsets, _ in kept]
+    del kept
+    for _ in range(5):
+        offsets, lengths = file.need_many_arrays([0], [2 * count])
+        assert (offsets == expected).all() and (lengths == 1).all()
+        offsets[:] = 7
+        _, starts = file.read_many(np.zeros(count, "u8"), 1)
+        assert starts.tolist() == list(range(count + 1))
+    for view in views:
+        assert (view == expected[10:20]).all()

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PySlice, PyTuple};
 use quarrier_sparse::Span;
 
+use super::memory::{Memory, NUMBERS_MIN};
 use super::number::out_of_range;
 use crate::buffer::Buffer;
 use crate::errors::raise;
@@ -61,15 +62,15 @@ fn numpy(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import(intern!(py, "numpy"))
 }
 
-/// A new array of this shape.
+/// A new array of `count` items.
 pub(super) fn empty<'py>(
     py: Python<'py>,
-    shape: impl IntoPyObject<'py>,
+    count: usize,
     dtype: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = PyDict::new(py);
     options.set_item(intern!(py, "dtype"), dtype)?;
-    numpy(py)?.call_method(intern!(py, "empty"), (shape,), Some(&options))
+    numpy(py)?.call_method(intern!(py, "empty"), (count,), Some(&options))
 }
 
 /// The items of a new array of 64-bit numbers.
@@ -122,32 +123,49 @@ impl<'s> Spans<'s> {
     }
 }
 
-/// A new array of offsets and one of lengths, to be filled: two rows of one, since a large piece
-/// of memory costs less to touch first than two of half the size.
+/// A new array of 64-bit numbers, at least `count` of them, whatever they are.
+pub(super) fn room<'py>(py: Python<'py>, count: usize, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
+    if count < NUMBERS_MIN {
+        return empty(py, count, dtype);
+    }
+    let memory = Bound::new(py, Memory::new(count))?;
+    numpy(py)?.call_method1(intern!(py, "frombuffer"), (memory, dtype))
+}
+
+/// The first `count` items of an array from `start` on.
+pub(super) fn part<'py>(
+    array: &Bound<'py, PyAny>,
+    start: usize,
+    count: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    array.get_item(PySlice::new(array.py(), start as isize, (start + count) as isize, 1))
+}
+
+/// A new array of offsets and one of lengths, to be filled: two halves of one, since a large
+/// piece of memory costs less to touch first than two of half the size.
 pub(super) struct Pair<'py> {
-    rows: Bound<'py, PyAny>,
+    array: Bound<'py, PyAny>,
     buffer: Buffer<'py>,
     count: usize,
 }
 
 impl<'py> Pair<'py> {
     pub(super) fn new(py: Python<'py>, count: usize) -> PyResult<Self> {
-        let rows = empty(py, (2, count), "=u8")?;
-        let buffer = Buffer::writable(&rows)?;
-        Ok(Pair { rows, buffer, count })
+        let array = room(py, count.saturating_mul(2), "=u8")?;
+        let buffer = Buffer::writable(&array)?;
+        Ok(Pair { array, buffer, count })
     }
 
     /// Places for ranges, in order.
     pub(super) fn places(&mut self) -> impl Iterator<Item = (&mut u64, &mut u64)> + Send {
-        let (offsets, lengths) = numbers_mut(&mut self.buffer).split_at_mut(self.count);
-        offsets.iter_mut().zip(lengths)
+        let (offsets, rest) = numbers_mut(&mut self.buffer).split_at_mut(self.count);
+        offsets.iter_mut().zip(&mut rest[..self.count])
     }
 
     /// The first `count` items of both.
     pub(super) fn shortened(self, count: usize) -> PyResult<Bound<'py, PyTuple>> {
-        let py = self.rows.py();
-        let first = PySlice::new(py, 0, count as isize, 1);
-        let row = |row: usize| self.rows.get_item((row, &first));
-        PyTuple::new(py, [row(0)?, row(1)?])
+        let offsets = part(&self.array, 0, count)?;
+        let lengths = part(&self.array, self.count, count)?;
+        PyTuple::new(self.array.py(), [offsets, lengths])
     }
 }

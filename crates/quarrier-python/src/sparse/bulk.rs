@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use quarrier_sparse::{Error, Merge, Span};
 
-use super::arrays::{Pair, Ranges, empty, numbers_mut};
+use super::arrays::{Pair, Ranges, empty, numbers_mut, part, room};
 use super::held::{Held, Work};
 use crate::buffer::Buffer;
 use crate::errors::{of_sparse, raise};
@@ -35,10 +35,11 @@ pub(super) fn read_many<'py>(
     let too_many = || raise(py, "BufferLayoutError", ("more bytes than memory can hold",));
     let total = total.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(too_many)?;
     let data = empty(py, total, "u1")?;
-    let starts = empty(py, spans.offsets.len() + 1, "=i8")?;
+    let count = spans.offsets.len() + 1;
+    let starts = room(py, count, "=i8")?;
     let mut data_buffer = Buffer::writable(&data)?;
     let mut starts_buffer = Buffer::writable(&starts)?;
-    let room = data_buffer.bytes_mut();
+    let bytes = data_buffer.bytes_mut();
     let places = numbers_mut(&mut starts_buffer);
     let read = held.look(py, Work::Long, |file| {
         let mut at = 0;
@@ -46,10 +47,10 @@ pub(super) fn read_many<'py>(
             *place = at;
             at += length;
         }
-        file.read_many_into(spans.iter(), room)
+        file.read_many_into(spans.iter(), bytes)
     });
     read.map_err(|error| of_sparse(py, &error))?;
-    PyTuple::new(py, [&data, &starts])
+    PyTuple::new(py, [data, part(&starts, 0, count)?])
 }
 
 /// Writes many ranges, whose bytes lie one behind the other in `data`.
@@ -115,8 +116,8 @@ fn need_of_one<'py>(py: Python<'py>, held: &Held, span: Span) -> PyResult<Bound<
     loop {
         let most = held.look(py, Work::Short, quarrier_sparse::SparseFile::need_count_max);
         // Between two missing ranges lies a held byte.
-        let room = usize::try_from(span.length.div_ceil(2)).unwrap_or(most).min(most);
-        let mut pair = Pair::new(py, room)?;
+        let most = usize::try_from(span.length.div_ceil(2)).unwrap_or(most).min(most);
+        let mut pair = Pair::new(py, most)?;
         let mut places = pair.places();
         let mut count = 0;
         let needed = held.look(py, Work::Long, |file| {
@@ -130,7 +131,7 @@ fn need_of_one<'py>(py: Python<'py>, held: &Held, span: Span) -> PyResult<Bound<
         drop(places);
         needed.map_err(|error| of_sparse(py, &error))?;
         // More than there was room for: another thread wrote in between.
-        if count <= room {
+        if count <= most {
             return pair.shortened(count);
         }
     }

@@ -12,6 +12,7 @@ mod cost;
 mod file;
 mod held;
 mod list;
+mod memory;
 mod number;
 mod store;
 
