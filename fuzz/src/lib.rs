@@ -10,6 +10,7 @@
 //! Bytes that say nothing useful are passed over.
 
 pub mod engines;
+pub mod journal;
 pub mod oracle;
 pub mod pattern_file;
 pub mod regex;
@@ -44,5 +45,5 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 4] =
-    [pattern_file::TARGET, engines::TARGET, regex::TARGET, sparse::TARGET];
+pub const TARGETS: [Target; 5] =
+    [pattern_file::TARGET, engines::TARGET, regex::TARGET, sparse::TARGET, journal::TARGET];

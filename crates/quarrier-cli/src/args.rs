@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use quarrier_core::pipeline::Access;
+use quarrier_remote::{is_remote, redacted};
 use quarrier_search::EngineName;
 
 use crate::output::Format;
@@ -53,6 +54,9 @@ pub(crate) struct Search {
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
     pub(crate) report: Option<PathBuf>,
+    pub(crate) cache: Option<PathBuf>,
+    pub(crate) cache_bytes_max: u64,
+    pub(crate) requests: Option<usize>,
     /// The command line as typed, for the report's title.
     pub(crate) line: String,
 }
@@ -143,14 +147,21 @@ fn search(matches: &ArgMatches) -> Result<Search, String> {
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),
+        cache: matches.get_one("cache").cloned(),
+        cache_bytes_max: matches.get_one("cache-size").copied().unwrap_or(10 << 30),
+        requests: auto_count("requests"),
         line: typed_line(),
     })
 }
 
-/// The command line as typed; paths in it need not be UTF-8.
+/// The command line as typed; paths in it need not be UTF-8. It will be shown, so URLs stand
+/// in it without passwords and signatures.
 fn typed_line() -> String {
-    let words: Vec<_> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let shown = |word: OsString| {
+        let word = word.to_string_lossy();
+        if is_remote(&word) { redacted(&word) } else { word.into_owned() }
+    };
+    let words: Vec<_> = std::env::args_os().map(shown).collect();
     words.join(" ")
 }
 
@@ -228,9 +239,11 @@ Examples:
   quarrier search -f patterns.txt -c --report run.html image.001
   quarrier search -E '[0-9]{4}-[0-9]{4}' --format json dump.bin | jq .offset
   zcat image.gz | quarrier search -i --utf16 -e password -
+  quarrier search -f patterns.txt --cache ~/.cache/quarrier https://example.org/disk.img
 
 A SOURCE is a file, a block device, '-' for standard input, the first part of a split
-image (image.001), or a quoted glob of its parts ('image.*').
+image (image.001), a quoted glob of its parts ('image.*'), or a URL: https://…, http://…,
+s3://BUCKET/KEY (with the usual AWS_… variables of the environment).
 A pattern file holds one pattern a line: a literal, or hex:…, re:…, utf16:…; a name may
 stand before, as in 'jpeg = hex:FF D8 FF'; lines that begin with # are comments.
 
@@ -244,6 +257,7 @@ fn search_command() -> Command {
         .args(pattern_args())
         .args(scope_args())
         .args(machine_args())
+        .args(remote_args())
         .args(output_args())
         .arg(
             Arg::new("source")
@@ -347,6 +361,31 @@ fn machine_args() -> Vec<Arg> {
         flag("explain", "Say which engine serves which patterns, and why").help_heading("Machine"),
         flag("list-engines", "List the engines and whether this machine has them")
             .help_heading("Machine"),
+    ]
+}
+
+fn remote_args() -> Vec<Arg> {
+    vec![
+        Arg::new("cache")
+            .long("cache")
+            .value_name("FOLDER")
+            .value_parser(value_parser!(PathBuf))
+            .help("Keep what is fetched in this folder, for later runs and other processes")
+            .help_heading("Remote"),
+        Arg::new("cache-size")
+            .long("cache-size")
+            .value_name("SIZE")
+            .default_value("10G")
+            .value_parser(positive_size)
+            .help("The most bytes in that folder; the objects not used for longest go")
+            .help_heading("Remote"),
+        Arg::new("requests")
+            .long("requests")
+            .value_name("N|auto")
+            .default_value("auto")
+            .value_parser(parse_auto_count)
+            .help("Requests that are under way at once")
+            .help_heading("Remote"),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! The statistics of a run, as `--stats` writes them.
 
 use quarrier_core::pipeline::{Stage, Timeline};
+use quarrier_remote::Counters;
 use serde_json::{Value, json};
 
 /// One JSON object; the field names are fixed, people script against them.
@@ -27,6 +28,26 @@ pub(crate) struct Stats {
     pub(crate) stages: Stages,
     pub(crate) ceiling: Option<CeilingShare>,
     pub(crate) limited_by: &'static str,
+    /// Where a source was remote.
+    pub(crate) remote: Option<RemoteCost>,
+}
+
+/// What fetching took, of all remote sources together.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RemoteCost {
+    pub(crate) requests: u64,
+    pub(crate) retries: u64,
+    pub(crate) bytes_fetched: u64,
+    pub(crate) bytes_from_cache: u64,
+}
+
+impl RemoteCost {
+    pub(crate) fn add(&mut self, counters: &Counters) {
+        self.requests += counters.requests;
+        self.retries += counters.retries;
+        self.bytes_fetched += counters.bytes_fetched;
+        self.bytes_from_cache += counters.bytes_from_disk;
+    }
 }
 
 /// The loads of all stages.
@@ -55,7 +76,7 @@ pub(crate) struct CeilingShare {
 impl Stats {
     /// The object as it is written.
     pub(crate) fn to_json(&self) -> Value {
-        json!({
+        let mut stats = json!({
             "command": self.command,
             "bytes": self.bytes,
             "hole_bytes": self.hole_bytes,
@@ -82,7 +103,14 @@ impl Stats {
                 "share": ceiling.share,
             })),
             "limited_by": self.limited_by,
-        })
+        });
+        if let Some(remote) = &self.remote {
+            stats["requests"] = json!(remote.requests);
+            stats["retries"] = json!(remote.retries);
+            stats["bytes_fetched"] = json!(remote.bytes_fetched);
+            stats["bytes_from_cache"] = json!(remote.bytes_from_cache);
+        }
+        stats
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::harness::{Lab, noise, run};
+use crate::remote::Server;
 
 /// The keys of an object, in the order written.
 fn keys(value: &Value) -> Vec<&str> {
@@ -256,7 +257,14 @@ fn the_examples_of_the_help_can_be_typed() {
             fs::copy(lab.path("f"), lab.path(name)).unwrap();
         }
         lab.put("patterns.txt", "invoice\n");
-        let line = example.split(" | ").next().unwrap().replace("/dev/sdb", "disk.img");
+        let server = Server::well(fs::read(lab.path("f")).unwrap());
+        let line = example
+            .split(" | ")
+            .next()
+            .unwrap()
+            .replace("/dev/sdb", "disk.img")
+            .replace("~/.cache/quarrier", "cache")
+            .replace("https://example.org/disk.img", &server.url);
         let binary = env!("CARGO_BIN_EXE_quarrier");
         let input = if before.is_empty() { "" } else { "cat f | " };
         let mut command = std::process::Command::new("sh");

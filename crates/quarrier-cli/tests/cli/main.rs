@@ -14,6 +14,7 @@ mod formats;
 mod invariance;
 mod known_answers;
 mod patterns;
+mod remote;
 mod scope;
 mod shrinking;
 mod signals;

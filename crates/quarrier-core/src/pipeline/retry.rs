@@ -55,8 +55,11 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// Whether an error speaks of the device as a whole rather than of a sector.
+/// Whether an error speaks of the source as a whole rather than of a sector.
 fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        ConnectionAborted, NotConnected, NotFound, PermissionDenied, StaleNetworkFileHandle,
+    };
     const GONE: [rustix::io::Errno; 5] = [
         rustix::io::Errno::NODEV,
         rustix::io::Errno::NXIO,
@@ -64,7 +67,14 @@ fn is_gone(error: &io::Error) -> bool {
         rustix::io::Errno::STALE,
         rustix::io::Errno::NOMEDIUM,
     ];
-    error.raw_os_error().is_some_and(|code| GONE.iter().any(|gone| gone.raw_os_error() == code))
+    match error.raw_os_error() {
+        Some(code) => GONE.iter().any(|gone| gone.raw_os_error() == code),
+        // A source that is not the system's says it by the kind.
+        None => matches!(
+            error.kind(),
+            ConnectionAborted | NotConnected | NotFound | PermissionDenied | StaleNetworkFileHandle
+        ),
+    }
 }
 
 /// Adds a range to a sorted list, joining it with the last where they touch.

@@ -137,7 +137,9 @@ fn finish(
     timeline: Mutex<Timeline>,
     stop: Option<&AtomicBool>,
 ) -> Result<Run> {
-    if let Some(error) = end.error {
+    let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+    // A source may give up what it waits for when the run is to end; that is no failure.
+    if let Some(error) = end.error.filter(|error| !(is_stopped && is_given_up(error))) {
         return Err(error);
     }
     Ok(Run {
@@ -147,9 +149,13 @@ fn finish(
         elapsed: epoch.elapsed(),
         timeline: timeline.into_inner().unwrap_or_else(PoisonError::into_inner),
         unreadable: end.unreadable,
-        stopped: end.stopped_by_sink || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)),
+        stopped: end.stopped_by_sink || is_stopped,
         position: end.position,
     })
+}
+
+fn is_given_up(error: &Error) -> bool {
+    matches!(error, Error::Io { error, .. } if error.kind() == std::io::ErrorKind::ConnectionAborted)
 }
 
 /// What all threads of a run share.

@@ -36,7 +36,10 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// What the operating system says; the caller retries in units of
-    /// [`sector_bytes`](Source::sector_bytes).
+    /// [`sector_bytes`](Source::sector_bytes). A source that is gone as a whole, so that no
+    /// other range is worth trying, says so by an error of the system (`ENODEV`, `ESTALE`, …)
+    /// or, without one, by its kind: `NotConnected`, `ConnectionAborted`, `NotFound`,
+    /// `PermissionDenied`, `StaleNetworkFileHandle`.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// The first range of stored data at or after `offset`, or `None` when only zeros

@@ -184,3 +184,32 @@ fn a_source_without_windows_is_read_where_windows_were_asked_for() {
     let run = check_whole(&Pipeline::new(&source).access(Access::Window), &bytes, need);
     assert_eq!(run.plan.access, Access::Window);
 }
+
+#[test]
+fn a_source_that_says_by_the_kind_of_its_error_that_it_is_gone_is_not_read_on() {
+    use std::io::ErrorKind::{ConnectionAborted, NotConnected, StaleNetworkFileHandle};
+    for kind in [ConnectionAborted, NotConnected, StaleNetworkFileHandle] {
+        for access in ACCESSES {
+            let source = GoneSource::new(noise(1 << 20), 3).saying(kind);
+            let pipeline = Pipeline::new(&source).access(access).readers(1).buffer_bytes(4096);
+            let census = Census { expected: &noise(1 << 20), need: Need::default() };
+            let (run, seen) = collect(&pipeline, &census);
+            assert!(matches!(run, Err(Error::Io { .. })), "{access:?}");
+            assert!(seen.len() <= 3);
+        }
+    }
+}
+
+#[test]
+fn a_source_that_gives_up_because_the_run_is_to_end_is_no_failure() {
+    let stop = std::sync::atomic::AtomicBool::new(true);
+    let aborted = std::io::ErrorKind::ConnectionAborted;
+    for access in ACCESSES {
+        let source = GoneSource::new(noise(1 << 20), 0).saying(aborted);
+        let pipeline = Pipeline::new(&source).access(access).buffer_bytes(4096).stop(&stop);
+        let census = Census { expected: &noise(1 << 20), need: Need::default() };
+        let (run, _) = collect(&pipeline, &census);
+        let run = run.unwrap();
+        assert_eq!((run.stopped, run.position), (true, 0));
+    }
+}

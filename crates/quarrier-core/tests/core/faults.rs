@@ -59,11 +59,17 @@ impl Source for FailingSource {
 pub(crate) struct GoneSource {
     bytes: Vec<u8>,
     reads_left: AtomicU64,
+    kind: Option<io::ErrorKind>,
 }
 
 impl GoneSource {
     pub(crate) fn new(bytes: Vec<u8>, after_reads: u64) -> Self {
-        GoneSource { bytes, reads_left: AtomicU64::new(after_reads) }
+        GoneSource { bytes, reads_left: AtomicU64::new(after_reads), kind: None }
+    }
+
+    /// One that is not the system's and says so by the kind of its error.
+    pub(crate) fn saying(self, kind: io::ErrorKind) -> Self {
+        GoneSource { kind: Some(kind), ..self }
     }
 }
 
@@ -77,7 +83,10 @@ impl Source for GoneSource {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let less_one = |left: u64| left.checked_sub(1);
         if self.reads_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less_one).is_err() {
-            return Err(io::Error::from_raw_os_error(ENODEV));
+            return Err(match self.kind {
+                Some(kind) => kind.into(),
+                None => io::Error::from_raw_os_error(ENODEV),
+            });
         }
         Ok(copy_at(&self.bytes, offset, buffer))
     }

@@ -4,16 +4,19 @@ mod ceiling;
 mod hits;
 mod patterns;
 mod progress;
+mod remote;
 mod sink;
 mod source;
 mod summary;
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::pipeline::{Access, Pipeline, Run};
 use quarrier_core::source::Source;
+use quarrier_remote::Counters;
 use quarrier_search::{EngineName, Options, Sample, Searcher};
 
 use crate::args::Search;
@@ -21,6 +24,7 @@ use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
 use crate::{Outcome, complain, interrupt};
 
 use hits::Hits;
+use remote::Client;
 use sink::Tally;
 use source::{Input, Named};
 
@@ -45,8 +49,10 @@ struct Searched {
     run: Run,
     hits: Hits,
     range: Range<u64>,
-    /// None for a stream, which cannot be read again.
+    /// None for what cannot or should not be read again: streams, remote sources.
     source: Option<Box<dyn Source>>,
+    /// What a remote source cost.
+    counters: Option<Counters>,
 }
 
 /// Runs the command.
@@ -67,6 +73,7 @@ struct Session<'s> {
     stop: &'s AtomicBool,
     searcher: Searcher,
     named: Vec<Named>,
+    client: Client,
     /// The buffer size where findings are many and none was asked for.
     dense_buffer_bytes: Option<usize>,
     tally: Tally,
@@ -75,11 +82,12 @@ struct Session<'s> {
 }
 
 impl<'s> Session<'s> {
-    fn new(search: &'s Search, stop: &'s AtomicBool) -> Result<Self, String> {
+    fn new(search: &'s Search, stop: &'s Arc<AtomicBool>) -> Result<Self, String> {
         let started = std::time::Instant::now();
         let patterns = patterns::collect(&search.patterns)?;
         let named = source::expand(&search.sources);
         refuse_overwriting(search, &named)?;
+        let client = Client::new(search, stop);
         let options = Options {
             ignore_case: search.ignore_case,
             utf16: search.utf16,
@@ -93,10 +101,10 @@ impl<'s> Session<'s> {
         let sample = named
             .first()
             .filter(|first| first.is_seekable() && search.engine == EngineName::Auto)
-            .and_then(|first| first.open(search.direct).ok())
+            .and_then(|first| first.open(search.direct, &client).ok())
             .and_then(|first| match first {
                 Input::Source(source) => Some(Sample::take(&*source)),
-                Input::Stream(..) => None,
+                Input::Remote(_) | Input::Stream(..) => None,
             });
         if let Some(sample) = &sample {
             builder = builder.sample(sample.clone());
@@ -112,6 +120,7 @@ impl<'s> Session<'s> {
             stop,
             searcher,
             named,
+            client,
             dense_buffer_bytes,
             tally,
             build_seconds: started.elapsed().as_secs_f64(),
@@ -136,7 +145,9 @@ impl<'s> Session<'s> {
                 Err(Ended::Output(error)) => return broken_output(&error),
                 Err(Ended::Source(message)) => {
                     complain(&message);
-                    self.worsen(Outcome::Failed);
+                    // What was given up because of Ctrl-C did not fail.
+                    let is_stopped = self.stop.load(Ordering::Relaxed);
+                    self.worsen(if is_stopped { Outcome::Interrupted } else { Outcome::Failed });
                 }
             }
         }
@@ -155,7 +166,7 @@ impl<'s> Session<'s> {
         named: &Named,
         rows: &mut Option<Box<dyn Rows>>,
     ) -> Result<Searched, Ended> {
-        let input = named.open(self.search.direct).map_err(Ended::Source)?;
+        let input = named.open(self.search.direct, &self.client).map_err(Ended::Source)?;
         // Nothing is written, not even a header, before there is something to search.
         let rows = match rows {
             Some(rows) => rows,
@@ -205,13 +216,19 @@ impl<'s> Session<'s> {
                     pipeline = pipeline.buffer_bytes(bytes);
                 }
                 let run = pipeline.run(searcher, &mut sink);
-                run.map(|run| (run, Some(source)))
+                run.map(|run| (run, Some(source), None))
+            }
+            Input::Remote(source) => {
+                source.announce(range.clone());
+                let pipeline = pipeline(search, stop, &source).range(range.clone());
+                let run = pipeline.run(searcher, &mut sink);
+                run.map(|run| (run, None, Some(source.counters())))
             }
             Input::Stream(name, mut reader) => {
                 let nothing = quarrier_core::source::Memory::new("-", Vec::new());
                 pipeline(search, stop, &nothing)
                     .run_stream(&name, &mut reader, searcher, &mut sink)
-                    .map(|run| (run, None))
+                    .map(|run| (run, None, None))
             }
         };
         let too_long = sink.too_long();
@@ -220,36 +237,36 @@ impl<'s> Session<'s> {
         if let Some(error) = output.error {
             return Err(Ended::Output(error));
         }
-        let (run, source) = run.map_err(|error| Ended::Source(error.to_string()))?;
+        let (run, source, counters) = run.map_err(|error| Ended::Source(error.to_string()))?;
         if let Some(error) = too_long {
             return Err(Ended::Source(format!("{name}: {error}")));
         }
         self.tell_end(&name, &run, range.end);
         let length_bytes = run.position;
-        Ok(Searched { name, length_bytes, range, run, hits, source })
+        Ok(Searched { name, length_bytes, range, run, hits, source, counters })
     }
 
     /// The wished range within a source.
     fn range_in(&self, input: &Input) -> Result<Range<u64>, Ended> {
         let wish = self.search.range.clone();
         let is_whole = wish == (0..u64::MAX);
-        match input {
-            Input::Stream(..) if is_whole => Ok(wish),
+        let source: &dyn Source = match input {
+            Input::Stream(..) if is_whole => return Ok(wish),
             Input::Stream(name, _) => {
-                Err(Ended::Source(format!("{name}: --range needs a source with offsets")))
+                return Err(Ended::Source(format!("{name}: --range needs a source with offsets")));
             }
-            Input::Source(source) => {
-                let length = source.length();
-                if wish.start > length {
-                    return Err(Ended::Source(format!(
-                        "{}: the range begins at byte {} but the source has {length} bytes",
-                        source.name(),
-                        wish.start
-                    )));
-                }
-                Ok(wish.start..wish.end.min(length))
-            }
+            Input::Source(source) => &**source,
+            Input::Remote(source) => source,
+        };
+        let length = source.length();
+        if wish.start > length {
+            return Err(Ended::Source(format!(
+                "{}: the range begins at byte {} but the source has {length} bytes",
+                source.name(),
+                wish.start
+            )));
         }
+        Ok(wish.start..wish.end.min(length))
     }
 
     /// Says, after the findings, what was not read and where the run stopped.
@@ -292,6 +309,9 @@ impl<'s> Session<'s> {
 
     /// Statistics, report and account; then the outcome.
     fn close(mut self, done: &mut [Searched], is_read: bool) -> Outcome {
+        if let Some(warning) = self.client.cache_warning() {
+            complain(&warning);
+        }
         // The largest source stands for all: many small ones would take longer to measure
         // than to search.
         let ceiling = done

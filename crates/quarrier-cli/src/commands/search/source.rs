@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use quarrier_core::source::{self, FileSource, Polled, Source, SplitSource};
+use quarrier_remote::{RemoteSource, is_remote, redacted};
+
+use super::remote::Client;
 
 /// Something to be searched.
 pub(super) enum Input {
     Source(Box<dyn Source>),
+    Remote(RemoteSource),
     /// Standard input, a pipe, or a file that tells no length: it can only be read in order.
     Stream(String, Box<dyn Read + Send>),
 }
@@ -22,6 +26,7 @@ pub(super) enum Input {
 pub(super) enum Named {
     Stdin,
     Path(PathBuf),
+    Url(String),
     /// It cannot be searched, for this reason.
     Refused(String),
 }
@@ -30,6 +35,7 @@ impl Input {
     pub(super) fn name(&self) -> &str {
         match self {
             Input::Source(source) => source.name(),
+            Input::Remote(source) => source.name(),
             Input::Stream(name, _) => name,
         }
     }
@@ -37,10 +43,11 @@ impl Input {
 
 impl Named {
     /// Opens it.
-    pub(super) fn open(&self, direct: bool) -> Result<Input, String> {
+    pub(super) fn open(&self, direct: bool, client: &Client) -> Result<Input, String> {
         match self {
             Named::Stdin => Ok(Input::Stream("-".to_string(), Box::new(Polled::new(StdinReader)))),
             Named::Path(path) => open(path, direct),
+            Named::Url(url) => client.open(url).map(Input::Remote),
             Named::Refused(reason) => Err(reason.clone()),
         }
     }
@@ -57,7 +64,7 @@ impl Named {
         match self {
             Named::Path(path) if SplitSource::is_first_part(path) => SplitSource::parts_from(path),
             Named::Path(path) => vec![path.clone()],
-            Named::Stdin | Named::Refused(_) => Vec::new(),
+            Named::Stdin | Named::Url(_) | Named::Refused(_) => Vec::new(),
         }
     }
 }
@@ -90,7 +97,9 @@ pub(super) fn expand(args: &[OsString]) -> Vec<Named> {
         if text == "-" {
             named.push(Named::Stdin);
         } else if let Some(reason) = not_yet(&text) {
-            named.push(Named::Refused(format!("{text}: {reason}")));
+            named.push(Named::Refused(format!("{}: {reason}", shown(&text))));
+        } else if is_remote(&text) {
+            named.push(Named::Url(text.into_owned()));
         } else if !path.exists() && text.contains(['*', '?', '[']) {
             named.extend(expand_glob(&text));
         } else if !taken.contains(path) {
@@ -105,14 +114,21 @@ pub(super) fn expand(args: &[OsString]) -> Vec<Named> {
 
 /// Kinds of sources that this build knows of but does not read.
 fn not_yet(arg: &str) -> Option<&'static str> {
-    let lower = arg.to_ascii_lowercase();
-    if ["http://", "https://", "s3://"].iter().any(|scheme| lower.starts_with(scheme)) {
-        return Some("this build reads no remote sources; fetch it first, or pipe it to '-'");
+    let mut lower = arg.to_ascii_lowercase();
+    if is_remote(arg)
+        && let Some(end) = lower.find(['?', '#'])
+    {
+        lower.truncate(end);
     }
     if lower.ends_with(".e01") || lower.ends_with(".ex01") {
         return Some("this build reads no EWF images; export it as raw first (ewfexport)");
     }
     None
+}
+
+/// What the user wrote, but no passwords and signatures.
+fn shown(text: &str) -> String {
+    if is_remote(text) { redacted(text) } else { text.to_string() }
 }
 
 fn open(path: &Path, direct: bool) -> Result<Input, String> {

@@ -6,7 +6,7 @@ use quarrier_core::pipeline::Stage;
 
 use super::ceiling::Ceiling;
 use super::{Searched, Session};
-use crate::output::account::{CeilingShare, Stages, Stats};
+use crate::output::account::{CeilingShare, RemoteCost, Stages, Stats};
 use crate::output::file::write_whole;
 use crate::output::report::{self, Report, SourceRun};
 use crate::quantity::{show_bytes, show_rate};
@@ -31,6 +31,11 @@ impl Summary {
         });
         let workers = plan.map_or(0, |plan| plan.workers);
         let limited_by = limit(&stages, ceiling.as_ref(), workers, seconds);
+        let remote = done.iter().filter_map(|s| s.counters.as_ref()).fold(None, |sum, counters| {
+            let mut sum: RemoteCost = sum.unwrap_or_default();
+            sum.add(counters);
+            Some(sum)
+        });
         let stats = Stats {
             command: "search",
             bytes: worked + holes,
@@ -50,6 +55,7 @@ impl Summary {
             stages,
             ceiling,
             limited_by: limited_by.name(),
+            remote,
         };
         Summary { stats, ceiling: measured }
     }
@@ -119,6 +125,10 @@ impl Summary {
         ];
         if stats.hole_bytes > 0 {
             facts.insert(1, ("of that holes", show_bytes(stats.hole_bytes)));
+        }
+        if let Some(remote) = &stats.remote {
+            let fetched = show_bytes(remote.bytes_fetched);
+            facts.push(("fetched", format!("{fetched} by {} requests", remote.requests)));
         }
         if let Some(ceiling) = &stats.ceiling {
             let value = format!(

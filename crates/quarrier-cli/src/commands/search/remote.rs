@@ -1,0 +1,68 @@
+//! Remote sources: their client, set up from options and environment when it is needed.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_remote::{CacheOptions, Options, Proxy, Remote, RemoteSource};
+
+use crate::args::Search;
+
+/// Opens URLs. Starts nothing before the first.
+pub(super) struct Client {
+    options: Options,
+    remote: OnceCell<Remote>,
+}
+
+impl Client {
+    pub(super) fn new(search: &Search, stop: &Arc<AtomicBool>) -> Self {
+        let mut options = Options::default();
+        if let Some(requests) = search.requests {
+            options.requests_max = requests;
+        }
+        options.cache = search.cache.clone().map(|folder| {
+            let bytes_max = search.cache_bytes_max;
+            CacheOptions { bytes_max, ..CacheOptions::new(folder) }
+        });
+        options.stop = Some(Arc::clone(stop));
+        options.s3 = s3_settings();
+        options.proxy = proxy();
+        Client { options, remote: OnceCell::new() }
+    }
+
+    /// Opens a URL.
+    pub(super) fn open(&self, url: &str) -> Result<RemoteSource, String> {
+        let remote = match self.remote.get() {
+            Some(remote) => remote,
+            None => {
+                let remote = Remote::new(self.options.clone()).map_err(|e| e.to_string())?;
+                self.remote.get_or_init(|| remote)
+            }
+        };
+        remote.open(url).map_err(|error| error.to_string())
+    }
+
+    /// Why nothing is kept on disk any more, though it was asked for.
+    pub(super) fn cache_warning(&self) -> Option<String> {
+        self.remote.get().and_then(Remote::cache_warning)
+    }
+}
+
+fn s3_settings() -> Vec<(String, String)> {
+    let texts = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    texts.filter(|(name, value)| name.starts_with("AWS_") && !value.is_empty()).collect()
+}
+
+/// As curl reads the environment: `http_proxy` in lower case only, for a web server sets
+/// HTTP_PROXY to what a stranger sent.
+fn proxy() -> Proxy {
+    let first = |names: &[&str]| {
+        names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+    };
+    Proxy {
+        http: first(&["http_proxy", "all_proxy", "ALL_PROXY"]),
+        https: first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
+        except: first(&["no_proxy", "NO_PROXY"]),
+    }
+}

@@ -1,0 +1,238 @@
+//! What a server's answer to a range says, checked before one of its bytes is used.
+
+use std::time::Duration;
+
+use quarrier_sparse::Span;
+use reqwest::StatusCode;
+use reqwest::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED,
+    RETRY_AFTER,
+};
+
+/// What tells one version of an object from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) length: u64,
+    pub(crate) etag: Option<String>,
+    pub(crate) last_modified: Option<String>,
+}
+
+impl Version {
+    fn of(headers: &HeaderMap, length: u64) -> Self {
+        Version { length, etag: text(headers, &ETAG), last_modified: text(headers, &LAST_MODIFIED) }
+    }
+
+    /// What differs in `now`, where that tells of another version. A missing field tells
+    /// nothing: some servers leave them out at times.
+    fn difference(&self, now: &Version) -> Option<String> {
+        if self.length != now.length {
+            return Some(format!("it had {} bytes and now has {}", self.length, now.length));
+        }
+        match (&self.etag, &now.etag) {
+            (Some(then), Some(now)) if then != now => {
+                return Some(format!("its ETag was {then} and is {now}"));
+            }
+            // A strong ETag speaks for the bytes, whatever the date.
+            (Some(then), Some(_)) if !then.starts_with("W/") => return None,
+            _ => {}
+        }
+        match (&self.last_modified, &now.last_modified) {
+            (Some(then), Some(now)) if then != now => {
+                Some(format!("it was modified {then} and now {now}"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether `now` carries what this version is told by.
+    fn is_told_by(&self, now: &Version) -> bool {
+        let lost_etag = self.etag.is_some() && now.etag.is_none();
+        let lost_date = self.etag.is_none() && self.last_modified.is_some();
+        !lost_etag && (!lost_date || now.last_modified.is_some())
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Span(Span),
+    /// So many last bytes.
+    Tail(u64),
+    Whole,
+}
+
+/// An answer that can be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The body is these bytes of the object; whether the server says how many come.
+    Range { span: Span, version: Version, is_counted: bool },
+    /// The body is the whole object, of this length where the server says it.
+    Whole { length: Option<u64>, etag: Option<String>, last_modified: Option<String> },
+    /// The object has no byte.
+    Empty(Version),
+    /// No byte of the object lies in the range, and the server does not say how many there are.
+    NotInObject,
+}
+
+/// An answer that cannot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Another attempt may do better, after this long where the server says so.
+    Again {
+        reason: String,
+        after: Option<Duration>,
+    },
+    NotFound,
+    Denied(u16),
+    Status(u16),
+    /// It is another version of the object.
+    Changed(String),
+}
+
+fn again(reason: impl Into<String>) -> Refusal {
+    Refusal::Again { reason: reason.into(), after: None }
+}
+
+/// Judges the answer to a request for `asked`, of an object known as `known`.
+pub(crate) fn judge(
+    status: StatusCode,
+    headers: &HeaderMap,
+    asked: Asked,
+    known: Option<&Version>,
+) -> Result<Answer, Refusal> {
+    match status.as_u16() {
+        206 => judge_range(headers, asked, known),
+        200 => judge_whole(headers, known),
+        404 | 410 => Err(Refusal::NotFound),
+        code @ (401 | 403) => Err(Refusal::Denied(code)),
+        412 => Err(Refusal::Changed("its validator is another".to_string())),
+        416 => judge_unsatisfiable(headers, known),
+        408 | 425 | 429 | 500..=599 => {
+            let seconds = text(headers, &RETRY_AFTER).and_then(|text| text.parse().ok());
+            let reason = format!("the server answers with status {}", status.as_u16());
+            Err(Refusal::Again { reason, after: seconds.map(Duration::from_secs) })
+        }
+        code => Err(Refusal::Status(code)),
+    }
+}
+
+fn judge_range(
+    headers: &HeaderMap,
+    asked: Asked,
+    known: Option<&Version>,
+) -> Result<Answer, Refusal> {
+    refuse_encoding(headers)?;
+    let Some(value) = text(headers, &CONTENT_RANGE) else {
+        return Err(again("the server sends a part and does not say which"));
+    };
+    let Some((span, total)) = parse_content_range(&value) else {
+        return Err(again(format!("the server sends a part named '{value}', which is none")));
+    };
+    let Some(length) = total.or(known.map(|known| known.length)) else {
+        return Err(again("the server does not tell the length of the object"));
+    };
+    if span.end() > length {
+        return Err(again(format!("the server sends a part named '{value}', which is none")));
+    }
+    let version = Version::of(headers, length);
+    same_version(known, &version)?;
+    let (asked, is_right) = match asked {
+        Asked::Span(asked) => (asked, span.offset == asked.offset && span.end() <= asked.end()),
+        Asked::Tail(bytes) => {
+            let tail = Span::new(length.saturating_sub(bytes), bytes.min(length));
+            (tail, span == tail)
+        }
+        Asked::Whole => (Span::new(0, length), false),
+    };
+    if !is_right {
+        return Err(again(format!(
+            "the server sends bytes {}..{} instead of {}..{}",
+            span.offset,
+            span.end(),
+            asked.offset,
+            asked.end()
+        )));
+    }
+    let counted = content_length(headers)?;
+    if counted.is_some_and(|counted| counted != span.length) {
+        return Err(again("the body has another length than the part it is said to be"));
+    }
+    Ok(Answer::Range { span, version, is_counted: counted.is_some() })
+}
+
+fn judge_whole(headers: &HeaderMap, known: Option<&Version>) -> Result<Answer, Refusal> {
+    refuse_encoding(headers)?;
+    let length = content_length(headers)?;
+    if let Some(known) = known {
+        let now = Version::of(headers, length.unwrap_or(known.length));
+        same_version(Some(known), &now)?;
+        return Err(again("the server sends the whole object instead of a part"));
+    }
+    let Version { etag, last_modified, .. } = Version::of(headers, 0);
+    Ok(Answer::Whole { length, etag, last_modified })
+}
+
+fn judge_unsatisfiable(headers: &HeaderMap, known: Option<&Version>) -> Result<Answer, Refusal> {
+    let total = text(headers, &CONTENT_RANGE)
+        .and_then(|value| value.strip_prefix("bytes */").and_then(|total| total.parse().ok()));
+    match (known, total) {
+        (Some(known), Some(total)) if total != known.length => {
+            Err(Refusal::Changed(format!("it had {} bytes and now has {total}", known.length)))
+        }
+        (Some(_), _) => Err(again("the server says that the object has no such bytes")),
+        (None, Some(0)) => Ok(Answer::Empty(Version::of(headers, 0))),
+        (None, _) => Ok(Answer::NotInObject),
+    }
+}
+
+fn same_version(known: Option<&Version>, now: &Version) -> Result<(), Refusal> {
+    let Some(known) = known else { return Ok(()) };
+    if let Some(what) = known.difference(now) {
+        return Err(Refusal::Changed(what));
+    }
+    if !known.is_told_by(now) {
+        return Err(again("the server does not say which version of the object it sends"));
+    }
+    Ok(())
+}
+
+/// Bytes that are packed are not those of the object.
+fn refuse_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
+    match text(headers, &CONTENT_ENCODING) {
+        Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
+            Err(again(format!("the server sends it packed ({encoding})")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+    match text(headers, &CONTENT_LENGTH) {
+        None => Ok(None),
+        Some(value) => match value.parse() {
+            Ok(length) => Ok(Some(length)),
+            Err(_) => Err(again(format!("the server sends a length that is none: '{value}'"))),
+        },
+    }
+}
+
+/// `bytes FIRST-LAST/TOTAL`, where TOTAL may be `*`.
+fn parse_content_range(value: &str) -> Option<(Span, Option<u64>)> {
+    let (range, total) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.trim().split_once('-')?;
+    let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    let total = match total.trim() {
+        "*" => None,
+        total => Some(total.parse().ok()?),
+    };
+    let length = last.checked_sub(first)?.checked_add(1)?;
+    first.checked_add(length)?;
+    Some((Span { offset: first, length }, total))
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(|value| value.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! How often to try, and how long to wait in between.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use crate::options::Retry;
+
+/// The attempts at one range.
+#[derive(Debug)]
+pub(crate) struct Attempts {
+    retry: Retry,
+    attempts_max: u32,
+    /// Attempts in a row that brought no byte.
+    in_vain: u32,
+    pub(crate) made: u32,
+}
+
+impl Attempts {
+    /// At most `attempts_max` in a row that bring no byte.
+    pub(crate) fn new(retry: &Retry, attempts_max: u32) -> Self {
+        Attempts { retry: retry.clone(), attempts_max: attempts_max.max(1), in_vain: 0, made: 0 }
+    }
+
+    /// An attempt failed; `is_further` where it brought some bytes all the same. How long to
+    /// wait before the next, None where there is none.
+    pub(crate) fn failed(&mut self, is_further: bool, asked: Option<Duration>) -> Option<Duration> {
+        self.made += 1;
+        self.in_vain = if is_further { 1 } else { self.in_vain + 1 };
+        if self.in_vain >= self.attempts_max {
+            return None;
+        }
+        let doubled = self.retry.delay.saturating_mul(1 << (self.in_vain - 1).min(20));
+        // Clients that failed together shall not come back together.
+        let random = RandomState::new().hash_one(self.made) as f64 / u64::MAX as f64;
+        let delay = doubled.min(self.retry.delay_max).mul_f64(0.5 + 0.5 * random);
+        Some(delay.max(asked.unwrap_or_default()).min(self.retry.delay_max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_attempts_end() {
+        let retry = Retry {
+            attempts_max: 8,
+            delay: Duration::from_millis(100),
+            delay_max: Duration::from_millis(1000),
+            failed_ranges_max: 8,
+        };
+        let mut attempts = Attempts::new(&retry, retry.attempts_max);
+        let waits: Vec<_> = std::iter::from_fn(|| attempts.failed(false, None)).collect();
+        assert_eq!((waits.len(), attempts.made), (7, 8));
+        for (n, wait) in waits.iter().enumerate() {
+            let most = (100 << n).min(1000);
+            assert!((most / 2..=most).contains(&(wait.as_millis() as u64)), "{n}: {wait:?}");
+        }
+    }
+
+    #[test]
+    fn attempts_that_bring_bytes_do_not_count_and_servers_may_ask_for_longer_waits() {
+        let retry = Retry { delay_max: Duration::from_secs(5), ..Retry::default() };
+        let mut attempts = Attempts::new(&retry, 2);
+        for _ in 0..100 {
+            assert!(attempts.failed(true, None).is_some());
+        }
+        assert!(attempts.failed(false, None).is_none());
+        let mut attempts = Attempts::new(&retry, 2);
+        let wait = attempts.failed(false, Some(Duration::from_secs(60)));
+        assert_eq!(wait, Some(Duration::from_secs(5)));
+    }
+}

@@ -1,0 +1,151 @@
+//! One object of the cache on disk.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use quarrier_sparse::Span;
+
+use super::{Folder, Patience, locked};
+use crate::flight::without;
+use crate::journal::{BLOCK_BYTES_MAX, Claim, Claims, HEADER_BYTES, Header, Key, RECORD_BYTES};
+
+/// Claims are cut to this, for a read checks whole ones.
+const BLOCK_BYTES: usize = 256 << 10;
+const _: () = assert!(BLOCK_BYTES <= BLOCK_BYTES_MAX as usize);
+
+/// The cached part of an object, open.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    folder: Folder,
+    header: Header,
+    /// Locked shared as long as it is open.
+    data: File,
+    journal_name: String,
+    journal: File,
+    known: Mutex<Known>,
+}
+
+/// What of the journal has been read.
+#[derive(Debug)]
+struct Known {
+    claims: Claims,
+    read_bytes: u64,
+}
+
+impl Entry {
+    /// Opens or makes it; None where others are in the way.
+    pub(super) fn open(folder: Folder, key: Key, length: u64) -> io::Result<Option<Entry>> {
+        let Ok(_lock) = folder.file("lock").and_then(|file| locked(file, Patience::Some)) else {
+            return Ok(None);
+        };
+        let name: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let header = Header { key, length };
+        let journal_name = format!("{name}.journal");
+        let (data, journal) = (folder.file(&format!("{name}.data"))?, folder.file(&journal_name)?);
+        if data.try_lock_shared().is_err() {
+            return Ok(None);
+        }
+        let mut first = [0; HEADER_BYTES];
+        let is_ours = journal.read_exact_at(&mut first, 0).is_ok() && first == header.to_bytes();
+        if !is_ours {
+            // New, or not what its name says: nothing of it can be believed.
+            journal.set_len(0)?;
+            journal.write_all_at(&header.to_bytes(), 0)?;
+        }
+        // By this the objects not used for longest are told.
+        let _ = journal.set_modified(SystemTime::now());
+        let known = Known { claims: Claims::default(), read_bytes: HEADER_BYTES as u64 };
+        let known = Mutex::new(known);
+        Ok(Some(Entry { folder, header, data, journal_name, journal, known }))
+    }
+
+    /// The parts of `span` that are claimed, by this process or another, unchecked.
+    pub(crate) fn claimed(&self, span: Span) -> Vec<Span> {
+        let mut known = self.known();
+        self.read_on(&mut known);
+        known.claims.overlapping(span).map(|claim| claim.span()).collect()
+    }
+
+    /// Gives `take` the blocks that share a byte with `span` and are what they were.
+    pub(crate) fn load(&self, span: Span, mut take: impl FnMut(u64, &[u8])) {
+        let mut known = self.known();
+        self.read_on(&mut known);
+        let claims: Vec<Claim> = known.claims.overlapping(span).collect();
+        drop(known);
+        let mut bytes = Vec::new();
+        for claim in claims {
+            bytes.resize(claim.length as usize, 0);
+            let is_read = self.data.read_exact_at(&mut bytes, claim.offset).is_ok();
+            if is_read && Claim::of(claim.offset, &bytes) == Some(claim) {
+                take(claim.offset, &bytes);
+            } else {
+                self.known().claims.remove(&claim);
+            }
+        }
+    }
+
+    /// Keeps bytes that came from the server, as far as they are not kept already.
+    pub(crate) fn store(&self, offset: u64, bytes: &[u8]) {
+        for (n, block) in bytes.chunks(BLOCK_BYTES).enumerate() {
+            if self.folder.is_closed() {
+                return;
+            }
+            let offset = offset + (n * BLOCK_BYTES) as u64;
+            let span = Span { offset, length: block.len() as u64 };
+            if without(vec![span], self.claimed(span).into_iter()).is_empty() {
+                continue;
+            }
+            match self.store_block(offset, block) {
+                Ok(()) => self.folder.count(block.len() as u64),
+                // Somebody holds the journal's lock for long: this block is not kept.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => self.folder.turn_off(&error),
+            }
+        }
+    }
+
+    /// The bytes first, then the claim.
+    fn store_block(&self, offset: u64, block: &[u8]) -> io::Result<()> {
+        let Some(claim) = Claim::of(offset, block) else { return Ok(()) };
+        self.data.write_all_at(block, offset)?;
+        // Opened anew, for a lock belongs to a descriptor, and threads share that of the entry.
+        let journal = locked(self.folder.file(&self.journal_name)?, Patience::Some)?;
+        let length = journal.metadata()?.len();
+        let Some(records) = length.checked_sub(HEADER_BYTES as u64) else {
+            // Removed behind our back, and made anew without a header.
+            return Err(io::ErrorKind::WouldBlock.into());
+        };
+        // A record that was cut by a kill or a full disk is written over.
+        let end = length - records % RECORD_BYTES as u64;
+        journal.write_all_at(&self.header.record(&claim), end)?;
+        if end != length {
+            journal.set_len(end + RECORD_BYTES as u64)?;
+        }
+        self.known().claims.add(claim);
+        Ok(())
+    }
+
+    /// Reads what was appended since the last time.
+    fn read_on(&self, known: &mut Known) {
+        let Ok(meta) = self.journal.metadata() else { return };
+        let new = meta.len().saturating_sub(known.read_bytes);
+        let mut left = new - new % RECORD_BYTES as u64;
+        let mut records = vec![0; left.min(1 << 20) as usize];
+        while left > 0 {
+            let part = &mut records[..left.min(1 << 20) as usize];
+            if self.journal.read_exact_at(part, known.read_bytes).is_err() {
+                return;
+            }
+            self.header.claims(part).for_each(|claim| known.claims.add(claim));
+            known.read_bytes += part.len() as u64;
+            left -= part.len() as u64;
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,215 @@
+//! The cache on disk: a folder of objects, shared by processes.
+//!
+//! For each version of an object there are two files, named by the hash of what it is (URL
+//! without signatures and passwords, ETag, Last-Modified, length): `KEY.data`, sparse, each byte
+//! at its own offset, and `KEY.journal`, which claims blocks of it (see
+//! [`journal`](crate::journal)). A version that changed has another name.
+//!
+//! Whoever uses an object holds a shared lock on its data file, so that it is not removed when
+//! room is made. Locks are only ever tried: a process that was stopped while it holds one stops
+//! nobody else; what could not be kept is fetched again some day.
+
+mod entry;
+
+pub(crate) use entry::Entry;
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use ring::digest;
+
+use crate::answer::Version;
+use crate::journal::Key;
+use crate::options::CacheOptions;
+
+/// A folder of cached objects. Clones are the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Folder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    folder: PathBuf,
+    bytes_max: u64,
+    /// Why it is not used any more.
+    warning: Mutex<Option<String>>,
+    /// Nothing more is kept: it is off, or the objects in use fill it.
+    is_closed: AtomicBool,
+    /// Bytes kept since room was last looked for.
+    new_bytes: AtomicU64,
+}
+
+impl Folder {
+    /// Opens or makes the folder. Where that fails the cache is off, with a warning.
+    pub(crate) fn open(options: CacheOptions) -> Self {
+        let CacheOptions { folder, bytes_max } = options;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        let cache = Folder(Arc::new(Inner {
+            folder,
+            bytes_max,
+            warning: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+            new_bytes: AtomicU64::new(0),
+        }));
+        // What a folder does not let be written is told before the first object is.
+        if let Err(error) = made.and_then(|()| cache.file("lock").map(drop)) {
+            cache.turn_off(&error);
+        }
+        cache
+    }
+
+    /// The cached part of an object; None where the cache is off, or versions cannot be told
+    /// apart.
+    pub(crate) fn entry(&self, identity: &str, version: &Version) -> Option<Entry> {
+        let is_told = version.etag.is_some() || version.last_modified.is_some();
+        if !is_told || self.is_closed() {
+            return None;
+        }
+        let entry = Entry::open(self.clone(), key_of(identity, version), version.length);
+        match entry {
+            Ok(entry) => {
+                self.make_room();
+                entry
+            }
+            Err(error) => {
+                self.turn_off(&error);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.0.warning.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Keeps nothing more in this run. The first reason is the one that is told.
+    fn turn_off(&self, error: &io::Error) {
+        self.0.is_closed.store(true, Ordering::Relaxed);
+        let mut warning = self.0.warning.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.0.folder.display();
+        warning.get_or_insert_with(|| {
+            format!("{path}: cannot keep what is fetched: {error}; going on without")
+        });
+    }
+
+    /// Opens a file of the folder, which it makes where there is none, for its owner only.
+    fn file(&self, name: &str) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.open(self.0.folder.join(name))
+    }
+
+    /// Counts bytes that were kept, and makes room when there were many.
+    fn count(&self, bytes: u64) {
+        let new = self.0.new_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if new >= (self.0.bytes_max / 16).clamp(1 << 20, 1 << 30) {
+            self.0.new_bytes.store(0, Ordering::Relaxed);
+            self.make_room();
+        }
+    }
+
+    /// Removes the objects not used for longest until the rest fits. Where those in use do
+    /// not fit either, nothing more is kept.
+    fn make_room(&self) {
+        let Ok(_lock) = self.file("lock").and_then(|file| locked(file, Patience::Some)) else {
+            return;
+        };
+        let mut objects = self.objects();
+        let mut bytes: u64 = objects.iter().map(|object| object.bytes).sum();
+        if bytes <= self.0.bytes_max {
+            return;
+        }
+        objects.sort_by_key(|object| object.used);
+        for object in objects {
+            if bytes <= self.0.bytes_max - self.0.bytes_max / 8 {
+                return;
+            }
+            if object.remove() {
+                bytes -= object.bytes;
+            }
+        }
+        if bytes > self.0.bytes_max {
+            self.0.is_closed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn objects(&self) -> Vec<Kept> {
+        let Ok(files) = fs::read_dir(&self.0.folder) else { return Vec::new() };
+        let paths = files.filter_map(|file| file.ok().map(|file| file.path()));
+        paths.filter_map(|path| Kept::of(&path)).collect()
+    }
+}
+
+/// An object of the folder, as others see it.
+struct Kept {
+    data: PathBuf,
+    bytes: u64,
+    used: SystemTime,
+}
+
+impl Kept {
+    fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let key = name.strip_suffix(".data")?;
+        // A folder may hold files that are not ours.
+        if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        let meta = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let journal = fs::symlink_metadata(path.with_extension("journal"));
+        let used = journal.and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        Some(Kept { data: path.to_path_buf(), bytes: meta.blocks() * 512, used })
+    }
+
+    /// Removes it, unless somebody uses it. The journal goes first: claims without bytes would
+    /// cost a look each, bytes without claims nothing.
+    fn remove(&self) -> bool {
+        let opened = File::open(&self.data).and_then(|file| locked(file, Patience::None));
+        let Ok(_unused) = opened else { return false };
+        let _ = fs::remove_file(self.data.with_extension("journal"));
+        fs::remove_file(&self.data).is_ok()
+    }
+}
+
+/// How long a lock is tried for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    None,
+    /// As long as others need who hold it for a moment.
+    Some,
+}
+
+/// The file, locked for this descriptor alone until it is closed.
+fn locked(file: File, patience: Patience) -> io::Result<File> {
+    for _ in 0..200 {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if patience == Patience::None => break,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
+fn key_of(identity: &str, version: &Version) -> Key {
+    let mut context = digest::Context::new(&digest::SHA256);
+    let etag = version.etag.as_deref().unwrap_or_default();
+    let date = version.last_modified.as_deref().unwrap_or_default();
+    for field in [identity, etag, date] {
+        context.update(&(field.len() as u64).to_le_bytes());
+        context.update(field.as_bytes());
+    }
+    context.update(&version.length.to_le_bytes());
+    let mut key = Key::default();
+    key.copy_from_slice(context.finish().as_ref());
+    key
+}

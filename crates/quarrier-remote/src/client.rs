@@ -1,0 +1,164 @@
+//! The owner of the runtime: one thread for all requests, which ends with it.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use quarrier_sparse::SparseStore;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::cache::Folder;
+use crate::error::{Error, Result};
+use crate::location::Location;
+use crate::options::Options;
+use crate::source::RemoteSource;
+use crate::transport;
+
+/// How often whoever waits looks whether it still should.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
+
+/// Opens remote sources and does their requests, on one thread of its own.
+///
+/// Its sources share that thread, the limit of requests, the memory and the cache on disk.
+/// They do not keep it alive: when it is dropped, requests under way end, and reads of what is
+/// not held already give [`Error::Closed`].
+pub struct Remote {
+    shared: Arc<Shared>,
+    quit: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What sources and their requests share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) client: reqwest::Client,
+    pub(crate) store: SparseStore,
+    pub(crate) permits: Semaphore,
+    pub(crate) folder: Option<Folder>,
+    handle: Handle,
+    closed: AtomicBool,
+    opened: AtomicU64,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl Remote {
+    /// Starts the thread. Connects to nothing.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] when TLS, a proxy or the thread cannot be set up. A cache that cannot
+    /// be used is no error: see [`Remote::cache_warning`].
+    pub fn new(options: Options) -> Result<Self> {
+        let setup =
+            |error: std::io::Error| Error::Setup { reason: format!("cannot start: {error}") };
+        let client = transport::client(&options)?;
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(setup)?;
+        let handle = runtime.handle().clone();
+        let (quit, asked_to_quit) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new()
+            .name("quarrier remote".to_string())
+            .spawn(move || {
+                // An error means that the sender is gone, which is as good.
+                let _ = runtime.block_on(asked_to_quit);
+                // A name that is being looked up is not waited for.
+                runtime.shutdown_background();
+            })
+            .map_err(setup)?;
+        let shared = Arc::new(Shared {
+            client,
+            store: SparseStore::new(Some(options.memory_bytes_max)),
+            permits: Semaphore::new(options.requests_max.clamp(1, Semaphore::MAX_PERMITS)),
+            folder: options.cache.clone().map(Folder::open),
+            handle,
+            closed: AtomicBool::new(false),
+            opened: AtomicU64::new(0),
+            options,
+        });
+        Ok(Remote { shared, quit: Some(quit), thread: Some(thread) })
+    }
+
+    /// Opens a URL (`https://`, `http://`, `s3://BUCKET/KEY`) with one request, which brings
+    /// length, version and first bytes.
+    ///
+    /// # Errors
+    /// [`Error::BadUrl`], [`Error::NotFound`], [`Error::Denied`], [`Error::Unreachable`],
+    /// [`Error::NoRanges`], …; [`Error::Failed`] when the server fails at every attempt.
+    pub fn open(&self, url: &str) -> Result<RemoteSource> {
+        RemoteSource::open(&self.shared, Location::parse(url)?)
+    }
+
+    /// Why the cache on disk is not used, or not any more: a full disk, a folder that cannot be
+    /// written. Reads do without it.
+    pub fn cache_warning(&self) -> Option<String> {
+        self.shared.folder.as_ref().and_then(Folder::warning)
+    }
+
+    /// Bytes held in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        self.shared.store.num_bytes()
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Release);
+        drop(self.quit.take());
+        if let Some(thread) = self.thread.take() {
+            // It does not panic; and if it did, there would be nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Whether requests and waiting should end.
+    pub(crate) fn is_closed(&self) -> bool {
+        let stop = self.options.stop.as_ref();
+        self.closed.load(Ordering::Acquire) || stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// A number that no other source of this client has.
+    pub(crate) fn number(&self) -> u64 {
+        self.opened.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Starts a task; what it owns is dropped when the client is.
+    pub(crate) fn spawn(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> tokio::task::AbortHandle {
+        self.handle.spawn(task).abort_handle()
+    }
+
+    /// Runs a task and waits for what it says; None when the client is closed before.
+    pub(crate) fn wait_for<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = sync_channel(1);
+        let running = self.spawn(async move {
+            // Nobody takes it when the caller has given up.
+            let _ = sender.send(task.await);
+        });
+        loop {
+            match receiver.recv_timeout(LOOK) {
+                Ok(value) => return Some(value),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if self.is_closed() => {
+                    running.abort();
+                    return None;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}

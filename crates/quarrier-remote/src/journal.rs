@@ -1,0 +1,174 @@
+//! The journal of a cached object: which of its bytes lie in the data file, byte by byte.
+//!
+//! ```text
+//!  0  header, 64 bytes          64  record, 32 bytes      96  record      …
+//!
+//!  header                                 record
+//!   0  8  "QRYCACH\n"                      0  8  offset of the block in object and data file
+//!   8  4  version, 1                       8  4  length of the block, 1 to 1,048,576
+//!  12  4  0                               12  4  0
+//!  16 32  key: SHA-256 of what the        16  8  CRC-64/NVME of the block's bytes
+//!         object is, see the cache        24  8  CRC-64/NVME of the key and of bytes 0..24
+//!  48  8  length of the object                   of the record
+//!  56  8  CRC-64/NVME of bytes 0..56
+//! ```
+//!
+//! Numbers are little-endian. A record is appended, under a lock and by one write, after the
+//! block's bytes were written to the data file. It is a *claim*: whoever reads the block
+//! compares the bytes with the checksum first, so a claim that came to disk before its bytes
+//! (a power cut) costs a fetch and nothing else. A record that is torn or damaged is passed
+//! over; so is what follows the last whole one. Of two records for one offset, the later counts
+//! where it is not shorter.
+
+use std::collections::BTreeMap;
+
+use crc_fast::{CrcAlgorithm, Digest, checksum};
+use quarrier_sparse::Span;
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 64;
+/// Bytes of a record.
+pub const RECORD_BYTES: usize = 32;
+/// The longest block that a record claims.
+pub const BLOCK_BYTES_MAX: u32 = 1 << 20;
+
+const MAGIC: &[u8; 8] = b"QRYCACH\n";
+const VERSION: u32 = 1;
+
+/// Which object, in which version: a hash, so that no URL lies on the disk.
+pub type Key = [u8; 32];
+
+/// The first bytes of a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Of which object it is.
+    pub key: Key,
+    /// The object's length in bytes.
+    pub length: u64,
+}
+
+/// A block that is said to lie in the data file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// Where it begins, in object and data file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u32,
+    /// [`block_checksum`] of its bytes.
+    pub checksum: u64,
+}
+
+impl Claim {
+    /// The claim of `bytes` at `offset`; None where there are none or too many.
+    pub fn of(offset: u64, bytes: &[u8]) -> Option<Self> {
+        let length =
+            u32::try_from(bytes.len()).ok().filter(|n| (1..=BLOCK_BYTES_MAX).contains(n))?;
+        offset.checked_add(u64::from(length))?;
+        Some(Claim { offset, length, checksum: block_checksum(bytes) })
+    }
+
+    /// The range of the object.
+    pub fn span(&self) -> Span {
+        Span { offset: self.offset, length: u64::from(self.length) }
+    }
+}
+
+/// The checksum of a block's bytes.
+pub fn block_checksum(bytes: &[u8]) -> u64 {
+    checksum(CrcAlgorithm::Crc64Nvme, bytes)
+}
+
+impl Header {
+    /// As it is written.
+    pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[16..48].copy_from_slice(&self.key);
+        bytes[48..56].copy_from_slice(&self.length.to_le_bytes());
+        let sum = checksum(CrcAlgorithm::Crc64Nvme, &bytes[..56]);
+        bytes[56..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The header that `bytes` begin with; None where they do not.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
+        let key = bytes[16..].first_chunk().copied()?;
+        let header = Header { key, length: number(&bytes[48..]) };
+        (header.to_bytes() == *bytes).then_some(header)
+    }
+
+    /// A claim as it is written.
+    pub fn record(&self, claim: &Claim) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[..8].copy_from_slice(&claim.offset.to_le_bytes());
+        bytes[8..12].copy_from_slice(&claim.length.to_le_bytes());
+        bytes[16..24].copy_from_slice(&claim.checksum.to_le_bytes());
+        let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
+        digest.update(&self.key);
+        digest.update(&bytes[..24]);
+        bytes[24..].copy_from_slice(&digest.finalize().to_le_bytes());
+        bytes
+    }
+
+    /// The claims of whole records, in order; those that are damaged or claim what the object
+    /// does not have are passed over.
+    pub fn claims<'r>(&'r self, records: &'r [u8]) -> impl Iterator<Item = Claim> + 'r {
+        records.chunks_exact(RECORD_BYTES).filter_map(|record| self.claim(record))
+    }
+
+    fn claim(&self, record: &[u8]) -> Option<Claim> {
+        let length = u32::from_le_bytes(record[8..].first_chunk().copied()?);
+        let claim = Claim { offset: number(record), length, checksum: number(&record[16..]) };
+        let is_within = (1..=BLOCK_BYTES_MAX).contains(&length)
+            && claim.offset.checked_add(u64::from(length)).is_some_and(|end| end <= self.length);
+        (is_within && self.record(&claim) == *record).then_some(claim)
+    }
+}
+
+/// Eight bytes as a number; 0 where there are fewer, which no caller gives.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// A journal's header and claims; None where the bytes are none. Never panics.
+pub fn read(bytes: &[u8]) -> Option<(Header, Claims)> {
+    let header = Header::from_bytes(bytes)?;
+    let mut claims = Claims::default();
+    header.claims(&bytes[HEADER_BYTES..]).for_each(|claim| claims.add(claim));
+    Some((header, claims))
+}
+
+/// The claims of a journal, by offset.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claims(BTreeMap<u64, Claim>);
+
+impl Claims {
+    /// Adds the claim of a later record.
+    pub fn add(&mut self, claim: Claim) {
+        let is_longer = self.0.get(&claim.offset).is_some_and(|old| old.length > claim.length);
+        if !is_longer {
+            self.0.insert(claim.offset, claim);
+        }
+    }
+
+    /// Takes back a claim that was found wrong.
+    pub fn remove(&mut self, claim: &Claim) {
+        if self.0.get(&claim.offset) == Some(claim) {
+            self.0.remove(&claim.offset);
+        }
+    }
+
+    /// The claims that share a byte with `span`, by offset.
+    pub fn overlapping(&self, span: Span) -> impl Iterator<Item = Claim> + '_ {
+        let from = span.offset.saturating_sub(u64::from(BLOCK_BYTES_MAX));
+        let claims = self.0.range(from..span.end()).map(|(_, claim)| *claim);
+        claims.filter(move |claim| claim.span().end() > span.offset)
+    }
+
+    /// All claims, by offset.
+    pub fn iter(&self) -> impl Iterator<Item = Claim> + '_ {
+        self.0.values().copied()
+    }
+}

@@ -1,0 +1,57 @@
+//! Remote objects as sources: HTTP(S) servers and S3-compatible stores.
+//!
+//! ```text
+//!  read_at ─→ held in memory? ──────────────────────────────→ copied out
+//!                │ no                                            ↑
+//!             claimed on disk? ─→ checked by its checksum ───────┤
+//!                │ no                                            │
+//!             ReadAhead: how much more than asked, and by       │
+//!             which requests; Streams: what will be read soon   │
+//!                                          │ not under way yet   │
+//!             Remote's thread: requests side by side, retried,   │
+//!             answers judged ─→ bytes ─→ memory, disk ───────────┘
+//! ```
+//!
+//! A [`Remote`] owns the one thread that does all requests, and ends it when it is dropped. Its
+//! sources hold what was fetched in a `SparseStore` with a budget. Bytes are held after they
+//! have come and the answer was found right, never before; what fails is an error or is tried
+//! again, never wrong bytes and never zeros.
+//!
+//! ```no_run
+//! use quarrier_core::source::Source;
+//! use quarrier_remote::{Options, Remote};
+//!
+//! let remote = Remote::new(Options::default())?;
+//! let image = remote.open("https://example.org/disk.img")?;
+//! let mut boot = [0; 512];
+//! image.read_at(0, &mut boot)?;
+//! println!("{} bytes, {} requests", image.length(), image.counters().requests);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod location;
+mod options;
+
+mod answer;
+mod attempts;
+mod client;
+mod counters;
+mod flight;
+mod link;
+mod object;
+mod opening;
+mod s3;
+mod source;
+mod streams;
+mod transport;
+
+mod cache;
+pub mod journal;
+
+pub use client::Remote;
+pub use counters::Counters;
+pub use error::{Error, Result, Unnamed};
+pub use location::{is_remote, redacted};
+pub use options::{CacheOptions, Options, Proxy, Retry, Timeouts};
+pub use source::RemoteSource;

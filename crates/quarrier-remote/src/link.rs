@@ -1,0 +1,242 @@
+//! The way to one object: sends a request, judges the answer, reads the body.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use reqwest::header::{ACCEPT_ENCODING, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE};
+use reqwest::{Response, Url};
+use tokio::time::timeout;
+
+use crate::answer::{self, Answer, Asked, Refusal, Version};
+use crate::counters::Counting;
+use crate::error::Result;
+use crate::location::{Location, Place};
+use crate::options::{Options, Timeouts};
+use crate::s3::Signing;
+use crate::transport::innermost;
+
+/// Why an attempt came to nothing.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The server's answer.
+    Refused(Refusal),
+    /// No connection; whether another attempt is of use.
+    Connect { reason: String, is_final: bool },
+    /// No request could be made at all.
+    Setup(crate::error::Error),
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        Fault::Refused(refusal)
+    }
+}
+
+pub(crate) fn again(reason: impl Into<String>) -> Fault {
+    Fault::Refused(Refusal::Again { reason: reason.into(), after: None })
+}
+
+/// The way to one object.
+#[derive(Debug)]
+pub(crate) struct Link {
+    client: reqwest::Client,
+    way: Way,
+    timeouts: Timeouts,
+    pub(crate) counting: Arc<Counting>,
+}
+
+#[derive(Debug)]
+enum Way {
+    Http {
+        url: Url,
+        /// Where the URL redirected to the last time: going there saves a round trip.
+        target: Mutex<Option<Url>>,
+    },
+    S3(Box<Signing>),
+}
+
+/// An answer whose body is still to come.
+pub(crate) struct Started {
+    pub(crate) answer: Answer,
+    pub(crate) body: Body,
+}
+
+impl Link {
+    pub(crate) fn new(
+        location: &Location,
+        client: reqwest::Client,
+        options: &Options,
+    ) -> Result<Self> {
+        let way = match &location.place {
+            Place::Http(url) => Way::Http { url: url.clone(), target: Mutex::new(None) },
+            Place::S3 { bucket, key } => {
+                Way::S3(Box::new(Signing::new(bucket, key, &options.s3, client.clone())?))
+            }
+        };
+        let timeouts = options.timeouts.clone();
+        Ok(Link { client, way, timeouts, counting: Arc::default() })
+    }
+
+    /// Asks for `asked`.
+    pub(crate) async fn send(
+        &self,
+        asked: Asked,
+        known: Option<&Version>,
+        is_retry: bool,
+    ) -> std::result::Result<Started, Fault> {
+        let (url, is_shortcut) = self.url(false).await?;
+        let started = self.send_to(url, asked, known, is_retry).await;
+        let is_refused = matches!(
+            started,
+            Err(Fault::Refused(Refusal::Denied(_) | Refusal::NotFound | Refusal::Status(_)))
+        );
+        if !is_refused || !is_shortcut {
+            return started;
+        }
+        // Signatures and targets of redirects do not live for ever.
+        let (url, _) = self.url(true).await?;
+        self.send_to(url, asked, known, true).await
+    }
+
+    /// The URL to ask for, and whether a new one may be better.
+    async fn url(&self, is_refused: bool) -> std::result::Result<(Url, bool), Fault> {
+        match &self.way {
+            Way::Http { url, target } => {
+                let mut target = lock(target);
+                if is_refused {
+                    *target = None;
+                }
+                Ok((target.as_ref().unwrap_or(url).clone(), target.is_some()))
+            }
+            Way::S3(signing) => {
+                let url = signing.url(is_refused).await.map_err(Fault::Setup)?;
+                Ok((url, self.counting.read().bytes_fetched > 0))
+            }
+        }
+    }
+
+    async fn send_to(
+        &self,
+        url: Url,
+        asked: Asked,
+        known: Option<&Version>,
+        is_retry: bool,
+    ) -> std::result::Result<Started, Fault> {
+        self.counting.request(is_retry);
+        let mut request = self.client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
+        request = match asked {
+            Asked::Span(span) => {
+                let last = span.end().saturating_sub(1);
+                request.header(RANGE, format!("bytes={}-{last}", span.offset))
+            }
+            Asked::Tail(bytes) => request.header(RANGE, format!("bytes=-{bytes}")),
+            Asked::Whole => request,
+        };
+        if let Some(known) = known {
+            request = match (&known.etag, &known.last_modified) {
+                (Some(etag), _) if !etag.starts_with("W/") => request.header(IF_MATCH, etag),
+                (_, Some(date)) => request.header(IF_UNMODIFIED_SINCE, date),
+                _ => request,
+            };
+        }
+        let sent = Instant::now();
+        let response = match timeout(self.timeouts.progress, request.send()).await {
+            Ok(sent) => sent.map_err(|error| fault_of(&error))?,
+            Err(_) => return Err(again(no_byte(self.timeouts.progress))),
+        };
+        if let Way::Http { target, .. } = &self.way
+            && *response.url() != url
+            && response.status().is_success()
+        {
+            *lock(target) = Some(response.url().clone());
+        }
+        let (status, headers) = (response.status(), response.headers());
+        let is_delimited = response.content_length().is_some()
+            || headers.contains_key(reqwest::header::TRANSFER_ENCODING);
+        let answer = answer::judge(status, headers, asked, known)?;
+        let first_byte = sent.elapsed();
+        let timeouts = self.timeouts.clone();
+        let body = Body { response, timeouts, is_delimited, sent, first_byte, pace: None };
+        Ok(Started { answer, body })
+    }
+}
+
+/// A body, read part by part, that may not dawdle.
+pub(crate) struct Body {
+    response: Response,
+    timeouts: Timeouts,
+    /// Whether a body that is cut can be told from one that ends.
+    pub(crate) is_delimited: bool,
+    /// When the request was sent.
+    pub(crate) sent: Instant,
+    /// How long until the answer began.
+    pub(crate) first_byte: Duration,
+    pace: Option<(Instant, u64)>,
+}
+
+impl Body {
+    /// The next bytes; None at the end.
+    pub(crate) async fn next(&mut self) -> std::result::Result<Option<Bytes>, Fault> {
+        let part = match timeout(self.timeouts.progress, self.response.chunk()).await {
+            Ok(Ok(part)) => part,
+            Ok(Err(error)) => {
+                return Err(again(format!("the connection was cut ({})", innermost(&error))));
+            }
+            Err(_) => return Err(again(no_byte(self.timeouts.progress))),
+        };
+        let Some(part) = part else { return Ok(None) };
+        let (since, bytes) = self.pace.get_or_insert_with(|| (Instant::now(), 0));
+        *bytes += part.len() as u64;
+        let elapsed = since.elapsed();
+        if elapsed >= self.timeouts.slow_for {
+            let least = self.timeouts.bytes_per_second_min as f64 * elapsed.as_secs_f64();
+            if (*bytes as f64) < least {
+                return Err(again(format!(
+                    "the server is too slow: {bytes} bytes in {:.1} s",
+                    elapsed.as_secs_f64()
+                )));
+            }
+            self.pace = None;
+        }
+        Ok(Some(part))
+    }
+}
+
+fn no_byte(progress: Duration) -> String {
+    format!("the server sent no byte for {} s", progress.as_secs_f64())
+}
+
+/// What a failure to send means.
+fn fault_of(error: &reqwest::Error) -> Fault {
+    let reason = innermost(error);
+    if error.is_redirect() {
+        return Fault::Connect { reason, is_final: true };
+    }
+    if error.is_connect() {
+        let is_unknown = reason.starts_with("failed to lookup address information")
+            && !reason.contains("emporary");
+        let is_final = is_unknown || is_wrong_certificate(error);
+        return Fault::Connect { reason, is_final };
+    }
+    again(format!("the connection was cut ({reason})"))
+}
+
+/// Whether TLS was refused by us, which no other attempt changes.
+fn is_wrong_certificate(error: &reqwest::Error) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        let tls = tls.or_else(|| error.downcast_ref::<rustls::Error>());
+        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

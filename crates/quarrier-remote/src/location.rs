@@ -1,0 +1,163 @@
+//! Where an object is: a URL, its name without secrets, and what tells it from others.
+
+use url::Url;
+
+use crate::error::{Error, Result};
+
+/// What a user wrote, taken apart.
+#[derive(Debug, Clone)]
+pub(crate) struct Location {
+    pub(crate) place: Place,
+    /// For errors and findings: no query, no user, no password.
+    pub(crate) name: String,
+    /// What selects the object, signatures and passwords left out. Only its hash is kept.
+    pub(crate) identity: String,
+}
+
+/// How it is asked for.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    Http(Url),
+    S3 { bucket: String, key: String },
+}
+
+/// Query fields that sign a request and do not select an object.
+const SIGNING_PREFIXES: [&str; 3] = ["x-amz-", "x-goog-", "x-oss-"];
+const SIGNING_FIELDS: [&str; 16] = [
+    "awsaccesskeyid",
+    "expires",
+    "googleaccessid",
+    "key-pair-id",
+    "policy",
+    "se",
+    "sig",
+    "signature",
+    "sip",
+    "sks",
+    "skt",
+    "sp",
+    "spr",
+    "sr",
+    "st",
+    "sv",
+];
+
+/// Whether `text` is a URL that this crate opens: `http://`, `https://` or `s3://`.
+pub fn is_remote(text: &str) -> bool {
+    ["http://", "https://", "s3://"]
+        .iter()
+        .any(|scheme| text.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
+}
+
+/// `text` without query, user and password, for errors and logs.
+pub fn redacted(text: &str) -> String {
+    match Url::parse(text) {
+        Ok(url) => name_of(&url),
+        // Not a URL; what stands before a query or a password cannot be told apart safely.
+        Err(_) => {
+            let start = text.split(['?', '#']).next().unwrap_or_default();
+            match (start.find("://"), start.rfind('@')) {
+                (Some(scheme), Some(at)) if at > scheme => {
+                    format!("{}…{}", &start[..scheme + 3], &start[at..])
+                }
+                _ => start.to_string(),
+            }
+        }
+    }
+}
+
+fn name_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map_or(String::new(), |port| format!(":{port}"));
+    let query = if url.query().is_some() { "?…" } else { "" };
+    format!("{}://{host}{port}{}{query}", url.scheme(), url.path())
+}
+
+impl Location {
+    /// Takes a URL apart.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let bad = |reason: &str| Error::BadUrl {
+            source_name: redacted(text),
+            reason: reason.to_string(),
+        };
+        if let Some(rest) = text.get(..5).filter(|s| s.eq_ignore_ascii_case("s3://")) {
+            return Location::parse_s3(&text[rest.len()..]).map_err(bad);
+        }
+        let url = Url::parse(text).map_err(|error| bad(&format!("is not a URL: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(bad("the scheme is not one of http, https, s3"));
+        }
+        if url.host_str().unwrap_or_default().is_empty() {
+            return Err(bad("names no host"));
+        }
+        let (name, identity) = (name_of(&url), identity_of(&url));
+        Ok(Location { place: Place::Http(url), name, identity })
+    }
+
+    /// `bucket/key`, both as they are: S3 keys know no percent signs.
+    fn parse_s3(rest: &str) -> std::result::Result<Self, &'static str> {
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() || key.is_empty() {
+            return Err("an S3 URL is s3://BUCKET/KEY");
+        }
+        let name = format!("s3://{bucket}/{key}");
+        let place = Place::S3 { bucket: bucket.to_string(), key: key.to_string() };
+        Ok(Location { place, identity: name.clone(), name })
+    }
+}
+
+fn identity_of(url: &Url) -> String {
+    let mut identity = Url::clone(url);
+    // Neither fails for a URL with a host.
+    let _ = identity.set_username("");
+    let _ = identity.set_password(None);
+    identity.set_fragment(None);
+    let kept: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(|(field, _)| !is_signing(field))
+        .map(|(field, value)| (field.into_owned(), value.into_owned()))
+        .collect();
+    identity.set_query(None);
+    if !kept.is_empty() {
+        identity.query_pairs_mut().extend_pairs(kept);
+    }
+    identity.into()
+}
+
+fn is_signing(field: &str) -> bool {
+    let field = field.to_ascii_lowercase();
+    SIGNING_PREFIXES.iter().any(|prefix| field.starts_with(prefix))
+        || SIGNING_FIELDS.contains(&field.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_shows_neither_query_nor_password() {
+        let url = "https://me:secret@host:8443/a/b.img?X-Amz-Signature=abc&id=7";
+        let location = Location::parse(url).unwrap();
+        assert_eq!(location.name, "https://host:8443/a/b.img?…");
+        assert_eq!(redacted("https://me:se@cret@/x?y"), "https://…@/x");
+        assert_eq!(redacted("http://h/x#y"), "http://h/x");
+    }
+
+    #[test]
+    fn a_signature_does_not_select_an_object_and_other_fields_do() {
+        let identity = |url: &str| Location::parse(url).unwrap().identity;
+        assert_eq!(identity("https://h/a?X-Amz-Date=1&X-Amz-Signature=2"), "https://h/a");
+        assert_eq!(identity("https://u:p@h/a?sig=2&id=7#f"), "https://h/a?id=7");
+        assert_ne!(identity("https://h/a?id=7"), identity("https://h/a?id=8"));
+    }
+
+    #[test]
+    fn an_s3_key_is_taken_as_it_is() {
+        let location = Location::parse("s3://bucket/a b/%41?x").unwrap();
+        let Place::S3 { bucket, key } = location.place else { panic!("not S3") };
+        assert_eq!((bucket.as_str(), key.as_str()), ("bucket", "a b/%41?x"));
+        assert!(Location::parse("s3://bucket").is_err());
+        assert!(Location::parse("ftp://host/x").is_err());
+        assert!(is_remote("HTTPS://x") && !is_remote("http:/x") && !is_remote("é"));
+    }
+}

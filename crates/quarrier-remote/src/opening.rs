@@ -1,0 +1,166 @@
+//! Opening: one request for the head, or for the tail where the name tells that the directory is
+//! there, tells length and version too.
+
+use quarrier_sparse::{ReadAhead, Span};
+
+use crate::answer::{Answer, Asked, Refusal, Version};
+use crate::attempts::Attempts;
+use crate::error::{Error, Result};
+use crate::link::{Body, Fault, Link, Started, again};
+use crate::options::Options;
+
+/// What a server said about an object, and bytes of it.
+pub(crate) struct Opened {
+    pub(crate) version: Version,
+    /// Where the bytes are from.
+    pub(crate) offset: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Attempts to connect to a server that has not answered yet: a typing error should not take
+/// long to be told.
+const CONNECT_ATTEMPTS_MAX: u32 = 3;
+
+/// Asks for the first or last bytes of an object, as often as the options allow.
+pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<Opened> {
+    let mut attempts = Attempts::new(&options.retry, options.retry.attempts_max);
+    let mut connects = 0;
+    let mut asked = first(name, options);
+    loop {
+        let fault = match attempt(link, options, asked, attempts.made > 0).await {
+            // Not every server knows of tails.
+            Err(End::Fault(Fault::Refused(_))) if matches!(asked, Asked::Tail(_)) => {
+                asked = Asked::Span(HEAD);
+                continue;
+            }
+            Ok(opened) => return Ok(opened),
+            Err(End::Error(error)) => return Err(error.named(name)),
+            Err(End::Fault(fault)) => fault,
+        };
+        let (reason, after) = match fault {
+            Fault::Refused(Refusal::Again { reason, after }) => (reason, after),
+            Fault::Connect { reason, is_final } => {
+                connects += 1;
+                if is_final || connects >= CONNECT_ATTEMPTS_MAX {
+                    return Err(Error::Unreachable { source_name: name.to_string(), reason });
+                }
+                (reason, None)
+            }
+            other => return Err(final_error(name, other)),
+        };
+        match attempts.failed(false, after) {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => {
+                let (source_name, attempts) = (name.to_string(), attempts.made);
+                return Err(Error::Failed { source_name, offset: 0, attempts, reason });
+            }
+        }
+    }
+}
+
+const HEAD: Span = Span { offset: 0, length: 16 << 10 };
+
+/// The first request of an object.
+fn first(name: &str, options: &Options) -> Asked {
+    if !options.read_ahead {
+        return Asked::Span(Span { offset: 0, length: 1 });
+    }
+    match ReadAhead::first(name.trim_end_matches("?…")) {
+        Some(head) => Asked::Span(head),
+        None => Asked::Tail(ReadAhead::TAIL_BYTES),
+    }
+}
+
+/// The error of a fault that no other attempt changes.
+pub(crate) fn final_error(name: &str, fault: Fault) -> Error {
+    let source_name = name.to_string();
+    match fault {
+        Fault::Refused(Refusal::NotFound) => Error::NotFound { source_name },
+        Fault::Refused(Refusal::Denied(status)) => Error::Denied { source_name, status },
+        Fault::Refused(Refusal::Status(status)) => Error::Status { source_name, status },
+        Fault::Refused(Refusal::Changed(what)) => Error::Changed { source_name, what },
+        Fault::Connect { reason, .. } | Fault::Refused(Refusal::Again { reason, .. }) => {
+            Error::Unreachable { source_name, reason }
+        }
+        Fault::Setup(error) => error,
+    }
+}
+
+enum End {
+    Fault(Fault),
+    Error(Unsuited),
+}
+
+/// The server cannot serve ranges of this object.
+struct Unsuited {
+    whole_bytes_max: u64,
+}
+
+impl Unsuited {
+    fn named(self, name: &str) -> Error {
+        let source_name = name.to_string();
+        Error::NoRanges { source_name, whole_bytes_max: self.whole_bytes_max }
+    }
+}
+
+impl From<Fault> for End {
+    fn from(fault: Fault) -> Self {
+        End::Fault(fault)
+    }
+}
+
+async fn attempt(
+    link: &Link,
+    options: &Options,
+    asked: Asked,
+    is_retry: bool,
+) -> Result<Opened, End> {
+    let mut started = link.send(asked, None, is_retry).await?;
+    if started.answer == Answer::NotInObject {
+        // An empty object, most likely; the server does not say so.
+        started = link.send(Asked::Whole, None, false).await?;
+    }
+    let Started { answer, mut body } = started;
+    match answer {
+        Answer::Empty(version) => Ok(Opened { version, offset: 0, bytes: Vec::new() }),
+        Answer::NotInObject => Err(again("the server does not tell the length").into()),
+        Answer::Range { span, version, .. } => {
+            let most = span.length as usize;
+            let bytes = read(link, &mut body, most).await?;
+            if bytes.as_ref().is_none_or(|bytes| bytes.len() != most) {
+                return Err(again("the body has another length than it is said to have").into());
+            }
+            Ok(Opened { version, offset: span.offset, bytes: bytes.unwrap_or_default() })
+        }
+        Answer::Whole { length, etag, last_modified } => {
+            let most = options.whole_bytes_max;
+            if length.is_some_and(|length| length > most) {
+                return Err(End::Error(Unsuited { whole_bytes_max: most }));
+            }
+            if !body.is_delimited {
+                return Err(again("the server does not tell the length of the object").into());
+            }
+            let Some(bytes) = read(link, &mut body, most as usize).await? else {
+                return Err(End::Error(Unsuited { whole_bytes_max: most }));
+            };
+            if length.is_some_and(|length| length != bytes.len() as u64) {
+                return Err(again("the body is shorter than it is said to be").into());
+            }
+            let length = bytes.len() as u64;
+            Ok(Opened { version: Version { length, etag, last_modified }, offset: 0, bytes })
+        }
+    }
+}
+
+/// The whole body, None where it has more than `most` bytes.
+async fn read(link: &Link, body: &mut Body, most: usize) -> Result<Option<Vec<u8>>, Fault> {
+    let mut bytes = Vec::new();
+    while let Some(part) = body.next().await? {
+        link.counting.fetched(part.len());
+        if part.len() > most - bytes.len() {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(Some(bytes))
+}

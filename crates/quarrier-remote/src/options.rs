@@ -1,0 +1,146 @@
+//! Everything that can be set, with its default.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use quarrier_sparse::CostModel;
+
+/// How a [`Remote`](crate::Remote) works.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Requests that are under way at once, of all sources together; at least 1. Default 8.
+    pub requests_max: usize,
+    /// Bytes held in memory, of all sources together; the least recently used go. Default
+    /// 256 MiB.
+    pub memory_bytes_max: u64,
+    /// A server that ignores ranges is read whole at opening, up to this many bytes. Default
+    /// 16 MiB.
+    pub whole_bytes_max: u64,
+    /// The largest request. Default 8 MiB.
+    pub request_bytes_max: u64,
+    /// What requests cost, by which it is decided what to fetch by one. Default: None, which is
+    /// to learn it from the requests made.
+    pub cost: Option<CostModel>,
+    /// Whether more is fetched than was asked for, where that is likely to be read. Default
+    /// true.
+    pub read_ahead: bool,
+    /// The most that is fetched ahead of a reader that reads on and on; at most a quarter of
+    /// `memory_bytes_max`. Default 32 MiB.
+    pub ahead_bytes_max: u64,
+    /// How long to wait for what.
+    pub timeouts: Timeouts,
+    /// How often to try again.
+    pub retry: Retry,
+    /// Settings for `s3://`, named as the usual environment variables are (`AWS_REGION`,
+    /// `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …; case does not matter). This crate does not
+    /// read the environment.
+    pub s3: Vec<(String, String)>,
+    /// Proxies.
+    pub proxy: Proxy,
+    /// A cache on disk, shared with other processes. Default: none.
+    pub cache: Option<CacheOptions>,
+    /// Reads end with [`Error::Closed`](crate::Error::Closed) within a tenth of a second after
+    /// this becomes true.
+    pub stop: Option<Arc<AtomicBool>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            requests_max: 8,
+            memory_bytes_max: 256 << 20,
+            whole_bytes_max: 16 << 20,
+            request_bytes_max: 8 << 20,
+            cost: None,
+            read_ahead: true,
+            ahead_bytes_max: 32 << 20,
+            timeouts: Timeouts::default(),
+            retry: Retry::default(),
+            s3: Vec::new(),
+            proxy: Proxy::default(),
+            cache: None,
+            stop: None,
+        }
+    }
+}
+
+/// How long to wait for what.
+#[derive(Debug, Clone)]
+pub struct Timeouts {
+    /// For the host's name and the connection. Default 10 s.
+    pub connect: Duration,
+    /// For the next byte. Default 20 s.
+    pub progress: Duration,
+    /// A body that comes slower than this is given up… Default 1 KiB/s.
+    pub bytes_per_second_min: u64,
+    /// … when it has been for this long. Default 20 s.
+    pub slow_for: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            connect: Duration::from_secs(10),
+            progress: Duration::from_secs(20),
+            bytes_per_second_min: 1024,
+            slow_for: Duration::from_secs(20),
+        }
+    }
+}
+
+/// How often to try again, and after how long.
+#[derive(Debug, Clone)]
+pub struct Retry {
+    /// Attempts in a row without a new byte before a range is given up; at least 1. Default 6.
+    pub attempts_max: u32,
+    /// The wait before the second attempt; each further one is twice as long, and a random
+    /// half of each is left out. Default 100 ms.
+    pub delay: Duration,
+    /// The longest wait, also where the server asks for a longer one (Retry-After). Default
+    /// 10 s.
+    pub delay_max: Duration,
+    /// Ranges in a row that may be given up before the server is taken for gone. While the
+    /// last one was given up, the next is tried once only. Default 16.
+    pub failed_ranges_max: u32,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Retry {
+            attempts_max: 6,
+            delay: Duration::from_millis(100),
+            delay_max: Duration::from_secs(10),
+            failed_ranges_max: 16,
+        }
+    }
+}
+
+/// Proxies, as `http_proxy`, `https_proxy` and `no_proxy` name them.
+#[derive(Debug, Clone, Default)]
+pub struct Proxy {
+    /// For `http://`.
+    pub http: Option<String>,
+    /// For `https://`.
+    pub https: Option<String>,
+    /// Hosts without a proxy, with commas between them.
+    pub except: Option<String>,
+}
+
+/// A cache on disk.
+#[derive(Debug, Clone)]
+pub struct CacheOptions {
+    /// Its folder, made where there is none.
+    pub folder: PathBuf,
+    /// Bytes in it; the least recently used objects go. Default 10 GiB.
+    pub bytes_max: u64,
+}
+
+impl CacheOptions {
+    /// A cache of up to 10 GiB in `folder`.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        CacheOptions { folder: folder.into(), bytes_max: 10 << 30 }
+    }
+}

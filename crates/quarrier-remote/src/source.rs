@@ -1,0 +1,199 @@
+//! A remote object as a source: reads what is held, fetches what is missing.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use quarrier_core::source::Source;
+use quarrier_sparse::{Span, SparseFile};
+
+use crate::client::Shared;
+use crate::counters::Counters;
+use crate::error::Result;
+use crate::link::Link;
+use crate::location::Location;
+use crate::object::{Object, Step, Waiting};
+use crate::opening;
+use crate::s3;
+
+/// An object on a server, opened. Clones are the same source.
+///
+/// Reads from many threads are welcome: bytes on their way are waited for, not fetched twice.
+/// When the last clone is dropped, its requests end and its memory is free.
+#[derive(Clone)]
+pub struct RemoteSource {
+    owner: Arc<Owner>,
+}
+
+/// Lives as long as there is a clone of the source; requests do not keep it.
+struct Owner {
+    object: Arc<Object>,
+    id: String,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.object.abandon();
+        self.object.shared.store.remove(&self.id);
+    }
+}
+
+impl fmt::Debug for RemoteSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let object = &self.owner.object;
+        f.debug_struct("RemoteSource")
+            .field("name", &object.name)
+            .field("version", &object.version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The smallest unit that a failing read is tried again in: what else would be listed as
+/// unreadable byte by byte.
+const SECTOR_BYTES: usize = 64 << 10;
+/// The most that one read gives, so that a huge one does not need as much memory twice.
+const READ_BYTES_MAX: usize = 32 << 20;
+
+impl RemoteSource {
+    pub(crate) fn open(shared: &Arc<Shared>, location: Location) -> Result<Self> {
+        let name = location.name.clone();
+        let link = Link::new(&location, shared.client.clone(), &shared.options)?;
+        let (options, asked_name) = (shared.options.clone(), name.clone());
+        let asked = async move {
+            let opened = opening::open(&link, &asked_name, &options).await;
+            (link, opened)
+        };
+        let Some((link, opened)) = shared.wait_for(asked) else {
+            return Err(crate::Error::Closed { source_name: name });
+        };
+        let opened = opened?;
+        let version = opened.version;
+        let identity = s3::identity(&location.identity, &location.place, &shared.options.s3);
+        let id = format!("{} {identity}", shared.number());
+        let file = SparseFile::builder(&id).length(version.length).build();
+        let file = shared
+            .store
+            .insert(file)
+            .map_err(|error| crate::Error::Setup { reason: format!("cannot hold it: {error}") })?;
+        let disk = shared.folder.as_ref().and_then(|folder| folder.entry(&identity, &version));
+        let object = Arc::new(Object::new(Arc::clone(shared), link, name, version, file, disk));
+        let source = RemoteSource { owner: Arc::new(Owner { object, id }) };
+        // An object that holds nothing yet has nothing to differ from.
+        let _ = source.owner.object.keep(opened.offset, &opened.bytes, false);
+        Ok(source)
+    }
+
+    /// The ETag that the server told, with its quotes.
+    pub fn etag(&self) -> Option<&str> {
+        self.owner.object.version.etag.as_deref()
+    }
+
+    /// The date of the last modification as the server told it.
+    pub fn last_modified(&self) -> Option<&str> {
+        self.owner.object.version.last_modified.as_deref()
+    }
+
+    /// What reads cost so far.
+    pub fn counters(&self) -> Counters {
+        self.owner.object.link.counting.read()
+    }
+
+    /// Says that `range` will be read from its start to its end, by one thread or several, so
+    /// that it is fetched at full speed from the first read on, and nothing beyond it.
+    pub fn announce(&self, range: Range<u64>) {
+        let end = range.end.min(self.length());
+        let length = end.saturating_sub(range.start);
+        self.owner.object.announce(Span { offset: range.start, length });
+    }
+
+    /// Fetches all of `ranges` that is missing: those close together by one request, by the
+    /// cost model, and requests side by side. Returns when all is held. What lies beyond the
+    /// length is left out. The ranges should fit into the memory of the
+    /// [`Remote`](crate::Remote).
+    ///
+    /// # Errors
+    /// As a read of any of them.
+    pub fn fetch_many(&self, ranges: &[Range<u64>]) -> Result<()> {
+        let spans: Vec<Span> = ranges
+            .iter()
+            .map(|range| (range.start, range.end.min(self.length())))
+            .filter(|(start, end)| start < end)
+            .map(|(start, end)| Span { offset: start, length: end - start })
+            .collect();
+        let pins: Vec<_> = spans.iter().map(|&span| self.owner.object.file.pin(span)).collect();
+        spans.iter().for_each(|&span| self.read_from_disk(span));
+        let result = self.bring(&spans, &spans, &mut Waiting::default());
+        drop(pins);
+        result
+    }
+
+    /// Waits until all of `asked` is held; fetches of `fetch` what is missing.
+    fn bring(&self, asked: &[Span], fetch: &[Span], waiting: &mut Waiting) -> Result<()> {
+        loop {
+            match self.owner.object.step(asked, fetch, waiting) {
+                Step::Read => return Ok(()),
+                Step::Failed(error) => return Err(error),
+                Step::Look => {}
+            }
+        }
+    }
+
+    fn read_from_disk(&self, span: Span) {
+        let object = &self.owner.object;
+        let Some(disk) = &object.disk else { return };
+        for missing in object.missing(span) {
+            disk.load(missing, |offset, bytes| {
+                object.link.counting.loaded(bytes.len());
+                // Bytes that differ from those held are left alone: the server is asked.
+                let _ = object.keep(offset, bytes, true);
+            });
+        }
+    }
+
+    fn read(&self, asked: Span, buffer: &mut [u8]) -> Result<()> {
+        let object = &self.owner.object;
+        // What arrives stays until it has been read. Nothing overflows within the length.
+        let pin = object.file.pin(asked);
+        self.read_from_disk(asked);
+        let (fetch, ahead) = object.advise(asked);
+        // What is waited for goes first.
+        let mut waiting = Waiting::default();
+        object.want(&object.missing(asked), &fetch, &mut waiting);
+        object.fetch_ahead(ahead);
+        loop {
+            self.bring(&[asked], &fetch, &mut waiting)?;
+            if object.file.read_into(asked.offset, buffer).is_ok() {
+                break;
+            }
+        }
+        drop(pin);
+        object.link.counting.asked(buffer.len());
+        Ok(())
+    }
+}
+
+impl Source for RemoteSource {
+    fn name(&self) -> &str {
+        &self.owner.object.name
+    }
+
+    fn length(&self) -> u64 {
+        self.owner.object.version.length
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.length().saturating_sub(offset);
+        let count =
+            buffer.len().min(READ_BYTES_MAX).min(usize::try_from(left).unwrap_or(usize::MAX));
+        if count == 0 {
+            return Ok(0);
+        }
+        self.read(Span { offset, length: count as u64 }, &mut buffer[..count])?;
+        Ok(count)
+    }
+
+    fn sector_bytes(&self) -> usize {
+        SECTOR_BYTES
+    }
+}

@@ -1,0 +1,118 @@
+//! The HTTP client: TLS by rustls with ring and the system's certificates, HTTP/1.1.
+//!
+//! One connection a request is what bulk transfer wants, so HTTP/2 is left out. Redirects are
+//! followed, but not from https to http.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+};
+use reqwest::redirect;
+use rustls::ClientConfig;
+use rustls::crypto::ring;
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use crate::error::{Error, Result};
+use crate::options::Options;
+
+const REDIRECTS_MAX: usize = 10;
+
+/// The client with these options. Reads the system's certificates.
+pub(crate) fn client(options: &Options) -> Result<reqwest::Client> {
+    let setup =
+        |what: &str, error: &dyn fmt::Display| Error::Setup { reason: format!("{what}: {error}") };
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)
+        .map_err(|error| setup("cannot set TLS up", &error))?
+        .with_no_client_auth();
+    let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(redirect::Policy::custom(follow))
+        .referer(false)
+        .connect_timeout(options.timeouts.connect)
+        .user_agent(concat!("quarrier/", env!("CARGO_PKG_VERSION")))
+        .no_proxy();
+    let except = options.proxy.except.as_deref().and_then(reqwest::NoProxy::from_string);
+    for (url, is_https) in [(&options.proxy.http, false), (&options.proxy.https, true)] {
+        let Some(url) = url.as_deref().filter(|url| !url.is_empty()) else { continue };
+        // The error may repeat the URL, and that may hold a password.
+        let made = if is_https { reqwest::Proxy::https(url) } else { reqwest::Proxy::http(url) };
+        let proxy = made.map_err(|_| Error::Setup {
+            reason: format!("{}: is not the URL of a proxy", crate::location::redacted(url)),
+        })?;
+        builder = builder.proxy(proxy.no_proxy(except.clone()));
+    }
+    builder.build().map_err(|error| setup("cannot set HTTP up", &innermost(&error)))
+}
+
+fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let was_secret = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
+    if was_secret && attempt.url().scheme() != "https" {
+        return attempt.error("redirected from https to http");
+    }
+    if attempt.previous().len() > REDIRECTS_MAX {
+        return attempt.error("redirected too often");
+    }
+    attempt.follow()
+}
+
+/// What the innermost error says: that of the system or of TLS. The outer ones name the URL
+/// with all its secrets.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// Lets `object_store` ask for credentials through our client.
+#[derive(Debug, Clone)]
+pub(crate) struct Connector(pub(crate) reqwest::Client);
+
+impl HttpConnector for Connector {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.clone()))
+    }
+}
+
+impl HttpService for Connector {
+    fn call<'s, 'f>(
+        &'s self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = std::result::Result<HttpResponse, HttpError>> + Send + 'f>>
+    where
+        's: 'f,
+        Self: 'f,
+    {
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            // The requests for credentials have small bodies, which lie in memory.
+            let body = body.as_bytes().cloned().unwrap_or_default();
+            let sent = self
+                .0
+                .request(parts.method, parts.uri.to_string())
+                .headers(parts.headers)
+                .body(body)
+                .send()
+                .await;
+            let response =
+                sent.map_err(|error| HttpError::new(HttpErrorKind::Connect, error.without_url()))?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            let bytes = response
+                .bytes()
+                .await
+                .map_err(|error| HttpError::new(HttpErrorKind::Interrupted, error.without_url()))?;
+            let mut answer = HttpResponse::new(bytes.into());
+            *answer.status_mut() = status;
+            *answer.headers_mut() = headers;
+            Ok(answer)
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! The cache on disk.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use quarrier_core::source::Source;
+use quarrier_remote::{CacheOptions, Options, RemoteSource, journal};
+
+use crate::server::{Act, Server};
+use crate::{exact, noise, remote};
+
+fn cached(folder: &Path) -> Options {
+    let mut options = exact();
+    options.cache = Some(CacheOptions::new(folder));
+    options
+}
+
+/// The files of the folder whose names end so.
+pub(crate) fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|e| e == ending)).collect();
+    files.sort();
+    files
+}
+
+/// Reads 1000 bytes and compares them.
+#[track_caller]
+fn read(source: &RemoteSource, object: &[u8], offset: u64) {
+    let mut bytes = [0; 1000];
+    assert_eq!(source.read_at(offset, &mut bytes).unwrap(), 1000);
+    assert_eq!(bytes, object[offset as usize..][..1000]);
+}
+
+#[test]
+fn what_one_run_fetched_the_next_reads_from_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(5_000_000, 1), |_| Act::Serve);
+    for run in 0..2 {
+        let remote = remote(cached(folder.path()));
+        let source = remote.open(&server.url()).unwrap();
+        for offset in [0, 100_000, 4_999_000] {
+            read(&source, server.object(), offset);
+        }
+        let counters = source.counters();
+        assert_eq!(counters.requests, if run == 0 { 4 } else { 1 });
+        assert_eq!(remote.cache_warning(), None);
+    }
+}
+
+#[test]
+fn a_signature_in_the_url_does_not_make_it_another_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(100_000, 2), |_| Act::Serve);
+    for (url, requests) in [
+        ("/a?X-Amz-Signature=1&part=1", 2),
+        ("/a?X-Amz-Signature=2&part=1", 1),
+        ("/a?X-Amz-Signature=2&part=2", 2),
+    ] {
+        let remote = remote(cached(folder.path()));
+        let source = remote.open(&server.url_of(url)).unwrap();
+        read(&source, server.object(), 50_000);
+        assert_eq!(source.counters().requests, requests, "{url}");
+    }
+    // No secret lies on the disk, not even in a name.
+    for path in files(folder.path(), "journal") {
+        let bytes = fs::read(&path).unwrap();
+        assert!(!bytes.windows(9).any(|window| window == b"Signature"));
+    }
+}
+
+#[test]
+fn another_version_of_an_object_is_another_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = Server::new(noise(100_000, 3), |_| Act::Serve);
+    let url = old.url();
+    {
+        let remote = remote(cached(folder.path()));
+        read(&remote.open(&url).unwrap(), old.object(), 50_000);
+    }
+    let tells_another = |_: &crate::server::Ask| Act::Version("ETag: \"two\"\r\n".to_string());
+    let new = Server::new(noise(100_000, 4), tells_another);
+    let remote = remote(cached(folder.path()));
+    let source = remote.open(&new.url()).unwrap();
+    read(&source, new.object(), 50_000);
+    assert_eq!(source.counters().bytes_from_disk, 0);
+    assert_eq!(files(folder.path(), "data").len(), 2);
+}
+
+#[test]
+fn an_object_without_a_validator_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::with_fields(noise(100_000, 5), "", |_| Act::Serve);
+    let remote = remote(cached(folder.path()));
+    read(&remote.open(&server.url()).unwrap(), server.object(), 50_000);
+    assert!(files(folder.path(), "data").is_empty());
+}
+
+#[test]
+fn bytes_that_were_changed_on_disk_are_fetched_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(100_000, 6), |_| Act::Serve);
+    let open = || {
+        let remote = remote(cached(folder.path()));
+        let source = remote.open(&server.url()).unwrap();
+        read(&source, server.object(), 50_000);
+        source.counters().requests
+    };
+    assert_eq!((open(), open()), (2, 1));
+    let data = OpenOptions::new().write(true).open(&files(folder.path(), "data")[0]).unwrap();
+    data.write_all_at(&[!server.object()[50_500]], 50_500).unwrap();
+    assert_eq!((open(), open()), (2, 1));
+    // Cut short, as by a power cut that lost the bytes and kept the claim.
+    data.set_len(50_700).unwrap();
+    assert_eq!((open(), open()), (2, 1));
+}
+
+#[test]
+fn a_journal_that_was_cut_or_damaged_anywhere_costs_fetches_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(100_000, 7), |_| Act::Serve);
+    let read_all = || {
+        let remote = remote(cached(folder.path()));
+        let source = remote.open(&server.url()).unwrap();
+        for offset in [20_000, 50_000, 90_000] {
+            read(&source, server.object(), offset);
+        }
+    };
+    read_all();
+    let path = files(folder.path(), "journal")[0].clone();
+    let whole = fs::read(&path).unwrap();
+    assert_eq!(whole.len(), journal::HEADER_BYTES + 4 * journal::RECORD_BYTES);
+    for at in (0..whole.len()).step_by(5) {
+        fs::write(&path, &whole[..at]).unwrap();
+        read_all();
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x40;
+        fs::write(&path, &damaged).unwrap();
+        read_all();
+        // What was written after the damage can be read again.
+        let (_, claims) = journal::read(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(claims.iter().count(), 4, "byte {at}");
+    }
+}
+
+#[test]
+fn two_clients_that_fill_one_cache_at_once_see_each_others_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(2_000_000, 8), |_| Act::Serve);
+    let url = server.url();
+    std::thread::scope(|scope| {
+        for n in 0..4u64 {
+            let (folder, url, object) = (folder.path(), &url, server.object());
+            scope.spawn(move || {
+                let remote = remote(cached(folder));
+                let source = remote.open(url).unwrap();
+                for step in 0..200 {
+                    read(&source, object, (step * 7919 + n * 104_729) * 10 % 1_999_000);
+                }
+            });
+        }
+    });
+    let (_, claims) =
+        journal::read(&fs::read(&files(folder.path(), "journal")[0]).unwrap()).unwrap();
+    assert!(claims.iter().count() > 100);
+
+    let (first, second) = (remote(cached(folder.path())), remote(cached(folder.path())));
+    let (first, second) = (first.open(&url).unwrap(), second.open(&url).unwrap());
+    let free = (0..1_999_000).step_by(1000).find(|&offset| {
+        let span = quarrier_sparse::Span { offset, length: 1000 };
+        claims.overlapping(span).next().is_none()
+    });
+    let free = free.unwrap();
+    read(&first, server.object(), free);
+    read(&second, server.object(), free);
+    assert_eq!((first.counters().requests, second.counters().requests), (2, 1));
+}
+
+#[test]
+fn the_objects_not_used_for_longest_make_room_and_those_in_use_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(400_000, 9), |_| Act::Serve);
+    let mut options = cached(folder.path());
+    options.cache.as_mut().unwrap().bytes_max = 1_000_000;
+    let fill = |path: &str| {
+        let remote = remote(options.clone());
+        let source = remote.open(&server.url_of(path)).unwrap();
+        source.fetch_many(&[0..200_000, 200_000..400_000]).unwrap();
+        (remote, source)
+    };
+    let in_use = fill("/0");
+    for n in 1..8 {
+        fill(&format!("/{n}"));
+        // Times of files are not finer than this everywhere.
+        std::thread::sleep(std::time::Duration::from_millis(12));
+    }
+    let bytes =
+        |path: &PathBuf| std::os::unix::fs::MetadataExt::blocks(&fs::metadata(path).unwrap()) * 512;
+    let sum: u64 = files(folder.path(), "data").iter().map(bytes).sum();
+    assert!(sum <= 1_500_000, "{sum}");
+    drop(in_use);
+    let requests = |path: &str| fill(path).1.counters().requests;
+    assert_eq!(requests("/0"), 1, "it was in use");
+    assert!(requests("/2") > 1, "it made room");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_turns_the_cache_off_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(100_000, 10), |_| Act::Serve);
+    let in_the_way = folder.path().join("file");
+    fs::write(&in_the_way, "").unwrap();
+    let remote = remote(cached(&in_the_way.join("cache")));
+    read(&remote.open(&server.url()).unwrap(), server.object(), 50_000);
+    let warning = remote.cache_warning().unwrap();
+    assert!(warning.contains("file/cache") && warning.contains("going on without"), "{warning}");
+}
+
+#[test]
+fn a_full_disk_turns_the_cache_off_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(100_000, 11), |_| Act::Serve);
+    let remote = remote(cached(folder.path()));
+    drop(remote.open(&server.url()).unwrap());
+    let path = files(folder.path(), "data")[0].clone();
+    // This device says that the disk is full.
+    fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+    let source = remote.open(&server.url()).unwrap();
+    for offset in [20_000, 50_000] {
+        read(&source, server.object(), offset);
+    }
+    let warning = remote.cache_warning().unwrap();
+    assert!(warning.contains("No space left"), "{warning}");
+}
+
+#[test]
+fn what_is_kept_is_for_its_owner_only() {
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("a/b");
+    let server = Server::new(noise(1000, 12), |_| Act::Serve);
+    let remote = remote(cached(&folder));
+    remote.open(&server.url()).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    let all: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(all.len(), 3);
+    assert!(all.iter().all(|path| mode(path) == 0o600));
+}

@@ -1,0 +1,158 @@
+//! What is fetched, and how often.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use quarrier_core::source::{Source, read_full_at};
+
+use quarrier_sparse::CostModel;
+
+use crate::server::{Act, Server};
+use crate::{exact, hasty, noise, remote};
+
+const LATE: Act = Act::Late(Duration::from_millis(50));
+
+#[test]
+fn bytes_on_their_way_are_waited_for_and_not_fetched_twice() {
+    let server = Server::new(noise(1_000_000, 1), |_| LATE);
+    let remote = remote(exact());
+    let source = remote.open(&server.url()).unwrap();
+    let together = Barrier::new(16);
+    thread::scope(|scope| {
+        for n in 0..16 {
+            let (source, together, server) = (&source, &together, &server);
+            scope.spawn(move || {
+                let mut bytes = vec![0; 10_000];
+                together.wait();
+                // Half ask for all of it, half for a part.
+                let part = &mut bytes[..if n % 2 == 0 { 10_000 } else { 5000 }];
+                source.read_at(500_000, part).unwrap();
+                assert_eq!(part, &server.object()[500_000..][..part.len()]);
+            });
+        }
+    });
+    let bytes: u64 = server.ranges().iter().map(|range| range.end - range.start).sum();
+    assert_eq!(bytes, 10_000, "{:?}", server.ranges());
+    assert!(server.ranges().len() <= 2);
+    assert_eq!(source.counters().bytes_asked, 8 * 10_000 + 8 * 5000);
+}
+
+#[test]
+fn what_is_held_is_not_fetched_again() {
+    let server = Server::new(noise(100_000, 2), |_| Act::Serve);
+    let remote = remote(exact());
+    let source = remote.open(&server.url()).unwrap();
+    let mut bytes = vec![0; 1000];
+    for _ in 0..3 {
+        source.read_at(5000, &mut bytes).unwrap();
+    }
+    source.read_at(5500, &mut bytes).unwrap();
+    assert_eq!(server.ranges(), [5000..6000, 6000..6500]);
+}
+
+#[test]
+fn ranges_close_together_are_one_request_and_those_far_apart_are_several() {
+    let server = Server::new(noise(10_000_000, 3), |_| LATE);
+    let mut options = exact();
+    options.cost = Some(CostModel {
+        latency: Duration::from_millis(20),
+        bytes_per_second: 5_000_000.0,
+        ..CostModel::default()
+    });
+    let remote = remote(options);
+    let source = remote.open(&server.url()).unwrap();
+    let near = (0..100).map(|n| n * 1000 + 1000..n * 1000 + 1100);
+    let far = [5_000_000..5_000_100, 9_000_000..9_000_100];
+    let ranges: Vec<_> = near.chain(far).collect();
+    source.fetch_many(&ranges).unwrap();
+    let mut asked = server.ranges();
+    asked.sort_by_key(|range| range.start);
+    assert_eq!(asked, [1000..100_100, 5_000_000..5_000_100, 9_000_000..9_000_100]);
+    assert_eq!(server.under_way_max(), 3);
+    let mut bytes = vec![0; 100];
+    for range in ranges {
+        source.read_at(range.start, &mut bytes).unwrap();
+        assert_eq!(bytes, server.object()[range.start as usize..range.end as usize]);
+    }
+    assert_eq!(server.ranges().len(), 3);
+}
+
+#[test]
+fn large_ranges_are_split_and_fetched_side_by_side_up_to_the_limit() {
+    let server = Server::new(noise(4_000_000, 4), |_| LATE);
+    let mut options = exact();
+    options.request_bytes_max = 250_000;
+    options.requests_max = 5;
+    let remote = remote(options);
+    let source = remote.open(&server.url()).unwrap();
+    let mut bytes = vec![0; 4_000_000];
+    assert_eq!(read_full_at(&source, 0, &mut bytes).unwrap(), bytes.len());
+    assert_eq!(bytes, server.object());
+    assert_eq!(server.ranges().len(), 16);
+    assert!(server.ranges().iter().all(|range| range.end - range.start <= 250_000));
+    assert_eq!(server.under_way_max(), 5);
+}
+
+#[test]
+fn reading_on_keeps_several_large_requests_under_way() {
+    let server = Server::new(noise(64 << 20, 5), |_| Act::Late(Duration::from_millis(5)));
+    let remote = remote(hasty());
+    let source = remote.open(&server.url()).unwrap();
+    let mut bytes = vec![0; 1 << 20];
+    for n in 0..64 {
+        assert_eq!(read_full_at(&source, n << 20, &mut bytes).unwrap(), bytes.len());
+        assert_eq!(bytes, server.object()[(n << 20) as usize..][..bytes.len()]);
+    }
+    let counters = source.counters();
+    assert_eq!(counters.bytes_fetched, 64 << 20, "nothing twice");
+    assert!(counters.requests < 40, "{counters:?}");
+    assert!(server.under_way_max() >= 3);
+}
+
+#[test]
+fn an_announced_range_is_fetched_whole_and_nothing_beyond() {
+    let server = Server::new(noise(32 << 20, 6), |_| Act::Serve);
+    let remote = remote(hasty());
+    let source = remote.open(&server.url()).unwrap();
+    source.announce(4 << 20..20 << 20);
+    let mut bytes = vec![0; 1 << 20];
+    for n in 4..20 {
+        read_full_at(&source, n << 20, &mut bytes).unwrap();
+        assert_eq!(bytes, server.object()[(n << 20) as usize..][..bytes.len()]);
+    }
+    assert_eq!(source.counters().bytes_fetched, (16 << 20) + (16 << 10));
+    assert!(server.ranges().len() <= 9, "{:?}", server.ranges());
+}
+
+#[test]
+fn memory_stays_within_its_bound_and_what_went_is_fetched_again() {
+    let server = Server::new(noise(8 << 20, 7), |_| Act::Serve);
+    let mut options = hasty();
+    options.memory_bytes_max = 1 << 20;
+    let remote = remote(options);
+    let source = remote.open(&server.url()).unwrap();
+    let mut bytes = vec![0; 100_000];
+    for round in 0..2 {
+        for n in 0..80u64 {
+            let offset = n * 100_000 + round;
+            read_full_at(&source, offset, &mut bytes).unwrap();
+            assert_eq!(bytes, server.object()[offset as usize..][..bytes.len()]);
+            assert!(remote.memory_bytes() <= (1 << 20) + 100_000, "{}", remote.memory_bytes());
+        }
+    }
+    drop(source);
+    assert_eq!(remote.memory_bytes(), 0);
+}
+
+#[test]
+fn more_than_memory_holds_can_be_read_at_once() {
+    let server = Server::new(noise(4 << 20, 8), |_| Act::Serve);
+    let mut options = hasty();
+    options.memory_bytes_max = 100_000;
+    let remote = remote(options);
+    let source = remote.open(&server.url()).unwrap();
+    let mut bytes = vec![0; 4 << 20];
+    assert_eq!(read_full_at(&source, 0, &mut bytes).unwrap(), bytes.len());
+    assert_eq!(bytes, server.object());
+}

@@ -1,0 +1,74 @@
+//! Remote sources against a server of the tests' own, that fails in every way it is told to.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod server;
+
+mod cache;
+mod changes;
+mod ending;
+mod faults;
+mod fetching;
+mod journal;
+mod killed;
+mod opening;
+
+use std::time::Duration;
+
+use quarrier_remote::{Options, Remote, Retry, Timeouts};
+
+/// Bytes without a pattern in them, the same every time (xorshift).
+fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    (0..length).map(|_| (random.next() >> 32) as u8).collect()
+}
+
+/// Random numbers from a seed.
+#[derive(Clone)]
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// Less than `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        (self.next() >> 11) % end
+    }
+}
+
+/// Options that lose no time.
+fn hasty() -> Options {
+    let mut options = Options::default();
+    options.timeouts = Timeouts {
+        connect: Duration::from_secs(5),
+        progress: Duration::from_millis(400),
+        bytes_per_second_min: 50_000,
+        slow_for: Duration::from_millis(200),
+    };
+    options.retry = Retry {
+        attempts_max: 12,
+        delay: Duration::from_millis(1),
+        delay_max: Duration::from_millis(4),
+        failed_ranges_max: 4,
+    };
+    options
+}
+
+/// As [`hasty`], and nothing is fetched that was not asked for, but one byte at opening.
+fn exact() -> Options {
+    let mut options = hasty();
+    options.read_ahead = false;
+    options
+}
+
+fn remote(options: Options) -> Remote {
+    Remote::new(options).unwrap()
+}
