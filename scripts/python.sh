@@ -31,7 +31,7 @@ case "$*" in
         ruff format --check . || failed=1
         ruff check . || failed=1
         mypy || failed=1
-        python -m mypy.stubtest quarrier || failed=1
+        python -m mypy.stubtest --mypy-config-file pyproject.toml quarrier || failed=1
         exit "$failed"
         ;;
     *)

@@ -79,6 +79,24 @@ pub(crate) fn of_core(py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
     }
 }
 
+/// What the system said of a read.
+pub(crate) fn of_io(py: Python<'_>, error: std::io::Error, name: &str) -> PyErr {
+    of_core(py, &quarrier_core::Error::io(name, "read", error))
+}
+
+/// What went wrong with a remote source. All are kinds of `OSError`, as they are for files.
+pub(crate) fn of_remote(py: Python<'_>, error: &quarrier_remote::Error) -> PyErr {
+    use quarrier_remote::Error;
+    let class = match error {
+        Error::NotFound { .. } => "RemoteNotFoundError",
+        Error::Denied { .. } => "RemoteDeniedError",
+        Error::Changed { .. } => "RemoteChangedError",
+        Error::NoRanges { .. } => "RemoteRangesError",
+        _ => "RemoteError",
+    };
+    raise(py, class, (in_python(&error.to_string()), error.source_name()))
+}
+
 /// The advice of the command line in the words of Python.
 fn in_python(text: &str) -> String {
     text.replace("--regex-max-length", "regex_max_length")

@@ -1,5 +1,6 @@
 //! Ctrl-C while Rust works: the calling thread waits and looks for signals, another works.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -16,9 +17,9 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// What the handler raised: `KeyboardInterrupt` for Ctrl-C. It comes after `work` has ended.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
-    work: impl FnOnce(&AtomicBool) -> T + Send,
+    work: impl FnOnce(&Arc<AtomicBool>) -> T + Send,
 ) -> PyResult<T> {
-    let stop = AtomicBool::new(false);
+    let stop = Arc::new(AtomicBool::new(false));
     py.detach(|| {
         std::thread::scope(|scope| {
             let (done, waiting) = mpsc::channel::<()>();

@@ -25,6 +25,8 @@ mod findings;
 
 mod stream;
 
+mod source;
+
 mod sparse;
 
 use pyo3::prelude::*;
@@ -39,5 +41,7 @@ mod native {
     #[pymodule_export]
     use super::search::search;
     #[pymodule_export]
-    use super::sparse::{CostModel, SparseFile, SparseStore};
+    use super::source::{Source, open_source};
+    #[pymodule_export]
+    use super::sparse::{CostModel, ReadAhead, SparseFile, SparseStore};
 }

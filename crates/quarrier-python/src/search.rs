@@ -2,6 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pyo3::exceptions::PyTypeError;
@@ -9,13 +10,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use quarrier_core::pipeline::{Access, Chunk, Pipeline};
 use quarrier_core::source::{self, FileSource, Memory, Source};
+use quarrier_remote::Remote;
 use quarrier_search::{EngineName, Finding, Options, Sample, Searcher};
 
 use crate::buffer::Buffer;
-use crate::errors::{of_core, of_search, raise};
+use crate::errors::{of_core, of_remote, of_search, raise};
 use crate::findings::{Findings, Found};
 use crate::interrupt::interruptible;
 use crate::pattern;
+use crate::source::{environment, options_of, remote_name};
 
 /// The name of a source that is bytes in memory.
 const MEMORY_NAME: &str = "<bytes>";
@@ -37,6 +40,7 @@ struct Wishes {
 /// Why a search gave nothing.
 enum Failure {
     Core(quarrier_core::Error),
+    Remote(quarrier_remote::Error),
     Search(quarrier_search::Error),
 }
 
@@ -92,9 +96,12 @@ pub(crate) fn search(
     };
     let patterns = pattern::collect(patterns)?;
     let found = if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| {
-            let source = open(&path, direct).map_err(Failure::Core)?;
-            run(&*source, patterns, &wishes, stop)
+        interruptible(py, |stop| match remote_name(&path) {
+            Some(url) => search_remote(url, patterns, &wishes, stop),
+            None => {
+                let source = open(&path, direct).map_err(Failure::Core)?;
+                run(&*source, patterns, &wishes, stop)
+            }
         })?
     } else {
         let buffer = Buffer::of(source)?;
@@ -103,9 +110,25 @@ pub(crate) fn search(
     };
     let found = found.map_err(|failure| match failure {
         Failure::Core(error) => of_core(py, &error),
+        Failure::Remote(error) => of_remote(py, &error),
         Failure::Search(error) => of_search(py, &error),
     })?;
     Ok(Findings::new(found))
+}
+
+/// Searches a URL, over connections of its own.
+fn search_remote(
+    url: &str,
+    patterns: Vec<quarrier_search::Pattern>,
+    wishes: &Wishes,
+    stop: &Arc<AtomicBool>,
+) -> Result<Found, Failure> {
+    let mut options = options_of(&environment());
+    options.stop = Some(Arc::clone(stop));
+    let remote = Remote::new(options).map_err(Failure::Remote)?;
+    let source = remote.open(url).map_err(Failure::Remote)?;
+    source.announce(wishes.range.clone());
+    run(&source, patterns, wishes, stop)
 }
 
 /// The path that `source` is, or `None` where it is bytes.

@@ -93,7 +93,15 @@ impl Remote {
     /// [`Error::BadUrl`], [`Error::NotFound`], [`Error::Denied`], [`Error::Unreachable`],
     /// [`Error::NoRanges`], …; [`Error::Failed`] when the server fails at every attempt.
     pub fn open(&self, url: &str) -> Result<RemoteSource> {
-        RemoteSource::open(&self.shared, Location::parse(url)?)
+        RemoteSource::open(&self.shared, Location::parse(url)?, None)
+    }
+
+    /// As [`Remote::open`]; gives up soon after `stop` becomes true.
+    ///
+    /// # Errors
+    /// As [`Remote::open`]; [`Error::Closed`] when it was given up.
+    pub fn open_unless(&self, url: &str, stop: &AtomicBool) -> Result<RemoteSource> {
+        RemoteSource::open(&self.shared, Location::parse(url)?, Some(stop))
     }
 
     /// Why the cache on disk is not used, or not any more: a full disk, a folder that cannot be
@@ -139,21 +147,24 @@ impl Shared {
         self.handle.spawn(task).abort_handle()
     }
 
-    /// Runs a task and waits for what it says; None when the client is closed before.
+    /// Runs a task and waits for what it says; None when the client is closed before, or `stop`
+    /// becomes true.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
+        stop: Option<&AtomicBool>,
     ) -> Option<T> {
         let (sender, receiver) = sync_channel(1);
         let running = self.spawn(async move {
             // Nobody takes it when the caller has given up.
             let _ = sender.send(task.await);
         });
+        let is_stopped = || stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         loop {
             match receiver.recv_timeout(LOOK) {
                 Ok(value) => return Some(value),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if self.is_closed() => {
+                Err(RecvTimeoutError::Timeout) if self.is_closed() || is_stopped() => {
                     running.abort();
                     return None;
                 }

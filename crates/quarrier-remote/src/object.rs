@@ -52,11 +52,24 @@ struct Traffic {
 
 /// What a reader waits for.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct Waiting<'s> {
     flights: Vec<Arc<Flight>>,
     /// A flight that went further than the reader failed: now no more than is needed is
     /// asked for.
     is_exact: bool,
+    /// The reader gives up when this becomes true.
+    stop: Option<&'s AtomicBool>,
+}
+
+impl<'s> Waiting<'s> {
+    /// For a reader that gives up when `stop` becomes true.
+    pub(crate) fn unless(stop: &'s AtomicBool) -> Self {
+        Waiting { stop: Some(stop), ..Waiting::default() }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
 }
 
 /// What a reader is to do.
@@ -164,7 +177,7 @@ impl Object {
         self: &Arc<Self>,
         asked: &[Span],
         fetch: &[Span],
-        waiting: &mut Waiting,
+        waiting: &mut Waiting<'_>,
     ) -> Step {
         let moves = self.traffic().moves;
         let missing: Vec<Span> = asked.iter().flat_map(|&span| self.missing(span)).collect();
@@ -183,7 +196,7 @@ impl Object {
                 waiting.flights.push(Arc::clone(flight));
             }
         }
-        while traffic.moves == moves && !self.is_closed() {
+        while traffic.moves == moves && !self.is_closed() && !waiting.is_stopped() {
             let woken = self.moved.wait_timeout(traffic, LOOK);
             traffic = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -191,7 +204,12 @@ impl Object {
     }
 
     /// Starts to fetch `fetch` where some of `missing` is not under way.
-    pub(crate) fn want(self: &Arc<Self>, missing: &[Span], fetch: &[Span], waiting: &mut Waiting) {
+    pub(crate) fn want(
+        self: &Arc<Self>,
+        missing: &[Span],
+        fetch: &[Span],
+        waiting: &mut Waiting<'_>,
+    ) {
         if missing.is_empty() {
             return;
         }
@@ -202,15 +220,15 @@ impl Object {
     }
 
     /// Why a reader that misses `missing` should give up, if it should.
-    fn end_of(&self, missing: &[Span], waiting: &mut Waiting) -> Option<Error> {
+    fn end_of(&self, missing: &[Span], waiting: &mut Waiting<'_>) -> Option<Error> {
         if let Some(error) = &self.traffic().lost {
             return Some(error.clone());
         }
-        if self.is_closed() {
+        if self.is_closed() || waiting.is_stopped() {
             return Some(self.closed());
         }
         let mut end = None;
-        let Waiting { flights, is_exact: was_too_much } = waiting;
+        let Waiting { flights, is_exact: was_too_much, .. } = waiting;
         flights.retain(|flight| {
             let Some(error) = flight.failure() else { return true };
             // A flight that went further than what is missing may have failed there; then the

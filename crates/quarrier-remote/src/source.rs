@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use quarrier_core::source::Source;
 use quarrier_sparse::{Span, SparseFile};
@@ -56,7 +57,12 @@ const SECTOR_BYTES: usize = 64 << 10;
 const READ_BYTES_MAX: usize = 32 << 20;
 
 impl RemoteSource {
-    pub(crate) fn open(shared: &Arc<Shared>, location: Location) -> Result<Self> {
+    /// Gives up when `stop` becomes true.
+    pub(crate) fn open(
+        shared: &Arc<Shared>,
+        location: Location,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Self> {
         let name = location.name.clone();
         let link = Link::new(&location, shared.client.clone(), &shared.options)?;
         let (options, asked_name) = (shared.options.clone(), name.clone());
@@ -64,7 +70,7 @@ impl RemoteSource {
             let opened = opening::open(&link, &asked_name, &options).await;
             (link, opened)
         };
-        let Some((link, opened)) = shared.wait_for(asked) else {
+        let Some((link, opened)) = shared.wait_for(asked, stop) else {
             return Err(crate::Error::Closed { source_name: name });
         };
         let opened = opened?;
@@ -128,8 +134,42 @@ impl RemoteSource {
         result
     }
 
+    /// Whether the bytes are held, so that reading them makes no request.
+    pub fn holds(&self, range: Range<u64>) -> bool {
+        let end = range.end.min(self.length());
+        self.owner.object.file.has(range.start, end.saturating_sub(range.start))
+    }
+
+    /// Reads until `buffer` is full or the source ends, and returns how many bytes that were.
+    /// Gives up soon after `stop` becomes true; what is on its way arrives all the same.
+    ///
+    /// # Errors
+    /// As [`Source::read_at`]; [`Error::Closed`](crate::Error::Closed) when it was given up.
+    pub fn read_unless(&self, offset: u64, buffer: &mut [u8], stop: &AtomicBool) -> Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let at = offset.saturating_add(filled as u64);
+            match self.read_some(at, &mut buffer[filled..], Waiting::unless(stop))? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        Ok(filled)
+    }
+
+    /// As [`Source::read_at`], waiting as told.
+    fn read_some(&self, offset: u64, buffer: &mut [u8], waiting: Waiting<'_>) -> Result<usize> {
+        let left = self.length().saturating_sub(offset);
+        let count =
+            buffer.len().min(READ_BYTES_MAX).min(usize::try_from(left).unwrap_or(usize::MAX));
+        if count > 0 {
+            self.read(Span { offset, length: count as u64 }, &mut buffer[..count], waiting)?;
+        }
+        Ok(count)
+    }
+
     /// Waits until all of `asked` is held; fetches of `fetch` what is missing.
-    fn bring(&self, asked: &[Span], fetch: &[Span], waiting: &mut Waiting) -> Result<()> {
+    fn bring(&self, asked: &[Span], fetch: &[Span], waiting: &mut Waiting<'_>) -> Result<()> {
         loop {
             match self.owner.object.step(asked, fetch, waiting) {
                 Step::Read => return Ok(()),
@@ -151,14 +191,13 @@ impl RemoteSource {
         }
     }
 
-    fn read(&self, asked: Span, buffer: &mut [u8]) -> Result<()> {
+    fn read(&self, asked: Span, buffer: &mut [u8], mut waiting: Waiting<'_>) -> Result<()> {
         let object = &self.owner.object;
         // What arrives stays until it has been read. Nothing overflows within the length.
         let pin = object.file.pin(asked);
         self.read_from_disk(asked);
         let (fetch, ahead) = object.advise(asked);
         // What is waited for goes first.
-        let mut waiting = Waiting::default();
         object.want(&object.missing(asked), &fetch, &mut waiting);
         object.fetch_ahead(ahead);
         loop {
@@ -183,14 +222,7 @@ impl Source for RemoteSource {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.length().saturating_sub(offset);
-        let count =
-            buffer.len().min(READ_BYTES_MAX).min(usize::try_from(left).unwrap_or(usize::MAX));
-        if count == 0 {
-            return Ok(0);
-        }
-        self.read(Span { offset, length: count as u64 }, &mut buffer[..count])?;
-        Ok(count)
+        Ok(self.read_some(offset, buffer, Waiting::default())?)
     }
 
     fn sector_bytes(&self) -> usize {

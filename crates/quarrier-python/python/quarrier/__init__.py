@@ -16,6 +16,8 @@ A sparse file holds what was fetched of a big one, and knows what is missing:
 
 from __future__ import annotations
 
+import importlib.util
+
 from quarrier._errors import (
     BeyondLengthError,
     BufferLayoutError,
@@ -32,14 +34,21 @@ from quarrier._errors import (
     PinnedError,
     PlanError,
     QuarrierError,
+    RemoteChangedError,
+    RemoteDeniedError,
+    RemoteError,
+    RemoteNotFoundError,
+    RemoteRangesError,
     ShrankError,
     UnknownFileError,
 )
+from quarrier._file import SourceFile, open
 from quarrier._finding import Finding
 from quarrier._native import (
     CostModel,
     Findings,
     Pattern,
+    ReadAhead,
     SparseFile,
     SparseStore,
     hex,
@@ -67,11 +76,30 @@ __all__ = [
     "PinnedError",
     "PlanError",
     "QuarrierError",
+    "ReadAhead",
+    "RemoteChangedError",
+    "RemoteDeniedError",
+    "RemoteError",
+    "RemoteNotFoundError",
+    "RemoteRangesError",
     "ShrankError",
+    "SourceFile",
     "SparseFile",
     "SparseStore",
     "UnknownFileError",
     "hex",
+    "open",
     "regex",
     "search",
 ]
+
+
+def _register() -> None:
+    # `fsspec.open(url, cache_type="quarrier")` should work where both packages are there.
+    if importlib.util.find_spec("fsspec") is not None:
+        from quarrier.compat.fsspec import register
+
+        register()
+
+
+_register()

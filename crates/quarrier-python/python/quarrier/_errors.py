@@ -144,3 +144,30 @@ class DuplicateFileError(QuarrierError, ValueError):
     def __init__(self, message: str, id: str) -> None:
         super().__init__(message, id)
         self.id = id
+
+
+class RemoteError(QuarrierError, OSError):
+    """A remote source cannot be opened or read; `source` is its URL, without what is secret."""
+
+    def __init__(self, message: str, source: str | None) -> None:
+        super().__init__(message, source)
+        self.source = source
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class RemoteNotFoundError(RemoteError, FileNotFoundError):
+    """The server says that there is no such object."""
+
+
+class RemoteDeniedError(RemoteError, PermissionError):
+    """The server refuses: credentials are missing, wrong or over their time."""
+
+
+class RemoteChangedError(RemoteError):
+    """The object is not the one that was opened any more."""
+
+
+class RemoteRangesError(RemoteError):
+    """The server ignores ranges, and the object is too large to be kept whole."""

@@ -14,9 +14,12 @@ __all__ = [
     "CostModel",
     "Findings",
     "Pattern",
+    "ReadAhead",
+    "Source",
     "SparseFile",
     "SparseStore",
     "hex",
+    "open_source",
     "regex",
     "search",
 ]
@@ -183,3 +186,28 @@ class SparseStore:
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
     def __reduce__(self) -> tuple[Any, tuple[bytes, int | None]]: ...
+
+@final
+class ReadAhead:
+    def __new__(cls, cost: CostModel | None = None) -> Self: ...
+    @property
+    def reach_bytes(self) -> int: ...
+    def plan(self, file: SparseFile, offset: int, length: int) -> list[tuple[int, int]]: ...
+    def observe(self, length: int, first_byte_seconds: float, seconds: float) -> None: ...
+
+@final
+class Source:
+    @property
+    def name(self) -> str: ...
+    @property
+    def length(self) -> int: ...
+    def counters(self) -> dict[str, int] | None: ...
+    def read_into(self, offset: int, buffer: Buffer) -> int: ...
+
+def open_source(
+    name: str | os.PathLike[str],
+    *,
+    cache: str | os.PathLike[str] | None = None,
+    memory: int | None = None,
+    requests: int | None = None,
+) -> Source: ...

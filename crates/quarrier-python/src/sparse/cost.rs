@@ -68,19 +68,26 @@ impl CostModel {
     }
 }
 
+impl CostModel {
+    /// The same, as the crate has it.
+    pub(super) fn model(&self) -> quarrier_sparse::CostModel {
+        quarrier_sparse::CostModel {
+            latency: Duration::try_from_secs_f64(self.latency).unwrap_or_default(),
+            bytes_per_second: self.bytes_per_second,
+            price_per_request: self.price_per_request,
+            price_per_byte: self.price_per_byte,
+            seconds_per_price: self.seconds_per_price,
+            request_bytes_max: self.request_bytes_max,
+            alignment: self.alignment,
+        }
+    }
+}
+
 /// How missing ranges become requests: a cost model where one is given, else so many bytes at
 /// least, where that is not 0.
 pub(super) fn merge(greedy: u64, cost: Option<&CostModel>) -> Merge {
     match cost {
-        Some(cost) => Merge::Cost(quarrier_sparse::CostModel {
-            latency: Duration::try_from_secs_f64(cost.latency).unwrap_or_default(),
-            bytes_per_second: cost.bytes_per_second,
-            price_per_request: cost.price_per_request,
-            price_per_byte: cost.price_per_byte,
-            seconds_per_price: cost.seconds_per_price,
-            request_bytes_max: cost.request_bytes_max,
-            alignment: cost.alignment,
-        }),
+        Some(cost) => Merge::Cost(cost.model()),
         None if greedy == 0 => Merge::Exact,
         None => Merge::Greedy { bytes_min: greedy },
     }

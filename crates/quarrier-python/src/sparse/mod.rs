@@ -3,9 +3,11 @@
 //! ```text
 //!  file   ─→ held   a file of its own or of a store, and how its lock is taken
 //!  bulk   ─→ arrays, of offsets and lengths in, of numpy out
+//!  ahead            what a reader fetches
 //!  number, list     integers in, lists of tuples out, as fast as the interpreter allows
 //! ```
 
+mod ahead;
 mod arrays;
 mod bulk;
 mod cost;
@@ -16,8 +18,10 @@ mod memory;
 mod number;
 mod store;
 
+pub(crate) use ahead::ReadAhead;
 pub(crate) use cost::CostModel;
 pub(crate) use file::SparseFile;
+pub(crate) use number::Number;
 pub(crate) use store::SparseStore;
 
 /// From so many bytes on, a copy is worth releasing the interpreter's lock for.

@@ -1,0 +1,140 @@
+"""Sources as file objects."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+from quarrier._native import Source, open_source
+
+
+class SourceFile(io.RawIOBase):
+    """A source to be read like a file, from `quarrier.open`.
+
+    Reads are exact: they give as many bytes as were asked for, unless the source ends. A read
+    of bytes that are held costs a few microseconds; no further buffering is needed. Threads may
+    share the file if each seeks and reads under a lock, or use `read_at`, which needs none.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self._source = source
+        self._position = 0
+        self._size = source.length
+
+    @property
+    def name(self) -> str:
+        """The path or URL, without what is secret in it."""
+        return self._source.name
+
+    @property
+    def size(self) -> int:
+        """The length in bytes when it was opened."""
+        return self._size
+
+    @property
+    def mode(self) -> str:
+        """Always "rb"."""
+        return "rb"
+
+    def counters(self) -> dict[str, int] | None:
+        """What reads of a remote source cost so far: requests, bytes; None for a local one."""
+        return self._source.counters()
+
+    def readable(self) -> bool:
+        """True."""
+        self._check_open()
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        self._check_open()
+        return True
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        self._check_open()
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Moves to `offset` from the start, the position or the end; beyond the end is allowed."""
+        self._check_open()
+        if whence == os.SEEK_SET:
+            position = offset
+        elif whence == os.SEEK_CUR:
+            position = self._position + offset
+        elif whence == os.SEEK_END:
+            position = self._size + offset
+        else:
+            raise ValueError(f"invalid whence ({whence}, should be 0, 1 or 2)")
+        if position < 0:
+            raise ValueError(f"negative seek position {position}")
+        self._position = position
+        return position
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fills the buffer, but for the source's end; returns how many bytes that were."""
+        self._check_open()
+        count = self._source.read_into(self._position, buffer)
+        self._position += count
+        return count
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """So many bytes, or all that are left."""
+        self._check_open()
+        data = self.read_at(self._position, self._size if size is None or size < 0 else size)
+        self._position += len(data)
+        return data
+
+    def readall(self) -> bytes:
+        """All bytes that are left."""
+        return self.read()
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """So many bytes from `offset` on, fewer at the end; the position stays."""
+        self._check_open()
+        data = bytearray(max(0, min(size, self._size - offset)))
+        count = self._source.read_into(offset, data)
+        return bytes(memoryview(data)[:count])
+
+    def close(self) -> None:
+        """Closes the file; what is held of it is given up."""
+        if not self.closed:
+            super().close()
+            del self._source
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else repr(self.name)
+        return f"<quarrier.SourceFile {state}>"
+
+
+def open(
+    source: str | os.PathLike[str],
+    *,
+    cache: str | os.PathLike[str] | None = None,
+    memory: int | None = None,
+    requests: int | None = None,
+) -> SourceFile:
+    """Opens a source for reading: a file, device, split image, `https://…` or `s3://…`.
+
+    Of a remote source only what is read is fetched, and what is cheap to fetch with it; what was
+    fetched is held in memory, up to `memory` bytes (256 MiB) together with other sources opened
+    with the same settings. `cache` is a folder to keep it in across processes. At most
+    `requests` (8) requests are under way at once. Credentials for `s3://` and proxies come from
+    the usual environment variables (`AWS_…`, `https_proxy` …).
+
+    Raises FileNotFoundError, PermissionError and other kinds of OSError.
+    """
+    return SourceFile(
+        open_source(
+            os.fspath(source),
+            cache=None if cache is None else os.fspath(cache),
+            memory=memory,
+            requests=requests,
+        )
+    )

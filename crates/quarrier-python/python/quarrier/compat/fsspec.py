@@ -1,0 +1,82 @@
+"""Sparse files as a cache of fsspec: `fsspec.open(url, cache_type="quarrier")`.
+
+Works with every file system of fsspec that reads by ranges (http, s3fs, gcsfs, adlfs …). It is
+registered by `import quarrier`. Unlike the caches that come with fsspec, it keeps all that was
+fetched, fetches again only what is cheaper than another request, and decides by what requests
+cost how much more to fetch:
+`cache_options={"cost": quarrier.CostModel(latency=0.05)}` says so, else it is learned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import fsspec.caching
+
+from quarrier._native import CostModel, ReadAhead, SparseFile
+
+# Below this, the time of a request is all latency.
+_LATENCY_BYTES_MAX = 64 << 10
+
+
+class SparseCache(fsspec.caching.BaseCache):  # type: ignore[misc]
+    """A cache of one open file. `blocksize`, which other caches fetch, has no meaning here."""
+
+    name = "quarrier"
+
+    def __init__(
+        self,
+        blocksize: int,
+        fetcher: Callable[[int, int], bytes],
+        size: int,
+        *,
+        cost: CostModel | None = None,
+        bytes_max: int | None = None,
+    ) -> None:
+        super().__init__(blocksize, fetcher, size)
+        self._file = SparseFile(length=size)
+        self._ahead = ReadAhead(cost)
+        self._bytes_max = bytes_max
+        self._latency_seconds = 0.0
+
+    def _fetch(self, start: int | None, end: int | None) -> bytes:
+        start = 0 if start is None else start
+        end = self.size if end is None else min(end, self.size)
+        if start >= end:
+            return b""
+        requests = self._ahead.plan(self._file, start, end - start)
+        if not requests:
+            self.hit_count += 1
+        for offset, length in requests:
+            self._file.write(offset, self._request(offset, length))
+        data: bytes = self._file.read(start, end - start)
+        if self._bytes_max is not None:
+            self._file.evict(self._bytes_max)
+        return data
+
+    def _request(self, offset: int, length: int) -> bytes:
+        self.miss_count += 1
+        self.total_requested_bytes += length
+        begin = time.perf_counter()
+        data: bytes = self.fetcher(offset, offset + length)
+        seconds = time.perf_counter() - begin
+        if len(data) != length:
+            raise OSError(f"{len(data)} bytes came of {length} at offset {offset}")
+        if length <= _LATENCY_BYTES_MAX:
+            self._latency_seconds = seconds
+        self._ahead.observe(length, min(self._latency_seconds, seconds), seconds)
+        return data
+
+    def _log_stats(self) -> str:
+        return f" , cache: {self._file.counters()}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is held stays behind: whoever opens the file again fetches what is needed.
+        return type(self), (self.blocksize, self.fetcher, self.size)
+
+
+def register() -> None:
+    """Makes `cache_type="quarrier"` known to fsspec; to do so again changes nothing."""
+    fsspec.caching.register_cache(SparseCache, clobber=True)

@@ -1,0 +1,201 @@
+//! Sources: files, devices, split images and remote objects, read at offsets.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use quarrier_core::source::{self, Source as _, read_full_at};
+use quarrier_remote::{CacheOptions, Options, Remote, RemoteSource, is_remote};
+
+use crate::buffer::Buffer;
+use crate::errors::{of_core, of_io, of_remote};
+use crate::interrupt::interruptible;
+use crate::sparse::Number;
+
+/// Something with bytes at offsets; `quarrier.open` makes a file object of it.
+#[pyclass(frozen, module = "quarrier")]
+pub(crate) struct Source {
+    kind: Kind,
+}
+
+enum Kind {
+    Local(Box<dyn source::Source>),
+    Remote {
+        source: RemoteSource,
+        /// Does its requests.
+        _remote: Arc<Remote>,
+    },
+}
+
+/// What remote sources are opened with; those with the same share a thread, the limit of
+/// requests and the memory.
+#[derive(Clone, PartialEq)]
+struct Settings {
+    cache: Option<PathBuf>,
+    memory_bytes_max: Option<u64>,
+    requests_max: Option<usize>,
+    environment: Vec<(String, String)>,
+    /// A forked child has none of its parent's threads.
+    process: u32,
+}
+
+/// Opens a path or URL.
+#[pyfunction]
+#[pyo3(signature = (name, *, cache=None, memory=None, requests=None))]
+pub(crate) fn open_source(
+    py: Python<'_>,
+    name: PathBuf,
+    cache: Option<PathBuf>,
+    memory: Option<u64>,
+    requests: Option<usize>,
+) -> PyResult<Source> {
+    let kind = match remote_name(&name) {
+        Some(url) => {
+            let settings = Settings {
+                cache,
+                memory_bytes_max: memory,
+                requests_max: requests,
+                environment: environment(),
+                process: std::process::id(),
+            };
+            let opened = interruptible(py, |stop| {
+                let remote = remote_of(&settings)?;
+                remote.open_unless(url, stop).map(|source| (source, remote))
+            })?;
+            let (source, remote) = opened.map_err(|error| of_remote(py, &error))?;
+            Kind::Remote { source, _remote: remote }
+        }
+        None => Kind::Local(source::open(&name).map_err(|error| of_core(py, &error))?),
+    };
+    Ok(Source { kind })
+}
+
+/// The URL that a name is, if it is one.
+pub(crate) fn remote_name(name: &Path) -> Option<&str> {
+    name.to_str().filter(|name| is_remote(name))
+}
+
+/// What of the environment concerns remote sources.
+pub(crate) fn environment() -> Vec<(String, String)> {
+    let concerns = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name.starts_with("aws_") || ["http_proxy", "https_proxy", "no_proxy"].contains(&&*name)
+    };
+    let texts = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    texts.filter(|(name, _)| concerns(name)).collect()
+}
+
+/// Options as the environment has them.
+pub(crate) fn options_of(environment: &[(String, String)]) -> Options {
+    let of = |name: &str| {
+        let found = environment.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
+    };
+    let mut options = Options::default();
+    options.proxy.http = of("http_proxy");
+    options.proxy.https = of("https_proxy");
+    options.proxy.except = of("no_proxy");
+    options.s3 = environment
+        .iter()
+        .filter(|(key, _)| key.to_ascii_uppercase().starts_with("AWS_"))
+        .cloned()
+        .collect();
+    options
+}
+
+/// The owner of the requests for these settings: the one there is, or a new one.
+fn remote_of(settings: &Settings) -> quarrier_remote::Result<Arc<Remote>> {
+    static OPEN: Mutex<Vec<(Settings, Weak<Remote>)>> = Mutex::new(Vec::new());
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    // Those of a parent process are left alone: their threads are not here to be ended.
+    open.retain(|(_, remote)| remote.strong_count() > 0);
+    let known = open.iter().find(|(known, _)| known == settings);
+    if let Some(remote) = known.and_then(|(_, remote)| remote.upgrade()) {
+        return Ok(remote);
+    }
+    let mut options = options_of(&settings.environment);
+    options.cache = settings.cache.as_ref().map(CacheOptions::new);
+    if let Some(bytes) = settings.memory_bytes_max {
+        options.memory_bytes_max = bytes;
+    }
+    if let Some(requests) = settings.requests_max {
+        options.requests_max = requests;
+    }
+    let remote = Arc::new(Remote::new(options)?);
+    open.push((settings.clone(), Arc::downgrade(&remote)));
+    Ok(remote)
+}
+
+#[pymethods]
+impl Source {
+    /// The path or URL, without what is secret in it.
+    #[getter]
+    fn name(&self) -> String {
+        match &self.kind {
+            Kind::Local(source) => source.name().to_string(),
+            Kind::Remote { source, .. } => source.name().to_string(),
+        }
+    }
+
+    /// The length in bytes when it was opened.
+    #[getter]
+    fn length(&self) -> u64 {
+        match &self.kind {
+            Kind::Local(source) => source.length(),
+            Kind::Remote { source, .. } => source.length(),
+        }
+    }
+
+    /// What reads of a remote source cost so far; None for a local one.
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Kind::Remote { source, .. } = &self.kind else { return Ok(None) };
+        let counters = source.counters();
+        let dict = PyDict::new(py);
+        dict.set_item("requests", counters.requests)?;
+        dict.set_item("bytes_fetched", counters.bytes_fetched)?;
+        dict.set_item("bytes_asked", counters.bytes_asked)?;
+        dict.set_item("bytes_from_disk", counters.bytes_from_disk)?;
+        dict.set_item("retries", counters.retries)?;
+        Ok(Some(dict))
+    }
+
+    /// Reads at `offset` until `buffer` is full or the source ends, and returns how many bytes
+    /// that were.
+    fn read_into(&self, offset: Number, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let py = buffer.py();
+        let mut target = Buffer::writable(buffer)?;
+        let bytes = target.bytes_mut();
+        let read = match &self.kind {
+            Kind::Local(source) => py.detach(|| read_full_at(&**source, offset.0, bytes)),
+            Kind::Remote { source, .. } => return self.read_remote(py, source, offset.0, bytes),
+        };
+        read.map_err(|error| of_io(py, error, &self.name()))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<quarrier source {:?}, {} bytes>", self.name(), self.length())
+    }
+}
+
+impl Source {
+    /// Ctrl-C ends a read that waits for the network; looking for it takes a thread, which what
+    /// is held is not worth.
+    fn read_remote(
+        &self,
+        py: Python<'_>,
+        source: &RemoteSource,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> PyResult<usize> {
+        let end = offset.saturating_add(bytes.len() as u64);
+        let read = if source.holds(offset..end) {
+            py.detach(|| source.read_unless(offset, bytes, &AtomicBool::new(false)))
+        } else {
+            interruptible(py, |stop| source.read_unless(offset, bytes, stop))?
+        };
+        read.map_err(|error| of_remote(py, &error))
+    }
+}

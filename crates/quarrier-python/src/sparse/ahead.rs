@@ -1,0 +1,62 @@
+//! `quarrier.ReadAhead`.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use quarrier_sparse::Span;
+
+use super::SparseFile;
+use super::cost::CostModel;
+use super::held::Work;
+use super::number::Number;
+use crate::errors::of_sparse;
+
+/// Plans what one reader of a sparse file fetches: what it asks for, and how much more.
+#[pyclass(frozen, module = "quarrier")]
+pub(crate) struct ReadAhead {
+    planner: Mutex<quarrier_sparse::ReadAhead>,
+}
+
+#[pymethods]
+impl ReadAhead {
+    #[new]
+    #[pyo3(signature = (cost=None))]
+    fn new(cost: Option<&CostModel>) -> Self {
+        let planner = match cost {
+            Some(cost) => quarrier_sparse::ReadAhead::new(cost.model()),
+            None => quarrier_sparse::ReadAhead::learning(),
+        };
+        ReadAhead { planner: Mutex::new(planner) }
+    }
+
+    /// The requests to make before the range can be read: none where all of it is held.
+    fn plan(
+        &self,
+        py: Python<'_>,
+        file: &SparseFile,
+        offset: Number,
+        length: Number,
+    ) -> PyResult<Vec<(u64, u64)>> {
+        let wanted = Span::new(offset.0, length.0);
+        let requests = file.held.look(py, Work::Short, |file| {
+            self.planner.lock().unwrap_or_else(PoisonError::into_inner).plan(file, wanted)
+        });
+        let requests = requests.map_err(|error| of_sparse(py, &error))?;
+        Ok(requests.into_iter().map(|span| (span.offset, span.length)).collect())
+    }
+
+    /// Takes note of a request: its bytes, and how long it took until the first of them had
+    /// come and until all had.
+    fn observe(&self, length: u64, first_byte_seconds: f64, seconds: f64) {
+        let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        planner.observe(length, duration(first_byte_seconds), duration(seconds));
+    }
+
+    /// Bytes that come within the time of a request.
+    #[getter]
+    fn reach_bytes(&self) -> u64 {
+        self.planner.lock().unwrap_or_else(PoisonError::into_inner).reach_bytes()
+    }
+}

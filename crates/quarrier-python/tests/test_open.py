@@ -1,0 +1,164 @@
+"""`quarrier.open`: sources as file objects."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from range_server import RangeServer
+
+import quarrier
+
+DATA = random.Random(5).randbytes(3_000_000)
+
+
+def check_like_bytes_io(file: quarrier.SourceFile, data: bytes) -> None:
+    """The same calls on the file and on `io.BytesIO` give the same."""
+    oracle = io.BytesIO(data)
+    rng = random.Random(7)
+    assert file.size == len(data)
+    for _ in range(300):
+        match rng.randrange(5):
+            case 0:
+                size = rng.choice([0, 1, 10, 5_000, 200_000])
+                assert file.read(size) == oracle.read(size)
+            case 1:
+                offset = rng.randrange(len(data) + 1_000)
+                assert file.seek(offset) == oracle.seek(offset)
+            case 2:
+                offset = -rng.randrange(len(data))
+                assert file.seek(offset, os.SEEK_END) == oracle.seek(offset, os.SEEK_END)
+            case 3:
+                ours, theirs = bytearray(1_000), bytearray(1_000)
+                assert file.readinto(ours) == oracle.readinto(theirs)
+                assert ours == theirs
+            case _:
+                assert file.tell() == oracle.tell()
+    file.seek(len(data) - 100)
+    assert file.read() == data[-100:]
+    assert file.read(1) == b""
+    assert file.read_at(10, 5) == data[10:15]
+
+
+def test_a_local_file_reads_like_bytes_io(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(DATA)
+    with quarrier.open(path) as file:
+        assert file.name == str(path)
+        assert file.counters() is None
+        check_like_bytes_io(file, DATA)
+    assert file.closed
+    with pytest.raises(ValueError, match="closed file"):
+        file.read(1)
+
+
+def test_parts_of_a_split_image_are_one_file(tmp_path: Path) -> None:
+    for number, start in enumerate(range(0, len(DATA), 1_000_000), start=1):
+        (tmp_path / f"image.{number:03}").write_bytes(DATA[start : start + 1_000_000])
+    with quarrier.open(tmp_path / "image.001") as file:
+        check_like_bytes_io(file, DATA)
+
+
+def test_a_remote_file_reads_like_bytes_io() -> None:
+    with RangeServer({"file": DATA}) as server, quarrier.open(server.url("file")) as file:
+        check_like_bytes_io(file, DATA)
+        assert server.take_tally().body_bytes <= len(DATA)
+
+
+def test_what_is_wrong_with_a_source_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        quarrier.open(tmp_path / "missing")
+    with pytest.raises(OSError, match="folder"):
+        quarrier.open(tmp_path)
+    with RangeServer({}) as server, pytest.raises(FileNotFoundError, match="404"):
+        quarrier.open(server.url("missing"))
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/file?secret=1"
+        with pytest.raises(OSError, match=r"127\.0\.0\.1") as caught:
+            quarrier.open(url)
+        assert "secret" not in str(caught.value)
+
+
+def test_the_directory_of_an_archive_costs_one_request() -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as members:
+        for i in range(100):
+            members.writestr(f"member {i}", random.Random(i).randbytes(10_000))
+    data = archive.getvalue()
+    with RangeServer({"a.zip": data}) as server, quarrier.open(server.url("a.zip")) as file:
+        assert len(zipfile.ZipFile(file).namelist()) == 100
+        tally = server.take_tally()
+        assert (tally.requests, tally.body_bytes) == (1, 64 << 10)
+
+
+def test_threads_that_read_the_same_bytes_fetch_them_once() -> None:
+    with RangeServer({"file": DATA}, 0.01) as server, quarrier.open(server.url("file")) as file:
+        with ThreadPoolExecutor(8) as threads:
+            offsets = [(i % 4) * 700_000 + 50_000 for i in range(64)]
+            for offset, data in zip(
+                offsets, threads.map(lambda o: file.read_at(o, 100_000), offsets), strict=True
+            ):
+                assert data == DATA[offset : offset + 100_000]
+        assert server.take_tally().body_bytes <= len(DATA)
+
+
+def test_a_folder_keeps_what_was_fetched_for_the_next_time(tmp_path: Path) -> None:
+    with RangeServer({"file": DATA}) as server:
+        for _ in range(2):
+            with quarrier.open(server.url("file"), cache=tmp_path / "cache") as file:
+                assert file.read() == DATA
+            tally = server.take_tally()
+        # The second time only the version is asked for.
+        assert tally.requests == 1
+        assert tally.body_bytes <= 16 << 10
+
+
+def test_a_remote_file_is_searched() -> None:
+    data = bytearray(DATA)
+    data[1_234_567:1_234_573] = b"needle"
+    with RangeServer({"file": bytes(data)}) as server:
+        found = quarrier.search(server.url("file"), ["needle"])
+    assert [finding.offset for finding in found] == [1_234_567]
+
+
+def test_a_key_interrupts_a_read_that_waits_for_the_network() -> None:
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals come to the main thread")
+    with RangeServer({"file": DATA}) as server, quarrier.open(server.url("file")) as file:
+        server.latency_seconds = 5.0
+        threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,)).start()
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            file.read_at(2_000_000, 10)
+        assert time.monotonic() - begin < 4.0
+        server.latency_seconds = 0.0
+        assert file.read_at(2_000_000, 10) == DATA[2_000_000:2_000_010]
+
+
+def test_a_forked_child_opens_files_of_its_own() -> None:
+    script = """
+import os, sys, quarrier
+with quarrier.open(sys.argv[1]) as file:
+    assert len(file.read(10)) == 10
+    child = os.fork()
+    with quarrier.open(sys.argv[1]) as again:
+        assert len(again.read_at(1_000_000, 10)) == 10
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    with RangeServer({"file": DATA}) as server:
+        command = [sys.executable, "-c", script, server.url("file")]
+        subprocess.run(command, check=True, timeout=60)
