@@ -94,22 +94,23 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(owner.latency_seconds)
         data = owner.files.get(self.path.lstrip("/"))
         if data is None:
-            self._head(404, 0, {})
             owner.count(0, f"{self.command} 404")
+            self._head(404, 0, {})
             return
         asked = self.headers.get("Range")
         start, end = _range(asked, len(data))
         if asked is not None and start >= end:
-            self._head(416, 0, {"Content-Range": f"bytes */{len(data)}"})
             owner.count(0, f"{self.command} 416")
+            self._head(416, 0, {"Content-Range": f"bytes */{len(data)}"})
             return
         headers = {"Accept-Ranges": "bytes", "ETag": f'"{len(data):x}"'}
         if asked is not None:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
+        # Before the answer: whoever has it may ask for the tally.
+        owner.count(end - start if with_body else 0, f"{self.command} {asked}")
         self._head(200 if asked is None else 206, end - start, headers)
         if with_body:
             self.wfile.write(data[start:end])
-        owner.count(end - start if with_body else 0, f"{self.command} {asked}")
 
     def _head(self, status: int, length: int, headers: dict[str, str]) -> None:
         self.send_response(status)

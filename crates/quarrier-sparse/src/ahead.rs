@@ -167,7 +167,8 @@ impl ReadAhead {
         let touch = (reach / 4).clamp(TOUCH_BYTES.0, TOUCH_BYTES.1);
         match self.place_before(missing.offset) {
             Some(place) if missing.offset - place.end.min(missing.offset) <= STEP_BYTES => {
-                missing.length.saturating_add((4 * place.ahead_bytes).clamp(touch, reach))
+                let with_ahead = missing.length.saturating_add(4 * place.ahead_bytes);
+                with_ahead.clamp(touch, reach).max(missing.length)
             }
             _ if missing.length >= touch => missing.length,
             Some(_) => reach,
@@ -287,7 +288,7 @@ mod tests {
             file.read(at, 8 << 10);
         }
         let lengths: Vec<u64> = file.requests.iter().map(|r| r.length >> 10).collect();
-        assert_eq!(lengths[..5], [16, 256, 1000, 3976, 7820], "{lengths:?}");
+        assert_eq!(lengths[..5], [16, 256, 1000, 3976, 7812], "{lengths:?}");
         assert!(file.requests.len() < 15);
         // Who reads in bulk gets what was asked for.
         let before = file.bytes();
