@@ -106,13 +106,19 @@ pub(crate) fn options_of(environment: &[(String, String)]) -> Options {
     options
 }
 
+/// The owners of requests that are in use, and the last one: to read the certificates again
+/// for each file would take longer than to open it.
+struct Remotes {
+    used: Vec<(Settings, Weak<Remote>)>,
+    last: Option<Arc<Remote>>,
+}
+
 /// The owner of the requests for these settings: the one there is, or a new one.
 fn remote_of(settings: &Settings) -> quarrier_remote::Result<Arc<Remote>> {
-    static OPEN: Mutex<Vec<(Settings, Weak<Remote>)>> = Mutex::new(Vec::new());
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    // Those of a parent process are left alone: their threads are not here to be ended.
-    open.retain(|(_, remote)| remote.strong_count() > 0);
-    let known = open.iter().find(|(known, _)| known == settings);
+    static REMOTES: Mutex<Remotes> = Mutex::new(Remotes { used: Vec::new(), last: None });
+    let mut remotes = REMOTES.lock().unwrap_or_else(PoisonError::into_inner);
+    remotes.used.retain(|(_, remote)| remote.strong_count() > 0);
+    let known = remotes.used.iter().find(|(known, _)| known == settings);
     if let Some(remote) = known.and_then(|(_, remote)| remote.upgrade()) {
         return Ok(remote);
     }
@@ -125,7 +131,8 @@ fn remote_of(settings: &Settings) -> quarrier_remote::Result<Arc<Remote>> {
         options.requests_max = requests;
     }
     let remote = Arc::new(Remote::new(options)?);
-    open.push((settings.clone(), Arc::downgrade(&remote)));
+    remotes.used.push((settings.clone(), Arc::downgrade(&remote)));
+    remotes.last = Some(Arc::clone(&remote));
     Ok(remote)
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -73,6 +74,11 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, owner: RangeServer) -> None:
         self.owner = owner
         super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        # A client that has what it wanted hangs up.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            raise
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 import random
 import signal
 import socket
@@ -151,14 +152,29 @@ def test_a_forked_child_opens_files_of_its_own() -> None:
     script = """
 import os, sys, quarrier
 with quarrier.open(sys.argv[1]) as file:
-    assert len(file.read(10)) == 10
+    data = file.read()
+    file.seek(5)
     child = os.fork()
+    assert file.read(1_000) == data[5:1_005]
+    assert file.read_at(2_000_000, 1_000) == data[2_000_000:2_001_000]
     with quarrier.open(sys.argv[1]) as again:
         assert len(again.read_at(1_000_000, 10)) == 10
     if child == 0:
-        os._exit(0)
+        sys.exit(0)
     assert os.waitpid(child, 0)[1] == 0
 """
     with RangeServer({"file": DATA}) as server:
         command = [sys.executable, "-c", script, server.url("file")]
         subprocess.run(command, check=True, timeout=60)
+
+
+def test_a_pickled_file_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(DATA)
+    with quarrier.open(path) as file:
+        file.seek(1_000)
+        with pickle.loads(pickle.dumps(file)) as again:
+            assert (again.tell(), again.read(10)) == (1_000, DATA[1_000:1_010])
+        path.write_bytes(DATA[:-1])
+        with pytest.raises(OSError, match="has 2999999 bytes, had 3000000"):
+            pickle.loads(pickle.dumps(file))

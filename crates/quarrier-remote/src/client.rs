@@ -24,6 +24,9 @@ pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// Opens remote sources and does their requests, on one thread of its own.
 ///
+/// A process that is forked has no such thread: there, all reads give [`Error::Closed`], and
+/// what is dropped ends nothing of the parent's.
+///
 /// Its sources share that thread, the limit of requests, the memory and the cache on disk.
 /// They do not keep it alive: when it is dropped, requests under way end, and reads of what is
 /// not held already give [`Error::Closed`].
@@ -43,6 +46,8 @@ pub(crate) struct Shared {
     handle: Handle,
     closed: AtomicBool,
     opened: AtomicU64,
+    /// The process that has the thread: a child that it forks has not.
+    process: u32,
 }
 
 impl fmt::Debug for Remote {
@@ -81,6 +86,7 @@ impl Remote {
             handle,
             closed: AtomicBool::new(false),
             opened: AtomicU64::new(0),
+            process: std::process::id(),
             options,
         });
         Ok(Remote { shared, quit: Some(quit), thread: Some(thread) })
@@ -119,6 +125,11 @@ impl Remote {
 impl Drop for Remote {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::Release);
+        if self.shared.is_forked() {
+            // The thread is the parent's, and so is what would tell it to end.
+            std::mem::forget((self.quit.take(), self.thread.take()));
+            return;
+        }
         drop(self.quit.take());
         if let Some(thread) = self.thread.take() {
             // It does not panic; and if it did, there would be nothing left to end.
@@ -128,10 +139,17 @@ impl Drop for Remote {
 }
 
 impl Shared {
+    /// Whether this is a child of the process that has the thread.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     /// Whether requests and waiting should end.
     pub(crate) fn is_closed(&self) -> bool {
         let stop = self.options.stop.as_ref();
-        self.closed.load(Ordering::Acquire) || stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+        self.is_forked()
+            || self.closed.load(Ordering::Acquire)
+            || stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// A number that no other source of this client has.

@@ -35,6 +35,9 @@ struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        if self.object.shared.is_forked() {
+            return;
+        }
         self.object.abandon();
         self.object.shared.store.remove(&self.id);
     }

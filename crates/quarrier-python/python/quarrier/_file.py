@@ -6,7 +6,8 @@ import io
 import os
 from typing import Any
 
-from quarrier._native import Source, open_source
+from quarrier._errors import RemoteChangedError
+from quarrier._native import open_source
 
 
 class SourceFile(io.RawIOBase):
@@ -15,13 +16,16 @@ class SourceFile(io.RawIOBase):
     Reads are exact: they give as many bytes as were asked for, unless the source ends. A read
     of bytes that are held costs a few microseconds; no further buffering is needed. Threads may
     share the file if each seeks and reads under a lock, or use `read_at`, which needs none.
+    Pickled files and those in a forked child open their source again.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: str, settings: dict[str, Any]) -> None:
         super().__init__()
-        self._source = source
+        self._asked = (source, settings)
+        self._source = open_source(source, **settings)
+        self._process = os.getpid()
         self._position = 0
-        self._size = source.length
+        self._size = self._source.length
 
     @property
     def name(self) -> str:
@@ -104,13 +108,29 @@ class SourceFile(io.RawIOBase):
             super().close()
             del self._source
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Whoever unpickles it opens the source again, and goes on where this one is.
+        return _reopen, (*self._asked, self._size, self._position)
+
     def _check_open(self) -> None:
         if self.closed:
             raise ValueError("I/O operation on closed file.")
+        if self._process != os.getpid():
+            # A forked child has none of the threads that fetch.
+            again = _reopen(*self._asked, self._size, 0)
+            self._source, self._process = again._source, again._process
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else repr(self.name)
         return f"<quarrier.SourceFile {state}>"
+
+
+def _reopen(source: str, settings: dict[str, Any], size: int, position: int) -> SourceFile:
+    file = SourceFile(source, settings)
+    if file.size != size:
+        raise RemoteChangedError(f"{file.name}: has {file.size} bytes, had {size}", file.name)
+    file.seek(position)
+    return file
 
 
 def open(
@@ -130,11 +150,9 @@ def open(
 
     Raises FileNotFoundError, PermissionError and other kinds of OSError.
     """
-    return SourceFile(
-        open_source(
-            os.fspath(source),
-            cache=None if cache is None else os.fspath(cache),
-            memory=memory,
-            requests=requests,
-        )
-    )
+    settings = {
+        "cache": None if cache is None else os.fspath(cache),
+        "memory": memory,
+        "requests": requests,
+    }
+    return SourceFile(os.fspath(source), settings)
