@@ -145,6 +145,11 @@ impl Object {
         (planned.into_iter().chain([asked]).collect(), ahead)
     }
 
+    /// Why nothing of the object can be had any more, if so.
+    pub(crate) fn lost(&self) -> Option<Error> {
+        self.traffic().lost.clone()
+    }
+
     /// What requests cost, as far as is known.
     fn cost(&self) -> CostModel {
         let request_bytes_max = self.request_bytes_max();
@@ -221,8 +226,8 @@ impl Object {
 
     /// Why a reader that misses `missing` should give up, if it should.
     fn end_of(&self, missing: &[Span], waiting: &mut Waiting<'_>) -> Option<Error> {
-        if let Some(error) = &self.traffic().lost {
-            return Some(error.clone());
+        if let Some(error) = self.lost() {
+            return Some(error);
         }
         if self.is_closed() || waiting.is_stopped() {
             return Some(self.closed());

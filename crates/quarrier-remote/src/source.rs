@@ -196,6 +196,9 @@ impl RemoteSource {
 
     fn read(&self, asked: Span, buffer: &mut [u8], mut waiting: Waiting<'_>) -> Result<()> {
         let object = &self.owner.object;
+        if let Some(error) = object.lost() {
+            return Err(error);
+        }
         // What arrives stays until it has been read. Nothing overflows within the length.
         let pin = object.file.pin(asked);
         self.read_from_disk(asked);
