@@ -19,6 +19,7 @@ mod search;
 mod sparse;
 mod sparse_python;
 mod table;
+mod traces;
 mod versus;
 
 use std::fs::File;
@@ -30,7 +31,7 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse]";
+const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse|traces]";
 
 /// How much is measured.
 struct Scale {
@@ -103,8 +104,13 @@ fn run() -> Result<()> {
     if is_wanted("sparse") {
         let ours = neighbours.with_file_name("sparse");
         record["sparse"] = sparse::run(&ours, svfsc.as_deref(), &scale)?.into();
-        if let Some(python) = python.filter(|_| scale.rounds > 0) {
+    }
+    if let Some(python) = python.filter(|_| scale.rounds > 0) {
+        if is_wanted("sparse") {
             record["sparse_python"] = sparse_python::run(&python, &home, &scale)?;
+        }
+        if is_wanted("traces") {
+            record["traces"] = traces::run(&python, &home, &scale)?;
         }
     }
     if scale.rounds > 0 {
@@ -134,8 +140,11 @@ fn arguments() -> Result<Arguments> {
             _ => bail!("unknown argument '{word}'\n{USAGE}"),
         }
     }
-    if only.as_deref().is_some_and(|only| !["search", "hostile", "sparse"].contains(&only)) {
-        bail!("--only takes search, hostile or sparse\n{USAGE}");
+    if only
+        .as_deref()
+        .is_some_and(|only| !["search", "hostile", "sparse", "traces"].contains(&only))
+    {
+        bail!("--only takes search, hostile, sparse or traces\n{USAGE}");
     }
     let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
     Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, python, built_from })

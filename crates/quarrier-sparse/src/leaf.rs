@@ -117,6 +117,21 @@ impl Leaf {
         }
     }
 
+    /// Writes the gaps between the runs, as many as there are runs but one, to the fronts of
+    /// `offsets` (counted from the file's start, given the leaf's key) and `lengths`.
+    pub(crate) fn gaps_into(&self, key: u64, offsets: &mut [u64], lengths: &mut [u64]) {
+        let starts = self.starts.iter().zip(&self.starts[1..]);
+        let places = self.places.iter().zip(&self.places[1..]);
+        let room = offsets.iter_mut().zip(lengths);
+        // No branch: compilers make vectors of it.
+        for (((offset, length), (&start, &next)), (&place, &behind)) in room.zip(starts).zip(places)
+        {
+            let end = start + u32::from(behind - place);
+            *offset = key + u64::from(end);
+            *length = u64::from(next - end);
+        }
+    }
+
     fn place(&self, run: usize) -> usize {
         usize::from(self.places[run])
     }

@@ -39,6 +39,7 @@ mod merge;
 #[path = "../tests/sparse/model.rs"]
 #[allow(clippy::unwrap_used, reason = "a test")]
 mod model;
+mod need_into;
 mod span;
 mod store;
 mod stored;

@@ -108,6 +108,13 @@ impl Map {
         }
     }
 
+    /// The leaves that may hold bytes between `from` and `to`, with their keys.
+    pub(crate) fn leaves_between(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, &Leaf)> {
+        let first = self.leaf_of(from).unwrap_or(0);
+        let leaves = self.keys[first..].iter().copied().zip(&self.leaves[first..]);
+        leaves.take_while(move |&(key, _)| key < to).map(|(key, leaf)| (key, &**leaf))
+    }
+
     /// Where the next held byte at or after `offset` lies.
     pub(crate) fn next_held(&self, offset: u64) -> Option<u64> {
         let Some(index) = self.leaf_of(offset) else { return self.keys.first().copied() };

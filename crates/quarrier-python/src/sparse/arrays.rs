@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyModule, PySlice, PyTuple};
 use quarrier_sparse::Span;
 
 use super::memory::{Memory, NUMBERS_MIN};
-use super::number::out_of_range;
+use super::number::{Number, out_of_range};
 use crate::buffer::Buffer;
 use crate::errors::raise;
 
@@ -17,11 +17,11 @@ pub(super) struct Numbers<'py> {
 }
 
 impl<'py> Numbers<'py> {
-    /// From whatever numpy makes an array of integers of; one number stands for `count` of it.
-    fn of(object: &Bound<'py, PyAny>, count: Option<usize>) -> PyResult<Self> {
+    /// From whatever numpy makes an array of integers of.
+    fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let py = object.py();
         let numpy = numpy(py)?;
-        let mut array = numpy.call_method1(intern!(py, "asarray"), (object,))?;
+        let array = numpy.call_method1(intern!(py, "asarray"), (object,))?;
         let dtype = array.getattr(intern!(py, "dtype"))?;
         let kind: char = dtype.getattr(intern!(py, "kind"))?.extract()?;
         let size: usize = array.getattr(intern!(py, "size"))?.extract()?;
@@ -30,17 +30,17 @@ impl<'py> Numbers<'py> {
             return Err(PyTypeError::new_err(message));
         }
         let dimensions: usize = array.getattr(intern!(py, "ndim"))?.extract()?;
-        if let (0, Some(count)) = (dimensions, count) {
-            array = numpy.call_method1(intern!(py, "full"), (count, array))?;
-        } else if dimensions != 1 {
+        if dimensions != 1 {
             let message = format!("offsets and lengths are of one dimension, not {dimensions}");
             return Err(raise(py, "BufferLayoutError", (message,)));
         }
         let wanted = if kind == 'i' { "=i8" } else { "=u8" };
         let array = numpy.call_method1(intern!(py, "ascontiguousarray"), (array, wanted))?;
         let numbers = Numbers { buffer: Buffer::of(&array)? };
+        let shown = numbers.get();
+        let negative = |&&number: &&u64| number > i64::MAX as u64;
         if kind == 'i'
-            && let Some(&negative) = numbers.get().iter().find(|&&number| number > i64::MAX as u64)
+            && let Some(&negative) = py.detach(|| shown.iter().find(negative))
         {
             let number = (negative as i64).into_pyobject(py)?.into_any();
             return Err(out_of_range(py, &number.to_string(), &number));
@@ -84,42 +84,78 @@ pub(super) fn numbers_mut<'b>(buffer: &'b mut Buffer<'_>) -> &'b mut [u64] {
 /// Offsets and lengths as ranges.
 pub(super) struct Ranges<'py> {
     offsets: Numbers<'py>,
-    lengths: Numbers<'py>,
+    lengths: Lengths<Numbers<'py>>,
+}
+
+/// The lengths of ranges: one each, or one for all.
+#[derive(Clone, Copy)]
+enum Lengths<N> {
+    Each(N),
+    Same(u64),
 }
 
 impl<'py> Ranges<'py> {
     pub(super) fn of(offsets: &Bound<'py, PyAny>, lengths: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let offsets = Numbers::of(offsets, None)?;
-        let lengths = Numbers::of(lengths, Some(offsets.get().len()))?;
+        let offsets = Numbers::of(offsets)?;
+        // SAFETY: the object is alive.
+        if unsafe { pyo3::ffi::PyIndex_Check(lengths.as_ptr()) } != 0
+            && !lengths.hasattr(intern!(offsets.buffer.py(), "__len__"))?
+        {
+            let Number(length) = lengths.extract()?;
+            return Ok(Ranges { offsets, lengths: Lengths::Same(length) });
+        }
+        let lengths = Numbers::of(lengths)?;
         let (left, right) = (offsets.get().len(), lengths.get().len());
         if left != right {
             let message = format!("{left} offsets and {right} lengths are not as many");
             return Err(raise(offsets.buffer.py(), "BufferLayoutError", (message,)));
         }
-        Ok(Ranges { offsets, lengths })
+        Ok(Ranges { offsets, lengths: Lengths::Each(lengths) })
     }
 
     pub(super) fn get(&self) -> Spans<'_> {
-        Spans { offsets: self.offsets.get(), lengths: self.lengths.get() }
+        let lengths = match &self.lengths {
+            Lengths::Each(numbers) => Lengths::Each(numbers.get()),
+            Lengths::Same(length) => Lengths::Same(*length),
+        };
+        Spans { offsets: self.offsets.get(), lengths }
     }
 }
 
 /// Ranges that can be sent to where no Python is.
 #[derive(Clone, Copy)]
 pub(super) struct Spans<'s> {
-    pub(super) offsets: &'s [u64],
-    pub(super) lengths: &'s [u64],
+    offsets: &'s [u64],
+    lengths: Lengths<&'s [u64]>,
 }
 
 impl<'s> Spans<'s> {
+    pub(super) fn count(self) -> usize {
+        self.offsets.len()
+    }
+
+    #[inline]
+    fn length(self, index: usize) -> u64 {
+        match self.lengths {
+            Lengths::Each(lengths) => lengths[index],
+            Lengths::Same(length) => length,
+        }
+    }
+
     pub(super) fn iter(self) -> impl Iterator<Item = Span> + 's {
-        self.offsets.iter().zip(self.lengths).map(|(&offset, &length)| Span::new(offset, length))
+        let pairs = self.offsets.iter().enumerate();
+        pairs.map(move |(index, &offset)| Span::new(offset, self.length(index)))
     }
 
     /// All bytes together; `None` where that is more than memory can be.
     pub(super) fn bytes(self) -> Option<u64> {
-        let sum = self.lengths.iter().try_fold(0u64, |sum, &length| sum.checked_add(length))?;
-        (sum <= isize::MAX as u64).then_some(sum)
+        let sum = match self.lengths {
+            Lengths::Same(length) => length.checked_mul(self.count() as u64),
+            Lengths::Each(lengths) => {
+                lengths.iter().try_fold(0u64, |sum, &length| sum.checked_add(length))
+            }
+        };
+        sum.filter(|&sum| sum <= isize::MAX as u64)
     }
 }
 
@@ -158,8 +194,14 @@ impl<'py> Pair<'py> {
 
     /// Places for ranges, in order.
     pub(super) fn places(&mut self) -> impl Iterator<Item = (&mut u64, &mut u64)> + Send {
+        let (offsets, lengths) = self.halves();
+        offsets.iter_mut().zip(lengths)
+    }
+
+    /// Places for offsets, and for lengths.
+    pub(super) fn halves(&mut self) -> (&mut [u64], &mut [u64]) {
         let (offsets, rest) = numbers_mut(&mut self.buffer).split_at_mut(self.count);
-        offsets.iter_mut().zip(&mut rest[..self.count])
+        (offsets, &mut rest[..self.count])
     }
 
     /// The first `count` items of both.

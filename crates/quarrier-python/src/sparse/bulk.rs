@@ -35,7 +35,7 @@ pub(super) fn read_many<'py>(
     let too_many = || raise(py, "BufferLayoutError", ("more bytes than memory can hold",));
     let total = total.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(too_many)?;
     let data = empty(py, total, "u1")?;
-    let count = spans.offsets.len() + 1;
+    let count = spans.count() + 1;
     let starts = room(py, count, "=i8")?;
     let mut data_buffer = Buffer::writable(&data)?;
     let mut starts_buffer = Buffer::writable(&starts)?;
@@ -43,7 +43,7 @@ pub(super) fn read_many<'py>(
     let places = numbers_mut(&mut starts_buffer);
     let read = held.look(py, Work::Long, |file| {
         let mut at = 0;
-        for (place, &length) in places.iter_mut().zip(spans.lengths.iter().chain([&0])) {
+        for (place, length) in places.iter_mut().zip(spans.iter().map(|s| s.length).chain([0])) {
             *place = at;
             at += length;
         }
@@ -93,8 +93,8 @@ pub(super) fn need_many<'py>(
     let py = offsets.py();
     let ranges = Ranges::of(offsets, lengths)?;
     let spans = ranges.get();
-    if let (Merge::Exact, &[offset], &[length]) = (merge, spans.offsets, spans.lengths) {
-        return need_of_one(py, held, Span::new(offset, length));
+    if let (Merge::Exact, 1, Some(span)) = (merge, spans.count(), spans.iter().next()) {
+        return need_of_one(py, held, span);
     }
     let needed =
         held.look(py, Work::Long, |file| file.need_many(&spans.iter().collect::<Vec<_>>(), merge));
@@ -118,18 +118,9 @@ fn need_of_one<'py>(py: Python<'py>, held: &Held, span: Span) -> PyResult<Bound<
         // Between two missing ranges lies a held byte.
         let most = usize::try_from(span.length.div_ceil(2)).unwrap_or(most).min(most);
         let mut pair = Pair::new(py, most)?;
-        let mut places = pair.places();
-        let mut count = 0;
-        let needed = held.look(py, Work::Long, |file| {
-            file.for_each_need(span, |span| {
-                if let Some((offset, length)) = places.next() {
-                    (*offset, *length) = (span.offset, span.length);
-                }
-                count += 1;
-            })
-        });
-        drop(places);
-        needed.map_err(|error| of_sparse(py, &error))?;
+        let (offsets, lengths) = pair.halves();
+        let needed = held.look(py, Work::Long, |file| file.need_into(span, offsets, lengths));
+        let count = needed.map_err(|error| of_sparse(py, &error))?;
         // More than there was room for: another thread wrote in between.
         if count <= most {
             return pair.shortened(count);

@@ -2,7 +2,7 @@
 //!
 //! Of a call that gives half a million offsets, two thirds of the time went into memory that the
 //! system had just handed out and had to clear page by page (2.3 of 3.4 ms on two cores of a
-//! virtual machine). So the last large array that was given up is kept for the next.
+//! virtual machine). So the last few large arrays that were given up are kept for the next.
 
 use std::os::raw::c_int;
 use std::sync::{Mutex, PoisonError};
@@ -15,8 +15,10 @@ pub(super) const NUMBERS_MIN: usize = (1 << 20) / 8;
 /// The most that is kept: 32 MiB.
 const NUMBERS_KEPT_MAX: usize = (32 << 20) / 8;
 
-/// What was given up last. It holds offsets and lengths, never bytes of a file.
-static KEPT: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+/// What was given up, the last first. It holds offsets and lengths, never bytes of a file.
+static KEPT: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
+/// As many threads as may give arrays up and take them again.
+const KEPT_ARRAYS_MAX: usize = 4;
 
 /// The memory of an array, shown by the buffer protocol.
 #[pyclass(frozen, module = "quarrier._native", name = "_Memory")]
@@ -38,8 +40,10 @@ impl Memory {
     /// Room for at least `count` numbers, whatever they are now.
     pub(super) fn new(count: usize) -> Self {
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = kept.len() >= count && kept.len() / 4 <= count;
-        let mut numbers = if fits { std::mem::take(&mut *kept) } else { vec![0; count] };
+        let fits = |numbers: &Vec<u64>| numbers.len() >= count && numbers.len() / 4 <= count;
+        let found = kept.iter().position(fits).map(|at| kept.remove(at));
+        drop(kept);
+        let mut numbers = found.unwrap_or_else(|| vec![0; count]);
         let start = Start(numbers.as_mut_ptr());
         Memory { numbers, start }
     }
@@ -47,10 +51,16 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.numbers.len() <= NUMBERS_KEPT_MAX {
-            let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::swap(&mut *kept, &mut self.numbers);
-        }
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(0, std::mem::take(&mut self.numbers));
+        // Those given up last stay, as far as there is room for them.
+        let mut room = NUMBERS_KEPT_MAX;
+        kept.truncate(KEPT_ARRAYS_MAX);
+        kept.retain(|numbers| {
+            let fits = numbers.len() <= room;
+            room -= if fits { numbers.len() } else { 0 };
+            fits
+        });
     }
 }
 

@@ -201,7 +201,16 @@ impl Plan {
             20 => self.read_many(random, model, file),
             21..24 => assert_eq!(file.has(offset, length), model.has(span)),
             24..29 => match file.need(offset, length) {
-                Ok(missing) => assert_eq!(missing, model.need(span)),
+                Ok(missing) => {
+                    assert_eq!(missing, model.need(span));
+                    let room = random.below(missing.len() as u64 + 3) as usize;
+                    let (mut offsets, mut lengths) = (vec![0; room], vec![0; room]);
+                    let count = file.need_into(span, &mut offsets, &mut lengths);
+                    assert_eq!(count, Ok(missing.len()));
+                    for (need, at) in missing.iter().zip(0..room) {
+                        assert_eq!((need.offset, need.length), (offsets[at], lengths[at]));
+                    }
+                }
                 Err(_) => assert!(offset.checked_add(length).is_none()),
             },
             29..33 => self.need_many(random, model, file),
