@@ -173,7 +173,10 @@ impl SparseFile {
 
     /// Whether all bytes of the range are held.
     pub fn has(&self, offset: u64, length: u64) -> bool {
-        self.checked(offset, length).is_ok_and(|end| self.held_until(offset, end) == end)
+        let held = self.map.find(offset, self.reads.mine().guess());
+        // Mostly the bytes lie in one run, which lies within the file.
+        held.is_some_and(|place| length <= place.bytes.len() as u64)
+            || self.checked(offset, length).is_ok_and(|end| self.held_until(offset, end) == end)
     }
 
     /// Where the next held byte at or after `offset` lies.
@@ -278,7 +281,14 @@ impl SparseFile {
     pub fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let length = buffer.len() as u64;
         let reader = self.reads.mine();
-        self.copy(offset, buffer, reader)?;
+        // Mostly the bytes lie in one run, which lies within the file.
+        match self.map.find(offset, reader.guess()) {
+            Some(place) if buffer.len() <= place.bytes.len() => {
+                copy(&place.bytes[..buffer.len()], buffer);
+                self.touch(place);
+            }
+            _ => self.copy(offset, buffer, reader)?,
+        }
         reader.hit(1, length);
         Ok(())
     }
@@ -324,11 +334,7 @@ impl SparseFile {
         let Some(held) = walk.seek(offset).and_then(|bytes| bytes.get(..buffer.len())) else {
             return false;
         };
-        match (&mut *buffer, held) {
-            // A call of the copying routine takes longer than all the rest.
-            ([to], &[byte]) => *to = byte,
-            (buffer, held) => buffer.copy_from_slice(held),
-        }
+        copy(held, buffer);
         self.touch(walk.place());
         true
     }
@@ -535,5 +541,15 @@ impl SparseFile {
         if used + recent < self.clock.load(Relaxed) {
             place.leaf.use_run(place.run, self.clock.fetch_add(1, Relaxed) + 1);
         }
+    }
+}
+
+/// Copies bytes into as many. For a single one, a call of the copying routine would take longer
+/// than all the rest of a read.
+#[inline]
+fn copy(from: &[u8], to: &mut [u8]) {
+    match (from, &mut *to) {
+        (&[byte], [place]) => *place = byte,
+        _ => to.copy_from_slice(from),
     }
 }
