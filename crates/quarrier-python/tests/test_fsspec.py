@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import pickle
 import random
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -31,6 +33,26 @@ def test_a_file_of_fsspec_reads_through_the_cache() -> None:
                 assert file.read(size) == DATA[offset : offset + size]
         # Hardly anything came twice: only what lay between bytes that were missing.
         assert server.take_tally().body_bytes <= 1.25 * len(DATA)
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import quarrier",
+        "import quarrier, fsspec.caching",
+        "import fsspec, quarrier",
+        "from quarrier.compat.fsspec import SparseCache",
+    ],
+)
+def test_the_cache_is_known_whatever_is_imported_first(imports: str) -> None:
+    script = f"""
+import sys
+{imports}
+assert ("fsspec" in sys.modules) == ("fsspec" in "{imports}")
+import fsspec.caching
+assert fsspec.caching.caches["quarrier"].__module__ == "quarrier.compat.fsspec"
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 def test_the_directory_of_an_archive_costs_little() -> None:

@@ -16,8 +16,6 @@ A sparse file holds what was fetched of a big one, and knows what is missing:
 
 from __future__ import annotations
 
-import importlib.util
-
 from quarrier._errors import (
     BeyondLengthError,
     BufferLayoutError,
@@ -44,6 +42,7 @@ from quarrier._errors import (
 )
 from quarrier._file import SourceFile, open
 from quarrier._finding import Finding
+from quarrier._fsspec import register_when_imported
 from quarrier._native import (
     CostModel,
     Findings,
@@ -93,13 +92,4 @@ __all__ = [
     "search",
 ]
 
-
-def _register() -> None:
-    # `fsspec.open(url, cache_type="quarrier")` should work where both packages are there.
-    if importlib.util.find_spec("fsspec") is not None:
-        from quarrier.compat.fsspec import register
-
-        register()
-
-
-_register()
+register_when_imported()

@@ -87,7 +87,10 @@ fn read_at_random(
     failed
 }
 
-fn check(seed: u64, options: Options) {
+fn check(seed: u64, mut options: Options) {
+    // A busy machine alone should not let them pass.
+    options.timeouts.progress = Duration::from_secs(2);
+    options.timeouts.slow_for = Duration::from_secs(1);
     let server = Server::new(noise(LENGTH, seed), faulty(seed));
     let remote = remote(options);
     let open = || {
@@ -105,9 +108,8 @@ fn check(seed: u64, options: Options) {
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    // Versions that change are errors; everything else is got over, unless a busy machine lets
-    // the short time-outs pass.
-    assert!(failed < READS / 2, "{failed} reads failed");
+    // Versions that change are errors; everything else is got over.
+    assert!(failed < READS / 10, "{failed} reads failed");
     assert!(server.log().len() > 100);
 }
 

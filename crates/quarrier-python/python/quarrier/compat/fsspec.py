@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import fsspec.caching
+from fsspec.caching import BaseCache, register_cache
 
 from quarrier._native import CostModel, ReadAhead, SparseFile
 
@@ -21,7 +21,7 @@ from quarrier._native import CostModel, ReadAhead, SparseFile
 _LATENCY_BYTES_MAX = 64 << 10
 
 
-class SparseCache(fsspec.caching.BaseCache):  # type: ignore[misc]
+class SparseCache(BaseCache):  # type: ignore[misc]
     """A cache of one open file. `blocksize`, which other caches fetch, has no meaning here."""
 
     name = "quarrier"
@@ -77,6 +77,4 @@ class SparseCache(fsspec.caching.BaseCache):  # type: ignore[misc]
         return type(self), (self.blocksize, self.fetcher, self.size)
 
 
-def register() -> None:
-    """Makes `cache_type="quarrier"` known to fsspec; to do so again changes nothing."""
-    fsspec.caching.register_cache(SparseCache, clobber=True)
+register_cache(SparseCache, clobber=True)

@@ -1,0 +1,52 @@
+"""Makes the cache of `quarrier.compat.fsspec` known to fsspec, whichever is imported first.
+
+To import fsspec takes as long as all the rest of quarrier; who does not use it should not wait
+for it. fsspec finds file systems of other packages by itself, but not caches.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+_MODULE = "fsspec.caching"
+
+
+class _Watch(MetaPathFinder):
+    """Stands in the way of one import, once, to do something behind it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != _MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_register(module: ModuleType) -> None:
+            execute(module)
+            _register()
+
+        spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec
+
+
+def _register() -> None:
+    # It registers itself; and if it is what imports fsspec, it is about to.
+    importlib.import_module("quarrier.compat.fsspec")
+
+
+def register_when_imported() -> None:
+    """Registers the cache: now, if fsspec is there already, or as soon as it is."""
+    if _MODULE in sys.modules:
+        _register()
+    else:
+        sys.meta_path.insert(0, _Watch())
