@@ -1,0 +1,3 @@
+//! Columns: as parsers write them (`raw`), and packed for scans.
+
+pub mod raw;

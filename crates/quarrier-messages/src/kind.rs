@@ -1,0 +1,71 @@
+//! What a column holds.
+
+/// The kind of a column's values. Every kind has NULL beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Nothing but NULL was seen.
+    Null,
+    /// TRUE or FALSE.
+    Boolean,
+    /// A whole number of 64 bits.
+    Integer,
+    /// An exact number: a whole number of 64 bits divided by 10^`scale`, `scale` at most 18.
+    Decimal {
+        /// Digits behind the point.
+        scale: u8,
+    },
+    /// A number of IEEE 754, 64 bits.
+    Float,
+    /// A day, counted from 1970-01-01.
+    Date,
+    /// A point in time in nanoseconds from 1970-01-01 00:00:00 UTC.
+    Timestamp,
+    /// Text in UTF-8.
+    Text,
+}
+
+impl Kind {
+    /// The least kind that holds the values of both: NULL gives way to all, whole numbers to
+    /// exact ones, those to floating ones, days to points in time, and everything to text.
+    #[must_use]
+    pub fn widened(self, other: Kind) -> Kind {
+        use Kind::{Date, Decimal, Float, Integer, Null, Text, Timestamp};
+        match (self, other) {
+            (a, b) if a == b => a,
+            (Null, kind) | (kind, Null) => kind,
+            (Decimal { scale: a }, Decimal { scale: b }) => Decimal { scale: a.max(b) },
+            (Integer, Decimal { scale }) | (Decimal { scale }, Integer) => Decimal { scale },
+            (Float, Integer | Decimal { .. }) | (Integer | Decimal { .. }, Float) => Float,
+            (Date, Timestamp) | (Timestamp, Date) => Timestamp,
+            _ => Text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kind;
+
+    #[test]
+    fn widening_does_not_depend_on_the_order() {
+        let kinds = [
+            Kind::Null,
+            Kind::Boolean,
+            Kind::Integer,
+            Kind::Decimal { scale: 2 },
+            Kind::Decimal { scale: 7 },
+            Kind::Float,
+            Kind::Date,
+            Kind::Timestamp,
+            Kind::Text,
+        ];
+        for a in kinds {
+            for b in kinds {
+                assert_eq!(a.widened(b), b.widened(a));
+                for c in kinds {
+                    assert_eq!(a.widened(b).widened(c), a.widened(b.widened(c)));
+                }
+            }
+        }
+    }
+}

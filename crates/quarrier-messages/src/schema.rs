@@ -1,0 +1,50 @@
+//! The columns' names and kinds.
+
+use crate::Kind;
+
+/// A column's name and kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The name; of what is nested, the path: `order.leg[0].qty`.
+    pub name: Box<str>,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+/// The columns of a table, in the order in which messages showed them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Schema {
+    /// Names differ.
+    pub fields: Vec<Field>,
+}
+
+impl Schema {
+    /// The place of the column of this name, compared as it stands; if there is none, of the only
+    /// one that differs in ASCII case alone, as SQL has its identifiers.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        if let Some(exact) = self.fields.iter().position(|field| &*field.name == name) {
+            return Some(exact);
+        }
+        let mut alike =
+            (0..self.fields.len()).filter(|&at| self.fields[at].name.eq_ignore_ascii_case(name));
+        alike.next().filter(|_| alike.next().is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Field, Schema};
+    use crate::Kind;
+
+    #[test]
+    fn a_name_is_found_as_it_stands_then_without_case() {
+        let field = |name: &str| Field { name: name.into(), kind: Kind::Integer };
+        let schema = Schema { fields: vec![field("Qty"), field("a"), field("A")] };
+        assert_eq!(schema.position("qty"), Some(0));
+        assert_eq!(schema.position("A"), Some(2));
+        assert_eq!(schema.position("a"), Some(1));
+        assert_eq!(schema.position("b"), None);
+        let twice = Schema { fields: vec![field("ab"), field("aB")] };
+        assert_eq!(twice.position("AB"), None);
+    }
+}
