@@ -12,6 +12,7 @@ mod contender;
 mod hostile;
 mod image;
 mod measure;
+mod messages;
 mod patterns;
 mod random;
 mod record;
@@ -31,7 +32,8 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse|traces]";
+const USAGE: &str =
+    "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse|traces|messages]";
 
 /// How much is measured.
 struct Scale {
@@ -111,6 +113,9 @@ fn run() -> Result<()> {
         }
         if is_wanted("traces") {
             record["traces"] = traces::run(&python, &home, &scale)?;
+        }
+        if is_wanted("messages") {
+            record["messages"] = messages::run(&python, &programs.quarrier, &home, &scale)?;
         }
     }
     if scale.rounds > 0 {
