@@ -32,6 +32,8 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
+const PARTS: [&str; 5] = ["search", "hostile", "sparse", "traces", "messages"];
+
 const USAGE: &str =
     "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse|traces|messages]";
 
@@ -145,11 +147,8 @@ fn arguments() -> Result<Arguments> {
             _ => bail!("unknown argument '{word}'\n{USAGE}"),
         }
     }
-    if only
-        .as_deref()
-        .is_some_and(|only| !["search", "hostile", "sparse", "traces"].contains(&only))
-    {
-        bail!("--only takes search, hostile, sparse or traces\n{USAGE}");
+    if only.as_deref().is_some_and(|only| !PARTS.contains(&only)) {
+        bail!("--only takes one of {}\n{USAGE}", PARTS.join(", "));
     }
     let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
     Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, python, built_from })
