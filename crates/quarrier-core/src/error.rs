@@ -34,6 +34,15 @@ pub enum Error {
     },
     /// A size, range or count that cannot be used.
     BadPlan(String),
+    /// There is not as much memory as was asked for.
+    NoRoom {
+        /// What was asked for, in bytes.
+        asked_bytes: u64,
+        /// What is left, in bytes.
+        left_bytes: u64,
+        /// What leaves no more.
+        limited_by: &'static str,
+    },
 }
 
 impl Error {
@@ -56,6 +65,11 @@ impl fmt::Display for Error {
                  and ended at byte {ended_at}; copy it first, or read it when nothing writes to it"
             ),
             Error::BadPlan(text) => f.write_str(text),
+            Error::NoRoom { asked_bytes, left_bytes, limited_by } => write!(
+                f,
+                "{asked_bytes} bytes of shared memory cannot be had: {limited_by} leaves \
+                 {left_bytes}; ask for less, or work in parts"
+            ),
         }
     }
 }

@@ -66,6 +66,15 @@ class PlanError(QuarrierError, ValueError):
     """A size, range or count that cannot be used."""
 
 
+class NoRoomError(QuarrierError, MemoryError):
+    """There is not as much shared memory as was asked for: by machine, cgroup or limits."""
+
+    def __init__(self, message: str, asked_bytes: int, left_bytes: int) -> None:
+        super().__init__(message, asked_bytes, left_bytes)
+        self.asked_bytes = asked_bytes
+        self.left_bytes = left_bytes
+
+
 class BufferLayoutError(QuarrierError, BufferError):
     """A buffer that is not contiguous, not writable, or not of the type asked for."""
 

@@ -1,0 +1,13 @@
+//! What `quarrier.parallel` is built on: memory that processes share.
+
+mod region;
+
+pub(crate) use region::SharedRegion;
+
+use pyo3::prelude::*;
+
+/// How many workers this process has CPUs for, by affinity and cgroup quota.
+#[pyfunction]
+pub(crate) fn available_workers() -> usize {
+    quarrier_core::parallel::available_workers()
+}
