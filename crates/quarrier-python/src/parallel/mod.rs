@@ -1,7 +1,9 @@
 //! What `quarrier.parallel` is built on: memory that processes share.
 
+mod feed;
 mod region;
 
+pub(crate) use feed::SharedFeed;
 pub(crate) use region::SharedRegion;
 
 use pyo3::prelude::*;

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::exceptions::PyValueError;
@@ -15,7 +16,7 @@ use crate::errors::of_core;
 /// they may write to it.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct SharedRegion {
-    region: region::SharedRegion,
+    region: Arc<region::SharedRegion>,
 }
 
 #[pymethods]
@@ -23,7 +24,7 @@ impl SharedRegion {
     #[new]
     fn new(py: Python<'_>, nbytes: usize) -> PyResult<Self> {
         let made = py.detach(|| region::SharedRegion::new(nbytes));
-        made.map(|region| SharedRegion { region }).map_err(|error| of_core(py, &error))
+        made.map(SharedRegion::from).map_err(|error| of_core(py, &error))
     }
 
     /// The memory behind a descriptor that another process handed over; it is duplicated.
@@ -39,7 +40,7 @@ impl SharedRegion {
         // SAFETY: no slice of the region is made in this crate. That nobody makes the file shorter
         // is asked of Python code by the documentation.
         let made = unsafe { region::SharedRegion::try_from_fd(file, nbytes) };
-        made.map(|region| SharedRegion { region }).map_err(|error| of_core(py, &error))
+        made.map(SharedRegion::from).map_err(|error| of_core(py, &error))
     }
 
     /// The descriptor, which stays the region's.
@@ -121,7 +122,18 @@ impl SharedRegion {
     }
 }
 
+impl From<region::SharedRegion> for SharedRegion {
+    fn from(region: region::SharedRegion) -> Self {
+        SharedRegion { region: Arc::new(region) }
+    }
+}
+
 impl SharedRegion {
+    /// The memory of a feed, which holds it too.
+    pub(super) fn of_feed(region: &Arc<region::SharedRegion>) -> Self {
+        SharedRegion { region: Arc::clone(region) }
+    }
+
     fn counter(&self, py: Python<'_>, offset: usize) -> PyResult<&AtomicU64> {
         // SAFETY: no slice of the region is made in this crate, and what Python code does with
         // the bytes of counters is racy, as any access to a shared buffer is.

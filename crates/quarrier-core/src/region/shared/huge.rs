@@ -15,6 +15,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
 use super::file::page_bytes;
 use super::{HUGE_PAGE_BYTES, namespace};
+use crate::error::plain;
 
 /// What came of the attempt to mount.
 enum Attempt {
@@ -99,7 +100,10 @@ fn attempt() -> Option<Attempt> {
                 .to_string(),
         ),
         Err(error) if is_passing(error) => return None,
-        Err(error) => Attempt::Refused(format!("a tmpfs of the process's own: {error}")),
+        Err(error) => Attempt::Refused(format!(
+            "the process may not have a tmpfs of its own: {}",
+            plain(&error.into())
+        )),
     })
 }
 

@@ -112,3 +112,58 @@ fn cached(group: &Path) -> u64 {
     });
     values.sum()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+mod tests {
+    use super::*;
+
+    fn files(all: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in all {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    fn left(groups: &str, root: &tempfile::TempDir) -> Option<u64> {
+        cgroup(groups, root.path()).map(|room| room.bytes)
+    }
+
+    #[test]
+    fn the_machine_leaves_what_is_available_and_the_swap() {
+        let text = "MemTotal: 9000 kB\nMemAvailable:    2000 kB\nSwapFree: 500 kB\n";
+        assert_eq!(machine(text).unwrap().bytes, 2_500 * 1_024);
+        assert_eq!(machine("MemTotal: 9000 kB\n"), None);
+        let text = "CommitLimit: 3000 kB\nCommitted_AS: 1000 kB\n";
+        assert_eq!(commit(text).unwrap().bytes, 2_000 * 1_024);
+    }
+
+    #[test]
+    fn the_tightest_group_counts_and_files_in_the_cache_do_not() {
+        let root = files(&[
+            ("a/memory.max", "1000\n"),
+            ("a/memory.current", "400\n"),
+            ("a/memory.stat", "anon 100\ninactive_file 50\nactive_file 30\n"),
+            ("a/b/memory.max", "max\n"),
+            ("a/b/memory.current", "300\n"),
+        ]);
+        assert_eq!(left("0::/a/b\n", &root), Some(680));
+        assert_eq!(left("0::/\n", &root), None);
+    }
+
+    #[test]
+    fn both_versions_of_groups_are_understood_and_a_group_out_of_sight_is_passed_over() {
+        let root = files(&[
+            ("memory/memory.limit_in_bytes", "500"),
+            ("memory/memory.usage_in_bytes", "600"),
+            ("memory/x/memory.limit_in_bytes", "9223372036854771712"),
+            ("memory/x/memory.usage_in_bytes", "1"),
+        ]);
+        assert_eq!(left("4:cpu:/\n3:blkio,memory:/x\n0::/\n", &root), Some(0));
+        assert_eq!(left("3:memory:/not/to/be/seen\n", &root), Some(0));
+        assert_eq!(left("", &root), None);
+    }
+}
