@@ -12,6 +12,7 @@ mod contender;
 mod hostile;
 mod image;
 mod measure;
+mod parallel;
 mod patterns;
 mod random;
 mod record;
@@ -31,7 +32,8 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse|traces]";
+const USAGE: &str =
+    "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse|traces|parallel]";
 
 /// How much is measured.
 struct Scale {
@@ -56,6 +58,8 @@ struct Arguments {
     quarrier: PathBuf,
     vectorscan: Option<PathBuf>,
     svfsc: Option<PathBuf>,
+    /// The kernels of `parallel` in OCaml.
+    parmap: Option<PathBuf>,
     /// An interpreter that has quarrier and svfsc.
     python: Option<PathBuf>,
     /// What the programs were built from.
@@ -73,7 +77,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let Arguments { scale, only, home, quarrier, vectorscan, svfsc, python, built_from } =
+    let Arguments { scale, only, home, quarrier, vectorscan, svfsc, parmap, python, built_from } =
         arguments()?;
     let neighbours = std::env::current_exe()?;
     let programs = Programs {
@@ -105,12 +109,20 @@ fn run() -> Result<()> {
         let ours = neighbours.with_file_name("sparse");
         record["sparse"] = sparse::run(&ours, svfsc.as_deref(), &scale)?.into();
     }
+    let kernels = neighbours.with_file_name("parallel");
+    if is_wanted("parallel") && scale.rounds == 0 {
+        parallel::check(&kernels, scale.image_bytes)?;
+    }
     if let Some(python) = python.filter(|_| scale.rounds > 0) {
         if is_wanted("sparse") {
             record["sparse_python"] = sparse_python::run(&python, &home, &scale)?;
         }
         if is_wanted("traces") {
             record["traces"] = traces::run(&python, &home, &scale)?;
+        }
+        if is_wanted("parallel") {
+            record["parallel"] =
+                parallel::run(&python, &home, &kernels, parmap.as_deref(), &scale)?;
         }
     }
     if scale.rounds > 0 {
@@ -123,7 +135,7 @@ fn run() -> Result<()> {
 fn arguments() -> Result<Arguments> {
     let (mut scale, mut only, mut vectorscan, mut built_from) = (FULL, None, None, None);
     let mut home = PathBuf::from("benchmarks");
-    let (mut quarrier, mut svfsc, mut python) = (None, None, None);
+    let (mut quarrier, mut svfsc, mut parmap, mut python) = (None, None, None, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value\n{USAGE}"));
@@ -135,6 +147,7 @@ fn arguments() -> Result<Arguments> {
             "--quarrier" => quarrier = Some(value()?.into()),
             "--built-from" => built_from = Some(value()?),
             "--svfsc" => svfsc = Some(value()?.into()),
+            "--parmap" => parmap = Some(value()?.into()),
             "--python" => python = Some(value()?.into()),
             "--vectorscan" => vectorscan = Some(value()?.into()),
             _ => bail!("unknown argument '{word}'\n{USAGE}"),
@@ -142,12 +155,12 @@ fn arguments() -> Result<Arguments> {
     }
     if only
         .as_deref()
-        .is_some_and(|only| !["search", "hostile", "sparse", "traces"].contains(&only))
+        .is_some_and(|only| !["search", "hostile", "sparse", "traces", "parallel"].contains(&only))
     {
-        bail!("--only takes search, hostile, sparse or traces\n{USAGE}");
+        bail!("--only takes search, hostile, sparse, traces or parallel\n{USAGE}");
     }
     let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
-    Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, python, built_from })
+    Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, parmap, python, built_from })
 }
 
 /// The rounds are interleaved and the ratios hold, but the rates will be low and uneven.
