@@ -40,7 +40,7 @@ mod native {
     #[pymodule_export]
     use super::findings::Findings;
     #[pymodule_export]
-    use super::parallel::{SharedFeed, SharedRegion, available_workers};
+    use super::parallel::{SharedFeed, SharedRegion, available_workers, keep_freed_memory};
     #[pymodule_export]
     use super::pattern::{Pattern, hex, regex};
     #[pymodule_export]

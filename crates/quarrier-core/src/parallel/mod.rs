@@ -27,6 +27,10 @@
 //! Chunks are claimed one by one, so that uneven work balances. What comes out must not depend on
 //! how an array was cut: that is the kernel's promise, `tests/core/parallel.rs` holds the others.
 
+mod keep;
+
+pub use keep::keep_freed_memory;
+
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice::ChunksMut;

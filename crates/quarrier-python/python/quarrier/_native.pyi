@@ -22,6 +22,7 @@ __all__ = [
     "SparseStore",
     "available_workers",
     "hex",
+    "keep_freed_memory",
     "open_source",
     "regex",
     "search",
@@ -259,3 +260,4 @@ class SharedFeed:
     def close(self) -> None: ...
 
 def available_workers() -> int: ...
+def keep_freed_memory() -> None: ...

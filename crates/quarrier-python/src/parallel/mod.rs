@@ -13,3 +13,9 @@ use pyo3::prelude::*;
 pub(crate) fn available_workers() -> usize {
     quarrier_core::parallel::available_workers()
 }
+
+/// Lets this process keep what is freed for the next to allocate; for workers.
+#[pyfunction]
+pub(crate) fn keep_freed_memory() {
+    quarrier_core::parallel::keep_freed_memory();
+}

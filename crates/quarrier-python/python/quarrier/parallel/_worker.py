@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
+from quarrier._native import keep_freed_memory
 from quarrier.parallel._board import Board
 from quarrier.parallel._failure import wrap
 from quarrier.parallel._job import Job
@@ -65,6 +66,8 @@ def _settle(parent: int, crash: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     faulthandler.enable(crash)
+    # Kernels allocate the same again and again.
+    keep_freed_memory()
     enter_worker()
     # What was there before is left alone: to look it through would copy its pages.
     gc.freeze()
