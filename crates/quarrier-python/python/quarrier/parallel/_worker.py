@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
+from quarrier.parallel._array import keep_handed
 from quarrier.parallel._board import Board
 from quarrier.parallel._failure import wrap
 from quarrier.parallel._job import Job
@@ -66,6 +67,7 @@ def _settle(parent: int, crash: int) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     faulthandler.enable(crash)
     enter_worker()
+    keep_handed()
     # What was there before is left alone: to look it through would copy its pages.
     gc.freeze()
     random = sys.modules.get("numpy.random")
@@ -96,6 +98,7 @@ class Worker:
                 return
             if command == "job":
                 self._job = None
+                keep_handed()
                 if not self._load(rest[0], rest[1], descriptors):
                     return
                 continue
