@@ -27,12 +27,19 @@ def descriptors() -> dict[int, str]:
     return {number: what for number, what in found.items() if not what.endswith("/fd")}
 
 
+def _held() -> dict[str, object]:
+    gc.collect()
+    return {
+        "children": children(),
+        "descriptors": descriptors(),
+        "threads": threading.active_count(),
+        "names": os.listdir("/dev/shm"),
+    }
+
+
 @contextlib.contextmanager
 def nothing_left() -> Iterator[None]:
     """Checks that no child, descriptor, thread or name in /dev/shm is left."""
-    gc.collect()
-    before = (children(), descriptors(), threading.active_count(), os.listdir("/dev/shm"))
+    before = _held()
     yield
-    gc.collect()
-    after = (children(), descriptors(), threading.active_count(), os.listdir("/dev/shm"))
-    assert after == before
+    assert _held() == before

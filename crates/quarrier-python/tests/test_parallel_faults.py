@@ -266,6 +266,7 @@ def test_every_chunk_may_fail_once(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("on_error", ["raise", "retry"])
 def test_workers_killed_at_any_moment_never_give_a_partial_array(on_error: Any) -> None:
     """Somebody outside kills workers: between chunks, between a claim and its chunk, at the end."""
+
     def fill(out: Any, start: int) -> None:
         out[:] = np.arange(start, start + len(out))
 

@@ -225,9 +225,7 @@ def test_scan_reduces_in_order_of_offset(mode: Any, tmp_path: pathlib.Path) -> N
 
 @MODES
 @pytest.mark.parametrize("shared", [False, True])
-def test_scan_fills_a_row_for_each_chunk(
-    mode: Any, shared: bool, tmp_path: pathlib.Path
-) -> None:
+def test_scan_fills_a_row_for_each_chunk(mode: Any, shared: bool, tmp_path: pathlib.Path) -> None:
     data = random_bytes(10_000)
     path = tmp_path / "data"
     data.tofile(path)

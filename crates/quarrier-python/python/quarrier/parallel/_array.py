@@ -171,7 +171,19 @@ def open_region(pid: int, fd: int, identity: tuple[int, int], nbytes: int) -> Sh
         os.close(opened)
 
 
+# Regions that were pickled in a worker: who unpickles them needs them to be there still.
+_handed: list[SharedRegion] | None = None
+
+
+def keep_handed() -> None:
+    """Keeps regions that are pickled from now on, and no longer those that were before."""
+    global _handed
+    _handed = []
+
+
 def _reduce_region(region: SharedRegion) -> tuple[Any, ...]:
+    if _handed is not None:
+        _handed.append(region)
     status = os.fstat(region.fileno())
     identity = (status.st_dev, status.st_ino)
     return open_region, (os.getpid(), region.fileno(), identity, region.nbytes)

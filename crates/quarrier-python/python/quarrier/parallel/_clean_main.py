@@ -122,6 +122,11 @@ def main(descriptor: int, caller: int) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     os.set_inheritable(descriptor, False)
     watched = os.pidfd_open(caller)
-    if os.getppid() == caller:
-        _Main(Channel(socket.socket(fileno=descriptor)), watched).run()
-    os._exit(0)
+    serving = _Main(Channel(socket.socket(fileno=descriptor)), watched)
+    try:
+        if os.getppid() == caller:
+            serving.run()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(0)

@@ -17,7 +17,7 @@ import threading
 from quarrier._errors import WorkerError
 from quarrier.parallel._crew import WorkerProcess
 from quarrier.parallel._failure import Death
-from quarrier.parallel._system import signals_blocked
+from quarrier.parallel._system import signals_held
 from quarrier.parallel._wire import Channel, Closed, pair
 
 # What it says of a worker: its process, or the number of the error; and how it ended.
@@ -76,7 +76,7 @@ class CleanParent:
         )
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         # It ignores an interrupt, and before it gets to that, cannot hear one.
-        with theirs, signals_blocked():
+        with theirs, signals_held():
             self._process = subprocess.Popen(
                 [sys.executable, *flags, "-c", program],
                 pass_fds=[theirs.fileno()],
@@ -91,7 +91,7 @@ class CleanParent:
         ours, theirs = pair()
         status, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         crash = os.memfd_create("crash", os.MFD_CLOEXEC)
-        with signals_blocked():
+        with signals_held():
             try:
                 with theirs, far, self._lock:
                     descriptors = (theirs.fileno(), far.fileno(), crash)

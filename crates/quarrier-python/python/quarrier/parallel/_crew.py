@@ -16,11 +16,12 @@ from quarrier.parallel._board import Board
 from quarrier.parallel._failure import Death, crash_text
 from quarrier.parallel._job import Job
 from quarrier.parallel._pack import Packed, pack
-from quarrier.parallel._system import count_threads, signals_blocked
+from quarrier.parallel._system import other_threads
 from quarrier.parallel._wire import Channel, pair
 from quarrier.parallel._worker import flush, serve
 
-_PATIENCE_SECONDS = 0.02
+# A thread that was joined may not have ended yet.
+_PATIENCE_SECONDS = 0.05
 
 
 class Reaper(Protocol):
@@ -106,8 +107,8 @@ def wait_for_child(pidfd: int) -> Death:
     return Death(ended.si_status, None)
 
 
-# As many threads have once been seen to outlive the preparations for a fork.
-_threads_that_stay = 0
+# Threads that have once been seen to outlive the preparations for a fork.
+_staying: set[int] = set()
 
 
 def spawn(place: int, inherited: tuple[Job, Board] | None) -> WorkerProcess:
@@ -116,15 +117,13 @@ def spawn(place: int, inherited: tuple[Job, Board] | None) -> WorkerProcess:
     Threads of libraries that end them for a fork (OpenBLAS does) do not count. Whether they are
     such threads shows only in the fork; the child waits meanwhile for its first command.
     """
-    global _threads_that_stay
-    threads = count_threads(1, 0)
-    stays = 0 < _threads_that_stay <= threads
-    if threading.active_count() == 1 and not (threads > 1 and stays):
+    if threading.active_count() == 1 and not _staying & other_threads():
         worker = _fork(place, inherited)
-        left = count_threads(1, _PATIENCE_SECONDS)
-        if left == 1:
+        left = other_threads(_PATIENCE_SECONDS)
+        if not left:
             return worker
-        _threads_that_stay = left
+        _staying.clear()
+        _staying.update(left)
         worker.kill()
         worker.wait()
         worker.close()
@@ -139,20 +138,19 @@ def _fork(place: int, inherited: tuple[Job, Board] | None) -> WorkerProcess:
     parent = os.getpid()
     ours, theirs = pair()
     crash = os.memfd_create("crash", os.MFD_CLOEXEC)
-    with signals_blocked():
-        try:
-            pid = _fork_quietly()
-        except BaseException:
-            ours.close()
-            theirs.close()
-            os.close(crash)
-            raise
-        if pid == 0:
-            _become_worker(ours, theirs, place, parent, crash, inherited, prepare)
+    try:
+        pid = _fork_quietly()
+    except BaseException:
+        ours.close()
         theirs.close()
-        pidfd = os.pidfd_open(pid)
-        job = None if inherited is None else inherited[0]
-        return WorkerProcess(place, pidfd, Channel(ours), crash, _Child(pidfd), job)
+        os.close(crash)
+        raise
+    if pid == 0:
+        _become_worker(ours, theirs, place, parent, crash, inherited, prepare)
+    theirs.close()
+    pidfd = os.pidfd_open(pid)
+    job = None if inherited is None else inherited[0]
+    return WorkerProcess(place, pidfd, Channel(ours), crash, _Child(pidfd), job)
 
 
 def _fork_quietly() -> int:
@@ -181,7 +179,7 @@ def _become_worker(
 
 
 class Crew:
-    """Up to `count` workers, one at each place."""
+    """Up to `count` workers, one at each place. Signals are to be held while it is used."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -213,13 +211,12 @@ class Crew:
 
     def dismiss(self, places: list[int]) -> None:
         """Ends the workers at these places and waits until they are gone."""
-        with signals_blocked():
-            workers = [self.workers.pop(place) for place in places if place in self.workers]
-            for worker in workers:
-                worker.kill()
-            for worker in workers:
-                worker.wait()
-                worker.close()
+        workers = [self.workers.pop(place) for place in places if place in self.workers]
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.wait()
+            worker.close()
 
     def finish(self) -> None:
         """The run is over: what was kept for it is given up."""
@@ -230,6 +227,5 @@ class Crew:
 
     def close(self) -> None:
         """Ends all workers and waits until they are gone."""
-        with signals_blocked():
-            self.finish()
-            self.dismiss(list(self.workers))
+        self.finish()
+        self.dismiss(list(self.workers))

@@ -13,6 +13,7 @@ from quarrier.parallel._board import Board
 from quarrier.parallel._crew import Crew, WorkerProcess
 from quarrier.parallel._job import Job
 from quarrier.parallel._supervise import Rules, Run
+from quarrier.parallel._system import Hold
 
 # A worker has a chunk to work on, and the next.
 CHUNKS_A_WORKER = 2
@@ -101,10 +102,11 @@ class FeedRun(Run):
         job: Job,
         board: Board,
         rules: Rules,
+        hold: Hold,
         feed: SharedFeed,
         chunk: int,
     ) -> None:
-        super().__init__(crew, job, board, rules)
+        super().__init__(crew, job, board, rules, hold)
         self._feed = feed
         self._pump = Pump(feed, chunk)
         self._ended = False

@@ -13,10 +13,11 @@ from quarrier.parallel._options import Options, count_of
 from quarrier.parallel._pool import current_pool
 from quarrier.parallel._progress import progress_of
 from quarrier.parallel._supervise import Rules, Run
+from quarrier.parallel._system import Hold, signals_held
 from quarrier.parallel._threads import Chunk, Threads, run_marked
 
 OnValue = Callable[[int, Any], None]
-MakeRun = Callable[[Crew, Job, Board, Rules], Run]
+MakeRun = Callable[[Crew, Job, Board, Rules, Hold], Run]
 
 
 def perform(
@@ -69,26 +70,30 @@ def run_by_processes(
     """Runs a job by the current pool where there is one that is free, else by new workers."""
     pool = current_pool()
     fits = pool is not None and workers in (None, pool.workers)
-    if pool is None or not fits or not pool.busy.acquire(blocking=False):
+    with signals_held() as hold:
+        if pool is not None and fits and pool.busy.acquire(blocking=False):
+            try:
+                run = make(pool.crew, job, Board(pool.workers, job.chunks, together), rules, hold)
+                _run_in_pool(run, on_value)
+            finally:
+                pool.busy.release()
+            return
         crew = Crew(min(count_of(workers), job.chunks))
-        board = Board(crew.count, job.chunks, together)
+        run = make(crew, job, Board(crew.count, job.chunks, together), rules, hold)
         try:
-            _run(make(crew, job, board, rules), on_value, inherit=True)
+            _run(run, on_value, inherit=True)
         finally:
             crew.close()
-        return
+
+
+def _run_in_pool(run: Run, on_value: OnValue) -> None:
     try:
-        board = Board(pool.workers, job.chunks, together)
-        run = make(pool.crew, job, board, rules)
-        try:
-            _run(run, on_value, inherit=False)
-        except BaseException:
-            run.settle()
-            raise
-        finally:
-            pool.crew.finish()
+        _run(run, on_value, inherit=False)
+    except BaseException:
+        run.settle()
+        raise
     finally:
-        pool.busy.release()
+        run.crew.finish()
 
 
 def _run(run: Run, on_value: OnValue, inherit: bool) -> None:

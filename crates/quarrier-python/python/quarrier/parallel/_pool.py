@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from quarrier.parallel._crew import Crew
 from quarrier.parallel._nested import in_worker
 from quarrier.parallel._options import count_of
+from quarrier.parallel._system import signals_held
 
 
 class Pool:
@@ -25,6 +26,22 @@ class Pool:
     def workers(self) -> int:
         """How many workers it has."""
         return self.crew.count
+
+    def open(self) -> None:
+        """Starts the workers."""
+        with signals_held():
+            try:
+                for place in range(self.workers):
+                    self.crew.hire(place)
+            except BaseException:
+                self.crew.close()
+                raise
+
+    def close(self) -> None:
+        """Ends the workers."""
+        with signals_held():
+            if self.is_mine():
+                self.crew.close()
 
     def is_mine(self) -> bool:
         """Whether this process made it; a forked child has no workers."""
@@ -61,10 +78,13 @@ def pool(workers: int | None = None) -> Iterator[Pool]:
     token = _current.set(found)
     try:
         if not in_worker():
-            for place in range(found.workers):
-                found.crew.hire(place)
+            found.open()
         yield found
     finally:
-        _current.reset(token)
-        if found.is_mine():
-            found.crew.close()
+        try:
+            _current.reset(token)
+            found.close()
+        except BaseException:
+            # A handler of a signal was faster.
+            found.close()
+            raise

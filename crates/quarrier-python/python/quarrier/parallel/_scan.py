@@ -21,6 +21,7 @@ from quarrier.parallel._options import Mode, OnError, Options, at_least, count_o
 from quarrier.parallel._perform import perform, rules_of, run_by_processes, run_here
 from quarrier.parallel._progress import Wanted
 from quarrier.parallel._supervise import Rules, Run
+from quarrier.parallel._system import Hold
 from quarrier.parallel._threads import Chunk, Threads
 from quarrier.parallel._values import Values
 
@@ -126,8 +127,8 @@ def _scan_source(
             _run_here(job, feed, chunk, options, rules, values)
         else:
 
-            def make(crew: Crew, job: Job, board: Board, rules: Rules) -> Run:
-                return FeedRun(crew, job, board, rules, feed, chunk)
+            def make(crew: Crew, job: Job, board: Board, rules: Rules, hold: Hold) -> Run:
+                return FeedRun(crew, job, board, rules, hold, feed, chunk)
 
             run_by_processes(job, options.workers, rules, values.take, make)
         result = values.result(feed.chunks)

@@ -15,10 +15,13 @@ from quarrier.parallel._crew import Crew, WorkerProcess
 from quarrier.parallel._failure import died, late, unwrap
 from quarrier.parallel._job import Job
 from quarrier.parallel._progress import Progress
+from quarrier.parallel._system import Hold
 from quarrier.parallel._wire import Closed
 
 _RETRIES = 1
 _WATCH_SECONDS = 0.2
+# A signal that comes just before a wait does not end the wait.
+_LISTEN_SECONDS = 0.5
 # A worker that was not forked with its job has imports to do before its first chunk.
 _SETUP_SECONDS_MIN = 60.0
 # How long the others of a pool may go on when a run has failed, before they are replaced.
@@ -36,11 +39,12 @@ class Rules(NamedTuple):
 class Run:
     """One job, run by a crew whose workers claim chunks."""
 
-    def __init__(self, crew: Crew, job: Job, board: Board, rules: Rules) -> None:
+    def __init__(self, crew: Crew, job: Job, board: Board, rules: Rules, hold: Hold) -> None:
         self.crew = crew
         self.job = job
         self.board = board
         self.rules = rules
+        self._hold = hold
         self.on_value: Callable[[int, Any], None] = lambda index, value: None
         self._selector = selectors.DefaultSelector()
         # Commands that workers have not said "idle" to yet, by place.
@@ -54,16 +58,23 @@ class Run:
         try:
             self._begin()
             while not self._is_finished():
-                for key, _ in self._selector.select(self._pause()):
+                with self._hold.opened():
+                    ready = self._selector.select(self._pause())
+                for key, _ in ready:
                     key.data()
                 self._check_times()
-                if self.rules.progress:
-                    self.rules.progress.show(self.board.count_done())
-            if self.rules.progress:
-                self.rules.progress.finish()
+                self._report(self.board.count_done())
+            self._report(None)
         finally:
             self.board.cancel()
             self._selector.close()
+
+    def _report(self, done: int | None) -> None:
+        """Tells who wants to know how far the run is; None: at its end."""
+        progress = self.rules.progress
+        if progress:
+            with self._hold.opened():
+                progress.finish() if done is None else progress.show(done)
 
     def settle(self) -> None:
         """After a failure in a pool: ends the workers that do not come to rest by themselves."""
@@ -127,7 +138,8 @@ class Run:
                 self._pending[worker.place] -= 1
                 self._rest(worker)
             elif message == "value":
-                self.on_value(*rest)
+                with self._hold.opened():
+                    self.on_value(*rest)
             else:
                 index, wrapped = rest
                 where = (0, 0) if index is None else self.job.bounds(index)
@@ -209,11 +221,11 @@ class Run:
             self._tell(successor, "run", index)
         self._tell(successor, "claim")
 
-    def _pause(self) -> float | None:
-        """How long to wait for news, in seconds; None: until there are some."""
-        pauses = []
+    def _pause(self) -> float:
+        """How long to wait for news, in seconds; never so long that a lost signal would matter."""
+        pauses = [_LISTEN_SECONDS]
         if self.rules.timeout is not None:
             pauses.append(min(self.rules.timeout / 4, _WATCH_SECONDS))
         if self.rules.progress:
             pauses.append(self.rules.progress.seconds)
-        return min(pauses) if pauses else None
+        return min(pauses)

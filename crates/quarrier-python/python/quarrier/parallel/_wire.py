@@ -43,11 +43,12 @@ class Channel:
         """Sends a message that is pickled already."""
         head = _HEAD.pack(len(data), len(descriptors))
         try:
+            sent = 0
             if descriptors:
-                socket.send_fds(self._socket, [head], descriptors)
-                self._socket.sendall(data)
-            else:
-                self._socket.sendall(head + data)
+                sent = socket.send_fds(self._socket, [head, data], descriptors)
+            message = head + data
+            if sent < len(message):
+                self._socket.sendall(memoryview(message)[sent:])
         except (BrokenPipeError, ConnectionResetError):
             raise Closed from None
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from quarrier._native import keep_freed_memory
+from quarrier.parallel._array import keep_handed
 from quarrier.parallel._board import Board
 from quarrier.parallel._failure import wrap
 from quarrier.parallel._job import Job
@@ -69,6 +70,7 @@ def _settle(parent: int, crash: int) -> None:
     # Kernels allocate the same again and again.
     keep_freed_memory()
     enter_worker()
+    keep_handed()
     # What was there before is left alone: to look it through would copy its pages.
     gc.freeze()
     random = sys.modules.get("numpy.random")
@@ -99,6 +101,7 @@ class Worker:
                 return
             if command == "job":
                 self._job = None
+                keep_handed()
                 if not self._load(rest[0], rest[1], descriptors):
                     return
                 continue
