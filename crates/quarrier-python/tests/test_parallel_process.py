@@ -44,16 +44,28 @@ def other_thread() -> Iterator[None]:
 def run(program: str, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program, *arguments],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
+THOUSAND = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from parallel_faults import nothing_left
+from quarrier import parallel
+def fill(out, start):
+    out[:] = start
+parallel.init(4 << 20, "u1", fill)
+with nothing_left():
+    for _ in range(1000):
+        parallel.init(8, "i8", fill, workers=1)
+"""
+
+
 def test_a_thousand_inits_leave_nothing() -> None:
-    with nothing_left():
-        for _ in range(1000):
-            parallel.init(8, "i8", number, workers=1)
+    run(THOUSAND, str(pathlib.Path(__file__).parent))
 
 
 def test_a_thousand_calls_of_a_pool_leave_nothing() -> None:

@@ -42,12 +42,6 @@ def mapping_of(array: npt.NDArray[Any]) -> Mapping | None:
     return None
 
 
-def is_shared(array: npt.NDArray[Any]) -> bool:
-    """Whether a forked child that writes to the array writes to this process's memory."""
-    mapping = mapping_of(array)
-    return mapping is not None and mapping.access.endswith("s")
-
-
 def mapped_file(array: npt.NDArray[Any]) -> MappedFile | None:
     """The file that an array is a shared mapping of; None where it is none, or has gone.
 
