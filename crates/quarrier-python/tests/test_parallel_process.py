@@ -56,7 +56,7 @@ sys.path.insert(0, sys.argv[1])
 from parallel_faults import nothing_left
 from quarrier import parallel
 def fill(out, start):
-    out[:] = start
+    out[:] = 1
 parallel.init(4 << 20, "u1", fill)
 with nothing_left():
     for _ in range(1000):
