@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 
 from quarrier.parallel._array import SharedArray, empty
 from quarrier.parallel._chunks import rows_of, together_of
 from quarrier.parallel._job import Filling
-from quarrier.parallel._options import Mode, OnError, Options
+from quarrier.parallel._options import Options
 from quarrier.parallel._perform import perform
 from quarrier.parallel._progress import Wanted
 
@@ -22,8 +22,8 @@ def init(
     workers: int | None = None,
     chunk: int | None = None,
     *,
-    mode: Mode = "process",
-    on_error: OnError = "raise",
+    mode: Literal["process", "thread"] = "process",
+    on_error: Literal["raise", "retry"] = "raise",
     timeout: float | None = None,
     progress: Wanted = None,
 ) -> SharedArray:

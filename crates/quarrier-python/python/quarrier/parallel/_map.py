@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from quarrier.parallel._chunks import rows_of, together_of
 from quarrier.parallel._inputs import as_array
 from quarrier.parallel._job import Mapping
 from quarrier.parallel._nested import in_worker
-from quarrier.parallel._options import Mode, OnError, Options, at_least
+from quarrier.parallel._options import Options, at_least
 from quarrier.parallel._perform import perform
 from quarrier.parallel._progress import Wanted
 
@@ -27,8 +27,8 @@ def map(
     workers: int | None = None,
     chunk: int | None = None,
     dtype: npt.DTypeLike | None = None,
-    mode: Mode = "process",
-    on_error: OnError = "raise",
+    mode: Literal["process", "thread"] = "process",
+    on_error: Literal["raise", "retry"] = "raise",
     timeout: float | None = None,
     progress: Wanted = None,
 ) -> npt.NDArray[Any]:

@@ -9,16 +9,13 @@ from quarrier._errors import PlanError
 from quarrier._native import available_workers
 from quarrier.parallel._progress import Wanted
 
-Mode = Literal["process", "thread"]
-OnError = Literal["raise", "retry"]
-
 
 class Options(NamedTuple):
     """How to run a job; the documentation of the package says what each means."""
 
     workers: int | None
-    mode: Mode
-    on_error: OnError
+    mode: Literal["process", "thread"]
+    on_error: Literal["raise", "retry"]
     timeout: float | None
     progress: Wanted
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 _SECONDS = 0.05
 
 # What `progress=` takes: called with how much is done and how much there is, or a bar.
-Wanted = Callable[[int, int], object] | Literal["tqdm"] | None
+Wanted: TypeAlias = Callable[[int, int], object] | Literal["tqdm"] | None
 
 
 class Progress:
@@ -57,15 +57,13 @@ class _Bar(Progress):
     def __init__(self, total: int, rows: int, unit: str) -> None:
         import tqdm.auto
 
-        class Bar(tqdm.auto.tqdm):  # type: ignore[misc]
-            monitor_interval = 0
-
+        bar: Any = type("Bar", (tqdm.auto.tqdm,), {"monitor_interval": 0})
         self._bar: Any = None
 
         def tell(done: int, total: int) -> None:
             if self._bar is None:
                 scale = unit == "B"
-                self._bar = Bar(total=total, unit=unit, unit_scale=scale, unit_divisor=1024)
+                self._bar = bar(total=total, unit=unit, unit_scale=scale, unit_divisor=1024)
             self._bar.update(done - self._bar.n)
             if done == total:
                 self._bar.close()

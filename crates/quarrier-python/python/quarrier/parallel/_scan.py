@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 
@@ -17,7 +17,7 @@ from quarrier.parallel._feed import CHUNKS_A_WORKER, FeedRun, slot_of
 from quarrier.parallel._inputs import as_bytes
 from quarrier.parallel._job import Feeding, Job, Scanning
 from quarrier.parallel._nested import in_worker
-from quarrier.parallel._options import Mode, OnError, Options, at_least, count_of
+from quarrier.parallel._options import Options, at_least, count_of
 from quarrier.parallel._perform import perform, rules_of, run_by_processes, run_here
 from quarrier.parallel._progress import Wanted
 from quarrier.parallel._supervise import Rules, Run
@@ -43,8 +43,8 @@ def scan(
     workers: int | None = None,
     *,
     problems: list[tuple[int, int, str]] | None = None,
-    mode: Mode = "process",
-    on_error: OnError = "raise",
+    mode: Literal["process", "thread"] = "process",
+    on_error: Literal["raise", "retry"] = "raise",
     timeout: float | None = None,
     progress: Wanted = None,
 ) -> Any:
