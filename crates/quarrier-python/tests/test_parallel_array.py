@@ -21,6 +21,7 @@ from quarrier import parallel
 @pytest.fixture(autouse=True)
 def _warmed() -> None:
     parallel.empty(4 << 20, "u1")
+    parallel.init(1, "u1", lambda out, start: None)
 
 
 def test_a_new_array_is_zero_writable_and_gone_with_its_last_view() -> None:

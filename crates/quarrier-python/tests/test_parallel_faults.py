@@ -88,6 +88,7 @@ def exit_softly() -> None:
 def _warmed() -> None:
     """What is made once a process, such as the place of huge pages, is no leak."""
     parallel.empty(4 << 20, "u1")
+    parallel.init(1, "u1", lambda out, start: None)
 
 
 @pytest.fixture(params=["forked", "pooled", "clean", "clean pool"])
