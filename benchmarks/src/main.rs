@@ -13,6 +13,7 @@ mod hostile;
 mod image;
 mod measure;
 mod messages;
+mod parallel;
 mod patterns;
 mod random;
 mod record;
@@ -32,10 +33,9 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const PARTS: [&str; 5] = ["search", "hostile", "sparse", "traces", "messages"];
+const PARTS: [&str; 6] = ["search", "hostile", "sparse", "traces", "parallel", "messages"];
 
-const USAGE: &str =
-    "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse|traces|messages]";
+const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only PART]";
 
 /// How much is measured.
 struct Scale {
@@ -60,6 +60,8 @@ struct Arguments {
     quarrier: PathBuf,
     vectorscan: Option<PathBuf>,
     svfsc: Option<PathBuf>,
+    /// The kernels of `parallel` in OCaml.
+    parmap: Option<PathBuf>,
     /// An interpreter that has quarrier and svfsc.
     python: Option<PathBuf>,
     /// What the programs were built from.
@@ -77,7 +79,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let Arguments { scale, only, home, quarrier, vectorscan, svfsc, python, built_from } =
+    let Arguments { scale, only, home, quarrier, vectorscan, svfsc, parmap, python, built_from } =
         arguments()?;
     let neighbours = std::env::current_exe()?;
     let programs = Programs {
@@ -109,12 +111,20 @@ fn run() -> Result<()> {
         let ours = neighbours.with_file_name("sparse");
         record["sparse"] = sparse::run(&ours, svfsc.as_deref(), &scale)?.into();
     }
+    let kernels = neighbours.with_file_name("parallel");
+    if is_wanted("parallel") && scale.rounds == 0 {
+        parallel::check(&kernels, scale.image_bytes)?;
+    }
     if let Some(python) = python.filter(|_| scale.rounds > 0) {
         if is_wanted("sparse") {
             record["sparse_python"] = sparse_python::run(&python, &home, &scale)?;
         }
         if is_wanted("traces") {
             record["traces"] = traces::run(&python, &home, &scale)?;
+        }
+        if is_wanted("parallel") {
+            record["parallel"] =
+                parallel::run(&python, &home, &kernels, parmap.as_deref(), &scale)?;
         }
         if is_wanted("messages") {
             record["messages"] = messages::run(&python, &programs.quarrier, &home, &scale)?;
@@ -130,7 +140,7 @@ fn run() -> Result<()> {
 fn arguments() -> Result<Arguments> {
     let (mut scale, mut only, mut vectorscan, mut built_from) = (FULL, None, None, None);
     let mut home = PathBuf::from("benchmarks");
-    let (mut quarrier, mut svfsc, mut python) = (None, None, None);
+    let (mut quarrier, mut svfsc, mut parmap, mut python) = (None, None, None, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value\n{USAGE}"));
@@ -142,6 +152,7 @@ fn arguments() -> Result<Arguments> {
             "--quarrier" => quarrier = Some(value()?.into()),
             "--built-from" => built_from = Some(value()?),
             "--svfsc" => svfsc = Some(value()?.into()),
+            "--parmap" => parmap = Some(value()?.into()),
             "--python" => python = Some(value()?.into()),
             "--vectorscan" => vectorscan = Some(value()?.into()),
             _ => bail!("unknown argument '{word}'\n{USAGE}"),
@@ -151,7 +162,7 @@ fn arguments() -> Result<Arguments> {
         bail!("--only takes one of {}\n{USAGE}", PARTS.join(", "));
     }
     let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
-    Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, python, built_from })
+    Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, parmap, python, built_from })
 }
 
 /// The rounds are interleaved and the ratios hold, but the rates will be low and uneven.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
 /// Why a source could not be opened, read or searched to its end.
 #[derive(Debug)]
@@ -34,6 +35,22 @@ pub enum Error {
     },
     /// A size, range or count that cannot be used.
     BadPlan(String),
+    /// A kernel panicked; the work of the others was given up.
+    Panicked {
+        /// The indexes that it was to fill.
+        range: Range<usize>,
+        /// What it said.
+        message: String,
+    },
+    /// There is not as much memory as was asked for.
+    NoRoom {
+        /// What was asked for, in bytes.
+        asked_bytes: u64,
+        /// What is left, in bytes.
+        left_bytes: u64,
+        /// What leaves no more.
+        limited_by: &'static str,
+    },
 }
 
 impl Error {
@@ -56,12 +73,22 @@ impl fmt::Display for Error {
                  and ended at byte {ended_at}; copy it first, or read it when nothing writes to it"
             ),
             Error::BadPlan(text) => f.write_str(text),
+            Error::Panicked { range, message } => write!(
+                f,
+                "the kernel panicked while it filled indexes {} to {}: {message}",
+                range.start, range.end
+            ),
+            Error::NoRoom { asked_bytes, left_bytes, limited_by } => write!(
+                f,
+                "{asked_bytes} bytes of shared memory cannot be had: {limited_by} leaves \
+                 {left_bytes}; ask for less, or work in parts"
+            ),
         }
     }
 }
 
 /// The system's words without Rust's `(os error N)` tail.
-fn plain(error: &io::Error) -> String {
+pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
         Some(at) => text[..at].to_string(),

@@ -41,6 +41,8 @@ pub mod region;
 
 pub mod pipeline;
 
+pub mod parallel;
+
 mod error;
 
 pub use error::{Error, Result};

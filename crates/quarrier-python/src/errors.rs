@@ -75,6 +75,9 @@ pub(crate) fn of_core(py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
             raise(py, "ShrankError", (message, source_name, *opened_bytes, *ended_at))
         }
         Error::BadPlan(_) => raise(py, "PlanError", (message,)),
+        Error::NoRoom { asked_bytes, left_bytes, .. } => {
+            raise(py, "NoRoomError", (message, *asked_bytes, *left_bytes))
+        }
         _ => raise(py, "QuarrierError", (message,)),
     }
 }

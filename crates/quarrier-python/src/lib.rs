@@ -4,6 +4,7 @@
 //!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    (quarrier-search)
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
+//!                                            ├─ parallel memory that processes share
 //!                                            ├─ buffer    whatever shows bytes: bytes, mmap, numpy
 //!                                            └─ errors    a Python class for each Rust error
 //! ```
@@ -29,6 +30,8 @@ mod source;
 
 mod sparse;
 
+mod parallel;
+
 use pyo3::prelude::*;
 
 /// The native half of the package; see `quarrier`.
@@ -36,6 +39,8 @@ use pyo3::prelude::*;
 mod native {
     #[pymodule_export]
     use super::findings::Findings;
+    #[pymodule_export]
+    use super::parallel::{SharedFeed, SharedRegion, available_workers, keep_freed_memory};
     #[pymodule_export]
     use super::pattern::{Pattern, hex, regex};
     #[pymodule_export]

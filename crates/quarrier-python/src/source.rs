@@ -1,7 +1,7 @@
 //! Sources: files, devices, split images and remote objects, read at offsets.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pyo3::prelude::*;
@@ -204,5 +204,84 @@ impl Source {
             interruptible(py, |stop| source.read_unless(offset, bytes, stop))?
         };
         read.map_err(|error| of_remote(py, &error))
+    }
+}
+
+/// What readers of an [`Opened`] source met, and whether they are to give up.
+#[derive(Default)]
+pub(crate) struct Failed {
+    stop: AtomicBool,
+    remote: Mutex<Option<quarrier_remote::Error>>,
+}
+
+impl Failed {
+    /// Lets reads that wait for a network end soon.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The exception for `error`: the network's own, where there is one behind it.
+    pub(crate) fn raised(&self, py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
+        let remote = self.remote.lock().unwrap_or_else(PoisonError::into_inner).take();
+        remote.map_or_else(|| of_core(py, error), |remote| of_remote(py, &remote))
+    }
+}
+
+/// A [`Source`] for the pipeline's threads.
+pub(crate) struct Opened {
+    source: Py<Source>,
+    failed: Arc<Failed>,
+}
+
+impl Opened {
+    pub(crate) fn new(py: Python<'_>, source: Py<Source>, failed: Arc<Failed>) -> Self {
+        if let Kind::Remote { source, .. } = &source.bind(py).get().kind {
+            source.announce(0..source.length());
+        }
+        Opened { source, failed }
+    }
+
+    fn kind(&self) -> &Kind {
+        &self.source.get().kind
+    }
+}
+
+impl source::Source for Opened {
+    fn name(&self) -> &str {
+        match self.kind() {
+            Kind::Local(source) => source.name(),
+            Kind::Remote { source, .. } => source.name(),
+        }
+    }
+
+    fn length(&self) -> u64 {
+        match self.kind() {
+            Kind::Local(source) => source.length(),
+            Kind::Remote { source, .. } => source.length(),
+        }
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let stop = &self.failed.stop;
+        if stop.load(Ordering::Relaxed) {
+            return Err(std::io::ErrorKind::ConnectionAborted.into());
+        }
+        let source = match self.kind() {
+            Kind::Local(source) => return source.read_at(offset, buffer),
+            Kind::Remote { source, .. } => source,
+        };
+        source.read_unless(offset, buffer, stop).map_err(|error| {
+            let mut remote = self.failed.remote.lock().unwrap_or_else(PoisonError::into_inner);
+            let kind = std::io::Error::from(error.clone());
+            *remote = Some(error);
+            kind
+        })
+    }
+
+    fn sector_bytes(&self) -> usize {
+        match self.kind() {
+            Kind::Local(source) => source.sector_bytes(),
+            Kind::Remote { source, .. } => source.sector_bytes(),
+        }
     }
 }

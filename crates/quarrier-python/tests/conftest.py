@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hypothesis
+import pytest
+
+pytest.register_assert_rewrite("parallel_faults")
 
 # The machine that runs the tests may be busy: an example that takes long is no failure.
 hypothesis.settings.register_profile("quarrier", deadline=None, derandomize=True)

@@ -11,6 +11,8 @@ mod pieces;
 mod plan;
 mod retry;
 mod run;
+#[cfg(target_os = "linux")]
+mod shared;
 mod stream;
 mod timeline;
 mod touch;
@@ -21,6 +23,8 @@ mod uring;
 pub use chunk::Chunk;
 pub use plan::{Access, Pipeline, Plan};
 pub use run::Run;
+#[cfg(target_os = "linux")]
+pub use shared::{Delivery, SharedFeed, Slot, Unreadable};
 pub use timeline::{Span, Stage, StageLoad, Timeline};
 pub use touch::Touch;
 pub use turnstile::Emitter;

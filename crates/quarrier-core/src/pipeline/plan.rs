@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::Need;
 use crate::error::{Error, Result};
+use crate::parallel::available_workers;
 use crate::region::PAGE_BYTES;
 use crate::source::Source;
 
@@ -141,7 +142,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     /// [`Error::BadPlan`] when a wish cannot be met.
     pub fn plan(&self, need: Need) -> Result<Plan> {
-        let workers = self.workers.unwrap_or_else(cpus);
+        let workers = self.workers.unwrap_or_else(available_workers);
         if workers > 4096 {
             return Err(Error::BadPlan(format!("{workers} workers are too many; 4096 at most")));
         }
@@ -204,11 +205,6 @@ impl<'a> Pipeline<'a> {
 fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     (info.totalram as u64).saturating_mul(u64::from(info.mem_unit).max(1))
-}
-
-/// CPUs this process may use, by affinity and cgroup quota.
-fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 impl Plan {

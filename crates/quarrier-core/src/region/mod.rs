@@ -1,13 +1,18 @@
-//! Bytes in memory with a place in a source: borrowed, mapped, or in a buffer of the pool.
+//! Bytes in memory with a place in a source: borrowed, mapped, or in a buffer of the pool; and
+//! memory that processes share.
 
 mod aligned;
 mod guard;
 mod mapped;
 mod pool;
+#[cfg(target_os = "linux")]
+mod shared;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
 pub use mapped::MappedWindow;
 pub use pool::{BufferPool, Lease};
+#[cfg(target_os = "linux")]
+pub use shared::{Backing, HUGE_PAGE_BYTES, SharedRegion};
 
 /// Bytes of a source in memory, however they came there.
 #[derive(Debug)]

@@ -16,6 +16,9 @@ A sparse file holds what was fetched of a big one, and knows what is missing:
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from quarrier._errors import (
     BeyondLengthError,
     BufferLayoutError,
@@ -23,6 +26,8 @@ from quarrier._errors import (
     CorruptError,
     DuplicateFileError,
     EngineError,
+    KernelError,
+    NoRoomError,
     NotHeldError,
     NotReadableError,
     OffsetOverflowError,
@@ -32,6 +37,7 @@ from quarrier._errors import (
     PinnedError,
     PlanError,
     QuarrierError,
+    RegionGoneError,
     RemoteChangedError,
     RemoteDeniedError,
     RemoteError,
@@ -39,6 +45,9 @@ from quarrier._errors import (
     RemoteRangesError,
     ShrankError,
     UnknownFileError,
+    WorkerDiedError,
+    WorkerError,
+    WorkerTimeoutError,
 )
 from quarrier._file import SourceFile, open
 from quarrier._finding import Finding
@@ -55,6 +64,9 @@ from quarrier._native import (
     search,
 )
 
+if TYPE_CHECKING:
+    from quarrier import parallel
+
 __all__ = [
     "BeyondLengthError",
     "BufferLayoutError",
@@ -65,6 +77,8 @@ __all__ = [
     "EngineError",
     "Finding",
     "Findings",
+    "KernelError",
+    "NoRoomError",
     "NotHeldError",
     "NotReadableError",
     "OffsetOverflowError",
@@ -76,6 +90,7 @@ __all__ = [
     "PlanError",
     "QuarrierError",
     "ReadAhead",
+    "RegionGoneError",
     "RemoteChangedError",
     "RemoteDeniedError",
     "RemoteError",
@@ -86,10 +101,21 @@ __all__ = [
     "SparseFile",
     "SparseStore",
     "UnknownFileError",
+    "WorkerDiedError",
+    "WorkerError",
+    "WorkerTimeoutError",
     "hex",
     "open",
+    "parallel",
     "regex",
     "search",
 ]
 
 register_when_imported()
+
+
+def __getattr__(name: str) -> Any:
+    # Who does not use it should not wait for what it imports.
+    if name == "parallel":
+        return importlib.import_module("quarrier.parallel")
+    raise AttributeError(f"module 'quarrier' has no attribute {name!r}")

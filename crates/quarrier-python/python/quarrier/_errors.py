@@ -66,6 +66,15 @@ class PlanError(QuarrierError, ValueError):
     """A size, range or count that cannot be used."""
 
 
+class NoRoomError(QuarrierError, MemoryError):
+    """There is not as much shared memory as was asked for: by machine, cgroup or limits."""
+
+    def __init__(self, message: str, asked_bytes: int, left_bytes: int) -> None:
+        super().__init__(message, asked_bytes, left_bytes)
+        self.asked_bytes = asked_bytes
+        self.left_bytes = left_bytes
+
+
 class BufferLayoutError(QuarrierError, BufferError):
     """A buffer that is not contiguous, not writable, or not of the type asked for."""
 
@@ -171,3 +180,45 @@ class RemoteChangedError(RemoteError):
 
 class RemoteRangesError(RemoteError):
     """The server ignores ranges, and the object is too large to be kept whole."""
+
+
+class WorkerError(QuarrierError):
+    """A worker of `quarrier.parallel` failed; `range` is what it was at, None where unknown.
+
+    It counts in indices of the first axis, for `scan` in bytes, and is half open.
+    """
+
+    def __init__(self, message: str, range: tuple[int, int] | None) -> None:
+        super().__init__(message, range)
+        self.range = range
+
+
+class WorkerDiedError(WorkerError):
+    """A worker was killed by `signal`, or exited with `status`; the other of the two is None."""
+
+    def __init__(
+        self, message: str, signal: int | None, status: int | None, range: tuple[int, int] | None
+    ) -> None:
+        super().__init__(message, range)
+        self.args = (message, signal, status, range)
+        self.signal = signal
+        self.status = status
+
+
+class WorkerTimeoutError(WorkerError, TimeoutError):
+    """A kernel took longer for `range` than the timeout allows."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class KernelError(WorkerError):
+    """A kernel raised an exception that cannot be pickled; the message and the cause hold it."""
+
+
+class RegionGoneError(QuarrierError, LookupError):
+    """A pickled shared array was opened after its owner, the process `pid`, gave it up."""
+
+    def __init__(self, message: str, pid: int) -> None:
+        super().__init__(message, pid)
+        self.pid = pid

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from quarrier._errors import RemoteChangedError
-from quarrier._native import open_source
+from quarrier._native import Source, open_source
 
 
 class SourceFile(io.RawIOBase):
@@ -101,6 +101,11 @@ class SourceFile(io.RawIOBase):
         data = bytearray(max(0, min(size, self._size - offset)))
         count = self._source.read_into(offset, data)
         return bytes(memoryview(data)[:count])
+
+    def _native(self) -> Source:
+        """What the rest of the package reads it by."""
+        self._check_open()
+        return self._source
 
     def close(self) -> None:
         """Closes the file; what is held of it is given up."""

@@ -1,0 +1,197 @@
+//! Workers that fill one array, each a chunk of it at a time, in place.
+//!
+//! ```
+//! use quarrier_core::parallel::{self, Cut};
+//!
+//! let mut squares = vec![0; 1_000];
+//! parallel::init(&mut squares, Cut::default(), |out, start| {
+//!     for (index, square) in out.iter_mut().enumerate() {
+//!         *square = (start + index).pow(2);
+//!     }
+//! })?;
+//! assert_eq!(squares[31], 961);
+//!
+//! // The mean of each value and its neighbours.
+//! let mut means = vec![0; 1_000];
+//! parallel::map([&squares], &mut means, 1, Cut::default(), |out, slices| {
+//!     for (index, mean) in out.iter_mut().enumerate() {
+//!         let at = slices.lead + index;
+//!         let window = &slices.arrays[0][at.saturating_sub(1)..(at + 2).min(slices.arrays[0].len())];
+//!         *mean = window.iter().sum::<usize>() / window.len();
+//!     }
+//! })?;
+//! assert_eq!(means[31], (900 + 961 + 1024) / 3);
+//! # Ok::<(), quarrier_core::Error>(())
+//! ```
+//!
+//! Chunks are claimed one by one, so that uneven work balances. What comes out must not depend on
+//! how an array was cut: that is the kernel's promise, `tests/core/parallel.rs` holds the others.
+
+mod keep;
+
+pub use keep::keep_freed_memory;
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice::ChunksMut;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::region::HUGE_PAGE_BYTES;
+
+/// How an array is cut, and how many work on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Elements a chunk; 0: planned. (Chunks of 2 MiB of a long array, so that no huge page
+    /// is touched by two workers; of a short one, a few for each worker.)
+    pub chunk: usize,
+    /// Threads that run the kernel, the caller's among them; 0: as [`available_workers`] says.
+    pub workers: usize,
+}
+
+/// What a kernel of [`map`] sees of the inputs.
+#[derive(Debug, Clone, Copy)]
+pub struct Slices<'a, A, const N: usize> {
+    /// Index in the whole arrays of the first element to be filled.
+    pub start: usize,
+    /// Elements in front of it that are seen: the halo, less where the arrays begin.
+    pub lead: usize,
+    /// Of each input the elements that are to be filled, with the halo on both sides where the
+    /// arrays have it.
+    pub arrays: [&'a [A]; N],
+}
+
+/// How many workers this process has CPUs for, by affinity and cgroup quota.
+pub fn available_workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Lets workers fill `out`: `kernel(part, start)` fills the part that begins at index `start`.
+/// Every index lies in exactly one part.
+///
+/// Costs about 30 µs a thread beside the kernel's time.
+///
+/// # Errors
+/// [`Error::Panicked`] when the kernel panics. The others finish the chunk they are at and stop;
+/// what `out` holds then is not to be used. [`Error::BadPlan`] for more than 4096 workers.
+pub fn init<T: Send>(
+    out: &mut [T],
+    cut: Cut,
+    kernel: impl Fn(&mut [T], usize) + Sync,
+) -> Result<()> {
+    let (chunk, workers) = plan(out, cut)?;
+    let claims = Claims::new(out, chunk);
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            let work = || claims.work(&kernel);
+            // Fewer threads do the same work.
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        claims.work(&kernel);
+    });
+    claims.end()
+}
+
+/// Lets workers fill `out` from `inputs` of the same length: `kernel(part, slices)` fills a part
+/// of `out`, and sees the same part of each input and up to `halo` elements on both sides of it.
+///
+/// # Errors
+/// As [`init`], and [`Error::BadPlan`] when an input is longer or shorter than `out`.
+pub fn map<A: Sync, T: Send, const N: usize>(
+    inputs: [&[A]; N],
+    out: &mut [T],
+    halo: usize,
+    cut: Cut,
+    kernel: impl Fn(&mut [T], Slices<'_, A, N>) + Sync,
+) -> Result<()> {
+    let length = out.len();
+    if let Some(input) = inputs.iter().find(|input| input.len() != length) {
+        return Err(Error::BadPlan(format!(
+            "an input has {} elements and the output {length}; they must be as many",
+            input.len()
+        )));
+    }
+    init(out, cut, |part, start| {
+        let first = start.saturating_sub(halo);
+        let last = start.saturating_add(part.len()).saturating_add(halo).min(length);
+        let arrays = inputs.map(|input| &input[first..last]);
+        kernel(part, Slices { start, lead: start - first, arrays });
+    })
+}
+
+/// Elements a chunk, and workers, of which none would have nothing to do.
+fn plan<T>(out: &[T], cut: Cut) -> Result<(usize, usize)> {
+    let workers = if cut.workers == 0 { available_workers() } else { cut.workers };
+    if workers > 4096 {
+        return Err(Error::BadPlan(format!("{workers} workers are too many; 4096 at most")));
+    }
+    let chunk = match cut.chunk {
+        0 => {
+            let of = |bytes: usize| (bytes / size_of::<T>().max(1)).max(1);
+            let (line, page) = (of(64), of(HUGE_PAGE_BYTES));
+            // Uneven work balances with a few chunks for each; a cache line is not shared.
+            (out.len() / (4 * workers)).next_multiple_of(line).clamp(line, page)
+        }
+        chunk => chunk,
+    };
+    Ok((chunk, workers.min(out.len().div_ceil(chunk))))
+}
+
+/// What is left to fill. A lock is enough: it is held for some 20 ns a chunk.
+struct Claims<'a, T> {
+    chunk: usize,
+    state: Mutex<State<'a, T>>,
+}
+
+struct State<'a, T> {
+    left: ChunksMut<'a, T>,
+    next: usize,
+    panicked: Option<Error>,
+}
+
+impl<'a, T> Claims<'a, T> {
+    fn new(out: &'a mut [T], chunk: usize) -> Self {
+        let state = State { left: out.chunks_mut(chunk), next: 0, panicked: None };
+        Claims { chunk, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<'a, T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn claim(&self) -> Option<(&'a mut [T], usize)> {
+        let mut state = self.state();
+        let part = state.left.next()?;
+        let start = state.next;
+        state.next += self.chunk.min(part.len());
+        Some((part, start))
+    }
+
+    /// One worker's life.
+    fn work(&self, kernel: &(impl Fn(&mut [T], usize) + Sync)) {
+        while let Some((part, start)) = self.claim() {
+            let range = start..start + part.len();
+            // What the kernel leaves broken is not seen again: `init` returns an error.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| kernel(part, start))) {
+                let mut state = self.state();
+                state.left = <&mut [T]>::default().chunks_mut(1);
+                let message = text_of(&*panic);
+                state.panicked.get_or_insert(Error::Panicked { range, message });
+            }
+        }
+    }
+
+    fn end(self) -> Result<()> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        state.panicked.map_or(Ok(()), Err)
+    }
+}
+
+/// What a panic said.
+pub(crate) fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_string())
+}

@@ -1,0 +1,138 @@
+//! Mounting where the process itself may not: a child makes a user namespace, is root in it,
+//! mounts there, sends the mount's descriptor back and ends.
+//!
+//! The child is a copy of one thread of many, so it makes system calls only: no memory is
+//! allocated, no lock taken. It is no child that the program could find by `wait`, and its end
+//! sends no signal.
+
+use std::ffi::CStr;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use rustix::thread::UnshareFlags;
+
+use super::huge;
+
+/// Who the process is outside, as the files in `/proc/self` want it.
+struct Identity {
+    uid_map: String,
+    gid_map: String,
+}
+
+/// As [`huge::mount`], in a new namespace.
+pub(super) fn mount() -> rustix::io::Result<OwnedFd> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    // The process makes files in the mount as who it is, so that number must be known inside.
+    let identity = Identity {
+        uid_map: format!("{0} {0} 1", uid.as_raw()),
+        gid_map: format!("{0} {0} 1", gid.as_raw()),
+    };
+    let (ours, theirs) = rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    let signals = block_signals();
+    // SAFETY: a copy of this thread on a copy of its stack, as fork makes it, but without the
+    // handlers that libraries have set on fork, and without a signal at its end. It runs nothing
+    // but `serve`, and never returns.
+    let child = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
+    if child == 0 {
+        let status = serve(&identity, theirs.as_fd()).err().map_or(0, Errno::raw_os_error);
+        // SAFETY: ends this child at once.
+        unsafe { libc::_exit(status) };
+    }
+    let forked = if child < 0 { Err(last_errno()) } else { Ok(child as libc::pid_t) };
+    // SAFETY: the set was filled in by `block_signals`.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &signals, std::ptr::null_mut()) };
+    let child = forked?;
+    drop(theirs);
+    let received = receive(ours.as_fd());
+    reap(child)?;
+    received
+}
+
+/// The child's life.
+fn serve(identity: &Identity, socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    // SAFETY: this process has one thread and no code that relies on its descriptors, its
+    // namespaces or its rights but this.
+    unsafe {
+        rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
+    }
+    write(c"/proc/self/setgroups", b"deny")?;
+    write(c"/proc/self/uid_map", identity.uid_map.as_bytes())?;
+    write(c"/proc/self/gid_map", identity.gid_map.as_bytes())?;
+    let mount = huge::mount()?;
+    let descriptors = [mount.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut message = SendAncillaryBuffer::new(&mut space);
+    message.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let byte = [IoSlice::new(&[0])];
+    rustix::net::sendmsg(socket, &byte, &mut message, SendFlags::NOSIGNAL).map(|_| ())
+}
+
+fn write(path: &CStr, text: &[u8]) -> rustix::io::Result<()> {
+    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, text).map(|_| ())
+}
+
+/// What the child has sent.
+fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut message = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    rustix::io::retry_on_intr(|| {
+        let mut into = [IoSliceMut::new(&mut byte)];
+        rustix::net::recvmsg(socket, &mut into, &mut message, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    let mut received = message.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    received.next().ok_or(Errno::PERM)
+}
+
+/// Waits for the child, and gives the error that it ended with.
+fn reap(child: libc::pid_t) -> rustix::io::Result<()> {
+    let mut status = 0;
+    loop {
+        // SAFETY: waits for a child made above, into a variable that lives.
+        let waited = unsafe { libc::waitpid(child, &mut status, libc::__WALL) };
+        if waited == child {
+            break;
+        }
+        if last_errno() != Errno::INTR {
+            return Err(last_errno());
+        }
+    }
+    match libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)) {
+        Some(0) => Ok(()),
+        Some(errno) => Err(Errno::from_raw_os_error(errno)),
+        None => Err(Errno::CHILD),
+    }
+}
+
+/// Blocks all signals of this thread, so that no handler runs in the child, and gives the set of
+/// those that were blocked before.
+fn block_signals() -> libc::sigset_t {
+    // SAFETY: a set of signals is plain data; both are filled in before they are used.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        before
+    }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM)
+}

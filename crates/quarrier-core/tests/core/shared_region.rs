@@ -1,0 +1,206 @@
+//! Shared memory: zeros, aligned, seen by all holders, gone with the last, never SIGBUS.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::Command;
+use std::sync::Barrier;
+use std::sync::atomic::Ordering;
+
+use quarrier_core::Error;
+use quarrier_core::region::{Backing, HUGE_PAGE_BYTES, PAGE_BYTES, SharedRegion};
+
+/// The region's memory, mapped a second time.
+fn again(region: &SharedRegion, bytes: usize) -> Result<SharedRegion, Error> {
+    let file: OwnedFd = region.as_fd().try_clone_to_owned().unwrap();
+    // SAFETY: nobody makes the file shorter; writers and readers of these tests take turns.
+    unsafe { SharedRegion::try_from_fd(file, bytes) }
+}
+
+fn message(made: Result<SharedRegion, Error>) -> String {
+    made.expect_err("must be refused").to_string()
+}
+
+#[test]
+fn a_region_is_zeros_aligned_to_its_pages_whatever_its_size() {
+    for bytes in [0, 1, 4_096, 4_097, HUGE_PAGE_BYTES - 1, HUGE_PAGE_BYTES, (5 << 20) + 3] {
+        let mut region = SharedRegion::new(bytes).unwrap();
+        assert_eq!((region.len(), region.as_slice().len()), (bytes, bytes));
+        assert_eq!(region.as_ptr().addr().get() % region.page_bytes(), 0);
+        assert!(region.as_slice().iter().all(|&byte| byte == 0));
+        region.as_mut_slice().fill(7);
+        assert!(region.as_slice().iter().all(|&byte| byte == 7));
+    }
+}
+
+#[test]
+fn large_regions_have_huge_pages_or_it_can_be_asked_why_not() {
+    let large = SharedRegion::new(HUGE_PAGE_BYTES).unwrap();
+    match SharedRegion::huge_pages_refused() {
+        None => {
+            assert_eq!(large.backing(), Backing::HugeTmpfs);
+            assert_eq!(large.page_bytes(), HUGE_PAGE_BYTES);
+        }
+        Some(reason) => {
+            assert_eq!(large.backing(), Backing::Memfd);
+            assert!(!reason.is_empty());
+        }
+    }
+    assert_eq!(SharedRegion::new(HUGE_PAGE_BYTES - 1).unwrap().backing(), Backing::Memfd);
+}
+
+#[test]
+fn who_maps_the_descriptor_sees_the_same_bytes_and_survives_the_first_holder() {
+    for bytes in [10_000, 4 << 20] {
+        let mut first = SharedRegion::new(bytes).unwrap();
+        let second = again(&first, bytes).unwrap();
+        assert_eq!(second.backing(), first.backing());
+        assert_eq!(second.page_bytes(), first.page_bytes());
+        first.as_mut_slice()[bytes - 1] = 9;
+        drop(first);
+        assert_eq!(second.as_slice()[bytes - 1], 9);
+    }
+}
+
+#[test]
+fn a_memfd_cannot_be_made_shorter_or_longer() {
+    let region = SharedRegion::new(8_192).unwrap();
+    for bytes in [0, 4_096, 16_384] {
+        assert!(rustix::fs::ftruncate(region.as_fd(), bytes).is_err());
+    }
+    assert!(region.as_slice().iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn a_descriptor_is_refused_where_a_store_could_kill_the_process() {
+    let region = SharedRegion::new(8_192).unwrap();
+    assert!(message(again(&region, 8_193)).contains("8192 bytes"));
+    let null = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+    // SAFETY: refused.
+    let made = unsafe { SharedRegion::try_from_fd(null, 1) };
+    assert!(matches!(made, Err(Error::NotReadable { .. })));
+    let Ok(file) = tempfile::tempfile_in("/dev/shm") else { return };
+    file.set_len(4_096).unwrap();
+    // SAFETY: refused.
+    assert!(message(unsafe { SharedRegion::try_from_fd(file.into(), 4_096) }).contains("full"));
+}
+
+#[test]
+fn more_than_the_machine_has_is_refused_at_once() {
+    for bytes in [1 << 50, usize::MAX / 2, usize::MAX] {
+        let Err(Error::NoRoom { asked_bytes, left_bytes, .. }) = SharedRegion::new(bytes) else {
+            panic!("{bytes} bytes were promised");
+        };
+        assert_eq!(asked_bytes, bytes as u64);
+        assert!(left_bytes < asked_bytes);
+    }
+}
+
+#[test]
+fn a_counter_counts_for_all_holders_and_lies_within_the_region() {
+    const EACH: u64 = 10_000;
+    let region = SharedRegion::new(24).unwrap();
+    let other = again(&region, 24).unwrap();
+    let start = Barrier::new(4);
+    std::thread::scope(|scope| {
+        for holder in [&region, &other, &region, &other] {
+            let start = &start;
+            scope.spawn(move || {
+                start.wait();
+                // SAFETY: no slice of these regions is made.
+                let counter = unsafe { holder.counter(16) }.unwrap();
+                for _ in 0..EACH {
+                    counter.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    // SAFETY: no slice of these regions is made.
+    unsafe {
+        assert_eq!(other.counter(16).unwrap().load(Ordering::SeqCst), 4 * EACH);
+        for offset in [4, 17, 24, 1 << 40, usize::MAX - 7] {
+            assert!(matches!(region.counter(offset), Err(Error::BadPlan(_))), "{offset}");
+        }
+    }
+}
+
+#[test]
+fn populating_any_range_leaves_the_bytes_as_they_are() {
+    for bytes in [10_000, 6 << 20] {
+        let mut region = SharedRegion::new(bytes).unwrap();
+        region.as_mut_slice()[5_000] = 1;
+        for (offset, length) in [(0, bytes), (4_097, 1), (bytes, 1), (1, usize::MAX), (9, 0)] {
+            region.populate(offset, length);
+        }
+        assert_eq!(region.as_slice().iter().map(|&byte| usize::from(byte)).sum::<usize>(), 1);
+    }
+}
+
+#[test]
+fn a_thousand_regions_leave_no_descriptor_and_no_mapping() {
+    // Other tests of this process make regions too, so a process of its own counts.
+    let found = run_alone("shared_region::alone_leaks", &[]);
+    assert!(found.contains("1 passed"), "{found}");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
+fn a_shm_folder_of_a_megabyte_does_not_matter() {
+    let script = "mount -t tmpfs -o size=1m none /dev/shm && exec \"$0\" \"$@\"";
+    let can = Command::new("unshare").args(["-mr", "sh", "-c", script, "true"]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: this process may not mount anything, not even in a namespace");
+        return;
+    }
+    let around = ["unshare", "-mr", "sh", "-c", script];
+    let found = run_alone("shared_region::alone_fills", &around);
+    assert!(found.contains("1 passed"), "{found}");
+}
+
+/// Runs one of the tests below in a process of its own, within another command.
+fn run_alone(test: &str, around: &[&str]) -> String {
+    let me = std::env::current_exe().unwrap();
+    let mut words: Vec<&std::ffi::OsStr> = around.iter().map(AsRef::as_ref).collect();
+    words.push(me.as_os_str());
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).args(["--exact", test]).env("QUARRIER_TEST_ALONE", "1");
+    let output = command.output().unwrap();
+    format!(
+        "{}{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn is_alone() -> bool {
+    std::env::var_os("QUARRIER_TEST_ALONE").is_some()
+}
+
+#[test]
+fn alone_leaks() {
+    if !is_alone() {
+        return;
+    }
+    let count = || {
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        (descriptors, maps.lines().filter(|line| line.contains("(deleted)")).count())
+    };
+    drop(SharedRegion::new(4 << 20));
+    let before = count();
+    for bytes in [1, 10_000, 3 << 20, 0].into_iter().cycle().take(1_000) {
+        SharedRegion::new(bytes).unwrap().as_mut_slice().fill(1);
+    }
+    assert_eq!(count(), before);
+}
+
+#[test]
+fn alone_fills() {
+    if !is_alone() {
+        return;
+    }
+    let mut region = SharedRegion::new(16 << 20).unwrap();
+    region.as_mut_slice().fill(1);
+    let mut small = SharedRegion::new(HUGE_PAGE_BYTES - PAGE_BYTES).unwrap();
+    small.as_mut_slice().fill(1);
+    assert!(region.as_fd().as_raw_fd() != small.as_fd().as_raw_fd());
+}

@@ -1,0 +1,11 @@
+"""Workers that fill one shared array, without a copy."""
+
+from __future__ import annotations
+
+from quarrier.parallel._array import SharedArray, empty
+from quarrier.parallel._init import init
+from quarrier.parallel._map import map
+from quarrier.parallel._pool import Pool, pool
+from quarrier.parallel._scan import scan
+
+__all__ = ["Pool", "SharedArray", "empty", "init", "map", "pool", "scan"]

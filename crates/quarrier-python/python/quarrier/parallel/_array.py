@@ -1,0 +1,192 @@
+"""Arrays in shared memory: made, found again by their address, and handed on by handle."""
+
+from __future__ import annotations
+
+import copyreg
+import math
+import os
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from quarrier._errors import RegionGoneError
+from quarrier._native import SharedRegion
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class _Root(NamedTuple):
+    """The array over all bytes of a region; every other array in it holds this one."""
+
+    region: SharedRegion
+    array: weakref.ref[Bytes]
+    identity: tuple[int, int]
+
+
+# The regions of this process that an array lives in, by address. A region leaves with the last
+# of its arrays.
+_roots: dict[int, _Root] = {}
+
+
+class Place(NamedTuple):
+    """Where in a region an array begins."""
+
+    region: SharedRegion
+    offset: int
+
+
+class SharedArray(np.ndarray[Any, np.dtype[Any]]):
+    """A numpy array in memory that other processes can map.
+
+    It is an ordinary writable array. Pickled, it is a handle of some hundred bytes: whoever
+    unpickles it while this process lives maps the same memory, and sees later writes. Slices
+    are shared too; what is computed from it, and `copy()`, is an ordinary array. The memory is
+    given back with the last array, in whichever process that is; there is no name to unlink.
+    """
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        place = place_of(self)
+        if place is None:
+            return self.view(np.ndarray).__reduce_ex__(protocol)
+        return attach, (place.region, place.offset, self.shape, self.strides, self.dtype)
+
+    def copy(self, order: Any = "C") -> Any:
+        """An ordinary array with the same values."""
+        return self.view(np.ndarray).copy(order)
+
+    def __copy__(self) -> Any:
+        return self.copy("K")
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy("K")
+
+    def __array_wrap__(
+        self, array: Any, context: Any = None, return_scalar: bool = False, /
+    ) -> Any:
+        if array is self or type(self) is not SharedArray:
+            return array
+        plain = np.asarray(array)
+        return plain[()] if return_scalar or plain.ndim == 0 else plain
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        # An index by numbers or a mask has made a copy.
+        if type(found) is SharedArray and not np.may_share_memory(found, self):
+            return found.view(np.ndarray)
+        return found
+
+
+def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> SharedArray:
+    """A new array of zeros in shared memory.
+
+    Costs a mapping and a file descriptor; pages are taken when they are first written. Raises
+    `MemoryError` where the machine or the control group cannot hold it.
+    """
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise TypeError(f"dtype {kind} holds Python objects, which processes cannot share")
+    sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"shape {sizes} has a negative size")
+    nbytes = math.prod(sizes) * kind.itemsize
+    if nbytes == 0:
+        return np.zeros(sizes, kind).view(SharedArray)
+    bytes_of = root_of(SharedRegion(nbytes))
+    return np.ndarray(sizes, kind, bytes_of).view(SharedArray)
+
+
+def root_of(region: SharedRegion) -> Bytes:
+    """The array over all of a region, always the same one while it lives."""
+    array = np.frombuffer(memoryview(region), np.uint8)
+    address = address_of(array)
+    known = _roots.get(address)
+    living = known.array() if known is not None else None
+    if living is not None:
+        return living
+
+    def forget(_: object) -> None:
+        _roots.pop(address, None)
+
+    status = os.fstat(region.fileno())
+    identity = (status.st_dev, status.st_ino)
+    _roots[address] = _Root(region, weakref.ref(array, forget), identity)
+    return array
+
+
+def place_of(array: npt.NDArray[Any]) -> Place | None:
+    """The region that holds all of an array, however it was made from one in there."""
+    first, last = span_of(array)
+    for address, root in list(_roots.items()):
+        if address <= first and last <= address + root.region.nbytes and root.array() is not None:
+            return Place(root.region, address_of(array) - address)
+    return None
+
+
+def address_of(array: npt.NDArray[Any]) -> int:
+    """Where the first element lies."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def span_of(array: npt.NDArray[Any]) -> tuple[int, int]:
+    """The addresses of the lowest byte and behind the highest."""
+    first = last = address_of(array)
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            first += (size - 1) * stride
+        else:
+            last += (size - 1) * stride
+    return first, last + array.itemsize
+
+
+def attach(
+    region: SharedRegion,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> SharedArray:
+    """The array that lies so in a region: what unpickling does."""
+    return np.ndarray(shape, dtype, root_of(region), offset, strides).view(SharedArray)
+
+
+def open_region(pid: int, fd: int, identity: tuple[int, int], nbytes: int) -> SharedRegion:
+    """The region of another process, or the one of this process that has this identity."""
+    for root in list(_roots.values()):
+        if root.identity == identity and root.array() is not None:
+            return root.region
+    gone = f"the process {pid}, which held this shared array, "
+    try:
+        opened = os.open(f"/proc/{pid}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise RegionGoneError(gone + "has ended or has dropped it", pid) from error
+    try:
+        status = os.fstat(opened)
+        if (status.st_dev, status.st_ino) != identity or status.st_size < nbytes:
+            raise RegionGoneError(gone + "has dropped it", pid)
+        return SharedRegion.from_fd(opened, nbytes)
+    finally:
+        os.close(opened)
+
+
+# Regions that were pickled in a worker: who unpickles them needs them to be there still.
+_handed: list[SharedRegion] | None = None
+
+
+def keep_handed() -> None:
+    """Keeps regions that are pickled from now on, and no longer those that were before."""
+    global _handed
+    _handed = []
+
+
+def _reduce_region(region: SharedRegion) -> tuple[Any, ...]:
+    if _handed is not None:
+        _handed.append(region)
+    status = os.fstat(region.fileno())
+    identity = (status.st_dev, status.st_ino)
+    return open_region, (os.getpid(), region.fileno(), identity, region.nbytes)
+
+
+copyreg.pickle(SharedRegion, _reduce_region)

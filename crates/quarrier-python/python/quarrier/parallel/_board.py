@@ -1,0 +1,92 @@
+"""What the workers of a run and its supervisor know of each other without a message.
+
+A shared region holds the next unclaimed chunk, for each worker the chunk that it is at and
+since when, and for each chunk whether it is done:
+
+     0        next claim
+    64 · i    at, since     of worker i - 1, in a cache line of its own
+    …         a byte for each chunk
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from quarrier._native import SharedRegion
+
+_LINE = 64
+_WORDS = _LINE // 8
+_CLOSED = 1 << 62
+
+
+class Board:
+    """The board of one run over `chunks` chunks, claimed `together` at a time."""
+
+    def __init__(
+        self, workers: int, chunks: int, together: int = 1, region: SharedRegion | None = None
+    ) -> None:
+        self._told = (workers, chunks, together)
+        flags = _LINE * (1 + workers)
+        self.chunks = chunks
+        self.region = SharedRegion(flags + chunks) if region is None else region
+        view = memoryview(self.region)
+        self._words = view[:flags].cast("Q")
+        self._done = view[flags : flags + chunks]
+
+    def __reduce__(self) -> tuple[type[Board], tuple[int, int, int, SharedRegion]]:
+        return Board, (*self._told, self.region)
+
+    def claims(self) -> Iterator[int]:
+        """The chunks that nobody else runs, until there are no more or the run is cancelled."""
+        together = self._told[2]
+        while True:
+            first = self.region.fetch_add(0, together)
+            if first >= self.chunks:
+                return
+            for index in range(first, min(first + together, self.chunks)):
+                yield index
+                if together > 1 and self.region.load(0) >= _CLOSED:
+                    return
+
+    def cancel(self) -> None:
+        """Nobody gets another chunk."""
+        self.region.store(0, _CLOSED)
+
+    def begin(self, worker: int, index: int) -> None:
+        """The worker is at this chunk from now on."""
+        word = _WORDS * (1 + worker)
+        self._words[word + 1] = time.monotonic_ns()
+        self._words[word] = index + 1
+
+    def end(self, index: int) -> None:
+        """This chunk is done."""
+        self._done[index] = 1
+
+    def last(self, worker: int) -> int | None:
+        """The chunk that the worker has begun last."""
+        word = self._words[_WORDS * (1 + worker)]
+        return word - 1 if word else None
+
+    def at(self, worker: int) -> tuple[int, float] | None:
+        """The chunk that the worker is at, and for how many seconds; None between chunks."""
+        index = self.last(worker)
+        since = self._words[_WORDS * (1 + worker) + 1]
+        if index is None or self._done[index] or self.last(worker) != index:
+            return None
+        return index, (time.monotonic_ns() - since) / 1e9
+
+    def forget(self, worker: int) -> None:
+        """The worker's place is free for another."""
+        self._words[_WORDS * (1 + worker)] = 0
+
+    def count_done(self) -> int:
+        """How many chunks are done."""
+        return int(np.count_nonzero(np.frombuffer(self._done, np.uint8)))
+
+    def missing(self) -> list[int]:
+        """The chunks that are not done."""
+        done = np.frombuffer(self._done, np.uint8)
+        return [int(index) for index in np.flatnonzero(done == 0)]

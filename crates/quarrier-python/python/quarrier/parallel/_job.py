@@ -1,0 +1,141 @@
+"""What workers run: a kernel over the chunks of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class Job(Protocol):
+    """Work in numbered chunks."""
+
+    chunks: int
+    # Whether `run` has a value that the supervisor wants.
+    has_values: bool
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        """The first index, or byte, of a chunk and the one behind its last."""
+
+    def run(self, index: int, *which: Any) -> Any:
+        """Runs the kernel over a chunk."""
+
+
+class _Pieces:
+    """`length` indices in chunks of `rows`."""
+
+    has_values = False
+
+    def __init__(self, length: int, rows: int) -> None:
+        self.length = length
+        self.rows = rows
+        self.chunks = -(-length // rows)
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        first = index * self.rows
+        return first, min(first + self.rows, self.length)
+
+
+class Filling(_Pieces):
+    """`init`: the kernel fills slices of an array."""
+
+    def __init__(self, kernel: Callable[[Any, int], object], out: Array, rows: int) -> None:
+        super().__init__(len(out), rows)
+        self._kernel = kernel
+        self._out = out
+
+    def run(self, index: int) -> None:
+        first, last = self.bounds(index)
+        self._kernel(self._out[first:last], first)
+
+
+class Mapping(_Pieces):
+    """`map`: the kernel makes slices of an array out of slices of others."""
+
+    def __init__(
+        self,
+        kernel: Callable[..., object],
+        out: Array,
+        inputs: list[Array],
+        halo: int,
+        rows: int,
+    ) -> None:
+        super().__init__(len(out), rows)
+        self._kernel = kernel
+        self._out = out
+        self._inputs = inputs
+        self._halo = halo
+
+    def run(self, index: int) -> None:
+        first, last = self.bounds(index)
+        out = self._out[first:last]
+        if self._halo == 0:
+            self._kernel(out, *[array[first:last] for array in self._inputs])
+            return
+        begin = max(0, first - self._halo)
+        end = last + self._halo
+        self._kernel(out, first - begin, *[array[begin:end] for array in self._inputs])
+
+
+class Scanning(_Pieces):
+    """`scan` of bytes in memory: the kernel makes a value of each chunk."""
+
+    def __init__(
+        self,
+        kernel: Callable[[Any, int], Any],
+        data: npt.NDArray[np.uint8],
+        chunk: int,
+        overlap: int,
+        out: Array | None,
+    ) -> None:
+        super().__init__(len(data), chunk)
+        self._kernel = kernel
+        self._data = data
+        self._overlap = overlap
+        self._out = out
+        self.has_values = out is None
+
+    def run(self, index: int) -> Any:
+        first, last = self.bounds(index)
+        value = self._kernel(self._data[first : last + self._overlap], first)
+        if self._out is None:
+            return value
+        self._out[index] = value
+        return None
+
+
+class Feeding:
+    """`scan` of a source: readers have put the chunk into a slot of the pool."""
+
+    def __init__(
+        self,
+        kernel: Callable[[Any, int], Any],
+        pool: npt.NDArray[np.uint8],
+        stride: int,
+        pieces: tuple[int, int],
+        out: Array | None,
+    ) -> None:
+        self._kernel = kernel
+        self._pool = pool
+        self._stride = stride
+        self._pieces = _Pieces(*pieces)
+        self._out = out
+        self.chunks = self._pieces.chunks
+        self.has_values = out is None
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        return self._pieces.bounds(index)
+
+    def run(self, index: int, slot: int, offset: int, visible: int) -> Any:
+        begin = slot * self._stride
+        chunk = self._pool[begin : begin + visible]
+        chunk.flags.writeable = False
+        value = self._kernel(chunk, offset)
+        if self._out is None:
+            return value
+        self._out[index] = value
+        return None

@@ -1,0 +1,63 @@
+"""Which arrays lie in a mapping that other processes share or can make too."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+from quarrier.parallel._array import span_of
+
+
+class Mapping(NamedTuple):
+    """A line of /proc/self/maps."""
+
+    first: int
+    last: int
+    access: str
+    offset: int
+    inode: int
+    path: str
+
+
+class MappedFile(NamedTuple):
+    """An open file, and where the lowest byte of the array lies in it."""
+
+    descriptor: int
+    offset: int
+
+
+def mapping_of(array: npt.NDArray[Any]) -> Mapping | None:
+    """The mapping that holds all of an array, if one alone does. Reads the list of all."""
+    first, last = span_of(array)
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            span, access, offset, _, inode, *path = line.rstrip("\n").split(None, 5)
+            begin, end = (int(number, 16) for number in span.split("-"))
+            if begin <= first and last <= end:
+                return Mapping(
+                    begin, end, access, int(offset, 16), int(inode), path[0] if path else ""
+                )
+    return None
+
+
+def mapped_file(array: npt.NDArray[Any]) -> MappedFile | None:
+    """The file that an array is a shared mapping of; None where it is none, or has gone.
+
+    The descriptor belongs to the caller.
+    """
+    mapping = mapping_of(array)
+    if mapping is None or not mapping.access.endswith("s") or not mapping.path.startswith("/"):
+        return None
+    try:
+        wanted = os.O_RDWR if array.flags.writeable else os.O_RDONLY
+        descriptor = os.open(mapping.path, wanted | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    status = os.fstat(descriptor)
+    offset = mapping.offset + span_of(array)[0] - mapping.first
+    if status.st_ino != mapping.inode or status.st_size < offset + array.nbytes:
+        os.close(descriptor)
+        return None
+    return MappedFile(descriptor, offset)

@@ -1,0 +1,71 @@
+"""Telling how far a run is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+_SECONDS = 0.05
+
+# What `progress=` takes: called with how much is done and how much there is, or a bar.
+Wanted: TypeAlias = Callable[[int, int], object] | Literal["tqdm"] | None
+
+
+class Progress:
+    """Calls a callable now and then, at most every `seconds`, and once at the end."""
+
+    seconds = _SECONDS
+
+    def __init__(self, wanted: Callable[[int, int], object], total: int, rows: int) -> None:
+        self._tell = wanted
+        self._total = total
+        self._rows = rows
+        self._told_at = 0.0
+        self._told = -1
+
+    def show(self, chunks: int) -> None:
+        """So many chunks are done."""
+        done = min(chunks * self._rows, self._total)
+        now = time.monotonic()
+        if done == self._told or now - self._told_at < _SECONDS:
+            return
+        self._told, self._told_at = done, now
+        self._tell(done, self._total)
+
+    def finish(self) -> None:
+        """All is done."""
+        if self._told != self._total:
+            self._told = self._total
+            self._tell(self._total, self._total)
+
+
+def progress_of(wanted: Wanted, total: int, rows: int, unit: str) -> Progress | None:
+    """What `progress=` asks for, over `total` indices or bytes in chunks of `rows`."""
+    if wanted is None:
+        return None
+    if wanted == "tqdm":
+        return _Bar(total, rows, unit)
+    if not callable(wanted):
+        raise TypeError('progress is a callable of (done, total), "tqdm" or None')
+    return Progress(wanted, total, rows)
+
+
+class _Bar(Progress):
+    """A bar of tqdm. It is made late, and without tqdm's thread: a fork wants none."""
+
+    def __init__(self, total: int, rows: int, unit: str) -> None:
+        import tqdm.auto
+
+        bar: Any = type("Bar", (tqdm.auto.tqdm,), {"monitor_interval": 0})
+        self._bar: Any = None
+
+        def tell(done: int, total: int) -> None:
+            if self._bar is None:
+                scale = unit == "B"
+                self._bar = bar(total=total, unit=unit, unit_scale=scale, unit_divisor=1024)
+            self._bar.update(done - self._bar.n)
+            if done == total:
+                self._bar.close()
+
+        super().__init__(tell, total, rows)

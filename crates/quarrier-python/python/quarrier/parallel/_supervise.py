@@ -1,0 +1,231 @@
+"""The supervisor of a run: it hears workers, watches over their time, and replaces the fallen."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from quarrier._errors import WorkerTimeoutError
+from quarrier.parallel._board import Board
+from quarrier.parallel._crew import Crew, WorkerProcess
+from quarrier.parallel._failure import died, late, unwrap
+from quarrier.parallel._job import Job
+from quarrier.parallel._progress import Progress
+from quarrier.parallel._system import Hold
+from quarrier.parallel._wire import Closed
+
+_RETRIES = 1
+_WATCH_SECONDS = 0.2
+# A signal that comes just before a wait does not end the wait.
+_LISTEN_SECONDS = 0.5
+# A worker that was not forked with its job has imports to do before its first chunk.
+_SETUP_SECONDS_MIN = 60.0
+# How long the others of a pool may go on when a run has failed, before they are replaced.
+_GRACE_SECONDS = 0.2
+
+
+class Rules(NamedTuple):
+    """What to do with failures: "raise" or "retry"; seconds for a chunk; whom to tell."""
+
+    on_error: str
+    timeout: float | None
+    progress: Progress | None
+
+
+class Run:
+    """One job, run by a crew whose workers claim chunks."""
+
+    def __init__(self, crew: Crew, job: Job, board: Board, rules: Rules, hold: Hold) -> None:
+        self.crew = crew
+        self.job = job
+        self.board = board
+        self.rules = rules
+        self._hold = hold
+        self.on_value: Callable[[int, Any], None] = lambda index, value: None
+        self._selector = selectors.DefaultSelector()
+        # Commands that workers have not said "idle" to yet, by place.
+        self._pending: Counter[int] = Counter()
+        self._told_at: dict[int, float] = {}
+        self._tries: Counter[int] = Counter()
+        self._vanished = 0
+
+    def drive(self) -> None:
+        """Runs the job to its end; raises what went wrong. Workers may still be busy then."""
+        try:
+            self._begin()
+            while not self._is_finished():
+                with self._hold.opened():
+                    ready = self._selector.select(self._pause())
+                for key, _ in ready:
+                    key.data()
+                self._check_times()
+                self._report(self.board.count_done())
+            self._report(None)
+        finally:
+            self.board.cancel()
+            self._selector.close()
+
+    def _report(self, done: int | None) -> None:
+        """Tells who wants to know how far the run is; None: at its end."""
+        progress = self.rules.progress
+        if progress:
+            with self._hold.opened():
+                progress.finish() if done is None else progress.show(done)
+
+    def settle(self) -> None:
+        """After a failure in a pool: ends the workers that do not come to rest by themselves."""
+        until = time.monotonic() + _GRACE_SECONDS
+        for place, worker in list(self.crew.workers.items()):
+            while self._pending[place] > 0 and time.monotonic() < until:
+                self._pending[place] -= sum(said[0] == "idle" for said in worker.channel.arrived())
+                if worker.channel.ended:
+                    break
+                if self._pending[place] > 0:
+                    time.sleep(0.001)
+        self.crew.dismiss([place for place, count in self._pending.items() if count > 0])
+
+    def _begin(self) -> None:
+        for place in range(self.crew.count):
+            worker = self.crew.workers.get(place) or self.crew.hire(place)
+            self._engage(worker)
+            self._tell(worker, "claim")
+
+    def _is_finished(self) -> bool:
+        if self._pending.total() > 0:
+            return False
+        missing = self.board.missing()
+        for number, index in enumerate(missing):
+            # A worker died with chunks that it had claimed and not begun.
+            self._tell(self._worker_at(number % self.crew.count), "run", index)
+        return not missing
+
+    def _worker_at(self, place: int) -> WorkerProcess:
+        """The worker at a place, another where that has gone."""
+        worker = self.crew.workers.get(place)
+        if worker is None:
+            worker = self.crew.hire(place)
+            self._engage(worker)
+        return worker
+
+    def _engage(self, worker: WorkerProcess) -> None:
+        """Listens to a worker, and tells it of the job."""
+        # One that is gone is noticed by its pidfd.
+        with contextlib.suppress(Closed):
+            self.crew.brief(worker)
+        read = selectors.EVENT_READ
+        self._selector.register(worker.channel, read, lambda: self._hear(worker))
+        self._selector.register(worker.pidfd, read, lambda: self._lose(worker))
+
+    def _tell(self, worker: WorkerProcess, *command: Any) -> None:
+        self._pending[worker.place] += 1
+        self._told_at[worker.place] = time.monotonic()
+        with contextlib.suppress(Closed):
+            worker.channel.send(command)
+
+    def _is_mine(self, worker: WorkerProcess) -> bool:
+        return self.crew.workers.get(worker.place) is worker
+
+    def _hear(self, worker: WorkerProcess) -> None:
+        """Takes what a worker says."""
+        if not self._is_mine(worker):
+            return
+        for message, *rest in worker.channel.arrived():
+            if message == "idle":
+                self._pending[worker.place] -= 1
+                self._rest(worker)
+            elif message == "value":
+                with self._hold.opened():
+                    self.on_value(*rest)
+            else:
+                index, wrapped = rest
+                where = (0, 0) if index is None else self.job.bounds(index)
+                self._fail(worker, index, unwrap(wrapped, where))
+                return
+        if worker.channel.ended:
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(worker.channel)
+
+    def _rest(self, worker: WorkerProcess) -> None:
+        """A worker has done what one command said."""
+
+    def _lose(self, worker: WorkerProcess) -> None:
+        """A worker has ended, after what it said last."""
+        self._hear(worker)
+        if not self._is_mine(worker):
+            return
+        death, crash = worker.wait()
+        at = self.board.at(worker.place)
+        if at is not None:
+            self._fail(worker, at[0], died(death, self.job.bounds(at[0]), crash))
+        elif self._pending[worker.place] == 0:
+            self._drop(worker)
+        else:
+            last = self.board.last(worker.place)
+            where = None if last is None else self.job.bounds(last)
+            self._vanished += 1
+            unluckily = self._vanished <= self.crew.count
+            self._fail(worker, None, died(death, where, crash), retry=unluckily)
+
+    def _check_times(self) -> None:
+        timeout = self.rules.timeout
+        if timeout is None:
+            return
+        for place, worker in list(self.crew.workers.items()):
+            if self._pending[place] == 0:
+                continue
+            at = self.board.at(place)
+            if at is not None and at[1] > timeout:
+                index = at[0]
+                self._stop(worker)
+                self._fail(worker, index, late(timeout, self.job.bounds(index)))
+            elif at is None and self.board.last(place) is None:
+                waited = time.monotonic() - self._told_at[place]
+                if waited > max(timeout, _SETUP_SECONDS_MIN):
+                    self._stop(worker)
+                    raise WorkerTimeoutError("a worker did not begin with its first chunk", None)
+
+    def _stop(self, worker: WorkerProcess) -> None:
+        worker.kill()
+        worker.wait()
+
+    def _fail(
+        self, worker: WorkerProcess, index: int | None, error: BaseException, retry: bool = False
+    ) -> None:
+        """A worker is of no more use: raises the error, or has another worker try again."""
+        if index is not None:
+            retry = self._tries[index] < _RETRIES
+            self._tries[index] += 1
+        if not retry or self.rules.on_error != "retry":
+            self._drop(worker)
+            raise error
+        self._replace(worker, index)
+
+    def _drop(self, worker: WorkerProcess) -> None:
+        for watched in (worker.channel, worker.pidfd):
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(watched)
+        self.crew.dismiss([worker.place])
+        self._pending[worker.place] = 0
+        self.board.forget(worker.place)
+
+    def _replace(self, worker: WorkerProcess, index: int | None) -> None:
+        """Hires another worker, which begins with the chunk that failed."""
+        self._drop(worker)
+        successor = self.crew.hire(worker.place)
+        self._engage(successor)
+        if index is not None:
+            self._tell(successor, "run", index)
+        self._tell(successor, "claim")
+
+    def _pause(self) -> float:
+        """How long to wait for news, in seconds; never so long that a lost signal would matter."""
+        pauses = [_LISTEN_SECONDS]
+        if self.rules.timeout is not None:
+            pauses.append(min(self.rules.timeout / 4, _WATCH_SECONDS))
+        if self.rules.progress:
+            pauses.append(self.rules.progress.seconds)
+        return min(pauses)

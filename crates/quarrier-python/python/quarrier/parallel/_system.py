@@ -1,0 +1,80 @@
+"""What Python does not offer of the system."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+_PR_SET_PDEATHSIG = 1
+# In /proc/PID/stat, counted from behind the name: the flags of the kernel's sched.h.
+_FLAGS_FIELD = 6
+_PF_EXITING = 4
+_libc = ctypes.CDLL(None, use_errno=True)
+
+# Signals by which a process says that it is broken; to block them would lose the cause.
+_OF_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
+
+
+def die_with_parent(parent: int) -> None:
+    """Has the system kill this process when its parent dies, or has died already."""
+    if _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Hold:
+    """Handlers of signals wait: no KeyboardInterrupt comes between a fork and its being noted."""
+
+    def __init__(self) -> None:
+        numbers = signal.valid_signals() - _OF_FAULTS
+        self._held = {number for number in numbers if callable(signal.getsignal(number))}
+        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, self._held)
+
+    def end(self) -> None:
+        """What has waited comes now."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Handlers run, and may raise, in here."""
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, self._held)
+
+
+@contextlib.contextmanager
+def signals_held() -> Iterator[Hold]:
+    """Handlers of signals, which may raise, run only where the hold is opened, and behind it."""
+    hold = Hold()
+    try:
+        yield hold
+    finally:
+        hold.end()
+
+
+def other_threads(patience_seconds: float = 0.0) -> set[int]:
+    """The threads beside this one; those that come to their end are waited for a moment."""
+    until = time.monotonic() + patience_seconds
+    while True:
+        others = set(map(int, os.listdir("/proc/self/task"))) - {threading.get_native_id()}
+        others = {thread for thread in others if _is_running(thread)}
+        if not others or time.monotonic() >= until:
+            return others
+        time.sleep(0.001)
+
+
+def _is_running(thread: int) -> bool:
+    try:
+        with open(f"/proc/self/task/{thread}/stat", "rb") as file:
+            flags = int(file.read().rpartition(b")")[2].split()[_FLAGS_FIELD])
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return not flags & _PF_EXITING

@@ -1,0 +1,153 @@
+"""The worker's side of a run: a loop over commands of the supervisor.
+
+    ("job", pickled, apart)    a job to unpack, with its board: nothing is said back
+    ("claim",)                 run what the board gives, then say "idle"
+    ("run", index, *which)     run this chunk, then say "idle"
+    ("leave",)                 end
+
+What is said: ("value", index, value), ("error", index, exception), ("idle",).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import gc
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+from quarrier._native import keep_freed_memory
+from quarrier.parallel._array import keep_handed
+from quarrier.parallel._board import Board
+from quarrier.parallel._failure import wrap
+from quarrier.parallel._job import Job
+from quarrier.parallel._nested import enter_worker
+from quarrier.parallel._pack import unpack
+from quarrier.parallel._system import die_with_parent
+from quarrier.parallel._wire import Channel, Closed
+
+
+def serve(
+    channel: Channel,
+    place: int,
+    parent: int,
+    crash: int,
+    inherited: tuple[Job, Board] | None,
+    prepare: Callable[[], None],
+) -> NoReturn:
+    """Runs commands until the supervisor is gone or says so, in a process forked for it."""
+    status = 1
+    try:
+        _settle(parent, crash)
+        prepare()
+        Worker(channel, place, inherited).obey()
+        status = 0
+    except Closed:
+        status = 0
+    except SystemExit as error:
+        # What sys.exit() would make of its argument.
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        flush()
+        os._exit(status & 0xFF)
+
+
+def _settle(parent: int, crash: int) -> None:
+    """Makes the forked copy of a process a worker: it hears no signals but deadly ones."""
+    die_with_parent(parent)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    faulthandler.enable(crash)
+    # Kernels allocate the same again and again.
+    keep_freed_memory()
+    enter_worker()
+    keep_handed()
+    # What was there before is left alone: to look it through would copy its pages.
+    gc.freeze()
+    random = sys.modules.get("numpy.random")
+    if random is not None:
+        random.seed()
+
+
+def flush() -> None:
+    """Hands on what the kernel has printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+class Worker:
+    """A worker with the job it has now."""
+
+    def __init__(self, channel: Channel, place: int, inherited: tuple[Job, Board] | None) -> None:
+        self._channel = channel
+        self._place = place
+        self._job = inherited
+
+    def obey(self) -> None:
+        """Runs commands until one says to leave."""
+        while True:
+            (command, *rest), descriptors = self._channel.receive()
+            if command == "leave":
+                return
+            if command == "job":
+                self._job = None
+                keep_handed()
+                if not self._load(rest[0], rest[1], descriptors):
+                    return
+                continue
+            assert self._job is not None
+            job, board = self._job
+            indices: Iterator[tuple[int, Any]]
+            if command == "claim":
+                indices = ((index, ()) for index in board.claims())
+            else:
+                indices = iter([(rest[0], rest[1:])])
+            for index, which in indices:
+                if not self._run(job, board, index, which):
+                    return
+            flush()
+            self._channel.send(("idle",))
+
+    def _load(self, pickled: bytes | None, apart: Any, descriptors: list[int]) -> bool:
+        try:
+            self._job = unpack(pickled, apart, descriptors)
+        except Exception as error:
+            self._channel.send(("error", None, wrap(error)))
+            return False
+        return True
+
+    def _run(self, job: Job, board: Board, index: int, which: Any) -> bool:
+        """Runs a chunk; False when the kernel failed: then the supervisor wants this no more."""
+        board.begin(self._place, index)
+        try:
+            value = job.run(index, *which)
+            message = _message(index, value) if job.has_values else None
+        except SystemExit:
+            raise
+        except BaseException as error:
+            self._channel.send(("error", index, wrap(error)))
+            return False
+        if message is not None:
+            self._channel.send_bytes(message)
+        board.end(index)
+        return True
+
+
+def _message(index: int, value: Any) -> bytes:
+    try:
+        return pickle.dumps(("value", index, value), 5)
+    except Exception:
+        import cloudpickle
+
+        data: bytes = cloudpickle.dumps(("value", index, value), 5)
+        return data

@@ -1,0 +1,142 @@
+//! Shared memory as an object that shows its bytes.
+
+use std::ffi::c_int;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use quarrier_core::region;
+
+use crate::errors::of_core;
+
+/// Zeroed memory that this process shares with others; no slice of it is ever made here, for
+/// they may write to it.
+#[pyclass(frozen, module = "quarrier")]
+pub(crate) struct SharedRegion {
+    region: Arc<region::SharedRegion>,
+}
+
+#[pymethods]
+impl SharedRegion {
+    #[new]
+    fn new(py: Python<'_>, nbytes: usize) -> PyResult<Self> {
+        let made = py.detach(|| region::SharedRegion::new(nbytes));
+        made.map(SharedRegion::from).map_err(|error| of_core(py, &error))
+    }
+
+    /// The memory behind a descriptor that another process handed over; it is duplicated.
+    #[staticmethod]
+    fn from_fd(py: Python<'_>, fd: RawFd, nbytes: usize) -> PyResult<Self> {
+        if fd < 0 {
+            return Err(PyValueError::new_err("a file descriptor is not negative"));
+        }
+        // SAFETY: borrowed for the duplication alone. A descriptor that is not open is refused by
+        // the system.
+        let given = unsafe { BorrowedFd::borrow_raw(fd) };
+        let file = given.try_clone_to_owned()?;
+        // SAFETY: no slice of the region is made in this crate. That nobody makes the file shorter
+        // is asked of Python code by the documentation.
+        let made = unsafe { region::SharedRegion::try_from_fd(file, nbytes) };
+        made.map(SharedRegion::from).map_err(|error| of_core(py, &error))
+    }
+
+    /// The descriptor, which stays the region's.
+    fn fileno(&self) -> RawFd {
+        self.region.as_fd().as_raw_fd()
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.region.len()
+    }
+
+    #[getter]
+    fn page_bytes(&self) -> usize {
+        self.region.page_bytes()
+    }
+
+    #[getter]
+    fn backing(&self) -> &'static str {
+        self.region.backing().name()
+    }
+
+    /// Why this process has no huge pages; None where it has, or where none were asked for yet.
+    #[staticmethod]
+    fn huge_pages_refused() -> Option<&'static str> {
+        region::SharedRegion::huge_pages_refused()
+    }
+
+    /// Adds to the eight bytes at `offset` and returns what they were.
+    fn fetch_add(&self, py: Python<'_>, offset: usize, value: u64) -> PyResult<u64> {
+        Ok(self.counter(py, offset)?.fetch_add(value, Ordering::SeqCst))
+    }
+
+    fn load(&self, py: Python<'_>, offset: usize) -> PyResult<u64> {
+        Ok(self.counter(py, offset)?.load(Ordering::SeqCst))
+    }
+
+    fn store(&self, py: Python<'_>, offset: usize, value: u64) -> PyResult<()> {
+        self.counter(py, offset)?.store(value, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Takes the pages of a range now, rather than one by one when they are touched.
+    fn populate(&self, py: Python<'_>, offset: usize, length: usize) {
+        py.detach(|| self.region.populate(offset, length));
+    }
+
+    fn __len__(&self) -> usize {
+        self.region.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<quarrier shared region, {} bytes, {}>", self.region.len(), self.backing())
+    }
+
+    /// # Safety
+    /// `view` is a buffer that the interpreter wants filled in.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let region = &slf.get().region;
+        let length = ffi::Py_ssize_t::try_from(region.len())
+            .map_err(|_| PyValueError::new_err("too long for a buffer"))?;
+        // SAFETY: the memory lives as long as the object, which the view holds on to. It may be
+        // written to through the view, for no slice of it lives in Rust.
+        let filled = unsafe {
+            ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                region.as_ptr().as_ptr().cast(),
+                length,
+                0,
+                flags,
+            )
+        };
+        if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+}
+
+impl From<region::SharedRegion> for SharedRegion {
+    fn from(region: region::SharedRegion) -> Self {
+        SharedRegion { region: Arc::new(region) }
+    }
+}
+
+impl SharedRegion {
+    /// The memory of a feed, which holds it too.
+    pub(super) fn of_feed(region: &Arc<region::SharedRegion>) -> Self {
+        SharedRegion { region: Arc::clone(region) }
+    }
+
+    fn counter(&self, py: Python<'_>, offset: usize) -> PyResult<&AtomicU64> {
+        // SAFETY: no slice of the region is made in this crate, and what Python code does with
+        // the bytes of counters is racy, as any access to a shared buffer is.
+        unsafe { self.region.counter(offset) }.map_err(|error| of_core(py, &error))
+    }
+}

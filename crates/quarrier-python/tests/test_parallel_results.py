@@ -1,0 +1,293 @@
+"""`init`, `map` and `scan` give what a loop gives, whatever the workers, chunks and mode."""
+
+from __future__ import annotations
+
+import mmap
+import pathlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quarrier
+from quarrier import parallel
+
+MODES = pytest.mark.parametrize("mode", ["process", "thread"])
+FEW = settings(max_examples=15)
+lengths = st.integers(0, 300)
+chunks = st.none() | st.integers(1, 320)
+
+
+def number(out: Any, start: int) -> None:
+    out[:] = np.arange(start, start + len(out))
+
+
+def mean(out: Any, first: Any, second: Any) -> None:
+    out[:] = (first & second) + ((first ^ second) >> 1)
+
+
+def window_means(out: Any, lead: int, *slices: Any) -> None:
+    """The mean of two means of up to 11 neighbours, clipped at the ends."""
+    for index in range(len(out)):
+        at = index + lead
+        means = [int(part[max(0, at - 5) : at + 6].mean()) for part in slices]
+        out[index] = sum(means) // len(means)
+
+
+def random_bytes(length: int, seed: int = 1) -> npt.NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, length, np.uint8)
+
+
+@MODES
+@FEW
+@given(length=lengths, chunk=chunks, workers=st.integers(1, 3))
+def test_init_fills_every_index_once(
+    mode: Any, length: int, chunk: int | None, workers: int
+) -> None:
+    found = parallel.init(length, "i8", number, workers, chunk, mode=mode)
+    assert found.tolist() == list(range(length))
+
+
+@MODES
+@FEW
+@given(length=lengths, chunk=chunks, halo=st.integers(0, 20), workers=st.integers(1, 3))
+def test_map_with_halo_shows_the_neighbours(
+    mode: Any, length: int, chunk: int | None, halo: int, workers: int
+) -> None:
+    data = random_bytes(length)
+
+    def sums(out: Any, lead: int, part: Any) -> None:
+        for index in range(len(out)):
+            at = index + lead
+            out[index] = part[max(0, at - halo) : at + halo + 1].sum()
+
+    def plain(out: Any, part: Any) -> None:
+        out[:] = part
+
+    found = parallel.map(
+        sums if halo else plain,
+        data,
+        halo=halo,
+        workers=workers,
+        chunk=chunk,
+        dtype="u8",
+        mode=mode,
+    )
+    wanted = [int(data[max(0, at - halo) : at + halo + 1].sum()) for at in range(length)]
+    assert found.tolist() == wanted
+
+
+@MODES
+@FEW
+@given(
+    length=lengths, chunk=st.integers(1, 320), overlap=st.integers(0, 40), workers=st.integers(1, 3)
+)
+def test_scan_shows_every_chunk_with_its_overlap(
+    mode: Any,
+    length: int,
+    chunk: int,
+    overlap: int,
+    workers: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    data = random_bytes(length).tobytes()
+    path = tmp_path_factory.getbasetemp() / f"{length}.bin"
+    path.write_bytes(data)
+
+    def seen(part: Any, offset: int) -> tuple[int, bytes]:
+        return offset, part.tobytes()
+
+    wanted = [(at, data[at : at + chunk + overlap]) for at in range(0, length, chunk)]
+    for source in (data, path, str(path)):
+        found = parallel.scan(source, seen, chunk, overlap, workers=workers, mode=mode)
+        assert found == wanted
+
+
+def test_the_two_kernels_of_old_equal_numpy() -> None:
+    first, second = random_bytes(300_001, 1), random_bytes(300_001, 2)
+    found = parallel.map(mean, first, second, workers=2)
+    assert (found == ((first.astype("u2") + second) // 2).astype("u1")).all()
+    first, second = first[:5000], second[:5000]
+    found = parallel.map(window_means, first, second, halo=5, workers=2, chunk=333)
+    wanted = np.zeros(5000, np.uint8)
+    window_means(wanted, 0, first, second)
+    assert (found == wanted).all()
+
+
+def test_rows_of_more_axes_go_together() -> None:
+    def fill(out: Any, start: int) -> None:
+        out[:] = np.arange(start, start + len(out))[:, None, None]
+
+    found = parallel.init((50, 3, 2), "f4", fill, workers=2, chunk=7)
+    assert (found == np.arange(50)[:, None, None]).all()
+    assert (found.shape, found.dtype) == ((50, 3, 2), np.float32)
+
+
+@pytest.mark.parametrize("shape", [0, (0, 5), (5, 0)])
+def test_an_array_without_elements_runs_no_kernel(shape: Any) -> None:
+    def fill(out: Any, start: int) -> None:
+        raise AssertionError("called")
+
+    assert parallel.init(shape, "u1", fill).size == 0
+
+
+@MODES
+@pytest.mark.parametrize("kind", ["private", "shared", "a part of shared", "memmap"])
+def test_map_fills_the_out_it_is_given(mode: Any, kind: str, tmp_path: pathlib.Path) -> None:
+    data = random_bytes(1000)
+    out: Any
+    if kind == "private":
+        out = np.zeros(1000, np.uint8)
+    elif kind == "shared":
+        out = parallel.empty(1000, "u1")
+    elif kind == "a part of shared":
+        out = parallel.empty((1000, 3), "u1")[:, 1]
+    else:
+        out = np.memmap(tmp_path / "out", np.uint8, "w+", shape=1000)
+    found = parallel.map(mean, data, data, out=out, workers=2, chunk=10, mode=mode)
+    assert found is out
+    assert (out == data).all()
+
+
+def test_a_private_out_stays_as_it_was_when_the_call_fails() -> None:
+    def fail(out: Any, part: Any) -> None:
+        out[:] = part
+        if part[0] == 90:
+            raise ValueError
+
+    out = np.full(100, 7, np.uint8)
+    with pytest.raises(ValueError):
+        parallel.map(fail, np.arange(100, dtype=np.uint8), out=out, workers=2, chunk=10)
+    assert (out == 7).all()
+
+
+def inputs(kind: str, data: npt.NDArray[np.uint8], folder: pathlib.Path) -> Any:
+    if kind == "shared":
+        shared = parallel.empty(len(data), "u1")
+        shared[:] = data
+        return shared
+    if kind == "memmap":
+        data.tofile(folder / "data")
+        return np.memmap(folder / "data", np.uint8, "r")
+    if kind == "part of a memmap":
+        np.concatenate([data[:5000], data]).tofile(folder / "data")
+        return np.memmap(folder / "data", np.uint8, "r", offset=4999)[1:]
+    if kind == "mmap":
+        data.tofile(folder / "data")
+        with open(folder / "data", "rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if kind == "reversed":
+        return data[::-1].copy()[::-1]
+    if kind == "arrow":
+        return pyarrow.array(data)
+    return {"numpy": data, "bytes": data.tobytes(), "memoryview": memoryview(data.tobytes())}[kind]
+
+
+KINDS = [
+    "numpy", "bytes", "memoryview", "shared", "memmap", "part of a memmap", "mmap", "reversed",
+    "arrow",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_map_takes_whatever_shows_its_memory(
+    kind: str, pooled: bool, tmp_path: pathlib.Path
+) -> None:
+    data = random_bytes(100_000)
+    given_as = inputs(kind, data, tmp_path)
+    if pooled:
+        with parallel.pool(workers=2):
+            found = parallel.map(mean, given_as, given_as)
+    else:
+        found = parallel.map(mean, given_as, given_as, workers=2)
+    assert (found == data).all()
+
+
+@MODES
+def test_scan_reduces_in_order_of_offset(mode: Any, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(random_bytes(10_000).tobytes())
+
+    def join(before: str, value: str) -> str:
+        return f"{before} {value}"
+
+    for source in (path, path.read_bytes()):
+        found = parallel.scan(
+            source, lambda part, offset: str(offset), 100, reduce=join, workers=3, mode=mode
+        )
+        assert found == " ".join(str(offset) for offset in range(0, 10_000, 100))
+
+
+@MODES
+@pytest.mark.parametrize("shared", [False, True])
+def test_scan_fills_a_row_for_each_chunk(mode: Any, shared: bool, tmp_path: pathlib.Path) -> None:
+    data = random_bytes(10_000)
+    path = tmp_path / "data"
+    data.tofile(path)
+
+    def histogram(part: Any, offset: int) -> Any:
+        return np.bincount(part, minlength=256)
+
+    for source in (path, data):
+        out = parallel.empty((10, 256), "i8") if shared else np.zeros((10, 256), np.int64)
+        found = parallel.scan(source, histogram, 1000, out=out, workers=2, mode=mode)
+        assert found is out
+        assert all((row == np.bincount(data[at : at + 1000], minlength=256)).all()
+                   for at, row in zip(range(0, 10_000, 1000), out, strict=True))  # fmt: skip
+
+
+def test_scan_reads_what_quarrier_opens(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"abc" * 1000)
+    with quarrier.open(path) as file:
+        assert parallel.scan(file, lambda part, offset: len(part), 1000) == [1000] * 3
+
+
+def test_a_chunk_of_a_scan_is_read_only(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"abc")
+
+    def write(part: Any, offset: int) -> None:
+        part[0] = 1
+
+    for source in (path, b"abc"):
+        with pytest.raises(ValueError, match="read-only"):
+            parallel.scan(source, write)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: parallel.init(5, "u1", number, workers=0),
+        lambda: parallel.init(5, "u1", number, chunk=0),
+        lambda: parallel.init(5, "u1", number, timeout=0),
+        lambda: parallel.init(5, "u1", number, mode="fibre"),  # type: ignore[arg-type]
+        lambda: parallel.init(5, "u1", number, on_error="ignore"),  # type: ignore[arg-type]
+        lambda: parallel.map(mean, b"a", b"a", halo=-1),
+        lambda: parallel.scan(b"abc", len, overlap=-1),  # type: ignore[arg-type]
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(call: Any) -> None:
+    with pytest.raises(quarrier.PlanError):
+        call()
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="differ in length: 2, 3"):
+        parallel.map(mean, b"ab", b"abc")
+    with pytest.raises(TypeError, match="Python objects"):
+        parallel.init(3, object, number)
+    with pytest.raises(ValueError, match="3 chunks"):
+        parallel.scan(b"abc", lambda part, offset: 1, 1, out=np.zeros(2))
+    with pytest.raises(ValueError, match=r"shape is \(\)"):
+        parallel.init((), "u1", number)
+
+
+def test_more_than_the_machine_holds_is_refused_at_once() -> None:
+    with pytest.raises(quarrier.NoRoomError):
+        parallel.init(1 << 50, "u1", number)
