@@ -1,0 +1,3 @@
+//! Messages into columns: parsers, builders and the driver.
+
+mod build;
