@@ -16,9 +16,14 @@ pub use value::Value;
 mod schema;
 pub use schema::{Field, Schema};
 
+mod arch;
+mod fault;
 mod limits;
+pub use fault::Fault;
 pub use limits::Limits;
 
 pub mod build;
+
+pub mod format;
 
 pub mod column;

@@ -44,6 +44,9 @@ pub trait Row {
     /// The field of this name, known or new; `None` where its values are not wanted.
     fn field(&mut self, name: &str) -> Option<FieldId>;
 
+    /// Hears of a value that has no field, because its name is beyond what is kept.
+    fn refuse(&mut self) {}
+
     /// Sets a field to TRUE or FALSE.
     fn boolean(&mut self, field: FieldId, value: bool);
     /// Sets a field to a whole number.
@@ -195,6 +198,10 @@ impl Row for RowBuilder {
             Some(&field) => Some(field),
             None => self.new_field(name),
         }
+    }
+
+    fn refuse(&mut self) {
+        self.refused.count += 1;
     }
 
     #[inline]

@@ -1,3 +1,4 @@
 //! Messages into columns: parsers, builders and the driver.
 
 mod build;
+mod json;
