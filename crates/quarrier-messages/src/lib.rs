@@ -16,6 +16,11 @@ pub use value::Value;
 mod schema;
 pub use schema::{Field, Schema};
 
+mod limits;
+pub use limits::Limits;
+
+pub mod build;
+
 pub mod column;
 
 mod table;

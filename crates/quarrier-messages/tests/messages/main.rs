@@ -1,3 +1,4 @@
-//! Tests of the crate as its users see it.
+//! Messages into columns: parsers, builders and the driver; columns packed, and tables of them.
 
+mod build;
 mod pack;
