@@ -1,4 +1,5 @@
 //! Messages into columns: parsers, builders and the driver; columns packed, and tables of them.
 
+mod assemble;
 mod build;
 mod pack;
