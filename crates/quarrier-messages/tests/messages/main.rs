@@ -3,5 +3,6 @@
 mod assemble;
 mod build;
 mod json;
+mod load;
 mod minefield;
 mod pack;
