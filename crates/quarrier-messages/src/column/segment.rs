@@ -132,6 +132,18 @@ impl SegmentColumn {
         }
     }
 
+    /// Every float of a segment of floats, 0 or anything where there is no value; nothing of
+    /// another kind.
+    pub fn to_floats(&self) -> Vec<f64> {
+        match &self.data {
+            Data::Float(values) => values[..self.rows()].to_vec(),
+            Data::Scaled { exponent, packed } => {
+                packed.to_vec().into_iter().map(|number| scaled(number, *exponent)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The name of the encoding, for people: `16-bit`, `dictionary, 8-bit`, `runs`.
     pub fn encoding(&self) -> String {
         match &self.data {

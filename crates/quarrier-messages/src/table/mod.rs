@@ -7,6 +7,9 @@ use crate::{Schema, Value};
 
 mod assemble;
 
+mod arrow;
+pub use arrow::Batches;
+
 mod part;
 pub use part::{Part, PartField, PartSegment};
 
