@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Fields, TimeUnit};
 
@@ -104,5 +104,48 @@ impl Leaf {
             nulls = NullBuffer::union(nulls.as_ref(), array.logical_nulls().as_ref());
         }
         (array.clone(), nulls)
+    }
+
+    /// How many bytes its text has in a batch, at most; 0 where it is no text.
+    pub(super) fn text_bytes(&self, batch: &RecordBatch) -> usize {
+        match self.kind {
+            Kind::Text => text_bytes(&self.array(batch).0),
+            _ => 0,
+        }
+    }
+}
+
+fn text_bytes(array: &dyn Array) -> usize {
+    use DataType as T;
+    fn wide<O: OffsetSizeTrait>(ends: &[O]) -> usize {
+        let end = |end: Option<&O>| end.map_or(0, |end| end.as_usize());
+        end(ends.last()) - end(ends.first())
+    }
+    match array.data_type() {
+        T::Utf8 => wide(array.as_string::<i32>().value_offsets()),
+        T::LargeUtf8 => wide(array.as_string::<i64>().value_offsets()),
+        T::Binary => wide(array.as_binary::<i32>().value_offsets()),
+        T::LargeBinary => wide(array.as_binary::<i64>().value_offsets()),
+        T::Utf8View => array.as_string_view().lengths().map(|length| length as usize).sum(),
+        T::BinaryView => array.as_binary_view().lengths().map(|length| length as usize).sum(),
+        T::Dictionary(..) => array.len() * longest_text(array.as_any_dictionary().values()),
+        other => unreachable!("{other} holds no text"),
+    }
+}
+
+fn longest_text(array: &dyn Array) -> usize {
+    use DataType as T;
+    fn wide<O: OffsetSizeTrait>(ends: &[O]) -> usize {
+        ends.windows(2).map(|ends| (ends[1] - ends[0]).as_usize()).max().unwrap_or(0)
+    }
+    let view = |length: Option<u32>| length.map_or(0, |length| length as usize);
+    match array.data_type() {
+        T::Utf8 => wide(array.as_string::<i32>().value_offsets()),
+        T::LargeUtf8 => wide(array.as_string::<i64>().value_offsets()),
+        T::Binary => wide(array.as_binary::<i32>().value_offsets()),
+        T::LargeBinary => wide(array.as_binary::<i64>().value_offsets()),
+        T::Utf8View => view(array.as_string_view().lengths().max()),
+        T::BinaryView => view(array.as_binary_view().lengths().max()),
+        other => unreachable!("{other} holds no text"),
     }
 }

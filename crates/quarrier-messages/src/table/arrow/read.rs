@@ -18,9 +18,13 @@ use crate::column::{SegmentColumn, Texts};
 use crate::{Kind, Part, PartField, PartSegment, Result, Table};
 
 /// The rows of one segment: batches, or slices of them, one after another.
+#[derive(Default)]
 struct Pieces {
-    place: u64,
+    /// The number of the first row among all.
+    first_row: u64,
     rows: usize,
+    /// Of text, at most.
+    text_bytes: usize,
     batches: Vec<RecordBatch>,
 }
 
@@ -48,7 +52,8 @@ impl Table {
         let parts = std::thread::scope(|scope| {
             let work = || Worker::new(&leaves).run(&segments);
             let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-            let told = cut(schema, batches, to_workers);
+            let told = cut(&leaves, schema, batches, &to_workers);
+            drop(to_workers);
             let parts = threads.into_iter().map(|thread| match thread.join() {
                 Ok(part) => part,
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -65,27 +70,24 @@ impl Table {
 
 /// Hands batches on in pieces of a segment's rows, until no worker takes them any more.
 fn cut(
+    leaves: &[Leaf],
     schema: &SchemaRef,
     batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
-    to_workers: SyncSender<Pieces>,
+    to_workers: &SyncSender<Pieces>,
 ) -> Result<()> {
-    let mut pieces = Pieces { place: 0, rows: 0, batches: Vec::new() };
+    let mut pieces = Pieces::default();
     for batch in batches {
         let batch = batch?;
         if batch.schema_ref().fields() != schema.fields() {
             return Err(ArrowError::SchemaError("a batch has another schema".into()).into());
         }
-        let mut from = 0;
-        while from < batch.num_rows() {
-            let rows = (batch.num_rows() - from).min(SEGMENT_ROWS - pieces.rows);
-            pieces.batches.push(batch.slice(from, rows));
-            pieces.rows += rows;
-            from += rows;
-            if pieces.rows == SEGMENT_ROWS {
-                let next = Pieces { place: pieces.place + 1, rows: 0, batches: Vec::new() };
-                if to_workers.send(std::mem::replace(&mut pieces, next)).is_err() {
-                    return Ok(());
-                }
+        let mut left = batch;
+        while left.num_rows() > 0 {
+            let rows = pieces.room(leaves, &left)?;
+            pieces.push(leaves, left.slice(0, rows));
+            left = left.slice(rows, left.num_rows() - rows);
+            if pieces.is_full(leaves, &left) && to_workers.send(pieces.take()).is_err() {
+                return Ok(());
             }
         }
     }
@@ -94,6 +96,51 @@ fn cut(
         let _ = to_workers.send(pieces);
     }
     Ok(())
+}
+
+/// Text of a segment, in all columns together: they are numbered in 32 bits.
+const TEXT_BYTES_MAX: usize = 1 << 30;
+
+impl Pieces {
+    /// How many rows of a batch still belong to the segment, at least one.
+    fn room(&self, leaves: &[Leaf], batch: &RecordBatch) -> Result<usize> {
+        let mut rows = batch.num_rows().min(SEGMENT_ROWS - self.rows);
+        while self.text_bytes + text_bytes_of(leaves, &batch.slice(0, rows)) > TEXT_BYTES_MAX {
+            if rows == 1 {
+                let row = self.first_row + self.rows as u64;
+                let reason = "has more than 1 GiB of text; leave the column out";
+                let longest = leaves.iter().max_by_key(|leaf| leaf.text_bytes(&batch.slice(0, 1)));
+                let name = longest.map_or("", |leaf| &leaf.name);
+                return Err(refused(name, &format!("row {row} {reason}")));
+            }
+            rows /= 2;
+        }
+        Ok(rows)
+    }
+
+    fn push(&mut self, leaves: &[Leaf], batch: RecordBatch) {
+        self.text_bytes += text_bytes_of(leaves, &batch);
+        self.rows += batch.num_rows();
+        self.batches.push(batch);
+    }
+
+    /// Whether the first row of `next` does not belong to the segment any more.
+    fn is_full(&self, leaves: &[Leaf], next: &RecordBatch) -> bool {
+        let text_bytes = || text_bytes_of(leaves, &next.slice(0, 1));
+        self.rows == SEGMENT_ROWS
+            || next.num_rows() > 0 && self.text_bytes + text_bytes() > TEXT_BYTES_MAX
+    }
+
+    /// What there is; the next segment begins.
+    fn take(&mut self) -> Pieces {
+        let next = Pieces { first_row: self.first_row + self.rows as u64, ..Pieces::default() };
+        std::mem::replace(self, next)
+    }
+}
+
+/// How much text a batch has at most.
+fn text_bytes_of(leaves: &[Leaf], batch: &RecordBatch) -> usize {
+    leaves.iter().map(|leaf| leaf.text_bytes(batch)).sum()
 }
 
 /// Makes segments of pieces.
@@ -119,23 +166,23 @@ impl<'l> Worker<'l> {
                 guard.as_ref().and_then(|receiver| receiver.recv().ok())
             };
             let Some(pieces) = next else { return Ok(self.into_part()) };
-            if let Err(error) = self.segment(pieces) {
+            if let Err(error) = self.segment(&pieces) {
                 *segments.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 return Err(error);
             }
         }
     }
 
-    fn segment(&mut self, pieces: Pieces) -> Result<()> {
+    fn segment(&mut self, pieces: &Pieces) -> Result<()> {
         let mut columns = Vec::with_capacity(self.leaves.len());
         for (leaf, texts) in self.leaves.iter().zip(&mut self.texts) {
             columns.push(Some(match texts {
-                Some(texts) => text_column(leaf, &pieces, texts)?,
-                None => SegmentColumn::pack(&number_column(leaf, &pieces)?),
+                Some(texts) => text_column(leaf, pieces, texts)?,
+                None => SegmentColumn::pack(&number_column(leaf, pieces)?),
             }));
         }
-        let Pieces { place, rows, .. } = pieces;
-        self.segments.push(PartSegment { place, rows: rows as u32, columns });
+        let (place, rows) = (pieces.first_row, pieces.rows as u32);
+        self.segments.push(PartSegment { place, rows, columns });
         Ok(())
     }
 
@@ -206,25 +253,13 @@ fn number_column(leaf: &Leaf, pieces: &Pieces) -> Result<RawColumn> {
             }
         }
     }
-    let rows = numbers.len();
-    let data = match leaf.kind {
-        Kind::Decimal { scale } => RawData::Decimal { scale, mantissas: numbers },
-        Kind::Date => RawData::Date(numbers.into_iter().map(|day| day as i32).collect()),
-        Kind::Timestamp => RawData::Timestamp(numbers),
-        Kind::Boolean => {
-            let word =
-                |rows: &[i64]| rows.iter().rev().fold(0, |word, &bit| word << 1 | bit as u64);
-            RawData::Boolean { bits: numbers.chunks(64).map(word).collect(), rows }
-        }
-        _ => RawData::Integer(numbers),
-    };
-    Ok(RawColumn { valid, data })
+    Ok(RawColumn { valid, data: RawData::of_numbers(leaf.kind, numbers) })
 }
 
 /// The number of a row among all, from its place in a piece.
 fn row_number(pieces: &Pieces, piece: usize, row: usize) -> u64 {
     let before: usize = pieces.batches[..piece].iter().map(RecordBatch::num_rows).sum();
-    pieces.place * SEGMENT_ROWS as u64 + (before + row) as u64
+    pieces.first_row + (before + row) as u64
 }
 
 fn validity(leaf: &Leaf, pieces: &Pieces) -> Vec<u64> {
