@@ -3,6 +3,8 @@
 use super::Cell;
 use super::text::TextBuilder;
 use super::widen;
+use crate::PartField;
+use crate::column::Texts;
 use crate::column::raw::{RawColumn, RawData};
 
 /// Rows so far; the kind is the least that holds them, and stays from segment to segment.
@@ -159,16 +161,14 @@ impl ColumnBuilder {
         }
     }
 
-    /// The name, and the dictionary's ends and bytes; `None` where no message had the field.
-    pub(super) fn into_parts(self) -> Option<(Box<str>, (Vec<u32>, Vec<u8>))> {
-        if !self.is_used {
-            return None;
-        }
-        let dictionary = match self.values {
+    /// The field with its dictionary; `None` where no message had it.
+    pub(super) fn into_field(self) -> Option<PartField> {
+        let (ends, bytes) = match self.values {
             Values::Text(texts) => texts.into_dictionary(),
             _ => (Vec::new(), Vec::new()),
         };
-        Some((self.name, dictionary))
+        let dictionary = Texts::from_parts(ends, bytes);
+        self.is_used.then_some(PartField { name: self.name, dictionary })
     }
 
     fn rows(&self) -> usize {

@@ -19,7 +19,6 @@ pub use cell::Cell;
 
 use std::collections::HashMap;
 
-use crate::column::Texts;
 use crate::column::raw::{BLOCK_ROWS, RawColumn, SEGMENT_ROWS};
 use crate::{PartField, Schema};
 use column::ColumnBuilder;
@@ -194,11 +193,7 @@ impl RowBuilder {
     /// The fields in the order of first sight, with their dictionaries, when all is written;
     /// `None` for a field that no message had.
     pub(crate) fn into_fields(self) -> Vec<Option<PartField>> {
-        let field = |column: ColumnBuilder| {
-            let (name, (ends, bytes)) = column.into_parts()?;
-            Some(PartField { name, dictionary: Texts::from_parts(ends, bytes) })
-        };
-        self.columns.into_iter().map(field).collect()
+        self.columns.into_iter().map(ColumnBuilder::into_field).collect()
     }
 
     /// Sets a field to a value of any kind.
