@@ -11,6 +11,7 @@
 
 pub mod engines;
 pub mod journal;
+pub mod messages;
 pub mod oracle;
 pub mod pattern_file;
 pub mod regex;
@@ -45,5 +46,11 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 5] =
-    [pattern_file::TARGET, engines::TARGET, regex::TARGET, sparse::TARGET, journal::TARGET];
+pub const TARGETS: [Target; 6] = [
+    pattern_file::TARGET,
+    engines::TARGET,
+    regex::TARGET,
+    sparse::TARGET,
+    journal::TARGET,
+    messages::TARGET,
+];
