@@ -1,7 +1,7 @@
 """Random conditions over random tables: quarrier, DuckDB and SQLite must say the same.
 
     cargo build --example ask -p quarrier-filter
-    python benchmarks/python/conditions.py target/debug/examples/ask [CONDITIONS [SEED]]
+    python benchmarks/python/agreement.py target/debug/examples/ask [CONDITIONS [SEED]]
 
 A condition is drawn as a tree and written for each engine in its own words (`//` is DuckDB's
 division of whole numbers). What an engine has otherwise than SQL-92 is not drawn for it; the list
