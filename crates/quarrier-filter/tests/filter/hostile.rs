@@ -120,6 +120,8 @@ fn texts_beyond_the_bounds_are_refused() {
     assert_eq!(small(format!("t <> '{}'", "x".repeat(4_000_000))), Ok(Some(true)));
     let said = small(format!("{} = 1", "x".repeat(1_000_000))).unwrap_err();
     assert!(said.len() < 500, "{said}");
+    let said = small(format!("i = 1 '{}'", "x\n".repeat(500_000))).unwrap_err();
+    assert!(said.len() < 700 && !said.contains('\n'), "{said}");
     let said = small(format!("t ~ '({}'", "x".repeat(1_000_000))).unwrap_err();
     assert!(said.len() < 500, "{said}");
 }
