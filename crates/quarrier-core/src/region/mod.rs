@@ -3,12 +3,14 @@
 
 mod aligned;
 mod guard;
+mod large;
 mod mapped;
 mod pool;
 #[cfg(target_os = "linux")]
 mod shared;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
+pub use large::prefer_large_pages;
 pub use mapped::MappedWindow;
 pub use pool::{BufferPool, Lease};
 #[cfg(target_os = "linux")]

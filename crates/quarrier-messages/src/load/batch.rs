@@ -1,0 +1,134 @@
+//! What a worker has made of its messages.
+
+use std::collections::HashSet;
+
+use super::reject::{Origin, Rejects};
+use super::times::{TimeFields, Times};
+use crate::build::{Refused, RowBuilder};
+use crate::column::SegmentColumn;
+use crate::frame::{Rejected, Taker};
+use crate::{Limits, Part, PartSegment, Schema};
+
+/// Rows, packed as segments fill up, and rejects.
+#[derive(Debug)]
+pub(super) struct Batch {
+    rows: RowBuilder,
+    segments: Vec<PartSegment>,
+    rejects: Rejects,
+    origin: Origin,
+    /// The offset of the chunk's bytes in their source.
+    offset: u64,
+    /// Segments of this claim so far.
+    number: u64,
+    messages: u64,
+    times: Times,
+}
+
+/// Claims, and segments of a claim, stand in one number for their order.
+const SEGMENT_BITS: u32 = 20;
+
+impl Batch {
+    pub(super) fn new(limits: &Limits, schema: Option<&Schema>) -> Self {
+        let rows = match schema {
+            Some(schema) => RowBuilder::with_fields(schema),
+            None => RowBuilder::new(limits.columns_max),
+        };
+        Batch {
+            rows: rows.finding_times(),
+            segments: Vec::new(),
+            rejects: Rejects::new(limits),
+            origin: Origin::default(),
+            offset: 0,
+            number: 0,
+            messages: 0,
+            times: Times::default(),
+        }
+    }
+
+    /// Begins a claim.
+    pub(super) fn begin(&mut self, origin: Origin) {
+        self.origin = origin;
+        self.number = 0;
+    }
+
+    /// The chunk's bytes start at `offset` of the source.
+    pub(super) fn at(&mut self, offset: u64) {
+        self.offset = offset;
+    }
+
+    /// Ends the claim: what follows does not follow in the source.
+    pub(super) fn end(&mut self) {
+        self.pack();
+    }
+
+    /// Messages so far.
+    pub(super) fn messages(&self) -> u64 {
+        self.messages + self.rows.rows() as u64
+    }
+
+    pub(super) fn times(&self) -> TimeFields<'_> {
+        TimeFields::new(&self.rows, &self.segments, &self.times)
+    }
+
+    /// Writes the fields of these names again as they were, for they are no times after all.
+    pub(super) fn write_again(&mut self, names: &HashSet<Box<str>>) {
+        let times = std::mem::take(&mut self.times);
+        times.write_again(names, &mut self.rows, &mut self.segments);
+    }
+
+    pub(super) fn into_parts(self) -> (Part, Rejects, Refused) {
+        let refused = self.rows.refused().clone();
+        let fields = self.rows.into_fields();
+        let mut segments = self.segments;
+        if fields.iter().any(Option::is_none) {
+            for segment in &mut segments {
+                // A field that no message has must not become a column.
+                let mut is_used = fields.iter().map(Option::is_some);
+                segment.columns.retain(|_| is_used.next().unwrap_or(true));
+            }
+        }
+        let fields = fields.into_iter().flatten().collect();
+        (Part { fields, segments }, self.rejects, refused)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pack(&mut self) {
+        let rows = self.rows.rows();
+        if rows == 0 {
+            return;
+        }
+        let mut columns = Vec::new();
+        self.times.keep(self.segments.len(), &mut self.rows);
+        self.rows.finish_segment(|field, raw| {
+            columns.resize(field.index(), None);
+            columns.push(Some(SegmentColumn::pack(raw)));
+        });
+        let place = (self.origin.claim as u64) << SEGMENT_BITS | self.number;
+        self.segments.push(PartSegment { place, rows: rows as u32, columns });
+        self.number += 1;
+        self.messages += rows as u64;
+    }
+}
+
+impl Taker for Batch {
+    type Row = RowBuilder;
+
+    #[inline(always)]
+    fn row(&mut self) -> &mut RowBuilder {
+        &mut self.rows
+    }
+
+    #[inline(always)]
+    fn commit(&mut self, _message: &[u8]) {
+        self.rows.commit();
+        if self.rows.is_full() {
+            self.pack();
+        }
+    }
+
+    fn reject(&mut self, reject: Rejected<'_>) {
+        self.rows.rollback();
+        self.rejects.add(self.origin, self.offset, reject);
+    }
+}
