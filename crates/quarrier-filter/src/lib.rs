@@ -6,5 +6,6 @@
 //!                       └─→ naive: row by row, the oracle
 //! ```
 
+mod arch;
 pub mod expr;
 pub use expr::Expr;
