@@ -31,3 +31,4 @@ pub use arch::Isa;
 mod predicate;
 
 mod scan;
+pub use scan::{Answer, Scan};

@@ -20,7 +20,7 @@ mod graph;
 mod set;
 mod text;
 
-pub(crate) use calculation::{Calculation, Number, Step};
+pub(crate) use calculation::{Calculation, STACK_MAX, Step, Within};
 pub(crate) use compile::Compiler;
 pub(crate) use graph::{Graph, Node, NodeId, Outcome, RowTest};
 pub(crate) use set::{Set, Share, gaps};
