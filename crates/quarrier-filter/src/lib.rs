@@ -48,3 +48,5 @@ mod predicate;
 
 mod scan;
 pub use scan::{Answer, Scan};
+
+mod project;
