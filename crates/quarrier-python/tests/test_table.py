@@ -179,7 +179,9 @@ ORDERS = {
 
 def test_a_query_gives_a_table_of_the_rows_and_columns_asked_for() -> None:
     held = table(ORDERS)
-    found = held.query("SELECT qty, symbol FROM m WHERE price > 2 OR symbol = 'A' ORDER BY qty DESC")
+    found = held.query(
+        "SELECT qty, symbol FROM m WHERE price > 2 OR symbol = 'A' ORDER BY qty DESC"
+    )
     assert found.to_pylist() == [
         {"qty": 40, "symbol": "A"},
         {"qty": 30, "symbol": None},
