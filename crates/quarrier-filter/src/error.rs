@@ -22,6 +22,8 @@ pub enum Error {
         /// Why.
         fault: Fault,
     },
+    /// The scan was told to stop before it had seen everything.
+    Cancelled,
 }
 
 /// Why an expression has no value for a row.
@@ -88,6 +90,7 @@ impl fmt::Display for Error {
                 write!(f, "line {line}, column {column}: {reason}")
             }
             Error::Row { row, fault } => write!(f, "row {row}: {fault}"),
+            Error::Cancelled => f.write_str("cancelled before the scan was finished"),
         }
     }
 }

@@ -40,3 +40,13 @@ mod query;
 pub use query::{Order, Output, Query, Select};
 
 pub mod sql;
+
+mod arch;
+pub use arch::Isa;
+
+mod predicate;
+
+mod scan;
+pub use scan::{Answer, Scan};
+
+mod project;

@@ -5,6 +5,7 @@
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
 //!                                            ├─ parallel memory that processes share
+//!                                            ├─ table     messages as columns (quarrier-messages)
 //!                                            ├─ buffer    whatever shows bytes: bytes, mmap, numpy
 //!                                            └─ errors    a Python class for each Rust error
 //! ```
@@ -32,6 +33,8 @@ mod sparse;
 
 mod parallel;
 
+mod table;
+
 use pyo3::prelude::*;
 
 /// The native half of the package; see `quarrier`.
@@ -49,4 +52,6 @@ mod native {
     use super::source::{Source, open_source};
     #[pymodule_export]
     use super::sparse::{CostModel, ReadAhead, SparseFile, SparseStore};
+    #[pymodule_export]
+    use super::table::Table;
 }

@@ -75,6 +75,47 @@ class NoRoomError(QuarrierError, MemoryError):
         self.left_bytes = left_bytes
 
 
+class CompressedError(QuarrierError, OSError):
+    """The compressed bytes of a source are damaged."""
+
+    def __init__(self, message: str, source: str) -> None:
+        super().__init__(message, source)
+        self.source = source
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ArrowColumnError(QuarrierError, TypeError):
+    """A column of Arrow data has no place in a table."""
+
+    def __init__(self, message: str, column: str, reason: str) -> None:
+        super().__init__(message, column, reason)
+        self.column = column
+        self.reason = reason
+
+
+class QueryError(QuarrierError, ValueError):
+    """A statement is wrong, or more than a table answers; `line` and `column` count from 1.
+
+    They are 0 where the place is not known.
+    """
+
+    def __init__(self, message: str, line: int, column: int, reason: str) -> None:
+        super().__init__(message, line, column, reason)
+        self.line = line
+        self.column = column
+        self.reason = reason
+
+
+class RowError(QuarrierError, ArithmeticError):
+    """A statement has no value for a row, and the result depends on it; rows count from 0."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message, row)
+        self.row = row
+
+
 class BufferLayoutError(QuarrierError, BufferError):
     """A buffer that is not contiguous, not writable, or not of the type asked for."""
 
