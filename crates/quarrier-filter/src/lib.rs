@@ -47,4 +47,4 @@ pub use arch::Isa;
 mod predicate;
 
 mod scan;
-pub use scan::{Answer, Scan};
+pub use scan::{Answer, Scan, Scanner, Ticket};
