@@ -70,7 +70,7 @@ fn valid(rows: usize, random: &mut Random) -> Vec<u64> {
     let mut words: Vec<u64> = (0..rows.div_ceil(64))
         .map(|_| if sparse { random.next() & random.next() } else { random.next() | random.next() })
         .collect();
-    if rows % 64 != 0
+    if !rows.is_multiple_of(64)
         && let Some(last) = words.last_mut()
     {
         *last &= (1 << (rows % 64)) - 1;
