@@ -47,6 +47,6 @@ pub use arch::Isa;
 mod predicate;
 
 mod scan;
-pub use scan::{Answer, Scan};
+pub use scan::{Answer, Scan, Scanner, Ticket};
 
 mod project;
