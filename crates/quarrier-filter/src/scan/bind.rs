@@ -280,13 +280,17 @@ pub(crate) fn float_of(key: i64) -> f64 {
     f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64)
 }
 
+/// The key of infinity.
+const INFINITY: i64 = f64::INFINITY.to_bits() as i64;
+
 /// The ranges of floats that a set comes to between the ends of a zone.
 fn float_ranges(set: &Set, zone: Zone) -> Vec<FloatRange> {
     let range = |(first, last): (i64, i64)| FloatRange {
         low: float_of(first),
         // The key before that of 0 is that of no float: -0 has the key of 0.
         high: match last {
-            i64::MAX => f64::INFINITY,
+            // Behind infinity there is nothing but NaN, whose key is the last of all.
+            last if last >= INFINITY => f64::INFINITY,
             -1 => float_of(-2),
             _ => float_of(last),
         },
