@@ -55,6 +55,10 @@ pub trait Row {
     fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8);
     /// Sets a field to a floating number.
     fn float(&mut self, field: FieldId, value: f64);
+    /// Sets a field to a day, counted from 1970-01-01.
+    fn date(&mut self, field: FieldId, days: i32);
+    /// Sets a field to nanoseconds from 1970-01-01 00:00:00 UTC.
+    fn timestamp(&mut self, field: FieldId, nanoseconds: i64);
     /// Sets a field to a text.
     fn text(&mut self, field: FieldId, value: &str);
     /// Sets a field to NULL, which it also is where it is not set.
@@ -154,17 +158,6 @@ impl RowBuilder {
         self.columns[field.index()].dictionary()
     }
 
-    /// Sets a field to a day, counted from 1970-01-01.
-    pub fn date(&mut self, field: FieldId, days: i32) {
-        self.columns[field.index()].put(self.row, Cell::Date(days));
-    }
-
-    /// Sets a field to nanoseconds from 1970-01-01 00:00:00 UTC.
-    #[inline]
-    pub fn timestamp(&mut self, field: FieldId, nanoseconds: i64) {
-        self.columns[field.index()].timestamp(self.row, nanoseconds);
-    }
-
     /// Sets a field to a value of any kind.
     pub fn put(&mut self, field: FieldId, cell: Cell<'_>) {
         self.columns[field.index()].put(self.row, cell);
@@ -222,6 +215,15 @@ impl Row for RowBuilder {
     #[inline]
     fn float(&mut self, field: FieldId, value: f64) {
         self.columns[field.index()].float(self.row, value);
+    }
+
+    fn date(&mut self, field: FieldId, days: i32) {
+        self.columns[field.index()].put(self.row, Cell::Date(days));
+    }
+
+    #[inline]
+    fn timestamp(&mut self, field: FieldId, nanoseconds: i64) {
+        self.columns[field.index()].timestamp(self.row, nanoseconds);
     }
 
     #[inline(always)]
