@@ -16,14 +16,25 @@ pub use value::Value;
 mod schema;
 pub use schema::{Field, Schema};
 
-mod arch;
+mod error;
 mod fault;
 mod limits;
+pub use error::{Error, Result};
 pub use fault::Fault;
 pub use limits::Limits;
 
-pub mod build;
+mod arch;
+
+pub mod frame;
 
 pub mod format;
 
+pub mod build;
+
+mod load;
+pub use load::{Format, Load, Loaded, Reject};
+
 pub mod column;
+
+mod table;
+pub use table::{Column, Part, PartField, PartSegment, Table};

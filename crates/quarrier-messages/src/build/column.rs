@@ -126,6 +126,15 @@ impl ColumnBuilder {
         }
     }
 
+    /// The name, and the dictionary's ends and bytes.
+    pub(super) fn into_parts(self) -> (Box<str>, (Vec<u32>, Vec<u8>)) {
+        let dictionary = match self.values {
+            Values::Text(texts) => texts.into_dictionary(),
+            _ => (Vec::new(), Vec::new()),
+        };
+        (self.name, dictionary)
+    }
+
     fn rows(&self) -> usize {
         self.values.rows()
     }

@@ -46,6 +46,10 @@ impl Interner {
         (&self.ends, &self.bytes)
     }
 
+    pub(super) fn into_texts(self) -> (Vec<u32>, Vec<u8>) {
+        (self.ends, self.bytes)
+    }
+
     /// The text of a code.
     pub(super) fn text(&self, code: u32) -> &[u8] {
         let code = code as usize;

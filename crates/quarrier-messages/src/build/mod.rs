@@ -19,6 +19,8 @@ pub use cell::Cell;
 
 use std::collections::HashMap;
 
+use crate::{PartField, Schema};
+use crate::column::Texts;
 use crate::column::raw::{BLOCK_ROWS, RawColumn, SEGMENT_ROWS};
 use column::ColumnBuilder;
 
@@ -59,7 +61,7 @@ pub trait Row {
     fn date(&mut self, field: FieldId, days: i32);
     /// Sets a field to nanoseconds from 1970-01-01 00:00:00 UTC.
     fn timestamp(&mut self, field: FieldId, nanoseconds: i64);
-    /// Sets a field to a text.
+    /// Sets a field to a text of at most 1 GiB.
     fn text(&mut self, field: FieldId, value: &str);
     /// Sets a field to NULL, which it also is where it is not set.
     fn null(&mut self, field: FieldId);
@@ -80,6 +82,8 @@ pub struct RowBuilder {
     row: usize,
     rows_max: usize,
     columns_max: usize,
+    /// Whether other fields are not wanted.
+    is_closed: bool,
     refused: Refused,
 }
 
@@ -94,6 +98,18 @@ pub struct Refused {
 
 const REFUSED_NAMES_MAX: usize = 100;
 
+impl Refused {
+    /// Adds those of another builder.
+    pub(crate) fn add(&mut self, other: Refused) {
+        self.count += other.count;
+        for name in other.names {
+            if self.names.len() < REFUSED_NAMES_MAX && !self.names.contains(&name) {
+                self.names.push(name);
+            }
+        }
+    }
+}
+
 impl RowBuilder {
     /// A builder without fields and rows, for at most `columns_max` fields.
     pub fn new(columns_max: usize) -> Self {
@@ -103,8 +119,19 @@ impl RowBuilder {
             row: 0,
             rows_max: SEGMENT_ROWS,
             columns_max,
+            is_closed: false,
             refused: Refused::default(),
         }
+    }
+
+    /// A builder of the fields of `schema` and no others.
+    pub fn with_fields(schema: &Schema) -> Self {
+        let mut builder = RowBuilder::new(schema.fields.len());
+        for field in &schema.fields {
+            builder.field(&field.name);
+        }
+        builder.is_closed = true;
+        builder
     }
 
     /// Ends the row: what was not set is NULL.
@@ -158,6 +185,15 @@ impl RowBuilder {
         self.columns[field.index()].dictionary()
     }
 
+    /// The fields in the order of first sight, with their dictionaries, when all is written.
+    pub(crate) fn into_fields(self) -> Vec<PartField> {
+        let field = |column: ColumnBuilder| {
+            let (name, (ends, bytes)) = column.into_parts();
+            PartField { name, dictionary: Texts::from_parts(ends, bytes) }
+        };
+        self.columns.into_iter().map(field).collect()
+    }
+
     /// Sets a field to a value of any kind.
     pub fn put(&mut self, field: FieldId, cell: Cell<'_>) {
         self.columns[field.index()].put(self.row, cell);
@@ -170,6 +206,9 @@ impl RowBuilder {
 
     #[cold]
     fn new_field(&mut self, name: &str) -> Option<FieldId> {
+        if self.is_closed {
+            return None;
+        }
         if self.columns.len() >= self.columns_max {
             self.refused.count += 1;
             if self.refused.names.len() < REFUSED_NAMES_MAX {

@@ -66,6 +66,10 @@ impl TextBuilder {
         self.interner.texts()
     }
 
+    pub(super) fn into_dictionary(self) -> (Vec<u32>, Vec<u8>) {
+        self.interner.into_texts()
+    }
+
     /// The segment's data, of which `nulls` are the rows without a value, and the next segment
     /// begins.
     pub(super) fn finish(&mut self, nulls: &[u32]) -> RawData {

@@ -43,6 +43,12 @@ impl Row for Shown {
     fn float(&mut self, field: FieldId, value: f64) {
         self.set(field, format!("{value:?}f"));
     }
+    fn date(&mut self, field: FieldId, days: i32) {
+        self.set(field, format!("{days}d"));
+    }
+    fn timestamp(&mut self, field: FieldId, nanoseconds: i64) {
+        self.set(field, format!("{nanoseconds}ns"));
+    }
     fn text(&mut self, field: FieldId, value: &str) {
         self.set(field, format!("{value:?}"));
     }

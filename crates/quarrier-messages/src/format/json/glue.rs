@@ -7,7 +7,6 @@
 //! differ in what they leave out. The line feed belongs to the last glue, and to no other: lines
 //! are found on the way.
 
-use super::Stop;
 use super::number::number;
 use super::string;
 use super::walk::{SCALARS_MAX, Scalar, set_number, set_word, word};
@@ -15,6 +14,7 @@ use crate::arch::{AHEAD_BYTES, Isa, Lanes, Portable, Short};
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{Avx2, Avx512};
 use crate::build::{FieldId, Row};
+use crate::frame::{Chunk, Taker};
 
 /// See the module.
 #[derive(Debug)]
@@ -92,24 +92,17 @@ impl Glue {
         new
     }
 
-    /// See [`JsonParser::lines`](super::JsonParser::lines).
-    pub(super) fn lines<R: Row>(
-        &mut self,
-        bytes: &[u8],
-        at: &mut usize,
-        until: usize,
-        row: &mut R,
-        commit: impl FnMut(&mut R, usize) -> bool,
-    ) -> Stop {
+    /// See [`LineFormat::lines`](crate::frame::LineFormat::lines).
+    pub(super) fn lines<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         match self.isa {
-            // SAFETY: the instruction set was found available, or is forced by a test that asked.
+            // SAFETY: the parser was made only where the instruction set is available.
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => unsafe { self.lines_avx512(bytes, at, until, row, commit) },
+            Isa::Avx512 => unsafe { self.lines_avx512(chunk, taker) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => unsafe { self.lines_avx2(bytes, at, until, row, commit) },
+            Isa::Avx2 => unsafe { self.lines_avx2(chunk, taker) },
             // SAFETY: every machine has it.
-            _ => unsafe { self.lines_on::<Portable, R>(bytes, at, until, row, commit) },
+            _ => unsafe { self.lines_on::<Portable, T>(chunk, taker) },
         }
     }
 
@@ -117,56 +110,39 @@ impl Glue {
     /// The features are there.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
-    unsafe fn lines_avx512<R: Row>(
-        &mut self,
-        bytes: &[u8],
-        at: &mut usize,
-        until: usize,
-        row: &mut R,
-        commit: impl FnMut(&mut R, usize) -> bool,
-    ) -> Stop {
+    unsafe fn lines_avx512<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         // SAFETY: the caller promised the features.
-        unsafe { self.lines_on::<Avx512, R>(bytes, at, until, row, commit) }
+        unsafe { self.lines_on::<Avx512, T>(chunk, taker) }
     }
 
     /// # Safety
     /// The features are there.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
-    unsafe fn lines_avx2<R: Row>(
-        &mut self,
-        bytes: &[u8],
-        at: &mut usize,
-        until: usize,
-        row: &mut R,
-        commit: impl FnMut(&mut R, usize) -> bool,
-    ) -> Stop {
+    unsafe fn lines_avx2<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         // SAFETY: the caller promised the features.
-        unsafe { self.lines_on::<Avx2, R>(bytes, at, until, row, commit) }
+        unsafe { self.lines_on::<Avx2, T>(chunk, taker) }
     }
 
     /// # Safety
     /// The instruction set of `L` is there.
     #[inline(always)]
-    unsafe fn lines_on<L: Lanes, R: Row>(
+    unsafe fn lines_on<L: Lanes, T: Taker>(
         &mut self,
-        bytes: &[u8],
-        at: &mut usize,
-        until: usize,
-        row: &mut R,
-        mut commit: impl FnMut(&mut R, usize) -> bool,
-    ) -> Stop {
-        while *at < until {
+        chunk: &mut Chunk<'_>,
+        taker: &mut T,
+    ) -> bool {
+        let bytes = chunk.bytes;
+        // A line that starts behind the bytes is not looked at.
+        while chunk.at < chunk.until {
             // SAFETY: the caller promised the instruction set.
-            let Some(end) = (unsafe { self.line::<L, R>(bytes, *at, row) }) else {
-                return Stop::Other;
-            };
-            let start = std::mem::replace(at, end);
-            if !commit(row, start) {
-                return Stop::Full;
-            }
+            let line = unsafe { self.line::<L, T::Row>(bytes, chunk.at, taker.row()) };
+            let Some(end) = line else { return false };
+            taker.commit(&bytes[chunk.at..end - 1]);
+            chunk.at = end;
+            chunk.lines += 1;
         }
-        Stop::Done
+        true
     }
 
     /// The line that starts at `at`: where the next one starts, or `None` where it is another.

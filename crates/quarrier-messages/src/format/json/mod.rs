@@ -20,6 +20,7 @@ mod walk;
 
 use crate::arch::Isa;
 use crate::build::Row;
+use crate::frame::{Chunk, LineFormat, Taker};
 use crate::{Fault, Limits};
 use glue::Glue;
 use walk::Walker;
@@ -29,18 +30,6 @@ use walk::Walker;
 pub struct JsonParser {
     walker: Walker,
     glue: Glue,
-}
-
-/// Where [`JsonParser::lines`] stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// At `at` a line starts that is not like those before, or stands too near the end of the
-    /// bytes to be looked at without care.
-    Other,
-    /// The row that was just committed asked for a stop.
-    Full,
-    /// The next line starts at or behind the place asked for.
-    Done,
 }
 
 impl JsonParser {
@@ -63,12 +52,10 @@ impl JsonParser {
         self.walker.walk(message, row)
     }
 
-    /// Parses a line, `text` up to its end at `end` (where a line feed stands, or nothing), and
-    /// learns from it.
-    ///
-    /// # Errors
-    /// As [`message`](Self::message).
-    pub fn line(&mut self, text: &[u8], end: usize, row: &mut impl Row) -> Result<(), Fault> {
+}
+
+impl LineFormat for JsonParser {
+    fn line(&mut self, text: &[u8], end: usize, row: &mut impl Row) -> Result<(), Fault> {
         self.walker.walk(&text[..end], row)?;
         if text.get(end) == Some(&b'\n') {
             self.glue.learn(&text[..=end], self.walker.scalars());
@@ -76,17 +63,7 @@ impl JsonParser {
         Ok(())
     }
 
-    /// Parses lines that are like those before, from `at` on while they start before `until`;
-    /// calls `commit` after each, which says whether to go on. Moves `at` behind what was parsed
-    /// and returns why it stopped; the row may have been set in part then.
-    pub fn lines<R: Row>(
-        &mut self,
-        bytes: &[u8],
-        at: &mut usize,
-        until: usize,
-        row: &mut R,
-        commit: impl FnMut(&mut R, usize) -> bool,
-    ) -> Stop {
-        self.glue.lines(bytes, at, until, row, commit)
+    fn lines<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
+        self.glue.lines(chunk, taker)
     }
 }
