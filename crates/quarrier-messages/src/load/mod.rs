@@ -106,7 +106,8 @@ impl Load {
         for source in sources {
             match compressed::reader(*source)? {
                 Some(mut reader) => crew.stream(source.name(), &mut reader)?,
-                None => crew.source(*source)?,
+                None if crew.is_found_anywhere() => crew.source(*source)?,
+                None => crew.stream(source.name(), &mut compressed::in_order(*source))?,
             }
         }
         Ok(self.finish(crew))

@@ -62,7 +62,7 @@ impl<'l> Crew<'l> {
     pub(super) fn new(load: &'l Load) -> Self {
         let worker = |_| Worker {
             batch: load.batch(),
-            reader: FormatReader::new(load.format, &load.limits),
+            reader: FormatReader::new(&load.format, &load.limits),
             bytes: Bytes::new(),
         };
         Crew {
@@ -72,6 +72,11 @@ impl<'l> Crew<'l> {
             lines: Lines::default(),
             bytes: 0,
         }
+    }
+
+    /// Whether workers can start anywhere in a source.
+    pub(super) fn is_found_anywhere(&self) -> bool {
+        self.workers.iter().all(|worker| worker.reader.is_found_anywhere())
     }
 
     pub(super) fn source(&mut self, source: &dyn Source) -> Result<()> {

@@ -95,7 +95,12 @@ impl<'r> Stream<'r> {
             if bytes.is_empty() {
                 return Ok(None);
             }
-            let end = if state.is_over { bytes.len() } else { reader.end(bytes) };
+            let is_open = state.offset > 0 || reader.open(bytes, state.is_over);
+            let end = match state.is_over {
+                true => bytes.len(),
+                false if is_open => reader.end(bytes, state.is_inside),
+                false => 0,
+            };
             if end > 0 || bytes.len() > self.message_bytes_max {
                 return Ok(Some(self.cut(&mut state, bytes, end)));
             }

@@ -5,7 +5,7 @@
 //!            └ bytes from here ─┘ to here    the sum of all bytes before 10= is 128 (mod 256)
 //! ```
 
-use memchr::{memchr2, memchr3_iter};
+use memchr::{memchr2, memchr2_iter, memchr3_iter};
 
 use super::SEPARATOR;
 use super::bytes::find_separator;
@@ -112,6 +112,19 @@ impl Keys {
         }
         let length = head[start..end].iter().fold(0, |n, digit| n * 10 + usize::from(digit - b'0'));
         Ok((end + 1, length))
+    }
+
+    /// Where the first message that starts behind `from` does: at the start of a line, or behind
+    /// a separator, where a field called as BeginString is. Claims that start within a data field
+    /// that holds a message of its own take that for one.
+    pub(super) fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        for at in memchr2_iter(b'\n', SEPARATOR, bytes.get(from..)?) {
+            let behind = from + at + 1;
+            if bytes[from + at] == b'\n' || bytes[behind..].starts_with(self.begin) {
+                return Some(behind);
+            }
+        }
+        None
     }
 
     /// Where the message, or piece of one, at the start of `bytes` ends; `None` where more bytes

@@ -13,6 +13,7 @@ use super::names::Names;
 use super::slots::{Place, SlotId, Slots};
 use super::value;
 use crate::build::Row;
+use crate::frame::RecordFormat;
 use crate::{Fault, Limits};
 
 /// A worker's parser: what it learns from one message serves the next.
@@ -110,19 +111,8 @@ impl FixParser {
         }
     }
 
-    /// Where the message that starts at the start of `bytes` ends, line end not included; what is
-    /// no message ends with its line, behind what looks like its CheckSum, or before the next
-    /// message. `None` where more bytes are needed to say so; with `is_last` there are none.
-    pub fn extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
-        self.keys.extent(bytes, is_last, self.message_bytes_max)
-    }
-
-    /// Parses one message, which has nothing behind it, and sets the fields of `row`.
-    ///
-    /// # Errors
-    /// What is wrong with it; the row may have been set in part.
     #[inline]
-    pub fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
+    fn parse(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
         let text = std::str::from_utf8(message)
             .map_err(|error| Fault::new(error.valid_up_to(), "bytes that are not UTF-8"))?;
         let body = match self.keys.is_open(message) {
@@ -279,6 +269,28 @@ impl FixParser {
         let of = self.open.last().map_or(Place::TOP, |open| open.entry);
         self.open.push(Open { group, of, counter, first: None, index: 0, entry: of });
         Ok(())
+    }
+}
+
+impl RecordFormat for FixParser {
+    fn is_found_anywhere(&self) -> bool {
+        true
+    }
+
+    fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        self.keys.start(bytes, from)
+    }
+
+    /// What is no message ends with its line, behind what looks like its CheckSum, or before the
+    /// next message.
+    #[inline]
+    fn extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
+        self.keys.extent(bytes, is_last, self.message_bytes_max)
+    }
+
+    #[inline]
+    fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
+        self.parse(message, row)
     }
 }
 

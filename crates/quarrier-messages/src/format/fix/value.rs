@@ -44,7 +44,10 @@ fn other(slot: &Slot, field: FieldId, text: &str, row: &mut impl Row) {
         (FixType::Int | FixType::Length | FixType::Number, _) => {
             number(text.as_bytes()).unwrap_or(Cell::Text(text))
         }
-        _ => found(text),
+        _ => match digits(text.as_bytes()) {
+            Some(value) if !text.starts_with('0') => Cell::Integer(value),
+            _ => found(text),
+        },
     };
     set_cell(row, field, cell);
 }
