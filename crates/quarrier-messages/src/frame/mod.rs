@@ -30,6 +30,12 @@ pub struct Chunk<'b> {
     pub lines: u64,
 }
 
+/// How many bytes the byte order mark at the start of a source has.
+pub(crate) fn byte_order_mark(bytes: &[u8]) -> usize {
+    let mark = "\u{feff}".as_bytes();
+    if bytes.starts_with(mark) { mark.len() } else { 0 }
+}
+
 /// What a reader says at the end of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -77,10 +83,10 @@ pub trait Reader: Send {
 
     /// Sees the first bytes of a source, all of it where `is_end`, before anything else is asked
     /// about it, and tells the readers of all workers what they have to know, such as a header.
-    /// False where it needs more of them.
-    fn open(&self, bytes: &[u8], is_end: bool) -> bool {
-        let _ = (bytes, is_end);
-        true
+    /// Where the first message starts, or what stands before it; `None` where it needs more bytes.
+    fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
+        let _ = is_end;
+        Some(byte_order_mark(bytes))
     }
 
     /// Where the first message that starts behind `from` starts, `from` being any place; `None`

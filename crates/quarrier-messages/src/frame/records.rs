@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter};
 
-use super::{Chunk, Reader, Rejected, Step, Taker};
+use super::{Chunk, Reader, Rejected, Step, Taker, byte_order_mark};
 use crate::Fault;
 use crate::build::Row;
 
@@ -13,9 +13,14 @@ pub trait RecordFormat: Send {
 
     /// Sees the first bytes of a source, before anything else is asked about it; see
     /// [`Reader::open`].
-    fn open(&self, bytes: &[u8], is_end: bool) -> bool {
-        let _ = (bytes, is_end);
-        true
+    fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
+        let _ = is_end;
+        Some(byte_order_mark(bytes))
+    }
+
+    /// A chunk begins; `row` is going to take its messages.
+    fn begin(&mut self, row: &mut impl Row) {
+        let _ = row;
     }
 
     /// See [`Reader::start`].
@@ -123,7 +128,7 @@ impl<F: RecordFormat> Reader for Records<F> {
         self.format.is_found_anywhere()
     }
 
-    fn open(&self, bytes: &[u8], is_end: bool) -> bool {
+    fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
         self.format.open(bytes, is_end)
     }
 
@@ -149,6 +154,7 @@ impl<F: RecordFormat> Reader for Records<F> {
     }
 
     fn read<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> Step {
+        self.format.begin(taker.row());
         if chunk.is_inside {
             pass(chunk);
         }

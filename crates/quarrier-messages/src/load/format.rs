@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Limits;
+use crate::format::csv::{Csv, CsvOpening, CsvParser};
 use crate::format::fix::{Dictionary, FixParser};
 use crate::format::json::JsonParser;
 use crate::frame::{Chunk, Lines, Reader, Records, Step, Taker};
@@ -17,6 +18,14 @@ pub enum Format {
     Fix(Arc<Dictionary>),
     /// NVFIX: `name=value`.
     Nvfix(Arc<Dictionary>),
+    /// CSV.
+    Csv(Csv),
+}
+
+/// What readers learn from a source's first bytes.
+#[derive(Debug, Default)]
+pub(super) struct Opening {
+    csv: CsvOpening,
 }
 
 /// A worker's reader of any format.
@@ -24,10 +33,12 @@ pub enum Format {
 pub(super) enum FormatReader {
     Json(Lines<JsonParser>),
     Fix(Records<FixParser>),
+    Csv(Records<CsvParser>),
 }
 
 impl FormatReader {
-    pub(super) fn new(format: &Format, limits: &Limits) -> Self {
+    /// The readers of all workers are told the same `opening`.
+    pub(super) fn new(format: &Format, limits: &Limits, opening: &Opening) -> Self {
         let bytes_max = limits.message_bytes_max;
         match format {
             Format::Json => FormatReader::Json(Lines::new(JsonParser::new(limits), bytes_max)),
@@ -39,6 +50,10 @@ impl FormatReader {
                 let parser = FixParser::nvfix(Arc::clone(dictionary), limits);
                 FormatReader::Fix(Records::new(parser, bytes_max))
             }
+            Format::Csv(csv) => {
+                let parser = CsvParser::new(csv.clone(), opening.csv.clone(), limits);
+                FormatReader::Csv(Records::new(parser, bytes_max))
+            }
         }
     }
 }
@@ -49,6 +64,7 @@ macro_rules! each {
         match $self {
             FormatReader::Json($reader) => $work,
             FormatReader::Fix($reader) => $work,
+            FormatReader::Csv($reader) => $work,
         }
     };
 }
@@ -58,7 +74,7 @@ impl Reader for FormatReader {
         each!(self, reader => reader.is_found_anywhere())
     }
 
-    fn open(&self, bytes: &[u8], is_end: bool) -> bool {
+    fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
         each!(self, reader => reader.open(bytes, is_end))
     }
 

@@ -25,7 +25,6 @@ mod value;
 
 pub use dictionary::{Dictionary, DictionaryError, FixType};
 pub use parser::FixParser;
-pub(in crate::format) use value::set_cell;
 
 /// SOH, behind every field.
 const SEPARATOR: u8 = 1;

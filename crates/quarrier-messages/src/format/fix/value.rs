@@ -6,6 +6,7 @@ use super::slots::Slot;
 use super::time;
 use crate::build::{Cell, FieldId, Row};
 use crate::format::decimal::{found, number};
+use crate::format::set_cell;
 
 /// Sets the field of a slot. What is not of the slot's type is taken as it is found.
 #[inline(always)]
@@ -50,18 +51,4 @@ fn other(slot: &Slot, field: FieldId, text: &str, row: &mut impl Row) {
         },
     };
     set_cell(row, field, cell);
-}
-
-/// Sets a field to a value of any kind.
-pub(in crate::format) fn set_cell(row: &mut impl Row, field: FieldId, cell: Cell<'_>) {
-    match cell {
-        Cell::Null => row.null(field),
-        Cell::Boolean(value) => row.boolean(field, value),
-        Cell::Integer(value) => row.integer(field, value),
-        Cell::Decimal { mantissa, scale } => row.decimal(field, mantissa, scale),
-        Cell::Float(value) => row.float(field, value),
-        Cell::Date(days) => row.date(field, days),
-        Cell::Timestamp(nanoseconds) => row.timestamp(field, nanoseconds),
-        Cell::Text(text) => row.text(field, text),
-    }
 }
