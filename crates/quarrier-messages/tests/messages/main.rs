@@ -1,7 +1,11 @@
 //! Messages into columns: parsers, builders and the driver; columns packed, and tables of them.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod arrow;
 mod assemble;
 mod build;
 mod json;
+mod load;
 mod minefield;
 mod pack;
