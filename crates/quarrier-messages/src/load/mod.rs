@@ -12,6 +12,7 @@
 mod batch;
 mod bytes;
 mod claims;
+mod columnar;
 mod compressed;
 mod format;
 mod reject;
@@ -23,7 +24,7 @@ pub use reject::Reject;
 
 use std::io::Read;
 
-use quarrier_core::source::Source;
+use quarrier_core::source::{Memory, Source};
 
 use crate::build::Refused;
 use crate::{Limits, Result, Schema, Table};
@@ -102,6 +103,9 @@ impl Load {
     /// # Panics
     /// When a worker panics.
     pub fn run(&self, sources: &[&dyn Source]) -> Result<Loaded> {
+        if self.format.is_columnar() {
+            return self.columns(sources);
+        }
         let mut crew = run::Crew::new(self);
         for source in sources {
             match compressed::reader(*source)? {
@@ -121,6 +125,12 @@ impl Load {
     /// # Panics
     /// When a worker panics.
     pub fn run_stream(&self, name: &str, stream: &mut (dyn Read + Send)) -> Result<Loaded> {
+        if self.format.is_columnar() {
+            // Parquet starts at its end.
+            let mut bytes = Vec::new();
+            stream.read_to_end(&mut bytes).map_err(|e| quarrier_core::Error::io(name, "read", e))?;
+            return self.columns(&[&Memory::new(name, bytes)]);
+        }
         let mut crew = run::Crew::new(self);
         crew.stream(name, stream)?;
         Ok(self.finish(crew))

@@ -1,7 +1,7 @@
 //! The exact parser: every message, one token after the other.
 
 use super::number::{Number, number};
-use super::paths::{PathId, Paths};
+use crate::format::paths::{PathId, Paths};
 use super::string;
 use crate::build::{FieldId, Row};
 use crate::{Fault, Limits};
