@@ -37,7 +37,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Source(error) => error.fmt(f),
-            Error::Compressed { source_name, reason } | Error::Columns { source_name, reason } => write!(f, "{source_name}: {reason}"),
+            Error::Compressed { source_name, reason } | Error::Columns { source_name, reason } => {
+                write!(f, "{source_name}: {reason}")
+            }
             Error::ArrowColumn { name, reason } => write!(f, "Arrow column {name}: {reason}"),
             Error::Arrow(error) => write!(f, "Arrow batches cannot be read: {error}"),
         }

@@ -58,7 +58,9 @@ impl FormatReader {
         let bytes_max = limits.message_bytes_max;
         match format {
             // Those in columns never come here.
-            Format::Json | Format::Arrow | Format::Parquet => FormatReader::Json(Lines::new(JsonParser::new(limits), bytes_max)),
+            Format::Json | Format::Arrow | Format::Parquet => {
+                FormatReader::Json(Lines::new(JsonParser::new(limits), bytes_max))
+            }
             Format::Fix(dictionary) => {
                 let parser = FixParser::fix(Arc::clone(dictionary), limits);
                 FormatReader::Fix(Records::new(parser, bytes_max))

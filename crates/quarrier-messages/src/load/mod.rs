@@ -128,7 +128,9 @@ impl Load {
         if self.format.is_columnar() {
             // Parquet starts at its end.
             let mut bytes = Vec::new();
-            stream.read_to_end(&mut bytes).map_err(|e| quarrier_core::Error::io(name, "read", e))?;
+            stream
+                .read_to_end(&mut bytes)
+                .map_err(|e| quarrier_core::Error::io(name, "read", e))?;
             return self.columns(&[&Memory::new(name, bytes)]);
         }
         let mut crew = run::Crew::new(self);

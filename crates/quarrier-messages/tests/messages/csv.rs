@@ -79,7 +79,10 @@ fn records(text: &str) -> Vec<Option<Vec<String>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig {
+        max_global_rejects: 100_000,
+        ..ProptestConfig::with_cases(1_000)
+    })]
 
     #[test]
     fn records_are_those_of_the_csv_crate(
@@ -110,7 +113,8 @@ proptest! {
 
 #[test]
 fn rows_do_not_depend_on_the_number_of_workers() {
-    let lines: String = (0..200_000).map(|n| format!("{n},\"note\n{}\",{}\n", n % 7, n % 3)).collect();
+    let lines: String =
+        (0..200_000).map(|n| format!("{n},\"note\n{}\",{}\n", n % 7, n % 3)).collect();
     let log = format!("id,note,k\n{lines}");
     let one = load(&csv(), log.as_bytes());
     let three = load_within(&csv(), log.as_bytes(), 3, &Limits::default());

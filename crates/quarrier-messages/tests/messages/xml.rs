@@ -16,10 +16,7 @@ fn attributes_and_elements_are_fields_by_their_paths() {
         ("<o id='1'/>\n<o id='2'/>\n", &["id=1", "id=2"]),
         (r#"<o id="1"/>"#, &["id=1"]),
         ("<l></l>", &[""]),
-        (
-            r#"<l><o><leg qty="1"/><leg qty="2"/></o></l>"#,
-            &["leg[0].qty=1 leg[1].qty=2"],
-        ),
+        (r#"<l><o><leg qty="1"/><leg qty="2"/></o></l>"#, &["leg[0].qty=1 leg[1].qty=2"]),
         ("<l><o><a><b><c> 1.50 </c></b></a></o></l>", &["a.b.c=150/2"]),
         ("<l><o><a x='1'>t</a></o></l>", &[r#"a="t" a.x=1"#]),
         ("<l><o><a/><b></b><c k=''/></o></l>", &[r#"c.k="""#]),
@@ -47,11 +44,31 @@ fn attributes_and_elements_are_fields_by_their_paths() {
 #[test]
 fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
     let cases: [(&[u8], &[&str], &[&str]); 7] = [
-        (b"<l><o a='1'/>\n<o>&e;</o>\n<o a='2'/></l>", &["a=1", "a=2"], &["2 14 an entity that XML does not know by itself"]),
-        (b"<l><o a='1'/>\n<o a='1' a='2'/>\n<o a='2'/></l>", &["a=1", "a=2"], &["2 14 attributes that are not well-formed"]),
-        (b"<l><o a='1'/>\n<o><b></o></b>\n<o a='2'/></l>", &["a=1", "a=2"], &["2 14 XML that is not well-formed"]),
-        (b"<l><o a='1'/>\nstray<o a='2'/></l>", &["a=1", "a=2"], &["2 14 text outside of elements"]),
-        (b"<l><o a='1'/>\n<o b='\xFF'/><o a='2'/></l>", &["a=1", "a=2"], &["2 14 bytes that are not UTF-8"]),
+        (
+            b"<l><o a='1'/>\n<o>&e;</o>\n<o a='2'/></l>",
+            &["a=1", "a=2"],
+            &["2 14 an entity that XML does not know by itself"],
+        ),
+        (
+            b"<l><o a='1'/>\n<o a='1' a='2'/>\n<o a='2'/></l>",
+            &["a=1", "a=2"],
+            &["2 14 attributes that are not well-formed"],
+        ),
+        (
+            b"<l><o a='1'/>\n<o><b></o></b>\n<o a='2'/></l>",
+            &["a=1", "a=2"],
+            &["2 14 XML that is not well-formed"],
+        ),
+        (
+            b"<l><o a='1'/>\nstray<o a='2'/></l>",
+            &["a=1", "a=2"],
+            &["2 14 text outside of elements"],
+        ),
+        (
+            b"<l><o a='1'/>\n<o b='\xFF'/><o a='2'/></l>",
+            &["a=1", "a=2"],
+            &["2 14 bytes that are not UTF-8"],
+        ),
         (b"<l><o a='1'/>\n<o><o a='2'/></l>", &["a=1"], &["2 14 XML that is not well-formed"]),
         (b"<o a='1'/>\n</o>\n<o a='2'/>", &["a=1", "a=2"], &["2 11 XML that is not well-formed"]),
     ];
@@ -64,7 +81,7 @@ fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
 fn hostile_elements_have_bounded_cost() {
     let limits = Limits { message_bytes_max: 1 << 20, columns_max: 50, ..Limits::default() };
     let deep = format!("{}{}", "<a>".repeat(100_000), "</a>".repeat(100_000));
-    let names: String = (0..60_000).map(|n| format!("<n{n}>1</n{n}>")).collect();
+    let names: String = (0..50_000).map(|n| format!("<n{n}>1</n{n}>")).collect();
     let open = "<o>".repeat(3 << 20);
     for (hostile, rows) in [(&deep, 2), (&format!("<o>{names}</o>"), 3)] {
         let log = format!("<l><o a='1'/>{hostile}<o a='2'/></l>");

@@ -16,6 +16,8 @@
 //! Entities are those of XML itself and characters by their numbers; whatever else a document
 //! defines or refers to, outside or inside, is not looked at, and a message that uses it is a
 //! fault. An element without its end takes what follows with it, as much as a message may have.
+//! Of one that is longer than a message may be, the beginning is a fault, and elements in the rest
+//! are read as if they stood by themselves.
 
 mod extent;
 mod message;

@@ -59,9 +59,10 @@ impl Load {
         let is_wanted = |name: &str| {
             self.schema.as_ref().is_none_or(|schema| {
                 schema.fields.iter().any(|field| {
-                    field.name.strip_prefix(name).is_some_and(|rest| {
-                        rest.is_empty() || rest.starts_with('.')
-                    })
+                    field
+                        .name
+                        .strip_prefix(name)
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
                 })
             })
         };
