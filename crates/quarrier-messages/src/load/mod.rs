@@ -18,6 +18,7 @@ mod format;
 mod reject;
 mod run;
 mod stream;
+mod tell;
 
 pub use format::Format;
 pub use reject::Reject;
