@@ -12,6 +12,7 @@ mod contender;
 mod hostile;
 mod image;
 mod measure;
+mod messages;
 mod patterns;
 mod random;
 mod record;
@@ -31,7 +32,10 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse|traces]";
+const PARTS: [&str; 5] = ["search", "hostile", "sparse", "traces", "messages"];
+
+const USAGE: &str =
+    "usage: benchmarks/run [--quick|--tiny] [--only search|hostile|sparse|traces|messages]";
 
 /// How much is measured.
 struct Scale {
@@ -112,6 +116,9 @@ fn run() -> Result<()> {
         if is_wanted("traces") {
             record["traces"] = traces::run(&python, &home, &scale)?;
         }
+        if is_wanted("messages") {
+            record["messages"] = messages::run(&python, &programs.quarrier, &home, &scale)?;
+        }
     }
     if scale.rounds > 0 {
         let path = record::append(&home.join("records"), record)?;
@@ -140,11 +147,8 @@ fn arguments() -> Result<Arguments> {
             _ => bail!("unknown argument '{word}'\n{USAGE}"),
         }
     }
-    if only
-        .as_deref()
-        .is_some_and(|only| !["search", "hostile", "sparse", "traces"].contains(&only))
-    {
-        bail!("--only takes search, hostile, sparse or traces\n{USAGE}");
+    if only.as_deref().is_some_and(|only| !PARTS.contains(&only)) {
+        bail!("--only takes one of {}\n{USAGE}", PARTS.join(", "));
     }
     let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
     Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, python, built_from })

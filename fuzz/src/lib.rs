@@ -9,8 +9,11 @@
 //! can call it: the driver of this package on stable Rust, libFuzzer from `libfuzzer/`.
 //! Bytes that say nothing useful are passed over.
 
+pub mod condition;
 pub mod engines;
+pub mod formats;
 pub mod journal;
+pub mod messages;
 pub mod oracle;
 pub mod pattern_file;
 pub mod regex;
@@ -45,5 +48,13 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 5] =
-    [pattern_file::TARGET, engines::TARGET, regex::TARGET, sparse::TARGET, journal::TARGET];
+pub const TARGETS: [Target; 7] = [
+    pattern_file::TARGET,
+    engines::TARGET,
+    regex::TARGET,
+    sparse::TARGET,
+    journal::TARGET,
+    condition::TARGET,
+    messages::TARGET,
+    formats::TARGET,
+];
