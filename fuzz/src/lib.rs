@@ -48,7 +48,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
