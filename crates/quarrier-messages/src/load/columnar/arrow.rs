@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use quarrier_core::source::Source;
 
 use super::input::Input;
-use super::{Batches, guarded};
+use super::{Batches, guarded, lengths};
 
 /// What a file, but no stream, starts with.
 const MAGIC: &[u8] = b"ARROW1";
@@ -21,11 +21,13 @@ pub(super) fn open(source: &dyn Source) -> Result<(SchemaRef, Batches<'_>), Arro
     let read = quarrier_core::source::read_full_at(source, 0, &mut head)?;
     let input = BufReader::with_capacity(BUFFER_BYTES, Input::new(source));
     if &head[..read] == MAGIC {
+        guarded(|| lengths::check_file(source))?;
         let mut reader = guarded(|| FileReader::try_new(input, None))?;
         let schema = reader.schema();
         let batches = std::iter::from_fn(move || guarded(|| reader.next().transpose()).transpose());
         return Ok((schema, Box::new(until_error(batches))));
     }
+    guarded(|| lengths::check_stream(source))?;
     let mut reader = guarded(|| StreamReader::try_new(input, None))?;
     let schema = reader.schema();
     let batches = std::iter::from_fn(move || guarded(|| reader.next().transpose()).transpose());

@@ -7,6 +7,7 @@
 
 mod arrow;
 mod input;
+mod lengths;
 mod parquet;
 
 use std::sync::Arc;
