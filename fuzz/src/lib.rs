@@ -11,6 +11,7 @@
 
 pub mod condition;
 pub mod engines;
+pub mod formats;
 pub mod journal;
 pub mod messages;
 pub mod oracle;
@@ -47,7 +48,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -55,4 +56,5 @@ pub const TARGETS: [Target; 7] = [
     journal::TARGET,
     condition::TARGET,
     messages::TARGET,
+    formats::TARGET,
 ];
