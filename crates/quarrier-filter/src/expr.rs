@@ -2,8 +2,15 @@
 
 use quarrier_messages::{Kind, Value};
 
-/// An expression whose kinds agree. `BETWEEN`, row values and `<>` lists are written with the
-/// nodes below; NOT stays where it was.
+use crate::calendar::Part;
+use crate::matching::Matching;
+
+/// An expression whose kinds agree. `BETWEEN`, row values and simple CASE are written with the
+/// nodes below, their operands repeated; NOT stays where it was. Nothing in it depends on the
+/// time or the place: `CURRENT_TIMESTAMP` is a literal.
+///
+/// What [`sql`](crate::sql) binds nests at most [`DEPTH_MAX`](crate::sql::DEPTH_MAX) deep, so
+/// that it may be walked by recursion.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
     /// A value as it stands.
@@ -32,16 +39,12 @@ pub enum Expr {
         /// Where. At least one.
         list: Vec<Expr>,
     },
-    /// Text that matches a pattern.
+    /// Text that matches a pattern; UNKNOWN where one is NULL.
     Match {
         /// The text.
         operand: Box<Expr>,
-        /// In the language of `by`.
-        pattern: Box<Expr>,
-        /// The character of `ESCAPE`, text of one character.
-        escape: Option<Box<Expr>>,
-        /// Which language.
-        by: Matcher,
+        /// What it must look like.
+        pattern: Pattern,
     },
     /// `IS NULL`.
     IsNull(Box<Expr>),
@@ -103,6 +106,22 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
+/// The pattern of a [`Expr::Match`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pattern {
+    /// Written in the condition, so compiled once.
+    Fixed(Matching),
+    /// Known with the row.
+    Computed {
+        /// In the language of `by`.
+        text: Box<Expr>,
+        /// The character of `ESCAPE`, text of one character.
+        escape: Option<char>,
+        /// Which language.
+        by: Matcher,
+    },
+}
+
 /// The language of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Matcher {
@@ -134,44 +153,77 @@ pub enum Arithmetic {
 /// What `CAST` converts into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CastTo {
-    /// A kind of columns.
+    /// A kind of columns; never [`Kind::Decimal`], which is `Numeric`, and never [`Kind::Null`].
     Kind(Kind),
     /// Whole numbers of so many bits.
     Integer {
-        /// 16, 32 or 64.
+        /// 16 or 32; 64 is [`Kind::Integer`].
         bits: u8,
     },
     /// Exact numbers.
     Numeric {
-        /// Digits in all.
+        /// Digits in all, at most 38.
         precision: u8,
-        /// Digits behind the point.
+        /// Digits behind the point, at most `precision`.
         scale: u8,
     },
-    /// Text of exactly so many characters, filled up with blanks.
+    /// Text of exactly so many characters, filled up with blanks or cut off.
     Character(u32),
-    /// Text of at most so many characters.
+    /// Text of at most so many characters, cut off.
     Varying(u32),
     /// A time of day.
     Time,
-    /// A span of time.
-    Interval,
+    /// A span of time in years and months.
+    IntervalMonths,
+    /// A span of time in days, hours, minutes and seconds.
+    IntervalSeconds,
 }
 
-/// Functions of SQL-92 on text, dates and numbers.
+/// Functions of SQL-92 on text, dates and numbers. NULL where an argument is, but for
+/// `Coalesce` and `NullIf`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Function {
-    /// The first argument that is not NULL.
+    /// The first argument that is not NULL; those behind it are not evaluated. The result is of
+    /// the kind that all arguments have in common.
     Coalesce,
     /// The first argument, NULL where both are equal.
     NullIf,
-    /// Letters large.
+    /// Letters large, by Unicode.
     Upper,
-    /// Letters small.
+    /// Letters small, by Unicode.
     Lower,
     /// Characters of a text.
     CharacterLength,
     /// Bytes of a text.
     OctetLength,
+    /// Where the first text stands in the second, from 1 in characters; 0 where it does not.
+    Position,
+    /// Text, start from 1, and the number of characters if there is a third argument.
+    Substring,
+    /// Text, and what is taken away: one character.
+    Trim {
+        /// At the beginning.
+        leading: bool,
+        /// At the end.
+        trailing: bool,
+    },
+    /// Text, what is put in, start from 1, and how many characters give way; as many as are put
+    /// in where there is no fourth argument.
+    Overlay,
+    /// A part of a date, time or span of time. Seconds are exact with 9 digits behind the point,
+    /// all else whole.
+    Extract(Part),
+    /// The number without its sign.
+    Absolute,
+    /// The least whole number not below.
+    Ceiling,
+    /// The greatest whole number not above.
+    Floor,
+    /// Whether two periods have a point in common: start and end of one, start and end of the
+    /// other. Not NULL where two ends are enough to tell.
+    Overlaps,
+    /// -1, 0 or 1 as the first text is before, equal to or behind the second, the shorter one
+    /// filled up with blanks: how CHAR(n) compares.
+    ComparePadded,
 }

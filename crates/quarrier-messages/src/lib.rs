@@ -17,3 +17,6 @@ mod schema;
 pub use schema::{Field, Schema};
 
 pub mod column;
+
+mod table;
+pub use table::{Column, Part, PartField, PartSegment, Table};

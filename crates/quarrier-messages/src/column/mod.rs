@@ -1,3 +1,24 @@
-//! Columns: as parsers write them (`raw`), and packed for scans.
+//! Columns: as parsers write them (`raw`), and packed for scans (`segment`).
+//!
+//! ```text
+//!  RawColumn ─→ pack ─→ SegmentColumn
+//!                        ├ valid   a bit a row, where there are NULLs
+//!                        ├ data    Packed: base + narrow lanes │ Float │ Texts
+//!                        └ zones   least and greatest of the segment and of each block
+//! ```
 
 pub mod raw;
+
+mod texts;
+pub use texts::{Dictionary, TEXTS_BYTES_MAX, Texts};
+
+mod zone;
+pub use zone::{Zone, float_key, text_key};
+
+mod packed;
+pub use packed::{Lanes, Packed};
+
+mod segment;
+pub use segment::{Data, SegmentColumn};
+
+mod pack;

@@ -1,0 +1,142 @@
+//! AVX-512: a comparison is one instruction that gives a mask.
+//!
+//! `low <= v <= high` is one unsigned comparison of `high - v` with `high - low`, so that the
+//! subtraction reads memory itself.
+
+use std::arch::x86_64::{
+    __m512i, _mm512_and_si512, _mm512_cmple_epu8_mask, _mm512_cmple_epu16_mask,
+    _mm512_cmple_epu32_mask, _mm512_cmple_epu64_mask, _mm512_cvtepu16_epi32, _mm512_mask_i32gather_epi32,
+    _mm256_loadu_si256, _mm512_loadu_si512, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32,
+    _mm512_set1_epi64, _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_sub_epi8, _mm512_sub_epi16,
+    _mm512_sub_epi32, _mm512_sub_epi64, _mm512_test_epi32_mask,
+};
+
+use super::portable::Portable;
+use super::{Packed, Range, facade};
+
+pub(super) fn is_available() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vpopcntdq")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("popcnt")
+}
+
+pub(crate) struct Avx512;
+
+/// Implements `between` for one width.
+macro_rules! between {
+    ($lane:ty, $signed:ty, $set:ident, $sub:ident, $at_most:ident, $($at:literal)+) => {
+        // # Safety: as the trait says.
+        #[inline(always)]
+        #[allow(clippy::cast_possible_wrap, reason = "bits, not numbers")]
+        unsafe fn between(values: *const $lane, range: Range<$lane>) -> u64 {
+            // SAFETY: the caller promised the features and 64 values, as many vectors as places.
+            unsafe {
+                let high = $set(range.high as $signed);
+                let span = $set(range.high.wrapping_sub(range.low) as $signed);
+                let mut found = 0;
+                $(
+                    let now = _mm512_loadu_si512(values.add($at).cast());
+                    found |= u64::from($at_most($sub(high, now), span)) << $at;
+                )+
+                found
+            }
+        }
+    };
+}
+
+impl Packed<u8> for Avx512 {
+    between!(u8, i8, _mm512_set1_epi8, _mm512_sub_epi8, _mm512_cmple_epu8_mask, 0);
+
+    // # Safety: as the trait says.
+    #[inline(always)]
+    unsafe fn member(values: *const u8, table: &[u32]) -> u64 {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { Portable::member(values, table) }
+    }
+}
+
+impl Packed<u16> for Avx512 {
+    between!(u16, i16, _mm512_set1_epi16, _mm512_sub_epi16, _mm512_cmple_epu16_mask, 0 32);
+
+    // # Safety: as the trait says.
+    #[inline(always)]
+    unsafe fn member(values: *const u16, table: &[u32]) -> u64 {
+        // SAFETY: the caller promised the features and 64 values, four times 16.
+        unsafe {
+            let mut found = 0;
+            let mut at = 0;
+            while at < 64 {
+                let codes = _mm512_cvtepu16_epi32(_mm256_loadu_si256(values.add(at).cast()));
+                found |= look_up(codes, table) << at;
+                at += 16;
+            }
+            found
+        }
+    }
+}
+
+impl Packed<u32> for Avx512 {
+    between!(u32, i32, _mm512_set1_epi32, _mm512_sub_epi32, _mm512_cmple_epu32_mask, 0 16 32 48);
+
+    // # Safety: as the trait says.
+    #[inline(always)]
+    unsafe fn member(values: *const u32, table: &[u32]) -> u64 {
+        // SAFETY: the caller promised the features and 64 values, four times 16.
+        unsafe {
+            let mut found = 0;
+            let mut at = 0;
+            while at < 64 {
+                found |= look_up(_mm512_loadu_si512(values.add(at).cast()), table) << at;
+                at += 16;
+            }
+            found
+        }
+    }
+}
+
+impl Packed<u64> for Avx512 {
+    between!(u64, i64, _mm512_set1_epi64, _mm512_sub_epi64, _mm512_cmple_epu64_mask,
+        0 8 16 24 32 40 48 56);
+
+    // # Safety: as the trait says.
+    #[inline(always)]
+    unsafe fn member(values: *const u64, table: &[u32]) -> u64 {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { Portable::member(values, table) }
+    }
+}
+
+/// The bits of 16 codes.
+///
+/// # Safety
+/// The features are there.
+#[inline(always)]
+unsafe fn look_up(codes: __m512i, table: &[u32]) -> u64 {
+    // SAFETY: lanes whose code has no place in the table are masked off before it is read.
+    unsafe {
+        let places = _mm512_srli_epi32::<5>(codes);
+        let last = u32::try_from(table.len()).unwrap_or(u32::MAX).wrapping_sub(1);
+        let within = if table.is_empty() {
+            0
+        } else {
+            _mm512_cmple_epu32_mask(places, _mm512_set1_epi32(last.cast_signed()))
+        };
+        let words = _mm512_mask_i32gather_epi32::<4>(
+            _mm512_set1_epi32(0),
+            within,
+            places,
+            table.as_ptr().cast(),
+        );
+        let bit = _mm512_and_si512(codes, _mm512_set1_epi32(31));
+        u64::from(_mm512_test_epi32_mask(words, _mm512_sllv_epi32(_mm512_set1_epi32(1), bit)))
+    }
+}
+
+facade!(
+    Avx512,
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,popcnt")]
+);

@@ -1,0 +1,115 @@
+//! A block's bitmap.
+
+/// Words of a block's bitmap.
+pub(crate) const WORDS: usize = quarrier_messages::column::raw::BLOCK_ROWS / super::WORD_ROWS;
+
+/// One bit for each row of a block: bit `row % 64` of word `row / 64`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(align(64))]
+pub(crate) struct Bits(pub(crate) [u64; WORDS]);
+
+/// Loops over whole bitmaps. Each gives the bitmap of words that are not 0 afterwards.
+pub(crate) struct BitKernels {
+    pub(super) all: unsafe fn(&mut Bits, &Bits) -> u64,
+    pub(super) any: unsafe fn(&mut Bits, &Bits) -> u64,
+    pub(super) without: unsafe fn(&mut Bits, &Bits) -> u64,
+    pub(super) count: unsafe fn(&Bits) -> u32,
+}
+
+impl BitKernels {
+    /// `into &= with`.
+    pub(crate) fn all(&self, into: &mut Bits, with: &Bits) -> u64 {
+        // SAFETY: kernels are handed out for what the CPU has.
+        unsafe { (self.all)(into, with) }
+    }
+
+    /// `into |= with`.
+    pub(crate) fn any(&self, into: &mut Bits, with: &Bits) -> u64 {
+        // SAFETY: as above.
+        unsafe { (self.any)(into, with) }
+    }
+
+    /// `into &= !with`.
+    pub(crate) fn without(&self, into: &mut Bits, with: &Bits) -> u64 {
+        // SAFETY: as above.
+        unsafe { (self.without)(into, with) }
+    }
+
+    /// How many rows there are in it.
+    pub(crate) fn count(&self, bits: &Bits) -> u32 {
+        // SAFETY: as above.
+        unsafe { (self.count)(bits) }
+    }
+}
+
+impl Bits {
+    /// No row.
+    pub(crate) const NONE: Bits = Bits([0; WORDS]);
+
+    /// The first `rows` rows.
+    pub(crate) fn first(rows: usize) -> Bits {
+        let mut bits = Bits::NONE;
+        bits.0[..rows / 64].fill(!0);
+        if rows % 64 != 0 {
+            bits.0[rows / 64] = (1 << (rows % 64)) - 1;
+        }
+        bits
+    }
+
+    /// Which words are not 0.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> u64 {
+        let mut words = 0;
+        for (at, &word) in self.0.iter().enumerate() {
+            words |= u64::from(word != 0) << at;
+        }
+        words
+    }
+
+    /// The rows in it, in order.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().flat_map(|(at, &word)| ones(word).map(move |bit| at * 64 + bit))
+    }
+}
+
+/// The places of the bits set.
+#[inline(always)]
+pub(crate) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if word == 0 {
+            return None;
+        }
+        let bit = word.trailing_zeros() as usize;
+        word &= word - 1;
+        Some(bit)
+    })
+}
+
+#[inline(always)]
+pub(super) fn all(into: &mut Bits, with: &Bits) -> u64 {
+    for (into, with) in into.0.iter_mut().zip(&with.0) {
+        *into &= with;
+    }
+    into.words()
+}
+
+#[inline(always)]
+pub(super) fn any(into: &mut Bits, with: &Bits) -> u64 {
+    for (into, with) in into.0.iter_mut().zip(&with.0) {
+        *into |= with;
+    }
+    into.words()
+}
+
+#[inline(always)]
+pub(super) fn without(into: &mut Bits, with: &Bits) -> u64 {
+    for (into, with) in into.0.iter_mut().zip(&with.0) {
+        *into &= !with;
+    }
+    into.words()
+}
+
+#[inline(always)]
+pub(super) fn count(bits: &Bits) -> u32 {
+    bits.0.iter().map(|word| word.count_ones()).sum()
+}

@@ -1,0 +1,190 @@
+//! Packed values against constants, 64 rows to a word of a bitmap: written once over [`Packed`],
+//! compiled for each instruction set, chosen at run time.
+//!
+//! Every loop takes the words it is asked for as a bitmap of its own (`which`), so that what is
+//! already decided costs nothing.
+
+mod bits;
+pub(crate) mod lookup;
+mod portable;
+pub(crate) mod ranges;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use bits::{Bits, WORDS};
+pub(crate) use ranges::Range;
+
+/// Rows of one word of a bitmap.
+pub(crate) const WORD_ROWS: usize = 64;
+
+/// An instruction set that has these loops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isa {
+    /// AVX-512 with bytes and words (BW, VBMI): 64 bytes at a time.
+    Avx512,
+    /// AVX2: 32 bytes at a time.
+    Avx2,
+    /// No more than the compiler makes of it.
+    Portable,
+}
+
+impl Isa {
+    /// All of them, best first.
+    pub const ALL: [Isa; 3] = [Isa::Avx512, Isa::Avx2, Isa::Portable];
+
+    /// What `explain` calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Avx512 => "avx512",
+            Isa::Avx2 => "avx2",
+            Isa::Portable => "portable",
+        }
+    }
+
+    /// Whether this CPU has it.
+    pub fn is_available(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512::is_available(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2::is_available(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Isa::Avx512 | Isa::Avx2 => false,
+            Isa::Portable => true,
+        }
+    }
+
+    /// The best this CPU has.
+    pub fn best() -> Isa {
+        Isa::ALL.into_iter().find(|isa| isa.is_available()).unwrap_or(Isa::Portable)
+    }
+}
+
+/// The loops of one instruction set. A reference to one is had from [`kernels`] alone, which
+/// asks the CPU first: so its functions may be called.
+pub(crate) struct Kernels {
+    pub(crate) bits: bits::BitKernels,
+    bytes: LaneKernels<u8>,
+    shorts: LaneKernels<u16>,
+    ints: LaneKernels<u32>,
+    longs: LaneKernels<u64>,
+}
+
+/// The loops over values of one width.
+pub(crate) struct LaneKernels<T> {
+    ranges: unsafe fn(&ranges::Work<'_, T>, &mut Bits),
+    lookup: unsafe fn(&lookup::Work<'_, T>, &mut Bits),
+}
+
+/// The loops of `isa`, or of the best there is where the CPU lacks it.
+pub(crate) fn kernels(isa: Isa) -> &'static Kernels {
+    match if isa.is_available() { isa } else { Isa::best() } {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => &avx512::KERNELS,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => &avx2::KERNELS,
+        _ => &portable::KERNELS,
+    }
+}
+
+/// A width that values are packed to.
+pub(crate) trait Lane: Copy + Ord + Default + Into<u64> + 'static {
+    /// Cuts `value` to this width.
+    fn cut(value: u64) -> Self;
+    /// As the place in a table.
+    fn place(self) -> usize;
+    /// This width's loops.
+    fn of(kernels: &Kernels) -> &LaneKernels<Self>;
+}
+
+macro_rules! lane {
+    ($lane:ty, $field:ident) => {
+        impl Lane for $lane {
+            #[inline(always)]
+            #[allow(clippy::cast_possible_truncation, reason = "said so")]
+            fn cut(value: u64) -> Self {
+                value as $lane
+            }
+            #[inline(always)]
+            fn place(self) -> usize {
+                self as usize
+            }
+            fn of(kernels: &Kernels) -> &LaneKernels<Self> {
+                &kernels.$field
+            }
+        }
+    };
+}
+lane!(u8, bytes);
+lane!(u16, shorts);
+lane!(u32, ints);
+lane!(u64, longs);
+
+/// What an instruction set must do with 64 packed values.
+///
+/// # Safety
+/// The caller has seen that the CPU has the instruction set, and `values` shows 64 of them.
+pub(crate) trait Packed<T: Lane> {
+    /// Which of them lie in `low..=high`.
+    unsafe fn between(values: *const T, range: Range<T>) -> u64;
+    /// Which of them have their bit set in `table`, a bit for each value that can be.
+    unsafe fn member(values: *const T, table: &[u32]) -> u64;
+}
+
+/// Makes the facade of an instruction set: all loops, compiled with the features named.
+macro_rules! facade {
+    ($set:ty, $(#[$features:meta])?) => {
+        pub(super) static KERNELS: super::Kernels = super::Kernels {
+            bits: super::bits::BitKernels { all, any, without, count },
+            bytes: super::LaneKernels { ranges: ranges::<u8>, lookup: lookup::<u8> },
+            shorts: super::LaneKernels { ranges: ranges::<u16>, lookup: lookup::<u16> },
+            ints: super::LaneKernels { ranges: ranges::<u32>, lookup: lookup::<u32> },
+            longs: super::LaneKernels { ranges: ranges::<u64>, lookup: lookup::<u64> },
+        };
+
+        $(#[$features])?
+        unsafe fn ranges<T: super::Lane>(work: &super::ranges::Work<'_, T>, out: &mut super::Bits)
+        where
+            $set: super::Packed<T>,
+        {
+            // SAFETY: the features are those of this function, whose caller has seen them.
+            unsafe { super::ranges::run::<$set, T>(work, out) };
+        }
+
+        $(#[$features])?
+        unsafe fn lookup<T: super::Lane>(work: &super::lookup::Work<'_, T>, out: &mut super::Bits)
+        where
+            $set: super::Packed<T>,
+        {
+            // SAFETY: as above.
+            unsafe { super::lookup::run::<$set, T>(work, out) };
+        }
+
+        $(#[$features])?
+        unsafe fn all(into: &mut super::Bits, with: &super::Bits) -> u64 {
+            super::bits::all(into, with)
+        }
+
+        $(#[$features])?
+        unsafe fn any(into: &mut super::Bits, with: &super::Bits) -> u64 {
+            super::bits::any(into, with)
+        }
+
+        $(#[$features])?
+        unsafe fn without(into: &mut super::Bits, with: &super::Bits) -> u64 {
+            super::bits::without(into, with)
+        }
+
+        $(#[$features])?
+        unsafe fn count(bits: &super::Bits) -> u32 {
+            super::bits::count(bits)
+        }
+    };
+}
+use facade;

@@ -1,0 +1,34 @@
+//! What every CPU can do.
+
+use super::lookup::bit;
+use super::{Lane, Packed, Range, WORD_ROWS, facade};
+
+pub(crate) struct Portable;
+
+impl<T: Lane> Packed<T> for Portable {
+    // # Safety: as the trait says.
+    #[inline(always)]
+    unsafe fn between(values: *const T, range: Range<T>) -> u64 {
+        // SAFETY: the caller promised 64 values.
+        let values = unsafe { std::slice::from_raw_parts(values, WORD_ROWS) };
+        let mut found = 0;
+        for (at, value) in values.iter().enumerate() {
+            found |= u64::from((range.low <= *value) & (*value <= range.high)) << at;
+        }
+        found
+    }
+
+    // # Safety: as the trait says.
+    #[inline(always)]
+    unsafe fn member(values: *const T, table: &[u32]) -> u64 {
+        // SAFETY: the caller promised 64 values.
+        let values = unsafe { std::slice::from_raw_parts(values, WORD_ROWS) };
+        let mut found = 0;
+        for (at, value) in values.iter().enumerate() {
+            found |= bit(table, value.place()) << at;
+        }
+        found
+    }
+}
+
+facade!(Portable,);

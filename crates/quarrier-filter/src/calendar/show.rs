@@ -1,0 +1,58 @@
+//! Dates, times and spans of time as text.
+
+use super::{DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, date, split};
+
+/// `2024-02-29`
+pub fn show_date(day: i32) -> String {
+    let (year, month, day) = date(day);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// `12:34:56`, and as many digits behind the point as say something.
+pub fn show_time(time: i64) -> String {
+    let (hour, minute) = (time / HOUR_NS, time / MINUTE_NS % 60);
+    format!("{hour:02}:{minute:02}:{}", seconds(time % MINUTE_NS, 2))
+}
+
+/// `2024-02-29 12:34:56`, and as many digits behind the point as say something.
+pub fn show_timestamp(timestamp: i64) -> String {
+    let (day, time) = split(timestamp);
+    format!("{} {}", show_date(day), show_time(time))
+}
+
+/// `1-2` where there are months, otherwise `3 04:05:06`.
+pub fn show_interval(months: i64, nanoseconds: i64) -> String {
+    let sign = if months < 0 || nanoseconds < 0 { "-" } else { "" };
+    if months != 0 {
+        let months = months.unsigned_abs();
+        return format!("{sign}{}-{}", months / 12, months % 12);
+    }
+    let ns = nanoseconds.unsigned_abs();
+    let (days, time) = (ns / DAY_NS as u64, (ns % DAY_NS as u64) as i64);
+    format!("{sign}{days} {}", show_time(time))
+}
+
+fn seconds(ns: i64, width: usize) -> String {
+    let (whole, behind) = (ns / SECOND_NS, ns % SECOND_NS);
+    if behind == 0 {
+        return format!("{whole:0width$}");
+    }
+    let behind = format!("{behind:09}");
+    format!("{whole:0width$}.{}", behind.trim_end_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calendar::{parse_time, parse_timestamp};
+
+    #[test]
+    fn what_is_shown_is_read_again() {
+        for ns in [0, 1, -1, 1_234_567_890_123_456_789, i64::MAX, i64::MIN] {
+            assert_eq!(parse_timestamp(&show_timestamp(ns)), Some(ns));
+        }
+        assert_eq!(show_time(parse_time("01:02:03.040").unwrap()), "01:02:03.04");
+        assert_eq!(show_interval(-14, 0), "-1-2");
+        assert_eq!(show_interval(0, DAY_NS + SECOND_NS), "1 00:00:01");
+    }
+}

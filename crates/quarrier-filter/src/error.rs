@@ -1,0 +1,99 @@
+//! The one error type of this crate: what, where, and what to try.
+
+use std::fmt;
+
+/// Why a condition or a statement cannot be answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text is not a condition or a statement that can be bound.
+    Text {
+        /// Line of the text, from 1; 0 where the place is not known.
+        line: u64,
+        /// Character of the line, from 1; 0 where the place is not known.
+        column: u64,
+        /// What is wrong and what to try.
+        reason: String,
+    },
+    /// The expression has no value for a row, and that row's result depends on it.
+    Row {
+        /// The row, from 0.
+        row: u64,
+        /// Why.
+        fault: Fault,
+    },
+}
+
+/// Why an expression has no value for a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Something was divided by zero.
+    DivisionByZero,
+    /// A number, date or span of time is beyond what its kind can hold.
+    Overflow {
+        /// Of what.
+        what: &'static str,
+    },
+    /// A value cannot be converted.
+    Cast {
+        /// The value, shortened.
+        value: String,
+        /// Into what.
+        to: &'static str,
+    },
+    /// A pattern is wrong.
+    Pattern {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An argument that a function does not take.
+    Argument {
+        /// Which, and what it takes.
+        reason: String,
+    },
+    /// The expression was put together from kinds that do not go together.
+    Kinds {
+        /// Where.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    pub(crate) fn text(line: u64, column: u64, reason: impl Into<String>) -> Self {
+        Error::Text { line, column, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Text { line: 0, reason, .. } => f.write_str(reason),
+            Error::Text { line, column, reason } => {
+                write!(f, "line {line}, column {column}: {reason}")
+            }
+            Error::Row { row, fault } => write!(f, "row {row}: {fault}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::DivisionByZero => f.write_str(
+                "division by zero; try NULLIF(divisor, 0), which makes the quotient NULL",
+            ),
+            Fault::Overflow { what } => write!(f, "{what} out of range"),
+            Fault::Cast { value, to } => write!(f, "'{value}' is no {to}"),
+            Fault::Pattern { reason } | Fault::Argument { reason } => f.write_str(reason),
+            Fault::Kinds { what } => write!(f, "{what} of kinds that do not go together"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

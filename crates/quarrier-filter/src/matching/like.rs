@@ -1,0 +1,199 @@
+//! LIKE. A pattern is cut at its `%` into pieces; what stands before the first and behind the
+//! last is fixed to the ends of the text, and of the others each is taken where it is first
+//! found, which never spoils a later one.
+
+use crate::Fault;
+
+/// A compiled pattern of LIKE.
+#[derive(Debug)]
+pub struct Like {
+    /// Between the `%`; one more than there are of them.
+    pieces: Vec<Piece>,
+}
+
+/// Text with gaps: one character fits in each.
+#[derive(Debug, Default)]
+struct Piece {
+    /// Texts, each behind so many `_`.
+    parts: Vec<(usize, String)>,
+    /// `_` at the end.
+    gap: usize,
+}
+
+/// What a LIKE comes to, where that is simple.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape<'a> {
+    /// Equal to the text.
+    Exact(&'a str),
+    /// Begins with the text.
+    Prefix(&'a str),
+    /// Ends with the text.
+    Suffix(&'a str),
+    /// Has the text in it.
+    Contains(&'a str),
+    /// Any text.
+    Everything,
+    /// Something else.
+    Other,
+}
+
+impl Like {
+    /// # Errors
+    /// [`Fault::Pattern`] where the escape character stands before anything but `%`, `_` and
+    /// itself.
+    pub(super) fn new(pattern: &str, escape: Option<char>) -> Result<Self, Fault> {
+        let mut pieces = vec![Piece::default()];
+        let mut characters = pattern.chars();
+        while let Some(character) = characters.next() {
+            let piece = match pieces.last_mut() {
+                Some(piece) => piece,
+                None => break,
+            };
+            if Some(character) == escape {
+                match characters.next() {
+                    Some(next) if matches!(next, '%' | '_') || Some(next) == escape => {
+                        piece.push(next);
+                    }
+                    _ => return Err(wrong_escape(pattern, character)),
+                }
+            } else if character == '%' {
+                pieces.push(Piece::default());
+            } else if character == '_' {
+                piece.gap += 1;
+            } else {
+                piece.push(character);
+            }
+        }
+        // Empty pieces between two `%` say nothing.
+        let last = pieces.len() - 1;
+        let mut place = 0;
+        pieces.retain(|piece| {
+            place += 1;
+            !piece.is_empty() || place == 1 || place == last + 1
+        });
+        Ok(Like { pieces })
+    }
+
+    /// Takes time in proportion to the text, times the longest piece if that has `_` in it.
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        match self.pieces.as_slice() {
+            [] => false,
+            [only] => only.fits(text) == Some(text.len()),
+            [first, between @ .., last] => {
+                let Some(mut at) = first.fits(text) else { return false };
+                for piece in between {
+                    match piece.find(&text[at..]) {
+                        Some(end) => at += end,
+                        None => return false,
+                    }
+                }
+                last.fits_end(&text[at..])
+            }
+        }
+    }
+
+    pub(super) fn shape(&self) -> Shape<'_> {
+        match self.pieces.as_slice() {
+            [only] => only.text().map_or(Shape::Other, Shape::Exact),
+            [first, last] => match (first.text(), last.text()) {
+                (Some(""), Some("")) => Shape::Everything,
+                (Some(text), Some("")) => Shape::Prefix(text),
+                (Some(""), Some(text)) => Shape::Suffix(text),
+                _ => Shape::Other,
+            },
+            [first, between, last] if first.is_empty() && last.is_empty() => {
+                between.text().map_or(Shape::Other, Shape::Contains)
+            }
+            _ => Shape::Other,
+        }
+    }
+}
+
+impl Piece {
+    fn push(&mut self, character: char) {
+        match self.parts.last_mut() {
+            Some((_, text)) if self.gap == 0 => text.push(character),
+            _ => self.parts.push((std::mem::take(&mut self.gap), character.to_string())),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.gap == 0
+    }
+
+    /// The text, where there are no gaps.
+    fn text(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] if self.gap == 0 => Some(""),
+            [(0, text)] if self.gap == 0 => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Where the piece ends that begins where `text` does.
+    fn fits(&self, text: &str) -> Option<usize> {
+        let mut rest = text;
+        for (gap, part) in &self.parts {
+            rest = behind(rest, *gap)?.strip_prefix(part.as_str())?;
+        }
+        Some(text.len() - behind(rest, self.gap)?.len())
+    }
+
+    /// Where the first piece in `text` ends.
+    fn find(&self, text: &str) -> Option<usize> {
+        let Some((gap, part)) = self.parts.first() else { return self.fits(text) };
+        if let Some(whole) = self.text() {
+            return text.find(whole).map(|start| start + whole.len());
+        }
+        // The first text of the piece is looked for, and the gap before it counted back.
+        let mut from = text.len() - behind(text, *gap)?.len();
+        loop {
+            let found = from + text[from..].find(part.as_str())?;
+            let start = match gap.checked_sub(1) {
+                Some(before) => text[..found].char_indices().rev().nth(before)?.0,
+                None => found,
+            };
+            if let Some(end) = self.fits(&text[start..]) {
+                return Some(start + end);
+            }
+            from = found + text[found..].chars().next()?.len_utf8();
+        }
+    }
+
+    /// Whether the piece fits at the end of `text`.
+    fn fits_end(&self, text: &str) -> bool {
+        let characters: usize = self.gap
+            + self.parts.iter().map(|(gap, part)| gap + part.chars().count()).sum::<usize>();
+        if characters == 0 {
+            return true;
+        }
+        if let Some(whole) = self.text() {
+            return text.ends_with(whole);
+        }
+        let start = text.char_indices().rev().nth(characters - 1);
+        start.is_some_and(|(start, _)| {
+            let tail = &text[start..];
+            self.fits(tail) == Some(tail.len())
+        })
+    }
+}
+
+/// What is left of `text` behind so many characters.
+fn behind(text: &str, characters: usize) -> Option<&str> {
+    if characters == 0 {
+        return Some(text);
+    }
+    let mut left = text.chars();
+    left.nth(characters - 1)?;
+    Some(left.as_str())
+}
+
+fn wrong_escape(pattern: &str, escape: char) -> Fault {
+    Fault::Pattern {
+        reason: format!(
+            "LIKE pattern '{}': the escape character '{escape}' stands before something else than \
+             %, _ or itself; write it twice where it means itself",
+            super::shortened(pattern)
+        ),
+    }
+}

@@ -1,0 +1,130 @@
+//! Patterns of text: LIKE, SIMILAR TO and regular expressions. Every match takes time in
+//! proportion to the text.
+
+use std::fmt;
+use std::sync::Arc;
+
+use regex::Regex;
+
+use crate::Fault;
+use crate::expr::Matcher;
+
+mod like;
+pub use like::{Like, Shape};
+
+mod similar;
+
+/// The most bytes a compiled regular expression takes.
+const REGEX_BYTES_MAX: usize = 4 << 20;
+
+/// A compiled pattern; cheap to clone. Equal where language, text and escape are.
+#[derive(Clone)]
+pub struct Matching {
+    by: Matcher,
+    source: Arc<str>,
+    escape: Option<char>,
+    engine: Engine,
+}
+
+#[derive(Clone)]
+enum Engine {
+    Like(Arc<Like>),
+    Regex(Regex),
+}
+
+impl Matching {
+    /// Compiles a pattern. `escape` is what `ESCAPE` names; regular expressions have none.
+    ///
+    /// # Errors
+    /// [`Fault::Pattern`] where the pattern is none of its language, or too large.
+    pub fn new(source: &str, escape: Option<char>, by: Matcher) -> Result<Self, Fault> {
+        let engine = match by {
+            Matcher::Like => Engine::Like(Arc::new(Like::new(source, escape)?)),
+            Matcher::Similar => Engine::Regex(regex(&similar::translated(source, escape)?)?),
+            Matcher::Regex => Engine::Regex(regex(source)?),
+        };
+        Ok(Matching { by, source: source.into(), escape, engine })
+    }
+
+    /// Whether `text` matches: all of it for LIKE and SIMILAR TO, any part for a regular
+    /// expression.
+    pub fn is_match(&self, text: &str) -> bool {
+        match &self.engine {
+            Engine::Like(like) => like.is_match(text),
+            Engine::Regex(regex) => regex.is_match(text),
+        }
+    }
+
+    /// The language.
+    pub fn by(&self) -> Matcher {
+        self.by
+    }
+
+    /// The pattern as written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The character of `ESCAPE`.
+    pub fn escape(&self) -> Option<char> {
+        self.escape
+    }
+
+    /// What a LIKE comes to, where that is simple.
+    pub fn shape(&self) -> Shape<'_> {
+        match &self.engine {
+            Engine::Like(like) => like.shape(),
+            Engine::Regex(_) => Shape::Other,
+        }
+    }
+}
+
+impl PartialEq for Matching {
+    fn eq(&self, other: &Self) -> bool {
+        (self.by, self.escape, &self.source) == (other.by, other.escape, &other.source)
+    }
+}
+
+impl Eq for Matching {}
+
+impl std::hash::Hash for Matching {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.by, self.escape, &self.source).hash(state);
+    }
+}
+
+impl fmt::Debug for Matching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}({:?}", self.by, self.source)?;
+        if let Some(escape) = self.escape {
+            write!(f, ", escape {escape:?}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+fn regex(source: &str) -> Result<Regex, Fault> {
+    regex::RegexBuilder::new(source).size_limit(REGEX_BYTES_MAX).build().map_err(|error| {
+        let reason = match error {
+            regex::Error::CompiledTooBig(_) => {
+                "is too large once compiled; repeat less with {n,m}".to_string()
+            }
+            // The library draws the pattern with a mark below; its last line says what is wrong.
+            other => {
+                let said = other.to_string();
+                let last = said.lines().last().unwrap_or_default();
+                last.strip_prefix("error: ").unwrap_or(last).to_string()
+            }
+        };
+        Fault::Pattern { reason: format!("regular expression '{}': {reason}", shortened(source)) }
+    })
+}
+
+/// The beginning of a text that is shown in a message.
+pub(crate) fn shortened(text: &str) -> String {
+    const SHOWN_MAX: usize = 60;
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
+}

@@ -1,0 +1,268 @@
+//! Numbers calculated from columns and compared, where the columns' least and greatest values
+//! prove that nothing overflows: then no row has a fault, and vectors may be calculated.
+
+use quarrier_messages::{Kind, Table, Value};
+
+use super::constant;
+use crate::Expr;
+use crate::expr::{Arithmetic, Comparison};
+
+/// `left op right`, both in steps. UNKNOWN where one of the columns is NULL.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Calculation {
+    /// What is calculated with.
+    pub(crate) number: Number,
+    /// Of the left, then of the right side; leaves two numbers.
+    pub(crate) steps: Vec<Step>,
+    pub(crate) op: Comparison,
+    /// The columns in it, each once.
+    pub(crate) columns: Vec<usize>,
+}
+
+/// What is calculated with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Number {
+    /// 64-bit whole numbers.
+    Whole,
+    /// Numbers of IEEE 754.
+    Float,
+}
+
+/// One step with a stack of numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Step {
+    /// Pushes a column's numbers; mantissas among whole numbers.
+    Column(usize),
+    /// Pushes a constant.
+    Whole(i64),
+    /// Pushes a constant.
+    Float(f64),
+    /// Takes two, pushes their sum.
+    Add,
+    /// Takes two, pushes the lower one less the upper.
+    Subtract,
+    /// Takes two, pushes their product.
+    Multiply,
+}
+
+/// The most numbers on the stack.
+pub(crate) const STACK_MAX: usize = 8;
+
+/// Beyond these a whole number is not calculated with here.
+const WHOLE_MAX: i128 = 1 << 62;
+/// Up to here a float is the whole number itself.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+/// Beyond these a float is not calculated with here.
+const FLOAT_MAX: f64 = 1e300;
+
+/// A side under construction.
+struct Side {
+    steps: Vec<Step>,
+    depth: usize,
+    range: Range,
+}
+
+/// Between what values a side lies.
+#[derive(Clone, Copy)]
+enum Range {
+    /// Mantissas of this scale.
+    Exact { low: i128, high: i128, scale: u8 },
+    /// Floats, none of them NaN.
+    Float { low: f64, high: f64 },
+}
+
+impl Calculation {
+    /// `left op right`; `None` where it must be evaluated row by row.
+    pub(crate) fn of(table: &Table, op: Comparison, left: &Expr, right: &Expr) -> Option<Self> {
+        let (mut left, mut right) = (side(table, left)?, side(table, right)?);
+        match (left.range, right.range) {
+            (Range::Exact { scale: a, .. }, Range::Exact { scale: b, .. }) => {
+                left = left.rescaled(a.max(b))?;
+                right = right.rescaled(a.max(b))?;
+            }
+            _ => (left, right) = (left.floating(table)?, right.floating(table)?),
+        }
+        let number = match left.range {
+            Range::Exact { .. } => Number::Whole,
+            Range::Float { .. } => Number::Float,
+        };
+        (left.depth.max(right.depth + 1) <= STACK_MAX).then(|| {
+            let mut steps = left.steps;
+            steps.append(&mut right.steps);
+            let mut columns: Vec<usize> = steps.iter().filter_map(Step::column).collect();
+            columns.sort_unstable();
+            columns.dedup();
+            Calculation { number, steps, op, columns }
+        })
+    }
+
+    /// The same with another comparison.
+    pub(crate) fn with(&self, op: Comparison) -> Self {
+        Calculation { op, ..self.clone() }
+    }
+}
+
+impl Step {
+    fn column(&self) -> Option<usize> {
+        match self {
+            Step::Column(column) => Some(*column),
+            _ => None,
+        }
+    }
+}
+
+/// What a number is calculated from; `None` for anything but sums, differences and products of
+/// columns and constants.
+fn side(table: &Table, expr: &Expr) -> Option<Side> {
+    match expr {
+        Expr::Column(column) => {
+            let range = column_range(table, *column)?;
+            Some(Side { steps: vec![Step::Column(*column)], depth: 1, range })
+        }
+        Expr::Literal(Value::Integer(number)) => Side::whole((*number).into(), 0),
+        Expr::Literal(Value::Decimal { mantissa, scale }) => Side::whole(*mantissa, *scale),
+        Expr::Literal(Value::Float(number)) => Side::float(*number),
+        Expr::Negate(operand) => match side(table, operand)? {
+            // -0 has a sign that 0 - 0 has not, but no comparison, sum or product tells.
+            side @ Side { range: Range::Exact { .. }, .. } => {
+                Side::whole(0, 0)?.joined(side, Arithmetic::Subtract)
+            }
+            side => Side::float(0.0)?.joined(side, Arithmetic::Subtract),
+        },
+        Expr::Arithmetic { op, left, right } => {
+            let (mut left, mut right) = (side(table, left)?, side(table, right)?);
+            match (left.range, right.range) {
+                (Range::Exact { scale: a, .. }, Range::Exact { scale: b, .. }) => {
+                    if *op != Arithmetic::Multiply {
+                        left = left.rescaled(a.max(b))?;
+                        right = right.rescaled(a.max(b))?;
+                    }
+                }
+                _ => (left, right) = (left.floating(table)?, right.floating(table)?),
+            }
+            left.joined(right, *op)
+        }
+        _ => None,
+    }
+}
+
+impl Side {
+    fn whole(number: i128, scale: u8) -> Option<Side> {
+        let steps = vec![Step::Whole(i64::try_from(number).ok()?)];
+        Side { steps, depth: 1, range: Range::Exact { low: number, high: number, scale } }.proven()
+    }
+
+    fn float(number: f64) -> Option<Side> {
+        let range = Range::Float { low: number, high: number };
+        Side { steps: vec![Step::Float(number)], depth: 1, range }.proven()
+    }
+
+    /// Unless a number may lie too far out.
+    fn proven(self) -> Option<Side> {
+        let within = match self.range {
+            Range::Exact { low, high, scale } => {
+                low >= -WHOLE_MAX && high <= WHOLE_MAX && scale <= 18
+            }
+            Range::Float { low, high } => low >= -FLOAT_MAX && high <= FLOAT_MAX,
+        };
+        within.then_some(self)
+    }
+
+    /// With so many digits behind the point, not fewer than there are.
+    fn rescaled(self, to: u8) -> Option<Side> {
+        match self.range {
+            Range::Exact { scale, .. } if scale < to => {
+                let factor = 10_i128.checked_pow(u32::from(to - scale))?;
+                self.joined(Side::whole(factor, to - scale)?, Arithmetic::Multiply)
+            }
+            _ => Some(self),
+        }
+    }
+
+    /// As floats. An exact number that was calculated must be whole and exact as a float too; a
+    /// column's or a constant is converted as every comparison of it is.
+    fn floating(self, table: &Table) -> Option<Side> {
+        let Range::Exact { low, high, scale } = self.range else { return Some(self) };
+        let near = Range::Float { low: low as f64, high: high as f64 };
+        let power = 10_f64.powi(i32::from(scale));
+        match self.steps.as_slice() {
+            [Step::Column(column)] => {
+                let exact = low as f64 > -EXACT_MAX && (high as f64) < EXACT_MAX;
+                let plain = table.schema().fields[*column].kind == Kind::Integer;
+                let range = Range::Float { low: low as f64 / power, high: high as f64 / power };
+                (exact || plain).then_some(Side { range, ..self })
+            }
+            [Step::Whole(number)] => {
+                let mantissa = (*number).into();
+                Side::float(constant::float(&Value::Decimal { mantissa, scale })?)
+            }
+            _ if scale == 0 && low as f64 > -EXACT_MAX && (high as f64) < EXACT_MAX => {
+                let steps = self.steps.into_iter().map(|step| match step {
+                    Step::Whole(number) => Step::Float(number as f64),
+                    step => step,
+                });
+                Some(Side { steps: steps.collect(), depth: self.depth, range: near })
+            }
+            _ => None,
+        }
+    }
+
+    fn joined(mut self, mut other: Side, op: Arithmetic) -> Option<Side> {
+        let step = match op {
+            Arithmetic::Add => Step::Add,
+            Arithmetic::Subtract => Step::Subtract,
+            Arithmetic::Multiply => Step::Multiply,
+            _ => return None,
+        };
+        let range = match (self.range, other.range) {
+            (
+                Range::Exact { low: a, high: b, scale },
+                Range::Exact { low: c, high: d, scale: other },
+            ) => {
+                let scale = if op == Arithmetic::Multiply { scale + other } else { scale };
+                let ends = match op {
+                    Arithmetic::Add => [a + c, b + d, a + c, b + d],
+                    Arithmetic::Subtract => [a - d, b - c, a - d, b - c],
+                    _ => [a * c, a * d, b * c, b * d],
+                };
+                let low = ends.into_iter().fold(i128::MAX, i128::min);
+                Range::Exact { low, high: ends.into_iter().fold(i128::MIN, i128::max), scale }
+            }
+            (Range::Float { low: a, high: b }, Range::Float { low: c, high: d }) => {
+                let ends = match op {
+                    Arithmetic::Add => [a + c, b + d, a + c, b + d],
+                    Arithmetic::Subtract => [a - d, b - c, a - d, b - c],
+                    _ => [a * c, a * d, b * c, b * d],
+                };
+                let low = ends.into_iter().fold(f64::INFINITY, f64::min);
+                Range::Float { low, high: ends.into_iter().fold(f64::NEG_INFINITY, f64::max) }
+            }
+            _ => return None,
+        };
+        self.steps.append(&mut other.steps);
+        self.steps.push(step);
+        Side { steps: self.steps, depth: self.depth.max(other.depth + 1), range }.proven()
+    }
+}
+
+/// Between what a column's numbers lie; `None` for what is no number, and for NaN and infinity.
+fn column_range(table: &Table, column: usize) -> Option<Range> {
+    let (low, high) = keys(table, column);
+    let float = |key: i64| f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64);
+    let range = match table.schema().fields[column].kind {
+        Kind::Integer => Range::Exact { low: low.into(), high: high.into(), scale: 0 },
+        Kind::Decimal { scale } => Range::Exact { low: low.into(), high: high.into(), scale },
+        Kind::Float => Range::Float { low: float(low), high: float(high) },
+        _ => return None,
+    };
+    Side { steps: Vec::new(), depth: 1, range }.proven().map(|side| side.range)
+}
+
+/// The least and the greatest key of a column; 0 where it has no value.
+fn keys(table: &Table, column: usize) -> (i64, i64) {
+    let zones = table.columns()[column].segments().iter().map(|segment| segment.zone());
+    let (low, high) = zones.fold((i64::MAX, i64::MIN), |(low, high), zone| {
+        (low.min(zone.min), high.max(zone.max))
+    });
+    if low > high { (0, 0) } else { (low, high) }
+}

@@ -1,0 +1,318 @@
+//! Expressions into nodes.
+
+use std::collections::HashMap;
+
+use quarrier_messages::column::Dictionary;
+use quarrier_messages::{Kind, Table, Value};
+
+use super::constant::{self, Place};
+use super::{Calculation, Graph, NodeId, Outcome, Set, text};
+use crate::expr::{Comparison, Pattern};
+use crate::{Expr, naive};
+
+/// Makes nodes of conditions on one table.
+pub(crate) struct Compiler<'a> {
+    table: &'a Table,
+    workers: usize,
+    graph: Graph,
+    /// What was found for conditions on a column with a dictionary.
+    texts: HashMap<(String, Outcome), Set>,
+}
+
+impl<'a> Compiler<'a> {
+    /// Up to `workers` threads go through large dictionaries.
+    pub(crate) fn new(table: &'a Table, workers: usize) -> Self {
+        Compiler { table, workers, graph: Graph::new(), texts: HashMap::new() }
+    }
+
+    /// The rows where `condition` is true, and those where it has no value. Both are used once
+    /// more.
+    pub(crate) fn condition(&mut self, condition: &Expr) -> (NodeId, NodeId) {
+        let truth = self.node(condition, Outcome::True);
+        let fault = if may_fault(condition) {
+            self.node(condition, Outcome::Fault)
+        } else {
+            Graph::NONE
+        };
+        self.graph.uses[truth] += 1;
+        self.graph.uses[fault] += 1;
+        (truth, fault)
+    }
+
+    pub(crate) fn finish(self) -> Graph {
+        self.graph
+    }
+
+    /// The rows where `expr` has the outcome `wanted`.
+    fn node(&mut self, expr: &Expr, wanted: Outcome) -> NodeId {
+        if wanted == Outcome::Fault && !may_fault(expr) {
+            return Graph::NONE;
+        }
+        match (expr, wanted) {
+            (Expr::Not(operand), Outcome::True) => self.node(operand, Outcome::False),
+            (Expr::Not(operand), Outcome::False) => self.node(operand, Outcome::True),
+            (Expr::Not(operand), Outcome::Fault) => self.node(operand, Outcome::Fault),
+            (Expr::And(operands), Outcome::Fault) => self.faults(operands, expr, Outcome::False),
+            (Expr::Or(operands), Outcome::Fault) => self.faults(operands, expr, Outcome::True),
+            (Expr::And(operands), Outcome::True) | (Expr::Or(operands), Outcome::False) => {
+                let nodes = self.each(operands, wanted);
+                self.graph.and(nodes)
+            }
+            (Expr::And(operands), Outcome::False) | (Expr::Or(operands), Outcome::True) => {
+                let nodes = self.each(operands, wanted);
+                self.graph.or(nodes)
+            }
+            (Expr::Is { operand, truth }, wanted) => self.is(operand, *truth, wanted),
+            _ => self.test(expr, wanted),
+        }
+    }
+
+    fn each(&mut self, operands: &[Expr], wanted: Outcome) -> Vec<NodeId> {
+        operands.iter().map(|operand| self.node(operand, wanted)).collect()
+    }
+
+    /// A fault of an operand is that of AND and OR unless another one decides.
+    fn faults(&mut self, operands: &[Expr], expr: &Expr, decisive: Outcome) -> NodeId {
+        let faults = self.each(operands, Outcome::Fault);
+        let fault = self.graph.or(faults);
+        if fault == Graph::NONE {
+            return fault;
+        }
+        let decided = self.node(expr, decisive);
+        let undecided = self.graph.not(decided);
+        self.graph.and([fault, undecided])
+    }
+
+    fn is(&mut self, operand: &Expr, truth: Option<bool>, wanted: Outcome) -> NodeId {
+        let fault = self.node(operand, Outcome::Fault);
+        if wanted == Outcome::Fault {
+            return fault;
+        }
+        let is = match truth {
+            Some(true) => self.node(operand, Outcome::True),
+            Some(false) => self.node(operand, Outcome::False),
+            None => {
+                let known = [Outcome::True, Outcome::False].map(|o| self.node(operand, o));
+                let known = self.graph.or(known.into_iter().chain([fault]));
+                self.graph.not(known)
+            }
+        };
+        if wanted == Outcome::True {
+            return is;
+        }
+        let either = self.graph.or([is, fault]);
+        self.graph.not(either)
+    }
+
+    /// What is no AND, OR, NOT or IS.
+    fn test(&mut self, expr: &Expr, wanted: Outcome) -> NodeId {
+        let mut columns = Vec::new();
+        columns_of(expr, &mut columns);
+        if columns.is_empty() {
+            return if constant_outcome(expr) == Some(wanted) { Graph::ALL } else { Graph::NONE };
+        }
+        if let Some(node) = self.set(expr, wanted) {
+            return node;
+        }
+        if let [column] = columns[..]
+            && let Some(dictionary) = self.dictionary(column)
+        {
+            let (dictionary, workers) = (dictionary.clone(), self.workers);
+            let set = self.texts.entry((format!("{expr:?}"), wanted)).or_insert_with(|| {
+                text::outcome((expr, column), wanted, &dictionary, workers)
+            });
+            let set = set.clone();
+            return self.graph.set(column, set);
+        }
+        if let Expr::Compare { op, left, right } = expr
+            && let Some(calculation) = Calculation::of(self.table, *op, left, right)
+        {
+            return match wanted {
+                Outcome::True => self.graph.calculated(calculation),
+                Outcome::False => self.graph.calculated(calculation.with(negated(*op))),
+                Outcome::Fault => Graph::NONE,
+            };
+        }
+        self.graph.row(expr, columns, wanted)
+    }
+
+    /// A test of one column against constants, where keys can tell.
+    fn set(&mut self, expr: &Expr, wanted: Outcome) -> Option<NodeId> {
+        if wanted == Outcome::Fault {
+            return None;
+        }
+        let truth = wanted == Outcome::True;
+        let (column, set) = match expr {
+            Expr::Column(column) if self.kind(*column) == Kind::Boolean => {
+                (*column, Set::range(truth.into(), truth.into()))
+            }
+            Expr::IsNull(operand) => {
+                let Expr::Column(column) = **operand else { return None };
+                (column, if truth { Set::values().complement() } else { Set::values() })
+            }
+            Expr::Compare { op, left, right } => {
+                let (column, op, literal) = match (&**left, &**right) {
+                    (Expr::Column(column), Expr::Literal(literal)) => (*column, *op, literal),
+                    (Expr::Literal(literal), Expr::Column(column)) => {
+                        (*column, turned(*op), literal)
+                    }
+                    _ => return None,
+                };
+                let op = if truth { op } else { negated(op) };
+                (column, self.compared(column, op, literal)?)
+            }
+            Expr::In { operand, list } => {
+                let Expr::Column(column) = **operand else { return None };
+                (column, self.listed(column, list, truth)?)
+            }
+            Expr::Match { operand, pattern: Pattern::Fixed(pattern) } => {
+                let Expr::Column(column) = **operand else { return None };
+                let dictionary = self.dictionary(column)?;
+                let set = text::matching(pattern, dictionary, self.workers);
+                (column, if truth { set } else { within_values(&set.complement()) })
+            }
+            _ => return None,
+        };
+        Some(self.graph.set(column, set))
+    }
+
+    fn compared(&self, column: usize, op: Comparison, literal: &Value) -> Option<Set> {
+        if *literal == Value::Null {
+            return Some(Set::none());
+        }
+        Some(self.place(column, literal)?.set(op))
+    }
+
+    /// `column IN (list)`, true or false.
+    fn listed(&self, column: usize, list: &[Expr], truth: bool) -> Option<Set> {
+        let mut ranges = Vec::with_capacity(list.len());
+        let mut null = false;
+        for element in list {
+            match element {
+                Expr::Literal(Value::Null) => null = true,
+                Expr::Literal(literal) => {
+                    let equal = self.place(column, literal)?.set(Comparison::Equal);
+                    ranges.extend(equal.ranges());
+                }
+                _ => return None,
+            }
+        }
+        let set = Set::union_of(ranges, false);
+        Some(match (truth, null) {
+            (true, _) => set,
+            (false, true) => Set::none(),
+            (false, false) => within_values(&set.complement()),
+        })
+    }
+
+    fn place(&self, column: usize, literal: &Value) -> Option<Place> {
+        let dictionary = self.table.columns()[column].dictionary();
+        constant::place(self.kind(column), dictionary.map(|dictionary| &**dictionary), literal)
+    }
+
+    fn kind(&self, column: usize) -> Kind {
+        self.table.schema().fields[column].kind
+    }
+
+    fn dictionary(&self, column: usize) -> Option<&'a std::sync::Arc<Dictionary>> {
+        if self.kind(column) != Kind::Text {
+            return None;
+        }
+        self.table.columns()[column].dictionary()
+    }
+}
+
+/// Without NULL.
+fn within_values(set: &Set) -> Set {
+    set.intersection(&Set::values())
+}
+
+/// The outcome of what has no columns in it.
+fn constant_outcome(expr: &Expr) -> Option<Outcome> {
+    match naive::truth(expr, &[][..]) {
+        Ok(Some(true)) => Some(Outcome::True),
+        Ok(Some(false)) => Some(Outcome::False),
+        Ok(None) => None,
+        Err(_) => Some(Outcome::Fault),
+    }
+}
+
+/// `b op a` as `a turned(op) b`.
+fn turned(op: Comparison) -> Comparison {
+    match op {
+        Comparison::Less => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        Comparison::Greater => Comparison::Less,
+        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        same => same,
+    }
+}
+
+/// True where `op` is false.
+fn negated(op: Comparison) -> Comparison {
+    match op {
+        Comparison::Equal => Comparison::NotEqual,
+        Comparison::NotEqual => Comparison::Equal,
+        Comparison::Less => Comparison::GreaterOrEqual,
+        Comparison::LessOrEqual => Comparison::Greater,
+        Comparison::Greater => Comparison::LessOrEqual,
+        Comparison::GreaterOrEqual => Comparison::Less,
+    }
+}
+
+/// Calls `visit` with each direct operand.
+fn operands<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
+    match expr {
+        Expr::Literal(_) | Expr::Column(_) => {}
+        Expr::Not(operand) | Expr::IsNull(operand) | Expr::Negate(operand) => visit(operand),
+        Expr::Is { operand, .. } | Expr::Cast { operand, .. } => visit(operand),
+        Expr::And(operands) | Expr::Or(operands) => operands.iter().for_each(visit),
+        Expr::Compare { left, right, .. } | Expr::Arithmetic { left, right, .. } => {
+            visit(left);
+            visit(right);
+        }
+        Expr::In { operand, list } => {
+            visit(operand);
+            list.iter().for_each(visit);
+        }
+        Expr::Match { operand, pattern } => {
+            visit(operand);
+            if let Pattern::Computed { text, .. } = pattern {
+                visit(text);
+            }
+        }
+        Expr::Case { branches, otherwise } => {
+            for (condition, result) in branches {
+                visit(condition);
+                visit(result);
+            }
+            if let Some(otherwise) = otherwise {
+                visit(otherwise);
+            }
+        }
+        Expr::Call { arguments, .. } => arguments.iter().for_each(visit),
+    }
+}
+
+/// The columns in `expr`, each once.
+pub(crate) fn columns_of(expr: &Expr, columns: &mut Vec<usize>) {
+    if let Expr::Column(column) = expr
+        && !columns.contains(column)
+    {
+        columns.push(*column);
+    }
+    operands(expr, &mut |operand| columns_of(operand, columns));
+}
+
+/// Whether there may be rows for which `expr` has no value.
+fn may_fault(expr: &Expr) -> bool {
+    match expr {
+        Expr::Arithmetic { .. } | Expr::Negate(_) | Expr::Cast { .. } | Expr::Call { .. } => true,
+        Expr::Match { pattern: Pattern::Computed { .. }, .. } => true,
+        _ => {
+            let mut may = false;
+            operands(expr, &mut |operand| may |= may_fault(operand));
+            may
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Where a literal stands among the keys of a column.
+
+use std::cmp::Ordering;
+
+use quarrier_messages::column::{Dictionary, float_key};
+use quarrier_messages::{Kind, Value};
+
+use super::Set;
+use crate::expr::Comparison;
+use crate::naive::{self, Datum};
+use crate::number::Exact;
+
+/// The keys that are less than a literal end before `first`; those that are greater begin at
+/// `behind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    first: i128,
+    behind: i128,
+}
+
+impl Place {
+    fn exactly(key: i64) -> Place {
+        Place { first: key.into(), behind: i128::from(key) + 1 }
+    }
+
+    /// The keys for which `key op literal` is true.
+    pub(crate) fn set(self, op: Comparison) -> Set {
+        let least = i128::from(i64::MIN);
+        let greatest = i128::from(i64::MAX);
+        let below = (least, self.first - 1);
+        let above = (self.behind, greatest);
+        let equal = (self.first, self.behind - 1);
+        let ranges = match op {
+            Comparison::Equal => vec![equal],
+            Comparison::NotEqual => vec![below, above],
+            Comparison::Less => vec![below],
+            Comparison::LessOrEqual => vec![(least, self.behind - 1)],
+            Comparison::Greater => vec![above],
+            Comparison::GreaterOrEqual => vec![(self.first, greatest)],
+        };
+        let cut = |(first, last): (i128, i128)| {
+            (first <= last && first <= greatest && last >= least)
+                .then(|| (first.max(least) as i64, last.min(greatest) as i64))
+        };
+        Set::union_of(ranges.into_iter().filter_map(cut).collect(), false)
+    }
+}
+
+/// Where `literal`, not NULL, stands in a column of `kind`, with this dictionary if it has one;
+/// `None` where keys cannot tell (plain text).
+pub(crate) fn place(kind: Kind, dictionary: Option<&Dictionary>, literal: &Value) -> Option<Place> {
+    Some(match (kind, literal) {
+        (Kind::Boolean, Value::Boolean(truth)) => Place::exactly((*truth).into()),
+        (Kind::Integer, Value::Integer(key)) | (Kind::Timestamp, Value::Timestamp(key)) => {
+            Place::exactly(*key)
+        }
+        (Kind::Date, Value::Date(day)) => Place::exactly((*day).into()),
+        (Kind::Integer, Value::Decimal { mantissa, scale }) => exact(0, *mantissa, *scale)?,
+        (Kind::Decimal { scale }, Value::Integer(number)) => exact(scale, (*number).into(), 0)?,
+        (Kind::Decimal { scale: of }, Value::Decimal { mantissa, scale }) => {
+            exact(of, *mantissa, *scale)?
+        }
+        (Kind::Float, Value::Integer(_) | Value::Decimal { .. } | Value::Float(_)) => {
+            Place::exactly(float_key(float(literal)?))
+        }
+        (Kind::Integer | Kind::Decimal { .. }, Value::Float(_))
+        | (Kind::Date, Value::Timestamp(_))
+        | (Kind::Timestamp, Value::Date(_)) => searched(kind, literal)?,
+        (Kind::Text, Value::Text(text)) => match dictionary?.code_of(text) {
+            Ok(code) => Place::exactly(code.into()),
+            Err(next) => Place { first: next.into(), behind: next.into() },
+        },
+        _ => return None,
+    })
+}
+
+/// Of an exact number among mantissas of `scale`.
+fn exact(scale: u8, mantissa: i128, literal_scale: u8) -> Option<Place> {
+    if literal_scale <= scale {
+        let factor = 10_i128.checked_pow(u32::from(scale - literal_scale))?;
+        let key = mantissa.checked_mul(factor)?;
+        return Some(Place { first: key, behind: key.checked_add(1)? });
+    }
+    let divisor = 10_i128.checked_pow(u32::from(literal_scale - scale))?;
+    let (whole, rest) = (mantissa.div_euclid(divisor), mantissa.rem_euclid(divisor));
+    Some(Place { first: whole + i128::from(rest != 0), behind: whole + 1 })
+}
+
+/// A number as the float that it is compared as.
+pub(crate) fn float(literal: &Value) -> Option<f64> {
+    Some(match literal {
+        Value::Integer(number) => *number as f64,
+        Value::Decimal { mantissa, scale } => Exact::new(*mantissa, *scale).float(),
+        Value::Float(number) => *number,
+        _ => return None,
+    })
+}
+
+/// By comparing: keys and values rise together.
+fn searched(kind: Kind, literal: &Value) -> Option<Place> {
+    let (least, greatest) = match kind {
+        Kind::Date => (i128::from(i32::MIN), i128::from(i32::MAX)),
+        _ => (i128::from(i64::MIN), i128::from(i64::MAX)),
+    };
+    let literal = Datum::from(literal);
+    let compared = |key: i128| naive::compare(&datum(kind, key as i64), &literal).ok().flatten();
+    compared(0)?;
+    let first_where = |holds: &dyn Fn(Ordering) -> bool| {
+        let (mut low, mut high) = (least, greatest + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match compared(middle) {
+                Some(order) if !holds(order) => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        // Beyond the kind's last key there is none.
+        if low > greatest { i128::from(i64::MAX) + 1 } else { low }
+    };
+    Some(Place {
+        first: first_where(&|order| order.is_ge()),
+        behind: first_where(&|order| order.is_gt()),
+    })
+}
+
+/// The value of a key of a column without floats and text.
+pub(crate) fn datum(kind: Kind, key: i64) -> Datum<'static> {
+    match kind {
+        Kind::Null | Kind::Text => Datum::Null,
+        Kind::Boolean => Datum::Boolean(key != 0),
+        Kind::Integer => Datum::Integer(key),
+        Kind::Decimal { scale } => Datum::Decimal { mantissa: key.into(), scale },
+        Kind::Float => Datum::Float(key as f64),
+        Kind::Date => Datum::Date(key as i32),
+        Kind::Timestamp => Datum::Timestamp(key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{datum, place};
+    use crate::expr::Comparison;
+    use crate::naive;
+    use quarrier_messages::{Kind, Value};
+
+    #[test]
+    fn a_literal_cuts_keys_as_comparing_them_does() {
+        let decimal = |mantissa, scale| Value::Decimal { mantissa, scale };
+        let (d2, day) = (Kind::Decimal { scale: 2 }, 86_400_000_000_000);
+        let cases = [
+            (Kind::Integer, vec![Value::Integer(7), decimal(75, 1), decimal(70, 1), decimal(-75, 1)]),
+            (Kind::Integer, vec![Value::Float(7.5), Value::Float(-0.0), Value::Float(f64::NAN)]),
+            (Kind::Integer, vec![Value::Float(f64::INFINITY), Value::Float(9.3e18), decimal(i128::MAX, 0)]),
+            (d2, vec![Value::Integer(1), decimal(105, 2), decimal(1055, 3), decimal(-1055, 3)]),
+            (d2, vec![Value::Float(1.05), Value::Float(f64::NEG_INFINITY)]),
+            (Kind::Date, vec![Value::Date(3), Value::Timestamp(3 * day), Value::Timestamp(3 * day - 1)]),
+            (Kind::Timestamp, vec![Value::Date(3), Value::Timestamp(5), Value::Date(i32::MAX)]),
+            (Kind::Boolean, vec![Value::Boolean(true), Value::Boolean(false)]),
+        ];
+        let ops = [
+            Comparison::Equal,
+            Comparison::NotEqual,
+            Comparison::Less,
+            Comparison::LessOrEqual,
+            Comparison::Greater,
+            Comparison::GreaterOrEqual,
+        ];
+        for (kind, literals) in cases {
+            for literal in literals {
+                let place = place(kind, None, &literal).unwrap();
+                let mut keys = vec![0, 1, 2, 3, 4, 6, 7, 8, 104, 105, 106, -7, -8, -106, -105];
+                match kind {
+                    Kind::Boolean => keys.truncate(2),
+                    Kind::Date => keys.extend([i32::MIN.into(), i32::MAX.into()]),
+                    _ => keys.extend([i64::MIN, i64::MAX, 3 * day - 1, 3 * day, 3 * day + 1]),
+                }
+                for key in keys {
+                    let order = naive::compare(&datum(kind, key), &(&literal).into()).unwrap();
+                    for op in ops {
+                        let set = place.set(op);
+                        let inside = !set.within(key, key).is_empty();
+                        let expected = naive::holds(op, order.unwrap());
+                        assert_eq!(inside, expected, "{kind:?} {key} {op:?} {literal:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The graph of tests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Calculation, Set};
+use crate::Expr;
+
+/// The place of a node in its graph; operands have lower ones.
+pub(crate) type NodeId = usize;
+
+/// Rows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Node {
+    /// None of them.
+    None,
+    /// All of them.
+    All,
+    /// Where the column's value is in the set.
+    Set {
+        /// Which column.
+        column: usize,
+        /// Of its keys.
+        set: Arc<Set>,
+    },
+    /// Where a comparison of calculated numbers is true: the place in
+    /// [`Graph::calculations`].
+    Calculated(usize),
+    /// Where an expression, evaluated row by row, has this outcome.
+    Row {
+        /// The place in [`Graph::rows`].
+        test: usize,
+        /// Which.
+        outcome: Outcome,
+    },
+    /// In all of them; two or more.
+    And(Box<[NodeId]>),
+    /// In one of them; two or more.
+    Or(Box<[NodeId]>),
+    /// Not in it.
+    Not(NodeId),
+}
+
+/// What a condition comes to for a row, but for UNKNOWN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Outcome {
+    /// TRUE.
+    True,
+    /// FALSE.
+    False,
+    /// It has no value.
+    Fault,
+}
+
+/// An expression that is evaluated row by row.
+#[derive(Debug)]
+pub(crate) struct RowTest {
+    /// A condition.
+    pub(crate) expr: Expr,
+    /// The columns in it.
+    pub(crate) columns: Vec<usize>,
+}
+
+/// All conditions of a scan.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    /// Operands before what is made of them.
+    pub(crate) nodes: Vec<Node>,
+    /// By how many nodes and conditions each is used.
+    pub(crate) uses: Vec<u32>,
+    pub(crate) calculations: Vec<Calculation>,
+    pub(crate) rows: Vec<RowTest>,
+    known: HashMap<Node, NodeId>,
+    known_rows: HashMap<String, usize>,
+}
+
+impl Graph {
+    pub(crate) const NONE: NodeId = 0;
+    pub(crate) const ALL: NodeId = 1;
+
+    pub(crate) fn new() -> Graph {
+        let nodes = vec![Node::None, Node::All];
+        let known = nodes.iter().cloned().zip(0..).collect();
+        Graph {
+            nodes,
+            uses: vec![0; 2],
+            calculations: Vec::new(),
+            rows: Vec::new(),
+            known,
+            known_rows: HashMap::new(),
+        }
+    }
+
+    /// The node, a new one only where there is no equal one.
+    fn node(&mut self, node: Node) -> NodeId {
+        if let Some(&known) = self.known.get(&node) {
+            return known;
+        }
+        match &node {
+            Node::And(operands) | Node::Or(operands) => {
+                operands.iter().for_each(|&operand| self.uses[operand] += 1);
+            }
+            Node::Not(operand) => self.uses[*operand] += 1,
+            _ => {}
+        }
+        let id = self.nodes.len();
+        self.nodes.push(node.clone());
+        self.uses.push(0);
+        self.known.insert(node, id);
+        id
+    }
+
+    pub(crate) fn set(&mut self, column: usize, set: Set) -> NodeId {
+        if set.is_none() {
+            return Graph::NONE;
+        }
+        if set.is_all() {
+            return Graph::ALL;
+        }
+        self.node(Node::Set { column, set: Arc::new(set) })
+    }
+
+    pub(crate) fn calculated(&mut self, calculation: Calculation) -> NodeId {
+        let at = self.calculations.iter().position(|known| *known == calculation);
+        let at = at.unwrap_or_else(|| {
+            self.calculations.push(calculation);
+            self.calculations.len() - 1
+        });
+        self.node(Node::Calculated(at))
+    }
+
+    pub(crate) fn row(&mut self, expr: &Expr, columns: Vec<usize>, outcome: Outcome) -> NodeId {
+        let rows = &mut self.rows;
+        let test = *self.known_rows.entry(format!("{expr:?}")).or_insert_with(|| {
+            rows.push(RowTest { expr: expr.clone(), columns });
+            rows.len() - 1
+        });
+        self.node(Node::Row { test, outcome })
+    }
+
+    pub(crate) fn not(&mut self, operand: NodeId) -> NodeId {
+        match &self.nodes[operand] {
+            Node::None => Graph::ALL,
+            Node::All => Graph::NONE,
+            Node::Not(twice) => *twice,
+            Node::Set { column, set } => {
+                let (column, set) = (*column, set.complement());
+                self.set(column, set)
+            }
+            _ => self.node(Node::Not(operand)),
+        }
+    }
+
+    /// In all of `operands`. Sets of one column become one set.
+    pub(crate) fn and(&mut self, operands: impl IntoIterator<Item = NodeId>) -> NodeId {
+        let mut others = Vec::new();
+        let mut sets: Vec<(usize, Set)> = Vec::new();
+        let mut left: Vec<NodeId> = operands.into_iter().collect();
+        left.reverse();
+        while let Some(operand) = left.pop() {
+            match &self.nodes[operand] {
+                Node::None => return Graph::NONE,
+                Node::All => {}
+                Node::And(inner) => left.extend(inner.iter().rev()),
+                Node::Set { column, set } => {
+                    match sets.iter_mut().find(|(known, _)| known == column) {
+                        Some((_, known)) => *known = known.intersection(set),
+                        None => sets.push((*column, Set::clone(set))),
+                    }
+                }
+                _ if others.contains(&operand) => {}
+                _ => others.push(operand),
+            }
+        }
+        for (column, set) in sets {
+            match self.set(column, set) {
+                Graph::NONE => return Graph::NONE,
+                Graph::ALL => {}
+                node => others.push(node),
+            }
+        }
+        others.sort_unstable();
+        match others.as_slice() {
+            [] => Graph::ALL,
+            [one] => *one,
+            _ => self.node(Node::And(others.into())),
+        }
+    }
+
+    /// In one of `operands`. Sets of one column become one set.
+    pub(crate) fn or(&mut self, operands: impl IntoIterator<Item = NodeId>) -> NodeId {
+        let mut others = Vec::new();
+        let mut sets: Vec<(usize, Vec<(i64, i64)>, bool)> = Vec::new();
+        let mut left: Vec<NodeId> = operands.into_iter().collect();
+        left.reverse();
+        while let Some(operand) = left.pop() {
+            match &self.nodes[operand] {
+                Node::None => {}
+                Node::All => return Graph::ALL,
+                Node::Or(inner) => left.extend(inner.iter().rev()),
+                Node::Set { column, set } => {
+                    match sets.iter_mut().find(|(known, ..)| known == column) {
+                        Some((_, ranges, nulls)) => {
+                            ranges.extend(set.ranges());
+                            *nulls |= set.nulls;
+                        }
+                        None => sets.push((*column, set.ranges().to_vec(), set.nulls)),
+                    }
+                }
+                _ if others.contains(&operand) => {}
+                _ => others.push(operand),
+            }
+        }
+        for (column, ranges, nulls) in sets {
+            match self.set(column, Set::union_of(ranges, nulls)) {
+                Graph::NONE => {}
+                Graph::ALL => return Graph::ALL,
+                node => others.push(node),
+            }
+        }
+        others.sort_unstable();
+        match others.as_slice() {
+            [] => Graph::NONE,
+            [one] => *one,
+            _ => self.node(Node::Or(others.into())),
+        }
+    }
+}

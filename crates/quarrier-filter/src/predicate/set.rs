@@ -1,0 +1,162 @@
+//! Sets of a column's values: what every condition on one column against constants comes to.
+
+/// Values of a column by their keys, and perhaps NULL. Keys are what zones hold: whole numbers,
+/// mantissas, days, nanoseconds and codes themselves, floats by
+/// [`float_key`](quarrier_messages::column::float_key).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Set {
+    /// First and last of each range, rising, with a gap between any two.
+    ranges: Vec<(i64, i64)>,
+    /// Whether rows without a value are in it.
+    pub(crate) nulls: bool,
+}
+
+impl Set {
+    /// Nothing.
+    pub(crate) fn none() -> Set {
+        Set { ranges: Vec::new(), nulls: false }
+    }
+
+    /// All values, but not NULL.
+    pub(crate) fn values() -> Set {
+        Set { ranges: vec![(i64::MIN, i64::MAX)], nulls: false }
+    }
+
+    /// `first..=last`; nothing where that is empty.
+    pub(crate) fn range(first: i64, last: i64) -> Set {
+        Set { ranges: if first <= last { vec![(first, last)] } else { Vec::new() }, nulls: false }
+    }
+
+    /// The union of ranges in any order.
+    pub(crate) fn union_of(mut ranges: Vec<(i64, i64)>, nulls: bool) -> Set {
+        ranges.retain(|(first, last)| first <= last);
+        ranges.sort_unstable();
+        let mut joined: Vec<(i64, i64)> = Vec::with_capacity(ranges.len());
+        for (first, last) in ranges {
+            match joined.last_mut() {
+                Some(before) if first <= before.1.saturating_add(1) => {
+                    before.1 = before.1.max(last);
+                }
+                _ => joined.push((first, last)),
+            }
+        }
+        Set { ranges: joined, nulls }
+    }
+
+    /// First and last of each range, rising.
+    pub(crate) fn ranges(&self) -> &[(i64, i64)] {
+        &self.ranges
+    }
+
+    /// Whether nothing at all is in it.
+    pub(crate) fn is_none(&self) -> bool {
+        self.ranges.is_empty() && !self.nulls
+    }
+
+    /// Whether every row is in it.
+    pub(crate) fn is_all(&self) -> bool {
+        self.nulls && self.ranges == [(i64::MIN, i64::MAX)]
+    }
+
+    /// Everything else.
+    pub(crate) fn complement(&self) -> Set {
+        Set { ranges: gaps(&self.ranges, i64::MIN, i64::MAX), nulls: !self.nulls }
+    }
+
+    /// What is in both.
+    pub(crate) fn intersection(&self, other: &Set) -> Set {
+        let (mut a, mut b) = (self.ranges.iter().peekable(), other.ranges.iter().peekable());
+        let mut ranges = Vec::new();
+        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+            let (first, last) = (x.0.max(y.0), x.1.min(y.1));
+            if first <= last {
+                ranges.push((first, last));
+            }
+            if x.1 < y.1 {
+                a.next();
+            } else {
+                b.next();
+            }
+        }
+        Set { ranges, nulls: self.nulls && other.nulls }
+    }
+
+    /// The ranges between `least` and `greatest`, cut off there.
+    pub(crate) fn within(&self, least: i64, greatest: i64) -> Vec<(i64, i64)> {
+        let from = self.ranges.partition_point(|range| range.1 < least);
+        let to = self.ranges.partition_point(|range| range.0 <= greatest);
+        let cut = |range: &(i64, i64)| (range.0.max(least), range.1.min(greatest));
+        self.ranges.get(from..to).unwrap_or_default().iter().map(cut).collect()
+    }
+
+    /// How many values between `least` and `greatest` are in it: none, all or some.
+    #[inline]
+    pub(crate) fn share(&self, least: i64, greatest: i64) -> Share {
+        let at = self.ranges.partition_point(|range| range.1 < least);
+        match self.ranges.get(at) {
+            Some(range) if range.0 <= least && greatest <= range.1 => Share::All,
+            Some(range) if range.0 <= greatest => Share::Some,
+            _ => Share::None,
+        }
+    }
+}
+
+/// How many of some rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// None of them.
+    None,
+    /// Some, or it is not known.
+    Some,
+    /// All of them.
+    All,
+}
+
+/// What `ranges`, rising and with gaps between them, leave of `least..=greatest`.
+pub(crate) fn gaps(ranges: &[(i64, i64)], least: i64, greatest: i64) -> Vec<(i64, i64)> {
+    let mut gaps = Vec::with_capacity(ranges.len() + 1);
+    let mut from = Some(least);
+    for &(first, last) in ranges {
+        if let Some(from) = from
+            && from < first
+        {
+            gaps.push((from, first - 1));
+        }
+        from = last.checked_add(1);
+    }
+    if let Some(from) = from
+        && from <= greatest
+    {
+        gaps.push((from, greatest));
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Set, Share};
+
+    #[test]
+    fn a_set_and_its_complement_share_nothing_and_leave_nothing() {
+        let ends = [i64::MIN, i64::MIN + 1, -3, -2, 0, 1, 7, i64::MAX - 1, i64::MAX];
+        for &a in &ends {
+            for &b in &ends {
+                for &c in &ends {
+                    let set = Set::union_of(vec![(a, b), (c, c)], a < c);
+                    let other = set.complement();
+                    assert!(set.intersection(&other).is_none());
+                    let mut all = set.ranges().to_vec();
+                    all.extend(other.ranges());
+                    assert!(Set::union_of(all, true).is_all());
+                    assert_eq!(other.complement(), set);
+                    for &d in &ends {
+                        let inside = (a <= d && d <= b) || c == d;
+                        let share = if inside { Share::All } else { Share::None };
+                        assert_eq!(set.share(d, d), share);
+                        assert_eq!(set.within(d, d).len(), usize::from(inside));
+                    }
+                }
+            }
+        }
+    }
+}

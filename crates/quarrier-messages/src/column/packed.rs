@@ -1,0 +1,130 @@
+//! Whole numbers as what they are more than the least, in lanes no wider than that takes.
+
+/// Whole numbers, one a row: row `r` is `base + lane r`. Rows without a value, and the rows that
+/// fill up the last word of 64, have lane 0 (in runs: whatever the run has).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    pub(super) base: i64,
+    pub(super) lanes: Lanes,
+    pub(super) rows: u32,
+}
+
+/// How much each row is more than the base. Vectors of numbers are as long as the rows filled up
+/// to a multiple of 64.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lanes {
+    /// Nothing: every row is the base.
+    Constant,
+    /// 0 or 1: bit `row % 64` of word `row / 64`.
+    Bits(Vec<u64>),
+    /// Up to 255.
+    U8(Vec<u8>),
+    /// Up to 65,535.
+    U16(Vec<u16>),
+    /// Up to 2³² - 1.
+    U32(Vec<u32>),
+    /// All there is; `base + lane` wraps.
+    U64(Vec<u64>),
+    /// Rows that stay the same for long: run `i` has `values[i]` up to, without, row `ends[i]`.
+    Runs {
+        /// The first row behind each run, rising; the last is the number of rows.
+        ends: Vec<u32>,
+        /// A lane for each run.
+        values: Vec<u64>,
+    },
+}
+
+impl Packed {
+    /// What lane 0 stands for: the least value.
+    pub fn base(&self) -> i64 {
+        self.base
+    }
+
+    /// The lanes.
+    pub fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows as usize
+    }
+
+    /// The number of one row.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such row.
+    pub fn get(&self, row: usize) -> i64 {
+        assert!(row < self.rows as usize, "row {row} of {}", self.rows);
+        let lane = match &self.lanes {
+            Lanes::Constant => 0,
+            Lanes::Bits(words) => words[row / 64] >> (row % 64) & 1,
+            Lanes::U8(lanes) => u64::from(lanes[row]),
+            Lanes::U16(lanes) => u64::from(lanes[row]),
+            Lanes::U32(lanes) => u64::from(lanes[row]),
+            Lanes::U64(lanes) => lanes[row],
+            Lanes::Runs { ends, values } => {
+                values[ends.partition_point(|&end| end as usize <= row)]
+            }
+        };
+        self.base.wrapping_add_unsigned(lane)
+    }
+
+    /// Writes the numbers of the rows from `first` on into `out`, as many as it has places.
+    ///
+    /// # Panics
+    ///
+    /// Where there are not so many rows.
+    pub fn unpack(&self, first: usize, out: &mut [i64]) {
+        assert!(first + out.len() <= self.rows as usize, "rows of {}", self.rows);
+        let (base, rows) = (self.base, first..first + out.len());
+        match &self.lanes {
+            Lanes::Constant => out.fill(base),
+            Lanes::Bits(words) => {
+                for (out, row) in out.iter_mut().zip(rows) {
+                    *out = base.wrapping_add_unsigned(words[row / 64] >> (row % 64) & 1);
+                }
+            }
+            Lanes::U8(lanes) => widen(base, &lanes[rows], out),
+            Lanes::U16(lanes) => widen(base, &lanes[rows], out),
+            Lanes::U32(lanes) => widen(base, &lanes[rows], out),
+            Lanes::U64(lanes) => widen(base, &lanes[rows], out),
+            Lanes::Runs { ends, values } => {
+                let mut run = ends.partition_point(|&end| end as usize <= first);
+                let mut filled = 0;
+                while filled < out.len() {
+                    let end = (ends[run] as usize - first).min(out.len());
+                    out[filled..end].fill(base.wrapping_add_unsigned(values[run]));
+                    (filled, run) = (end, run + 1);
+                }
+            }
+        }
+    }
+
+    /// Every number, in order.
+    pub fn to_vec(&self) -> Vec<i64> {
+        let mut all = vec![0; self.rows as usize];
+        self.unpack(0, &mut all);
+        all
+    }
+
+    /// Bytes of memory taken.
+    pub fn nbytes(&self) -> usize {
+        match &self.lanes {
+            Lanes::Constant => 0,
+            Lanes::Bits(words) => 8 * words.capacity(),
+            Lanes::U8(lanes) => lanes.capacity(),
+            Lanes::U16(lanes) => 2 * lanes.capacity(),
+            Lanes::U32(lanes) => 4 * lanes.capacity(),
+            Lanes::U64(lanes) => 8 * lanes.capacity(),
+            Lanes::Runs { ends, values } => 4 * ends.capacity() + 8 * values.capacity(),
+        }
+    }
+}
+
+fn widen<T: Copy + Into<u64>>(base: i64, lanes: &[T], out: &mut [i64]) {
+    for (out, &lane) in out.iter_mut().zip(lanes) {
+        *out = base.wrapping_add_unsigned(lane.into());
+    }
+}

@@ -1,0 +1,198 @@
+//! One column of one segment, packed.
+
+use super::packed::{Lanes, Packed};
+use super::raw::{BLOCK_ROWS, RawColumn};
+use super::texts::Texts;
+use super::zone::Zone;
+use crate::{Kind, Value};
+
+/// One column of at most [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS) rows. Never changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SegmentColumn {
+    pub(super) kind: Kind,
+    pub(super) rows: u32,
+    pub(super) valid: Vec<u64>,
+    pub(super) data: Data,
+    pub(super) zone: Zone,
+    pub(super) blocks: Vec<Zone>,
+}
+
+/// The values of a [`SegmentColumn`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Data {
+    /// No row has a value.
+    Null,
+    /// Truth values (0 and 1), whole numbers, mantissas, days and nanoseconds.
+    Whole(Packed),
+    /// Text by its code: in the dictionary of the table's column, or of the part before it is
+    /// assembled.
+    Codes(Packed),
+    /// Floats that are a whole number divided by 10^`exponent`, each of them exactly what that
+    /// division of two floats gives. No NaN, no infinity, no -0. Numbers and floats compare
+    /// alike, and different numbers are different floats.
+    Scaled {
+        /// At most 18.
+        exponent: u8,
+        /// Less than 2^51 either way.
+        packed: Packed,
+    },
+    /// Floats as they are, filled up with 0 to a multiple of 64 rows.
+    Float(Vec<f64>),
+    /// Text as it is, empty where there is no value.
+    Text(Texts),
+}
+
+impl SegmentColumn {
+    /// Packs what a parser wrote: chooses the encoding, finds zones. 1 to 2 ns a value.
+    ///
+    /// # Panics
+    ///
+    /// Where `raw` has no rows or more than [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS), where
+    /// `valid` is not as long as the rows, and where text is not UTF-8.
+    pub fn pack(raw: &RawColumn) -> SegmentColumn {
+        super::pack::pack(raw)
+    }
+
+    /// A column without a value in any of its rows.
+    pub fn nulls(kind: Kind, rows: usize) -> SegmentColumn {
+        let zone = |rows: usize| Zone { nulls: rows as u32, ..Zone::EMPTY };
+        let blocks = (0..rows).step_by(BLOCK_ROWS).map(|at| zone(BLOCK_ROWS.min(rows - at)));
+        SegmentColumn {
+            kind,
+            rows: rows as u32,
+            valid: vec![0; rows.div_ceil(64)],
+            data: Data::Null,
+            zone: zone(rows),
+            blocks: blocks.collect(),
+        }
+    }
+
+    /// What the values are. In a table, the kind of the table's column.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows as usize
+    }
+
+    /// One bit a row, set where there is a value; bits behind the last row are 0. Empty where
+    /// every row has a value.
+    pub fn valid(&self) -> &[u64] {
+        &self.valid
+    }
+
+    /// Whether a row has a value.
+    ///
+    /// # Panics
+    ///
+    /// May, where there is no such row.
+    #[inline]
+    pub fn is_valid(&self, row: usize) -> bool {
+        self.valid.is_empty() || self.valid[row / 64] >> (row % 64) & 1 == 1
+    }
+
+    /// The values.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// Of all rows.
+    pub fn zone(&self) -> Zone {
+        self.zone
+    }
+
+    /// Of each [`BLOCK_ROWS`] rows; the last may have fewer.
+    pub fn blocks(&self) -> &[Zone] {
+        &self.blocks
+    }
+
+    /// The value of a row; `texts` is what codes are numbers of. For showing rows, not for scans.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such row, and where there are codes but no text of that number.
+    pub fn value(&self, row: usize, texts: Option<&Texts>) -> Value {
+        assert!(row < self.rows(), "row {row} of {}", self.rows);
+        if !self.is_valid(row) {
+            return Value::Null;
+        }
+        match &self.data {
+            Data::Null => Value::Null,
+            Data::Whole(packed) => whole(self.kind, packed.get(row)),
+            Data::Codes(packed) => {
+                let texts = texts.expect("codes come with what they are codes of");
+                Value::Text(texts.get(packed.get(row) as usize).into())
+            }
+            Data::Scaled { exponent, packed } => Value::Float(scaled(packed.get(row), *exponent)),
+            Data::Float(values) => Value::Float(values[row]),
+            Data::Text(texts) => Value::Text(texts.get(row).into()),
+        }
+    }
+
+    /// The name of the encoding, for people: `16-bit`, `dictionary, 8-bit`, `runs`.
+    pub fn encoding(&self) -> String {
+        match &self.data {
+            Data::Null => "all NULL".into(),
+            Data::Whole(packed) => lanes_name(packed).into(),
+            Data::Codes(packed) => format!("dictionary, {}", lanes_name(packed)),
+            Data::Scaled { exponent, packed } => {
+                format!("whole numbers / 10^{exponent}, {}", lanes_name(packed))
+            }
+            Data::Float(_) => "64-bit floats".into(),
+            Data::Text(_) => "plain text".into(),
+        }
+    }
+
+    /// Bytes of memory taken, without a dictionary.
+    pub fn nbytes(&self) -> usize {
+        let data = match &self.data {
+            Data::Null => 0,
+            Data::Whole(packed) | Data::Codes(packed) | Data::Scaled { packed, .. } => {
+                packed.nbytes()
+            }
+            Data::Float(values) => 8 * values.capacity(),
+            Data::Text(texts) => texts.nbytes(),
+        };
+        size_of::<SegmentColumn>()
+            + 8 * self.valid.capacity()
+            + size_of::<Zone>() * self.blocks.capacity()
+            + data
+    }
+}
+
+/// A whole number as a value of its kind.
+fn whole(kind: Kind, number: i64) -> Value {
+    match kind {
+        Kind::Boolean => Value::Boolean(number != 0),
+        Kind::Decimal { scale } => Value::Decimal { mantissa: number.into(), scale },
+        Kind::Date => Value::Date(number as i32),
+        Kind::Timestamp => Value::Timestamp(number),
+        Kind::Null | Kind::Integer | Kind::Float | Kind::Text => Value::Integer(number),
+    }
+}
+
+/// The float that a number of [`Data::Scaled`] stands for.
+#[inline]
+pub(crate) fn scaled(number: i64, exponent: u8) -> f64 {
+    number as f64 / POWERS[exponent as usize]
+}
+
+/// 10^0 to 10^18, all of them exact.
+pub(crate) const POWERS: [f64; 19] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18,
+];
+
+fn lanes_name(packed: &Packed) -> &'static str {
+    match packed.lanes() {
+        Lanes::Constant => "constant",
+        Lanes::Bits(_) => "1-bit",
+        Lanes::U8(_) => "8-bit",
+        Lanes::U16(_) => "16-bit",
+        Lanes::U32(_) => "32-bit",
+        Lanes::U64(_) => "64-bit",
+        Lanes::Runs { .. } => "runs",
+    }
+}

@@ -1,0 +1,152 @@
+//! Many texts in one allocation, and such a list in order.
+
+use std::ops::Deref;
+
+/// The most bytes of one [`Texts`], so that Arrow's 32-bit offsets reach all of them.
+pub const TEXTS_BYTES_MAX: usize = i32::MAX as usize;
+
+/// Texts one after another: text `i` is `bytes[ends[i - 1]..ends[i]]`. 4 bytes a text beside its
+/// own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Texts {
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+impl Texts {
+    /// None yet.
+    pub fn new() -> Self {
+        Texts::default()
+    }
+
+    /// Texts that lie as `ends` says. Looks at every byte.
+    ///
+    /// # Panics
+    ///
+    /// Where `ends` goes back or does not end with `bytes`, where a text is not UTF-8, and beyond
+    /// [`TEXTS_BYTES_MAX`]: a parser passes on only what it found right.
+    pub fn from_parts(ends: Vec<u32>, bytes: Vec<u8>) -> Self {
+        assert!(bytes.len() <= TEXTS_BYTES_MAX, "texts of {} bytes are too long", bytes.len());
+        assert_eq!(ends.last().map_or(0, |&end| end as usize), bytes.len(), "texts end elsewhere");
+        let whole = std::str::from_utf8(&bytes).expect("texts are UTF-8");
+        let ascii = whole.is_ascii();
+        let mut start = 0;
+        for &end in &ends {
+            let border = ascii || whole.is_char_boundary(end as usize);
+            assert!(start <= end && border, "a text that ends at byte {end} cuts a character");
+            start = end;
+        }
+        Texts { ends, bytes }
+    }
+
+    /// Appends one and gives its number; `None`, and nothing changes, where it would be too much.
+    pub fn push(&mut self, text: &str) -> Option<u32> {
+        let end = self.bytes.len() + text.len();
+        if end > TEXTS_BYTES_MAX || self.ends.len() >= u32::MAX as usize {
+            return None;
+        }
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.ends.push(end as u32);
+        Some((self.ends.len() - 1) as u32)
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Text number `index`.
+    ///
+    /// # Panics
+    ///
+    /// Where there is none of that number.
+    #[inline]
+    pub fn get(&self, index: usize) -> &str {
+        let end = self.ends[index] as usize;
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        // SAFETY: `from_parts` looked at all bytes and ends, and `push` appends whole texts.
+        unsafe { std::str::from_utf8_unchecked(&self.bytes[start..end]) }
+    }
+
+    /// All of them, in order of their numbers.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Where each text ends in [`bytes`](Self::bytes); never less than the one before, nor more
+    /// than there are bytes.
+    pub fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
+    /// All texts without anything between them.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes of memory taken.
+    pub fn nbytes(&self) -> usize {
+        4 * self.ends.capacity() + self.bytes.capacity()
+    }
+}
+
+impl<'t> FromIterator<&'t str> for Texts {
+    /// # Panics
+    ///
+    /// Beyond [`TEXTS_BYTES_MAX`].
+    fn from_iter<I: IntoIterator<Item = &'t str>>(all: I) -> Self {
+        let mut texts = Texts::new();
+        for text in all {
+            texts.push(text).expect("texts are not too long");
+        }
+        texts
+    }
+}
+
+/// The different texts of a column in the order of their bytes: number and text compare alike.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dictionary {
+    texts: Texts,
+}
+
+impl Dictionary {
+    /// # Panics
+    ///
+    /// Where `texts` are not in strictly rising order.
+    pub fn from_sorted(texts: Texts) -> Self {
+        let rising = (1..texts.len()).all(|at| texts.get(at - 1) < texts.get(at));
+        assert!(rising, "a dictionary is in order, each text once");
+        Dictionary { texts }
+    }
+
+    /// The code of `text`, or else (`Err`) of the first text behind it. A binary search.
+    ///
+    /// # Errors
+    ///
+    /// The text is not in the dictionary; the code may be its length.
+    pub fn code_of(&self, text: &str) -> Result<u32, u32> {
+        let (mut low, mut high) = (0, self.texts.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.texts.get(middle).cmp(text) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Ok(middle as u32),
+            }
+        }
+        Err(low as u32)
+    }
+}
+
+impl Deref for Dictionary {
+    type Target = Texts;
+
+    fn deref(&self) -> &Texts {
+        &self.texts
+    }
+}

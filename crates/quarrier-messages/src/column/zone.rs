@@ -1,0 +1,64 @@
+//! The least and the greatest of some rows, by which scans skip them.
+
+/// What is known of the values of a segment or a block. Numbers, points in time, days, truth
+/// values and codes stand for themselves (decimals by their mantissa); floats by [`float_key`],
+/// plain text by [`text_key`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Zone {
+    /// The least; `i64::MAX` where there is no value.
+    pub min: i64,
+    /// The greatest; `i64::MIN` where there is no value.
+    pub max: i64,
+    /// Rows without a value.
+    pub nulls: u32,
+}
+
+impl Zone {
+    /// Of no row at all.
+    pub const EMPTY: Zone = Zone { min: i64::MAX, max: i64::MIN, nulls: 0 };
+
+    /// Whether no row has a value.
+    pub fn is_without_values(&self) -> bool {
+        self.min > self.max
+    }
+
+    /// Of the rows of both.
+    #[must_use]
+    pub fn joined(self, other: Zone) -> Zone {
+        Zone {
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            nulls: self.nulls + other.nulls,
+        }
+    }
+
+    /// The zone with both bounds moved by a function that keeps their order.
+    pub(crate) fn moved(self, by: impl Fn(i64) -> i64) -> Zone {
+        if self.is_without_values() {
+            return self;
+        }
+        Zone { min: by(self.min), max: by(self.max), nulls: self.nulls }
+    }
+}
+
+/// A whole number that compares as the float does; NaN, whichever, is `i64::MAX`, behind
+/// infinity, and both zeros are 0.
+#[inline]
+pub fn float_key(value: f64) -> i64 {
+    if value.is_nan() {
+        return i64::MAX;
+    }
+    // Adding 0 turns -0 into +0.
+    let bits = (value + 0.0).to_bits() as i64;
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
+}
+
+/// The first eight bytes of a text as a number: it never falls from one text to a greater one,
+/// and may be the same for both.
+#[inline]
+pub fn text_key(text: &str) -> i64 {
+    let mut first = [0; 8];
+    let length = text.len().min(8);
+    first[..length].copy_from_slice(&text.as_bytes()[..length]);
+    (u64::from_be_bytes(first) ^ (1 << 63)) as i64
+}

@@ -1,0 +1,143 @@
+//! All messages: columns of packed segments, and what workers make them of.
+
+use std::sync::Arc;
+
+use crate::column::{Dictionary, SegmentColumn, Texts};
+use crate::{Schema, Value};
+
+mod part;
+pub use part::{Part, PartField, PartSegment};
+
+/// Messages as columns. Cheap to clone: segments and dictionaries are shared.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    schema: Schema,
+    columns: Vec<Column>,
+    /// The first row of each segment, and behind them the number of rows.
+    starts: Vec<u64>,
+}
+
+/// One field of all messages.
+#[derive(Debug, Clone, Default)]
+pub struct Column {
+    dictionary: Option<Arc<Dictionary>>,
+    segments: Vec<Arc<SegmentColumn>>,
+}
+
+impl Table {
+    /// Of columns that fit together.
+    pub(crate) fn of(schema: Schema, columns: Vec<Column>, segment_rows: &[u32]) -> Table {
+        debug_assert!(columns.iter().all(|column| column.segments.len() == segment_rows.len()));
+        let mut starts = vec![0];
+        let mut end = 0;
+        for &rows in segment_rows {
+            end += u64::from(rows);
+            starts.push(end);
+        }
+        Table { schema, columns, starts }
+    }
+
+    /// The columns' names and kinds.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The columns, in the order of the schema.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// How many segments there are; the same for each column.
+    pub fn segments(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// The first row of a segment; of the number of segments, the number of rows.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such segment.
+    pub fn segment_start(&self, segment: usize) -> u64 {
+        self.starts[segment]
+    }
+
+    /// How many rows a segment has: one to [`SEGMENT_ROWS`](crate::column::raw::SEGMENT_ROWS), any
+    /// segment.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such segment.
+    pub fn segment_rows(&self, segment: usize) -> usize {
+        (self.starts[segment + 1] - self.starts[segment]) as usize
+    }
+
+    /// The segment that a row lies in, and its place there. A binary search.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such row.
+    pub fn locate(&self, row: u64) -> (usize, usize) {
+        assert!(row < self.rows(), "row {row} of {}", self.rows());
+        let segment = self.starts.partition_point(|&start| start <= row) - 1;
+        (segment, (row - self.starts[segment]) as usize)
+    }
+
+    /// One value. For showing rows, not for scans.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such row or column.
+    pub fn value(&self, row: u64, column: usize) -> Value {
+        let (segment, row) = self.locate(row);
+        self.columns[column].value(segment, row)
+    }
+
+    /// Bytes of memory taken, of what is shared with other tables too.
+    pub fn nbytes(&self) -> usize {
+        let names: usize = self.schema.fields.iter().map(|field| field.name.len()).sum();
+        names + 8 * self.starts.capacity() + self.columns.iter().map(Column::nbytes).sum::<usize>()
+    }
+}
+
+impl Column {
+    /// Of segments whose codes, if they have any, are codes of `dictionary`.
+    pub(crate) fn of(
+        dictionary: Option<Arc<Dictionary>>,
+        segments: Vec<Arc<SegmentColumn>>,
+    ) -> Column {
+        Column { dictionary, segments }
+    }
+
+    /// The different texts, where the column has its text as codes; in all segments then, but
+    /// those without any value. Every code of the segments is less than its length.
+    pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
+        self.dictionary.as_ref()
+    }
+
+    /// The segments, in order.
+    pub fn segments(&self) -> &[Arc<SegmentColumn>] {
+        &self.segments
+    }
+
+    /// The value of a row of a segment. For showing rows, not for scans.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such segment or row.
+    pub fn value(&self, segment: usize, row: usize) -> Value {
+        let texts: Option<&Texts> = self.dictionary.as_ref().map(|dictionary| &***dictionary);
+        self.segments[segment].value(row, texts)
+    }
+
+    /// Bytes of memory taken.
+    pub fn nbytes(&self) -> usize {
+        let segments: usize = self.segments.iter().map(|segment| segment.nbytes()).sum();
+        let list = size_of::<Arc<SegmentColumn>>() * self.segments.capacity();
+        segments + list + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.nbytes())
+    }
+}
