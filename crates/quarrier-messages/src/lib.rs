@@ -16,6 +16,24 @@ pub use value::Value;
 mod schema;
 pub use schema::{Field, Schema};
 
+mod error;
+mod fault;
+mod limits;
+pub use error::{Error, Result};
+pub use fault::Fault;
+pub use limits::Limits;
+
+mod arch;
+
+pub mod frame;
+
+pub mod format;
+
+pub mod build;
+
+mod load;
+pub use load::{Format, Load, Loaded, Reject};
+
 pub mod column;
 
 mod table;

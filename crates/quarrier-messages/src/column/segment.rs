@@ -48,7 +48,8 @@ impl SegmentColumn {
     /// # Panics
     ///
     /// Where `raw` has no rows or more than [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS), where
-    /// `valid` is not as long as the rows, and where text is not UTF-8.
+    /// `valid` is not as long as the rows, where a scale is more than 18 and where text is not
+    /// UTF-8.
     pub fn pack(raw: &RawColumn) -> SegmentColumn {
         super::pack::pack(raw)
     }

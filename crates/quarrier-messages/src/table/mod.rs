@@ -5,6 +5,8 @@ use std::sync::Arc;
 use crate::column::{Dictionary, SegmentColumn, Texts};
 use crate::{Schema, Value};
 
+mod assemble;
+
 mod part;
 pub use part::{Part, PartField, PartSegment};
 
@@ -113,8 +115,9 @@ impl Column {
         Column { dictionary, segments }
     }
 
-    /// The different texts, where the column has its text as codes; in all segments then, but
-    /// those without any value. Every code of the segments is less than its length.
+    /// The different texts, where segments have their text as codes. Every code is less than its
+    /// length. Mostly all segments with values have codes then; where text that comes again and
+    /// again is too long to be spelled out, some may have plain text all the same.
     pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.dictionary.as_ref()
     }

@@ -25,6 +25,7 @@ pub(super) fn pack(raw: &RawColumn) -> SegmentColumn {
         }
         RawData::Integer(values) => whole(Kind::Integer, pack_whole(values, &valid)),
         RawData::Decimal { scale, mantissas } => {
+            assert!(*scale <= 18, "{scale} digits behind the point");
             whole(Kind::Decimal { scale: *scale }, pack_whole(mantissas, &valid))
         }
         RawData::Date(days) => whole(Kind::Date, pack_whole(days, &valid)),

@@ -1,0 +1,30 @@
+//! Any machine: loops that compilers make vectors of.
+
+use super::{AHEAD_BYTES, Lanes, Short, Text};
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Portable;
+
+impl Lanes for Portable {
+    const TEXT_BYTES: usize = 16;
+
+    #[inline(always)]
+    unsafe fn starts_with(p: *const u8, text: &Short) -> bool {
+        // SAFETY: the caller promised 64 readable bytes, and `len` is at most 64.
+        let ahead = unsafe { std::slice::from_raw_parts(p, text.len.min(AHEAD_BYTES)) };
+        ahead == &text.bytes[..ahead.len()]
+    }
+
+    #[inline(always)]
+    unsafe fn text(p: *const u8) -> Text {
+        // SAFETY: the caller promised 64 readable bytes.
+        let ahead = unsafe { p.cast::<[u8; 16]>().read_unaligned() };
+        let mut text = Text { stops: 0, wide: 0 };
+        for (bit, byte) in ahead.into_iter().enumerate() {
+            let is_stop = (byte == b'"') | (byte == b'\\') | (byte < 0x20);
+            text.stops |= u64::from(is_stop) << bit;
+            text.wide |= u64::from(byte >> 7) << bit;
+        }
+        text
+    }
+}

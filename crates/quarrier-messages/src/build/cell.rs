@@ -1,0 +1,127 @@
+//! One value on its way into a column, and its text.
+
+use std::fmt::Write;
+
+use crate::Kind;
+
+/// A value of a message.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'a> {
+    /// No value.
+    Null,
+    /// TRUE or FALSE.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// `mantissa` divided by 10^`scale`, `scale` at most 18.
+    Decimal {
+        /// The digits.
+        mantissa: i64,
+        /// How many of them stand behind the point.
+        scale: u8,
+    },
+    /// A number of IEEE 754.
+    Float(f64),
+    /// Days from 1970-01-01.
+    Date(i32),
+    /// Nanoseconds from 1970-01-01 00:00:00 UTC.
+    Timestamp(i64),
+    /// Text.
+    Text(&'a str),
+}
+
+impl Cell<'_> {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Cell::Null => Kind::Null,
+            Cell::Boolean(_) => Kind::Boolean,
+            Cell::Integer(_) => Kind::Integer,
+            Cell::Decimal { scale, .. } => Kind::Decimal { scale },
+            Cell::Float(_) => Kind::Float,
+            Cell::Date(_) => Kind::Date,
+            Cell::Timestamp(_) => Kind::Timestamp,
+            Cell::Text(_) => Kind::Text,
+        }
+    }
+
+    /// The value as a floating number, rounded to the nearest; 0 for what is no number.
+    pub(crate) fn as_float(self) -> f64 {
+        match self {
+            Cell::Integer(value) => value as f64,
+            Cell::Decimal { mantissa, scale } => decimal_as_float(mantissa, scale),
+            Cell::Float(value) => value,
+            _ => 0.0,
+        }
+    }
+
+    /// Appends the text that a column of text has for this value: numbers as short as they can
+    /// be, TRUE and FALSE as `true` and `false`, days and points in time as ISO 8601.
+    pub(crate) fn write(self, out: &mut String) {
+        let done = match self {
+            Cell::Null => Ok(()),
+            Cell::Boolean(value) => write!(out, "{value}"),
+            Cell::Integer(value) => write!(out, "{value}"),
+            Cell::Decimal { mantissa, scale } => write_decimal(mantissa, scale, out),
+            Cell::Float(value) => write!(out, "{value}"),
+            Cell::Date(days) => write_date(i64::from(days), out),
+            Cell::Timestamp(nanoseconds) => write_timestamp(nanoseconds, out),
+            Cell::Text(text) => out.write_str(text),
+        };
+        debug_assert!(done.is_ok(), "a String takes everything");
+    }
+}
+
+/// Correctly rounded: both sides are exact below 2^53, and the division rounds once.
+pub(crate) fn decimal_as_float(mantissa: i64, scale: u8) -> f64 {
+    if mantissa.unsigned_abs() < 1 << 53 {
+        return mantissa as f64 / 10f64.powi(i32::from(scale));
+    }
+    format!("{mantissa}e-{scale}").parse().unwrap_or(f64::NAN)
+}
+
+fn write_decimal(mantissa: i64, scale: u8, out: &mut String) -> std::fmt::Result {
+    let one = 10u64.pow(u32::from(scale));
+    let (whole, mut part) = (mantissa.unsigned_abs() / one, mantissa.unsigned_abs() % one);
+    let mut digits = usize::from(scale);
+    while digits > 0 && part.is_multiple_of(10) {
+        (part, digits) = (part / 10, digits - 1);
+    }
+    if mantissa < 0 {
+        out.write_char('-')?;
+    }
+    write!(out, "{whole}")?;
+    if digits > 0 { write!(out, ".{part:0digits$}") } else { Ok(()) }
+}
+
+const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
+
+/// Year, month and day of the civil calendar (Gregorian, before its time too), by Howard
+/// Hinnant's `civil_from_days`.
+pub(crate) fn civil_of(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day)
+}
+
+fn write_date(days: i64, out: &mut String) -> std::fmt::Result {
+    let (year, month, day) = civil_of(days);
+    write!(out, "{year:04}-{month:02}-{day:02}")
+}
+
+fn write_timestamp(nanoseconds: i64, out: &mut String) -> std::fmt::Result {
+    write_date(nanoseconds.div_euclid(DAY_NANOSECONDS), out)?;
+    let of_day = nanoseconds.rem_euclid(DAY_NANOSECONDS);
+    let (seconds, mut part) = (of_day / 1_000_000_000, of_day % 1_000_000_000);
+    write!(out, " {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
+    let mut digits = 9;
+    while digits > 0 && part % 10 == 0 {
+        (part, digits) = (part / 10, digits - 1);
+    }
+    if digits > 0 { write!(out, ".{part:0digits$}") } else { Ok(()) }
+}

@@ -1,0 +1,310 @@
+//! One column of a segment while rows are written.
+
+use super::Cell;
+use super::text::TextBuilder;
+use super::widen;
+use crate::column::raw::{RawColumn, RawData};
+
+/// Rows so far; the kind is the least that holds them, and stays from segment to segment.
+#[derive(Debug)]
+pub(super) enum Values {
+    /// Nothing but NULL.
+    Null(usize),
+    Boolean(Vec<bool>),
+    Integer(Vec<i64>),
+    Decimal(u8, Vec<i64>),
+    Float(Vec<f64>),
+    Date(Vec<i32>),
+    Timestamp(Vec<i64>),
+    Text(Box<TextBuilder>),
+}
+
+#[derive(Debug)]
+pub(super) struct ColumnBuilder {
+    pub(super) name: Box<str>,
+    pub(super) values: Values,
+    /// Rows of the segment without a value, ascending. They hold 0 in `values`.
+    nulls: Vec<u32>,
+}
+
+impl ColumnBuilder {
+    pub(super) fn new(name: Box<str>) -> Self {
+        ColumnBuilder { name, values: Values::Null(0), nulls: Vec::new() }
+    }
+
+    #[inline(always)]
+    pub(super) fn integer(&mut self, row: usize, value: i64) {
+        match &mut self.values {
+            Values::Integer(values) if values.len() == row => values.push(value),
+            _ => self.put(row, Cell::Integer(value)),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn decimal(&mut self, row: usize, mantissa: i64, scale: u8) {
+        if let Values::Decimal(column_scale, values) = &mut self.values
+            && values.len() == row
+            && let Some(mantissa) = rescaled(mantissa, scale, *column_scale)
+        {
+            return values.push(mantissa);
+        }
+        self.put(row, Cell::Decimal { mantissa, scale });
+    }
+
+    #[inline]
+    pub(super) fn float(&mut self, row: usize, value: f64) {
+        match &mut self.values {
+            Values::Float(values) if values.len() == row => values.push(value),
+            _ => self.put(row, Cell::Float(value)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn timestamp(&mut self, row: usize, nanoseconds: i64) {
+        match &mut self.values {
+            Values::Timestamp(values) if values.len() == row => values.push(nanoseconds),
+            _ => self.put(row, Cell::Timestamp(nanoseconds)),
+        }
+    }
+
+    /// Returns how many bytes of plain text the segment has.
+    #[inline(always)]
+    pub(super) fn text(&mut self, row: usize, value: &str) -> usize {
+        match &mut self.values {
+            Values::Text(texts) if texts.rows == row => texts.push(value),
+            _ => {
+                self.put(row, Cell::Text(value));
+                0
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn null(&mut self, row: usize) {
+        if self.rows() != row {
+            self.make_room(row);
+        }
+        self.nulls.push(row as u32);
+        self.values.push_zero();
+    }
+
+    /// Sets row `row` to a value of any kind, and the column to a kind that holds it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn put(&mut self, row: usize, cell: Cell<'_>) {
+        self.make_room(row);
+        if cell == Cell::Null {
+            return self.null(row);
+        }
+        widen::to_hold(&mut self.values, &self.nulls, cell);
+        self.values.push(cell);
+    }
+
+    /// Gives back what is set at `row` and beyond.
+    pub(super) fn truncate(&mut self, row: usize) {
+        while self.rows() > row {
+            self.values.pop();
+        }
+        while self.nulls.last().is_some_and(|&null| null as usize >= row) {
+            self.nulls.pop();
+        }
+    }
+
+    /// Lends the segment's column of `rows` rows to `take` and begins the next one.
+    pub(super) fn finish(&mut self, rows: usize, take: impl FnOnce(&RawColumn)) {
+        self.make_room(rows);
+        let raw = RawColumn { valid: self.valid(rows), data: self.take_data(rows) };
+        take(&raw);
+        self.nulls.clear();
+        self.reuse(raw.data);
+    }
+
+    pub(super) fn dictionary(&self) -> (&[u32], &[u8]) {
+        match &self.values {
+            Values::Text(texts) => texts.dictionary(),
+            _ => (&[], &[]),
+        }
+    }
+
+    /// The name, and the dictionary's ends and bytes.
+    pub(super) fn into_parts(self) -> (Box<str>, (Vec<u32>, Vec<u8>)) {
+        let dictionary = match self.values {
+            Values::Text(texts) => texts.into_dictionary(),
+            _ => (Vec::new(), Vec::new()),
+        };
+        (self.name, dictionary)
+    }
+
+    fn rows(&self) -> usize {
+        self.values.rows()
+    }
+
+    /// Fills up with NULL to `row` rows, or takes back the row that is set twice.
+    #[cold]
+    fn make_room(&mut self, row: usize) {
+        self.truncate(row);
+        while self.rows() < row {
+            self.nulls.push(self.rows() as u32);
+            self.values.push_zero();
+        }
+    }
+
+    fn valid(&self, rows: usize) -> Vec<u64> {
+        if self.nulls.is_empty() {
+            return Vec::new();
+        }
+        let mut valid = vec![!0u64; rows.div_ceil(64)];
+        if let Some(last) = valid.last_mut().filter(|_| rows % 64 != 0) {
+            *last = (1 << (rows % 64)) - 1;
+        }
+        for &row in &self.nulls {
+            valid[row as usize / 64] &= !(1 << (row % 64));
+        }
+        valid
+    }
+
+    fn take_data(&mut self, rows: usize) -> RawData {
+        if self.nulls.len() == rows {
+            // The kind is that of another segment: here is nothing but NULL.
+            self.values.clear();
+            return RawData::Null(rows);
+        }
+        match &mut self.values {
+            Values::Null(rows) => RawData::Null(std::mem::take(rows)),
+            Values::Boolean(values) => {
+                let mut bits = vec![0u64; rows.div_ceil(64)];
+                for (row, &value) in values.iter().enumerate() {
+                    bits[row / 64] |= u64::from(value) << (row % 64);
+                }
+                values.clear();
+                RawData::Boolean { bits, rows }
+            }
+            Values::Integer(values) => RawData::Integer(std::mem::take(values)),
+            Values::Decimal(scale, values) => {
+                RawData::Decimal { scale: *scale, mantissas: std::mem::take(values) }
+            }
+            Values::Float(values) => RawData::Float(std::mem::take(values)),
+            Values::Date(values) => RawData::Date(std::mem::take(values)),
+            Values::Timestamp(values) => RawData::Timestamp(std::mem::take(values)),
+            Values::Text(texts) => texts.finish(&self.nulls),
+        }
+    }
+
+    /// Takes the memory of a segment's data back for the next one.
+    fn reuse(&mut self, data: RawData) {
+        match (&mut self.values, data) {
+            (Values::Integer(to), RawData::Integer(from))
+            | (Values::Timestamp(to), RawData::Timestamp(from))
+            | (Values::Decimal(_, to), RawData::Decimal { mantissas: from, .. }) => *to = from,
+            (Values::Float(to), RawData::Float(from)) => *to = from,
+            (Values::Date(to), RawData::Date(from)) => *to = from,
+            (Values::Text(texts), data) => texts.reuse(data),
+            _ => {}
+        }
+        self.values.clear();
+    }
+}
+
+/// A mantissa at a greater scale, where it fits.
+#[inline(always)]
+pub(super) fn rescaled(mantissa: i64, scale: u8, to: u8) -> Option<i64> {
+    if scale == to {
+        return Some(mantissa);
+    }
+    let digits = to.checked_sub(scale)?;
+    mantissa.checked_mul(*POWERS.get(usize::from(digits))?)
+}
+
+/// Powers of ten that 64 bits hold.
+pub(super) const POWERS: [i64; 19] = {
+    let mut powers = [1; 19];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = powers[at - 1] * 10;
+        at += 1;
+    }
+    powers
+};
+
+impl Values {
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Values::Null(rows) => *rows,
+            Values::Boolean(values) => values.len(),
+            Values::Integer(values) | Values::Decimal(_, values) | Values::Timestamp(values) => {
+                values.len()
+            }
+            Values::Float(values) => values.len(),
+            Values::Date(values) => values.len(),
+            Values::Text(texts) => texts.rows,
+        }
+    }
+
+    /// Appends a value that this kind holds: see [`widen::to_hold`].
+    pub(super) fn push(&mut self, cell: Cell<'_>) {
+        match (self, cell) {
+            (Values::Boolean(values), Cell::Boolean(value)) => values.push(value),
+            (Values::Integer(values), Cell::Integer(value)) => values.push(value),
+            (Values::Decimal(to, values), Cell::Decimal { mantissa, scale }) => {
+                values.push(rescaled(mantissa, scale, *to).unwrap_or(0));
+            }
+            (Values::Decimal(to, values), Cell::Integer(value)) => {
+                values.push(rescaled(value, 0, *to).unwrap_or(0));
+            }
+            (Values::Float(values), cell) => values.push(cell.as_float()),
+            (Values::Date(values), Cell::Date(days)) => values.push(days),
+            (Values::Timestamp(values), Cell::Timestamp(value)) => values.push(value),
+            (Values::Timestamp(values), Cell::Date(days)) => {
+                values.push(widen::midnight(days).unwrap_or(0));
+            }
+            (Values::Text(texts), Cell::Text(text)) => {
+                texts.push(text);
+            }
+            (Values::Text(texts), cell) => {
+                let mut text = String::new();
+                cell.write(&mut text);
+                texts.push(&text);
+            }
+            (values, cell) => unreachable!("{values:?} was widened to hold {cell:?}"),
+        }
+    }
+
+    pub(super) fn push_zero(&mut self) {
+        match self {
+            Values::Null(rows) => *rows += 1,
+            Values::Boolean(values) => values.push(false),
+            Values::Integer(values) | Values::Decimal(_, values) | Values::Timestamp(values) => {
+                values.push(0);
+            }
+            Values::Float(values) => values.push(0.0),
+            Values::Date(values) => values.push(0),
+            Values::Text(texts) => texts.push_null(),
+        }
+    }
+
+    fn pop(&mut self) {
+        match self {
+            Values::Null(rows) => *rows -= 1,
+            Values::Boolean(values) => drop(values.pop()),
+            Values::Integer(values) | Values::Decimal(_, values) | Values::Timestamp(values) => {
+                values.pop();
+            }
+            Values::Float(values) => drop(values.pop()),
+            Values::Date(values) => drop(values.pop()),
+            Values::Text(texts) => texts.pop(),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Values::Null(rows) => *rows = 0,
+            Values::Boolean(values) => values.clear(),
+            Values::Integer(values) | Values::Decimal(_, values) | Values::Timestamp(values) => {
+                values.clear();
+            }
+            Values::Float(values) => values.clear(),
+            Values::Date(values) => values.clear(),
+            Values::Text(texts) => drop(texts.finish(&[])),
+        }
+    }
+}

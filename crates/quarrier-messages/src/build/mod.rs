@@ -1,0 +1,280 @@
+//! Rows as parsers write them, field by field, into the columns of a segment.
+//!
+//! ```text
+//!  parser ─→ RowBuilder ─→ one ColumnBuilder a field ─→ RawColumn
+//!            commit row     kind found, widened when     handed on when
+//!            or roll back   a value asks for it          the segment is full
+//! ```
+//!
+//! Every format writes through [`RowBuilder`]. A worker has one of its own, over all its
+//! segments, so that dictionaries and what is known of the fields live on.
+
+mod cell;
+mod column;
+mod interner;
+mod text;
+mod widen;
+
+pub use cell::Cell;
+
+use std::collections::HashMap;
+
+use crate::{PartField, Schema};
+use crate::column::Texts;
+use crate::column::raw::{BLOCK_ROWS, RawColumn, SEGMENT_ROWS};
+use column::ColumnBuilder;
+
+/// A field of one builder, to be asked for once by its name and then used for every row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FieldId(u32);
+
+impl FieldId {
+    /// The `index`-th field, in the order of first sight.
+    pub fn new(index: usize) -> Self {
+        FieldId(index as u32)
+    }
+
+    /// Its place among the fields, in the order of first sight.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Takes the values of one message after the other. A field that is set twice in a message keeps
+/// the later value.
+pub trait Row {
+    /// The field of this name, known or new; `None` where its values are not wanted.
+    fn field(&mut self, name: &str) -> Option<FieldId>;
+
+    /// Hears of a value that has no field, because its name is beyond what is kept.
+    fn refuse(&mut self) {}
+
+    /// Sets a field to TRUE or FALSE.
+    fn boolean(&mut self, field: FieldId, value: bool);
+    /// Sets a field to a whole number.
+    fn integer(&mut self, field: FieldId, value: i64);
+    /// Sets a field to `mantissa` divided by 10^`scale`, `scale` at most 18.
+    fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8);
+    /// Sets a field to a floating number.
+    fn float(&mut self, field: FieldId, value: f64);
+    /// Sets a field to a day, counted from 1970-01-01.
+    fn date(&mut self, field: FieldId, days: i32);
+    /// Sets a field to nanoseconds from 1970-01-01 00:00:00 UTC.
+    fn timestamp(&mut self, field: FieldId, nanoseconds: i64);
+    /// Sets a field to a text of at most 1 GiB.
+    fn text(&mut self, field: FieldId, value: &str);
+    /// Sets a field to NULL, which it also is where it is not set.
+    fn null(&mut self, field: FieldId);
+}
+
+/// Cells (rows × columns) of a segment, so that a table of thousands of columns has short ones.
+const SEGMENT_CELLS_MAX: usize = 1 << 24;
+
+/// Bytes of plain text of a segment, which are numbered in 32 bits.
+const SEGMENT_TEXT_BYTES_MAX: usize = 1 << 30;
+
+/// The columns of a segment while rows are written; see the module.
+#[derive(Debug)]
+pub struct RowBuilder {
+    names: HashMap<Box<str>, FieldId>,
+    columns: Vec<ColumnBuilder>,
+    /// The row that is being written.
+    row: usize,
+    rows_max: usize,
+    columns_max: usize,
+    /// Whether other fields are not wanted.
+    is_closed: bool,
+    refused: Refused,
+}
+
+/// Fields that had no place among the columns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// The names of the first hundred.
+    pub names: Vec<Box<str>>,
+    /// How often a new name was refused; a name that comes again may count again.
+    pub count: u64,
+}
+
+const REFUSED_NAMES_MAX: usize = 100;
+
+impl Refused {
+    /// Adds those of another builder.
+    pub(crate) fn add(&mut self, other: Refused) {
+        self.count += other.count;
+        for name in other.names {
+            if self.names.len() < REFUSED_NAMES_MAX && !self.names.contains(&name) {
+                self.names.push(name);
+            }
+        }
+    }
+}
+
+impl RowBuilder {
+    /// A builder without fields and rows, for at most `columns_max` fields.
+    pub fn new(columns_max: usize) -> Self {
+        RowBuilder {
+            names: HashMap::new(),
+            columns: Vec::new(),
+            row: 0,
+            rows_max: SEGMENT_ROWS,
+            columns_max,
+            is_closed: false,
+            refused: Refused::default(),
+        }
+    }
+
+    /// A builder of the fields of `schema` and no others.
+    pub fn with_fields(schema: &Schema) -> Self {
+        let mut builder = RowBuilder::new(schema.fields.len());
+        for field in &schema.fields {
+            builder.field(&field.name);
+        }
+        builder.is_closed = true;
+        builder
+    }
+
+    /// Ends the row: what was not set is NULL.
+    #[inline]
+    pub fn commit(&mut self) {
+        self.row += 1;
+    }
+
+    /// Takes back what was set since the last row ended.
+    pub fn rollback(&mut self) {
+        for column in &mut self.columns {
+            column.truncate(self.row);
+        }
+    }
+
+    /// Rows of the segment so far.
+    pub fn rows(&self) -> usize {
+        self.row
+    }
+
+    /// Whether the segment has to be handed on, by [`finish_segment`](Self::finish_segment),
+    /// before another row begins.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.row >= self.rows_max
+    }
+
+    /// The fields' names in the order of first sight.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| &*column.name)
+    }
+
+    /// Fields beyond the most there may be.
+    pub fn refused(&self) -> &Refused {
+        &self.refused
+    }
+
+    /// Hands every column of the segment to `take`, field by field, and begins the next segment.
+    /// A field that is new later has no column in this segment: it is NULL there.
+    pub fn finish_segment(&mut self, mut take: impl FnMut(FieldId, &RawColumn)) {
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            column.finish(self.row, |raw| take(FieldId::new(index), raw));
+        }
+        self.row = 0;
+        self.rows_max = self.rows_allowed();
+    }
+
+    /// The texts that the codes of a field stand for, in order: where each ends, and their bytes.
+    /// Empty where the field holds no codes.
+    pub fn dictionary(&self, field: FieldId) -> (&[u32], &[u8]) {
+        self.columns[field.index()].dictionary()
+    }
+
+    /// The fields in the order of first sight, with their dictionaries, when all is written.
+    pub(crate) fn into_fields(self) -> Vec<PartField> {
+        let field = |column: ColumnBuilder| {
+            let (name, (ends, bytes)) = column.into_parts();
+            PartField { name, dictionary: Texts::from_parts(ends, bytes) }
+        };
+        self.columns.into_iter().map(field).collect()
+    }
+
+    /// Sets a field to a value of any kind.
+    pub fn put(&mut self, field: FieldId, cell: Cell<'_>) {
+        self.columns[field.index()].put(self.row, cell);
+    }
+
+    fn rows_allowed(&self) -> usize {
+        let rows = SEGMENT_CELLS_MAX / self.columns.len().max(1);
+        rows.clamp(BLOCK_ROWS, SEGMENT_ROWS) / BLOCK_ROWS * BLOCK_ROWS
+    }
+
+    #[cold]
+    fn new_field(&mut self, name: &str) -> Option<FieldId> {
+        if self.is_closed {
+            return None;
+        }
+        if self.columns.len() >= self.columns_max {
+            self.refused.count += 1;
+            if self.refused.names.len() < REFUSED_NAMES_MAX {
+                self.refused.names.push(name.into());
+            }
+            return None;
+        }
+        let field = FieldId::new(self.columns.len());
+        self.columns.push(ColumnBuilder::new(name.into()));
+        self.names.insert(name.into(), field);
+        self.rows_max = self.rows_allowed().max(self.row + 1);
+        Some(field)
+    }
+}
+
+impl Row for RowBuilder {
+    fn field(&mut self, name: &str) -> Option<FieldId> {
+        match self.names.get(name) {
+            Some(&field) => Some(field),
+            None => self.new_field(name),
+        }
+    }
+
+    fn refuse(&mut self) {
+        self.refused.count += 1;
+    }
+
+    #[inline]
+    fn boolean(&mut self, field: FieldId, value: bool) {
+        self.columns[field.index()].put(self.row, Cell::Boolean(value));
+    }
+
+    #[inline(always)]
+    fn integer(&mut self, field: FieldId, value: i64) {
+        self.columns[field.index()].integer(self.row, value);
+    }
+
+    #[inline(always)]
+    fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8) {
+        self.columns[field.index()].decimal(self.row, mantissa, scale);
+    }
+
+    #[inline]
+    fn float(&mut self, field: FieldId, value: f64) {
+        self.columns[field.index()].float(self.row, value);
+    }
+
+    fn date(&mut self, field: FieldId, days: i32) {
+        self.columns[field.index()].put(self.row, Cell::Date(days));
+    }
+
+    #[inline]
+    fn timestamp(&mut self, field: FieldId, nanoseconds: i64) {
+        self.columns[field.index()].timestamp(self.row, nanoseconds);
+    }
+
+    #[inline(always)]
+    fn text(&mut self, field: FieldId, value: &str) {
+        let plain_bytes = self.columns[field.index()].text(self.row, value);
+        if plain_bytes > SEGMENT_TEXT_BYTES_MAX {
+            self.rows_max = self.row + 1;
+        }
+    }
+
+    #[inline(always)]
+    fn null(&mut self, field: FieldId) {
+        self.columns[field.index()].null(self.row);
+    }
+}

@@ -1,0 +1,108 @@
+//! Columns that get a value of another kind.
+
+use super::Cell;
+use super::column::{Values, rescaled};
+use super::text::TextBuilder;
+use crate::Kind;
+
+/// Nanoseconds of a day's midnight, where 64 bits hold them.
+pub(super) fn midnight(days: i32) -> Option<i64> {
+    i64::from(days).checked_mul(86_400_000_000_000)
+}
+
+/// Changes `values` so that they hold `cell` too. `nulls` are the rows without a value.
+pub(super) fn to_hold(values: &mut Values, nulls: &[u32], cell: Cell<'_>) {
+    let kind = values.kind().widened(cell.kind());
+    if values.kind() != kind {
+        *values = converted(values, nulls, kind);
+    }
+    // The kind holds the value, but its 64 bits may not.
+    let is_held = match (&*values, cell) {
+        (Values::Decimal(scale, _), Cell::Integer(value)) => rescaled(value, 0, *scale).is_some(),
+        (Values::Decimal(to, _), Cell::Decimal { mantissa, scale }) => {
+            rescaled(mantissa, scale, *to).is_some()
+        }
+        (Values::Timestamp(_), Cell::Date(days)) => midnight(days).is_some(),
+        _ => return,
+    };
+    if !is_held {
+        let kind = if cell.kind() == Kind::Date { Kind::Text } else { Kind::Float };
+        *values = converted(values, nulls, kind);
+    }
+}
+
+/// The same rows in a wider kind; in one wider still where 64 bits do not hold them.
+fn converted(values: &Values, nulls: &[u32], kind: Kind) -> Values {
+    let mut to = match kind {
+        Kind::Null => Values::Null(0),
+        Kind::Boolean => Values::Boolean(Vec::new()),
+        Kind::Integer => Values::Integer(Vec::new()),
+        Kind::Decimal { scale } => {
+            if !values.all(|cell| match cell {
+                Cell::Integer(value) => rescaled(value, 0, scale).is_some(),
+                Cell::Decimal { mantissa, scale: from } => {
+                    rescaled(mantissa, from, scale).is_some()
+                }
+                _ => true,
+            }) {
+                return converted(values, nulls, Kind::Float);
+            }
+            Values::Decimal(scale, Vec::new())
+        }
+        Kind::Float => Values::Float(Vec::new()),
+        Kind::Date => Values::Date(Vec::new()),
+        Kind::Timestamp => {
+            if !values.all(|cell| match cell {
+                Cell::Date(days) => midnight(days).is_some(),
+                _ => true,
+            }) {
+                return converted(values, nulls, Kind::Text);
+            }
+            Values::Timestamp(Vec::new())
+        }
+        Kind::Text => Values::Text(Box::<TextBuilder>::default()),
+    };
+    let mut nulls = nulls.iter().copied().peekable();
+    for row in 0..values.rows() {
+        if nulls.next_if(|&null| null as usize == row).is_some() {
+            to.push_zero();
+        } else {
+            to.push(values.cell(row));
+        }
+    }
+    to
+}
+
+impl Values {
+    fn kind(&self) -> Kind {
+        match self {
+            Values::Null(_) => Kind::Null,
+            Values::Boolean(_) => Kind::Boolean,
+            Values::Integer(_) => Kind::Integer,
+            Values::Decimal(scale, _) => Kind::Decimal { scale: *scale },
+            Values::Float(_) => Kind::Float,
+            Values::Date(_) => Kind::Date,
+            Values::Timestamp(_) => Kind::Timestamp,
+            Values::Text(_) => Kind::Text,
+        }
+    }
+
+    /// A row's value; of text, which nothing is wider than, none.
+    fn cell(&self, row: usize) -> Cell<'_> {
+        match self {
+            Values::Null(_) | Values::Text(_) => Cell::Null,
+            Values::Boolean(values) => Cell::Boolean(values[row]),
+            Values::Integer(values) => Cell::Integer(values[row]),
+            Values::Decimal(scale, values) => {
+                Cell::Decimal { mantissa: values[row], scale: *scale }
+            }
+            Values::Float(values) => Cell::Float(values[row]),
+            Values::Date(values) => Cell::Date(values[row]),
+            Values::Timestamp(values) => Cell::Timestamp(values[row]),
+        }
+    }
+
+    fn all(&self, holds: impl Fn(Cell<'_>) -> bool) -> bool {
+        (0..self.rows()).all(|row| holds(self.cell(row)))
+    }
+}

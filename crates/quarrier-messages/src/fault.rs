@@ -1,0 +1,26 @@
+//! What is wrong with a message.
+
+use std::fmt;
+
+/// Why a message was left out, and where in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// Bytes from the message's start.
+    pub at: usize,
+    /// What is there, or is not.
+    pub what: &'static str,
+}
+
+impl Fault {
+    pub(crate) fn new(at: usize, what: &'static str) -> Self {
+        Fault { at, what }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} bytes into the message", self.what, self.at)
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,314 @@
+//! Lines that are like those before.
+//!
+//! What stands between the scalars of a message (brackets, keys, colons, blanks) is its *glue*.
+//! JSON's grammar is such that a message with the same glue as one that was found right, and with
+//! right scalars between, is right too and has the same fields; so keys are compared with the
+//! bytes ahead instead of being looked for. Glues seen are kept as a tree, for messages that
+//! differ in what they leave out. The line feed belongs to the last glue, and to no other: lines
+//! are found on the way.
+
+use super::number::number;
+use super::string;
+use super::walk::{SCALARS_MAX, Scalar, set_number, set_word, word};
+use crate::arch::{AHEAD_BYTES, Isa, Lanes, Portable, Short};
+#[cfg(target_arch = "x86_64")]
+use crate::arch::{Avx2, Avx512};
+use crate::build::{FieldId, Row};
+use crate::frame::{Chunk, Taker};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Glue {
+    isa: Isa,
+    steps: Vec<Step>,
+    /// Text of a string without its escapes.
+    plain: Vec<u8>,
+}
+
+/// A piece of glue, and the scalar that follows it.
+#[derive(Debug, Clone)]
+struct Step {
+    glue: Short,
+    /// True where the message ends with this glue, and no scalar follows.
+    is_last: bool,
+    field: Option<FieldId>,
+    /// The glue that was last seen behind the scalar; 0 where there is none.
+    next: u32,
+    /// Another glue at the same place, seen less lately; 0 where there is none.
+    other: u32,
+}
+
+/// Glues that are kept, before all are forgotten: what differs in every message must not fill
+/// the memory.
+const STEPS_MAX: usize = 16_384;
+/// Glues at one place that are tried.
+const OTHERS_MAX: usize = 16;
+
+impl Glue {
+    pub(super) fn new(isa: Isa) -> Self {
+        let root = Step { glue: EMPTY, is_last: false, field: None, next: 0, other: 0 };
+        Glue { isa, steps: vec![root], plain: Vec::new() }
+    }
+
+    /// Learns the glue of a right message with its line feed.
+    #[cold]
+    pub(super) fn learn(&mut self, line: &[u8], scalars: &[Scalar]) {
+        if scalars.len() > SCALARS_MAX {
+            return;
+        }
+        if self.steps.len() + scalars.len() + 1 > STEPS_MAX {
+            self.steps.truncate(1);
+            self.steps[0].next = 0;
+        }
+        let mut from = 0;
+        let mut at = 0;
+        for scalar in scalars {
+            let Some(glue) = Short::new(&line[from..scalar.start]) else { return };
+            at = self.step(at, glue, scalar.field, false);
+            from = scalar.end;
+        }
+        if let Some(glue) = Short::new(&line[from..]) {
+            self.step(at, glue, None, true);
+        }
+    }
+
+    /// The step behind `from` with this glue, known or new, which is tried first from now on.
+    fn step(&mut self, from: u32, glue: Short, field: Option<FieldId>, is_last: bool) -> u32 {
+        let mut at = self.steps[from as usize].next;
+        for _ in 0..=OTHERS_MAX {
+            if at == 0 {
+                break;
+            }
+            let step = &self.steps[at as usize];
+            if step.glue.len == glue.len && step.glue.bytes == glue.bytes {
+                return at;
+            }
+            at = step.other;
+        }
+        let other = self.steps[from as usize].next;
+        self.steps.push(Step { glue, is_last, field, next: 0, other });
+        let new = self.steps.len() as u32 - 1;
+        self.steps[from as usize].next = new;
+        new
+    }
+
+    /// See [`LineFormat::lines`](crate::frame::LineFormat::lines).
+    pub(super) fn lines<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
+        match self.isa {
+            // SAFETY: the parser was made only where the instruction set is available.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { self.lines_avx512(chunk, taker) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { self.lines_avx2(chunk, taker) },
+            // SAFETY: every machine has it.
+            _ => unsafe { self.lines_on::<Portable, T>(chunk, taker) },
+        }
+    }
+
+    /// # Safety
+    /// The features are there.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
+    unsafe fn lines_avx512<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
+        // SAFETY: the caller promised the features.
+        unsafe { self.lines_on::<Avx512, T>(chunk, taker) }
+    }
+
+    /// # Safety
+    /// The features are there.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    unsafe fn lines_avx2<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
+        // SAFETY: the caller promised the features.
+        unsafe { self.lines_on::<Avx2, T>(chunk, taker) }
+    }
+
+    /// # Safety
+    /// The instruction set of `L` is there.
+    #[inline(always)]
+    unsafe fn lines_on<L: Lanes, T: Taker>(
+        &mut self,
+        chunk: &mut Chunk<'_>,
+        taker: &mut T,
+    ) -> bool {
+        let bytes = chunk.bytes;
+        // A line that starts behind the bytes is not looked at.
+        while chunk.at < chunk.until {
+            // SAFETY: the caller promised the instruction set.
+            let line = unsafe { self.line::<L, T::Row>(bytes, chunk.at, taker.row()) };
+            let Some(end) = line else { return false };
+            taker.commit(&bytes[chunk.at..end - 1]);
+            chunk.at = end;
+            chunk.lines += 1;
+        }
+        true
+    }
+
+    /// The line that starts at `at`: where the next one starts, or `None` where it is another.
+    ///
+    /// # Safety
+    /// The instruction set of `L` is there.
+    #[inline(always)]
+    unsafe fn line<L: Lanes, R: Row>(
+        &mut self,
+        bytes: &[u8],
+        mut at: usize,
+        row: &mut R,
+    ) -> Option<usize> {
+        let mut from = 0;
+        loop {
+            // SAFETY: the caller promised the instruction set.
+            let (number, step) = unsafe { self.follow::<L>(bytes, at, from)? };
+            at += step.glue.len;
+            if step.is_last {
+                return Some(at);
+            }
+            let field = step.field;
+            from = number;
+            // SAFETY: as above.
+            at = unsafe { self.scalar::<L, R>(bytes, at, field, row)? };
+        }
+    }
+
+    /// The step behind `from` whose glue stands at `at`.
+    ///
+    /// # Safety
+    /// The instruction set of `L` is there.
+    #[inline(always)]
+    unsafe fn follow<L: Lanes>(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        from: u32,
+    ) -> Option<(u32, &Step)> {
+        if at + AHEAD_BYTES > bytes.len() {
+            return None;
+        }
+        let first = self.steps[from as usize].next;
+        // SAFETY: the caller promised the instruction set, and 64 bytes are there.
+        if first != 0
+            && unsafe { L::starts_with(bytes.as_ptr().add(at), &self.steps[first as usize].glue) }
+        {
+            return Some((first, &self.steps[first as usize]));
+        }
+        let ahead = &bytes[at..at + AHEAD_BYTES];
+        self.turn(ahead, from)
+    }
+
+    /// The same for glues that were not the last seen; the one found is tried first next time.
+    #[inline(never)]
+    fn turn(&mut self, ahead: &[u8], from: u32) -> Option<(u32, &Step)> {
+        let first = self.steps[from as usize].next;
+        let mut before = first;
+        for _ in 0..OTHERS_MAX {
+            let at = self.steps[before as usize].other;
+            if at == 0 {
+                return None;
+            }
+            let step = &self.steps[at as usize];
+            if ahead.starts_with(&step.glue.bytes[..step.glue.len]) {
+                self.steps[before as usize].other = step.other;
+                self.steps[at as usize].other = first;
+                self.steps[from as usize].next = at;
+                return Some((at, &self.steps[at as usize]));
+            }
+            before = at;
+        }
+        None
+    }
+
+    /// The scalar at `at`: where it ends, or `None` where it is wrong.
+    ///
+    /// # Safety
+    /// The instruction set of `L` is there.
+    #[inline(always)]
+    unsafe fn scalar<L: Lanes, R: Row>(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        field: Option<FieldId>,
+        row: &mut R,
+    ) -> Option<usize> {
+        match *bytes.get(at)? {
+            // SAFETY: the caller promised the instruction set.
+            b'"' => unsafe { self.string::<L, R>(bytes, at + 1, field, row) },
+            b'-' | b'0'..=b'9' => {
+                let (value, end) = number(bytes, at).ok()?;
+                if let Some(field) = field {
+                    set_number(row, field, value);
+                }
+                Some(end)
+            }
+            _ => {
+                let (value, end) = word(bytes, at).ok()?;
+                if let Some(field) = field {
+                    set_word(row, field, value);
+                }
+                Some(end)
+            }
+        }
+    }
+
+    /// The string whose text starts at `at`.
+    ///
+    /// # Safety
+    /// The instruction set of `L` is there.
+    #[inline(always)]
+    unsafe fn string<L: Lanes, R: Row>(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        field: Option<FieldId>,
+        row: &mut R,
+    ) -> Option<usize> {
+        let mut end = at;
+        let mut wide = 0;
+        let stop = loop {
+            if end + AHEAD_BYTES > bytes.len() {
+                return None;
+            }
+            // SAFETY: the caller promised the instruction set, and 64 bytes are there.
+            let ahead = unsafe { L::text(bytes.as_ptr().add(end)) };
+            if ahead.stops != 0 {
+                let stop = ahead.stops.trailing_zeros();
+                wide |= ahead.wide & ((1 << stop) - 1);
+                end += stop as usize;
+                break bytes[end];
+            }
+            wide |= ahead.wide;
+            end += L::TEXT_BYTES;
+        };
+        if stop != b'"' {
+            return self.escaped(bytes, at, field, row);
+        }
+        if wide != 0 && std::str::from_utf8(&bytes[at..end]).is_err() {
+            return None;
+        }
+        if let Some(field) = field {
+            // SAFETY: the bytes are ASCII, or were just found to be UTF-8.
+            row.text(field, unsafe { std::str::from_utf8_unchecked(&bytes[at..end]) });
+        }
+        Some(end + 1)
+    }
+
+    /// The same for a string that has escapes.
+    #[inline(never)]
+    fn escaped<R: Row>(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        field: Option<FieldId>,
+        row: &mut R,
+    ) -> Option<usize> {
+        let (end, has_escapes) = string::end(bytes, at, &mut self.plain).ok()?;
+        let text = if has_escapes { &self.plain } else { &bytes[at..end] };
+        let text = std::str::from_utf8(text).ok()?;
+        if let Some(field) = field {
+            row.text(field, text);
+        }
+        Some(end + 1)
+    }
+}
+
+const EMPTY: Short = Short { bytes: [0; AHEAD_BYTES], len: 0 };

@@ -1,0 +1,230 @@
+//! The exact parser: every message, one token after the other.
+
+use super::number::{Number, number};
+use super::paths::{PathId, Paths};
+use super::string;
+use crate::build::{FieldId, Row};
+use crate::{Fault, Limits};
+
+/// Where a scalar stands in a message, and the field that takes it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scalar {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) field: Option<FieldId>,
+}
+
+/// See the module. It keeps its own stack, of at most `depth_max` containers.
+#[derive(Debug)]
+pub(super) struct Walker {
+    paths: Paths,
+    depth_max: usize,
+    open: Vec<Open>,
+    scalars: Vec<Scalar>,
+    /// Text of a string without its escapes.
+    plain: Vec<u8>,
+}
+
+/// Scalars of a message that are remembered; one that has more is not learnt from.
+pub(super) const SCALARS_MAX: usize = 1_024;
+
+/// A container that has not ended.
+#[derive(Debug, Clone, Copy)]
+enum Open {
+    Object(PathId),
+    Array(PathId, usize),
+}
+
+impl Walker {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Walker {
+            paths: Paths::new(limits.columns_max),
+            depth_max: limits.depth_max,
+            open: Vec::new(),
+            scalars: Vec::new(),
+            plain: Vec::new(),
+        }
+    }
+
+    /// The scalars of the last message, in order.
+    pub(super) fn scalars(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    pub(super) fn walk(&mut self, bytes: &[u8], row: &mut impl Row) -> Result<(), Fault> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| Fault::new(error.valid_up_to(), "bytes that are not UTF-8"))?;
+        self.open.clear();
+        self.scalars.clear();
+        let mut at = 0;
+        let mut path = Some(PathId::ROOT);
+        while let Some(of) = path {
+            at = blank(bytes, at);
+            path = match bytes.get(at) {
+                Some(b'{') => self.enter(text, &mut at, Open::Object(of))?,
+                Some(b'[') => self.enter(text, &mut at, Open::Array(of, 0))?,
+                _ => {
+                    self.scalar(text, &mut at, of, row)?;
+                    self.next(text, &mut at)?
+                }
+            };
+        }
+        at = blank(bytes, at);
+        if at < bytes.len() {
+            return Err(Fault::new(at, "more behind the end of the value"));
+        }
+        Ok(())
+    }
+
+    /// Into a container, whose opening bracket stands at `at`; the path of its first value, or
+    /// of what follows it where it is empty.
+    fn enter(
+        &mut self,
+        text: &str,
+        at: &mut usize,
+        container: Open,
+    ) -> Result<Option<PathId>, Fault> {
+        if self.open.len() >= self.depth_max {
+            return Err(Fault::new(*at, "nested deeper than allowed"));
+        }
+        *at = blank(text.as_bytes(), *at + 1);
+        match (container, text.as_bytes().get(*at)) {
+            (Open::Object(_), Some(b'}')) | (Open::Array(..), Some(b']')) => {
+                *at += 1;
+                return self.next(text, at);
+            }
+            _ => {}
+        }
+        self.open.push(container);
+        match container {
+            Open::Object(of) => self.key(text, at, of).map(Some),
+            Open::Array(of, _) => Ok(Some(self.paths.element(of, 0))),
+        }
+    }
+
+    /// The path of the value that follows one that has ended, if there is one.
+    fn next(&mut self, text: &str, at: &mut usize) -> Result<Option<PathId>, Fault> {
+        while let Some(container) = self.open.last_mut() {
+            *at = blank(text.as_bytes(), *at);
+            let byte = text.as_bytes().get(*at);
+            match (container, byte) {
+                (Open::Object(of), Some(b',')) => {
+                    let of = *of;
+                    *at = blank(text.as_bytes(), *at + 1);
+                    return self.key(text, at, of).map(Some);
+                }
+                (Open::Array(of, index), Some(b',')) => {
+                    *index += 1;
+                    *at += 1;
+                    return Ok(Some(self.paths.element(*of, *index)));
+                }
+                (Open::Object(_), Some(b'}')) | (Open::Array(..), Some(b']')) => {
+                    self.open.pop();
+                    *at += 1;
+                }
+                (Open::Object(_), _) => return Err(Fault::new(*at, "no ',' or '}' in an object")),
+                (Open::Array(..), _) => return Err(Fault::new(*at, "no ',' or ']' in an array")),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The path of the member whose key stands at `at`; `at` goes behind its colon.
+    fn key(&mut self, text: &str, at: &mut usize, of: PathId) -> Result<PathId, Fault> {
+        if text.as_bytes().get(*at) != Some(&b'"') {
+            return Err(Fault::new(*at, "no key in an object"));
+        }
+        let (end, key) = self.string(text, *at + 1)?;
+        let path = match key {
+            Some(key) => self.paths.member(of, key),
+            None => self.paths.member(of, std::str::from_utf8(&self.plain).unwrap_or_default()),
+        };
+        *at = blank(text.as_bytes(), end + 1);
+        if text.as_bytes().get(*at) != Some(&b':') {
+            return Err(Fault::new(*at, "no ':' behind a key"));
+        }
+        *at += 1;
+        Ok(path)
+    }
+
+    /// Where a string ends and its text; `None` where that stands in `plain`, without escapes.
+    fn string<'t>(&mut self, text: &'t str, at: usize) -> Result<(usize, Option<&'t str>), Fault> {
+        let (end, has_escapes) = string::end(text.as_bytes(), at, &mut self.plain)?;
+        Ok((end, (!has_escapes).then(|| &text[at..end])))
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        at: &mut usize,
+        path: PathId,
+        row: &mut impl Row,
+    ) -> Result<(), Fault> {
+        let bytes = text.as_bytes();
+        let start = *at;
+        let field = self.paths.field(path, row);
+        *at = match bytes.get(start) {
+            Some(b'"') => {
+                let (end, value) = self.string(text, start + 1)?;
+                if let Some(field) = field {
+                    let plain = || std::str::from_utf8(&self.plain).unwrap_or_default();
+                    row.text(field, value.unwrap_or_else(plain));
+                }
+                end + 1
+            }
+            Some(b'-' | b'0'..=b'9') => {
+                let (value, end) = number(bytes, start)?;
+                if let Some(field) = field {
+                    set_number(row, field, value);
+                }
+                end
+            }
+            _ => {
+                let (value, end) = word(bytes, start)?;
+                if let Some(field) = field {
+                    set_word(row, field, value);
+                }
+                end
+            }
+        };
+        if self.scalars.len() <= SCALARS_MAX {
+            self.scalars.push(Scalar { start, end: *at, field });
+        }
+        Ok(())
+    }
+}
+
+/// TRUE, FALSE or NULL, which starts at `at`, and its end.
+#[inline]
+pub(super) fn word(bytes: &[u8], at: usize) -> Result<(Option<bool>, usize), Fault> {
+    for (word, value) in [(&b"null"[..], None), (b"true", Some(true)), (b"false", Some(false))] {
+        if bytes[at..].starts_with(word) {
+            return Ok((value, at + word.len()));
+        }
+    }
+    Err(Fault::new(at, "no value"))
+}
+
+#[inline(always)]
+pub(super) fn set_word(row: &mut impl Row, field: FieldId, value: Option<bool>) {
+    match value {
+        None => row.null(field),
+        Some(value) => row.boolean(field, value),
+    }
+}
+
+#[inline(always)]
+pub(super) fn set_number(row: &mut impl Row, field: FieldId, number: Number) {
+    match number {
+        Number::Integer(value) => row.integer(field, value),
+        Number::Decimal { mantissa, scale } => row.decimal(field, mantissa, scale),
+        Number::Float(value) => row.float(field, value),
+    }
+}
+
+fn blank(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        at += 1;
+    }
+    at
+}

@@ -1,0 +1,107 @@
+//! A message a line.
+
+use memchr::{memchr, memrchr};
+
+use super::{Chunk, Reader, Rejected, Step, Taker};
+use crate::Fault;
+use crate::build::Row;
+
+/// A format in which a line is a message.
+pub trait LineFormat: Send {
+    /// Parses the line that `text` starts with and that ends at `end`, where a line feed stands
+    /// or nothing.
+    ///
+    /// # Errors
+    /// What is wrong with it; the row may have been set in part.
+    fn line(&mut self, text: &[u8], end: usize, row: &mut impl Row) -> Result<(), Fault>;
+
+    /// Parses lines the fast way, while it can; says whether the chunk is done. Stops before a
+    /// line that has to be looked at by [`line`](Self::line); the row may have been set in part.
+    fn lines<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
+        let _ = taker;
+        chunk.at >= chunk.until
+    }
+}
+
+/// Reads lines of a format. Lines with nothing but blanks are no messages.
+#[derive(Debug)]
+pub struct Lines<F> {
+    format: F,
+    message_bytes_max: usize,
+}
+
+impl<F: LineFormat> Lines<F> {
+    /// Lines of `format`, of at most `message_bytes_max` bytes.
+    pub fn new(format: F, message_bytes_max: usize) -> Self {
+        Lines { format, message_bytes_max }
+    }
+
+    /// Looks at the line at `at` with care. False where it does not end in the bytes.
+    #[inline(never)]
+    fn line<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
+        let text = &chunk.bytes[chunk.at..];
+        let seen = &text[..text.len().min(self.message_bytes_max + 1)];
+        let end = match memchr(b'\n', seen) {
+            Some(end) => end,
+            None if seen.len() > self.message_bytes_max => return self.too_long(chunk, taker),
+            None if chunk.is_end => text.len(),
+            None => return false,
+        };
+        let line = &text[..end];
+        if !line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
+            match self.format.line(text, end, taker.row()) {
+                Ok(()) => taker.commit(line),
+                Err(fault) => {
+                    taker.reject(Rejected { bytes: line, at: chunk.at, line: chunk.lines, fault });
+                }
+            }
+        }
+        chunk.lines += 1;
+        chunk.at += (end + 1).min(text.len());
+        true
+    }
+
+    /// The line at `at` is longer than a message may be.
+    #[cold]
+    fn too_long<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
+        let fault = Fault { at: self.message_bytes_max, what: "longer than a message may be" };
+        let bytes = &chunk.bytes[chunk.at..chunk.at + self.message_bytes_max];
+        taker.reject(Rejected { bytes, at: chunk.at, line: chunk.lines, fault });
+        chunk.lines += 1;
+        pass(chunk);
+        true
+    }
+}
+
+/// Passes over the rest of a line. Where its end lies beyond the chunk, the next line does too.
+fn pass(chunk: &mut Chunk<'_>) {
+    let until = chunk.until.min(chunk.bytes.len());
+    let end = memchr(b'\n', &chunk.bytes[chunk.at..until]);
+    chunk.is_inside = end.is_none();
+    chunk.at = end.map_or(until, |end| chunk.at + end + 1);
+}
+
+impl<F: LineFormat> Reader for Lines<F> {
+    fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        memchr(b'\n', bytes.get(from..)?).map(|end| from + end + 1)
+    }
+
+    fn end(&self, bytes: &[u8]) -> usize {
+        memrchr(b'\n', bytes).map_or(0, |end| end + 1)
+    }
+
+    fn read<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> Step {
+        if chunk.is_inside {
+            pass(chunk);
+        }
+        while chunk.at < chunk.until.min(chunk.bytes.len()) {
+            if self.format.lines(chunk, taker) {
+                break;
+            }
+            if !self.line(chunk, taker) {
+                return Step::More;
+            }
+        }
+        Step::Done
+    }
+}

@@ -1,0 +1,79 @@
+//! Framing: where messages start and end in the bytes of a source.
+//!
+//! A source is cut anywhere. A message belongs to the chunk in which it starts, and whoever
+//! reads that chunk sees as much behind it as the message needs.
+
+mod lines;
+pub use lines::{LineFormat, Lines};
+
+use crate::Fault;
+use crate::build::Row;
+
+/// Bytes in which messages start.
+#[derive(Debug, Clone)]
+pub struct Chunk<'b> {
+    /// The bytes, and some behind.
+    pub bytes: &'b [u8],
+    /// The next message starts here or, where it has blanks before, behind.
+    pub at: usize,
+    /// Messages that start here or behind are not the chunk's.
+    pub until: usize,
+    /// Whether the source ends with `bytes`.
+    pub is_end: bool,
+    /// Whether `at` lies inside a message that is too long and was left out. The reader that found
+    /// it sets this where it does not see its end.
+    pub is_inside: bool,
+    /// Lines that started so far, those that are no messages too.
+    pub lines: u64,
+}
+
+/// What a reader says at the end of its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// All messages of the chunk were taken.
+    Done,
+    /// The message at `at` does not end in the bytes: show more of them.
+    More,
+}
+
+/// Takes messages one after the other.
+pub trait Taker {
+    /// What takes the fields.
+    type Row: Row;
+
+    /// Takes the fields of the next message.
+    fn row(&mut self) -> &mut Self::Row;
+
+    /// The message is whole; these are its bytes.
+    fn commit(&mut self, message: &[u8]);
+
+    /// The message is left out. Takes back what was set of it.
+    fn reject(&mut self, reject: Rejected<'_>);
+}
+
+/// A message that is left out.
+#[derive(Debug, Clone, Copy)]
+pub struct Rejected<'b> {
+    /// Its bytes, or the first of them.
+    pub bytes: &'b [u8],
+    /// Where it starts in the chunk's bytes.
+    pub at: usize,
+    /// How many lines of the chunk started before its own.
+    pub line: u64,
+    /// Why.
+    pub fault: Fault,
+}
+
+/// Finds and parses the messages of a chunk; one for each worker.
+pub trait Reader: Send {
+    /// Where the first message that starts behind `from` starts, `from` being any place; `None`
+    /// where none is seen to start in `bytes`.
+    fn start(&self, bytes: &[u8], from: usize) -> Option<usize>;
+
+    /// The end of the last whole message of `bytes`, which start with a message; 0 where none
+    /// ends there.
+    fn end(&self, bytes: &[u8]) -> usize;
+
+    /// Parses all messages that start before `until`, and moves `at` behind them.
+    fn read<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> Step;
+}

@@ -1,0 +1,106 @@
+//! What a worker has made of its messages.
+
+use super::reject::{Origin, Rejects};
+use crate::build::{Refused, RowBuilder};
+use crate::column::SegmentColumn;
+use crate::frame::{Rejected, Taker};
+use crate::{Limits, Part, PartSegment, Schema};
+
+/// Rows, packed as segments fill up, and rejects.
+#[derive(Debug)]
+pub(super) struct Batch {
+    rows: RowBuilder,
+    segments: Vec<PartSegment>,
+    rejects: Rejects,
+    origin: Origin,
+    /// The offset of the chunk's bytes in their source.
+    offset: u64,
+    /// Segments of this claim so far.
+    number: u64,
+    messages: u64,
+}
+
+/// Claims, and segments of a claim, stand in one number for their order.
+const SEGMENT_BITS: u32 = 20;
+
+impl Batch {
+    pub(super) fn new(limits: &Limits, schema: Option<&Schema>) -> Self {
+        let rows = match schema {
+            Some(schema) => RowBuilder::with_fields(schema),
+            None => RowBuilder::new(limits.columns_max),
+        };
+        Batch {
+            rows,
+            segments: Vec::new(),
+            rejects: Rejects::new(limits),
+            origin: Origin::default(),
+            offset: 0,
+            number: 0,
+            messages: 0,
+        }
+    }
+
+    /// Begins a claim.
+    pub(super) fn begin(&mut self, origin: Origin) {
+        self.origin = origin;
+        self.number = 0;
+    }
+
+    /// The chunk's bytes start at `offset` of the source.
+    pub(super) fn at(&mut self, offset: u64) {
+        self.offset = offset;
+    }
+
+    /// Ends the claim: what follows does not follow in the source.
+    pub(super) fn end(&mut self) {
+        self.pack();
+    }
+
+    /// Messages so far.
+    pub(super) fn messages(&self) -> u64 {
+        self.messages + self.rows.rows() as u64
+    }
+
+    pub(super) fn into_parts(self) -> (Part, Rejects, Refused) {
+        let refused = self.rows.refused().clone();
+        let part = Part { fields: self.rows.into_fields(), segments: self.segments };
+        (part, self.rejects, refused)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pack(&mut self) {
+        let rows = self.rows.rows();
+        if rows == 0 {
+            return;
+        }
+        let mut columns = Vec::new();
+        self.rows.finish_segment(|_, raw| columns.push(Some(SegmentColumn::pack(raw))));
+        let place = (self.origin.claim as u64) << SEGMENT_BITS | self.number;
+        self.segments.push(PartSegment { place, rows: rows as u32, columns });
+        self.number += 1;
+        self.messages += rows as u64;
+    }
+}
+
+impl Taker for Batch {
+    type Row = RowBuilder;
+
+    #[inline(always)]
+    fn row(&mut self) -> &mut RowBuilder {
+        &mut self.rows
+    }
+
+    #[inline(always)]
+    fn commit(&mut self, _message: &[u8]) {
+        self.rows.commit();
+        if self.rows.is_full() {
+            self.pack();
+        }
+    }
+
+    fn reject(&mut self, reject: Rejected<'_>) {
+        self.rows.rollback();
+        self.rejects.add(self.origin, self.offset, reject);
+    }
+}

@@ -1,0 +1,71 @@
+//! Who parses what: ranges of a source, handed out in order.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::column::raw::SEGMENT_ROWS;
+
+/// Until it is known how long messages are, and at least.
+const FIRST_BYTES: u64 = 1 << 20;
+const BYTES_MAX: u64 = 64 << 20;
+/// A little less than a segment, so that claims seldom end with a few rows of another.
+const ROWS_WANTED: u64 = SEGMENT_ROWS as u64 * 31 / 32;
+
+/// Ranges that follow one another, so long that each fills a segment.
+#[derive(Debug)]
+pub(super) struct Claims {
+    next: Mutex<(u64, usize)>,
+    length: u64,
+    workers: u64,
+    bytes: AtomicU64,
+    rows: AtomicU64,
+}
+
+impl Claims {
+    pub(super) fn new(length: u64, workers: usize) -> Self {
+        Claims {
+            next: Mutex::new((0, 0)),
+            length,
+            workers: workers as u64,
+            bytes: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+        }
+    }
+
+    /// The next range and its number; `None` at the end.
+    pub(super) fn next(&self) -> Option<(Range<u64>, usize)> {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let (start, number) = *next;
+        if start >= self.length {
+            return None;
+        }
+        // Near the end the workers share what is left.
+        let share = (self.length - start).div_ceil(self.workers).max(FIRST_BYTES);
+        let end = start + self.wanted_bytes().min(share).min(self.length - start);
+        *next = (end, number + 1);
+        Some((start..end, number))
+    }
+
+    /// Nothing more is handed out.
+    pub(super) fn close(&self) {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).0 = self.length;
+    }
+
+    /// Learns how many messages there were in so many bytes.
+    pub(super) fn learn(&self, bytes: u64, rows: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Bytes that fill a segment.
+    pub(super) fn wanted_bytes(&self) -> u64 {
+        let (bytes, rows) =
+            (self.bytes.load(Ordering::Relaxed), self.rows.load(Ordering::Relaxed));
+        if rows == 0 {
+            return FIRST_BYTES;
+        }
+        let wanted = u128::from(bytes) * u128::from(ROWS_WANTED) / u128::from(rows);
+        u64::try_from(wanted).unwrap_or(BYTES_MAX).clamp(FIRST_BYTES / 4, BYTES_MAX)
+    }
+}

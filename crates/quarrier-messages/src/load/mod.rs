@@ -1,0 +1,150 @@
+//! Sources into a table, in parallel.
+//!
+//! ```text
+//!  Source ─→ claims ─→ worker: bytes ─→ Reader ─→ Batch ─→ segments ┐
+//!            ranges     a few at a       frames,   rows,            ├─→ Table
+//!            of bytes   time             parses    packs, rejects ──┘
+//! ```
+//!
+//! A claim is about as many bytes as fill a segment. A message belongs to the claim in which it
+//! starts, so the table has the messages in the order of the source, whoever parsed them.
+
+mod batch;
+mod bytes;
+mod claims;
+mod compressed;
+mod format;
+mod reject;
+mod run;
+mod stream;
+
+pub use format::Format;
+pub use reject::Reject;
+
+use std::io::Read;
+
+use quarrier_core::source::Source;
+
+use crate::build::Refused;
+use crate::{Limits, Result, Schema, Table};
+use batch::Batch;
+
+/// How messages are to be loaded.
+///
+/// ```
+/// use quarrier_core::source::Memory;
+/// use quarrier_messages::{Format, Load, Value};
+///
+/// let log = Memory::new("log", "{\"qty\":7,\"side\":\"B\"}\n{\"qty\":8}\nno message\n");
+/// let loaded = Load::new(Format::Json).run(&[&log])?;
+/// assert_eq!(loaded.table.rows(), 2);
+/// assert_eq!(loaded.table.value(1, 0), Value::Integer(8));
+/// assert_eq!(loaded.rejects[0].line, 3);
+/// # Ok::<(), quarrier_messages::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Load {
+    format: Format,
+    workers: usize,
+    limits: Limits,
+    schema: Option<Schema>,
+}
+
+/// Messages that were loaded.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// All of them, in the order of the sources.
+    pub table: Table,
+    /// The messages left out, in order, as many as [`Limits::rejects_max`].
+    pub rejects: Vec<Reject>,
+    /// How many were left out.
+    pub rejected: u64,
+    /// Fields that have no column, because there are too many.
+    pub refused: Refused,
+    /// Bytes that were parsed, after decompression.
+    pub bytes: u64,
+}
+
+impl Load {
+    /// Loads messages of `format` with one worker a core, into the columns that are found.
+    pub fn new(format: Format) -> Self {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        Load { format, workers, limits: Limits::default(), schema: None }
+    }
+
+    /// So many workers, at least one.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.max(1);
+        self
+    }
+
+    /// Other bounds.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The columns of `schema` and no others, of its kinds or, where a value asks for it, wider.
+    #[must_use]
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
+    /// Loads sources one after another into one table. What is compressed with gzip or
+    /// Zstandard is decompressed on the way.
+    ///
+    /// # Errors
+    /// When a source cannot be read, or its compressed bytes are damaged.
+    ///
+    /// # Panics
+    /// When a worker panics.
+    pub fn run(&self, sources: &[&dyn Source]) -> Result<Loaded> {
+        let mut crew = run::Crew::new(self);
+        for source in sources {
+            match compressed::reader(*source)? {
+                Some(mut reader) => crew.stream(source.name(), &mut reader)?,
+                None => crew.source(*source)?,
+            }
+        }
+        Ok(self.finish(crew))
+    }
+
+    /// Loads a stream, such as standard input.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    ///
+    /// # Panics
+    /// When a worker panics.
+    pub fn run_stream(&self, name: &str, stream: &mut (dyn Read + Send)) -> Result<Loaded> {
+        let mut crew = run::Crew::new(self);
+        crew.stream(name, stream)?;
+        Ok(self.finish(crew))
+    }
+
+    fn finish(&self, crew: run::Crew<'_>) -> Loaded {
+        let run::Done { batches, names, bytes, lines } = crew.done();
+        let mut loaded = Loaded { bytes, ..Loaded::default() };
+        let mut parts = Vec::new();
+        for batch in batches {
+            let (part, rejects, refused) = batch.into_parts();
+            parts.push(part);
+            rejects.hand_over(&names, &lines, &mut loaded);
+            loaded.refused.add(refused);
+        }
+        loaded.rejects.sort_by_key(|reject| reject.place());
+        loaded.rejects.truncate(self.limits.rejects_max);
+        loaded.table = match &self.schema {
+            Some(schema) => Table::assemble_as(schema, parts, self.workers),
+            None => Table::assemble(parts, self.workers),
+        };
+        loaded
+    }
+
+    fn batch(&self) -> Batch {
+        Batch::new(&self.limits, self.schema.as_ref())
+    }
+}

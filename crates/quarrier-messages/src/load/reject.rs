@@ -1,0 +1,94 @@
+//! Messages that were left out.
+
+use super::Loaded;
+use super::run::Lines;
+use crate::frame::Rejected;
+use crate::{Fault, Limits};
+
+/// A message that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reject {
+    /// The source's name.
+    pub source: Box<str>,
+    /// Its line: 1, 2, 3 …
+    pub line: u64,
+    /// Where it starts in the source, after decompression.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub fault: Fault,
+    /// Its bytes, or the first [`Limits::reject_bytes_max`] of them.
+    pub bytes: Box<[u8]>,
+    source_number: usize,
+}
+
+impl Reject {
+    /// What rejects are put in order by.
+    pub(super) fn place(&self) -> (usize, u64) {
+        (self.source_number, self.offset)
+    }
+}
+
+/// Where a chunk of messages came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Origin {
+    /// The how manieth source.
+    pub(super) source: usize,
+    /// The how manieth claim of all sources.
+    pub(super) claim: usize,
+}
+
+/// Rejects of one worker: lines are known only when all workers are done.
+#[derive(Debug, Default)]
+pub(super) struct Rejects {
+    kept: Vec<Kept>,
+    kept_max: usize,
+    bytes_max: usize,
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    origin: Origin,
+    line: u64,
+    offset: u64,
+    fault: Fault,
+    bytes: Box<[u8]>,
+}
+
+impl Rejects {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Rejects {
+            kept_max: limits.rejects_max,
+            bytes_max: limits.reject_bytes_max,
+            ..Rejects::default()
+        }
+    }
+
+    /// `offset` is that of the chunk's bytes.
+    #[cold]
+    pub(super) fn add(&mut self, origin: Origin, offset: u64, reject: Rejected<'_>) {
+        self.count += 1;
+        if self.kept.len() < self.kept_max {
+            let bytes = &reject.bytes[..reject.bytes.len().min(self.bytes_max)];
+            self.kept.push(Kept {
+                origin,
+                line: reject.line,
+                offset: offset + reject.at as u64,
+                fault: reject.fault,
+                bytes: bytes.into(),
+            });
+        }
+    }
+
+    pub(super) fn hand_over(self, names: &[Box<str>], lines: &Lines, to: &mut Loaded) {
+        to.rejected += self.count;
+        to.rejects.extend(self.kept.into_iter().map(|kept| Reject {
+            source: names[kept.origin.source].clone(),
+            line: 1 + lines.before(kept.origin) + kept.line,
+            offset: kept.offset,
+            fault: kept.fault,
+            bytes: kept.bytes,
+            source_number: kept.origin.source,
+        }));
+    }
+}

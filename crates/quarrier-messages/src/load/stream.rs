@@ -1,0 +1,140 @@
+//! Bytes that come in order: standard input, and what is decompressed.
+
+use std::io::{self, Read};
+use std::sync::{Mutex, PoisonError};
+
+use super::claims::Claims;
+use crate::frame::{Chunk, Reader};
+use crate::{Error, Result};
+
+/// A stream that workers take blocks of whole messages from. Whoever takes one reads it: while
+/// one worker decompresses, the others parse.
+pub(super) struct Stream<'r> {
+    name: &'r str,
+    state: Mutex<State<'r>>,
+    message_bytes_max: usize,
+    /// Knows how long a block should be.
+    claims: Claims,
+}
+
+struct State<'r> {
+    reader: &'r mut (dyn Read + Send),
+    /// What was read of the next block.
+    rest: Vec<u8>,
+    offset: u64,
+    number: usize,
+    is_inside: bool,
+    is_over: bool,
+}
+
+/// Where a block stands in the stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub(super) offset: u64,
+    pub(super) number: usize,
+    is_inside: bool,
+    is_end: bool,
+}
+
+impl Block {
+    /// The block as readers see it.
+    pub(super) fn chunk<'b>(&self, bytes: &'b [u8]) -> Chunk<'b> {
+        let mark = "\u{feff}".as_bytes();
+        let at = if self.offset == 0 && bytes.starts_with(mark) { mark.len() } else { 0 };
+        let Block { is_inside, is_end, .. } = *self;
+        Chunk { bytes, at, until: bytes.len(), is_end, is_inside, lines: 0 }
+    }
+}
+
+impl<'r> Stream<'r> {
+    pub(super) fn new(
+        name: &'r str,
+        reader: &'r mut (dyn Read + Send),
+        message_bytes_max: usize,
+    ) -> Self {
+        let state = State {
+            reader,
+            rest: Vec::new(),
+            offset: 0,
+            number: 0,
+            is_inside: false,
+            is_over: false,
+        };
+        let claims = Claims::new(u64::MAX, 1);
+        Stream { name, state: Mutex::new(state), message_bytes_max, claims }
+    }
+
+    /// Bytes that were handed out.
+    pub(super) fn bytes(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).offset
+    }
+
+    /// Learns how many messages there were in so many bytes.
+    pub(super) fn learn(&self, bytes: u64, messages: u64) {
+        self.claims.learn(bytes, messages);
+    }
+
+    /// The next block, whose bytes `bytes` become; `None` at the end.
+    pub(super) fn next(
+        &self,
+        reader: &impl Reader,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Option<Block>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        bytes.clear();
+        bytes.append(&mut state.rest);
+        let mut wanted = self.claims.wanted_bytes();
+        loop {
+            let missing = wanted.saturating_sub(bytes.len() as u64);
+            if !state.is_over {
+                let read = (&mut *state.reader).take(missing).read_to_end(bytes);
+                let read = read.inspect_err(|_| state.is_over = true);
+                let read = read.map_err(|error| self.error(&state, error))?;
+                state.is_over = (read as u64) < missing;
+            }
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            let end = if state.is_over { bytes.len() } else { reader.end(bytes) };
+            if end > 0 || bytes.len() > self.message_bytes_max {
+                return Ok(Some(self.cut(&mut state, bytes, end)));
+            }
+            wanted = 2 * bytes.len() as u64;
+        }
+    }
+
+    /// Hands out the bytes up to `end`, or all of them where they are part of one message that
+    /// is too long.
+    fn cut(&self, state: &mut State<'_>, bytes: &mut Vec<u8>, end: usize) -> Block {
+        let block = Block {
+            offset: state.offset,
+            number: state.number,
+            is_inside: state.is_inside,
+            is_end: state.is_over,
+        };
+        state.is_inside = end == 0;
+        if end > 0 {
+            state.rest.extend_from_slice(&bytes[end..]);
+            bytes.truncate(end);
+        }
+        state.offset += bytes.len() as u64;
+        state.number += 1;
+        block
+    }
+
+    fn error(&self, state: &State<'_>, error: io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::InvalidData
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::Other => Error::Compressed {
+                source_name: self.name.to_string(),
+                reason: format!(
+                    "compressed bytes are damaged or cut off, {} bytes into what they hold: {error}",
+                    state.offset
+                ),
+            },
+            _ => quarrier_core::Error::io(self.name, "read", error).into(),
+        }
+    }
+}

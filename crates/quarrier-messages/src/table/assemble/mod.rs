@@ -1,0 +1,109 @@
+//! The parts of all workers become one table.
+//!
+//! ```text
+//!  parts ─→ fields ─→ a plan for each column ─→ segments, converted or with new codes
+//!           by name    least kind of all,        in parallel, each freed as it is
+//!                      one sorted dictionary     replaced
+//! ```
+
+mod convert;
+mod dictionaries;
+mod fields;
+mod parallel;
+mod plan;
+
+pub(super) use parallel::in_parallel;
+
+use std::sync::Arc;
+
+use super::{Column, Part, Table};
+use crate::column::raw::SEGMENT_ROWS;
+use crate::column::{SegmentColumn, Texts};
+use crate::{Field, Schema};
+use fields::ColumnParts;
+use plan::Plan;
+
+/// Segments on the way into a table, in order.
+pub(super) struct Pieces<'p> {
+    /// The rows of each.
+    rows: Vec<u32>,
+    /// The columns, by name, with what there is of them.
+    columns: Vec<ColumnParts<'p>>,
+}
+
+/// A column of one segment, and the number of the dictionary of its codes among those of its
+/// column; `None` where no row has the field.
+pub(super) type Piece = Option<(Arc<SegmentColumn>, usize)>;
+
+impl Table {
+    /// Puts the work of `workers` together on so many threads: segments in the order of their
+    /// places, fields in the order in which messages show them. A column gets the least kind that
+    /// holds all its values; numbers that became exact ones become floats where 64 bits do not
+    /// hold them. Text gets one dictionary for all segments, unless a worker gave its own up, most
+    /// texts differ or they are too much: then none.
+    ///
+    /// Memory beside parts and table: the places of all texts of a column's dictionaries, and a
+    /// segment for each thread.
+    ///
+    /// # Panics
+    ///
+    /// Where a part contradicts itself: a column with other rows than its segment, a code without
+    /// a text, a column without a field.
+    pub fn assemble(parts: Vec<Part>, workers: usize) -> Table {
+        Self::assemble_fields(parts, workers, None)
+    }
+
+    /// As [`assemble`](Self::assemble), with the columns of `schema`, in its order, and no others.
+    /// A column has the kind that it has there, or the least one that holds this kind and all its
+    /// values.
+    ///
+    /// # Panics
+    ///
+    /// As [`assemble`](Self::assemble) does.
+    pub fn assemble_as(schema: &Schema, parts: Vec<Part>, workers: usize) -> Table {
+        Self::assemble_fields(parts, workers, Some(schema))
+    }
+
+    fn assemble_fields(mut parts: Vec<Part>, workers: usize, schema: Option<&Schema>) -> Table {
+        let mut taken: Vec<_> =
+            (0..parts.len()).map(|part| std::mem::take(&mut parts[part].segments)).collect();
+        let pieces = Pieces::of_parts(&parts, &mut taken, schema);
+        drop(taken);
+        Table::from_pieces(pieces, workers)
+    }
+
+    /// The rows of all `tables`, one table after the other, as if they were parts of one. Segments
+    /// and dictionaries that stay as they are are shared.
+    pub fn concat(tables: &[Table], workers: usize) -> Table {
+        Table::from_pieces(Pieces::of_tables(tables), workers)
+    }
+
+    fn from_pieces(pieces: Pieces<'_>, workers: usize) -> Table {
+        let Pieces { rows, columns } = pieces;
+        let right = rows.iter().all(|&rows| (1..=SEGMENT_ROWS).contains(&(rows as usize)));
+        assert!(right, "a segment has 1 to {SEGMENT_ROWS} rows");
+        let rows = &rows;
+        let mut planned = in_parallel(columns, workers, |column| Plan::new(column, rows));
+        let mut jobs = Vec::new();
+        for (column, planned) in planned.iter_mut().enumerate() {
+            let pieces = std::mem::take(&mut planned.pieces);
+            jobs.extend(pieces.into_iter().enumerate().map(|(at, piece)| (column, at, piece)));
+        }
+        let plans = &planned;
+        let segments = in_parallel(jobs, workers, |(column, segment, piece)| {
+            plans[column].segment(piece, rows[segment] as usize)
+        });
+        let mut segments = segments.into_iter();
+        let mut schema = Schema::default();
+        let mut columns = Vec::new();
+        for plan in planned {
+            schema.fields.push(Field { name: plan.name, kind: plan.kind });
+            let segments = segments.by_ref().take(rows.len()).collect();
+            columns.push(Column::of(plan.dictionary, segments));
+        }
+        Table::of(schema, columns, rows)
+    }
+}
+
+/// A list of the dictionaries of a column, and of those that are the same as one before.
+pub(super) type Dictionaries<'p> = Vec<&'p Texts>;

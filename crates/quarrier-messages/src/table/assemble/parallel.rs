@@ -1,0 +1,39 @@
+//! Many jobs, a few threads.
+
+use std::sync::{Mutex, PoisonError};
+
+/// Does all `jobs` on at most `workers` threads, this one among them, in order of their numbers;
+/// gives the results in that order.
+pub(in crate::table) fn in_parallel<J: Send, R: Send>(
+    jobs: Vec<J>,
+    workers: usize,
+    job: impl Fn(J) -> R + Sync,
+) -> Vec<R> {
+    let workers = workers.min(jobs.len());
+    if workers <= 1 {
+        return jobs.into_iter().map(job).collect();
+    }
+    let queue = Mutex::new(jobs.into_iter().enumerate());
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            // A job does not run under the lock: nothing can have broken what it guards.
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((number, next)) = next else { return done };
+            done.push((number, job(next)));
+        }
+    };
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            match other.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|&(number, _)| number);
+    done.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,128 @@
+//! What becomes of one column.
+
+use std::sync::Arc;
+
+use super::convert;
+use super::dictionaries::{Merged, merge};
+use super::fields::ColumnParts;
+use super::{Dictionaries, Piece};
+use crate::Kind;
+use crate::build::RowBuilder;
+use crate::column::{Data, Dictionary, SegmentColumn, TEXTS_BYTES_MAX, Texts};
+
+/// What becomes of one column, and what it is made of.
+pub(super) struct Plan<'p> {
+    pub(super) name: Box<str>,
+    pub(super) kind: Kind,
+    pub(super) dictionary: Option<Arc<Dictionary>>,
+    /// One for each segment, until they are taken.
+    pub(super) pieces: Vec<Piece>,
+    /// Of the parts; codes become texts by them where there is no dictionary any more.
+    dictionaries: Dictionaries<'p>,
+    /// The texts of what was no text before.
+    written: Texts,
+    /// For each dictionary of `dictionaries`, then for `written`: the new code of each old one,
+    /// or none where they stay.
+    codes: Vec<Option<Vec<u32>>>,
+}
+
+/// A dictionary pays where texts come again: in a column with more rows than these, most must.
+const ROWS_TRIED: usize = 100_000;
+
+/// So much text may always take the place of codes.
+const SPELLED_BYTES_FREE: usize = 64 << 20;
+
+impl<'p> Plan<'p> {
+    pub(super) fn new(parts: ColumnParts<'p>, rows: &[u32]) -> Plan<'p> {
+        let ColumnParts { name, kind, dictionaries, pieces } = parts;
+        let kind = convert::kind_of_all(kind, pieces.iter().flatten().map(|(piece, _)| &**piece));
+        let (written, codes) = (Texts::new(), Vec::new());
+        let mut plan = Plan { name, kind, dictionary: None, pieces, dictionaries, written, codes };
+        if kind == Kind::Text {
+            plan.write_as_text();
+            plan.choose_dictionary(rows.iter().map(|&rows| rows as usize).sum());
+        }
+        plan
+    }
+
+    /// The segment as the table has it.
+    pub(super) fn segment(&self, piece: Piece, rows: usize) -> Arc<SegmentColumn> {
+        let Some((piece, number)) = piece else {
+            return Arc::new(SegmentColumn::nulls(self.kind, rows));
+        };
+        let Data::Codes(codes) = piece.data() else {
+            return convert::widened(piece, self.kind);
+        };
+        if self.dictionary.is_none() {
+            return Arc::new(convert::spelled_out(&piece, codes, self.texts(number)));
+        }
+        match &self.codes[number] {
+            Some(new) => Arc::new(convert::recoded(&piece, codes, new)),
+            None => {
+                // Scans rely on it.
+                let has_texts = piece.zone().max < self.texts(number).len() as i64;
+                assert!(has_texts, "a code without a text");
+                piece
+            }
+        }
+    }
+
+    fn texts(&self, number: usize) -> &Texts {
+        self.dictionaries.get(number).copied().unwrap_or(&self.written)
+    }
+
+    /// Makes text of the segments that hold something else, with a dictionary of their own.
+    fn write_as_text(&mut self) {
+        let number = self.dictionaries.len();
+        let mut writer: Option<RowBuilder> = None;
+        for piece in self.pieces.iter_mut().flatten() {
+            if piece.0.kind() != Kind::Text && *piece.0.data() != Data::Null {
+                let writer = writer.get_or_insert_with(|| RowBuilder::new(1));
+                *piece = (Arc::new(convert::written(&piece.0, writer)), number);
+            }
+        }
+        if let Some(writer) = writer {
+            let (ends, bytes) = writer.dictionary(crate::build::FieldId::new(0));
+            self.written = Texts::from_parts(ends.to_vec(), bytes.to_vec());
+        }
+    }
+
+    fn choose_dictionary(&mut self, rows: usize) {
+        let is_plain = |piece: &SegmentColumn| matches!(piece.data(), Data::Text(_));
+        let has_plain = self.pieces.iter().flatten().any(|(piece, _)| is_plain(piece));
+        if has_plain && self.can_be_spelled_out() {
+            return;
+        }
+        let mut all = self.dictionaries.clone();
+        all.push(&self.written);
+        let Some(Merged { texts, codes }) = merge(&all) else { return };
+        let comes_again = rows <= ROWS_TRIED || texts.len() <= rows / 2;
+        if !has_plain && !comes_again && self.can_be_spelled_out() {
+            return;
+        }
+        self.codes = codes;
+        self.dictionary = Some(Arc::new(Dictionary::from_sorted(texts)));
+    }
+
+    /// Whether texts in place of codes take little more memory than there is now: few long texts
+    /// that come again and again could take any.
+    fn can_be_spelled_out(&self) -> bool {
+        let dictionaries = self.dictionaries.iter().copied().chain([&self.written]);
+        let mut now: usize = dictionaries.map(|texts| texts.bytes().len()).sum();
+        let mut then = 0;
+        for (piece, number) in self.pieces.iter().flatten() {
+            match piece.data() {
+                Data::Codes(codes) => {
+                    let bytes = convert::spelled_bytes(piece, codes, self.texts(*number));
+                    if bytes > TEXTS_BYTES_MAX {
+                        return false;
+                    }
+                    then += bytes;
+                }
+                Data::Text(texts) => now += texts.bytes().len(),
+                _ => {}
+            }
+        }
+        then <= 2 * now + SPELLED_BYTES_FREE
+    }
+}

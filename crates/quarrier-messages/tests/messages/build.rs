@@ -1,0 +1,181 @@
+//! Rows become columns of the least kind that holds them.
+
+use quarrier_messages::build::{Cell, FieldId, Row, RowBuilder};
+use quarrier_messages::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
+
+/// One column of the cells, a row each, and the texts of its dictionary.
+fn column(cells: &[Cell<'_>]) -> (RawColumn, Vec<String>) {
+    let mut builder = RowBuilder::new(10);
+    let field = builder.field("a").unwrap();
+    for &cell in cells {
+        builder.put(field, cell);
+        builder.commit();
+    }
+    let mut found = None;
+    builder.finish_segment(|_, raw| found = Some(raw.clone()));
+    (found.unwrap(), texts(&builder, field))
+}
+
+fn texts(builder: &RowBuilder, field: FieldId) -> Vec<String> {
+    let (ends, bytes) = builder.dictionary(field);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let text = |(start, end): (u32, &u32)| bytes[start as usize..*end as usize].to_vec();
+    starts.zip(ends).map(|pair| String::from_utf8(text(pair)).unwrap()).collect()
+}
+
+fn check(cells: &[Cell<'_>], expected: RawData) {
+    let (raw, _) = column(cells);
+    assert_eq!(raw.data, expected, "{cells:?}");
+    for (row, cell) in cells.iter().enumerate() {
+        let is_valid = raw.valid.is_empty() || raw.valid[row / 64] >> (row % 64) & 1 == 1;
+        assert_eq!(is_valid, *cell != Cell::Null, "{cells:?}");
+    }
+}
+
+const TENTH: Cell<'_> = Cell::Decimal { mantissa: 1, scale: 1 };
+
+#[test]
+fn a_column_has_the_least_kind_that_holds_its_values() {
+    use Cell::{Boolean, Date, Float, Integer, Null, Text, Timestamp};
+    check(&[Null, Null], RawData::Null(2));
+    check(&[Null, Boolean(true)], RawData::Boolean { bits: vec![2], rows: 2 });
+    check(&[Integer(1), Null, Integer(-3)], RawData::Integer(vec![1, 0, -3]));
+    check(&[Integer(1), TENTH], RawData::Decimal { scale: 1, mantissas: vec![10, 1] });
+    let long = Cell::Decimal { mantissa: 123, scale: 3 };
+    check(&[long, TENTH, Null], RawData::Decimal { scale: 3, mantissas: vec![123, 100, 0] });
+    check(&[TENTH, Float(1e300)], RawData::Float(vec![0.1, 1e300]));
+    check(&[Date(1), Timestamp(5)], RawData::Timestamp(vec![86_400_000_000_000, 5]));
+    check(&[Integer(7), Text("x"), Null], RawData::Codes(vec![0, 1, 0]));
+}
+
+#[test]
+fn an_exact_number_beyond_64_bits_becomes_a_floating_one() {
+    let fine = Cell::Decimal { mantissa: 1, scale: 18 };
+    check(&[Cell::Integer(100), fine], RawData::Float(vec![100.0, 1e-18]));
+    check(&[fine, Cell::Integer(100)], RawData::Float(vec![1e-18, 100.0]));
+    check(&[Cell::Date(i32::MAX), Cell::Timestamp(0)], RawData::Codes(vec![0, 1]));
+}
+
+#[test]
+fn a_number_among_texts_is_its_shortest_text() {
+    let decimal = |mantissa, scale| Cell::Decimal { mantissa, scale };
+    let (_, texts) = column(&[
+        Cell::Text(""),
+        decimal(-150, 2),
+        decimal(-5, 3),
+        Cell::Integer(i64::MIN),
+        decimal(i64::MIN, 18),
+        Cell::Float(0.1),
+        Cell::Boolean(true),
+        Cell::Date(-1),
+        Cell::Timestamp(-1),
+        Cell::Timestamp(1_500_000_000),
+    ]);
+    let expected = [
+        "",
+        "-1.5",
+        "-0.005",
+        "-9223372036854775808",
+        "-9.223372036854775808",
+        "0.1",
+        "true",
+        "1969-12-31",
+        "1969-12-31 23:59:59.999999999",
+        "1970-01-01 00:00:01.5",
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn a_row_rolled_back_leaves_nothing_and_a_field_set_twice_its_later_value() {
+    let mut builder = RowBuilder::new(10);
+    let (a, b) = (builder.field("a").unwrap(), builder.field("b").unwrap());
+    for row in 0..1000 {
+        builder.integer(a, row);
+        builder.text(b, "never");
+        builder.rollback();
+        builder.text(b, "first");
+        builder.null(b);
+        builder.text(b, &(row % 3).to_string());
+        builder.integer(a, 0);
+        builder.integer(a, row);
+        builder.commit();
+    }
+    assert_eq!(builder.rows(), 1000);
+    let mut columns = Vec::new();
+    builder.finish_segment(|_, raw| columns.push(raw.clone()));
+    assert_eq!(columns[0].data, RawData::Integer((0..1000).collect()));
+    let RawData::Codes(codes) = &columns[1].data else { panic!("text has codes") };
+    let texts = texts(&builder, b);
+    for (row, &code) in codes.iter().enumerate() {
+        assert_eq!(texts[code as usize], (row % 3).to_string());
+    }
+    assert!(columns.iter().all(|column| column.valid.is_empty()));
+}
+
+#[test]
+fn a_dictionary_that_does_not_pay_is_given_up_and_texts_stay_as_they_are() {
+    let mut builder = RowBuilder::new(10);
+    let field = builder.field("a").unwrap();
+    let mut row = 0u32;
+    let mut plain_segments = 0;
+    for _ in 0..3 {
+        let first = row;
+        while !builder.is_full() {
+            if row % 7 == 3 {
+                builder.null(field);
+            } else {
+                builder.text(field, &format!("text {row}"));
+            }
+            builder.commit();
+            row += 1;
+        }
+        let mut found = None;
+        builder.finish_segment(|_, raw| found = Some(raw.clone()));
+        let raw = found.unwrap();
+        let known = texts(&builder, field);
+        let mut start = 0;
+        for at in 0..SEGMENT_ROWS {
+            let is_null = (first + at as u32) % 7 == 3;
+            assert_eq!(raw.valid[at / 64] >> (at % 64) & 1 == 0, is_null);
+            let expected = format!("text {}", first + at as u32);
+            match &raw.data {
+                RawData::Codes(codes) if is_null => assert_eq!(codes[at], 0),
+                RawData::Codes(codes) => assert_eq!(known[codes[at] as usize], expected),
+                RawData::Text { ends, bytes } => {
+                    let text = &bytes[start as usize..ends[at] as usize];
+                    start = ends[at];
+                    assert_eq!(text, if is_null { b"" } else { expected.as_bytes() });
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        plain_segments += usize::from(matches!(raw.data, RawData::Text { .. }));
+    }
+    assert_eq!(plain_segments, 2);
+}
+
+#[test]
+fn fields_beyond_the_most_there_may_be_are_refused_and_counted() {
+    let mut builder = RowBuilder::new(2);
+    assert!(builder.field("a").is_some() && builder.field("b").is_some());
+    assert_eq!(builder.field("c"), None);
+    assert!(builder.field("a").is_some());
+    assert_eq!(builder.refused().count, 1);
+    assert_eq!(builder.refused().names, ["c".into()]);
+}
+
+#[test]
+fn a_field_that_comes_late_was_null_before() {
+    let mut builder = RowBuilder::new(2);
+    builder.commit();
+    let field = builder.field("a").unwrap();
+    builder.commit();
+    builder.boolean(field, true);
+    builder.commit();
+    builder.commit();
+    builder.finish_segment(|_, raw| {
+        assert_eq!(raw.valid, [0b100]);
+        assert_eq!(raw.data, RawData::Boolean { bits: vec![0b100], rows: 4 });
+    });
+}
