@@ -31,3 +31,6 @@ pub use arch::Isa;
 mod predicate;
 
 mod scan;
+
+mod sieve;
+pub use sieve::Sieve;

@@ -238,7 +238,7 @@ fn constant_outcome(expr: &Expr) -> Option<Outcome> {
 }
 
 /// `b op a` as `a turned(op) b`.
-fn turned(op: Comparison) -> Comparison {
+pub(crate) fn turned(op: Comparison) -> Comparison {
     match op {
         Comparison::Less => Comparison::Greater,
         Comparison::LessOrEqual => Comparison::GreaterOrEqual,

@@ -21,6 +21,7 @@ mod set;
 mod text;
 
 pub(crate) use calculation::{Calculation, Number, Step};
-pub(crate) use compile::Compiler;
+pub(crate) use compile::{Compiler, columns_of, turned};
+pub(crate) use constant::place;
 pub(crate) use graph::{Graph, Node, NodeId, Outcome, RowTest};
 pub(crate) use set::{Set, Share, gaps};

@@ -31,7 +31,8 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    pub(crate) fn kind(self) -> Kind {
+    /// The kind of column that holds it.
+    pub fn kind(self) -> Kind {
         match self {
             Cell::Null => Kind::Null,
             Cell::Boolean(_) => Kind::Boolean,
@@ -56,7 +57,7 @@ impl Cell<'_> {
 
     /// Appends the text that a column of text has for this value: numbers as short as they can
     /// be, TRUE and FALSE as `true` and `false`, days and points in time as ISO 8601.
-    pub(crate) fn write(self, out: &mut String) {
+    pub fn write(self, out: &mut String) {
         let done = match self {
             Cell::Null => Ok(()),
             Cell::Boolean(value) => write!(out, "{value}"),
