@@ -5,6 +5,22 @@
 //!                       │                                          all conditions at once
 //!                       └─→ naive: row by row, the oracle
 //! ```
+//!
+//! ```
+//! use quarrier_filter::{naive, sql};
+//! use quarrier_messages::{Field, Kind, Schema, Value};
+//!
+//! let schema = Schema {
+//!     fields: vec![
+//!         Field { name: "symbol".into(), kind: Kind::Text },
+//!         Field { name: "qty".into(), kind: Kind::Integer },
+//!     ],
+//! };
+//! let condition = sql::condition("symbol LIKE 'A%' AND qty BETWEEN 10 AND 20", &schema)?;
+//! let row = [Value::Text("ABC".into()), Value::Integer(12)];
+//! assert_eq!(naive::truth(&condition, &row[..]), Ok(Some(true)));
+//! # Ok::<(), quarrier_filter::Error>(())
+//! ```
 
 mod error;
 pub use error::{Error, Fault, Result};

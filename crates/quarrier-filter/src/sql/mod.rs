@@ -1,3 +1,82 @@
-//! Text into bound expressions.
-/// The deepest that an expression nests.
+//! Text into bound expressions and statements.
+//!
+//! ```text
+//!  text ─→ tokens ─→ parse (grammar: sqlparser with the prefixes of `dialect`) ─→ bind ─→ Expr
+//!           bounded   no way back, so that hostile text costs no more            kinds agree
+//! ```
+
+use quarrier_messages::Schema;
+use sqlparser::tokenizer::Location;
+
+use crate::{Error, Expr, Query, Result};
+
+mod bind;
+mod calls;
+mod casts;
+mod dialect;
+mod literals;
+mod parse;
+mod predicates;
+mod rows;
+mod statement;
+mod types;
+
+use bind::Binder;
+
+/// The most bytes of a text.
+pub const TEXT_BYTES_MAX: usize = 4 << 20;
+
+/// The most words and marks of a text.
+pub const TOKENS_MAX: usize = 1 << 18;
+
+/// The deepest that a bound expression nests, and its text. Chains of AND and OR count once.
 pub const DEPTH_MAX: usize = 200;
+
+/// The most nodes of a bound expression. Operands that SQL-92 says are evaluated twice, such as
+/// those of BETWEEN, count twice.
+pub const NODES_MAX: usize = 1 << 19;
+
+/// Binds a search condition. Takes time in proportion to the text, and up to 2 KiB of stack for
+/// each word of it, which the thread need not have.
+///
+/// # Errors
+/// [`Error::Text`] with the place and what to try: where the text is no condition, names a
+/// column that is not there, or asks of kinds what they do not have (`'10' < 9`); where it nests
+/// deeper than [`DEPTH_MAX`], or is longer than [`TEXT_BYTES_MAX`] or [`TOKENS_MAX`].
+pub fn condition(text: &str, schema: &Schema) -> Result<Expr> {
+    parse::parsed(text, |parser| {
+        let expr = parse::expression(parser)?;
+        parse::end(parser)?;
+        let mut binder = Binder::new(schema, None);
+        let bound = binder.bind(expr)?;
+        bound.condition()
+    })
+}
+
+/// Binds an expression of any kind.
+///
+/// # Errors
+/// As [`condition`].
+pub fn expression(text: &str, schema: &Schema) -> Result<Expr> {
+    parse::parsed(text, |parser| {
+        let expr = parse::expression(parser)?;
+        parse::end(parser)?;
+        Ok(Binder::new(schema, None).bind(expr)?.expr)
+    })
+}
+
+/// Binds `SELECT … FROM table [WHERE …] [ORDER BY …] [LIMIT …]` over the one table there is.
+///
+/// # Errors
+/// As [`condition`], and for everything else of SQL: joins, grouping, subqueries.
+pub fn statement(text: &str, table: &str, schema: &Schema) -> Result<Query> {
+    parse::parsed(text, |parser| statement::bound(parser, table, schema))
+}
+
+/// An error at a place.
+fn wrong(at: Location, reason: impl Into<String>) -> Error {
+    Error::text(at.line, at.column, reason)
+}
+
+/// What to try for the parts of SQL that are not here.
+const ELSEWHERE: &str = "quarrier-sql answers it";

@@ -1,0 +1,469 @@
+//! The library's tree into ours: names into columns, kinds checked.
+
+use std::time::SystemTime;
+
+use quarrier_messages::{Schema, Value};
+use sqlparser::ast::{self, Spanned, UnaryOperator};
+use sqlparser::tokenizer::Location;
+
+use super::types::Type;
+use super::{DEPTH_MAX, ELSEWHERE, NODES_MAX, literals, parse, wrong};
+use crate::expr::{Arithmetic, Expr};
+use crate::number::{SCALE_MAX, quotient_scale};
+use crate::{Result, naive};
+
+/// Binds the expressions of one text.
+pub(super) struct Binder<'a> {
+    schema: &'a Schema,
+    /// What may stand before a column's name and a point.
+    table: Option<String>,
+    /// What CURRENT_TIMESTAMP is, all over the text: nanoseconds from 1970.
+    pub(super) now: i64,
+    depth: usize,
+}
+
+/// A bound expression with what is known of it.
+#[derive(Clone)]
+pub(super) struct Bound {
+    pub(super) expr: Expr,
+    pub(super) kind: Type,
+    pub(super) at: Location,
+    /// Of the deepest node, and how many there are.
+    depth: usize,
+    nodes: usize,
+}
+
+impl Bound {
+    pub(super) fn literal(value: Value, kind: Type, at: Location) -> Self {
+        Bound { expr: Expr::Literal(value), kind, at, depth: 1, nodes: 1 }
+    }
+
+    /// The expression, where it is a condition.
+    pub(super) fn condition(self) -> Result<Expr> {
+        Ok(self.truth()?.expr)
+    }
+
+    /// Itself, where it is a truth value.
+    pub(super) fn truth(self) -> Result<Bound> {
+        match self.kind {
+            Type::Boolean | Type::Null => Ok(self),
+            other => Err(wrong(
+                self.at,
+                format!("{} is no condition; compare it with something", other.named()),
+            )),
+        }
+    }
+
+    pub(super) fn is_literal(&self) -> bool {
+        matches!(self.expr, Expr::Literal(_))
+    }
+}
+
+impl<'a> Binder<'a> {
+    pub(super) fn new(schema: &'a Schema, table: Option<String>) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.ok().and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0);
+        Binder { schema, table, now, depth: 0 }
+    }
+
+    /// Binds an expression.
+    pub(super) fn bind(&mut self, expr: ast::Expr) -> Result<Bound> {
+        // The text's own nesting, which Nested and the like make deeper than what is bound.
+        if self.depth > 4 * DEPTH_MAX {
+            return Err(wrong(place(&expr), parse::too_deep()));
+        }
+        self.depth += 1;
+        let bound = self.bind_any(expr);
+        self.depth -= 1;
+        bound
+    }
+
+    fn bind_any(&mut self, expr: ast::Expr) -> Result<Bound> {
+        use ast::Expr as From;
+        let at = place(&expr);
+        match expr {
+            From::Nested(inner) => self.bind(*inner),
+            From::Value(value) => literals::value(value),
+            From::TypedString(typed) => literals::typed(typed, at),
+            From::Interval(interval) => literals::interval(&interval, at),
+            From::Identifier(name) => self.column(&name, at),
+            From::BinaryOp { .. } => self.binary(expr),
+            From::UnaryOp { op: UnaryOperator::Not, expr } => {
+                let operand = self.bind(*expr)?.truth()?;
+                self.not(operand, at)
+            }
+            From::UnaryOp { op: UnaryOperator::Minus, expr } => self.negate(*expr, at),
+            From::UnaryOp { op: UnaryOperator::Plus, expr } => {
+                let operand = self.bind(*expr)?;
+                if operand.kind.is_number() || operand.kind.is_interval() {
+                    return Ok(operand);
+                }
+                Err(wrong(at, format!("{} has no sign", operand.kind.named())))
+            }
+            From::Case { operand, conditions, else_result, .. } => {
+                self.case(operand, conditions, else_result, at)
+            }
+            From::Cast { expr, data_type, array: false, format: None, .. } => {
+                self.cast(*expr, &data_type, at)
+            }
+            From::Tuple(_) => {
+                Err(wrong(at, "a row of values can be compared with a row only: (a, b) = (1, 2)"))
+            }
+            other => match self.predicate(other, at)? {
+                Ok(bound) => Ok(bound),
+                Err(other) => self.special(other, at),
+            },
+        }
+    }
+
+    /// `left op right op …`, which the library nests as deep as the chain is long.
+    fn binary(&mut self, mut expr: ast::Expr) -> Result<Bound> {
+        let mut chain = Vec::new();
+        while let ast::Expr::BinaryOp { left, op, right } = expr {
+            chain.push((op, *right));
+            expr = *left;
+        }
+        let mut first = Some(expr);
+        let mut bound: Option<Bound> = None;
+        // Operands of the AND or OR that the chain is in.
+        let mut joined: Vec<Bound> = Vec::new();
+        while let Some((op, right)) = chain.pop() {
+            let (is_and, is_or) = (op == ast::BinaryOperator::And, op == ast::BinaryOperator::Or);
+            if is_and || is_or {
+                let left = match bound.take() {
+                    Some(left) => left,
+                    None => self.operand(&mut first)?,
+                };
+                if joined.is_empty() {
+                    joined.push(left.truth()?);
+                }
+                joined.push(self.bind(right)?.truth()?);
+                if chain.last().is_none_or(|(next, _)| *next != op) {
+                    let operands = std::mem::take(&mut joined);
+                    bound = Some(self.join(operands, is_and)?);
+                } else {
+                    // Stands for what is in `joined`.
+                    bound = Some(Bound::literal(Value::Null, Type::Boolean, Location::new(0, 0)));
+                }
+                continue;
+            }
+            bound = Some(match (bound.take(), first.take()) {
+                (Some(left), _) => self.operator(left, &op, right)?,
+                (None, Some(left)) => self.first_operator(left, op, right)?,
+                (None, None) => return Err(wrong(place(&right), "an operator without its left")),
+            });
+        }
+        match bound {
+            Some(bound) => Ok(bound),
+            None => self.operand(&mut first),
+        }
+    }
+
+    fn operand(&mut self, first: &mut Option<ast::Expr>) -> Result<Bound> {
+        match first.take() {
+            Some(first) => self.bind(first),
+            None => Err(wrong(Location::new(0, 0), "an operator without its left")),
+        }
+    }
+
+    /// Operands of one AND or OR; those that are the same operator themselves are taken in.
+    pub(super) fn join(&mut self, operands: Vec<Bound>, is_and: bool) -> Result<Bound> {
+        let at = operands.first().map_or(Location::new(0, 0), |first| first.at);
+        let depth = operands.iter().map(|operand| operand.depth).max().unwrap_or(0) + 1;
+        let nodes = operands.iter().map(|operand| operand.nodes).sum::<usize>() + 1;
+        let mut flat = Vec::with_capacity(operands.len());
+        for operand in operands {
+            match (operand.expr, is_and) {
+                (Expr::And(inner), true) | (Expr::Or(inner), false) => flat.extend(inner),
+                (other, _) => flat.push(other),
+            }
+        }
+        let expr = if is_and { Expr::And(flat) } else { Expr::Or(flat) };
+        self.finish(Bound { expr, kind: Type::Boolean, at, depth, nodes })
+    }
+
+    /// `left op right` for everything but AND and OR, where the left is bound already.
+    pub(super) fn operator(
+        &mut self,
+        left: Bound,
+        op: &ast::BinaryOperator,
+        right: ast::Expr,
+    ) -> Result<Bound> {
+        let right = self.bind(right)?;
+        if let Some(comparison) = super::rows::comparison(op) {
+            return self.compare(comparison, left, right);
+        }
+        if let Some(op) = arithmetic(op) {
+            return self.calculate(op, left, right);
+        }
+        self.match_operator(left, op, right)
+    }
+
+    /// Arithmetic whose kinds are checked.
+    pub(super) fn calculate(&mut self, op: Arithmetic, left: Bound, right: Bound) -> Result<Bound> {
+        let at = left.at;
+        let Some(kind) = result_of(op, left.kind, right.kind) else {
+            return Err(wrong(at, arithmetic_hint(op, left.kind, right.kind)));
+        };
+        self.node([left, right], kind, at, |[left, right]| Expr::Arithmetic {
+            op,
+            left: Box::new(left),
+            right: Box::new(right),
+        })
+    }
+
+    fn negate(&mut self, expr: ast::Expr, at: Location) -> Result<Bound> {
+        // The least number of 64 bits has digits that alone are one too many.
+        if let ast::Expr::Value(value) = &expr
+            && let ast::Value::Number(digits, _) = &value.value
+        {
+            return literals::number(&format!("-{digits}"), at);
+        }
+        let operand = self.bind(expr)?;
+        if !operand.kind.is_number() && !operand.kind.is_interval() {
+            return Err(wrong(at, format!("{} has no sign to turn", operand.kind.named())));
+        }
+        let kind = operand.kind;
+        self.node([operand], kind, at, |[operand]| Expr::Negate(Box::new(operand)))
+    }
+
+    pub(super) fn not(&mut self, operand: Bound, at: Location) -> Result<Bound> {
+        self.node([operand], Type::Boolean, at, |[operand]| Expr::Not(Box::new(operand)))
+    }
+
+    /// A node above its children.
+    pub(super) fn node<const N: usize>(
+        &mut self,
+        children: [Bound; N],
+        kind: Type,
+        at: Location,
+        make: impl FnOnce([Expr; N]) -> Expr,
+    ) -> Result<Bound> {
+        let depth = children.iter().map(|child| child.depth).max().unwrap_or(0) + 1;
+        let nodes = children.iter().map(|child| child.nodes).sum::<usize>() + 1;
+        let expr = make(children.map(|child| child.expr));
+        self.finish(Bound { expr, kind, at, depth, nodes })
+    }
+
+    /// A node above a list of children.
+    pub(super) fn node_of(
+        &mut self,
+        children: Vec<Bound>,
+        kind: Type,
+        at: Location,
+        make: impl FnOnce(Vec<Expr>) -> Expr,
+    ) -> Result<Bound> {
+        let depth = children.iter().map(|child| child.depth).max().unwrap_or(0) + 1;
+        let nodes = children.iter().map(|child| child.nodes).sum::<usize>() + 1;
+        let expr = make(children.into_iter().map(|child| child.expr).collect());
+        self.finish(Bound { expr, kind, at, depth, nodes })
+    }
+
+    /// Checks the bounds, and evaluates what does not depend on the row. What cannot be
+    /// evaluated stays: its row may not need it.
+    fn finish(&mut self, bound: Bound) -> Result<Bound> {
+        if bound.depth > DEPTH_MAX {
+            return Err(wrong(bound.at, parse::too_deep()));
+        }
+        if bound.nodes > NODES_MAX {
+            let reason = "too large once BETWEEN and rows are written out; ask in several queries";
+            return Err(wrong(bound.at, reason));
+        }
+        if is_constant(&bound.expr)
+            && let Ok(datum) = naive::evaluate(&bound.expr, &[][..])
+        {
+            return Ok(Bound::literal(datum.into(), bound.kind, bound.at));
+        }
+        Ok(bound)
+    }
+
+    fn column(&mut self, name: &ast::Ident, at: Location) -> Result<Bound> {
+        if let Some(position) = self.position(&name.value) {
+            let kind = Type::of_column(self.schema.fields[position].kind);
+            return Ok(Bound { expr: Expr::Column(position), kind, at, depth: 1, nodes: 1 });
+        }
+        if name.quote_style.is_none()
+            && let Some(bound) = self.constant(&name.value, at)?
+        {
+            return Ok(bound);
+        }
+        Err(wrong(at, self.unknown(&name.value)))
+    }
+
+    /// The place of a column that may have its table's name before it.
+    pub(super) fn position(&self, name: &str) -> Option<usize> {
+        self.schema.position(name).or_else(|| {
+            let (table, column) = name.split_once('.')?;
+            let is_table = self.table.as_deref()?.eq_ignore_ascii_case(table);
+            if is_table { self.schema.position(column) } else { None }
+        })
+    }
+
+    pub(super) fn schema(&self) -> &'a Schema {
+        self.schema
+    }
+
+    /// What to say of a name that is no column's.
+    pub(super) fn unknown(&self, name: &str) -> String {
+        const SHOWN_MAX: usize = 8;
+        let name = crate::matching::shortened(name);
+        let fields = &self.schema.fields;
+        let alike = fields.iter().filter(|field| field.name.eq_ignore_ascii_case(&name));
+        if alike.count() > 1 {
+            return format!("'{name}' may be several columns; write it in quotes (\"{name}\")");
+        }
+        let shown: Vec<&str> = fields.iter().take(SHOWN_MAX).map(|field| &*field.name).collect();
+        let more = if fields.len() > SHOWN_MAX { " …" } else { "" };
+        format!("there is no column '{name}'; there are: {}{more}", shown.join(", "))
+    }
+}
+
+/// Whether all that is directly below is written in the text.
+fn is_constant(expr: &Expr) -> bool {
+    use crate::expr::Pattern;
+    let literal = |expr: &Expr| matches!(expr, Expr::Literal(_));
+    match expr {
+        Expr::Literal(_) | Expr::Column(_) => false,
+        Expr::Not(a) | Expr::IsNull(a) | Expr::Negate(a) => literal(a),
+        Expr::Is { operand, .. } | Expr::Cast { operand, .. } => literal(operand),
+        Expr::And(list) | Expr::Or(list) => list.iter().all(literal),
+        Expr::Compare { left, right, .. } | Expr::Arithmetic { left, right, .. } => {
+            literal(left) && literal(right)
+        }
+        Expr::In { operand, list } => literal(operand) && list.iter().all(literal),
+        Expr::Match { operand, pattern: Pattern::Fixed(_) } => literal(operand),
+        Expr::Match { operand, pattern: Pattern::Computed { text, .. } } => {
+            literal(operand) && literal(text)
+        }
+        Expr::Case { branches, otherwise } => {
+            branches.iter().all(|(condition, result)| literal(condition) && literal(result))
+                && otherwise.as_deref().is_none_or(literal)
+        }
+        Expr::Call { arguments, .. } => arguments.iter().all(literal),
+    }
+}
+
+fn arithmetic(op: &ast::BinaryOperator) -> Option<Arithmetic> {
+    Some(match op {
+        ast::BinaryOperator::Plus => Arithmetic::Add,
+        ast::BinaryOperator::Minus => Arithmetic::Subtract,
+        ast::BinaryOperator::Multiply => Arithmetic::Multiply,
+        ast::BinaryOperator::Divide => Arithmetic::Divide,
+        ast::BinaryOperator::Modulo => Arithmetic::Remainder,
+        ast::BinaryOperator::StringConcat => Arithmetic::Concatenate,
+        _ => return None,
+    })
+}
+
+/// The kind of `left op right`; none where there is no such operator.
+fn result_of(op: Arithmetic, left: Type, right: Type) -> Option<Type> {
+    use Arithmetic::{Add, Concatenate, Divide, Multiply, Remainder, Subtract};
+    use Type::{Date, Decimal, Float, Integer, Months, Null, Seconds, Time, Timestamp};
+    if op == Concatenate {
+        return (left.is_text() && right.is_text()).then_some(Type::Text);
+    }
+    let scale = |kind: Type| match kind {
+        Decimal { scale } => scale,
+        _ => 0,
+    };
+    Some(match (op, left, right) {
+        (_, Null, Null) => Null,
+        (_, Float, other) | (_, other, Float) if other.is_number() => Float,
+        (_, Integer, Integer | Null) | (_, Null, Integer) => Integer,
+        (Multiply, a, b) if a.is_number() && b.is_number() => {
+            Decimal { scale: (scale(a) + scale(b)).min(SCALE_MAX) }
+        }
+        (Divide, a, b) if a.is_number() && b.is_number() => {
+            Decimal { scale: quotient_scale(scale(a), scale(b)) }
+        }
+        (_, a, b) if a.is_number() && b.is_number() => Decimal { scale: scale(a).max(scale(b)) },
+        (Add | Subtract, Date | Timestamp, Months | Seconds) => left,
+        (Add, Months | Seconds, Date | Timestamp) => right,
+        (Add | Subtract, Time, Seconds) | (Add, Seconds, Time) => Time,
+        (Subtract, Date | Timestamp, Date | Timestamp) | (Subtract, Time, Time) => Seconds,
+        (Add | Subtract, Months, Months) | (Add | Subtract, Seconds, Seconds) => left,
+        (Multiply | Divide, Months | Seconds, b) if b.is_number() => left,
+        (Multiply, a, Months | Seconds) if a.is_number() => right,
+        (Add | Subtract, Null, Months | Seconds) => right,
+        (Add | Subtract, Months | Seconds | Date | Time | Timestamp, Null) => left,
+        (Add | Subtract, Null, Date | Time | Timestamp) if op == Add => right,
+        (Subtract, Null, Date | Time | Timestamp) => Seconds,
+        (Remainder, ..) => return None,
+        _ => return None,
+    })
+}
+
+fn arithmetic_hint(op: Arithmetic, left: Type, right: Type) -> String {
+    let (left_name, right_name) = (left.named(), right.named());
+    let sign = match op {
+        Arithmetic::Add => "+",
+        Arithmetic::Subtract => "-",
+        Arithmetic::Multiply => "*",
+        Arithmetic::Divide => "/",
+        Arithmetic::Remainder => "%",
+        Arithmetic::Concatenate => "||",
+    };
+    let is_day = |kind| matches!(kind, Type::Date | Type::Timestamp);
+    let hint = if op == Arithmetic::Concatenate {
+        "CAST numbers and dates AS VARCHAR first"
+    } else if left.is_text() || right.is_text() {
+        "CAST the text to a number or a date first"
+    } else if is_day(left) || is_day(right) {
+        "days are added as INTERVAL '1' DAY"
+    } else {
+        "CAST one of them"
+    };
+    format!("{left_name} {sign} {right_name} means nothing; {hint}")
+}
+
+/// Where an expression begins; line 0 where the library does not say.
+pub(super) fn place(expr: &ast::Expr) -> Location {
+    use ast::Expr as From;
+    let mut expr = expr;
+    loop {
+        expr = match expr {
+            From::Identifier(name) => return name.span.start,
+            From::Value(value) => return value.span.start,
+            From::TypedString(typed) => return typed.value.span.start,
+            From::Function(call) => return call.name.span().start,
+            From::Case { case_token, .. } => return case_token.0.span.start,
+            From::BinaryOp { left, .. } | From::AnyOp { left, .. } | From::AllOp { left, .. } => {
+                left
+            }
+            From::Nested(inner)
+            | From::IsNull(inner)
+            | From::IsNotNull(inner)
+            | From::IsTrue(inner)
+            | From::IsNotTrue(inner)
+            | From::IsFalse(inner)
+            | From::IsNotFalse(inner)
+            | From::IsUnknown(inner)
+            | From::IsNotUnknown(inner) => inner,
+            From::UnaryOp { expr, .. }
+            | From::Between { expr, .. }
+            | From::InList { expr, .. }
+            | From::Like { expr, .. }
+            | From::ILike { expr, .. }
+            | From::SimilarTo { expr, .. }
+            | From::RLike { expr, .. }
+            | From::Cast { expr, .. }
+            | From::Extract { expr, .. }
+            | From::Position { expr, .. }
+            | From::Substring { expr, .. }
+            | From::Overlay { expr, .. }
+            | From::Trim { expr, .. }
+            | From::Named { expr, .. } => expr,
+            From::Interval(interval) => &interval.value,
+            From::Tuple(values) => match values.first() {
+                Some(first) => first,
+                None => return Location::new(0, 0),
+            },
+            _ => return Location::new(0, 0),
+        };
+    }
+}
+
+/// The error for the parts of SQL that are not here.
+pub(super) fn elsewhere(at: Location, what: &str) -> crate::Error {
+    wrong(at, format!("{what} not a part of SQL-92's conditions here; {ELSEWHERE}"))
+}

@@ -1,0 +1,125 @@
+//! What is written in the text: numbers, text, dates, times, spans of time.
+
+use quarrier_messages::Value;
+use sqlparser::ast::{self, DateTimeField};
+use sqlparser::tokenizer::Location;
+
+use super::bind::Bound;
+use super::types::Type;
+use super::wrong;
+use crate::Result;
+use crate::calendar::{self, Fields, Part};
+use crate::matching::shortened;
+use crate::number::{Exact, SCALE_MAX};
+
+/// A number, text or truth value.
+pub(super) fn value(value: ast::ValueWithSpan) -> Result<Bound> {
+    let at = value.span.start;
+    Ok(match value.value {
+        ast::Value::Number(digits, _) => return number(&digits, at),
+        ast::Value::SingleQuotedString(text)
+        | ast::Value::NationalStringLiteral(text)
+        | ast::Value::UnicodeStringLiteral(text) => {
+            Bound::literal(Value::Text(text.into_boxed_str()), Type::Text, at)
+        }
+        ast::Value::Boolean(truth) => Bound::literal(Value::Boolean(truth), Type::Boolean, at),
+        ast::Value::Null => Bound::literal(Value::Null, Type::Null, at),
+        other => return Err(wrong(at, format!("a value like {other} has no kind here"))),
+    })
+}
+
+/// A number with its sign: whole, exact where there is a point, floating where there is an
+/// exponent.
+pub(super) fn number(digits: &str, at: Location) -> Result<Bound> {
+    let too_long = || wrong(at, format!("the number {} has too many digits", shortened(digits)));
+    if digits.contains(['e', 'E']) {
+        let number = digits.parse().ok().filter(|number: &f64| number.is_finite());
+        let number =
+            number.ok_or_else(|| wrong(at, format!("the number {digits} is too large")))?;
+        return Ok(Bound::literal(Value::Float(number), Type::Float, at));
+    }
+    if let Ok(whole) = digits.parse() {
+        return Ok(Bound::literal(Value::Integer(whole), Type::Integer, at));
+    }
+    let Exact { mantissa, scale } = Exact::parse(digits).ok_or_else(too_long)?;
+    let kind = Type::Decimal { scale: scale.min(SCALE_MAX) };
+    Ok(Bound::literal(Value::Decimal { mantissa, scale }, kind, at))
+}
+
+/// `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'`.
+pub(super) fn typed(typed: ast::TypedString, at: Location) -> Result<Bound> {
+    let ast::Value::SingleQuotedString(text) = typed.value.value else {
+        return Err(wrong(at, "expected text between quotes"));
+    };
+    let (value, kind, like) = match typed.data_type {
+        ast::DataType::Date => {
+            (calendar::parse_date(&text).map(Value::Date), Type::Date, "DATE '2024-12-31'")
+        }
+        ast::DataType::Time(..) => {
+            (calendar::parse_time(&text).map(Value::Time), Type::Time, "TIME '23:59:59.5'")
+        }
+        _ => (
+            calendar::parse_timestamp(&text).map(Value::Timestamp),
+            Type::Timestamp,
+            "TIMESTAMP '2024-12-31 23:59:59.5', from 1677-09-22 to 2262-04-11",
+        ),
+    };
+    let value = value
+        .ok_or_else(|| wrong(at, format!("'{}' is not written as {like}", shortened(&text))))?;
+    Ok(Bound::literal(value, kind, at))
+}
+
+/// `INTERVAL '…' field [TO field]`.
+pub(super) fn interval(interval: &ast::Interval, at: Location) -> Result<Bound> {
+    let (value, is_negative) = match &*interval.value {
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => (&**expr, true),
+        other => (other, false),
+    };
+    let text = match value {
+        ast::Expr::Value(ast::ValueWithSpan { value, .. }) => match value {
+            ast::Value::SingleQuotedString(text) => text,
+            ast::Value::Number(text, _) => text,
+            _ => return Err(wrong(at, "an INTERVAL is written INTERVAL '1' DAY")),
+        },
+        _ => return Err(wrong(at, "an INTERVAL is written INTERVAL '1' DAY")),
+    };
+    let fields = fields(interval, at)?;
+    let Some((months, nanoseconds)) = calendar::parse_interval(text, fields) else {
+        let example = "INTERVAL '1-2' YEAR TO MONTH, INTERVAL '3 04:05:06' DAY TO SECOND or \
+                       INTERVAL '90' SECOND";
+        return Err(wrong(at, format!("'{}' is not written as {example}", shortened(text))));
+    };
+    let sign = if is_negative { -1 } else { 1 };
+    let kind = if fields.last <= Part::Month { Type::Months } else { Type::Seconds };
+    let value = Value::Interval { months: sign * months, nanoseconds: sign * nanoseconds };
+    Ok(Bound::literal(value, kind, at))
+}
+
+fn fields(interval: &ast::Interval, at: Location) -> Result<Fields> {
+    let named = |field: &Option<DateTimeField>| field.as_ref().map(|field| part(field, at));
+    let first = named(&interval.leading_field)
+        .unwrap_or_else(|| Err(wrong(at, "an INTERVAL names its field, as in INTERVAL '1' DAY")))?;
+    let last = named(&interval.last_field).transpose()?.unwrap_or(first);
+    let is_one_class = (first <= Part::Month) == (last <= Part::Month);
+    if last < first || !is_one_class {
+        let reason = "an INTERVAL runs from YEAR to MONTH, or from DAY, HOUR or MINUTE to SECOND";
+        return Err(wrong(at, reason));
+    }
+    Ok(Fields { first, last })
+}
+
+/// The part of a date or time.
+pub(super) fn part(field: &DateTimeField, at: Location) -> Result<Part> {
+    Ok(match field {
+        DateTimeField::Year | DateTimeField::Years => Part::Year,
+        DateTimeField::Month | DateTimeField::Months => Part::Month,
+        DateTimeField::Day | DateTimeField::Days => Part::Day,
+        DateTimeField::Hour | DateTimeField::Hours => Part::Hour,
+        DateTimeField::Minute | DateTimeField::Minutes => Part::Minute,
+        DateTimeField::Second | DateTimeField::Seconds => Part::Second,
+        other => {
+            let reason = format!("{other} is none of YEAR, MONTH, DAY, HOUR, MINUTE, SECOND");
+            return Err(wrong(at, reason));
+        }
+    })
+}

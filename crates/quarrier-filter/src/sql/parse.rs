@@ -1,0 +1,124 @@
+//! Text into the library's tree, within bounds.
+
+use sqlparser::ast;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use super::dialect::Sql92;
+use super::{DEPTH_MAX, ELSEWHERE, TEXT_BYTES_MAX, TOKENS_MAX, wrong};
+use crate::{Error, Result};
+
+/// Stack for what nests as deep as it may.
+const STACK_BYTES: usize = 48 << 20;
+
+/// Stack for each word and mark: a chain of operators is as deep a tree as it is long, and the
+/// library takes it down by recursion.
+const STACK_BYTES_PER_TOKEN: usize = 2 << 10;
+
+/// Hands the text to `then`, on a stack that is large enough for whatever the text may be.
+pub(super) fn parsed<T>(text: &str, then: impl FnOnce(&mut Parser<'_>) -> Result<T>) -> Result<T> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Error::text(0, 0, format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
+    }
+    let dialect = Sql92;
+    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
+    let mut tokens =
+        tokens.map_err(|error| failed(&ParserError::TokenizerError(error.to_string())))?;
+    check(&tokens)?;
+    tokens.iter_mut().for_each(|token| rename(&mut token.token));
+    let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * tokens.len();
+    stacker::grow(stack_bytes, || {
+        let mut parser = Parser::new(&dialect)
+            .with_recursion_limit(DEPTH_MAX)
+            .with_tokens_with_locations(tokens);
+        then(&mut parser)
+    })
+}
+
+/// What would cost too much to parse, or could only end in a message that says less.
+fn check(tokens: &[TokenWithSpan]) -> Result<()> {
+    let said = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let mut open = 0_usize;
+    let mut before: Option<&Token> = None;
+    for (place, TokenWithSpan { token, span }) in said.enumerate() {
+        if place >= TOKENS_MAX {
+            let reason = format!("more than {TOKENS_MAX} words and marks; ask in several queries");
+            return Err(wrong(span.start, reason));
+        }
+        match token {
+            Token::LParen | Token::LBracket => open += 1,
+            Token::RParen | Token::RBracket => open = open.saturating_sub(1),
+            Token::Word(word) if word.quote_style.is_none() => match word.keyword {
+                Keyword::SELECT | Keyword::WITH if before.is_some_and(opens) => {
+                    return Err(wrong(
+                        span.start,
+                        format!("a subquery is not a part of a condition here; {ELSEWHERE}"),
+                    ));
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        if open > DEPTH_MAX {
+            return Err(wrong(span.start, too_deep()));
+        }
+        before = Some(token);
+    }
+    Ok(())
+}
+
+/// The standard's word for what the library knows by another.
+fn rename(token: &mut Token) {
+    if let Token::Word(word) = token
+        && word.quote_style.is_none()
+        && word.value.eq_ignore_ascii_case("LIKE_REGEX")
+    {
+        *token = Token::make_keyword("REGEXP");
+    }
+}
+
+fn opens(token: &Token) -> bool {
+    matches!(token, Token::LParen)
+}
+
+pub(super) fn too_deep() -> String {
+    format!("nested deeper than {DEPTH_MAX}; put the conditions side by side with AND and OR")
+}
+
+/// An expression, as far as it goes.
+pub(super) fn expression(parser: &mut Parser<'_>) -> Result<ast::Expr> {
+    parser.parse_expr().map_err(|error| failed(&error))
+}
+
+/// Nothing must follow but a semicolon.
+pub(super) fn end(parser: &mut Parser<'_>) -> Result<()> {
+    let _ = parser.consume_token(&Token::SemiColon);
+    let rest = parser.peek_token_ref();
+    match &rest.token {
+        Token::EOF => Ok(()),
+        token => Err(wrong(rest.span.start, format!("expected the end, found {token}"))),
+    }
+}
+
+/// The library's error as ours: its place is at the end of its text.
+pub(super) fn failed(error: &ParserError) -> Error {
+    let said = match error {
+        ParserError::RecursionLimitExceeded => return Error::text(0, 0, too_deep()),
+        ParserError::TokenizerError(said) | ParserError::ParserError(said) => said,
+    };
+    let (reason, at) = match said.rsplit_once(" at Line: ") {
+        Some((reason, place)) => (reason, location(place)),
+        None => (said.as_str(), None),
+    };
+    let at = at.unwrap_or(Location::new(0, 0));
+    let reason = reason.replacen("Expected: ", "expected ", 1).replacen(", found: ", ", found ", 1);
+    let reason = reason.replacen("found EOF", "found the end", 1);
+    wrong(at, reason)
+}
+
+/// `1, Column: 8`
+fn location(place: &str) -> Option<Location> {
+    let (line, column) = place.split_once(", Column: ")?;
+    Some(Location::new(line.parse().ok()?, column.parse().ok()?))
+}

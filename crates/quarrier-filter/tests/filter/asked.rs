@@ -1,0 +1,88 @@
+//! One way to ask: an expression as text, of one row or of none.
+
+use quarrier_filter::{naive, sql};
+use quarrier_messages::{Field, Kind, Schema, Value};
+
+/// A table's columns, one of each kind, and a path.
+pub(crate) fn schema() -> Schema {
+    let field = |name: &str, kind| Field { name: name.into(), kind };
+    Schema {
+        fields: vec![
+            field("i", Kind::Integer),
+            field("d", Kind::Decimal { scale: 2 }),
+            field("f", Kind::Float),
+            field("b", Kind::Boolean),
+            field("t", Kind::Text),
+            field("day", Kind::Date),
+            field("at", Kind::Timestamp),
+            field("order.leg[0].qty", Kind::Integer),
+            field("nothing", Kind::Null),
+        ],
+    }
+}
+
+/// A row of it.
+pub(crate) fn row() -> Vec<Value> {
+    vec![
+        Value::Integer(7),
+        Value::Decimal { mantissa: 1_250, scale: 2 },
+        Value::Float(0.5),
+        Value::Boolean(true),
+        Value::Text("näh Abc".into()),
+        Value::Date(18_262),
+        Value::Timestamp(1_577_836_801_500_000_000),
+        Value::Integer(3),
+        Value::Null,
+    ]
+}
+
+/// The value of an expression for [`row`] as text, `NULL`, or what is wrong with it.
+pub(crate) fn asked(text: &str) -> String {
+    let expr = match sql::expression(text, &schema()) {
+        Ok(expr) => expr,
+        Err(error) => return format!("refused: {error}"),
+    };
+    match naive::evaluate(&expr, &row()[..]) {
+        Ok(datum) => shown(&datum.into()),
+        Err(fault) => format!("fault: {fault}"),
+    }
+}
+
+pub(crate) fn shown(value: &Value) -> String {
+    use quarrier_filter::calendar;
+    match value {
+        Value::Null => "NULL".into(),
+        Value::Boolean(true) => "TRUE".into(),
+        Value::Boolean(false) => "FALSE".into(),
+        Value::Integer(number) => number.to_string(),
+        Value::Decimal { mantissa, scale } => format!("{mantissa}e-{scale}"),
+        Value::Float(number) => format!("{number:?}"),
+        Value::Date(day) => calendar::show_date(*day),
+        Value::Time(time) => calendar::show_time(*time),
+        Value::Timestamp(at) => calendar::show_timestamp(*at),
+        Value::Interval { months, nanoseconds } => calendar::show_interval(*months, *nanoseconds),
+        Value::Text(text) => format!("'{text}'"),
+    }
+}
+
+/// Each expression has the value beside it.
+pub(crate) fn check(table: &[(&str, &str)]) {
+    let wrong: Vec<String> = table
+        .iter()
+        .filter_map(|(text, expected)| {
+            let found = asked(text);
+            (found != *expected).then(|| format!("{text}: {found}, expected {expected}"))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Each text is refused with a message that has the words beside it.
+pub(crate) fn check_refused(table: &[(&str, &str)]) {
+    for (text, words) in table {
+        let found = asked(text);
+        assert!(found.starts_with("refused: "), "{text}: {found}");
+        assert!(found.contains(words), "{text}: {found}, expected {words}");
+        assert!(!found.contains('\n'), "{text}: {found}");
+    }
+}

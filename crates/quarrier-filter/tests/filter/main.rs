@@ -1,0 +1,4 @@
+//! Conditions as text against what SQL-92 says of them.
+
+mod asked;
+mod probes;
