@@ -15,6 +15,15 @@ pub enum Error {
         /// What is wrong, and where.
         reason: String,
     },
+    /// An Arrow column that has no place in a table.
+    ArrowColumn {
+        /// Its name, of what is nested the path.
+        name: String,
+        /// Why, and what to try.
+        reason: String,
+    },
+    /// Arrow batches that could not be read.
+    Arrow(arrow_schema::ArrowError),
 }
 
 impl fmt::Display for Error {
@@ -22,6 +31,8 @@ impl fmt::Display for Error {
         match self {
             Error::Source(error) => error.fmt(f),
             Error::Compressed { source_name, reason } => write!(f, "{source_name}: {reason}"),
+            Error::ArrowColumn { name, reason } => write!(f, "Arrow column {name}: {reason}"),
+            Error::Arrow(error) => write!(f, "Arrow batches cannot be read: {error}"),
         }
     }
 }
@@ -30,7 +41,8 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Source(error) => Some(error),
-            Error::Compressed { .. } => None,
+            Error::Arrow(error) => Some(error),
+            Error::Compressed { .. } | Error::ArrowColumn { .. } => None,
         }
     }
 }
@@ -38,6 +50,12 @@ impl std::error::Error for Error {
 impl From<quarrier_core::Error> for Error {
     fn from(error: quarrier_core::Error) -> Self {
         Error::Source(error)
+    }
+}
+
+impl From<arrow_schema::ArrowError> for Error {
+    fn from(error: arrow_schema::ArrowError) -> Self {
+        Error::Arrow(error)
     }
 }
 

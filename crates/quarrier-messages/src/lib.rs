@@ -37,4 +37,4 @@ pub use load::{Format, Load, Loaded, Reject};
 pub mod column;
 
 mod table;
-pub use table::{Column, Part, PartField, PartSegment, Table};
+pub use table::{Batches, Column, Part, PartField, PartSegment, Table};

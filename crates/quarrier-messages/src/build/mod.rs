@@ -19,9 +19,9 @@ pub use cell::Cell;
 
 use std::collections::HashMap;
 
-use crate::{PartField, Schema};
 use crate::column::Texts;
 use crate::column::raw::{BLOCK_ROWS, RawColumn, SEGMENT_ROWS};
+use crate::{PartField, Schema};
 use column::ColumnBuilder;
 
 /// A field of one builder, to be asked for once by its name and then used for every row.

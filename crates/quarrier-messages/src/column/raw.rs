@@ -1,5 +1,7 @@
 //! Columns as parsers write them: a segment of rows, not packed yet.
 
+use crate::Kind;
+
 /// Rows of a segment: a multiple of [`BLOCK_ROWS`], few enough that a segment's columns stay in
 /// the cache while they are packed.
 pub const SEGMENT_ROWS: usize = 65_536;
@@ -58,6 +60,23 @@ pub enum RawData {
 }
 
 impl RawData {
+    /// Whole numbers as values of a kind that is made of them; of any other kind, as whole
+    /// numbers.
+    pub(crate) fn of_numbers(kind: Kind, numbers: Vec<i64>) -> RawData {
+        match kind {
+            Kind::Boolean => {
+                let word =
+                    |rows: &[i64]| rows.iter().rev().fold(0, |word, &bit| word << 1 | bit as u64);
+                let bits = numbers.chunks(64).map(word).collect();
+                RawData::Boolean { bits, rows: numbers.len() }
+            }
+            Kind::Decimal { scale } => RawData::Decimal { scale, mantissas: numbers },
+            Kind::Date => RawData::Date(numbers.into_iter().map(|day| day as i32).collect()),
+            Kind::Timestamp => RawData::Timestamp(numbers),
+            Kind::Null | Kind::Integer | Kind::Float | Kind::Text => RawData::Integer(numbers),
+        }
+    }
+
     /// How many rows there are.
     pub fn rows(&self) -> usize {
         match self {

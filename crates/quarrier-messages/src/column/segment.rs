@@ -122,13 +122,57 @@ impl SegmentColumn {
         match &self.data {
             Data::Null => Value::Null,
             Data::Whole(packed) => whole(self.kind, packed.get(row)),
+            Data::Scaled { .. } | Data::Float(_) => {
+                self.float(row).map_or(Value::Null, Value::Float)
+            }
+            Data::Codes(_) | Data::Text(_) => {
+                self.text(row, texts).map_or(Value::Null, |text| Value::Text(text.into()))
+            }
+        }
+    }
+
+    /// The float of a row, of a column of floats.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such row.
+    pub fn float(&self, row: usize) -> Option<f64> {
+        let float = match &self.data {
+            Data::Scaled { exponent, packed } => scaled(packed.get(row), *exponent),
+            Data::Float(values) => values[row],
+            _ => return None,
+        };
+        self.is_valid(row).then_some(float)
+    }
+
+    /// The text of a row, of a column of text; `texts` is what codes are numbers of.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such row, and where there are codes but no text of that number.
+    pub fn text<'t>(&'t self, row: usize, texts: Option<&'t Texts>) -> Option<&'t str> {
+        if !self.is_valid(row) {
+            return None;
+        }
+        match &self.data {
             Data::Codes(packed) => {
                 let texts = texts.expect("codes come with what they are codes of");
-                Value::Text(texts.get(packed.get(row) as usize).into())
+                Some(texts.get(packed.get(row) as usize))
             }
-            Data::Scaled { exponent, packed } => Value::Float(scaled(packed.get(row), *exponent)),
-            Data::Float(values) => Value::Float(values[row]),
-            Data::Text(texts) => Value::Text(texts.get(row).into()),
+            Data::Text(texts) => Some(texts.get(row)),
+            _ => None,
+        }
+    }
+
+    /// Every float of a segment of floats, 0 or anything where there is no value; nothing of
+    /// another kind.
+    pub fn to_floats(&self) -> Vec<f64> {
+        match &self.data {
+            Data::Float(values) => values[..self.rows()].to_vec(),
+            Data::Scaled { exponent, packed } => {
+                packed.to_vec().into_iter().map(|number| scaled(number, *exponent)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 

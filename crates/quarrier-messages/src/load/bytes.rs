@@ -50,7 +50,12 @@ impl Bytes {
 
     /// Lets go of the first `count` bytes and reads more: as many as are read at once, but not
     /// much beyond `end`, where the claim ends; beyond that as many as are held.
-    pub(super) fn more(&mut self, source: &dyn Source, count: usize, end: u64) -> Result<(), Error> {
+    pub(super) fn more(
+        &mut self,
+        source: &dyn Source,
+        count: usize,
+        end: u64,
+    ) -> Result<(), Error> {
         self.drop_first(count);
         let wanted = match end.saturating_sub(self.end()) {
             0 => self.held.len().max(AHEAD_BYTES),

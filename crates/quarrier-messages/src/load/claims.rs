@@ -60,8 +60,7 @@ impl Claims {
 
     /// Bytes that fill a segment.
     pub(super) fn wanted_bytes(&self) -> u64 {
-        let (bytes, rows) =
-            (self.bytes.load(Ordering::Relaxed), self.rows.load(Ordering::Relaxed));
+        let (bytes, rows) = (self.bytes.load(Ordering::Relaxed), self.rows.load(Ordering::Relaxed));
         if rows == 0 {
             return FIRST_BYTES;
         }

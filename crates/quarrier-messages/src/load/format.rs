@@ -21,10 +21,9 @@ pub(super) enum FormatReader {
 impl FormatReader {
     pub(super) fn new(format: Format, limits: &Limits) -> Self {
         match format {
-            Format::Json => FormatReader::Json(Lines::new(
-                JsonParser::new(limits),
-                limits.message_bytes_max,
-            )),
+            Format::Json => {
+                FormatReader::Json(Lines::new(JsonParser::new(limits), limits.message_bytes_max))
+            }
         }
     }
 }

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use quarrier_core::source::Source;
 
+use super::Load;
 use super::batch::Batch;
 use super::bytes::Bytes;
 use super::claims::Claims;
 use super::format::FormatReader;
 use super::reject::Origin;
 use super::stream::Stream;
-use super::Load;
 use crate::Result;
 use crate::frame::{Chunk, Reader, Step};
 
@@ -168,13 +168,15 @@ impl Worker {
     fn claim(&mut self, source: &dyn Source, own: Range<u64>) -> Result<u64> {
         let Worker { batch, reader, bytes } = self;
         let Some(mut at) = first(reader, bytes, source, &own)? else { return Ok(0) };
-        let mut state = Chunk { bytes: &[], at: 0, until: 0, is_end: false, is_inside: false, lines: 0 };
+        let mut state =
+            Chunk { bytes: &[], at: 0, until: 0, is_end: false, is_inside: false, lines: 0 };
         loop {
             let end = bytes.offset() + bytes.held().len() as u64;
             let mut chunk = Chunk {
                 bytes: bytes.held(),
                 at,
-                until: usize::try_from(own.end.saturating_sub(bytes.offset())).unwrap_or(usize::MAX),
+                until: usize::try_from(own.end.saturating_sub(bytes.offset()))
+                    .unwrap_or(usize::MAX),
                 is_end: end == source.length(),
                 ..state
             };

@@ -75,11 +75,7 @@ impl<'r> Stream<'r> {
     }
 
     /// The next block, whose bytes `bytes` become; `None` at the end.
-    pub(super) fn next(
-        &self,
-        reader: &impl Reader,
-        bytes: &mut Vec<u8>,
-    ) -> Result<Option<Block>> {
+    pub(super) fn next(&self, reader: &impl Reader, bytes: &mut Vec<u8>) -> Result<Option<Block>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         bytes.clear();
         bytes.append(&mut state.rest);

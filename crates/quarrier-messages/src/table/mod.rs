@@ -7,8 +7,13 @@ use crate::{Schema, Value};
 
 mod assemble;
 
+mod arrow;
+pub use arrow::Batches;
+
 mod part;
 pub use part::{Part, PartField, PartSegment};
+
+mod take;
 
 /// Messages as columns. Cheap to clone: segments and dictionaries are shared.
 #[derive(Debug, Clone, Default)]
@@ -133,8 +138,20 @@ impl Column {
     ///
     /// Where there is no such segment or row.
     pub fn value(&self, segment: usize, row: usize) -> Value {
-        let texts: Option<&Texts> = self.dictionary.as_ref().map(|dictionary| &***dictionary);
-        self.segments[segment].value(row, texts)
+        self.segments[segment].value(row, self.texts())
+    }
+
+    /// The text of a row of a segment, of a column of text.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such segment or row.
+    pub fn text(&self, segment: usize, row: usize) -> Option<&str> {
+        self.segments[segment].text(row, self.texts())
+    }
+
+    fn texts(&self) -> Option<&Texts> {
+        self.dictionary.as_ref().map(|dictionary| &***dictionary)
     }
 
     /// Bytes of memory taken.

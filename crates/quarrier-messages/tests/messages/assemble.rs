@@ -179,6 +179,25 @@ proptest! {
             .collect();
         check(&Table::concat(&tables, 2), &messages);
     }
+
+    #[test]
+    fn rows_that_are_taken_stay_what_they_are(
+        messages in messages(), picks in prop::collection::vec(any::<u64>(), 0..200),
+    ) {
+        let table = Table::assemble(parts(&messages, 7, 1), 1);
+        let rows: Vec<_> = picks.iter().map(|pick| pick % table.rows()).collect();
+        let columns: Vec<_> = (0..table.columns().len()).rev().collect();
+        let taken = table.take(&rows, &columns, 2);
+        prop_assert_eq!(taken.rows(), rows.len() as u64);
+        for (at, &column) in columns.iter().enumerate() {
+            prop_assert_eq!(&taken.schema().fields[at], &table.schema().fields[column]);
+            for (row, &from) in rows.iter().enumerate() {
+                let (is, was) = (taken.value(row as u64, at), table.value(from, column));
+                prop_assert!(same(&is, &was), "{:?} was {:?}", is, was);
+            }
+            check_column(&taken, at, table.schema().fields[column].kind);
+        }
+    }
 }
 
 fn one_column(data: Vec<(RawData, &[&str])>) -> Vec<Part> {

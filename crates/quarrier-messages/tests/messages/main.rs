@@ -1,5 +1,8 @@
 //! Messages into columns: parsers, builders and the driver; columns packed, and tables of them.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod arrow;
 mod assemble;
 mod build;
 mod json;

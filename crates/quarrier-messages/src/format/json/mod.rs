@@ -51,7 +51,6 @@ impl JsonParser {
     pub fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
         self.walker.walk(message, row)
     }
-
 }
 
 impl LineFormat for JsonParser {

@@ -1,0 +1,280 @@
+//! Record batches become a table.
+//!
+//! ```text
+//!  batches ─→ pieces of a segment's rows ─→ workers: RawColumn, packed ─→ parts ─→ Table
+//! ```
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, SchemaRef};
+
+use super::leaves::{Leaf, leaves_of, refused};
+use super::values::{append_floats, append_numbers, for_each_text};
+use crate::build::{FieldId, Row, RowBuilder};
+use crate::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
+use crate::column::{SegmentColumn, Texts};
+use crate::{Kind, Part, PartField, PartSegment, Result, Table};
+
+/// The rows of one segment: batches, or slices of them, one after another.
+#[derive(Default)]
+struct Pieces {
+    /// The number of the first row among all.
+    first_row: u64,
+    rows: usize,
+    /// Of text, at most.
+    text_bytes: usize,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    /// Copies the rows of record batches, all of `schema`, into packed columns, on `workers`
+    /// threads beside this one, which asks for the batches. Fields of structs become columns of
+    /// their own, `order.qty`. Numbers that 64 bits do not hold become floats, text in bytes has to
+    /// be UTF-8, points in time lose their zone but not their meaning: they are UTC.
+    ///
+    /// Batches wait until a segment is full, for at most two segments a worker.
+    ///
+    /// # Errors
+    ///
+    /// When a batch cannot be had, a type has no place in a table (lists, maps, times of day,
+    /// spans), a point in time is outside of the years 1677 to 2262, and bytes are no text.
+    pub fn from_batches(
+        schema: &SchemaRef,
+        batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
+        workers: usize,
+    ) -> Result<Table> {
+        let leaves = leaves_of(schema.fields())?;
+        let workers = workers.max(1);
+        let (to_workers, segments) = sync_channel(workers);
+        let segments = Mutex::new(Some(segments));
+        let parts = std::thread::scope(|scope| {
+            let work = || Worker::new(&leaves).run(&segments);
+            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let told = cut(&leaves, schema, batches, &to_workers);
+            drop(to_workers);
+            let parts = threads.into_iter().map(|thread| match thread.join() {
+                Ok(part) => part,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            let parts: Result<Vec<Part>> = parts.collect();
+            // The first of two errors is the source's: a worker sees what came before it.
+            parts.and_then(|parts| told.map(|()| parts))
+        })?;
+        let columns = leaves.into_iter();
+        let fields = columns.map(|leaf| crate::Field { name: leaf.name.into(), kind: leaf.kind });
+        Ok(Table::assemble_as(&crate::Schema { fields: fields.collect() }, parts, workers))
+    }
+}
+
+/// Hands batches on in pieces of a segment's rows, until no worker takes them any more.
+fn cut(
+    leaves: &[Leaf],
+    schema: &SchemaRef,
+    batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
+    to_workers: &SyncSender<Pieces>,
+) -> Result<()> {
+    let mut pieces = Pieces::default();
+    for batch in batches {
+        let batch = batch?;
+        if batch.schema_ref().fields() != schema.fields() {
+            return Err(ArrowError::SchemaError("a batch has another schema".into()).into());
+        }
+        let mut left = batch;
+        while left.num_rows() > 0 {
+            let rows = pieces.room(leaves, &left)?;
+            pieces.push(leaves, left.slice(0, rows));
+            left = left.slice(rows, left.num_rows() - rows);
+            if pieces.is_full(leaves, &left) && to_workers.send(pieces.take()).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    if pieces.rows > 0 {
+        // Where nobody takes it, a worker has an error to tell.
+        let _ = to_workers.send(pieces);
+    }
+    Ok(())
+}
+
+/// Text of a segment, in all columns together: they are numbered in 32 bits.
+const TEXT_BYTES_MAX: usize = 1 << 30;
+
+impl Pieces {
+    /// How many rows of a batch still belong to the segment, at least one.
+    fn room(&self, leaves: &[Leaf], batch: &RecordBatch) -> Result<usize> {
+        let mut rows = batch.num_rows().min(SEGMENT_ROWS - self.rows);
+        while self.text_bytes + text_bytes_of(leaves, &batch.slice(0, rows)) > TEXT_BYTES_MAX {
+            if rows == 1 {
+                let row = self.first_row + self.rows as u64;
+                let reason = "has more than 1 GiB of text; leave the column out";
+                let longest = leaves.iter().max_by_key(|leaf| leaf.text_bytes(&batch.slice(0, 1)));
+                let name = longest.map_or("", |leaf| &leaf.name);
+                return Err(refused(name, &format!("row {row} {reason}")));
+            }
+            rows /= 2;
+        }
+        Ok(rows)
+    }
+
+    fn push(&mut self, leaves: &[Leaf], batch: RecordBatch) {
+        self.text_bytes += text_bytes_of(leaves, &batch);
+        self.rows += batch.num_rows();
+        self.batches.push(batch);
+    }
+
+    /// Whether the first row of `next` does not belong to the segment any more.
+    fn is_full(&self, leaves: &[Leaf], next: &RecordBatch) -> bool {
+        let text_bytes = || text_bytes_of(leaves, &next.slice(0, 1));
+        self.rows == SEGMENT_ROWS
+            || next.num_rows() > 0 && self.text_bytes + text_bytes() > TEXT_BYTES_MAX
+    }
+
+    /// What there is; the next segment begins.
+    fn take(&mut self) -> Pieces {
+        let next = Pieces { first_row: self.first_row + self.rows as u64, ..Pieces::default() };
+        std::mem::replace(self, next)
+    }
+}
+
+/// How much text a batch has at most.
+fn text_bytes_of(leaves: &[Leaf], batch: &RecordBatch) -> usize {
+    leaves.iter().map(|leaf| leaf.text_bytes(batch)).sum()
+}
+
+/// Makes segments of pieces.
+struct Worker<'l> {
+    leaves: &'l [Leaf],
+    /// Of text columns.
+    texts: Vec<Option<RowBuilder>>,
+    segments: Vec<PartSegment>,
+}
+
+impl<'l> Worker<'l> {
+    fn new(leaves: &'l [Leaf]) -> Self {
+        let text = |leaf: &Leaf| (leaf.kind == Kind::Text).then(|| RowBuilder::new(1));
+        let texts = leaves.iter().map(text).collect();
+        Worker { leaves, texts, segments: Vec::new() }
+    }
+
+    /// Takes pieces until there are no more; after an error nobody gets any.
+    fn run(mut self, segments: &Mutex<Option<Receiver<Pieces>>>) -> Result<Part> {
+        loop {
+            let next = {
+                let guard = segments.lock().unwrap_or_else(PoisonError::into_inner);
+                guard.as_ref().and_then(|receiver| receiver.recv().ok())
+            };
+            let Some(pieces) = next else { return Ok(self.into_part()) };
+            if let Err(error) = self.segment(&pieces) {
+                *segments.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                return Err(error);
+            }
+        }
+    }
+
+    fn segment(&mut self, pieces: &Pieces) -> Result<()> {
+        let mut columns = Vec::with_capacity(self.leaves.len());
+        for (leaf, texts) in self.leaves.iter().zip(&mut self.texts) {
+            columns.push(Some(match texts {
+                Some(texts) => text_column(leaf, pieces, texts)?,
+                None => SegmentColumn::pack(&number_column(leaf, pieces)?),
+            }));
+        }
+        let (place, rows) = (pieces.first_row, pieces.rows as u32);
+        self.segments.push(PartSegment { place, rows, columns });
+        Ok(())
+    }
+
+    fn into_part(self) -> Part {
+        let fields = self.leaves.iter().zip(self.texts).map(|(leaf, texts)| {
+            let dictionary = match texts {
+                Some(texts) if !self.segments.is_empty() => {
+                    let (ends, bytes) = texts.dictionary(FieldId::new(0));
+                    Texts::from_parts(ends.to_vec(), bytes.to_vec())
+                }
+                _ => Texts::new(),
+            };
+            PartField { name: leaf.name.as_str().into(), dictionary }
+        });
+        Part { fields: fields.collect(), segments: self.segments }
+    }
+}
+
+fn text_column(leaf: &Leaf, pieces: &Pieces, texts: &mut RowBuilder) -> Result<SegmentColumn> {
+    let Some(field) = texts.field("") else { unreachable!("a builder without fields takes one") };
+    for (number, batch) in pieces.batches.iter().enumerate() {
+        let (array, nulls) = leaf.array(batch);
+        for_each_text(&array, nulls.as_ref(), &mut |text| {
+            match text {
+                Some(text) => texts.text(field, text),
+                None => texts.null(field),
+            }
+            texts.commit();
+        })
+        .map_err(|row| {
+            let row = row_number(pieces, number, row);
+            refused(&leaf.name, &format!("row {row} is not UTF-8; leave the column out"))
+        })?;
+    }
+    let mut packed = SegmentColumn::nulls(Kind::Text, pieces.rows);
+    texts.finish_segment(|_, raw| packed = SegmentColumn::pack(raw));
+    Ok(packed)
+}
+
+fn number_column(leaf: &Leaf, pieces: &Pieces) -> Result<RawColumn> {
+    let valid = validity(leaf, pieces);
+    let floats = || {
+        let mut floats = Vec::with_capacity(pieces.rows);
+        for batch in &pieces.batches {
+            let (array, nulls) = leaf.array(batch);
+            append_floats(&array, nulls.as_ref(), &mut floats);
+        }
+        RawData::Float(floats)
+    };
+    if leaf.kind == Kind::Float {
+        return Ok(RawColumn { valid, data: floats() });
+    }
+    if leaf.kind == Kind::Null {
+        return Ok(RawColumn { valid: Vec::new(), data: RawData::Null(pieces.rows) });
+    }
+    let mut numbers = Vec::with_capacity(pieces.rows);
+    for (number, batch) in pieces.batches.iter().enumerate() {
+        let (array, nulls) = leaf.array(batch);
+        match append_numbers(&array, nulls.as_ref(), &mut numbers) {
+            Ok(()) => {}
+            Err(_) if matches!(leaf.kind, Kind::Integer | Kind::Decimal { .. }) => {
+                return Ok(RawColumn { valid, data: floats() });
+            }
+            Err(row) => {
+                let row = row_number(pieces, number, row);
+                let reason = "is outside of the years 1677 to 2262; cast the column to text";
+                return Err(refused(&leaf.name, &format!("row {row} {reason}")));
+            }
+        }
+    }
+    Ok(RawColumn { valid, data: RawData::of_numbers(leaf.kind, numbers) })
+}
+
+/// The number of a row among all, from its place in a piece.
+fn row_number(pieces: &Pieces, piece: usize, row: usize) -> u64 {
+    let before: usize = pieces.batches[..piece].iter().map(RecordBatch::num_rows).sum();
+    pieces.first_row + (before + row) as u64
+}
+
+fn validity(leaf: &Leaf, pieces: &Pieces) -> Vec<u64> {
+    let nulls: Vec<_> = pieces.batches.iter().map(|batch| leaf.array(batch).1).collect();
+    if nulls.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    let mut bits = arrow_buffer::BooleanBufferBuilder::new(pieces.rows.next_multiple_of(64));
+    for (batch, nulls) in pieces.batches.iter().zip(nulls) {
+        match nulls {
+            Some(nulls) => bits.append_buffer(nulls.inner()),
+            None => bits.append_n(batch.num_rows(), true),
+        }
+    }
+    bits.append_n(pieces.rows.next_multiple_of(64) - pieces.rows, false);
+    let bytes = bits.finish().into_inner();
+    bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect()
+}

@@ -1,0 +1,212 @@
+//! The values of an Arrow array, appended to a column as parsers write it.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types as t;
+use arrow_array::{Array, ArrowPrimitiveType};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, TimeUnit};
+
+/// Whether row `row` has a value.
+fn is_valid(nulls: Option<&NullBuffer>, row: usize) -> bool {
+    nulls.is_none_or(|nulls| nulls.is_valid(row))
+}
+
+/// Appends whole numbers, mantissas, days or nanoseconds; 0 where there is no value.
+///
+/// # Errors
+///
+/// The row of a value that 64 bits do not hold.
+pub(super) fn append_numbers(
+    array: &dyn Array,
+    nulls: Option<&NullBuffer>,
+    out: &mut Vec<i64>,
+) -> Result<(), usize> {
+    use DataType as T;
+    let factor = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    };
+    let shift = |scale: &i8| 10i128.checked_pow(u32::from(scale.min(&0).unsigned_abs()));
+    match array.data_type() {
+        T::Boolean => {
+            out.extend(array.as_boolean().values().iter().map(i64::from));
+            Ok(())
+        }
+        T::Int8 => plain::<t::Int8Type>(array, out),
+        T::Int16 => plain::<t::Int16Type>(array, out),
+        T::Int32 => plain::<t::Int32Type>(array, out),
+        T::Int64 => plain::<t::Int64Type>(array, out),
+        T::UInt8 => plain::<t::UInt8Type>(array, out),
+        T::UInt16 => plain::<t::UInt16Type>(array, out),
+        T::UInt32 => plain::<t::UInt32Type>(array, out),
+        T::UInt64 => each::<t::UInt64Type>(array, nulls, out, |value| value.try_into().ok()),
+        T::Decimal32(_, scale) => each::<t::Decimal32Type>(array, nulls, out, |value| {
+            i128::from(value).checked_mul(shift(scale)?)?.try_into().ok()
+        }),
+        T::Decimal64(_, scale) => each::<t::Decimal64Type>(array, nulls, out, |value| {
+            i128::from(value).checked_mul(shift(scale)?)?.try_into().ok()
+        }),
+        T::Decimal128(_, scale) => each::<t::Decimal128Type>(array, nulls, out, |value| {
+            value.checked_mul(shift(scale)?)?.try_into().ok()
+        }),
+        T::Decimal256(_, scale) => each::<t::Decimal256Type>(array, nulls, out, |value| {
+            value.to_i128()?.checked_mul(shift(scale)?)?.try_into().ok()
+        }),
+        T::Date32 => plain::<t::Date32Type>(array, out),
+        T::Date64 => each::<t::Date64Type>(array, nulls, out, |value| {
+            i32::try_from(value.div_euclid(86_400_000)).ok().map(i64::from)
+        }),
+        T::Timestamp(unit, _) => {
+            let by = factor(unit);
+            let scaled = |value: i64| value.checked_mul(by);
+            match unit {
+                TimeUnit::Second => each::<t::TimestampSecondType>(array, nulls, out, scaled),
+                TimeUnit::Millisecond => {
+                    each::<t::TimestampMillisecondType>(array, nulls, out, scaled)
+                }
+                TimeUnit::Microsecond => {
+                    each::<t::TimestampMicrosecondType>(array, nulls, out, scaled)
+                }
+                TimeUnit::Nanosecond => plain::<t::TimestampNanosecondType>(array, out),
+            }
+        }
+        T::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let mut values = Vec::new();
+            let inner = dictionary.values();
+            let told = append_numbers(inner, inner.logical_nulls().as_ref(), &mut values);
+            gather(dictionary.normalized_keys(), nulls, &values, out);
+            // The row of the dictionary says little, but that it does not fit is true.
+            told
+        }
+        other => unreachable!("{other} holds no whole numbers"),
+    }
+}
+
+fn plain<T: ArrowPrimitiveType<Native: Into<i64>>>(
+    array: &dyn Array,
+    out: &mut Vec<i64>,
+) -> Result<(), usize> {
+    out.extend(array.as_primitive::<T>().values().iter().map(|&value| value.into()));
+    Ok(())
+}
+
+fn each<T: ArrowPrimitiveType>(
+    array: &dyn Array,
+    nulls: Option<&NullBuffer>,
+    out: &mut Vec<i64>,
+    number: impl Fn(T::Native) -> Option<i64>,
+) -> Result<(), usize> {
+    for (row, &value) in array.as_primitive::<T>().values().iter().enumerate() {
+        match number(value) {
+            Some(number) => out.push(number),
+            // What lies where there is no value may be anything.
+            None if !is_valid(nulls, row) => out.push(0),
+            None => return Err(row),
+        }
+    }
+    Ok(())
+}
+
+fn gather<V: Copy + Default>(
+    keys: Vec<usize>,
+    nulls: Option<&NullBuffer>,
+    values: &[V],
+    out: &mut Vec<V>,
+) {
+    for (row, key) in keys.into_iter().enumerate() {
+        let value = values.get(key).filter(|_| is_valid(nulls, row));
+        out.push(value.copied().unwrap_or_default());
+    }
+}
+
+/// Appends numbers as floats, rounded where they must be.
+pub(super) fn append_floats(array: &dyn Array, nulls: Option<&NullBuffer>, out: &mut Vec<f64>) {
+    use DataType as T;
+    match array.data_type() {
+        T::Float64 => out.extend_from_slice(array.as_primitive::<t::Float64Type>().values()),
+        T::Float32 => {
+            out.extend(
+                array.as_primitive::<t::Float32Type>().values().iter().map(|&v| f64::from(v)),
+            );
+        }
+        T::Float16 => {
+            out.extend(array.as_primitive::<t::Float16Type>().values().iter().map(|v| v.to_f64()));
+        }
+        T::UInt64 => {
+            out.extend(array.as_primitive::<t::UInt64Type>().values().iter().map(|&v| v as f64));
+        }
+        T::Decimal32(_, scale) => decimals::<t::Decimal32Type>(array, *scale, out),
+        T::Decimal64(_, scale) => decimals::<t::Decimal64Type>(array, *scale, out),
+        T::Decimal128(_, scale) => decimals::<t::Decimal128Type>(array, *scale, out),
+        T::Decimal256(_, scale) => decimals::<t::Decimal256Type>(array, *scale, out),
+        T::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let mut values = Vec::new();
+            append_floats(dictionary.values(), None, &mut values);
+            gather(dictionary.normalized_keys(), nulls, &values, out);
+        }
+        other => unreachable!("{other} holds no numbers"),
+    }
+}
+
+/// By way of text, which rounds once: they are too large for anything quicker.
+fn decimals<T: ArrowPrimitiveType<Native: ToString>>(
+    array: &dyn Array,
+    scale: i8,
+    out: &mut Vec<f64>,
+) {
+    let float = |value: &T::Native| {
+        let text = format!("{}e{}", value.to_string(), -i32::from(scale));
+        text.parse().unwrap_or(f64::NAN)
+    };
+    out.extend(array.as_primitive::<T>().values().iter().map(float));
+}
+
+/// Hands every row's text to `each`, `None` where there is no value.
+///
+/// # Errors
+///
+/// The row of bytes that are no text.
+pub(super) fn for_each_text(
+    array: &dyn Array,
+    nulls: Option<&NullBuffer>,
+    each: &mut dyn FnMut(Option<&str>),
+) -> Result<(), usize> {
+    match array.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let text = texts(&**dictionary.values());
+            let all = dictionary.normalized_keys().into_iter().enumerate();
+            for (row, key) in all {
+                let valid = is_valid(nulls, row);
+                each(if valid { Some(text(key).ok_or(row)?) } else { None });
+            }
+        }
+        _ => {
+            let text = texts(array);
+            for row in 0..array.len() {
+                let valid = is_valid(nulls, row);
+                each(if valid { Some(text(row).ok_or(row)?) } else { None });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A row's text; none where its bytes are not UTF-8.
+fn texts<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> Option<&'a str> + 'a> {
+    use DataType as T;
+    let text = |bytes: &'a [u8]| std::str::from_utf8(bytes).ok();
+    match array.data_type() {
+        T::Utf8 => Box::new(|row| Some(array.as_string::<i32>().value(row))),
+        T::LargeUtf8 => Box::new(|row| Some(array.as_string::<i64>().value(row))),
+        T::Utf8View => Box::new(|row| Some(array.as_string_view().value(row))),
+        T::Binary => Box::new(move |row| text(array.as_binary::<i32>().value(row))),
+        T::LargeBinary => Box::new(move |row| text(array.as_binary::<i64>().value(row))),
+        T::BinaryView => Box::new(move |row| text(array.as_binary_view().value(row))),
+        other => unreachable!("{other} holds no text"),
+    }
+}
