@@ -252,6 +252,7 @@ impl Compiler<'_> {
             numbers: Vec::new(),
             texts: Vec::new(),
             is_held: false,
+            is_seen: false,
         });
         self.places[column] = Some(at);
         at

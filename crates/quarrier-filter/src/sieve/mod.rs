@@ -15,7 +15,6 @@ mod row;
 mod test;
 mod tree;
 
-use quarrier_messages::build::Cell;
 use quarrier_messages::{Kind, Schema};
 
 use crate::naive::{self, Datum};
@@ -53,6 +52,8 @@ struct Column {
     numbers: Vec<(u32, NumberTest)>,
     texts: Vec<(u32, TextTest)>,
     is_held: bool,
+    /// Whether a row had a field for it.
+    is_seen: bool,
 }
 
 /// A value that is needed when the message is whole.
@@ -75,6 +76,12 @@ impl Sieve {
     /// where they differ in ASCII case.
     pub fn new(schema: &Schema, conditions: &[Expr]) -> Self {
         compile::compiled(schema, conditions)
+    }
+
+    /// Whether a row had a field for this column of the schema, be it without a value.
+    pub fn has_seen(&self, column: usize) -> bool {
+        let at = self.places.get(column).copied().flatten();
+        at.is_some_and(|at| self.columns[at].is_seen)
     }
 
     /// Begins another row.
@@ -176,16 +183,6 @@ fn grown(mantissa: i64, from: u8, scale: u8) -> Datum<'static> {
     match exact.rescaled(scale.max(from)) {
         Ok(Exact { mantissa, scale }) => Datum::Decimal { mantissa, scale },
         Err(_) => Datum::Decimal { mantissa: mantissa.into(), scale: from },
-    }
-}
-
-/// The number as a floating one.
-fn as_float(cell: Cell<'_>) -> Option<f64> {
-    match cell {
-        Cell::Integer(number) => Some(number as f64),
-        Cell::Decimal { mantissa, scale } => Some(Exact::new(mantissa.into(), scale).float()),
-        Cell::Float(number) => Some(number),
-        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@ use quarrier_messages::Kind;
 use quarrier_messages::build::{Cell, FieldId, Row};
 use quarrier_messages::column::float_key;
 
-use super::{Held, Sieve, as_float, midnight};
+use super::{Held, Sieve, midnight};
 
 impl Row for Sieve {
     fn field(&mut self, name: &str) -> Option<FieldId> {
@@ -14,7 +14,9 @@ impl Row for Sieve {
                 .iter()
                 .position(|column| column.is_open && column.name.eq_ignore_ascii_case(name))
         };
-        exact.or_else(alike).map(FieldId::new)
+        let found = exact.or_else(alike)?;
+        self.columns[found].is_seen = true;
+        Some(FieldId::new(found))
     }
 
     #[inline]
@@ -151,7 +153,7 @@ fn fitted<'c>(
         (Kind::Decimal { scale: most }, Cell::Decimal { scale, .. }) => {
             Some(cell).filter(|_| !is_held || scale <= most)
         }
-        (Kind::Float, Cell::Integer(_) | Cell::Decimal { .. }) => as_float(cell).map(Cell::Float),
+        (Kind::Float, Cell::Integer(_) | Cell::Decimal { .. }) => Some(Cell::Float(cell.as_float())),
         (Kind::Timestamp, Cell::Date(day)) => midnight(day).map(Cell::Timestamp),
         (Kind::Text, _) => {
             cell.write(written);

@@ -15,6 +15,7 @@ mod calls;
 mod casts;
 mod dialect;
 mod literals;
+mod nearest;
 mod parse;
 mod predicates;
 mod rows;
@@ -22,6 +23,7 @@ mod statement;
 mod types;
 
 use bind::Binder;
+pub use nearest::unknown_column;
 
 /// The most bytes of a text.
 pub const TEXT_BYTES_MAX: usize = 4 << 20;

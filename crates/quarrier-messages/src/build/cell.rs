@@ -46,7 +46,7 @@ impl Cell<'_> {
     }
 
     /// The value as a floating number, rounded to the nearest; 0 for what is no number.
-    pub(crate) fn as_float(self) -> f64 {
+    pub fn as_float(self) -> f64 {
         match self {
             Cell::Integer(value) => value as f64,
             Cell::Decimal { mantissa, scale } => decimal_as_float(mantissa, scale),

@@ -14,12 +14,14 @@ pub enum Format {
 
 /// A worker's reader of any format.
 #[derive(Debug)]
-pub(super) enum FormatReader {
+pub enum FormatReader {
+    /// JSON.
     Json(Lines<JsonParser>),
 }
 
 impl FormatReader {
-    pub(super) fn new(format: Format, limits: &Limits) -> Self {
+    /// A reader that knows nothing yet.
+    pub fn new(format: Format, limits: &Limits) -> Self {
         match format {
             Format::Json => {
                 FormatReader::Json(Lines::new(JsonParser::new(limits), limits.message_bytes_max))

@@ -18,7 +18,8 @@ mod reject;
 mod run;
 mod stream;
 
-pub use format::Format;
+pub use compressed::reader as decompressed;
+pub use format::{Format, FormatReader};
 pub use reject::Reject;
 
 use std::io::Read;
