@@ -2,10 +2,12 @@
 
 mod aligned;
 mod guard;
+mod large;
 mod mapped;
 mod pool;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
+pub use large::prefer_large_pages;
 pub use mapped::MappedWindow;
 pub use pool::{BufferPool, Lease};
 

@@ -5,7 +5,7 @@ use std::arch::x86_64::{
     _mm256_or_si256, _mm256_set1_epi8,
 };
 
-use super::{Lanes, Short, Text};
+use super::{Lanes, Short, Text, digits};
 
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
@@ -34,6 +34,20 @@ impl Lanes for Avx2 {
             }
             (!same).trailing_zeros() as usize >= text.len
         }
+    }
+
+    const HAS_DIGITS: bool = true;
+
+    #[inline(always)]
+    unsafe fn no_digits(p: *const u8) -> u64 {
+        // SAFETY: the caller promised the feature and 64 readable bytes.
+        unsafe { digits::no_digits(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
+        // SAFETY: as above.
+        unsafe { digits::value(p, whole, digits) }
     }
 
     #[inline(always)]

@@ -5,6 +5,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod digits;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
@@ -86,6 +88,16 @@ pub(crate) trait Lanes: Copy {
 
     /// Whether the bytes ahead start with `text`.
     unsafe fn starts_with(p: *const u8, text: &Short) -> bool;
+
+    /// Whether [`no_digits`](Lanes::no_digits) and [`value`](Lanes::value) are quicker than a loop.
+    const HAS_DIGITS: bool;
+
+    /// Bit i is set where byte i is no decimal digit, for 32 bytes; and beyond.
+    unsafe fn no_digits(p: *const u8) -> u64;
+
+    /// The number that `digits` digits ahead make, `whole` of which stand before a byte that is
+    /// left out (a point). At most 16 bytes in all.
+    unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64;
 
     /// Classes of the next [`TEXT_BYTES`](Lanes::TEXT_BYTES) bytes.
     unsafe fn text(p: *const u8) -> Text;

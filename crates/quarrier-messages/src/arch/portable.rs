@@ -15,6 +15,24 @@ impl Lanes for Portable {
         ahead == &text.bytes[..ahead.len()]
     }
 
+    const HAS_DIGITS: bool = false;
+
+    #[inline(always)]
+    unsafe fn no_digits(p: *const u8) -> u64 {
+        // SAFETY: the caller promised 64 readable bytes.
+        let ahead = unsafe { p.cast::<[u8; 32]>().read_unaligned() };
+        let bit = |(bit, byte): (usize, u8)| u64::from(!byte.is_ascii_digit()) << bit;
+        ahead.into_iter().enumerate().map(bit).fold(!0 << 32, |bits, bit| bits | bit)
+    }
+
+    #[inline(always)]
+    unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
+        // SAFETY: the caller promised 64 readable bytes.
+        let ahead = unsafe { p.cast::<[u8; 17]>().read_unaligned() };
+        let digit = |place: usize| u64::from(ahead[place + usize::from(place >= whole)] - b'0');
+        (0..digits).map(digit).fold(0, |value, digit| 10 * value + digit)
+    }
+
     #[inline(always)]
     unsafe fn text(p: *const u8) -> Text {
         // SAFETY: the caller promised 64 readable bytes.

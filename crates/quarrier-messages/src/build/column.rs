@@ -3,6 +3,8 @@
 use super::Cell;
 use super::text::TextBuilder;
 use super::widen;
+use crate::PartField;
+use crate::column::Texts;
 use crate::column::raw::{RawColumn, RawData};
 
 /// Rows so far; the kind is the least that holds them, and stays from segment to segment.
@@ -25,11 +27,23 @@ pub(super) struct ColumnBuilder {
     pub(super) values: Values,
     /// Rows of the segment without a value, ascending. They hold 0 in `values`.
     nulls: Vec<u32>,
+    /// The row for which rows before were filled up last, and how many there had been.
+    filled: (usize, usize),
+    /// Whether a message had the field.
+    is_used: bool,
 }
+
+const NEVER: (usize, usize) = (usize::MAX, 0);
 
 impl ColumnBuilder {
     pub(super) fn new(name: Box<str>) -> Self {
-        ColumnBuilder { name, values: Values::Null(0), nulls: Vec::new() }
+        ColumnBuilder {
+            name,
+            values: Values::Null(0),
+            nulls: Vec::new(),
+            filled: NEVER,
+            is_used: false,
+        }
     }
 
     #[inline(always)]
@@ -79,6 +93,15 @@ impl ColumnBuilder {
         }
     }
 
+    /// The same for a text whose first bytes, and more behind it, are `ahead`.
+    #[inline(always)]
+    pub(super) fn text_ahead(&mut self, row: usize, value: &str, ahead: &[u8; 32]) -> usize {
+        match &mut self.values {
+            Values::Text(texts) if texts.rows == row => texts.push_ahead(value, ahead),
+            _ => self.text(row, value),
+        }
+    }
+
     #[inline(always)]
     pub(super) fn null(&mut self, row: usize) {
         if self.rows() != row {
@@ -100,8 +123,13 @@ impl ColumnBuilder {
         self.values.push(cell);
     }
 
-    /// Gives back what is set at `row` and beyond.
-    pub(super) fn truncate(&mut self, row: usize) {
+    /// Gives back what was set at `row`, as if the field had not been there.
+    pub(super) fn rollback(&mut self, row: usize) {
+        let (filled_for, rows) = self.filled;
+        self.truncate(if filled_for == row { rows } else { row });
+    }
+
+    fn truncate(&mut self, row: usize) {
         while self.rows() > row {
             self.values.pop();
         }
@@ -110,9 +138,16 @@ impl ColumnBuilder {
         }
     }
 
-    /// Lends the segment's column of `rows` rows to `take` and begins the next one.
+    /// Lends the segment's column of `rows` rows to `take`, if a message had the field, and begins
+    /// the next one.
     pub(super) fn finish(&mut self, rows: usize, take: impl FnOnce(&RawColumn)) {
+        self.filled = NEVER;
+        if self.rows() == 0 {
+            return;
+        }
+        self.is_used = true;
         self.make_room(rows);
+        self.filled = NEVER;
         let raw = RawColumn { valid: self.valid(rows), data: self.take_data(rows) };
         take(&raw);
         self.nulls.clear();
@@ -126,13 +161,14 @@ impl ColumnBuilder {
         }
     }
 
-    /// The name, and the dictionary's ends and bytes.
-    pub(super) fn into_parts(self) -> (Box<str>, (Vec<u32>, Vec<u8>)) {
-        let dictionary = match self.values {
+    /// The field with its dictionary; `None` where no message had it.
+    pub(super) fn into_field(self) -> Option<PartField> {
+        let (ends, bytes) = match self.values {
             Values::Text(texts) => texts.into_dictionary(),
             _ => (Vec::new(), Vec::new()),
         };
-        (self.name, dictionary)
+        let dictionary = Texts::from_parts(ends, bytes);
+        self.is_used.then_some(PartField { name: self.name, dictionary })
     }
 
     fn rows(&self) -> usize {
@@ -143,6 +179,9 @@ impl ColumnBuilder {
     #[cold]
     fn make_room(&mut self, row: usize) {
         self.truncate(row);
+        if self.rows() < row {
+            self.filled = (row, self.rows());
+        }
         while self.rows() < row {
             self.nulls.push(self.rows() as u32);
             self.values.push_zero();
@@ -154,7 +193,7 @@ impl ColumnBuilder {
             return Vec::new();
         }
         let mut valid = vec![!0u64; rows.div_ceil(64)];
-        if let Some(last) = valid.last_mut().filter(|_| rows % 64 != 0) {
+        if let Some(last) = valid.last_mut().filter(|_| !rows.is_multiple_of(64)) {
             *last = (1 << (rows % 64)) - 1;
         }
         for &row in &self.nulls {

@@ -1,19 +1,26 @@
 //! Texts numbered in the order of first sight.
+//!
+//! Short texts, which most are, are hashed and compared as four words under a mask, without a
+//! branch on their length: that would be mispredicted for every other text.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
+use quarrier_core::region::prefer_large_pages;
 
 /// A dictionary that grows: text → code, without a limit of its own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Interner {
     /// A power of two of them, at most half in use.
     slots: Vec<Slot>,
     /// Where each text ends in `bytes`.
     ends: Vec<u32>,
+    /// The texts, and [`SHORT_BYTES`] zeros.
     bytes: Vec<u8>,
     /// Seeded anew in each process, so that no input can be made to collide.
     state: RandomState,
+    seeds: [u64; 4],
+    hashes: Vec<u64>,
 }
 
 /// A place of the hash table. The text's place stands here too, so that a look-up touches two
@@ -21,16 +28,57 @@ pub(super) struct Interner {
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     tag: u32,
-    /// [`FREE`] where there is none.
+    /// [`NO_CODE`] where there is none.
     code: u32,
     start: u32,
     bytes: u32,
 }
 
-const FREE: u32 = u32::MAX;
+const FREE: Slot = Slot { tag: 0, code: NO_CODE, start: 0, bytes: 0 };
+
 /// What a row without a value has for a code.
 pub(super) const NO_CODE: u32 = u32::MAX;
 const SLOTS_MIN: usize = 64;
+
+/// Bytes of a short text, and of zeros that must follow texts that are looked up.
+pub(super) const SHORT_BYTES: usize = 32;
+
+/// Where texts lie that are to be looked up: each ends at its end; [`NULL`] marks rows without
+/// value. [`SHORT_BYTES`] more bytes follow the last.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Texts<'t> {
+    pub(super) ends: &'t [u32],
+    pub(super) bytes: &'t [u8],
+}
+
+/// Marks an end as that of a row without value.
+pub(super) const NULL: u32 = 1 << 31;
+
+impl Texts<'_> {
+    /// Start and length of each; `None` for a row without value.
+    fn places(&self) -> impl Iterator<Item = Option<(usize, usize)>> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let from = std::mem::replace(&mut start, (end & !NULL) as usize);
+            (end & NULL == 0).then(|| (from, start - from))
+        })
+    }
+}
+
+impl Default for Interner {
+    fn default() -> Self {
+        let state = RandomState::default();
+        let seeds = [1u64, 2, 3, 4].map(|number| state.hash_one(number) | 1);
+        Interner {
+            slots: Vec::new(),
+            ends: Vec::new(),
+            bytes: vec![0; SHORT_BYTES],
+            state,
+            seeds,
+            hashes: Vec::new(),
+        }
+    }
+}
 
 impl Interner {
     pub(super) fn len(&self) -> usize {
@@ -38,59 +86,81 @@ impl Interner {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() - SHORT_BYTES
     }
 
     /// Where each text ends, and all of them.
     pub(super) fn texts(&self) -> (&[u32], &[u8]) {
-        (&self.ends, &self.bytes)
+        (&self.ends, &self.bytes[..self.bytes()])
     }
 
-    pub(super) fn into_texts(self) -> (Vec<u32>, Vec<u8>) {
+    pub(super) fn into_texts(mut self) -> (Vec<u32>, Vec<u8>) {
+        self.bytes.truncate(self.bytes());
         (self.ends, self.bytes)
     }
 
     /// The text of a code.
     pub(super) fn text(&self, code: u32) -> &[u8] {
-        let code = code as usize;
-        let start = if code == 0 { 0 } else { self.ends[code - 1] };
-        &self.bytes[start as usize..self.ends[code] as usize]
+        let (start, len) = self.place(code);
+        &self.bytes[start..start + len]
     }
 
-    /// Appends the code of each text of `texts` to `codes`. Hashes first and asks for the slots,
-    /// so that the misses of a batch overlap.
-    pub(super) fn codes<'t>(
-        &mut self,
-        hashes: &mut Vec<u64>,
-        texts: impl Iterator<Item = Option<&'t [u8]>> + Clone,
-        codes: &mut Vec<u32>,
-    ) {
+    fn place(&self, code: u32) -> (usize, usize) {
+        let code = code as usize;
+        let start = if code == 0 { 0 } else { self.ends[code - 1] };
+        (start as usize, (self.ends[code] - start) as usize)
+    }
+
+    /// Appends the code of each text to `codes`. Hashes first and asks for the slots, so that the
+    /// misses of a batch overlap.
+    pub(super) fn codes(&mut self, texts: Texts<'_>, codes: &mut Vec<u32>) {
+        let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();
-        for text in texts.clone() {
-            let hash = text.map_or(0, |text| self.state.hash_one(text));
+        hashes.extend(texts.places().map(|place| {
+            let hash = place.map_or(0, |(start, len)| self.hash(texts.bytes, start, len));
             self.fetch(hash);
-            hashes.push(hash);
+            hash
+        }));
+        for &hash in &hashes {
+            self.fetch_text(hash);
         }
-        for (text, &hash) in texts.zip(&*hashes) {
-            codes.push(text.map_or(NO_CODE, |text| self.code(hash, text)));
+        let found = texts.places().zip(&hashes).map(|(place, &hash)| {
+            place.map_or(NO_CODE, |(start, len)| self.code(hash, texts.bytes, start, len))
+        });
+        codes.extend(found);
+        self.hashes = hashes;
+    }
+
+    #[inline(always)]
+    fn hash(&self, bytes: &[u8], start: usize, len: usize) -> u64 {
+        if len > SHORT_BYTES {
+            return self.state.hash_one(&bytes[start..start + len]);
+        }
+        let words = words(bytes, start, len);
+        let [a, b, c, d] = self.seeds;
+        let low = folded(words[0] ^ a, words[1] ^ b ^ len as u64);
+        let high = folded(words[2] ^ c, words[3] ^ d);
+        folded(low ^ b, high ^ a)
+    }
+
+    /// Asks for the slot that a hash points to.
+    #[inline(always)]
+    fn fetch(&self, hash: u64) {
+        let mask = self.slots.len().wrapping_sub(1);
+        fetch(self.slots.as_ptr().wrapping_add(hash as usize & mask).cast());
+    }
+
+    /// Asks for the text of that slot, which is nearly always the one looked for.
+    #[inline(always)]
+    fn fetch_text(&self, hash: u64) {
+        let mask = self.slots.len().wrapping_sub(1);
+        if let Some(slot) = self.slots.get(hash as usize & mask) {
+            fetch(self.bytes.as_ptr().wrapping_add(slot.start as usize));
         }
     }
 
     #[inline(always)]
-    fn fetch(&self, hash: u64) {
-        #[cfg(target_arch = "x86_64")]
-        if !self.slots.is_empty() {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let slot = &raw const self.slots[hash as usize & (self.slots.len() - 1)];
-            // SAFETY: a prefetch reads nothing and faults nowhere.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(slot.cast()) };
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = hash;
-    }
-
-    #[inline]
-    fn code(&mut self, hash: u64, text: &[u8]) -> u32 {
+    fn code(&mut self, hash: u64, bytes: &[u8], start: usize, len: usize) -> u32 {
         if self.slots.len() < 2 * (self.ends.len() + 1) {
             self.grow();
         }
@@ -99,49 +169,118 @@ impl Interner {
         let mut at = hash as usize & mask;
         loop {
             let slot = self.slots[at];
-            if slot.code == FREE {
-                return self.insert(at, tag, text);
+            if slot.code == NO_CODE {
+                return self.insert(at, tag, &bytes[start..start + len]);
             }
-            if slot.tag == tag && slot.bytes as usize == text.len() {
-                let start = slot.start as usize;
-                if &self.bytes[start..start + text.len()] == text {
-                    return slot.code;
-                }
+            if slot.tag == tag
+                && slot.bytes as usize == len
+                && self.is_same(slot.start as usize, bytes, start, len)
+            {
+                return slot.code;
             }
             at = (at + 1) & mask;
         }
     }
 
-    #[cold]
-    fn insert(&mut self, at: usize, tag: u32, text: &[u8]) -> u32 {
-        let code = self.ends.len() as u32;
-        let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len() as u32);
-        self.slots[at] = Slot { tag, code, start, bytes: text.len() as u32 };
-        code
+    #[inline(always)]
+    fn is_same(&self, own: usize, bytes: &[u8], start: usize, len: usize) -> bool {
+        if len > SHORT_BYTES {
+            return self.bytes[own..own + len] == bytes[start..start + len];
+        }
+        words(&self.bytes, own, len) == words(bytes, start, len)
     }
 
     #[cold]
+    #[inline(never)]
+    fn insert(&mut self, at: usize, tag: u32, text: &[u8]) -> u32 {
+        let code = self.ends.len() as u32;
+        let start = self.bytes();
+        self.bytes.truncate(start);
+        if self.bytes.capacity() < start + text.len() + SHORT_BYTES {
+            self.make_room(text.len() + SHORT_BYTES);
+        }
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len() as u32);
+        self.bytes.extend_from_slice(&[0; SHORT_BYTES]);
+        self.slots[at] = Slot { tag, code, start: start as u32, bytes: text.len() as u32 };
+        code
+    }
+
+    fn make_room(&mut self, more: usize) {
+        let mut bytes = Vec::with_capacity(2 * (self.bytes.len() + more));
+        prefer_large_pages(bytes.as_ptr(), bytes.capacity());
+        bytes.extend_from_slice(&self.bytes);
+        self.bytes = bytes;
+    }
+
+    #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         let count = (self.slots.len() * 2).max(SLOTS_MIN);
-        let free = Slot { tag: 0, code: FREE, start: 0, bytes: 0 };
-        self.slots = vec![free; count];
+        let mut slots: Vec<Slot> = Vec::with_capacity(count);
+        prefer_large_pages(slots.as_ptr().cast(), count * size_of::<Slot>());
+        slots.resize(count, FREE);
+        self.slots = slots;
         for code in 0..self.ends.len() as u32 {
-            let text = self.text(code);
-            let hash = self.state.hash_one(text);
-            let start = text.as_ptr() as usize - self.bytes.as_ptr() as usize;
-            let slot = Slot {
-                tag: (hash >> 32) as u32,
-                code,
-                start: start as u32,
-                bytes: text.len() as u32,
-            };
+            let (start, len) = self.place(code);
+            let hash = self.hash(&self.bytes, start, len);
+            let tag = (hash >> 32) as u32;
             let mut at = hash as usize & (count - 1);
-            while self.slots[at].code != FREE {
+            while self.slots[at].code != NO_CODE {
                 at = (at + 1) & (count - 1);
             }
-            self.slots[at] = slot;
+            self.slots[at] = Slot { tag, code, start: start as u32, bytes: len as u32 };
         }
     }
+}
+
+/// The text as words, zeros behind it; `len` at most [`SHORT_BYTES`].
+#[inline(always)]
+fn words(bytes: &[u8], start: usize, len: usize) -> [u64; 4] {
+    let masks = &MASKS[len];
+    match bytes.get(start..start + SHORT_BYTES).and_then(|ahead| ahead.first_chunk()) {
+        Some(ahead) => {
+            let ahead: &[u8; SHORT_BYTES] = ahead;
+            std::array::from_fn(|word| {
+                let part = std::array::from_fn(|byte| ahead[8 * word + byte]);
+                u64::from_le_bytes(part) & masks[word]
+            })
+        }
+        None => unreachable!("texts are followed by zeros"),
+    }
+}
+
+/// For each length, the bytes of each word that belong to the text.
+static MASKS: [[u64; 4]; SHORT_BYTES + 1] = {
+    let mut masks = [[0; 4]; SHORT_BYTES + 1];
+    let mut len = 0;
+    while len <= SHORT_BYTES {
+        let mut byte = 0;
+        while byte < len {
+            masks[len][byte / 8] |= 0xFF << (8 * (byte % 8));
+            byte += 1;
+        }
+        len += 1;
+    }
+    masks
+};
+
+/// Asks for a line of the cache.
+#[inline(always)]
+fn fetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing and faults nowhere, wherever it points.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Both halves of the product.
+#[inline(always)]
+fn folded(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
 }

@@ -19,7 +19,6 @@ pub use cell::Cell;
 
 use std::collections::HashMap;
 
-use crate::column::Texts;
 use crate::column::raw::{BLOCK_ROWS, RawColumn, SEGMENT_ROWS};
 use crate::{PartField, Schema};
 use column::ColumnBuilder;
@@ -63,6 +62,12 @@ pub trait Row {
     fn timestamp(&mut self, field: FieldId, nanoseconds: i64);
     /// Sets a field to a text of at most 1 GiB.
     fn text(&mut self, field: FieldId, value: &str);
+    /// The same for a text that starts as `ahead` does, whatever follows it there: short texts are
+    /// copied without a look at their length.
+    fn text_ahead(&mut self, field: FieldId, value: &str, ahead: &[u8; 32]) {
+        let _ = ahead;
+        self.text(field, value);
+    }
     /// Sets a field to NULL, which it also is where it is not set.
     fn null(&mut self, field: FieldId);
 }
@@ -143,7 +148,7 @@ impl RowBuilder {
     /// Takes back what was set since the last row ended.
     pub fn rollback(&mut self) {
         for column in &mut self.columns {
-            column.truncate(self.row);
+            column.rollback(self.row);
         }
     }
 
@@ -170,7 +175,7 @@ impl RowBuilder {
     }
 
     /// Hands every column of the segment to `take`, field by field, and begins the next segment.
-    /// A field that is new later has no column in this segment: it is NULL there.
+    /// A field that no message of the segment has does not come: it is NULL there.
     pub fn finish_segment(&mut self, mut take: impl FnMut(FieldId, &RawColumn)) {
         for (index, column) in self.columns.iter_mut().enumerate() {
             column.finish(self.row, |raw| take(FieldId::new(index), raw));
@@ -185,13 +190,10 @@ impl RowBuilder {
         self.columns[field.index()].dictionary()
     }
 
-    /// The fields in the order of first sight, with their dictionaries, when all is written.
-    pub(crate) fn into_fields(self) -> Vec<PartField> {
-        let field = |column: ColumnBuilder| {
-            let (name, (ends, bytes)) = column.into_parts();
-            PartField { name, dictionary: Texts::from_parts(ends, bytes) }
-        };
-        self.columns.into_iter().map(field).collect()
+    /// The fields in the order of first sight, with their dictionaries, when all is written;
+    /// `None` for a field that no message had.
+    pub(crate) fn into_fields(self) -> Vec<Option<PartField>> {
+        self.columns.into_iter().map(ColumnBuilder::into_field).collect()
     }
 
     /// Sets a field to a value of any kind.
@@ -268,6 +270,14 @@ impl Row for RowBuilder {
     #[inline(always)]
     fn text(&mut self, field: FieldId, value: &str) {
         let plain_bytes = self.columns[field.index()].text(self.row, value);
+        if plain_bytes > SEGMENT_TEXT_BYTES_MAX {
+            self.rows_max = self.row + 1;
+        }
+    }
+
+    #[inline(always)]
+    fn text_ahead(&mut self, field: FieldId, value: &str, ahead: &[u8; 32]) {
+        let plain_bytes = self.columns[field.index()].text_ahead(self.row, value, ahead);
         if plain_bytes > SEGMENT_TEXT_BYTES_MAX {
             self.rows_max = self.row + 1;
         }

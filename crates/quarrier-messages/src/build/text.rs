@@ -1,20 +1,17 @@
 //! A column of text: as codes of a dictionary, or as it comes.
 
-use super::interner::{Interner, NO_CODE};
+use super::interner::{Interner, NO_CODE, NULL, SHORT_BYTES, Texts};
 use crate::column::raw::RawData;
 
 /// Texts that wait to be looked up together.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 64 << 10;
 
-/// A dictionary pays where texts come again: beyond so many rows, most must have.
-const ROWS_TRIED: u64 = 100_000;
+/// A dictionary pays where texts come again: one of so many texts must save half of the rows.
+const DISTINCT_TRIED: u64 = 1 << 20;
 const DICTIONARY_BYTES_MAX: usize = 64 << 20;
 
-/// Marks an end as that of a row without value.
-const NULL: u32 = 1 << 31;
-
-/// See the module. `staged` holds the last rows: those that have no code yet, or all of them
+/// See the module. `ends` and `bytes` hold the last rows: those that have no code yet, or all of them
 /// where the column has no dictionary.
 #[derive(Debug, Default)]
 pub(super) struct TextBuilder {
@@ -23,7 +20,6 @@ pub(super) struct TextBuilder {
     ends: Vec<u32>,
     bytes: Vec<u8>,
     interner: Interner,
-    hashes: Vec<u64>,
     is_plain: bool,
     /// Rows with a value over all segments.
     seen: u64,
@@ -34,6 +30,23 @@ impl TextBuilder {
     #[inline(always)]
     pub(super) fn push(&mut self, text: &str) -> usize {
         self.bytes.extend_from_slice(text.as_bytes());
+        self.pushed()
+    }
+
+    /// The same for a text of which more than is its own is known to be readable.
+    #[inline(always)]
+    pub(super) fn push_ahead(&mut self, text: &str, ahead: &[u8; SHORT_BYTES]) -> usize {
+        if text.len() > SHORT_BYTES {
+            return self.push(text);
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(ahead);
+        self.bytes.truncate(start + text.len());
+        self.pushed()
+    }
+
+    #[inline(always)]
+    fn pushed(&mut self) -> usize {
         self.ends.push(self.bytes.len() as u32);
         self.rows += 1;
         if self.ends.len() >= BATCH || self.bytes.len() >= BATCH_BYTES {
@@ -106,17 +119,14 @@ impl TextBuilder {
         if self.is_plain {
             return self.bytes.len();
         }
-        let (ends, bytes) = (&self.ends, &self.bytes);
-        let texts = ends.iter().scan(0, |start, &end| {
-            let from = std::mem::replace(start, end & !NULL);
-            Some((end & NULL == 0).then(|| &bytes[from as usize..end as usize]))
-        });
-        self.interner.codes(&mut self.hashes, texts, &mut self.codes);
-        self.seen += ends.len() as u64;
+        self.seen += self.ends.iter().filter(|&end| end & NULL == 0).count() as u64;
+        self.bytes.extend_from_slice(&[0; SHORT_BYTES]);
+        let texts = Texts { ends: &self.ends, bytes: &self.bytes };
+        self.interner.codes(texts, &mut self.codes);
         self.ends.clear();
         self.bytes.clear();
         let distinct = self.interner.len() as u64;
-        if (self.seen > ROWS_TRIED && distinct * 2 > self.seen)
+        if (distinct > DISTINCT_TRIED && distinct * 2 > self.seen)
             || self.interner.bytes() > DICTIONARY_BYTES_MAX
         {
             self.give_up_codes();

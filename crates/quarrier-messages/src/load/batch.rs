@@ -63,8 +63,17 @@ impl Batch {
 
     pub(super) fn into_parts(self) -> (Part, Rejects, Refused) {
         let refused = self.rows.refused().clone();
-        let part = Part { fields: self.rows.into_fields(), segments: self.segments };
-        (part, self.rejects, refused)
+        let fields = self.rows.into_fields();
+        let mut segments = self.segments;
+        if fields.iter().any(Option::is_none) {
+            for segment in &mut segments {
+                // A field that no message has must not become a column.
+                let mut is_used = fields.iter().map(Option::is_some);
+                segment.columns.retain(|_| is_used.next().unwrap_or(true));
+            }
+        }
+        let fields = fields.into_iter().flatten().collect();
+        (Part { fields, segments }, self.rejects, refused)
     }
 
     #[cold]
@@ -75,7 +84,10 @@ impl Batch {
             return;
         }
         let mut columns = Vec::new();
-        self.rows.finish_segment(|_, raw| columns.push(Some(SegmentColumn::pack(raw))));
+        self.rows.finish_segment(|field, raw| {
+            columns.resize(field.index(), None);
+            columns.push(Some(SegmentColumn::pack(raw)));
+        });
         let place = (self.origin.claim as u64) << SEGMENT_BITS | self.number;
         self.segments.push(PartSegment { place, rows: rows as u32, columns });
         self.number += 1;

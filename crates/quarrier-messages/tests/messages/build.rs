@@ -119,7 +119,8 @@ fn a_dictionary_that_does_not_pay_is_given_up_and_texts_stay_as_they_are() {
     let field = builder.field("a").unwrap();
     let mut row = 0u32;
     let mut plain_segments = 0;
-    for _ in 0..3 {
+    let segments = 20;
+    for _ in 0..segments {
         let first = row;
         while !builder.is_full() {
             if row % 7 == 3 {
@@ -152,7 +153,7 @@ fn a_dictionary_that_does_not_pay_is_given_up_and_texts_stay_as_they_are() {
         }
         plain_segments += usize::from(matches!(raw.data, RawData::Text { .. }));
     }
-    assert_eq!(plain_segments, 2);
+    assert!((1..segments).contains(&plain_segments));
 }
 
 #[test]
@@ -178,4 +179,28 @@ fn a_field_that_comes_late_was_null_before() {
         assert_eq!(raw.valid, [0b100]);
         assert_eq!(raw.data, RawData::Boolean { bits: vec![0b100], rows: 4 });
     });
+}
+
+#[test]
+fn a_field_of_rows_rolled_back_alone_has_no_column() {
+    let mut builder = RowBuilder::new(3);
+    let fields = ["a", "b", "c"].map(|name| builder.field(name).unwrap());
+    for row in 0..10 {
+        builder.integer(fields[0], 1);
+        builder.integer(fields[1], 1);
+        if row == 5 {
+            builder.null(fields[2]);
+            builder.commit();
+        }
+        builder.rollback();
+        builder.commit();
+    }
+    let mut rows = Vec::new();
+    builder.finish_segment(|_, raw| rows.push(raw.data.clone()));
+    let once = RawData::Integer((0..11).map(|row| i64::from(row == 5)).collect());
+    assert_eq!(rows, [once.clone(), once, RawData::Null(11)]);
+    builder.integer(fields[1], 1);
+    builder.rollback();
+    builder.commit();
+    builder.finish_segment(|field, _| panic!("{field:?} has a column"));
 }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use quarrier_messages::build::{FieldId, Row};
 use quarrier_messages::format::json::JsonParser;
+use quarrier_messages::frame::{Chunk, Lines, Reader, Rejected, Step, Taker};
 use quarrier_messages::{Fault, Limits};
 
 /// The fields of one message, as texts that show their kinds.
@@ -148,4 +150,153 @@ fn a_million_keys_and_elements_take_bounded_memory() {
     let elements = format!("[{}0]", "0,".repeat(1_000_000));
     parser.message(elements.as_bytes(), &mut shown).unwrap();
     assert!(shown.names.len() < 2_000);
+}
+
+/// Takes what a reader says of each line.
+#[derive(Default)]
+struct Log {
+    row: Shown,
+    lines: Vec<String>,
+}
+
+impl Taker for Log {
+    type Row = Shown;
+    fn row(&mut self) -> &mut Shown {
+        &mut self.row
+    }
+    fn commit(&mut self, message: &[u8]) {
+        let Shown { names, values, .. } = &mut self.row;
+        let mut fields: Vec<_> =
+            std::mem::take(values).into_iter().map(|(at, value)| (&names[at], value)).collect();
+        fields.sort();
+        self.lines.push(format!("{} {fields:?}", message.len()));
+    }
+    fn reject(&mut self, reject: Rejected<'_>) {
+        self.row.values.clear();
+        self.lines.push(format!("{} at {}: {}", reject.line, reject.at, reject.fault));
+    }
+}
+
+fn lines(parser: JsonParser, bytes: &[u8]) -> Vec<String> {
+    let mut log = Log::default();
+    let mut chunk =
+        Chunk { bytes, at: 0, until: bytes.len(), is_end: true, is_inside: false, lines: 0 };
+    let step = Lines::new(parser, 1 << 20).read(&mut chunk, &mut log);
+    assert_eq!((step, chunk.at), (Step::Done, bytes.len()));
+    log.lines
+}
+
+/// The same lines, each parsed by itself, so that nothing is predicted.
+fn lines_alone(bytes: &[u8]) -> Vec<String> {
+    let mut log = Log::default();
+    let mut at = 0;
+    for (line, text) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        if !text.trim_ascii().is_empty() {
+            match JsonParser::new(&Limits::default()).message(text, log.row()) {
+                Ok(()) => log.commit(text),
+                Err(fault) => {
+                    log.reject(Rejected { bytes: text, at, line: line as u64, fault });
+                }
+            }
+        }
+        at += text.len() + 1;
+        log.row = Shown::default();
+    }
+    log.lines
+}
+
+fn check_lines(text: &[u8]) {
+    let expected = lines_alone(text);
+    for parser in JsonParser::all(&Limits::default()) {
+        let name = format!("{parser:?}");
+        let found = lines(parser, text);
+        let name = &name[..name.len().min(3000)];
+        assert_eq!(found, expected, "{} by {name}", String::from_utf8_lossy(text));
+    }
+}
+
+#[test]
+fn predicted_lines_are_read_as_those_that_are_not() {
+    check_lines(
+        b"{\"a\":1}\n{\"a\":2}\r\n\n \t\n{\"a\":3}\n{\"a\":03}\n{\"a\":3.}\n{\"a\":4}x\n{\"a\":5}",
+    );
+    let digits = "9876543210123456789876543210";
+    let mut text = String::new();
+    for whole in 0..22 {
+        for part in 0..22 {
+            for sign in ["", "-"] {
+                for tail in ["", "e1", "E+2", "e", "x"] {
+                    let point = if part > 0 { "." } else { "" };
+                    let (whole, part) = (&digits[..whole], &digits[..part]);
+                    text.push_str(&format!("{{\"n\": {sign}{whole}{point}{part}{tail}}}\n"));
+                }
+            }
+        }
+    }
+    for len in 0..140 {
+        for insert in ["", "\\n", "\u{e9}", "\\ud834\\udd1e", "\u{1}", "\\x"] {
+            let (left, right) = ("a".repeat(len), "b".repeat(len % 7));
+            text.push_str(&format!("{{\"s\":\"{left}{insert}{right}\",\"t\":null}}\n"));
+        }
+    }
+    text.push_str("{\"s\":\"");
+    let mut bytes = text.into_bytes();
+    bytes.extend(
+        b"\xc3\",\"t\":null}\n{\"s\":\"\xc3\\n\xa9\",\"t\":null}\n{\"s\":\"\",\"t\":true}\n",
+    );
+    check_lines(&bytes);
+}
+
+/// JSON, nearly right or quite, of few words, so that lines resemble each other.
+fn nearly_json() -> impl Strategy<Value = String> {
+    let scalar = prop::sample::select(vec![
+        "1",
+        "-0",
+        "23.50",
+        "1e5",
+        "0.1e-2",
+        "00",
+        "-",
+        "true",
+        "false",
+        "null",
+        "nul",
+        "\"\"",
+        "\"x\"",
+        "\"\\u0041\"",
+        "\"\u{1F600}\"",
+        "\"unended",
+        "12345678901234567890",
+        "{}",
+        "[]",
+        "[ ]",
+    ])
+    .prop_map(str::to_string);
+    let value = scalar.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4)
+                .prop_map(|values| format!("[{}]", values.join(", "))),
+            prop::collection::vec(
+                (prop::sample::select(vec!["a", "b", "a.b", "\\u0061", ""]), inner),
+                0..4
+            )
+            .prop_map(|members| {
+                let member = |(key, value): (&str, String)| format!("\"{key}\":{value}");
+                format!("{{{}}}", members.into_iter().map(member).collect::<Vec<_>>().join(","))
+            }),
+        ]
+    });
+    (value, prop::sample::select(vec!["\n", "\n", "\n", " \r\n", ",\n", ""]))
+        .prop_map(|(value, end)| value + end)
+}
+
+proptest! {
+    #[test]
+    fn any_lines_are_read_as_each_by_itself(
+        kinds in prop::collection::vec(nearly_json(), 1..6),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
+    ) {
+        let lines: Vec<&str> = order.iter().map(|at| at.get(&kinds).as_str()).collect();
+        check_lines(lines.concat().as_bytes());
+    }
 }

@@ -6,5 +6,6 @@ mod arrow;
 mod assemble;
 mod build;
 mod json;
+mod load;
 mod minefield;
 mod pack;

@@ -7,7 +7,7 @@
 //! differ in what they leave out. The line feed belongs to the last glue, and to no other: lines
 //! are found on the way.
 
-use super::number::number;
+use super::number;
 use super::string;
 use super::walk::{SCALARS_MAX, Scalar, set_number, set_word, word};
 use crate::arch::{AHEAD_BYTES, Isa, Lanes, Portable, Short};
@@ -187,9 +187,9 @@ impl Glue {
         }
         let first = self.steps[from as usize].next;
         // SAFETY: the caller promised the instruction set, and 64 bytes are there.
-        if first != 0
-            && unsafe { L::starts_with(bytes.as_ptr().add(at), &self.steps[first as usize].glue) }
-        {
+        let is_next =
+            unsafe { L::starts_with(bytes.as_ptr().add(at), &self.steps[first as usize].glue) };
+        if is_next && first != 0 {
             return Some((first, &self.steps[first as usize]));
         }
         let ahead = &bytes[at..at + AHEAD_BYTES];
@@ -234,7 +234,8 @@ impl Glue {
             // SAFETY: the caller promised the instruction set.
             b'"' => unsafe { self.string::<L, R>(bytes, at + 1, field, row) },
             b'-' | b'0'..=b'9' => {
-                let (value, end) = number(bytes, at).ok()?;
+                // SAFETY: the caller promised the instruction set.
+                let (value, end) = unsafe { number::number_on::<L>(bytes, at).ok()? };
                 if let Some(field) = field {
                     set_number(row, field, value);
                 }
@@ -287,7 +288,11 @@ impl Glue {
         }
         if let Some(field) = field {
             // SAFETY: the bytes are ASCII, or were just found to be UTF-8.
-            row.text(field, unsafe { std::str::from_utf8_unchecked(&bytes[at..end]) });
+            let text = unsafe { std::str::from_utf8_unchecked(&bytes[at..end]) };
+            match bytes[at..].first_chunk() {
+                Some(ahead) => row.text_ahead(field, text, ahead),
+                None => row.text(field, text),
+            }
         }
         Some(end + 1)
     }

@@ -38,8 +38,13 @@ impl JsonParser {
         JsonParser::on(Isa::best(), limits)
     }
 
-    /// The same on the instruction set told, which must be available.
-    pub(crate) fn on(isa: Isa, limits: &Limits) -> Self {
+    /// One for each instruction set that this machine has; they differ in speed only.
+    pub fn all(limits: &Limits) -> Vec<Self> {
+        let available = Isa::ALL.into_iter().filter(|isa| isa.is_available());
+        available.map(|isa| JsonParser::on(isa, limits)).collect()
+    }
+
+    fn on(isa: Isa, limits: &Limits) -> Self {
         assert!(isa.is_available(), "this machine has no {isa:?}");
         JsonParser { walker: Walker::new(limits), glue: Glue::new(isa) }
     }

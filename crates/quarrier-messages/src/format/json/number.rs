@@ -1,6 +1,7 @@
 //! Numbers, exact.
 
 use crate::Fault;
+use crate::arch::{AHEAD_BYTES, Lanes};
 
 /// A number as a column holds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,6 +51,70 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Result<(Number, usize), Fault> 
     };
     Ok((number, end))
 }
+
+/// The same, many digits at once where they are few enough.
+///
+/// # Safety
+/// The instruction set of `L` is there.
+#[inline(always)]
+pub(super) unsafe fn number_on<L: Lanes>(
+    bytes: &[u8],
+    at: usize,
+) -> Result<(Number, usize), Fault> {
+    if L::HAS_DIGITS && at + 1 + AHEAD_BYTES <= bytes.len() {
+        // SAFETY: the caller promised the instruction set; the bytes are there.
+        if let Some(found) = unsafe { ahead::<L>(bytes, at) } {
+            return Ok(found);
+        }
+    }
+    number(bytes, at)
+}
+
+/// A number of at most 15 digits, or of up to 19 without a fraction; `None` where it is another,
+/// or wrong.
+///
+/// # Safety
+/// The instruction set of `L` is there, and so are [`AHEAD_BYTES`] and one at `at`.
+#[inline(always)]
+unsafe fn ahead<L: Lanes>(bytes: &[u8], at: usize) -> Option<(Number, usize)> {
+    let is_negative = bytes[at] == b'-';
+    let first = at + usize::from(is_negative);
+    let p = bytes[first..].as_ptr();
+    // SAFETY: as the caller promised.
+    let others = unsafe { L::no_digits(p) };
+    let whole = others.trailing_zeros() as usize;
+    if whole == 0 || (bytes[first] == b'0' && whole > 1) {
+        return None;
+    }
+    let end = first + whole;
+    let stop = *bytes.get(end)?;
+    if stop == b'.' {
+        let part = (others >> whole >> 1).trailing_zeros() as usize;
+        let end = end + 1 + part;
+        if part == 0 || whole + part > 15 || matches!(bytes.get(end)?, b'e' | b'E') {
+            return None;
+        }
+        // SAFETY: as above; at most 15 digits and their point.
+        let mantissa = unsafe { L::value(p, whole, whole + part) } as i64;
+        let mantissa = if is_negative { -mantissa } else { mantissa };
+        return Some((Number::Decimal { mantissa, scale: part as u8 }, end));
+    }
+    if matches!(stop, b'e' | b'E') || whole > DIGITS_MAX {
+        return None;
+    }
+    // SAFETY: as above; the second look is at bytes before `end`, and 16 behind their start.
+    let magnitude = unsafe {
+        if whole <= 16 {
+            L::value(p, whole, whole)
+        } else {
+            let rest = whole - 16;
+            L::value(p, 16, 16) * POWERS[rest] + L::value(p.add(16), rest, rest)
+        }
+    };
+    Some((Number::Integer(signed(magnitude, is_negative)?), end))
+}
+
+const POWERS: [u64; 4] = [1, 10, 100, 1_000];
 
 #[inline]
 fn signed(magnitude: u64, is_negative: bool) -> Option<i64> {
