@@ -1,3 +1,10 @@
 //! Formats: bytes of a message to the fields of a row. A folder each.
 
+mod cell;
+mod decimal;
+
+pub mod csv;
+pub mod fix;
 pub mod json;
+
+pub(in crate::format) use cell::set_cell;

@@ -86,7 +86,7 @@ impl<F: LineFormat> Reader for Lines<F> {
         memchr(b'\n', bytes.get(from..)?).map(|end| from + end + 1)
     }
 
-    fn end(&self, bytes: &[u8]) -> usize {
+    fn end(&self, bytes: &[u8], _is_inside: bool) -> usize {
         memrchr(b'\n', bytes).map_or(0, |end| end + 1)
     }
 

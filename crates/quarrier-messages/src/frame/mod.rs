@@ -6,6 +6,9 @@
 mod lines;
 pub use lines::{LineFormat, Lines};
 
+mod records;
+pub use records::{RecordFormat, Records};
+
 use crate::Fault;
 use crate::build::Row;
 
@@ -25,6 +28,12 @@ pub struct Chunk<'b> {
     pub is_inside: bool,
     /// Lines that started so far, those that are no messages too.
     pub lines: u64,
+}
+
+/// How many bytes the byte order mark at the start of a source has.
+pub(crate) fn byte_order_mark(bytes: &[u8]) -> usize {
+    let mark = "\u{feff}".as_bytes();
+    if bytes.starts_with(mark) { mark.len() } else { 0 }
 }
 
 /// What a reader says at the end of its bytes.
@@ -66,13 +75,27 @@ pub struct Rejected<'b> {
 
 /// Finds and parses the messages of a chunk; one for each worker.
 pub trait Reader: Send {
+    /// Whether messages can be found from any place, by [`start`](Self::start). Where not, the
+    /// bytes of a source are cut in order, by [`end`](Self::end).
+    fn is_found_anywhere(&self) -> bool {
+        true
+    }
+
+    /// Sees the first bytes of a source, all of it where `is_end`, before anything else is asked
+    /// about it, and tells the readers of all workers what they have to know, such as a header.
+    /// Where the first message starts, or what stands before it; `None` where it needs more bytes.
+    fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
+        let _ = is_end;
+        Some(byte_order_mark(bytes))
+    }
+
     /// Where the first message that starts behind `from` starts, `from` being any place; `None`
     /// where none is seen to start in `bytes`.
     fn start(&self, bytes: &[u8], from: usize) -> Option<usize>;
 
-    /// The end of the last whole message of `bytes`, which start with a message; 0 where none
-    /// ends there.
-    fn end(&self, bytes: &[u8]) -> usize;
+    /// The end of the last whole message of `bytes`, which start with a message, or inside one
+    /// that is too long; 0 where none ends there.
+    fn end(&self, bytes: &[u8], is_inside: bool) -> usize;
 
     /// Parses all messages that start before `until`, and moves `at` behind them.
     fn read<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> Step;

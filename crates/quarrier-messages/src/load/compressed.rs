@@ -21,7 +21,7 @@ pub fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> 
     let mut head = [0; 4];
     read_full_at(source, 0, &mut head)
         .map_err(|error| Error::io(source.name(), "read at byte 0", error))?;
-    let from_start = BufReader::with_capacity(BUFFER_BYTES, InOrder { source, at: 0 });
+    let from_start = BufReader::with_capacity(BUFFER_BYTES, in_order(source));
     if head.starts_with(&GZIP) {
         return Ok(Some(Box::new(MultiGzDecoder::new(from_start))));
     }
@@ -35,6 +35,11 @@ pub fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> 
         return Ok(Some(Box::new(decoder)));
     }
     Ok(None)
+}
+
+/// A source as a stream.
+pub(super) fn in_order(source: &dyn Source) -> impl Read + Send + '_ {
+    InOrder { source, at: 0 }
 }
 
 /// A source from its start to its end.

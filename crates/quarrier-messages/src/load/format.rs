@@ -1,51 +1,96 @@
 //! The formats that are read message by message.
 
+use std::sync::Arc;
+
 use crate::Limits;
+use crate::format::csv::{Csv, CsvOpening, CsvParser};
+use crate::format::fix::{Dictionary, FixParser};
 use crate::format::json::JsonParser;
-use crate::frame::{Chunk, Lines, Reader, Step, Taker};
+use crate::frame::{Chunk, Lines, Reader, Records, Step, Taker};
 
 /// How messages are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Format {
     /// JSON, a message a line.
     Json,
+    /// FIX: `tag=value`, a message a line or back to back.
+    Fix(Arc<Dictionary>),
+    /// NVFIX: `name=value`.
+    Nvfix(Arc<Dictionary>),
+    /// CSV.
+    Csv(Csv),
+}
+
+/// What readers learn from a source's first bytes, by [`Reader::open`].
+#[derive(Debug, Clone, Default)]
+pub struct Opening {
+    csv: CsvOpening,
 }
 
 /// A worker's reader of any format.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum FormatReader {
     /// JSON.
     Json(Lines<JsonParser>),
+    /// FIX and NVFIX.
+    Fix(Records<FixParser>),
+    /// CSV.
+    Csv(Records<CsvParser>),
 }
 
 impl FormatReader {
-    /// A reader that knows nothing yet.
-    pub fn new(format: Format, limits: &Limits) -> Self {
+    /// A reader that knows nothing yet. The readers of all workers are told the same `opening`.
+    pub fn new(format: &Format, limits: &Limits, opening: &Opening) -> Self {
+        let bytes_max = limits.message_bytes_max;
         match format {
-            Format::Json => {
-                FormatReader::Json(Lines::new(JsonParser::new(limits), limits.message_bytes_max))
+            Format::Json => FormatReader::Json(Lines::new(JsonParser::new(limits), bytes_max)),
+            Format::Fix(dictionary) => {
+                let parser = FixParser::fix(Arc::clone(dictionary), limits);
+                FormatReader::Fix(Records::new(parser, bytes_max))
+            }
+            Format::Nvfix(dictionary) => {
+                let parser = FixParser::nvfix(Arc::clone(dictionary), limits);
+                FormatReader::Fix(Records::new(parser, bytes_max))
+            }
+            Format::Csv(csv) => {
+                let parser = CsvParser::new(csv.clone(), opening.csv.clone(), limits);
+                FormatReader::Csv(Records::new(parser, bytes_max))
             }
         }
     }
 }
 
-impl Reader for FormatReader {
-    fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
-        match self {
-            FormatReader::Json(reader) => reader.start(bytes, from),
+/// Does the same with the reader of any format.
+macro_rules! each {
+    ($self:ident, $reader:ident => $work:expr) => {
+        match $self {
+            FormatReader::Json($reader) => $work,
+            FormatReader::Fix($reader) => $work,
+            FormatReader::Csv($reader) => $work,
         }
+    };
+}
+
+impl Reader for FormatReader {
+    fn is_found_anywhere(&self) -> bool {
+        each!(self, reader => reader.is_found_anywhere())
     }
 
-    fn end(&self, bytes: &[u8]) -> usize {
-        match self {
-            FormatReader::Json(reader) => reader.end(bytes),
-        }
+    fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
+        each!(self, reader => reader.open(bytes, is_end))
+    }
+
+    fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        each!(self, reader => reader.start(bytes, from))
+    }
+
+    fn end(&self, bytes: &[u8], is_inside: bool) -> usize {
+        each!(self, reader => reader.end(bytes, is_inside))
     }
 
     fn read<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> Step {
-        match self {
-            FormatReader::Json(reader) => reader.read(chunk, taker),
-        }
+        each!(self, reader => reader.read(chunk, taker))
     }
 }

@@ -19,7 +19,7 @@ mod run;
 mod stream;
 
 pub use compressed::reader as decompressed;
-pub use format::{Format, FormatReader};
+pub use format::{Format, FormatReader, Opening};
 pub use reject::Reject;
 
 use std::io::Read;
@@ -107,7 +107,8 @@ impl Load {
         for source in sources {
             match compressed::reader(*source)? {
                 Some(mut reader) => crew.stream(source.name(), &mut reader)?,
-                None => crew.source(*source)?,
+                None if crew.is_found_anywhere() => crew.source(*source)?,
+                None => crew.stream(source.name(), &mut compressed::in_order(*source))?,
             }
         }
         Ok(self.finish(crew))

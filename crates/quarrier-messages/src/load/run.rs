@@ -9,11 +9,11 @@ use super::Load;
 use super::batch::Batch;
 use super::bytes::Bytes;
 use super::claims::Claims;
-use super::format::FormatReader;
+use super::format::{FormatReader, Opening};
 use super::reject::Origin;
 use super::stream::Stream;
 use crate::Result;
-use crate::frame::{Chunk, Reader, Step};
+use crate::frame::{Chunk, Reader, Step, byte_order_mark};
 
 /// All workers, and what they share from one source to the next.
 pub(super) struct Crew<'l> {
@@ -60,9 +60,10 @@ type Account = Vec<(usize, u64)>;
 
 impl<'l> Crew<'l> {
     pub(super) fn new(load: &'l Load) -> Self {
+        let opening = Opening::default();
         let worker = |_| Worker {
             batch: load.batch(),
-            reader: FormatReader::new(load.format, &load.limits),
+            reader: FormatReader::new(&load.format, &load.limits, &opening),
             bytes: Bytes::new(),
         };
         Crew {
@@ -72,6 +73,11 @@ impl<'l> Crew<'l> {
             lines: Lines::default(),
             bytes: 0,
         }
+    }
+
+    /// Whether workers can start anywhere in a source.
+    pub(super) fn is_found_anywhere(&self) -> bool {
+        self.workers.iter().all(|worker| worker.reader.is_found_anywhere())
     }
 
     pub(super) fn source(&mut self, source: &dyn Source) -> Result<()> {
@@ -161,8 +167,6 @@ struct Worker {
     bytes: Bytes,
 }
 
-const MARK: &[u8] = "\u{feff}".as_bytes();
-
 impl Worker {
     /// Parses the messages that start in `own`; how many lines start there.
     fn claim(&mut self, source: &dyn Source, own: Range<u64>) -> Result<u64> {
@@ -205,7 +209,7 @@ fn first(
     bytes.seek(own.start.saturating_sub(1));
     bytes.more(source, 0, own.end)?;
     if own.start == 0 {
-        return Ok(Some(if bytes.held().starts_with(MARK) { MARK.len() } else { 0 }));
+        return Ok(Some(byte_order_mark(bytes.held())));
     }
     loop {
         if let Some(at) = reader.start(bytes.held(), 0) {

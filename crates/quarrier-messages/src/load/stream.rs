@@ -3,6 +3,8 @@
 use std::io::{self, Read};
 use std::sync::{Mutex, PoisonError};
 
+use memchr::memchr_iter;
+
 use super::claims::Claims;
 use crate::frame::{Chunk, Reader};
 use crate::{Error, Result};
@@ -23,6 +25,8 @@ struct State<'r> {
     rest: Vec<u8>,
     offset: u64,
     number: usize,
+    /// Where the first message of the next block starts.
+    start: usize,
     is_inside: bool,
     is_over: bool,
 }
@@ -32,6 +36,8 @@ struct State<'r> {
 pub(super) struct Block {
     pub(super) offset: u64,
     pub(super) number: usize,
+    /// Where its first message starts.
+    at: usize,
     is_inside: bool,
     is_end: bool,
 }
@@ -39,10 +45,9 @@ pub(super) struct Block {
 impl Block {
     /// The block as readers see it.
     pub(super) fn chunk<'b>(&self, bytes: &'b [u8]) -> Chunk<'b> {
-        let mark = "\u{feff}".as_bytes();
-        let at = if self.offset == 0 && bytes.starts_with(mark) { mark.len() } else { 0 };
-        let Block { is_inside, is_end, .. } = *self;
-        Chunk { bytes, at, until: bytes.len(), is_end, is_inside, lines: 0 }
+        let Block { at, is_inside, is_end, .. } = *self;
+        let lines = memchr_iter(b'\n', &bytes[..at]).count() as u64;
+        Chunk { bytes, at, until: bytes.len(), is_end, is_inside, lines }
     }
 }
 
@@ -57,6 +62,7 @@ impl<'r> Stream<'r> {
             rest: Vec::new(),
             offset: 0,
             number: 0,
+            start: 0,
             is_inside: false,
             is_over: false,
         };
@@ -91,7 +97,16 @@ impl<'r> Stream<'r> {
             if bytes.is_empty() {
                 return Ok(None);
             }
-            let end = if state.is_over { bytes.len() } else { reader.end(bytes) };
+            let start = match state.offset {
+                0 => reader.open(bytes, state.is_over),
+                _ => Some(0),
+            };
+            let end = match start {
+                _ if state.is_over => bytes.len(),
+                Some(start) => start + reader.end(&bytes[start..], state.is_inside),
+                None => 0,
+            };
+            state.start = start.unwrap_or(0);
             if end > 0 || bytes.len() > self.message_bytes_max {
                 return Ok(Some(self.cut(&mut state, bytes, end)));
             }
@@ -105,6 +120,7 @@ impl<'r> Stream<'r> {
         let block = Block {
             offset: state.offset,
             number: state.number,
+            at: state.start.min(bytes.len()),
             is_inside: state.is_inside,
             is_end: state.is_over,
         };

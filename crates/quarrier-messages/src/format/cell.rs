@@ -1,0 +1,17 @@
+//! Values of any kind.
+
+use crate::build::{Cell, FieldId, Row};
+
+/// Sets a field to a value of any kind.
+pub(in crate::format) fn set_cell(row: &mut impl Row, field: FieldId, cell: Cell<'_>) {
+    match cell {
+        Cell::Null => row.null(field),
+        Cell::Boolean(value) => row.boolean(field, value),
+        Cell::Integer(value) => row.integer(field, value),
+        Cell::Decimal { mantissa, scale } => row.decimal(field, mantissa, scale),
+        Cell::Float(value) => row.float(field, value),
+        Cell::Date(days) => row.date(field, days),
+        Cell::Timestamp(nanoseconds) => row.timestamp(field, nanoseconds),
+        Cell::Text(text) => row.text(field, text),
+    }
+}

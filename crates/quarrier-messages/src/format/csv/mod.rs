@@ -1,0 +1,231 @@
+//! CSV (RFC 4180): a header with the names, then a record a row.
+//!
+//! ```text
+//!  source's first bytes ─→ sniff: delimiter, header ─→ all workers
+//!  bytes ─→ record: where it ends, quotes minded ─→ fields ─→ Row
+//! ```
+//!
+//! Numbers are numbers where they can be written back as they stand (`007` is text), `true` and
+//! `false` are truth values, the rest is text. An empty field is NULL, in quotes it is the empty
+//! text. A column that comes twice is `name[1]`, one without a name `column3`.
+//!
+//! A record with more or fewer fields than the header is a fault. A quote that nothing closes
+//! within a message's greatest length is taken for a slip of its line: that line is a fault, and
+//! reading goes on behind it. Where a field starts without a quote, quotes in it are plain.
+
+mod record;
+mod sniff;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use csv_core::{ReadFieldResult, Reader};
+use memchr::{memchr, memchr_iter};
+
+use super::decimal::found;
+use super::set_cell;
+use crate::build::{Cell, FieldId, Row};
+use crate::frame::RecordFormat;
+use crate::{Fault, Limits};
+use record::Ending;
+use sniff::Header;
+
+/// How CSV is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Csv {
+    /// What stands between fields; `None` for whichever of `,` `;` tab and `|` fits the first
+    /// records best.
+    pub delimiter: Option<u8>,
+    /// Whether the first record has the names; if not, they are `column1`, `column2` …
+    pub has_header: bool,
+}
+
+impl Default for Csv {
+    fn default() -> Self {
+        Csv { delimiter: None, has_header: true }
+    }
+}
+
+/// What is known of the source, for the parsers of all workers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CsvOpening(Arc<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    header: Mutex<Option<Arc<Header>>>,
+    /// The header's, to be had without a lock.
+    delimiter: AtomicU8,
+}
+
+impl CsvOpening {
+    fn get(&self) -> Option<Arc<Header>> {
+        self.0.header.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, header: Header) {
+        self.0.delimiter.store(header.delimiter, Ordering::Relaxed);
+        *self.0.header.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(header));
+    }
+
+    fn delimiter(&self) -> u8 {
+        self.0.delimiter.load(Ordering::Relaxed)
+    }
+}
+
+/// A worker's parser.
+#[derive(Debug)]
+pub(crate) struct CsvParser {
+    csv: Csv,
+    opening: CsvOpening,
+    header: Option<Arc<Header>>,
+    /// By column; asked for at the header's first record.
+    fields: Vec<Option<FieldId>>,
+    reader: Reader,
+    /// A field without its quotes.
+    plain: Vec<u8>,
+    message_bytes_max: usize,
+    columns_max: usize,
+}
+
+impl CsvParser {
+    pub(crate) fn new(csv: Csv, opening: CsvOpening, limits: &Limits) -> Self {
+        CsvParser {
+            csv,
+            opening,
+            header: None,
+            fields: Vec::new(),
+            reader: Reader::new(),
+            plain: Vec::new(),
+            message_bytes_max: limits.message_bytes_max,
+            columns_max: limits.columns_max,
+        }
+    }
+
+    /// A record without quotes.
+    fn plain(&mut self, text: &str, delimiter: u8, row: &mut impl Row) -> Result<(), Fault> {
+        let mut start = 0;
+        let ends = memchr_iter(delimiter, text.as_bytes()).chain([text.len()]);
+        for (column, end) in ends.enumerate() {
+            let Some(field) = self.fields.get(column) else {
+                return Err(Fault::new(start, "more fields than the header has"));
+            };
+            match &text[start..end] {
+                "" => set(row, *field, Cell::Null),
+                value => set(row, *field, value_of(value)),
+            }
+            start = end + 1;
+            if end == text.len() && column + 1 < self.fields.len() {
+                return Err(Fault::new(end, "fewer fields than the header has"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A record with quotes somewhere.
+    fn quoted(&mut self, text: &str, row: &mut impl Row) -> Result<(), Fault> {
+        self.plain.resize(text.len() + 2, 0);
+        let bytes = text.as_bytes();
+        let (mut at, mut column) = (0, 0);
+        loop {
+            // The end of the record is the end of a line to the reader.
+            let input = if at < bytes.len() { &bytes[at..] } else { b"\n" };
+            let is_quoted = input[0] == b'"';
+            let (result, read, written) = self.reader.read_field(input, &mut self.plain);
+            let (result, mut written) = match result {
+                ReadFieldResult::InputEmpty => {
+                    let rest = &mut self.plain[written..];
+                    let (result, _, more) = self.reader.read_field(b"\n", rest);
+                    (result, written + more)
+                }
+                result => (result, written),
+            };
+            let is_end = match result {
+                ReadFieldResult::Field { record_end } => record_end,
+                _ => true,
+            };
+            written = written.min(self.plain.len());
+            let value = std::str::from_utf8(&self.plain[..written]).unwrap_or_default();
+            let Some(field) = self.fields.get(column) else {
+                self.reader = record::reader(self.opening.delimiter());
+                return Err(Fault::new(at, "more fields than the header has"));
+            };
+            match value {
+                "" if !is_quoted => set(row, *field, Cell::Null),
+                "" => set(row, *field, Cell::Text("")),
+                value => set(row, *field, value_of(value)),
+            }
+            at += read;
+            column += 1;
+            if is_end {
+                break;
+            }
+        }
+        match column < self.fields.len() {
+            true => Err(Fault::new(text.len(), "fewer fields than the header has")),
+            false => Ok(()),
+        }
+    }
+}
+
+fn value_of(text: &str) -> Cell<'_> {
+    match text {
+        "true" => Cell::Boolean(true),
+        "false" => Cell::Boolean(false),
+        text => found(text),
+    }
+}
+
+fn set(row: &mut impl Row, field: Option<FieldId>, cell: Cell<'_>) {
+    match field {
+        Some(field) => set_cell(row, field, cell),
+        None => row.refuse(),
+    }
+}
+
+impl RecordFormat for CsvParser {
+    fn is_found_anywhere(&self) -> bool {
+        false
+    }
+
+    fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
+        let (header, start) = sniff::header(&self.csv, bytes, is_end, self.message_bytes_max)?;
+        self.opening.set(header);
+        Some(start)
+    }
+
+    fn begin(&mut self, row: &mut impl Row) {
+        let header = self.opening.get();
+        let is_new = match (&header, &self.header) {
+            (Some(new), Some(old)) => !Arc::ptr_eq(new, old),
+            (new, _) => new.is_some(),
+        };
+        if let Some(header) = header.filter(|_| is_new) {
+            let kept = header.names.iter().take(self.columns_max.saturating_mul(4));
+            self.fields = kept.map(|name| row.field(name)).collect();
+            self.fields.resize(header.names.len(), None);
+            self.reader = record::reader(header.delimiter);
+            self.header = Some(header);
+        }
+    }
+
+    fn start(&self, _bytes: &[u8], _from: usize) -> Option<usize> {
+        None
+    }
+
+    fn extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
+        record::extent(bytes, self.opening.delimiter(), is_last, self.message_bytes_max)
+    }
+
+    fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
+        let text = std::str::from_utf8(message)
+            .map_err(|error| Fault::new(error.valid_up_to(), "bytes that are not UTF-8"))?;
+        let delimiter = self.opening.delimiter();
+        if memchr(b'"', message).is_none() {
+            return self.plain(text, delimiter, row);
+        }
+        match record::ending(message, delimiter) {
+            Ending::Open(at) => Err(Fault::new(at, "a quote that nothing closes")),
+            _ => self.quoted(text, row),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Where a record ends.
+
+use csv_core::{Reader, ReaderBuilder};
+use memchr::{memchr, memchr2, memchr3};
+
+/// What was found at the end of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The end of its line stands here.
+    Line(usize),
+    /// The bytes end, or it cannot be said yet whether a quote at their end closes.
+    Bytes,
+    /// The bytes end within the quotes that are opened here.
+    Open(usize),
+}
+
+/// The end of the record that starts at the start of `bytes`.
+pub(super) fn ending(bytes: &[u8], delimiter: u8) -> Ending {
+    let mut at = 0;
+    while let Some(stop) = memchr3(b'"', b'\n', b'\r', &bytes[at..]).map(|stop| at + stop) {
+        if bytes[stop] != b'"' {
+            return Ending::Line(stop);
+        }
+        at = stop + 1;
+        if stop > 0 && bytes[stop - 1] != delimiter {
+            continue;
+        }
+        // Quotes that are doubled stand for one; any other closes.
+        loop {
+            match memchr(b'"', &bytes[at..]) {
+                None => return Ending::Open(stop),
+                Some(quote) => at += quote + 1,
+            }
+            match bytes.get(at) {
+                Some(b'"') => at += 1,
+                _ => break,
+            }
+        }
+    }
+    Ending::Bytes
+}
+
+/// See [`RecordFormat::extent`](crate::frame::RecordFormat::extent). A record whose quotes nothing
+/// closes is its first line.
+pub(super) fn extent(
+    bytes: &[u8],
+    delimiter: u8,
+    is_last: bool,
+    message_bytes_max: usize,
+) -> Option<usize> {
+    let seen = &bytes[..bytes.len().min(message_bytes_max)];
+    let is_all = seen.len() < bytes.len() || is_last;
+    match ending(seen, delimiter) {
+        Ending::Line(end) => Some(end),
+        Ending::Open(_) if is_all => match memchr2(b'\n', b'\r', seen) {
+            Some(line) => Some(line),
+            None if is_last => Some(bytes.len()),
+            None => None,
+        },
+        Ending::Bytes if is_last && seen.len() == bytes.len() => Some(bytes.len()),
+        _ => None,
+    }
+}
+
+/// A reader of records that stand by themselves.
+pub(super) fn reader(delimiter: u8) -> Reader {
+    let mut reader = ReaderBuilder::new().delimiter(delimiter).build();
+    // Only what stands at the start of all is a byte order mark to it.
+    let _ = reader.read_field(b"-\n", &mut [0; 2]);
+    reader
+}

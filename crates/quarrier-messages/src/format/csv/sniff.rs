@@ -1,0 +1,104 @@
+//! What the first records say: what stands between fields, and the columns' names.
+
+use std::collections::HashMap;
+
+use super::Csv;
+use super::record::{self, Ending};
+
+/// What is known of a source before its first record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) delimiter: u8,
+    pub(super) names: Vec<String>,
+}
+
+/// By which fields may be delimited, the likeliest first.
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+
+/// As much is looked at.
+const BYTES_MAX: usize = 64 << 10;
+const RECORDS_MAX: usize = 64;
+
+/// The header, and where the first record behind it starts; `None` where more bytes are needed.
+pub(super) fn header(
+    csv: &Csv,
+    bytes: &[u8],
+    is_end: bool,
+    message_bytes_max: usize,
+) -> Option<(Header, usize)> {
+    if bytes.len() < BYTES_MAX && !is_end {
+        return None;
+    }
+    let mark = "\u{feff}".as_bytes();
+    let start = if bytes.starts_with(mark) { mark.len() } else { 0 };
+    let blank = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    let start = start + bytes[start..].iter().take_while(blank).count();
+    let sample = &bytes[start..bytes.len().min(start + BYTES_MAX)];
+    let delimiter = csv.delimiter.unwrap_or_else(|| guessed(sample));
+    let end = record::extent(&bytes[start..], delimiter, is_end, message_bytes_max);
+    let end = match end {
+        Some(end) => start + end,
+        None if bytes.len() > message_bytes_max => start,
+        None => return None,
+    };
+    let names = fields(&bytes[start..end], delimiter);
+    let header = match csv.has_header {
+        true => Header { delimiter, names: unique(names) },
+        false => Header { delimiter, names: unique(vec![String::new(); names.len()]) },
+    };
+    Some((header, if csv.has_header { end } else { start }))
+}
+
+/// The delimiter by which the most records have as many fields as the first, at least two.
+fn guessed(sample: &[u8]) -> u8 {
+    let score = |delimiter: u8| {
+        let counts = counts(sample, delimiter);
+        let columns = counts.first().copied().unwrap_or(1);
+        let alike = counts.iter().filter(|&&count| count == columns).count();
+        let share = alike * 1_000 / counts.len().max(1);
+        if columns < 2 { (0, 0) } else { (share, columns) }
+    };
+    // The first of those that fit best.
+    let best = DELIMITERS.into_iter().rev().max_by_key(|&delimiter| score(delimiter));
+    best.unwrap_or(b',')
+}
+
+/// Fields of the first records; the last one may be cut off and does not count.
+fn counts(sample: &[u8], delimiter: u8) -> Vec<usize> {
+    let (mut counts, mut rest) = (Vec::new(), sample);
+    while counts.len() < RECORDS_MAX {
+        let Ending::Line(end) = record::ending(rest, delimiter) else { break };
+        if end > 0 {
+            counts.push(fields(&rest[..end], delimiter).len());
+        }
+        rest = &rest[end + 1..];
+    }
+    if counts.is_empty() && !rest.is_empty() {
+        counts.push(fields(rest, delimiter).len());
+    }
+    counts
+}
+
+fn fields(record: &[u8], delimiter: u8) -> Vec<String> {
+    let mut reader = record::reader(delimiter);
+    let input = [record, b"\n"].concat();
+    let (mut output, mut ends) = (vec![0; input.len()], vec![0; input.len() + 1]);
+    let (_, _, _, count) = reader.read_record(&input, &mut output, &mut ends);
+    let starts = std::iter::once(&0).chain(&ends);
+    let field = |(&start, &end): (&usize, &usize)| {
+        String::from_utf8_lossy(&output[start..end]).into_owned()
+    };
+    starts.zip(&ends[..count]).map(field).collect()
+}
+
+/// Names that differ: what comes again has its number behind, what is empty its place.
+fn unique(names: Vec<String>) -> Vec<String> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let name = |(at, name): (usize, String)| {
+        let name = if name.is_empty() { format!("column{}", at + 1) } else { name };
+        let times = seen.entry(name.clone()).or_insert(0);
+        *times += 1;
+        if *times == 1 { name } else { format!("{name}[{}]", *times - 1) }
+    };
+    names.into_iter().enumerate().map(name).collect()
+}

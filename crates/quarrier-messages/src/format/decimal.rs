@@ -1,0 +1,152 @@
+//! Numbers and words that are a whole text, as FIX, CSV and XML have them.
+
+use crate::build::Cell;
+
+/// Decimal digits that 64 bits hold, whatever they are.
+const DIGITS_MAX: usize = 19;
+const SCALE_MAX: usize = 18;
+
+/// What a text is by itself: a number as JSON writes them, and else text. Numbers that a column
+/// of numbers would not give back as they stand (`007`, `+1`, `.5`, `1.`) are text.
+pub(in crate::format) fn found(text: &str) -> Cell<'_> {
+    let bytes = text.as_bytes();
+    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    let is_number = match digits {
+        [b'0'] | [b'0', b'.' | b'e' | b'E', ..] | [b'1'..=b'9', ..] => {
+            digits.last().is_some_and(u8::is_ascii_digit)
+        }
+        _ => false,
+    };
+    if !is_number {
+        return Cell::Text(text);
+    }
+    number(bytes).or_else(|| exponent(text)).unwrap_or(Cell::Text(text))
+}
+
+/// An exact number, `-?[0-9]*(\.[0-9]*)?` with a digit somewhere; leading zeros allowed. `None`
+/// for what is none. A float where 64 bits or 18 digits behind the point do not hold it.
+#[inline]
+pub(in crate::format) fn number(text: &[u8]) -> Option<Cell<'static>> {
+    let is_negative = text.first() == Some(&b'-');
+    let digits = &text[usize::from(is_negative)..];
+    let (mut mantissa, mut point) = (0u64, None);
+    for (at, &byte) in digits.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit < 10 {
+            mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
+        } else if byte == b'.' && point.is_none() {
+            point = Some(at);
+        } else {
+            return None;
+        }
+    }
+    let count = digits.len() - usize::from(point.is_some());
+    let scale = point.map_or(0, |point| digits.len() - point - 1);
+    if count == 0 {
+        return None;
+    }
+    if count > DIGITS_MAX || scale > SCALE_MAX {
+        return long(text, digits, is_negative, point);
+    }
+    match (signed(mantissa, is_negative), scale) {
+        (Some(value), 0) => Some(Cell::Integer(value)),
+        (Some(mantissa), scale) => Some(Cell::Decimal { mantissa, scale: scale as u8 }),
+        (None, _) => float(text),
+    }
+}
+
+#[inline]
+fn signed(magnitude: u64, is_negative: bool) -> Option<i64> {
+    if is_negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+}
+
+/// A number with many digits, of which those in front may be zeros.
+#[cold]
+fn long(
+    text: &[u8],
+    digits: &[u8],
+    is_negative: bool,
+    point: Option<usize>,
+) -> Option<Cell<'static>> {
+    let zeros = digits.iter().take_while(|&&byte| byte == b'0').count();
+    if zeros == 0 || point.is_some_and(|point| zeros >= point) || zeros == digits.len() {
+        return if zeros == digits.len() { Some(Cell::Integer(0)) } else { float(text) };
+    }
+    let sign = if is_negative { &b"-"[..] } else { b"" };
+    number(&[sign, &digits[zeros..]].concat())
+}
+
+#[cold]
+fn float(text: &[u8]) -> Option<Cell<'static>> {
+    let value = std::str::from_utf8(text).ok()?.parse::<f64>().ok()?;
+    value.is_finite().then_some(Cell::Float(value))
+}
+
+/// A number with an exponent, as JSON has them.
+#[cold]
+fn exponent(text: &str) -> Option<Cell<'static>> {
+    let (mantissa, exponent) = text.split_once(['e', 'E'])?;
+    let is_plain = mantissa.bytes().last().is_some_and(|byte| byte.is_ascii_digit())
+        && number(mantissa.as_bytes()).is_some();
+    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let is_whole = !exponent.is_empty() && exponent.bytes().all(|byte| byte.is_ascii_digit());
+    if is_plain && is_whole { float(text.as_bytes()) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{found, number};
+    use crate::build::Cell::{self, Decimal, Float, Integer, Text};
+
+    #[test]
+    fn a_number_is_found_where_it_can_be_written_back() {
+        let cases: [(&str, Cell<'_>); 22] = [
+            ("0", Integer(0)),
+            ("-12", Integer(-12)),
+            ("9223372036854775807", Integer(i64::MAX)),
+            ("-9223372036854775808", Integer(i64::MIN)),
+            ("9223372036854775808", Float(9_223_372_036_854_775_808.0)),
+            ("66.43", Decimal { mantissa: 6643, scale: 2 }),
+            ("-0.50", Decimal { mantissa: -50, scale: 2 }),
+            ("0.0000000000000000001", Float(1e-19)),
+            ("1e3", Float(1000.0)),
+            ("1.5E-3", Float(0.0015)),
+            ("0e0", Float(0.0)),
+            ("1e999", Text("1e999")),
+            ("1e", Text("1e")),
+            ("1.e5", Text("1.e5")),
+            ("007", Text("007")),
+            ("-", Text("-")),
+            ("", Text("")),
+            ("+1", Text("+1")),
+            (".5", Text(".5")),
+            ("1.", Text("1.")),
+            ("1.2.3", Text("1.2.3")),
+            ("1 ", Text("1 ")),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(found(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_fix_number_may_have_zeros_around_and_no_digit_on_one_side() {
+        let cases = [
+            ("00023", Some(Integer(23))),
+            ("-0023.230", Some(Decimal { mantissa: -23_230, scale: 3 })),
+            ("23.", Some(Integer(23))),
+            (".5", Some(Decimal { mantissa: 5, scale: 1 })),
+            ("0000000000000000000000012", Some(Integer(12))),
+            ("-0000000000000000000000012.5", Some(Decimal { mantissa: -125, scale: 1 })),
+            ("0000000000000000000000000", Some(Integer(0))),
+            (".", None),
+            ("", None),
+            ("-", None),
+            ("1-", None),
+            ("1e5", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(number(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Where a message ends, and whether it came as it was sent.
+//!
+//! ```text
+//!  8=FIX.4.4|9=57|35=D|…|55=ABC|10=128|
+//!            └ bytes from here ─┘ to here    the sum of all bytes before 10= is 128 (mod 256)
+//! ```
+
+use memchr::{memchr2, memchr2_iter, memchr3_iter};
+
+use super::SEPARATOR;
+use super::bytes::find_separator;
+use crate::Fault;
+
+/// How the fields around a message are called.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keys {
+    pub(super) begin: &'static [u8],
+    pub(super) length: &'static [u8],
+    pub(super) check: &'static [u8],
+    /// A message may do without them.
+    pub(super) are_optional: bool,
+}
+
+pub(super) const TAGS: Keys =
+    Keys { begin: b"8=", length: b"9=", check: b"10=", are_optional: false };
+
+pub(super) const NAMES: Keys = Keys {
+    begin: b"BeginString=",
+    length: b"BodyLength=",
+    check: b"CheckSum=",
+    are_optional: true,
+};
+
+/// A message's parts, as places in its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Envelope {
+    /// Behind BodyLength.
+    pub(super) body: usize,
+    /// Where CheckSum stands.
+    pub(super) check: usize,
+    /// Behind the last separator.
+    pub(super) end: usize,
+}
+
+/// Digits of a length that is believed.
+const LENGTH_DIGITS_MAX: usize = 9;
+
+/// A message's BeginString and BodyLength are no longer.
+const HEAD_BYTES_MAX: usize = 128;
+
+impl Keys {
+    /// Whether `message` comes without an envelope, and may.
+    pub(super) fn is_open(&self, message: &[u8]) -> bool {
+        self.are_optional && {
+            let at = find_separator(message, 0) + 1;
+            !message.starts_with(self.begin)
+                || !message.get(at..).is_some_and(|rest| rest.starts_with(self.length))
+        }
+    }
+
+    /// The envelope of `message`, which has nothing behind it; what it says is right.
+    #[inline]
+    pub(super) fn check(&self, message: &[u8]) -> Result<Envelope, Fault> {
+        let envelope = self.find(message)?;
+        if envelope.end != message.len() {
+            return Err(Fault::new(envelope.end, "more behind the message's CheckSum"));
+        }
+        let said = &message[envelope.end - 4..envelope.end - 1];
+        let said = said.iter().fold(0, |said, digit| said * 10 + u32::from(digit - b'0'));
+        if u32::from(sum(&message[..envelope.check])) != said {
+            return Err(Fault::new(envelope.check, "a CheckSum that differs from the bytes'"));
+        }
+        Ok(envelope)
+    }
+
+    /// The message at the start of `bytes` as its BodyLength has it. Sums nothing.
+    #[inline]
+    fn find(&self, bytes: &[u8]) -> Result<Envelope, Fault> {
+        let (body, length) = self.body(bytes)?;
+        let check = body + length;
+        let digits = check + self.check.len();
+        if digits + 4 > bytes.len() {
+            return Err(Fault::new(body, "a BodyLength beyond the message's end"));
+        }
+        if bytes[check - 1] != SEPARATOR || !bytes[check..].starts_with(self.check) {
+            return Err(Fault::new(check, "no CheckSum where BodyLength says"));
+        }
+        match &bytes[digits..digits + 4] {
+            [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', SEPARATOR] => {
+                Ok(Envelope { body, check, end: digits + 4 })
+            }
+            _ => Err(Fault::new(digits, "a CheckSum that is not three digits")),
+        }
+    }
+
+    /// Where the body starts, and its length.
+    #[inline]
+    fn body(&self, bytes: &[u8]) -> Result<(usize, usize), Fault> {
+        if !bytes.starts_with(self.begin) {
+            return Err(Fault::new(0, "no BeginString"));
+        }
+        let head = &bytes[..bytes.len().min(HEAD_BYTES_MAX)];
+        let at = find_separator(head, self.begin.len()) + 1;
+        if !head.get(at..).is_some_and(|rest| rest.starts_with(self.length)) {
+            return Err(Fault::new(at.min(bytes.len()), "no BodyLength behind BeginString"));
+        }
+        let start = at + self.length.len();
+        let digits = head[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let end = start + digits;
+        if !(1..=LENGTH_DIGITS_MAX).contains(&digits) || head.get(end) != Some(&SEPARATOR) {
+            return Err(Fault::new(start, "a BodyLength that is no number, or too long a one"));
+        }
+        let length = head[start..end].iter().fold(0, |n, digit| n * 10 + usize::from(digit - b'0'));
+        Ok((end + 1, length))
+    }
+
+    /// Where the first message that starts behind `from` does: at the start of a line, or behind
+    /// a separator, where a field called as BeginString is. Claims that start within a data field
+    /// that holds a message of its own take that for one.
+    pub(super) fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        for at in memchr2_iter(b'\n', SEPARATOR, bytes.get(from..)?) {
+            let behind = from + at + 1;
+            if bytes[from + at] == b'\n' || bytes[behind..].starts_with(self.begin) {
+                return Some(behind);
+            }
+        }
+        None
+    }
+
+    /// Where the message, or piece of one, at the start of `bytes` ends; `None` where more bytes
+    /// are needed to say so, of which there are none where they are the `is_last`.
+    #[inline]
+    pub(super) fn extent(
+        &self,
+        bytes: &[u8],
+        is_last: bool,
+        message_bytes_max: usize,
+    ) -> Option<usize> {
+        if let Ok(envelope) = self.find(bytes) {
+            return Some(envelope.end);
+        }
+        let is_short = match self.body(bytes) {
+            Ok((body, length)) => {
+                let end = body + length + self.check.len() + 4;
+                end > bytes.len() && end <= message_bytes_max
+            }
+            Err(_) => bytes.len() < HEAD_BYTES_MAX,
+        };
+        if is_short && !is_last { None } else { self.broken_extent(bytes, is_last) }
+    }
+
+    /// The same of a piece without an envelope to go by: behind its CheckSum or at the end of its
+    /// line, or where another message starts.
+    fn broken_extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
+        let (begin, is_open) = (self.begin, self.is_open(bytes));
+        for at in memchr3_iter(b'\n', SEPARATOR, begin[0], bytes) {
+            let rest = &bytes[at..];
+            if rest[0] == b'\n' {
+                return Some(at);
+            }
+            if is_open {
+                continue;
+            }
+            if at > 0 && rest.strip_prefix(begin).is_some_and(|rest| rest.starts_with(b"FIX")) {
+                return Some(at);
+            }
+            if rest[0] == SEPARATOR && rest[1..].starts_with(self.check) {
+                let stop = memchr2(SEPARATOR, b'\n', &rest[1..]).map(|stop| at + 1 + stop);
+                return match stop {
+                    Some(stop) => Some(stop + usize::from(bytes[stop] == SEPARATOR)),
+                    None => is_last.then_some(bytes.len()),
+                };
+            }
+        }
+        is_last.then_some(bytes.len())
+    }
+}
+
+/// The sum of all bytes, modulo 256.
+#[inline]
+fn sum(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0, |sum, &byte| sum.wrapping_add(byte))
+}

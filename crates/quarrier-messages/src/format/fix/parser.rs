@@ -1,0 +1,336 @@
+//! The fields of a message, each looked for where the last message of its type had it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use super::SEPARATOR;
+use super::bytes::{digits, find_separator, load};
+use super::dictionary::{Dictionary, FixType, GroupId};
+use super::envelope::{self, Keys};
+use super::names::Names;
+use super::slots::{Place, SlotId, Slots};
+use super::value;
+use crate::build::Row;
+use crate::frame::RecordFormat;
+use crate::{Fault, Limits};
+
+/// A worker's parser: what it learns from one message serves the next.
+#[derive(Debug)]
+pub struct FixParser {
+    keys: Keys,
+    names: Names,
+    slots: Slots,
+    types: Vec<MessageType>,
+    type_ids: HashMap<Box<[u8]>, usize, RandomState>,
+    last_type: usize,
+    /// The groups whose entries are being read, outermost first.
+    open: Vec<Open>,
+    /// Messages so far.
+    number: u64,
+    message_bytes_max: usize,
+    depth_max: usize,
+}
+
+/// What messages of one type have in common.
+#[derive(Debug)]
+struct MessageType {
+    value: Box<[u8]>,
+    members: Option<GroupId>,
+    /// The keys in the order in which they came, those that some messages lack among them.
+    steps: Vec<Step>,
+}
+
+/// A field outside of groups.
+#[derive(Debug)]
+struct Step {
+    /// The first bytes of the key and its `=`; `mask` has those that there are.
+    head: u64,
+    mask: u64,
+    /// Key and `=`.
+    key: Box<[u8]>,
+    field: Known,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    slot: SlotId,
+    number: u32,
+    /// The group whose entries it counts.
+    counts: Option<GroupId>,
+}
+
+/// A group whose entries are being read.
+#[derive(Debug)]
+struct Open {
+    group: GroupId,
+    of: Place,
+    counter: u32,
+    /// The key that starts an entry: that of the first entry's first field.
+    first: Option<u32>,
+    index: u32,
+    entry: Place,
+}
+
+/// Steps of one type that are kept, and how many of them a message may lack in a row.
+const STEPS_MAX: usize = 512;
+const STEPS_AHEAD: usize = 8;
+/// Types that are told apart.
+const TYPES_MAX: usize = 1_024;
+
+impl FixParser {
+    /// A parser of FIX that has seen no message yet.
+    pub fn fix(dictionary: Arc<Dictionary>, limits: &Limits) -> Self {
+        FixParser::new(envelope::TAGS, Names::Tags(dictionary), limits)
+    }
+
+    /// A parser of NVFIX that has seen no message yet. The dictionary knows types and groups.
+    pub fn nvfix(dictionary: Arc<Dictionary>, limits: &Limits) -> Self {
+        let names = Names::Names {
+            dictionary,
+            numbers: HashMap::default(),
+            own: Vec::new(),
+            own_max: 4 * limits.columns_max + 1_024,
+        };
+        FixParser::new(envelope::NAMES, names, limits)
+    }
+
+    fn new(keys: Keys, names: Names, limits: &Limits) -> Self {
+        FixParser {
+            keys,
+            names,
+            slots: Slots::new(limits.columns_max),
+            types: Vec::new(),
+            type_ids: HashMap::default(),
+            last_type: 0,
+            open: Vec::new(),
+            number: 0,
+            message_bytes_max: limits.message_bytes_max,
+            depth_max: limits.depth_max,
+        }
+    }
+
+    #[inline]
+    fn parse(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
+        let text = std::str::from_utf8(message)
+            .map_err(|error| Fault::new(error.valid_up_to(), "bytes that are not UTF-8"))?;
+        let body = match self.keys.is_open(message) {
+            true => 0,
+            false => self.keys.check(message)?.body,
+        };
+        self.number += 1;
+        self.open.clear();
+        let kind = self.message_type(message, body);
+        self.fields(text, kind, row)
+    }
+
+    /// The index of the message's type, which is the value of the body's first field.
+    #[inline]
+    fn message_type(&mut self, message: &[u8], body: usize) -> usize {
+        let key: &[u8] = if self.keys.are_optional { b"MsgType=" } else { b"35=" };
+        let value = match message[body..].starts_with(key) {
+            true => &message[body + key.len()..find_separator(message, body)],
+            false => b"",
+        };
+        if self.types.get(self.last_type).is_none_or(|last| *last.value != *value) {
+            self.last_type = self.other_type(value);
+        }
+        self.last_type
+    }
+
+    #[inline(never)]
+    fn other_type(&mut self, value: &[u8]) -> usize {
+        if let Some(&at) = self.type_ids.get(value) {
+            return at;
+        }
+        let value = if self.types.len() < TYPES_MAX { value } else { b"" };
+        if let Some(&at) = self.type_ids.get(value) {
+            return at;
+        }
+        let members = self.names.dictionary().message(value);
+        self.types.push(MessageType { value: value.into(), members, steps: Vec::new() });
+        self.type_ids.insert(value.into(), self.types.len() - 1);
+        self.types.len() - 1
+    }
+
+    fn fields(&mut self, text: &str, kind: usize, row: &mut impl Row) -> Result<(), Fault> {
+        let bytes = text.as_bytes();
+        let (mut at, mut step) = (0, 0);
+        // The value of the last field, if that was a length.
+        let mut length = None;
+        while at < bytes.len() {
+            let foreseen = match self.open.is_empty() {
+                true => self.types[kind].step(bytes, at, &mut step),
+                false => None,
+            };
+            let (known, value) = match foreseen {
+                Some(found) => found,
+                None => self.unforeseen(text, at, kind, &mut step, row)?,
+            };
+            let names = &self.names;
+            let slot = self.slots.visit(known.slot, self.number, |tag| names.name(tag), row);
+            let Some(slot) = self.slots.get_mut(slot) else {
+                row.refuse();
+                at = find_separator(bytes, value) + 1;
+                length = None;
+                continue;
+            };
+            let end = match length {
+                Some(length) if slot.kind == FixType::Data => data_end(bytes, value, length)?,
+                _ => find_separator(bytes, value),
+            };
+            let value = text.get(value..end);
+            let value = value.ok_or(Fault::new(at, "a data field that ends within a letter"))?;
+            value::set(slot, value, row);
+            length = match slot.kind {
+                FixType::Length => digits(value.as_bytes()),
+                _ => None,
+            };
+            if let Some(group) = known.counts {
+                self.enter(group, known.number, value, at)?;
+            }
+            at = end + 1;
+        }
+        Ok(())
+    }
+
+    /// The field at `at` where it does not stand where it did before; where its value starts.
+    #[inline(never)]
+    fn unforeseen(
+        &mut self,
+        text: &str,
+        at: usize,
+        kind: usize,
+        step: &mut usize,
+        row: &mut impl Row,
+    ) -> Result<(Known, usize), Fault> {
+        let bytes = text.as_bytes();
+        let end = find_separator(bytes, at);
+        let Some(equals) = bytes[at..end].iter().position(|&byte| byte == b'=') else {
+            return Err(Fault::new(at, "a field without '='"));
+        };
+        let value = at + equals + 1;
+        let Some(number) = self.names.number(&text[at..value - 1], at)? else {
+            return Ok((Known { slot: SlotId::BEYOND, number: 0, counts: None }, value));
+        };
+        let place = self.place(number);
+        let members = match self.open.last() {
+            Some(open) => Some(open.group),
+            None => self.types[kind].members,
+        };
+        let member = members.and_then(|group| self.names.dictionary().member(group, number));
+        let slot = match self.slots.find(place, number) {
+            Some(slot) => slot,
+            None => {
+                let type_of = self.names.dictionary().kind(number);
+                self.slots.add((place, number, 0), &self.names.name(number), type_of, row)
+            }
+        };
+        let known = Known { slot, number, counts: member.flatten() };
+        if self.open.is_empty() && slot != SlotId::BEYOND {
+            self.types[kind].learn(&bytes[at..value], known, step);
+        }
+        Ok((known, value))
+    }
+
+    /// Where a field stands that follows those before; groups that it does not belong to end.
+    fn place(&mut self, number: u32) -> Place {
+        while let Some(open) = self.open.last_mut() {
+            let is_member = self.names.dictionary().member(open.group, number).is_some();
+            if is_member && (open.first.is_none() || open.first == Some(number)) {
+                open.index = open.first.map_or(0, |_| open.index + 1);
+                open.first = Some(number);
+                let name = self.names.name(open.counter);
+                open.entry = self.slots.entry(open.of, open.counter, &name, open.index);
+            }
+            if is_member {
+                return open.entry;
+            }
+            self.open.pop();
+        }
+        Place::TOP
+    }
+
+    /// A counter was read, at `at`: what follows are entries of its group.
+    fn enter(
+        &mut self,
+        group: GroupId,
+        counter: u32,
+        value: &str,
+        at: usize,
+    ) -> Result<(), Fault> {
+        if digits(value.as_bytes()).is_none_or(|count| count == 0) {
+            return Ok(());
+        }
+        if self.open.len() >= self.depth_max {
+            return Err(Fault::new(at, "nested deeper than allowed"));
+        }
+        let of = self.open.last().map_or(Place::TOP, |open| open.entry);
+        self.open.push(Open { group, of, counter, first: None, index: 0, entry: of });
+        Ok(())
+    }
+}
+
+impl RecordFormat for FixParser {
+    fn is_found_anywhere(&self) -> bool {
+        true
+    }
+
+    fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        self.keys.start(bytes, from)
+    }
+
+    /// What is no message ends with its line, behind what looks like its CheckSum, or before the
+    /// next message.
+    #[inline]
+    fn extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
+        self.keys.extent(bytes, is_last, self.message_bytes_max)
+    }
+
+    #[inline]
+    fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
+        self.parse(message, row)
+    }
+}
+
+impl MessageType {
+    /// The field at `at`, if it is the next step or one soon after; where its value starts.
+    #[inline(always)]
+    fn step(&self, bytes: &[u8], at: usize, step: &mut usize) -> Option<(Known, usize)> {
+        let head = load(bytes, at);
+        let ahead = self.steps.get(*step..)?;
+        for (skipped, next) in ahead.iter().take(STEPS_AHEAD).enumerate() {
+            if head & next.mask == next.head
+                && (next.key.len() <= 8 || bytes[at..].starts_with(&next.key))
+            {
+                *step += skipped + 1;
+                return Some((next.field, at + next.key.len()));
+            }
+        }
+        None
+    }
+
+    /// Puts a step that was not foreseen before the one that was.
+    fn learn(&mut self, key: &[u8], field: Known, step: &mut usize) {
+        if self.steps.len() >= STEPS_MAX {
+            return;
+        }
+        let mask = match key.len() {
+            0..8 => (1 << (8 * key.len())) - 1,
+            _ => !0,
+        };
+        let new = Step { head: load(key, 0), mask, key: key.into(), field };
+        self.steps.insert(*step, new);
+        *step += 1;
+    }
+}
+
+/// The end of a data field of `length` bytes.
+fn data_end(bytes: &[u8], value: usize, length: i64) -> Result<usize, Fault> {
+    let end = usize::try_from(length).ok().and_then(|length| value.checked_add(length));
+    match end.filter(|&end| bytes.get(end) == Some(&SEPARATOR)) {
+        Some(end) => Ok(end),
+        None => Err(Fault::new(value, "a data field that does not end where its length says")),
+    }
+}

@@ -1,0 +1,167 @@
+//! The fields that values go to, by where they stand: at the top, or in an entry of a group.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::dictionary::FixType;
+use crate::build::{FieldId, Row};
+
+/// The message itself, or an entry of a group; below it stand fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Place(u32);
+
+impl Place {
+    pub(super) const TOP: Place = Place(0);
+    /// Beyond what is kept; all below it is too.
+    const BEYOND: Place = Place(u32::MAX);
+}
+
+/// A field, by its place and tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SlotId(u32);
+
+impl SlotId {
+    /// Beyond what is kept.
+    pub(super) const BEYOND: SlotId = SlotId(u32::MAX);
+}
+
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// `None` where its values are not wanted.
+    pub(super) field: Option<FieldId>,
+    pub(super) kind: FixType,
+    /// Some value had a fraction.
+    pub(super) has_fractions: bool,
+    place: Place,
+    tag: u32,
+    /// The last message that had it.
+    seen: u64,
+    /// How often that message had it.
+    times: u32,
+}
+
+/// All slots seen so far.
+#[derive(Debug)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    /// By place, tag, and how often the tag came there before.
+    ids: HashMap<(Place, u32, u32), SlotId, RandomState>,
+    /// What stands before the names of a place's fields.
+    prefixes: Vec<String>,
+    /// By place, the tag that counts a group's entries, and the entry.
+    places: HashMap<(Place, u32, u32), Place, RandomState>,
+    max: usize,
+}
+
+/// A longer name is not kept.
+const NAME_BYTES_MAX: usize = 1_024;
+
+impl Slots {
+    pub(super) fn new(columns_max: usize) -> Self {
+        Slots {
+            slots: Vec::new(),
+            ids: HashMap::default(),
+            prefixes: vec![String::new()],
+            places: HashMap::default(),
+            // Names that were refused take a place too.
+            max: 4 * columns_max + 1_024,
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
+        self.slots.get_mut(id.0 as usize)
+    }
+
+    /// The slot of a tag at a place, where it is known.
+    pub(super) fn find(&self, place: Place, tag: u32) -> Option<SlotId> {
+        self.ids.get(&(place, tag, 0)).copied()
+    }
+
+    /// A new slot; `name` without what its place puts before it.
+    pub(super) fn add(
+        &mut self,
+        (place, tag, times): (Place, u32, u32),
+        name: &str,
+        kind: FixType,
+        row: &mut impl Row,
+    ) -> SlotId {
+        let prefix = self.prefixes.get(place.0 as usize);
+        let Some(prefix) = prefix.filter(|prefix| {
+            self.slots.len() < self.max && prefix.len() + name.len() < NAME_BYTES_MAX
+        }) else {
+            return SlotId::BEYOND;
+        };
+        let name = match times {
+            0 => format!("{prefix}{name}"),
+            times => format!("{prefix}{name}[{times}]"),
+        };
+        let slot = Slot {
+            field: row.field(&name),
+            kind,
+            has_fractions: false,
+            place,
+            tag,
+            seen: 0,
+            times: 0,
+        };
+        self.slots.push(slot);
+        let id = SlotId(self.slots.len() as u32 - 1);
+        self.ids.insert((place, tag, times), id);
+        id
+    }
+
+    /// The slot for a value of `id` in this message: one of its own for a tag that comes again,
+    /// named by `name`. Messages are numbered from 1.
+    #[inline(always)]
+    pub(super) fn visit<'n>(
+        &mut self,
+        id: SlotId,
+        message: u64,
+        name: impl FnOnce(u32) -> std::borrow::Cow<'n, str>,
+        row: &mut impl Row,
+    ) -> SlotId {
+        match self.slots.get_mut(id.0 as usize) {
+            None => SlotId::BEYOND,
+            Some(slot) if slot.seen != message => {
+                slot.seen = message;
+                slot.times = 1;
+                id
+            }
+            Some(_) => self.again(id, name, row),
+        }
+    }
+
+    #[cold]
+    fn again<'n>(
+        &mut self,
+        id: SlotId,
+        name: impl FnOnce(u32) -> std::borrow::Cow<'n, str>,
+        row: &mut impl Row,
+    ) -> SlotId {
+        let slot = &mut self.slots[id.0 as usize];
+        let key = (slot.place, slot.tag, slot.times);
+        let kind = slot.kind;
+        slot.times = slot.times.saturating_add(1);
+        match self.ids.get(&key) {
+            Some(&id) => id,
+            None => self.add(key, &name(key.1), kind, row),
+        }
+    }
+
+    /// The place of an entry of the group that `counter`, called `name`, counts.
+    pub(super) fn entry(&mut self, of: Place, counter: u32, name: &str, index: u32) -> Place {
+        if let Some(&place) = self.places.get(&(of, counter, index)) {
+            return place;
+        }
+        let Some(prefix) = self.prefixes.get(of.0 as usize) else { return Place::BEYOND };
+        let prefix = format!("{prefix}{name}[{index}].");
+        if self.prefixes.len() >= self.max || prefix.len() > NAME_BYTES_MAX {
+            return Place::BEYOND;
+        }
+        let place = Place(self.prefixes.len() as u32);
+        self.prefixes.push(prefix);
+        self.places.insert((of, counter, index), place);
+        place
+    }
+}

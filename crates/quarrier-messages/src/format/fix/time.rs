@@ -1,0 +1,148 @@
+//! Days and points in time as FIX writes them.
+
+const DAY_SECONDS: i64 = 86_400;
+
+/// Days from 1970-01-01 of `YYYYMMDD`.
+pub(super) fn date(text: &[u8]) -> Option<i32> {
+    if text.len() != 8 {
+        return None;
+    }
+    let (year, month, day) =
+        (digits(&text[..4])?, digits(&text[4..6])?, digits(&text[6..])?);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if is_leap => 29,
+        2 => 28,
+        _ => 31,
+    };
+    if !(1..=12).contains(&month) || !(1..=days).contains(&day) {
+        return None;
+    }
+    Some(days_from_civil(year, month, day) as i32)
+}
+
+/// Days from 1970-01-01, by Howard Hinnant's `days_from_civil`.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// Nanoseconds from 1970-01-01 00:00:00 UTC of `YYYYMMDD-HH:MM:SS`, `:SS` not needed before a
+/// time zone, with up to nine digits of a second (more, if they are 0) and a time zone `Z`,
+/// `+hh` or `+hh:mm` or none. Second 60, a leap second, is the next minute's second 0.
+pub(super) fn timestamp(text: &[u8]) -> Option<i64> {
+    if text.len() < 14 || text[8] != b'-' || text[11] != b':' {
+        return None;
+    }
+    let days = i64::from(date(&text[..8])?);
+    let (hour, minute) = (digits(&text[9..11])?, digits(&text[12..14])?);
+    let mut rest = &text[14..];
+    let second = match rest {
+        [b':', tens, ones, more @ ..] => {
+            rest = more;
+            digits(&[*tens, *ones])?
+        }
+        [] => return None,
+        _ => 0,
+    };
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let nanoseconds = fraction(&mut rest)?;
+    let seconds = days * DAY_SECONDS + hour * 3600 + minute * 60 + second - zone_seconds(rest)?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+}
+
+/// The nanoseconds of `.sss` in front of `rest`, which goes behind it.
+fn fraction(rest: &mut &[u8]) -> Option<i64> {
+    let [b'.', behind @ ..] = *rest else { return Some(0) };
+    let count = behind.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (part, more) = behind.split_at(count);
+    let (part, beyond) = part.split_at(count.min(9));
+    if part.is_empty() || beyond.iter().any(|&byte| byte != b'0') {
+        return None;
+    }
+    *rest = more;
+    Some(digits(part)? * 10i64.pow(9 - part.len() as u32))
+}
+
+/// Seconds east of Greenwich.
+fn zone_seconds(zone: &[u8]) -> Option<i64> {
+    let (sign, hours, minutes) = match zone {
+        [] | [b'Z'] => return Some(0),
+        [sign, a, b] => (*sign, [*a, *b], *b"00"),
+        [sign, a, b, b':', c, d] => (*sign, [*a, *b], [*c, *d]),
+        _ => return None,
+    };
+    let seconds = digits(&hours)? * 3600 + digits(&minutes)? * 60;
+    match sign {
+        _ if seconds > 15 * 3600 => None,
+        b'+' => Some(seconds),
+        b'-' => Some(-seconds),
+        _ => None,
+    }
+}
+
+/// At most 18 digits, and nothing else.
+fn digits(text: &[u8]) -> Option<i64> {
+    text.iter().try_fold(0, |value, byte| {
+        byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{date, days_from_civil, timestamp};
+
+    #[test]
+    fn days_are_counted_without_a_gap() {
+        let mut next = days_from_civil(1600, 1, 1);
+        assert_eq!(next, -135_140);
+        for year in 1600..2500 {
+            for month in 1..=12 {
+                for day in 1..=31 {
+                    if let Some(days) = date(format!("{year}{month:02}{day:02}").as_bytes()) {
+                        assert_eq!(i64::from(days), next);
+                        next += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(next, days_from_civil(2500, 1, 1));
+        assert_eq!(date(b"19700101"), Some(0));
+        assert_eq!(date(b"20240229"), Some(19_782));
+        for wrong in ["20230229", "19000229", "20231301", "20230001", "20230100", "2023-1-1", ""] {
+            assert_eq!(date(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn points_in_time_have_fractions_zones_and_leap_seconds() {
+        let cases = [
+            ("19700101-00:00:01", Some(1_000_000_000)),
+            ("19700101-00:00:00.5", Some(500_000_000)),
+            ("19700101-00:00:00.123456789", Some(123_456_789)),
+            ("19700101-00:00:00.123456789000", Some(123_456_789)),
+            ("19700101-00:00:00.1234567891", None),
+            ("19691231-23:59:60", Some(0)),
+            ("19700101-02:00+02", Some(0)),
+            ("19700101-00:00:00Z", Some(0)),
+            ("19691231-18:30:00-05:30", Some(0)),
+            ("19700101-00:00", None),
+            ("19700101-24:00:00", None),
+            ("19700101-00:60:00", None),
+            ("19700101-00:00:61", None),
+            ("19700101-00:00:00.", None),
+            ("19700101-00:00:00+16", None),
+            ("19700101T00:00:00", None),
+            ("99991231-00:00:00", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(timestamp(text.as_bytes()), expected, "{text}");
+        }
+    }
+}
