@@ -217,10 +217,13 @@ impl Binder<'_> {
     }
 }
 
+/// Whether an argument may be of a kind.
+type Takes = fn(Type) -> bool;
+
 /// The kind of a function's result, where its arguments are right.
 fn checked(function: Function, arguments: &[Bound], at: Location) -> Result<Type> {
     let is_whole = |kind: Type| matches!(kind, Type::Null | Type::Integer);
-    let (takes, kind): (&[fn(Type) -> bool], Type) = match function {
+    let (takes, kind): (&[Takes], Type) = match function {
         Function::Upper | Function::Lower => (&[Type::is_text], Type::Text),
         Function::CharacterLength | Function::OctetLength => (&[Type::is_text], Type::Integer),
         Function::Position => (&[Type::is_text, Type::is_text], Type::Integer),

@@ -36,6 +36,10 @@ impl Dialect for Sql92 {
         true
     }
 
+    fn supports_interval_options(&self) -> bool {
+        true
+    }
+
     fn supports_unicode_string_literal(&self) -> bool {
         true
     }

@@ -10,6 +10,7 @@ use sqlparser::tokenizer::Location;
 
 use crate::{Error, Expr, Query, Result};
 
+mod arithmetic;
 mod bind;
 mod calls;
 mod casts;

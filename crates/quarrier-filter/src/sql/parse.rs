@@ -27,14 +27,22 @@ pub(super) fn parsed<T>(text: &str, then: impl FnOnce(&mut Parser<'_>) -> Result
         tokens.map_err(|error| failed(&ParserError::TokenizerError(error.to_string())))?;
     check(&tokens)?;
     tokens.iter_mut().for_each(|token| rename(&mut token.token));
+    let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
     let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * tokens.len();
     stacker::grow(stack_bytes, || {
         let mut parser = Parser::new(&dialect)
             .with_recursion_limit(DEPTH_MAX)
             .with_tokens_with_locations(tokens);
-        then(&mut parser)
+        then(&mut parser).map_err(|error| match error {
+            // The library gives the end no place.
+            Error::Text { line: 0, reason, .. } if reason.ends_with(THE_END) => wrong(end, reason),
+            other => other,
+        })
     })
 }
+
+/// How an error says that the text is over.
+const THE_END: &str = "found the end";
 
 /// What would cost too much to parse, or could only end in a message that says less.
 fn check(tokens: &[TokenWithSpan]) -> Result<()> {
@@ -113,7 +121,7 @@ pub(super) fn failed(error: &ParserError) -> Error {
     };
     let at = at.unwrap_or(Location::new(0, 0));
     let reason = reason.replacen("Expected: ", "expected ", 1).replacen(", found: ", ", found ", 1);
-    let reason = reason.replacen("found EOF", "found the end", 1);
+    let reason = reason.replacen("found EOF", THE_END, 1);
     wrong(at, reason)
 }
 

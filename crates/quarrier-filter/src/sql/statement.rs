@@ -27,8 +27,9 @@ struct Written {
 /// One of the list behind SELECT.
 enum Item {
     Everything,
+    EverythingOf(Ident),
     Count(Option<Ident>),
-    Value(ast::Expr, Option<Ident>),
+    Value(Box<ast::Expr>, Option<Ident>),
 }
 
 /// Parses and binds a statement over the table called `table`.
@@ -64,6 +65,10 @@ fn read(parser: &mut Parser<'_>) -> Result<Written> {
         let token = parser.peek_token_ref();
         let reason = format!("only SELECT … FROM … is known here, not {token}; {ELSEWHERE}");
         return Err(wrong(token.span.start, reason));
+    }
+    if parser.parse_keyword(Keyword::DISTINCT) {
+        let at = parser.get_current_token().span.start;
+        return Err(wrong(at, format!("DISTINCT is not known here; {ELSEWHERE}")));
     }
     let _ = parser.parse_keyword(Keyword::ALL);
     let items = items(parser)?;
@@ -104,6 +109,12 @@ fn item(parser: &mut Parser<'_>) -> Result<Item> {
         return Ok(Item::Everything);
     }
     let token = |ahead: usize| &parser.peek_nth_token_ref(ahead).token;
+    if *token(1) == Token::Period && *token(2) == Token::Mul {
+        let table = library(parser.parse_identifier())?;
+        parser.advance_token();
+        parser.advance_token();
+        return Ok(Item::EverythingOf(table));
+    }
     let is_count = matches!(token(0), Token::Word(word)
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("COUNT"))
         && *token(1) == Token::LParen
@@ -116,7 +127,7 @@ fn item(parser: &mut Parser<'_>) -> Result<Item> {
         return Ok(Item::Count(alias(parser)?));
     }
     let expr = parse::expression(parser)?;
-    Ok(Item::Value(expr, alias(parser)?))
+    Ok(Item::Value(Box::new(expr), alias(parser)?))
 }
 
 /// `[AS] name`
@@ -195,7 +206,13 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
     let mut outputs = Vec::new();
     for (place, item) in items.into_iter().enumerate() {
         match item {
-            Item::Everything => {
+            Item::EverythingOf(table) if !binder.is_table(&table.value) => {
+                return Err(wrong(
+                    table.span.start,
+                    format!("there is no table '{}'", table.value),
+                ));
+            }
+            Item::Everything | Item::EverythingOf(_) => {
                 let fields = binder.schema().fields.iter().enumerate();
                 outputs.extend(fields.map(|(column, field)| Output {
                     name: field.name.clone(),
@@ -208,7 +225,7 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
                 return Err(Error::text(0, 0, reason));
             }
             Item::Value(expr, name) => {
-                let bound = binder.bind(expr)?;
+                let bound = binder.bind(*expr)?;
                 let name = match (name, &bound.expr) {
                     (Some(name), _) => name.value.into_boxed_str(),
                     (None, Expr::Column(column)) => binder.schema().fields[*column].name.clone(),

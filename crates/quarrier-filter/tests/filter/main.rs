@@ -1,4 +1,13 @@
 //! Conditions as text against what SQL-92 says of them.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 mod asked;
+mod expressions;
+mod features;
+mod hostile;
+mod matching;
+mod outcomes;
 mod probes;
+mod refusals;
+mod statements;

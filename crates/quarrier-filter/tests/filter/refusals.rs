@@ -1,1 +1,101 @@
-//! .
+//! Texts that are refused: where, why, and what to try.
+
+use crate::asked::{asked, check_refused};
+
+#[test]
+fn kinds_that_do_not_compare_are_refused_before_any_row_is_seen() {
+    check_refused(&[
+        ("'10' < 9", "text cannot be compared with a whole number; CAST one of them"),
+        ("i = 'a'", "line 1, column 1: a whole number cannot be compared with text"),
+        ("t IN ('a', 1)", "text cannot be compared with a whole number"),
+        ("at > '2020-01-01'", "write it as DATE '2024-12-31' or TIMESTAMP"),
+        ("i BETWEEN 1 AND 'b'", "cannot be compared"),
+        ("(i, t) = (1, 2)", "text cannot be compared with a whole number"),
+        ("(1, 2) = (1, 2, 3)", "a row of 2 is compared with a row of 3"),
+        ("(1, 2) = 1", "a row of 2 is compared with a row of 1"),
+        ("b = 1", "check the parentheses"),
+        ("1 < 2 < 3", "a truth value cannot be compared with a whole number"),
+        ("TIME '10:00' = day", "cannot be compared"),
+        ("INTERVAL '1' MONTH = INTERVAL '30' DAY", "cannot be compared"),
+        ("CASE WHEN b THEN 1 ELSE 'a' END", "CASE of a whole number and text; CAST one of them"),
+        ("COALESCE(i, t)", "COALESCE of a whole number and text"),
+        ("(1, 2)", "a row of values can be compared with a row only"),
+    ]);
+}
+
+#[test]
+fn operators_are_refused_what_they_do_not_take() {
+    check_refused(&[
+        ("i AND b", "line 1, column 1: a whole number is no condition; compare it"),
+        ("b OR t", "column 6: text is no condition"),
+        ("NOT i", "is no condition"),
+        ("i IS TRUE", "is no condition"),
+        ("t + 1", "text + a whole number means nothing; CAST the text to a number"),
+        ("day + 1", "days are added as INTERVAL '1' DAY"),
+        ("t || i", "CAST numbers and dates AS VARCHAR first"),
+        ("- t", "text has no sign"),
+        ("i LIKE 'a'", "a pattern is compared with text, not with a whole number"),
+        ("t LIKE 'a' ESCAPE 'ab'", "ESCAPE names one character, not 'ab'"),
+        ("t SIMILAR TO '(a'", "SIMILAR TO pattern '(a': a ( without its )"),
+        ("t LIKE_REGEX '(a'", "regular expression '(a': unclosed group"),
+        ("UPPER(i)", "a whole number where text is expected; CAST it"),
+        ("UPPER(t, t)", "2 arguments where 1 are expected"),
+        ("SUBSTRING(t FROM 1.5)", "an exact number where a whole number is expected"),
+        ("EXTRACT(HOUR FROM day)", "a DATE has no HOUR"),
+        ("EXTRACT(CENTURY FROM day)", "CENTURY is none of YEAR, MONTH"),
+        ("CAST(day AS INTEGER)", "a DATE cannot be CAST AS INTEGER"),
+        ("CAST(i AS BLOB)", "there is no kind BLOB to CAST into; there are BOOLEAN"),
+        ("CAST(i AS NUMERIC(40))", "1 to 38 digits"),
+        ("CAST(t AS CHAR(1000000))", "CHAR(n) has 1 to 65536 characters"),
+        ("DATE '2020-02-30'", "'2020-02-30' is not written as DATE '2024-12-31'"),
+        ("INTERVAL '1-13' YEAR TO MONTH", "is not written as INTERVAL '1-2' YEAR TO MONTH"),
+        ("INTERVAL '1' MONTH TO DAY", "an INTERVAL runs from YEAR to MONTH, or"),
+        ("INTERVAL '1'", "expected date/time field"),
+        ("(day, day) OVERLAPS (i, i)", "OVERLAPS asks for dates or times, not a whole number"),
+        ("day OVERLAPS day", "OVERLAPS stands between two pairs"),
+    ]);
+}
+
+#[test]
+fn names_that_are_not_there_are_shown_with_those_that_are() {
+    check_refused(&[
+        ("price > 5", "line 1, column 1: there is no column 'price'; there are: i, d, f, b, t,"),
+        ("i = 1\n  AND x.y = 2", "line 2, column 7: there is no column 'x.y'"),
+        ("FOO(i)", "there is no function FOO; there are COALESCE"),
+        ("\"I\" = 1 AND \"current_date\" = i", "there is no column 'current_date'"),
+        ("CURRENT_USER = t", "there are no users"),
+    ]);
+}
+
+#[test]
+fn texts_that_are_no_expression_are_refused_where_they_stop_being_one() {
+    check_refused(&[
+        ("", "expected an expression, found the end"),
+        ("i =", "line 1, column 4: expected an expression, found the end"),
+        ("i = = 7", "line 1, column 5: expected an expression, found ="),
+        ("i = 7)", "line 1, column 6: expected the end, found )"),
+        ("(i = 7", "expected ), found the end"),
+        ("i = 'abc", "Unterminated string literal"),
+        ("i BETWEEN 1", "expected AND, found the end"),
+        ("i = AND b", "line 1, column 5: expected an expression, found AND"),
+        ("i = 7; i = 8", "expected the end, found i"),
+        ("b b", "expected the end, found b"),
+        ("t LIKE ANY ('a')", "a part of SQL-92's conditions here"),
+        ("t ILIKE 'a'", "write UPPER(x) LIKE UPPER"),
+        ("i & 1 = 1", "a part of SQL-92's conditions here; quarrier-sql"),
+        ("SUM(i) > 5", "SUM of rows is not a part"),
+        ("i BETWEEN SYMMETRIC 1", "expected AND"),
+        ("SYMMETRIC 5 = i", "SYMMETRIC stands behind BETWEEN"),
+        ("at AT TIME ZONE 'UTC' = at", "points in time are in UTC"),
+        ("i = 99999999999999999999999999999999999999999", "has too many digits"),
+        ("f = 1e999", "the number 1e999 is too large"),
+        ("i IS DISTINCT FROM 1", "IS DISTINCT FROM is not SQL-92's"),
+        ("x'00' = t", "expected an expression, found X'00'"),
+        ("?", "expected an expression"),
+    ]);
+}
+
+#[test]
+fn comments_are_passed_over() {
+    assert_eq!(asked("i -- the number\n = /* is /* it */ */ 7"), "TRUE");
+}
