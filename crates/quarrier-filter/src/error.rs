@@ -29,6 +29,8 @@ pub enum Error {
         /// Why.
         fault: Fault,
     },
+    /// The scan was told to stop before it had seen everything.
+    Cancelled,
 }
 
 /// Why an expression has no value for a row.
@@ -81,6 +83,7 @@ impl fmt::Display for Error {
             }
             Error::Column { error, .. } => error.fmt(f),
             Error::Row { row, fault } => write!(f, "row {row}: {fault}"),
+            Error::Cancelled => f.write_str("cancelled before the scan was finished"),
         }
     }
 }

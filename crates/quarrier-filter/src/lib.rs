@@ -47,6 +47,7 @@ pub use arch::Isa;
 mod predicate;
 
 mod scan;
+pub use scan::{Answer, Scan};
 
 mod sieve;
 pub use sieve::Sieve;

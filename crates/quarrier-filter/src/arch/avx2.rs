@@ -2,16 +2,17 @@
 //! `high - v` itself; 64-bit values are compared as signed ones with the sign turned.
 
 use std::arch::x86_64::{
-    __m256i, _mm256_cmpeq_epi8, _mm256_cmpeq_epi16, _mm256_cmpeq_epi32, _mm256_cmpgt_epi64,
+    __m256i, _CMP_LE_OQ, _CMP_UNORD_Q, _mm256_and_pd, _mm256_castsi256_pd, _mm256_cmp_pd,
+    _mm256_cmpeq_epi8, _mm256_cmpeq_epi16, _mm256_cmpeq_epi32, _mm256_cmpgt_epi64, _mm256_loadu_pd,
     _mm256_loadu_si256, _mm256_min_epu8, _mm256_min_epu16, _mm256_min_epu32, _mm256_movemask_epi8,
-    _mm256_packs_epi16, _mm256_packs_epi32, _mm256_permute4x64_epi64, _mm256_permutevar8x32_epi32,
-    _mm256_set1_epi8, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi32,
-    _mm256_sub_epi8, _mm256_sub_epi16, _mm256_sub_epi32, _mm256_sub_epi64, _mm256_xor_si256,
-    _mm256_castsi256_pd, _mm256_movemask_pd,
+    _mm256_movemask_pd, _mm256_or_pd, _mm256_packs_epi16, _mm256_packs_epi32,
+    _mm256_permute4x64_epi64, _mm256_permutevar8x32_epi32, _mm256_set1_epi8, _mm256_set1_epi16,
+    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_pd, _mm256_setr_epi32, _mm256_sub_epi8,
+    _mm256_sub_epi16, _mm256_sub_epi32, _mm256_sub_epi64, _mm256_xor_si256,
 };
 
 use super::portable::Portable;
-use super::{Packed, Range, facade};
+use super::{FloatRange, Packed, PackedFloats, Range, facade};
 
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
@@ -26,9 +27,9 @@ macro_rules! member {
     ($lane:ty) => {
         // # Safety: as the trait says.
         #[inline(always)]
-        unsafe fn member(values: *const $lane, table: &[u32]) -> u64 {
+        unsafe fn member(values: *const $lane, base: u32, table: &[u32]) -> u64 {
             // SAFETY: the caller's promise, handed on.
-            unsafe { Portable::member(values, table) }
+            unsafe { Portable::member(values, base, table) }
         }
     };
 }
@@ -193,6 +194,30 @@ impl Packed<u64> for Avx2 {
     }
 
     member!(u64);
+}
+
+impl PackedFloats for Avx2 {
+    // # Safety: as the trait says.
+    #[inline(always)]
+    unsafe fn between_floats(values: *const f64, range: FloatRange) -> u64 {
+        // SAFETY: the caller promised the features and 64 values, sixteen vectors.
+        unsafe {
+            let (low, high) = (_mm256_set1_pd(range.low), _mm256_set1_pd(range.high));
+            let nan = _mm256_castsi256_pd(_mm256_set1_epi64x(if range.nan { -1 } else { 0 }));
+            let mut found = 0;
+            let mut at = 0;
+            while at < 64 {
+                let now = _mm256_loadu_pd(values.add(at));
+                let above = _mm256_cmp_pd::<_CMP_LE_OQ>(low, now);
+                let within = _mm256_and_pd(above, _mm256_cmp_pd::<_CMP_LE_OQ>(now, high));
+                let none = _mm256_and_pd(nan, _mm256_cmp_pd::<_CMP_UNORD_Q>(now, now));
+                let mask = _mm256_movemask_pd(_mm256_or_pd(within, none));
+                found |= u64::from(mask.cast_unsigned()) << at;
+                at += 4;
+            }
+            found
+        }
+    }
 }
 
 facade!(Avx2, #[target_feature(enable = "avx2,bmi1,popcnt")]);

@@ -4,19 +4,21 @@
 //! subtraction reads memory itself.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_and_si512, _mm512_cmple_epu8_mask, _mm512_cmple_epu16_mask,
-    _mm512_cmple_epu32_mask, _mm512_cmple_epu64_mask, _mm512_cvtepu16_epi32, _mm512_mask_i32gather_epi32,
-    _mm256_loadu_si256, _mm512_loadu_si512, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32,
-    _mm512_set1_epi64, _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_sub_epi8, _mm512_sub_epi16,
-    _mm512_sub_epi32, _mm512_sub_epi64, _mm512_test_epi32_mask,
+    __m512i, _CMP_LE_OQ, _CMP_UNORD_Q, _mm256_loadu_si256, _mm512_add_epi32, _mm512_and_si512,
+    _mm512_cmp_pd_mask, _mm512_cmple_epu8_mask, _mm512_cmple_epu16_mask, _mm512_cmple_epu32_mask,
+    _mm512_cmple_epu64_mask, _mm512_cvtepu16_epi32, _mm512_loadu_pd, _mm512_loadu_si512,
+    _mm512_mask_cmp_pd_mask, _mm512_mask_i32gather_epi32, _mm512_set1_epi8, _mm512_set1_epi16,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_set1_pd, _mm512_sllv_epi32, _mm512_srli_epi32,
+    _mm512_sub_epi8, _mm512_sub_epi16, _mm512_sub_epi32, _mm512_sub_epi64, _mm512_test_epi32_mask,
 };
 
 use super::portable::Portable;
-use super::{Packed, Range, facade};
+use super::{FloatRange, Packed, PackedFloats, Range, facade};
 
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
         && is_x86_feature_detected!("avx512vpopcntdq")
@@ -53,9 +55,9 @@ impl Packed<u8> for Avx512 {
 
     // # Safety: as the trait says.
     #[inline(always)]
-    unsafe fn member(values: *const u8, table: &[u32]) -> u64 {
+    unsafe fn member(values: *const u8, base: u32, table: &[u32]) -> u64 {
         // SAFETY: the caller's promise, handed on.
-        unsafe { Portable::member(values, table) }
+        unsafe { Portable::member(values, base, table) }
     }
 }
 
@@ -64,14 +66,14 @@ impl Packed<u16> for Avx512 {
 
     // # Safety: as the trait says.
     #[inline(always)]
-    unsafe fn member(values: *const u16, table: &[u32]) -> u64 {
+    unsafe fn member(values: *const u16, base: u32, table: &[u32]) -> u64 {
         // SAFETY: the caller promised the features and 64 values, four times 16.
         unsafe {
             let mut found = 0;
             let mut at = 0;
             while at < 64 {
                 let codes = _mm512_cvtepu16_epi32(_mm256_loadu_si256(values.add(at).cast()));
-                found |= look_up(codes, table) << at;
+                found |= look_up(codes, base, table) << at;
                 at += 16;
             }
             found
@@ -84,13 +86,13 @@ impl Packed<u32> for Avx512 {
 
     // # Safety: as the trait says.
     #[inline(always)]
-    unsafe fn member(values: *const u32, table: &[u32]) -> u64 {
+    unsafe fn member(values: *const u32, base: u32, table: &[u32]) -> u64 {
         // SAFETY: the caller promised the features and 64 values, four times 16.
         unsafe {
             let mut found = 0;
             let mut at = 0;
             while at < 64 {
-                found |= look_up(_mm512_loadu_si512(values.add(at).cast()), table) << at;
+                found |= look_up(_mm512_loadu_si512(values.add(at).cast()), base, table) << at;
                 at += 16;
             }
             found
@@ -104,20 +106,44 @@ impl Packed<u64> for Avx512 {
 
     // # Safety: as the trait says.
     #[inline(always)]
-    unsafe fn member(values: *const u64, table: &[u32]) -> u64 {
+    unsafe fn member(values: *const u64, base: u32, table: &[u32]) -> u64 {
         // SAFETY: the caller's promise, handed on.
-        unsafe { Portable::member(values, table) }
+        unsafe { Portable::member(values, base, table) }
     }
 }
 
-/// The bits of 16 codes.
+impl PackedFloats for Avx512 {
+    // # Safety: as the trait says.
+    #[inline(always)]
+    unsafe fn between_floats(values: *const f64, range: FloatRange) -> u64 {
+        // SAFETY: the caller promised the features and 64 values, eight vectors.
+        unsafe {
+            let (low, high) = (_mm512_set1_pd(range.low), _mm512_set1_pd(range.high));
+            let nan = if range.nan { !0 } else { 0 };
+            let mut found = 0;
+            let mut at = 0;
+            while at < 64 {
+                let now = _mm512_loadu_pd(values.add(at));
+                let above = _mm512_cmp_pd_mask::<_CMP_LE_OQ>(low, now);
+                let within = _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(above, now, high);
+                let none = _mm512_mask_cmp_pd_mask::<_CMP_UNORD_Q>(nan, now, now);
+                found |= u64::from(within | none) << at;
+                at += 8;
+            }
+            found
+        }
+    }
+}
+
+/// The bits of 16 codes, each a lane and `base`.
 ///
 /// # Safety
 /// The features are there.
 #[inline(always)]
-unsafe fn look_up(codes: __m512i, table: &[u32]) -> u64 {
+unsafe fn look_up(lanes: __m512i, base: u32, table: &[u32]) -> u64 {
     // SAFETY: lanes whose code has no place in the table are masked off before it is read.
     unsafe {
+        let codes = _mm512_add_epi32(lanes, _mm512_set1_epi32(base.cast_signed()));
         let places = _mm512_srli_epi32::<5>(codes);
         let last = u32::try_from(table.len()).unwrap_or(u32::MAX).wrapping_sub(1);
         let within = if table.is_empty() {
@@ -138,5 +164,5 @@ unsafe fn look_up(codes: __m512i, table: &[u32]) -> u64 {
 
 facade!(
     Avx512,
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,popcnt")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,popcnt")]
 );

@@ -3,41 +3,37 @@
 //! Where few rows of a word are left, each is looked up by itself; where many are, all 64 at
 //! once.
 
-use super::{Bits, Kernels, Lane, Packed, WORD_ROWS};
+use super::{Bits, Kernels, Lane, Packed, WORD_ROWS, WORDS};
 
 /// Rows left in a word from which on all 64 are looked up at once.
 const TOGETHER_ROWS: u32 = 24;
 
 /// What a loop is to do.
 pub(crate) struct Work<'a, T> {
-    /// A block's values, at most 4,096.
+    /// A block's values, at most 4,096, a multiple of 64.
     values: &'a [T],
-    /// Bit `value % 32` of word `value / 32`; one word more than that.
+    /// What every value is more than its lane.
+    base: u32,
+    /// Bit `value % 32` of word `value / 32`.
     table: &'a [u32],
-    /// The words to work on, of those which have 64 values.
+    /// The words to work on, of those which have values.
     which: u64,
 }
 
-/// Leaves in the words `which` of `out` the rows whose value has its bit set in `table`, which
-/// has one for each value that occurs.
+/// Leaves in the words `which` of `out` the rows whose value, `base` and a lane, has its bit set
+/// in `table`. `values` are filled up to a multiple of 64.
 pub(crate) fn narrow<T: Lane>(
     kernels: &Kernels,
-    values: &[T],
+    (values, base): (&[T], u32),
     table: &[u32],
     which: u64,
     out: &mut Bits,
 ) {
-    let whole = values.len() / WORD_ROWS;
-    let within = if whole >= 64 { !0 } else { (1 << whole) - 1 };
-    if which & within != 0 {
-        let work = Work { values, table, which: which & within };
-        // SAFETY: kernels are handed out for what the CPU has, and the words are whole.
-        unsafe { (T::of(kernels).lookup)(&work, out) };
-    }
-    if whole < 64 && which >> whole & 1 == 1 {
-        let rest = &values[whole * WORD_ROWS..];
-        out.0[whole] = alone(rest, table, out.0[whole] & ((1 << rest.len()) - 1));
-    }
+    let words = values.len() / WORD_ROWS;
+    let within = if words >= WORDS { !0 } else { (1 << words) - 1 };
+    let work = Work { values, base, table, which: which & within };
+    // SAFETY: kernels are handed out for what the CPU has, and the words have values.
+    unsafe { (T::of(kernels).lookup)(&work, out) };
 }
 
 /// # Safety
@@ -51,22 +47,22 @@ pub(super) unsafe fn run<S: Packed<T>, T: Lane>(work: &Work<'_, T>, out: &mut Bi
         let word = &mut out.0[at];
         let values = &work.values[at * WORD_ROWS..][..WORD_ROWS];
         *word = if word.count_ones() < TOGETHER_ROWS {
-            alone(values, work.table, *word)
+            alone(values, (work.table, work.base), *word)
         } else {
             // SAFETY: the caller's promise about the features; 64 values by the slice.
-            *word & unsafe { S::member(values.as_ptr(), work.table) }
+            *word & unsafe { S::member(values.as_ptr(), work.base, work.table) }
         };
     }
 }
 
 /// The rows of `left` whose value has its bit set.
 #[inline(always)]
-fn alone<T: Lane>(values: &[T], table: &[u32], mut left: u64) -> u64 {
+fn alone<T: Lane>(values: &[T], (table, base): (&[u32], u32), mut left: u64) -> u64 {
     let mut found = 0;
     while left != 0 {
         let row = left.trailing_zeros() as usize;
         left &= left - 1;
-        found |= bit(table, values[row].place()) << row;
+        found |= bit(table, values[row].place() + base as usize) << row;
     }
     found
 }

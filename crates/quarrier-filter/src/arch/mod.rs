@@ -6,6 +6,7 @@
 
 mod bits;
 pub(crate) mod lookup;
+pub(crate) mod numbers;
 mod portable;
 pub(crate) mod ranges;
 
@@ -18,7 +19,8 @@ mod avx512;
 mod tests;
 
 pub(crate) use bits::{Bits, WORDS};
-pub(crate) use ranges::Range;
+pub(crate) use lookup::bit;
+pub(crate) use ranges::{FloatRange, Range};
 
 /// Rows of one word of a bitmap.
 pub(crate) const WORD_ROWS: usize = 64;
@@ -70,16 +72,27 @@ impl Isa {
 /// asks the CPU first: so its functions may be called.
 pub(crate) struct Kernels {
     pub(crate) bits: bits::BitKernels,
+    pub(crate) numbers: numbers::NumberKernels,
     bytes: LaneKernels<u8>,
     shorts: LaneKernels<u16>,
     ints: LaneKernels<u32>,
     longs: LaneKernels<u64>,
+    floats: unsafe fn(&ranges::Work<'_, f64, FloatRange>, &mut Bits),
 }
 
 /// The loops over values of one width.
 pub(crate) struct LaneKernels<T> {
-    ranges: unsafe fn(&ranges::Work<'_, T>, &mut Bits),
+    ranges: unsafe fn(&ranges::Work<'_, T, Range<T>>, &mut Bits),
     lookup: unsafe fn(&lookup::Work<'_, T>, &mut Bits),
+    widen: unsafe fn(&[T; WORD_ROWS], i64, &mut numbers::Words),
+}
+
+impl<T> LaneKernels<T> {
+    /// 64 lanes as the whole numbers that they and `base` are.
+    pub(crate) fn widen(&self, lanes: &[T; WORD_ROWS], base: i64, out: &mut numbers::Words) {
+        // SAFETY: kernels are handed out for what the CPU has.
+        unsafe { (self.widen)(lanes, base, out) }
+    }
 }
 
 /// The loops of `isa`, or of the best there is where the CPU lacks it.
@@ -133,8 +146,17 @@ lane!(u64, longs);
 pub(crate) trait Packed<T: Lane> {
     /// Which of them lie in `low..=high`.
     unsafe fn between(values: *const T, range: Range<T>) -> u64;
-    /// Which of them have their bit set in `table`, a bit for each value that can be.
-    unsafe fn member(values: *const T, table: &[u32]) -> u64;
+    /// Which of them, and `base`, have their bit set in `table`.
+    unsafe fn member(values: *const T, base: u32, table: &[u32]) -> u64;
+}
+
+/// What an instruction set must do with 64 floats.
+///
+/// # Safety
+/// As [`Packed`].
+pub(crate) trait PackedFloats {
+    /// Which of them lie in the range.
+    unsafe fn between_floats(values: *const f64, range: FloatRange) -> u64;
 }
 
 /// Makes the facade of an instruction set: all loops, compiled with the features named.
@@ -142,19 +164,32 @@ macro_rules! facade {
     ($set:ty, $(#[$features:meta])?) => {
         pub(super) static KERNELS: super::Kernels = super::Kernels {
             bits: super::bits::BitKernels { all, any, without, count },
-            bytes: super::LaneKernels { ranges: ranges::<u8>, lookup: lookup::<u8> },
-            shorts: super::LaneKernels { ranges: ranges::<u16>, lookup: lookup::<u16> },
-            ints: super::LaneKernels { ranges: ranges::<u32>, lookup: lookup::<u32> },
-            longs: super::LaneKernels { ranges: ranges::<u64>, lookup: lookup::<u64> },
+            numbers: super::numbers::NumberKernels { float, whole_step, float_step },
+            bytes: super::LaneKernels { ranges: ranges::<u8>, lookup: lookup::<u8>, widen: widen::<u8> },
+            shorts: super::LaneKernels { ranges: ranges::<u16>, lookup: lookup::<u16>, widen: widen::<u16> },
+            ints: super::LaneKernels { ranges: ranges::<u32>, lookup: lookup::<u32>, widen: widen::<u32> },
+            longs: super::LaneKernels { ranges: ranges::<u64>, lookup: lookup::<u64>, widen: widen::<u64> },
+            floats,
         };
 
         $(#[$features])?
-        unsafe fn ranges<T: super::Lane>(work: &super::ranges::Work<'_, T>, out: &mut super::Bits)
-        where
+        unsafe fn ranges<T: super::Lane>(
+            work: &super::ranges::Work<'_, T, super::Range<T>>,
+            out: &mut super::Bits,
+        ) where
             $set: super::Packed<T>,
         {
             // SAFETY: the features are those of this function, whose caller has seen them.
-            unsafe { super::ranges::run::<$set, T>(work, out) };
+            unsafe { super::ranges::run::<$set, T, super::Range<T>>(work, out) };
+        }
+
+        $(#[$features])?
+        unsafe fn floats(
+            work: &super::ranges::Work<'_, f64, super::FloatRange>,
+            out: &mut super::Bits,
+        ) {
+            // SAFETY: as above.
+            unsafe { super::ranges::run::<$set, f64, super::FloatRange>(work, out) };
         }
 
         $(#[$features])?
@@ -164,6 +199,38 @@ macro_rules! facade {
         {
             // SAFETY: as above.
             unsafe { super::lookup::run::<$set, T>(work, out) };
+        }
+
+        $(#[$features])?
+        unsafe fn widen<T: super::Lane>(
+            lanes: &[T; super::WORD_ROWS],
+            base: i64,
+            out: &mut super::numbers::Words,
+        ) {
+            super::numbers::widen(lanes, base, out);
+        }
+
+        $(#[$features])?
+        unsafe fn float(numbers: &mut super::numbers::Words, power: f64) {
+            super::numbers::float(numbers, power);
+        }
+
+        $(#[$features])?
+        unsafe fn whole_step(
+            step: super::numbers::Step,
+            into: &mut super::numbers::Words,
+            with: &super::numbers::Words,
+        ) {
+            super::numbers::whole_step(step, into, with);
+        }
+
+        $(#[$features])?
+        unsafe fn float_step(
+            step: super::numbers::Step,
+            into: &mut super::numbers::Words,
+            with: &super::numbers::Words,
+        ) {
+            super::numbers::float_step(step, into, with);
         }
 
         $(#[$features])?

@@ -1,7 +1,7 @@
 //! What every CPU can do.
 
 use super::lookup::bit;
-use super::{Lane, Packed, Range, WORD_ROWS, facade};
+use super::{FloatRange, Lane, Packed, PackedFloats, Range, WORD_ROWS, facade};
 
 pub(crate) struct Portable;
 
@@ -20,12 +20,27 @@ impl<T: Lane> Packed<T> for Portable {
 
     // # Safety: as the trait says.
     #[inline(always)]
-    unsafe fn member(values: *const T, table: &[u32]) -> u64 {
+    unsafe fn member(values: *const T, base: u32, table: &[u32]) -> u64 {
         // SAFETY: the caller promised 64 values.
         let values = unsafe { std::slice::from_raw_parts(values, WORD_ROWS) };
         let mut found = 0;
         for (at, value) in values.iter().enumerate() {
-            found |= bit(table, value.place()) << at;
+            found |= bit(table, value.place() + base as usize) << at;
+        }
+        found
+    }
+}
+
+impl PackedFloats for Portable {
+    // # Safety: as the trait says.
+    #[inline(always)]
+    unsafe fn between_floats(values: *const f64, range: FloatRange) -> u64 {
+        // SAFETY: the caller promised 64 values.
+        let values = unsafe { std::slice::from_raw_parts(values, WORD_ROWS) };
+        let mut found = 0;
+        for (at, value) in values.iter().enumerate() {
+            let within = (range.low <= *value) & (*value <= range.high);
+            found |= u64::from(within | (range.nan & value.is_nan())) << at;
         }
         found
     }

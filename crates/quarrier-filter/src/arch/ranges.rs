@@ -1,6 +1,6 @@
 //! Values within ranges.
 
-use super::{Bits, Kernels, Lane, Packed, WORD_ROWS, WORDS};
+use super::{Bits, Kernels, Lane, Packed, PackedFloats, WORD_ROWS, WORDS};
 
 /// `low..=high`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,122 +9,132 @@ pub(crate) struct Range<T> {
     pub(crate) high: T,
 }
 
+/// Floats from `low` to `high`, and perhaps NaN.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct FloatRange {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) nan: bool,
+}
+
 /// What a loop is to do.
-pub(crate) struct Work<'a, T> {
-    /// A block's values, at most 4,096.
-    values: &'a [T],
+pub(crate) struct Work<'a, V, R> {
+    /// A block's values, at most 4,096, a multiple of 64.
+    values: &'a [V],
     /// At least one.
-    ranges: &'a [Range<T>],
+    ranges: &'a [R],
     /// All ones where the rows outside of the ranges are wanted.
     flip: u64,
     /// The words to work on.
     which: u64,
-    /// Whether a word is narrowed by what is found, rather than set to it.
-    narrow: bool,
 }
 
-/// For the words `which`: sets in `out` (or, where `narrow`, leaves of it) the rows whose value
-/// lies in one of `ranges`, or in none of them where `outside`. Bits behind the last row are 0.
-pub(crate) fn select<T: Lane>(
+impl<'a, V, R> Work<'a, V, R> {
+    /// Words behind the last value are left out.
+    fn of(values: &'a [V], ranges: &'a [R], outside: bool, which: u64) -> Self {
+        let words = values.len() / WORD_ROWS;
+        let within = if words >= WORDS { !0 } else { (1 << words) - 1 };
+        Work { values, ranges, flip: if outside { !0 } else { 0 }, which: which & within }
+    }
+}
+
+/// Leaves in the words `which` of `out` the rows whose value lies in one of `ranges`, or in none
+/// of them where `outside`. `values` are filled up to a multiple of 64.
+pub(crate) fn narrow<T: Lane>(
     kernels: &Kernels,
     values: &[T],
     (ranges, outside): (&[Range<T>], bool),
-    (which, narrow): (u64, bool),
+    which: u64,
     out: &mut Bits,
 ) {
-    let whole = values.len() / WORD_ROWS;
-    let rest = values.len() % WORD_ROWS;
-    let flip = if outside { !0 } else { 0 };
-    let run = T::of(kernels).ranges;
-    let within = if whole >= 64 { !0 } else { (1 << whole) - 1 };
-    if which & within != 0 {
-        let work = Work { values, ranges, flip, which: which & within, narrow };
-        // SAFETY: kernels are handed out for what the CPU has, and the words are whole.
-        unsafe { run(&work, out) };
-    }
-    if rest > 0 && which >> whole & 1 == 1 {
-        let mut copy = [T::default(); WORD_ROWS];
-        copy[..rest].copy_from_slice(&values[whole * WORD_ROWS..]);
-        let mut last = Bits::NONE;
-        let work = Work { values: &copy, ranges, flip, which: 1, narrow: false };
-        // SAFETY: as above: 64 values, one word.
-        unsafe { run(&work, &mut last) };
-        let found = last.0[0] & ((1 << rest) - 1);
-        out.0[whole] = if narrow { out.0[whole] & found } else { found };
-    }
+    let work = Work::of(values, ranges, outside, which);
+    // SAFETY: kernels are handed out for what the CPU has, and `of` keeps to the values.
+    unsafe { (T::of(kernels).ranges)(&work, out) };
 }
 
-/// # Safety
-/// The CPU has the features of `S`; 64 values stand at 64 times each word of `which`.
-#[inline(always)]
-pub(super) unsafe fn run<S: Packed<T>, T: Lane>(work: &Work<'_, T>, out: &mut Bits) {
-    // SAFETY: the caller's promise, handed on.
-    unsafe {
-        match work.ranges {
-            [one] => each::<S, T, _>(work, *one, out),
-            several => each::<S, T, _>(work, several, out),
-        }
-    }
+/// The same for floats.
+pub(crate) fn narrow_floats(
+    kernels: &Kernels,
+    values: &[f64],
+    ranges: &[FloatRange],
+    which: u64,
+    out: &mut Bits,
+) {
+    let work = Work::of(values, ranges, false, which);
+    // SAFETY: as above.
+    unsafe { (kernels.floats)(&work, out) };
 }
 
 /// One range, or several of them. (No closures here: what the compiler does not inline loses the
 /// features, and a comparison then costs forty times as much.)
-trait Ranges<T> {
+pub(super) trait Ranges<S, V> {
     /// # Safety
     /// As [`Packed`].
-    unsafe fn found<S: Packed<T>>(&self, values: *const T) -> u64
-    where
-        T: Lane;
+    unsafe fn found(&self, values: *const V) -> u64;
 }
 
-impl<T> Ranges<T> for Range<T> {
+impl<S: Packed<T>, T: Lane> Ranges<S, T> for Range<T> {
     // # Safety: as the trait says.
     #[inline(always)]
-    unsafe fn found<S: Packed<T>>(&self, values: *const T) -> u64
-    where
-        T: Lane,
-    {
+    unsafe fn found(&self, values: *const T) -> u64 {
         // SAFETY: the caller's promise, handed on.
         unsafe { S::between(values, *self) }
     }
 }
 
-impl<T> Ranges<T> for &[Range<T>] {
+impl<S: PackedFloats> Ranges<S, f64> for FloatRange {
     // # Safety: as the trait says.
     #[inline(always)]
-    unsafe fn found<S: Packed<T>>(&self, values: *const T) -> u64
-    where
-        T: Lane,
-    {
+    unsafe fn found(&self, values: *const f64) -> u64 {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { S::between_floats(values, *self) }
+    }
+}
+
+impl<S, V, R: Ranges<S, V>> Ranges<S, V> for &[R] {
+    // # Safety: as the trait says.
+    #[inline(always)]
+    unsafe fn found(&self, values: *const V) -> u64 {
         let mut found = 0;
         for range in *self {
             // SAFETY: the caller's promise, handed on.
-            found |= unsafe { S::between(values, *range) };
+            found |= unsafe { range.found(values) };
         }
         found
     }
 }
 
 /// # Safety
+/// The CPU has the features of `S`; 64 values stand at 64 times each word of `which`.
+#[inline(always)]
+pub(super) unsafe fn run<S, V, R: Ranges<S, V> + Copy>(work: &Work<'_, V, R>, out: &mut Bits) {
+    // SAFETY: the caller's promise, handed on.
+    unsafe {
+        match work.ranges {
+            [one] => each::<S, V, R>(work, *one, out),
+            several => each::<S, V, &[R]>(work, several, out),
+        }
+    }
+}
+
+/// # Safety
 /// As [`run`].
 #[inline(always)]
-unsafe fn each<S: Packed<T>, T: Lane, R: Ranges<T>>(work: &Work<'_, T>, ranges: R, out: &mut Bits) {
+unsafe fn each<S, V, Q: Ranges<S, V>>(work: &Work<'_, V, impl Sized>, ranges: Q, out: &mut Bits) {
     let first = work.values.as_ptr();
     let flip = work.flip;
-    if work.which == !0 && !work.narrow {
+    if work.which == !0 {
         for at in 0..WORDS {
             // SAFETY: 64 values stand there.
-            out.0[at] = unsafe { ranges.found::<S>(first.add(at * WORD_ROWS)) } ^ flip;
+            out.0[at] &= unsafe { ranges.found(first.add(at * WORD_ROWS)) } ^ flip;
         }
         return;
     }
-    let kept = if work.narrow { 0 } else { !0 };
     let mut which = work.which;
     while which != 0 {
         let at = which.trailing_zeros() as usize;
         which &= which - 1;
         // SAFETY: 64 values stand there.
-        let found = unsafe { ranges.found::<S>(first.add(at * WORD_ROWS)) } ^ flip;
-        out.0[at] = found & (out.0[at] | kept);
+        out.0[at] &= unsafe { ranges.found(first.add(at * WORD_ROWS)) } ^ flip;
     }
 }

@@ -3,29 +3,30 @@
 
 use quarrier_messages::{Kind, Table, Value};
 
-use super::constant;
+use super::constant::{self, turned};
 use crate::Expr;
 use crate::expr::{Arithmetic, Comparison};
 
-/// `left op right`, both in steps. UNKNOWN where one of the columns is NULL.
+/// A number in steps, and where it must lie. UNKNOWN where one of the columns is NULL.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Calculation {
-    /// What is calculated with.
-    pub(crate) number: Number,
-    /// Of the left, then of the right side; leaves two numbers.
+    /// Leaves one number.
     pub(crate) steps: Vec<Step>,
-    pub(crate) op: Comparison,
+    /// Where it must lie.
+    pub(crate) within: Within,
+    /// Or must not.
+    pub(crate) outside: bool,
     /// The columns in it, each once.
     pub(crate) columns: Vec<usize>,
 }
 
-/// What is calculated with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Number {
-    /// 64-bit whole numbers.
-    Whole,
-    /// Numbers of IEEE 754.
-    Float,
+/// First and last of the numbers that are right; what is calculated with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Within {
+    /// Whole numbers of 64 bits.
+    Whole(i64, i64),
+    /// Numbers of IEEE 754, none of them NaN.
+    Float(f64, f64),
 }
 
 /// One step with a stack of numbers.
@@ -82,24 +83,57 @@ impl Calculation {
             }
             _ => (left, right) = (left.floating(table)?, right.floating(table)?),
         }
-        let number = match left.range {
-            Range::Exact { .. } => Number::Whole,
-            Range::Float { .. } => Number::Float,
+        let (mut side, op, against) = match (left.constant(), right.constant()) {
+            (_, Some(constant)) => (left, op, constant),
+            (Some(constant), None) => (right, turned(op), constant),
+            // No difference of what is proven overflows, and it is 0 for equal numbers alone.
+            (None, None) => {
+                let zero = match left.range {
+                    Range::Exact { .. } => Step::Whole(0),
+                    Range::Float { .. } => Step::Float(0.0),
+                };
+                (left.joined(right, Arithmetic::Subtract)?, op, zero)
+            }
         };
-        (left.depth.max(right.depth + 1) <= STACK_MAX).then(|| {
-            let mut steps = left.steps;
-            steps.append(&mut right.steps);
-            let mut columns: Vec<usize> = steps.iter().filter_map(Step::column).collect();
-            columns.sort_unstable();
-            columns.dedup();
-            Calculation { number, steps, op, columns }
+        let (within, outside) = within(op, &against)?;
+        let mut columns: Vec<usize> = side.steps.iter().filter_map(Step::column).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        side.steps.shrink_to_fit();
+        (side.depth <= STACK_MAX).then_some(Calculation {
+            steps: side.steps,
+            within,
+            outside,
+            columns,
         })
     }
+}
 
-    /// The same with another comparison.
-    pub(crate) fn with(&self, op: Comparison) -> Self {
-        Calculation { op, ..self.clone() }
-    }
+/// The numbers for which `number op against` is true, or all others (`true`).
+fn within(op: Comparison, against: &Step) -> Option<(Within, bool)> {
+    Some(match *against {
+        Step::Whole(c) => {
+            let (first, last) = match op {
+                Comparison::Equal | Comparison::NotEqual => (c, c),
+                Comparison::Less => (i64::MIN, c - 1),
+                Comparison::LessOrEqual => (i64::MIN, c),
+                Comparison::Greater => (c + 1, i64::MAX),
+                Comparison::GreaterOrEqual => (c, i64::MAX),
+            };
+            (Within::Whole(first, last), op == Comparison::NotEqual)
+        }
+        Step::Float(c) => {
+            let (first, last) = match op {
+                Comparison::Equal | Comparison::NotEqual => (c, c),
+                Comparison::Less => (f64::NEG_INFINITY, c.next_down()),
+                Comparison::LessOrEqual => (f64::NEG_INFINITY, c),
+                Comparison::Greater => (c.next_up(), f64::INFINITY),
+                Comparison::GreaterOrEqual => (c, f64::INFINITY),
+            };
+            (Within::Float(first, last), op == Comparison::NotEqual)
+        }
+        _ => return None,
+    })
 }
 
 impl Step {
@@ -147,6 +181,14 @@ fn side(table: &Table, expr: &Expr) -> Option<Side> {
 }
 
 impl Side {
+    /// The constant that this is, if it is one.
+    fn constant(&self) -> Option<Step> {
+        match self.steps.as_slice() {
+            [constant @ (Step::Whole(_) | Step::Float(_))] => Some(constant.clone()),
+            _ => None,
+        }
+    }
+
     fn whole(number: i128, scale: u8) -> Option<Side> {
         let steps = vec![Step::Whole(i64::try_from(number).ok()?)];
         Side { steps, depth: 1, range: Range::Exact { low: number, high: number, scale } }.proven()
@@ -261,8 +303,7 @@ fn column_range(table: &Table, column: usize) -> Option<Range> {
 /// The least and the greatest key of a column; 0 where it has no value.
 fn keys(table: &Table, column: usize) -> (i64, i64) {
     let zones = table.columns()[column].segments().iter().map(|segment| segment.zone());
-    let (low, high) = zones.fold((i64::MAX, i64::MIN), |(low, high), zone| {
-        (low.min(zone.min), high.max(zone.max))
-    });
+    let (low, high) = zones
+        .fold((i64::MAX, i64::MIN), |(low, high), zone| (low.min(zone.min), high.max(zone.max)));
     if low > high { (0, 0) } else { (low, high) }
 }

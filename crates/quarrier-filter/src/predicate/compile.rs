@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use quarrier_messages::column::Dictionary;
 use quarrier_messages::{Kind, Table, Value};
 
-use super::constant::{self, Place};
+use super::constant::{self, Place, turned};
 use super::{Calculation, Graph, NodeId, Outcome, Set, text};
 use crate::expr::{Comparison, Pattern};
 use crate::{Expr, naive};
@@ -29,11 +29,8 @@ impl<'a> Compiler<'a> {
     /// more.
     pub(crate) fn condition(&mut self, condition: &Expr) -> (NodeId, NodeId) {
         let truth = self.node(condition, Outcome::True);
-        let fault = if may_fault(condition) {
-            self.node(condition, Outcome::Fault)
-        } else {
-            Graph::NONE
-        };
+        let fault =
+            if may_fault(condition) { self.node(condition, Outcome::Fault) } else { Graph::NONE };
         self.graph.uses[truth] += 1;
         self.graph.uses[fault] += 1;
         (truth, fault)
@@ -118,20 +115,21 @@ impl<'a> Compiler<'a> {
             && let Some(dictionary) = self.dictionary(column)
         {
             let (dictionary, workers) = (dictionary.clone(), self.workers);
-            let set = self.texts.entry((format!("{expr:?}"), wanted)).or_insert_with(|| {
-                text::outcome((expr, column), wanted, &dictionary, workers)
-            });
+            let set = self
+                .texts
+                .entry((format!("{expr:?}"), wanted))
+                .or_insert_with(|| text::outcome((expr, column), wanted, &dictionary, workers));
             let set = set.clone();
             return self.graph.set(column, set);
         }
-        if let Expr::Compare { op, left, right } = expr
-            && let Some(calculation) = Calculation::of(self.table, *op, left, right)
-        {
-            return match wanted {
-                Outcome::True => self.graph.calculated(calculation),
-                Outcome::False => self.graph.calculated(calculation.with(negated(*op))),
-                Outcome::Fault => Graph::NONE,
-            };
+        if let Expr::Compare { op, left, right } = expr {
+            let op = if wanted == Outcome::False { negated(*op) } else { *op };
+            if let Some(calculation) = Calculation::of(self.table, op, left, right) {
+                return match wanted {
+                    Outcome::Fault => Graph::NONE,
+                    _ => self.graph.calculated(calculation),
+                };
+            }
         }
         self.graph.row(expr, columns, wanted)
     }
@@ -178,6 +176,9 @@ impl<'a> Compiler<'a> {
 
     fn compared(&self, column: usize, op: Comparison, literal: &Value) -> Option<Set> {
         if *literal == Value::Null {
+            return Some(Set::none());
+        }
+        if self.kind(column) == Kind::Null {
             return Some(Set::none());
         }
         Some(self.place(column, literal)?.set(op))
@@ -234,17 +235,6 @@ fn constant_outcome(expr: &Expr) -> Option<Outcome> {
         Ok(Some(false)) => Some(Outcome::False),
         Ok(None) => None,
         Err(_) => Some(Outcome::Fault),
-    }
-}
-
-/// `b op a` as `a turned(op) b`.
-pub(crate) fn turned(op: Comparison) -> Comparison {
-    match op {
-        Comparison::Less => Comparison::Greater,
-        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-        Comparison::Greater => Comparison::Less,
-        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-        same => same,
     }
 }
 

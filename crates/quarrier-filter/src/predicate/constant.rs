@@ -123,6 +123,17 @@ fn searched(kind: Kind, literal: &Value) -> Option<Place> {
     })
 }
 
+/// `b op a` as `a turned(op) b`.
+pub(crate) fn turned(op: Comparison) -> Comparison {
+    match op {
+        Comparison::Less => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        Comparison::Greater => Comparison::Less,
+        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        same => same,
+    }
+}
+
 /// The value of a key of a column without floats and text.
 pub(crate) fn datum(kind: Kind, key: i64) -> Datum<'static> {
     match kind {
@@ -148,12 +159,21 @@ mod tests {
         let decimal = |mantissa, scale| Value::Decimal { mantissa, scale };
         let (d2, day) = (Kind::Decimal { scale: 2 }, 86_400_000_000_000);
         let cases = [
-            (Kind::Integer, vec![Value::Integer(7), decimal(75, 1), decimal(70, 1), decimal(-75, 1)]),
+            (
+                Kind::Integer,
+                vec![Value::Integer(7), decimal(75, 1), decimal(70, 1), decimal(-75, 1)],
+            ),
             (Kind::Integer, vec![Value::Float(7.5), Value::Float(-0.0), Value::Float(f64::NAN)]),
-            (Kind::Integer, vec![Value::Float(f64::INFINITY), Value::Float(9.3e18), decimal(i128::MAX, 0)]),
+            (
+                Kind::Integer,
+                vec![Value::Float(f64::INFINITY), Value::Float(9.3e18), decimal(i128::MAX, 0)],
+            ),
             (d2, vec![Value::Integer(1), decimal(105, 2), decimal(1055, 3), decimal(-1055, 3)]),
             (d2, vec![Value::Float(1.05), Value::Float(f64::NEG_INFINITY)]),
-            (Kind::Date, vec![Value::Date(3), Value::Timestamp(3 * day), Value::Timestamp(3 * day - 1)]),
+            (
+                Kind::Date,
+                vec![Value::Date(3), Value::Timestamp(3 * day), Value::Timestamp(3 * day - 1)],
+            ),
             (Kind::Timestamp, vec![Value::Date(3), Value::Timestamp(5), Value::Date(i32::MAX)]),
             (Kind::Boolean, vec![Value::Boolean(true), Value::Boolean(false)]),
         ];
@@ -171,7 +191,7 @@ mod tests {
                 let mut keys = vec![0, 1, 2, 3, 4, 6, 7, 8, 104, 105, 106, -7, -8, -106, -105];
                 match kind {
                     Kind::Boolean => keys.truncate(2),
-                    Kind::Date => keys.extend([i32::MIN.into(), i32::MAX.into()]),
+                    Kind::Date => keys.extend([i32::MIN, i32::MAX].map(i64::from)),
                     _ => keys.extend([i64::MIN, i64::MAX, 3 * day - 1, 3 * day, 3 * day + 1]),
                 }
                 for key in keys {

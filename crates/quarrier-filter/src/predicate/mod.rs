@@ -20,8 +20,8 @@ mod graph;
 mod set;
 mod text;
 
-pub(crate) use calculation::{Calculation, Number, Step};
-pub(crate) use compile::{Compiler, columns_of, turned};
+pub(crate) use calculation::{Calculation, STACK_MAX, Step, Within};
+pub(crate) use compile::{Compiler, columns_of};
 pub(crate) use constant::place;
 pub(crate) use graph::{Graph, Node, NodeId, Outcome, RowTest};
 pub(crate) use set::{Set, Share, gaps};

@@ -41,16 +41,14 @@ pub(crate) fn matching(pattern: &Matching, dictionary: &Dictionary, workers: usi
     let prefix = match pattern.shape() {
         Shape::Everything => return Set::values(),
         Shape::Exact(text) => {
-            return dictionary.code_of(text).map_or_else(
-                |_| Set::none(),
-                |code| Set::range(code.into(), code.into()),
-            );
+            return dictionary
+                .code_of(text)
+                .map_or_else(|_| Set::none(), |code| Set::range(code.into(), code.into()));
         }
         Shape::Prefix(prefix) => return codes_set(with_prefix(dictionary, prefix)),
         Shape::Contains(inner) => {
-            let ranges = shared(0..dictionary.len(), workers, &|codes| {
-                containing(dictionary, codes, inner)
-            });
+            let ranges =
+                shared(0..dictionary.len(), workers, &|codes| containing(dictionary, codes, inner));
             return Set::union_of(ranges, false);
         }
         _ => fixed_prefix(pattern),
@@ -105,9 +103,8 @@ fn shared(
     let (start, length) = (codes.start, codes.len());
     let cut = |part: usize| start + length * part / parts;
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..parts)
-            .map(|part| scope.spawn(move || find(cut(part)..cut(part + 1))))
-            .collect();
+        let others: Vec<_> =
+            (1..parts).map(|part| scope.spawn(move || find(cut(part)..cut(part + 1)))).collect();
         let mut found = find(cut(0)..cut(1));
         for other in others {
             match other.join() {
@@ -198,14 +195,17 @@ mod tests {
 
     #[test]
     fn a_pattern_selects_the_texts_that_match_it() {
-        let words = ["", "aa", "ab", "aab", "aba", "b", "ba", "baa", "bb", "bbb", "é", "éa", "aaaa"];
+        let words =
+            ["", "aa", "ab", "aab", "aba", "b", "ba", "baa", "bb", "bbb", "é", "éa", "aaaa"];
         let mut texts: Vec<String> = words.iter().map(|word| (*word).to_string()).collect();
         texts.extend(words.iter().flat_map(|a| words.iter().map(move |b| format!("{a}{b}c{b}"))));
         texts.sort();
         texts.dedup();
-        let dictionary = Dictionary::from_sorted(texts.iter().map(String::as_str).collect::<Texts>());
-        let patterns =
-            ["%", "", "a%", "%a", "%aa%", "%ab%", "%c%", "a_", "a%b", "é%", "%é%", "_", "aa", "zz%"];
+        let dictionary =
+            Dictionary::from_sorted(texts.iter().map(String::as_str).collect::<Texts>());
+        let patterns = [
+            "%", "", "a%", "%a", "%aa%", "%ab%", "%c%", "a_", "a%b", "é%", "%é%", "_", "aa", "zz%",
+        ];
         for pattern in patterns {
             let compiled = Matching::new(pattern, None, Matcher::Like).unwrap();
             for workers in [1, 3] {
@@ -217,13 +217,18 @@ mod tests {
             }
         }
         let whole = containing(&dictionary, 0..texts.len(), "a");
-        assert_eq!(whole, [containing(&dictionary, 0..50, "a"), containing(&dictionary, 50..texts.len(), "a")]
-            .concat().into_iter().fold(Vec::new(), |mut all: Vec<(i64, i64)>, range| {
-                match all.last_mut() {
-                    Some(last) if last.1 + 1 == range.0 => last.1 = range.1,
-                    _ => all.push(range),
-                }
-                all
-            }));
+        assert_eq!(
+            whole,
+            [containing(&dictionary, 0..50, "a"), containing(&dictionary, 50..texts.len(), "a")]
+                .concat()
+                .into_iter()
+                .fold(Vec::new(), |mut all: Vec<(i64, i64)>, range| {
+                    match all.last_mut() {
+                        Some(last) if last.1 + 1 == range.0 => last.1 = range.1,
+                        _ => all.push(range),
+                    }
+                    all
+                })
+        );
     }
 }

@@ -1,1 +1,23 @@
-//! x
+//! The shared scan: all conditions over a block of rows while it is in the cache.
+//!
+//! ```text
+//!  queries ─→ plan: one graph of tests, operands ordered by measured cost and share of rows
+//!               │
+//!  segment ─→ bind: what each test comes to there; blocks that zones decide
+//!               │
+//!  block   ─→ narrow: bitmaps, word by word of what is left; tests used twice are kept
+//!               │
+//!               └─→ gather: counts, rows, the best rows of an order
+//! ```
+
+mod bind;
+mod block;
+mod calculate;
+mod gather;
+mod plan;
+mod rank;
+mod row;
+mod run;
+mod worker;
+
+pub use run::{Answer, Scan};

@@ -1,0 +1,309 @@
+//! What the nodes of a graph come to in one segment.
+
+use quarrier_messages::Table;
+use quarrier_messages::column::raw::BLOCK_ROWS;
+use quarrier_messages::column::{Data, Lanes, Packed, SegmentColumn, Zone};
+
+use crate::arch::{FloatRange, Range};
+use crate::predicate::{Graph, Node, Set, Share, gaps};
+
+/// Ranges up to which each is compared; a table is made for more.
+pub(crate) const RANGES_MAX: usize = 8;
+
+/// A node in a segment.
+#[derive(Debug, Default)]
+pub(crate) struct State<'a> {
+    /// The blocks without a row in it.
+    pub(crate) never: u16,
+    /// The blocks of which all rows are in it.
+    pub(crate) always: u16,
+    /// How the others are found out.
+    pub(crate) test: Test<'a>,
+}
+
+/// A test of one column.
+#[derive(Debug, Default)]
+pub(crate) enum Test<'a> {
+    /// Nothing to test, or no test of one column.
+    #[default]
+    None,
+    /// Rows with a value, or those without one.
+    Null {
+        /// One bit a row.
+        valid: &'a [u64],
+        /// Without one.
+        nulls: bool,
+    },
+    /// Rows by their values.
+    Values {
+        /// Of a number of types.
+        values: Values<'a>,
+        /// One bit a row, where some have no value.
+        valid: &'a [u64],
+        /// Whether rows without a value are in it.
+        nulls: bool,
+    },
+}
+
+impl Test<'_> {
+    /// Bytes of 64 rows.
+    pub(crate) fn word_bytes(&self) -> u64 {
+        let valid = |valid: &[u64]| if valid.is_empty() { 0 } else { 8 };
+        match self {
+            Test::None => 0,
+            Test::Null { valid: bits, .. } => valid(bits),
+            Test::Values { values, valid: bits, .. } => {
+                valid(bits)
+                    + match values {
+                        Values::Bits(..) => 8,
+                        Values::U8(..) => 64,
+                        Values::U16(..) => 128,
+                        Values::U32(..) => 256,
+                        Values::U64(..) | Values::Floats(..) => 512,
+                        Values::Runs(..) => 0,
+                    }
+            }
+        }
+    }
+}
+
+/// Values, and which of them are wanted.
+#[derive(Debug)]
+pub(crate) enum Values<'a> {
+    /// One bit a row; wanted are those set, or those which are not.
+    Bits(&'a [u64], bool),
+    U8(&'a [u8], Wanted<'a>),
+    U16(&'a [u16], Wanted<'a>),
+    U32(&'a [u32], Wanted<'a>),
+    U64(&'a [u64], Wanted<'a>),
+    /// Runs with their ends, and for each whether it is wanted.
+    Runs(&'a [u32], Vec<bool>),
+    Floats(&'a [f64], Vec<FloatRange>),
+}
+
+/// Which lanes are wanted.
+#[derive(Debug)]
+pub(crate) enum Wanted<'a> {
+    /// Within a range, or outside of it.
+    One(Range<u64>, bool),
+    /// Within one of some ranges, or outside of all of them.
+    Several(Vec<Range<u64>>, bool),
+    /// Whose bit is set; the bit of lane 0 is that of this place.
+    Table(&'a [u32], u64),
+    /// Within one of many ranges.
+    Search(Vec<Range<u64>>),
+}
+
+/// Binds every node of `graph` to `segment`, into `states`, one for each. `tables` has a bit for
+/// each code, for sets that have one.
+pub(crate) fn bind<'a>(
+    (table, segment): (&'a Table, usize),
+    graph: &'a Graph,
+    tables: &'a [Option<Box<[u32]>>],
+    states: &mut Vec<State<'a>>,
+) {
+    states.clear();
+    let blocks = table.segment_rows(segment).div_ceil(BLOCK_ROWS);
+    let every = if blocks >= 16 { !0 } else { (1u16 << blocks) - 1 };
+    for (node, codes) in graph.nodes.iter().zip(tables) {
+        let state = match node {
+            Node::None => State { never: every, ..State::default() },
+            Node::All => State { always: every, ..State::default() },
+            Node::Set { column, set } => {
+                let column = &table.columns()[*column].segments()[segment];
+                set_state(column, set, codes.as_deref(), every)
+            }
+            Node::And(operands) => {
+                let (mut never, mut always) = (0, every);
+                for &operand in operands {
+                    never |= states[operand].never;
+                    always &= states[operand].always;
+                }
+                State { never, always, test: Test::None }
+            }
+            Node::Or(operands) => {
+                let (mut never, mut always) = (every, 0);
+                for &operand in operands {
+                    never &= states[operand].never;
+                    always |= states[operand].always;
+                }
+                State { never, always, test: Test::None }
+            }
+            Node::Not(operand) => {
+                let State { never, always, .. } = states[*operand];
+                State { never: always, always: never, test: Test::None }
+            }
+            Node::Calculated(_) | Node::Row { .. } => State::default(),
+        };
+        states.push(state);
+    }
+}
+
+/// How many rows of a zone are in the set.
+pub(crate) fn share(set: &Set, zone: Zone) -> Share {
+    let values = match zone.is_without_values() {
+        true => Share::None,
+        false => set.share(zone.min, zone.max),
+    };
+    match (values, zone.nulls > 0) {
+        (Share::None, true) if zone.is_without_values() && set.nulls => Share::All,
+        (Share::None, false) => Share::None,
+        (Share::None, true) if !set.nulls => Share::None,
+        (Share::All, false) => Share::All,
+        (Share::All, true) if set.nulls => Share::All,
+        _ => Share::Some,
+    }
+}
+
+fn set_state<'a>(
+    column: &'a SegmentColumn,
+    set: &Set,
+    codes: Option<&'a [u32]>,
+    every: u16,
+) -> State<'a> {
+    let zone = column.zone();
+    match share(set, zone) {
+        Share::None => return State { never: every, ..State::default() },
+        Share::All => return State { always: every, ..State::default() },
+        Share::Some => {}
+    }
+    let (mut never, mut always) = (0, 0);
+    for (block, &zone) in column.blocks().iter().enumerate() {
+        match share(set, zone) {
+            Share::None => never |= 1 << block,
+            Share::All => always |= 1 << block,
+            Share::Some => {}
+        }
+    }
+    let test = if (never | always) == every { Test::None } else { test(column, set, codes, zone) };
+    State { never, always, test }
+}
+
+/// How to find the rows of `set`.
+pub(crate) fn test<'a>(
+    column: &'a SegmentColumn,
+    set: &Set,
+    codes: Option<&'a [u32]>,
+    zone: Zone,
+) -> Test<'a> {
+    let valid = column.valid();
+    match set.share(zone.min, zone.max) {
+        Share::Some => {}
+        // The values are all alike in this, so that only NULL tells.
+        Share::None => return Test::Null { valid, nulls: true },
+        Share::All => return Test::Null { valid, nulls: false },
+    }
+    let values = match column.data() {
+        Data::Null | Data::Text(_) => return Test::None,
+        Data::Float(values) => Values::Floats(values, float_ranges(set, zone)),
+        Data::Scaled { exponent, packed } => {
+            let ends = |key| nearest(key, *exponent);
+            let within = set.within(zone.min, zone.max);
+            let whole: Vec<_> = within.iter().map(|&(a, b)| (ends(a).0, ends(b).1)).collect();
+            let (least, greatest) = (ends(zone.min).0, ends(zone.max).1);
+            packed_values(packed, &whole, (least, greatest), None)
+        }
+        Data::Whole(packed) | Data::Codes(packed) => {
+            let within = match codes {
+                Some(_) => Vec::new(),
+                None => set.within(zone.min, zone.max),
+            };
+            packed_values(packed, &within, (zone.min, zone.max), codes)
+        }
+    };
+    Test::Values { values, valid, nulls: set.nulls }
+}
+
+/// `within`: what is wanted between the least and the greatest number.
+fn packed_values<'a>(
+    packed: &'a Packed,
+    within: &[(i64, i64)],
+    (least, greatest): (i64, i64),
+    codes: Option<&'a [u32]>,
+) -> Values<'a> {
+    let base = packed.base();
+    let lane = |number: i64| number.wrapping_sub(base) as u64;
+    let wanted = || match codes {
+        Some(codes) => Wanted::Table(codes, base as u64),
+        None => wanted(within, (least, greatest), lane),
+    };
+    let contains = |lane: u64| {
+        let number = base.wrapping_add_unsigned(lane);
+        match codes {
+            Some(codes) => crate::arch::bit(codes, number as usize) == 1,
+            None => {
+                let at = within.partition_point(|range| range.1 < number);
+                within.get(at).is_some_and(|range| range.0 <= number)
+            }
+        }
+    };
+    match packed.lanes() {
+        // All the same, which a zone would have settled but for NULL beside it.
+        Lanes::Constant => Values::Runs(&[], vec![contains(0)]),
+        Lanes::Bits(words) => Values::Bits(words, contains(1)),
+        Lanes::U8(lanes) => Values::U8(lanes, wanted()),
+        Lanes::U16(lanes) => Values::U16(lanes, wanted()),
+        Lanes::U32(lanes) => Values::U32(lanes, wanted()),
+        Lanes::U64(lanes) => Values::U64(lanes, wanted()),
+        Lanes::Runs { ends, values } => {
+            Values::Runs(ends, values.iter().map(|&lane| contains(lane)).collect())
+        }
+    }
+}
+
+fn wanted<'a>(
+    within: &[(i64, i64)],
+    (least, greatest): (i64, i64),
+    lane: impl Fn(i64) -> u64,
+) -> Wanted<'a> {
+    let range = |&(first, last): &(i64, i64)| Range { low: lane(first), high: lane(last) };
+    if let [one] = within {
+        return Wanted::One(range(one), false);
+    }
+    let others = gaps(within, least, greatest);
+    match others.as_slice() {
+        [one] => Wanted::One(range(one), true),
+        _ if others.len() < within.len() && others.len() <= RANGES_MAX => {
+            Wanted::Several(others.iter().map(range).collect(), true)
+        }
+        _ if within.len() <= RANGES_MAX => {
+            Wanted::Several(within.iter().map(range).collect(), false)
+        }
+        _ => Wanted::Search(within.iter().map(range).collect()),
+    }
+}
+
+/// The float of a key.
+pub(crate) fn float_of(key: i64) -> f64 {
+    f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64)
+}
+
+/// The ranges of floats that a set comes to between the ends of a zone.
+fn float_ranges(set: &Set, zone: Zone) -> Vec<FloatRange> {
+    let range = |(first, last): (i64, i64)| FloatRange {
+        low: float_of(first),
+        // The key before that of 0 is that of no float: -0 has the key of 0.
+        high: match last {
+            i64::MAX => f64::INFINITY,
+            -1 => float_of(-2),
+            _ => float_of(last),
+        },
+        nan: last == i64::MAX,
+    };
+    set.within(zone.min, zone.max).into_iter().map(range).collect()
+}
+
+/// The first number whose float, divided by 10^`exponent`, has `key` or a greater one, and the
+/// last which has it or a lesser one.
+fn nearest(key: i64, exponent: u8) -> (i64, i64) {
+    let power = 10_f64.powi(exponent.into());
+    let key_of = |number: i64| quarrier_messages::column::float_key(number as f64 / power);
+    let mut number = (float_of(key) * power) as i64;
+    while key_of(number) >= key {
+        number -= 1;
+    }
+    while key_of(number) < key {
+        number += 1;
+    }
+    (number, if key_of(number) == key { number } else { number - 1 })
+}

@@ -1,0 +1,335 @@
+//! One block: bitmaps narrowed by tests.
+
+use quarrier_messages::Table;
+use quarrier_messages::column::SegmentColumn;
+use quarrier_messages::column::raw::BLOCK_ROWS;
+
+use super::bind::{self, State, Test, Values, Wanted};
+use super::calculate;
+use super::plan::Plan;
+use super::row::{RowCache, RowTests};
+use crate::arch::{Bits, Kernels, Lane, Range, WORDS, lookup, ranges};
+use crate::predicate::{Node, NodeId, Set, Share};
+
+/// A block of a segment that is bound.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) segment: usize,
+    pub(crate) states: &'a [State<'a>],
+    /// Within the segment.
+    pub(crate) block: usize,
+    /// Differs from block to block.
+    pub(crate) stamp: u64,
+}
+
+impl Place<'_> {
+    /// The block's first row in the segment.
+    pub(crate) fn first(&self) -> usize {
+        self.block * BLOCK_ROWS
+    }
+
+    /// How many rows the block has.
+    pub(crate) fn rows(&self) -> usize {
+        BLOCK_ROWS.min(self.table.segment_rows(self.segment) - self.first())
+    }
+}
+
+/// What a worker keeps between tests.
+pub(crate) struct Blocks<'p> {
+    plan: &'p Plan,
+    kernels: &'static Kernels,
+    caches: Vec<Cache>,
+    rows: Vec<RowCache>,
+    /// Bytes of packed columns that were compared.
+    pub(crate) bytes: u64,
+}
+
+/// The rows of a node that is used more than once, as far as somebody asked.
+struct Cache {
+    stamp: u64,
+    /// The words that are known.
+    have: u64,
+    bits: Bits,
+}
+
+impl<'p> Blocks<'p> {
+    pub(crate) fn new(plan: &'p Plan, kernels: &'static Kernels) -> Self {
+        let cache = || Cache { stamp: u64::MAX, have: 0, bits: Bits::NONE };
+        Blocks {
+            plan,
+            kernels,
+            caches: std::iter::repeat_with(cache).take(plan.slots).collect(),
+            rows: plan.graph.rows.iter().map(|_| RowCache::new()).collect(),
+            bytes: 0,
+        }
+    }
+
+    /// Leaves in `rows` those of `node`. `words` are those of `rows` that are not 0; gives those
+    /// that are not 0 afterwards.
+    pub(crate) fn narrow(
+        &mut self,
+        node: NodeId,
+        place: Place<'_>,
+        rows: &mut Bits,
+        words: u64,
+    ) -> u64 {
+        if words == 0 {
+            return 0;
+        }
+        let state = &place.states[node];
+        if state.never >> place.block & 1 == 1 {
+            *rows = Bits::NONE;
+            return 0;
+        }
+        if state.always >> place.block & 1 == 1 {
+            return words;
+        }
+        match self.plan.nodes[node].slot {
+            Some(slot) => self.cached(node, slot, place, rows, words),
+            None => self.evaluate(node, place, rows, words),
+        }
+    }
+
+    /// Leaves in `rows` those whose value in `column` is in `set`, which is no node.
+    pub(crate) fn narrow_set(
+        &mut self,
+        column: &SegmentColumn,
+        set: &Set,
+        place: Place<'_>,
+        rows: &mut Bits,
+        words: u64,
+    ) -> u64 {
+        match bind::share(set, column.blocks()[place.block]) {
+            Share::None => {
+                *rows = Bits::NONE;
+                0
+            }
+            Share::All => words,
+            Share::Some => {
+                let here = bind::test(column, set, None, column.zone());
+                test(self.kernels, &here, place, rows, words)
+            }
+        }
+    }
+
+    fn cached(
+        &mut self,
+        node: NodeId,
+        slot: usize,
+        place: Place<'_>,
+        rows: &mut Bits,
+        words: u64,
+    ) -> u64 {
+        let cache = &mut self.caches[slot];
+        if cache.stamp != place.stamp {
+            (cache.stamp, cache.have) = (place.stamp, 0);
+        }
+        let needed = words & !cache.have;
+        if needed != 0 {
+            cache.have |= needed;
+            let mut found = Bits::first(place.rows());
+            if needed != found.words() {
+                for (at, word) in found.0.iter_mut().enumerate() {
+                    *word &= (needed >> at & 1).wrapping_neg();
+                }
+            }
+            self.evaluate(node, place, &mut found, needed);
+            let bits = &mut self.caches[slot].bits;
+            if needed == !0 {
+                *bits = found;
+            } else {
+                each(needed, |at| bits.0[at] = found.0[at]);
+            }
+        }
+        self.kernels.bits.all(rows, &self.caches[slot].bits)
+    }
+
+    fn evaluate(&mut self, node: NodeId, place: Place<'_>, rows: &mut Bits, words: u64) -> u64 {
+        let plan = self.plan;
+        match &plan.graph.nodes[node] {
+            Node::All => words,
+            Node::None => {
+                *rows = Bits::NONE;
+                0
+            }
+            Node::And(_) => {
+                let mut left = words;
+                for &operand in &plan.nodes[node].operands {
+                    left = self.narrow(operand, place, rows, left);
+                    if left == 0 {
+                        break;
+                    }
+                }
+                left
+            }
+            Node::Or(_) => {
+                // What is still looked for, and what is found.
+                let (mut open, mut open_words) = (rows.clone(), words);
+                let mut found = Bits::NONE;
+                for &operand in &plan.nodes[node].operands {
+                    let mut now = open.clone();
+                    if self.narrow(operand, place, &mut now, open_words) == 0 {
+                        continue;
+                    }
+                    self.kernels.bits.any(&mut found, &now);
+                    open_words = self.kernels.bits.without(&mut open, &now);
+                    if open_words == 0 {
+                        break;
+                    }
+                }
+                *rows = found;
+                rows.words()
+            }
+            Node::Not(operand) => {
+                let mut out = rows.clone();
+                if self.narrow(*operand, place, &mut out, words) == 0 {
+                    return words;
+                }
+                self.kernels.bits.without(rows, &out)
+            }
+            Node::Set { .. } => {
+                let here = &place.states[node].test;
+                self.bytes += u64::from(words.count_ones()) * here.word_bytes();
+                test(self.kernels, here, place, rows, words)
+            }
+            Node::Calculated(at) => {
+                let calculation = &plan.graph.calculations[*at];
+                calculate::narrow(self.kernels, calculation, place, rows, words)
+            }
+            Node::Row { test, outcome } => {
+                let tests = RowTests { test: &plan.graph.rows[*test], place };
+                self.rows[*test].narrow(&tests, *outcome, rows)
+            }
+        }
+    }
+}
+
+/// Calls `visit` with the places of the bits of `words`.
+#[inline(always)]
+pub(crate) fn each(mut words: u64, mut visit: impl FnMut(usize)) {
+    while words != 0 {
+        visit(words.trailing_zeros() as usize);
+        words &= words - 1;
+    }
+}
+
+fn test(kernels: &Kernels, test: &Test<'_>, place: Place<'_>, rows: &mut Bits, words: u64) -> u64 {
+    match test {
+        Test::None => return words,
+        Test::Null { valid, nulls } => narrow_valid(valid, *nulls, place, rows, words),
+        Test::Values { values, valid, nulls: false } => {
+            narrow_values(kernels, values, place, rows, words);
+            if !valid.is_empty() {
+                narrow_valid(valid, false, place, rows, words);
+            }
+        }
+        Test::Values { values, valid, nulls: true } => {
+            let mut nulls = rows.clone();
+            narrow_values(kernels, values, place, rows, words);
+            if !valid.is_empty() {
+                narrow_valid(valid, true, place, &mut nulls, words);
+                return kernels.bits.any(rows, &nulls);
+            }
+        }
+    }
+    rows.words()
+}
+
+/// Leaves the rows with a value, or (`nulls`) those without.
+fn narrow_valid(valid: &[u64], nulls: bool, place: Place<'_>, rows: &mut Bits, words: u64) {
+    let flip = if nulls { !0 } else { 0 };
+    let valid = &valid[place.block * WORDS..];
+    let valid = &valid[..valid.len().min(WORDS)];
+    if words == !0 {
+        for (word, valid) in rows.0.iter_mut().zip(valid) {
+            *word &= valid ^ flip;
+        }
+        return;
+    }
+    each(words, |at| rows.0[at] &= valid[at] ^ flip);
+}
+
+fn narrow_values(
+    kernels: &Kernels,
+    values: &Values<'_>,
+    place: Place<'_>,
+    rows: &mut Bits,
+    words: u64,
+) {
+    match values {
+        Values::Bits(bits, set) => narrow_valid(bits, !set, place, rows, words),
+        Values::U8(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
+        Values::U16(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
+        Values::U32(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
+        Values::U64(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
+        Values::Runs(ends, wanted) => {
+            let found = runs(ends, wanted, place);
+            kernels.bits.all(rows, &found);
+        }
+        Values::Floats(floats, wanted) => {
+            ranges::narrow_floats(kernels, of_block(floats, place), wanted, words, rows);
+        }
+    }
+}
+
+/// A block's share of the lanes of a segment.
+pub(crate) fn of_block<'a, T>(lanes: &'a [T], place: Place<'_>) -> &'a [T] {
+    let lanes = &lanes[place.first()..];
+    &lanes[..lanes.len().min(BLOCK_ROWS)]
+}
+
+fn narrow_lanes<T: Lane>(
+    kernels: &Kernels,
+    lanes: &[T],
+    wanted: &Wanted<'_>,
+    place: Place<'_>,
+    rows: &mut Bits,
+    words: u64,
+) {
+    let lanes = of_block(lanes, place);
+    let cut = |range: &Range<u64>| Range { low: T::cut(range.low), high: T::cut(range.high) };
+    match wanted {
+        Wanted::One(range, outside) => {
+            ranges::narrow(kernels, lanes, (&[cut(range)], *outside), words, rows);
+        }
+        Wanted::Several(all, outside) => {
+            let mut cuts = [Range { low: T::cut(0), high: T::cut(0) }; super::bind::RANGES_MAX];
+            for (into, range) in cuts.iter_mut().zip(all) {
+                *into = cut(range);
+            }
+            ranges::narrow(kernels, lanes, (&cuts[..all.len()], *outside), words, rows);
+        }
+        Wanted::Table(table, base) => {
+            lookup::narrow(kernels, (lanes, *base as u32), table, words, rows);
+        }
+        Wanted::Search(all) => each(words, |at| {
+            let mut found = 0;
+            each(rows.0[at], |row| {
+                let lane: u64 = lanes[at * 64 + row].into();
+                let range = all.partition_point(|range| range.high < lane);
+                found |= u64::from(all.get(range).is_some_and(|r| r.low <= lane)) << row;
+            });
+            rows.0[at] = found;
+        }),
+    }
+}
+
+/// The rows of the block whose run is wanted. Without ends there is one run.
+fn runs(ends: &[u32], wanted: &[bool], place: Place<'_>) -> Bits {
+    let (first, behind) = (place.first(), place.first() + place.rows());
+    let mut found = Bits::NONE;
+    let mut run = ends.partition_point(|&end| end as usize <= first);
+    let mut at = first;
+    while at < behind {
+        let end = ends.get(run).map_or(behind, |&end| behind.min(end as usize));
+        if wanted[run] {
+            let (from, to) = (Bits::first(at - first), Bits::first(end - first));
+            for ((found, from), to) in found.0.iter_mut().zip(from.0).zip(to.0) {
+                *found |= to & !from;
+            }
+        }
+        (at, run) = (end, run + 1);
+    }
+    found
+}

@@ -1,0 +1,138 @@
+//! Calculated numbers, 64 rows at a time.
+
+use quarrier_messages::Kind;
+use quarrier_messages::column::{Data, Lanes, SegmentColumn};
+
+use super::block::{Place, each};
+use crate::arch::numbers::{self, Words};
+use crate::arch::{Bits, FloatRange, Kernels, Lane, Range, WORD_ROWS, WORDS, ranges};
+use crate::predicate::{Calculation, STACK_MAX, Step, Within};
+
+/// Leaves in `rows` those where the calculation is true, and gives the words that are not 0.
+pub(crate) fn narrow(
+    kernels: &Kernels,
+    calculation: &Calculation,
+    place: Place<'_>,
+    rows: &mut Bits,
+    words: u64,
+) -> u64 {
+    let columns = place.table.columns();
+    let mut stack = [[0; WORD_ROWS]; STACK_MAX + 1];
+    each(words, |at| {
+        for &column in &calculation.columns {
+            let valid = columns[column].segments()[place.segment].valid();
+            if !valid.is_empty() {
+                rows.0[at] &= valid[place.block * WORDS + at];
+            }
+        }
+        if rows.0[at] != 0 {
+            let numbers = calculated(kernels, calculation, place, at, &mut stack);
+            rows.0[at] &= inside(kernels, calculation, numbers);
+        }
+    });
+    rows.words()
+}
+
+fn inside(kernels: &Kernels, calculation: &Calculation, numbers: &Words) -> u64 {
+    let mut found = Bits::NONE;
+    found.0[0] = !0;
+    match calculation.within {
+        // A range of signed numbers is one of unsigned ones, for differences wrap.
+        Within::Whole(first, last) => {
+            let range = Range { low: first as u64, high: last as u64 };
+            ranges::narrow(kernels, numbers, (&[range], calculation.outside), 1, &mut found);
+            found.0[0]
+        }
+        Within::Float(low, high) => {
+            let floats = numbers.map(f64::from_bits);
+            let range = FloatRange { low, high, nan: false };
+            ranges::narrow_floats(kernels, &floats, &[range], 1, &mut found);
+            found.0[0] ^ if calculation.outside { !0 } else { 0 }
+        }
+    }
+}
+
+/// Leaves the number at the bottom of the stack.
+fn calculated<'s>(
+    kernels: &Kernels,
+    calculation: &Calculation,
+    place: Place<'_>,
+    word: usize,
+    stack: &'s mut [Words; STACK_MAX + 1],
+) -> &'s Words {
+    let float = matches!(calculation.within, Within::Float(..));
+    let mut depth = 0;
+    for step in &calculation.steps {
+        let step = match step {
+            Step::Column(column) => {
+                let segment = &place.table.columns()[*column].segments()[place.segment];
+                load(kernels, segment, place.first() + word * WORD_ROWS, float, &mut stack[depth]);
+                depth += 1;
+                continue;
+            }
+            Step::Whole(number) => {
+                stack[depth].fill(*number as u64);
+                depth += 1;
+                continue;
+            }
+            Step::Float(number) => {
+                stack[depth].fill(number.to_bits());
+                depth += 1;
+                continue;
+            }
+            Step::Add => numbers::Step::Add,
+            Step::Subtract => numbers::Step::Subtract,
+            Step::Multiply => numbers::Step::Multiply,
+        };
+        depth -= 1;
+        let (below, above) = stack.split_at_mut(depth);
+        if float {
+            kernels.numbers.float_step(step, &mut below[depth - 1], &above[0]);
+        } else {
+            kernels.numbers.whole_step(step, &mut below[depth - 1], &above[0]);
+        }
+    }
+    &stack[0]
+}
+
+/// The numbers of 64 rows, `first` in the segment.
+fn load(kernels: &Kernels, segment: &SegmentColumn, first: usize, float: bool, out: &mut Words) {
+    let power = match (segment.data(), segment.kind()) {
+        (Data::Scaled { exponent, .. }, _) => 10_f64.powi((*exponent).into()),
+        (_, Kind::Decimal { scale }) => 10_f64.powi(scale.into()),
+        _ => 1.0,
+    };
+    match segment.data() {
+        Data::Float(floats) => {
+            for (out, float) in out.iter_mut().zip(&floats[first..first + WORD_ROWS]) {
+                *out = float.to_bits();
+            }
+            return;
+        }
+        Data::Whole(packed) | Data::Scaled { packed, .. } => {
+            let base = packed.base();
+            match packed.lanes() {
+                Lanes::U8(lanes) => widen(kernels, lanes, base, first, out),
+                Lanes::U16(lanes) => widen(kernels, lanes, base, first, out),
+                Lanes::U32(lanes) => widen(kernels, lanes, base, first, out),
+                Lanes::U64(lanes) => widen(kernels, lanes, base, first, out),
+                _ => {
+                    let rows = WORD_ROWS.min(segment.rows() - first);
+                    let mut numbers = [0; WORD_ROWS];
+                    packed.unpack(first, &mut numbers[..rows]);
+                    *out = numbers.map(|number| number as u64);
+                }
+            }
+        }
+        Data::Null | Data::Codes(_) | Data::Text(_) => out.fill(0),
+    }
+    if float {
+        kernels.numbers.float(out, power);
+    }
+}
+
+fn widen<T: Lane>(kernels: &Kernels, lanes: &[T], base: i64, first: usize, out: &mut Words) {
+    if let Some(lanes) = lanes.get(first..).and_then(|lanes| lanes.first_chunk()) {
+        T::of(kernels).widen(lanes, base, out);
+    }
+}

@@ -1,0 +1,287 @@
+//! What becomes of the rows that match: they are counted, kept, or the best of an order.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering as Memory};
+use std::sync::{Mutex, PoisonError};
+
+use quarrier_messages::Table;
+
+use super::rank::{self, Rank};
+use crate::{Fault, Order, Query, Select};
+
+/// Rows kept beyond those wanted before the best are sorted out by all columns of an order.
+const SLACK_ROWS: usize = 1024;
+
+/// What is wanted of the rows that match.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Goal {
+    /// Their number.
+    Count,
+    /// The first of them, as they lie in the table.
+    Rows {
+        /// So many; all where `None`.
+        most: Option<u64>,
+    },
+    /// The first of them in an order.
+    Best {
+        /// The first decides; at least one.
+        order: Vec<Order>,
+        /// So many; all where `None`.
+        most: Option<u64>,
+    },
+}
+
+impl Goal {
+    pub(crate) fn of(query: &Query) -> Goal {
+        let most = query.limit.map(|limit| limit.saturating_add(query.offset));
+        match &query.select {
+            Select::Count { .. } => Goal::Count,
+            Select::Rows(_) if query.order.is_empty() => Goal::Rows { most },
+            Select::Rows(_) => Goal::Best { order: query.order.clone(), most },
+        }
+    }
+
+    /// The column that decides an order of which only the first rows are wanted.
+    pub(crate) fn leading(&self) -> Option<Order> {
+        match self {
+            Goal::Best { order, most: Some(_) } => order.first().copied(),
+            _ => None,
+        }
+    }
+
+    fn most(&self) -> u64 {
+        match self {
+            Goal::Count | Goal::Rows { most: None } | Goal::Best { most: None, .. } => u64::MAX,
+            Goal::Rows { most: Some(most) } | Goal::Best { most: Some(most), .. } => *most,
+        }
+    }
+}
+
+/// What all workers know of one query.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) goal: Goal,
+    /// From this segment on no row is wanted any more.
+    enough: AtomicUsize,
+    /// Rows of the segments that are finished.
+    prefix: Mutex<Prefix>,
+    /// The [`Rank::key`] behind which no row is wanted any more.
+    threshold: AtomicI64,
+    /// The first row known to have a fault.
+    fault_row: AtomicU64,
+    fault: Mutex<Option<(u64, Fault)>>,
+}
+
+/// Rows that match, in segments finished in any order.
+#[derive(Debug, Default)]
+struct Prefix {
+    /// All before this one are finished.
+    next: usize,
+    /// Rows in those.
+    rows: u64,
+    /// Finished behind that.
+    beyond: BTreeMap<usize, u64>,
+}
+
+impl Shared {
+    pub(crate) fn new(goal: Goal) -> Shared {
+        let nothing = goal.most() == 0;
+        Shared {
+            goal,
+            enough: AtomicUsize::new(if nothing { 0 } else { usize::MAX }),
+            prefix: Mutex::default(),
+            threshold: AtomicI64::new(i64::MAX),
+            fault_row: AtomicU64::new(u64::MAX),
+            fault: Mutex::new(None),
+        }
+    }
+
+    /// Whether rows of this segment are of any use; `start` is its first.
+    pub(crate) fn wants(&self, segment: usize, start: u64) -> bool {
+        segment < self.enough.load(Memory::Relaxed) && start < self.fault_row.load(Memory::Relaxed)
+    }
+
+    /// The greatest key that may still be wanted of the leading column, where one is known.
+    pub(crate) fn threshold(&self) -> Option<i64> {
+        let key = self.threshold.load(Memory::Relaxed);
+        (key != i64::MAX).then_some(key)
+    }
+
+    /// Notes that `row` has no value.
+    pub(crate) fn fail(&self, row: u64, fault: Fault) {
+        let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(known, _)| row < *known) {
+            *first = Some((row, fault));
+            self.fault_row.store(row, Memory::Relaxed);
+        }
+    }
+
+    pub(crate) fn fault(&self) -> Option<(u64, Fault)> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that a segment is finished, with so many rows found in it.
+    pub(crate) fn finished(&self, segment: usize, found: u64) {
+        let Goal::Rows { most: Some(most) } = self.goal else { return };
+        let mut prefix = self.prefix.lock().unwrap_or_else(PoisonError::into_inner);
+        prefix.beyond.insert(segment, found);
+        loop {
+            let next = prefix.next;
+            let Some(rows) = prefix.beyond.remove(&next) else { break };
+            prefix.next += 1;
+            prefix.rows += rows;
+            if prefix.rows >= most {
+                self.enough.fetch_min(prefix.next, Memory::Relaxed);
+            }
+        }
+    }
+}
+
+/// What one worker found for one query.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) count: u64,
+    /// Of segments, in the order in which they were scanned.
+    rows: Vec<(usize, Vec<u32>)>,
+    /// The best so far, the worst of them on top.
+    best: BinaryHeap<Entry>,
+}
+
+/// A row that is among the best so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    rank: Rank,
+    /// In the table.
+    row: u64,
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.rank, self.row).cmp(&(other.rank, other.row))
+    }
+}
+
+impl Found {
+    /// Takes rows of a segment, rising.
+    pub(crate) fn take(
+        &mut self,
+        shared: &Shared,
+        (table, segment): (&Table, usize),
+        rows: impl Iterator<Item = usize>,
+    ) {
+        match &shared.goal {
+            Goal::Count => self.count += rows.count() as u64,
+            Goal::Rows { most } => {
+                if self.rows.last().is_none_or(|(last, _)| *last != segment) {
+                    self.rows.push((segment, Vec::new()));
+                }
+                if let Some((_, kept)) = self.rows.last_mut() {
+                    let most =
+                        most.map_or(usize::MAX, |most| most.try_into().unwrap_or(usize::MAX));
+                    let room = most.saturating_sub(kept.len());
+                    kept.extend(rows.take(room).map(|row| row as u32));
+                }
+            }
+            Goal::Best { order, most } => {
+                let start = table.segment_start(segment);
+                for row in rows {
+                    let rank = rank::of(table, order[0], segment, row);
+                    let entry = Entry { rank, row: start + row as u64 };
+                    self.better(shared, table, (order, *most), entry);
+                }
+            }
+        }
+    }
+
+    /// How many rows of `segment` were taken.
+    pub(crate) fn rows_of(&self, segment: usize) -> u64 {
+        let last = self.rows.last().filter(|(last, _)| *last == segment);
+        last.map_or(0, |(_, rows)| rows.len() as u64)
+    }
+
+    fn better(
+        &mut self,
+        shared: &Shared,
+        table: &Table,
+        (order, most): (&[Order], Option<u64>),
+        entry: Entry,
+    ) {
+        let most = usize::try_from(most.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let whole = rank::is_whole(table, order);
+        // What is alike by the first column is kept up to a bound, and sorted out there.
+        let bound = if whole { most } else { most.saturating_mul(2).saturating_add(SLACK_ROWS) };
+        if self.best.len() >= most && self.best.peek().is_some_and(|worst| entry.rank > worst.rank)
+        {
+            return;
+        }
+        self.best.push(entry);
+        if self.best.len() > bound {
+            if whole {
+                self.best.pop();
+            } else {
+                let mut entries = std::mem::take(&mut self.best).into_sorted_vec();
+                sort_alike(table, order, &mut entries);
+                entries.truncate(most);
+                self.best = entries.into();
+            }
+        }
+        if self.best.len() >= most {
+            self.tighten(shared);
+        }
+    }
+
+    fn tighten(&self, shared: &Shared) {
+        if let Some(key) = self.best.peek().and_then(|worst| worst.rank.threshold()) {
+            shared.threshold.fetch_min(key, Memory::Relaxed);
+        }
+    }
+}
+
+/// Puts together what workers found: the number of rows that match, and the rows wanted in their
+/// order, without the first `offset`.
+pub(crate) fn joined(
+    table: &Table,
+    shared: &Shared,
+    found: Vec<Found>,
+    offset: u64,
+) -> (u64, Vec<u64>) {
+    let count = found.iter().map(|found| found.count).sum();
+    let rows: Vec<u64> = match &shared.goal {
+        Goal::Count => Vec::new(),
+        Goal::Rows { .. } => {
+            let mut segments: Vec<_> = found.into_iter().flat_map(|found| found.rows).collect();
+            segments.sort_unstable_by_key(|(segment, _)| *segment);
+            let of = |(segment, rows): (usize, Vec<u32>)| {
+                let start = table.segment_start(segment);
+                rows.into_iter().map(move |row| start + u64::from(row))
+            };
+            segments.into_iter().flat_map(of).collect()
+        }
+        Goal::Best { order, .. } => {
+            let mut entries: Vec<_> = found.into_iter().flat_map(|found| found.best).collect();
+            entries.sort_unstable();
+            if !rank::is_whole(table, order) {
+                sort_alike(table, order, &mut entries);
+            }
+            entries.into_iter().map(|entry| entry.row).collect()
+        }
+    };
+    let wanted = usize::try_from(shared.goal.most()).unwrap_or(usize::MAX);
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+    let rows = rows.into_iter().take(wanted).skip(offset).collect();
+    (count, rows)
+}
+
+/// Sorts rows of equal rank by all columns of the order.
+fn sort_alike(table: &Table, order: &[Order], entries: &mut [Entry]) {
+    for alike in entries.chunk_by_mut(|a, b| a.rank == b.rank) {
+        alike.sort_by(|a, b| rank::compared(table, order, a.row, b.row).then(a.row.cmp(&b.row)));
+    }
+}

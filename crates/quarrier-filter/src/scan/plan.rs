@@ -1,0 +1,234 @@
+//! In which order operands are tested, and what is kept.
+
+use quarrier_messages::Table;
+use quarrier_messages::column::raw::BLOCK_ROWS;
+
+use super::bind::{self, RANGES_MAX, Test, Values, Wanted};
+use super::block::{Blocks, Place};
+use crate::arch::{Bits, Isa, kernels};
+use crate::predicate::{Graph, Node, NodeId};
+
+/// Blocks on which every test is tried beforehand.
+const SAMPLE_BLOCKS: usize = 3;
+/// Words of such a block on which tests row by row are tried.
+const SAMPLE_ROW_WORDS: u64 = 1;
+
+/// A graph, and how to go through it.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) graph: Graph,
+    /// One for each node.
+    pub(crate) nodes: Vec<PlanNode>,
+    /// How many nodes are kept.
+    pub(crate) slots: usize,
+    /// For sets of codes in many ranges, a bit for each code.
+    pub(crate) tables: Vec<Option<Box<[u32]>>>,
+    pub(crate) isa: Isa,
+}
+
+/// How to go through a node.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PlanNode {
+    /// Those of And and Or, in the order in which they are tested.
+    pub(crate) operands: Box<[NodeId]>,
+    /// Where its rows are kept for those who ask again.
+    pub(crate) slot: Option<usize>,
+    /// The share of rows in it, measured.
+    pub(crate) share: f64,
+    /// Cycles for a word of 64 rows.
+    pub(crate) cost: f64,
+    /// Whether the cost is for each row left rather than for each word.
+    pub(crate) by_row: bool,
+}
+
+impl Plan {
+    /// Tries every test on a few blocks of `table` and orders operands by what was found.
+    pub(crate) fn new(graph: Graph, table: &Table, isa: Isa) -> Plan {
+        let tables = graph.nodes.iter().map(|node| codes_table(node, table)).collect();
+        let mut nodes = vec![PlanNode::default(); graph.nodes.len()];
+        let mut slots = 0;
+        for (id, node) in nodes.iter_mut().enumerate() {
+            let constant = matches!(graph.nodes[id], Node::None | Node::All | Node::Row { .. });
+            if graph.uses[id] > 1 && !constant {
+                node.slot = Some(slots);
+                slots += 1;
+            }
+            if let Node::And(operands) | Node::Or(operands) = &graph.nodes[id] {
+                node.operands = operands.clone();
+            }
+        }
+        let mut plan = Plan { graph, nodes, slots, tables, isa };
+        let shares = plan.sample(table);
+        plan.order(&shares);
+        plan
+    }
+
+    /// The column that is tested first, so that queries which begin alike stand together.
+    pub(crate) fn first_column(&self, node: NodeId) -> usize {
+        match &self.graph.nodes[node] {
+            Node::Set { column, .. } => *column,
+            Node::Calculated(at) => {
+                self.graph.calculations[*at].columns.first().copied().unwrap_or(usize::MAX)
+            }
+            Node::And(_) | Node::Or(_) => self.nodes[node]
+                .operands
+                .first()
+                .map_or(usize::MAX, |&first| self.first_column(first)),
+            Node::Not(operand) => self.first_column(*operand),
+            Node::None | Node::All | Node::Row { .. } => usize::MAX,
+        }
+    }
+
+    /// The share of rows of each test, on a sample.
+    fn sample(&mut self, table: &Table) -> Vec<f64> {
+        let mut found = vec![(0_u64, 0_u64); self.graph.nodes.len()];
+        let mut states = Vec::new();
+        let mut costs = vec![(0.0, false); found.len()];
+        let kernels = kernels(self.isa);
+        for sample in 0..SAMPLE_BLOCKS.min(table.segments()) {
+            let segment =
+                (2 * sample + 1) * table.segments() / (2 * SAMPLE_BLOCKS.min(table.segments()));
+            bind::bind((table, segment), &self.graph, &self.tables, &mut states);
+            let blocks = table.segment_rows(segment).div_ceil(BLOCK_ROWS);
+            let block = (sample * 7 + 3) % blocks;
+            let mut scratch = Blocks::new(self, kernels);
+            let stamp = sample as u64;
+            let place = Place { table, segment, states: &states, block, stamp };
+            for (id, node) in self.graph.nodes.iter().enumerate() {
+                let mut rows = Bits::first(place.rows());
+                let mut words = rows.words();
+                match node {
+                    Node::And(_) | Node::Or(_) | Node::Not(_) => continue,
+                    Node::Row { .. } => {
+                        words &= SAMPLE_ROW_WORDS;
+                        rows.0[1..].fill(0);
+                    }
+                    _ => {}
+                }
+                found[id].1 += rows.rows().count() as u64;
+                scratch.narrow(id, place, &mut rows, words);
+                found[id].0 += u64::from(kernels.bits.count(&rows));
+                costs[id] = cost(node, &states[id].test, costs[id]);
+            }
+        }
+        for (node, (cost, by_row)) in self.nodes.iter_mut().zip(costs) {
+            (node.cost, node.by_row) = (cost, by_row);
+        }
+        found.iter().map(|&(rows, of)| rows as f64 / (of as f64).max(1.0)).collect()
+    }
+
+    /// Orders operands, those of lower nodes first, as if tests knew nothing of each other.
+    fn order(&mut self, shares: &[f64]) {
+        for id in 0..self.graph.nodes.len() {
+            let (share, cost) = match &self.graph.nodes[id] {
+                Node::None => (0.0, 0.0),
+                Node::All => (1.0, 0.0),
+                Node::And(_) => self.order_operands(id, |share| share),
+                Node::Or(_) => {
+                    let (none, cost) = self.order_operands(id, |share| 1.0 - share);
+                    (1.0 - none, cost)
+                }
+                Node::Not(operand) => (1.0 - self.nodes[*operand].share, self.nodes[*operand].cost),
+                _ => (shares[id], self.nodes[id].cost),
+            };
+            self.nodes[id].share = share;
+            self.nodes[id].cost = cost;
+        }
+    }
+
+    /// Takes, one after the other, the operand after which the rest costs least. `left` is the
+    /// share of rows that an operand leaves to the others. Gives the share left by all, and the
+    /// cost.
+    fn order_operands(&mut self, id: NodeId, left: impl Fn(f64) -> f64) -> (f64, f64) {
+        let mut open = std::mem::take(&mut self.nodes[id].operands).into_vec();
+        let mut ordered = Vec::with_capacity(open.len());
+        let (mut rows, mut total) = (1.0, 0.0);
+        // Many operands are ordered by one figure each: the square of a long list takes too long.
+        if open.len() > 64 {
+            let rank = |&id: &NodeId| {
+                let node = &self.nodes[id];
+                self.own_cost(id, 1.0) / (1.0 - left(node.share)).max(1e-9)
+            };
+            open.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
+            for &operand in &open {
+                total += self.own_cost(operand, rows);
+                rows *= left(self.nodes[operand].share);
+            }
+            self.nodes[id].operands = open.into();
+            return (rows, total);
+        }
+        while !open.is_empty() {
+            let cost_first = |at: usize| {
+                let behind = rows * left(self.nodes[open[at]].share);
+                let others = open.iter().enumerate().filter(|&(other, _)| other != at);
+                let rest: f64 = others.map(|(_, &other)| self.own_cost(other, behind)).sum();
+                self.own_cost(open[at], rows) + rest
+            };
+            let costs: Vec<f64> = (0..open.len()).map(cost_first).collect();
+            let best = (0..open.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0);
+            let operand = open.remove(best);
+            total += self.own_cost(operand, rows);
+            rows *= left(self.nodes[operand].share);
+            ordered.push(operand);
+        }
+        self.nodes[id].operands = ordered.into();
+        (rows, total)
+    }
+
+    /// The cost of a node for a word, where `rows` is the share of rows left; shared by those
+    /// who use it.
+    fn own_cost(&self, id: NodeId, rows: f64) -> f64 {
+        let node = &self.nodes[id];
+        let words = 1.0 - (1.0 - rows).powi(64);
+        let share = if node.by_row { rows.min(words) } else { words };
+        node.cost * share / f64::from(self.graph.uses[id].max(1))
+    }
+}
+
+/// What a test costs, in cycles for a word of 64 rows, measured on Zen 4; and whether that is by
+/// row.
+fn cost(node: &Node, test: &Test<'_>, before: (f64, bool)) -> (f64, bool) {
+    let now = match (node, test) {
+        (Node::Row { .. }, _) => (64.0 * 400.0, true),
+        (Node::Calculated(_), _) => (120.0, false),
+        (_, Test::None) => (0.0, false),
+        (_, Test::Null { .. }) => (1.0, false),
+        (_, Test::Values { values, .. }) => match values {
+            Values::Bits(..) => (1.0, false),
+            Values::Runs(..) => (2.0, false),
+            Values::Floats(_, ranges) => (25.0 * ranges.len() as f64, false),
+            Values::U8(_, wanted) => wanted_cost(wanted, 2.5),
+            Values::U16(_, wanted) => wanted_cost(wanted, 4.0),
+            Values::U32(_, wanted) => wanted_cost(wanted, 9.0),
+            Values::U64(_, wanted) => wanted_cost(wanted, 25.0),
+        },
+    };
+    if now.0 > before.0 { now } else { before }
+}
+
+fn wanted_cost(wanted: &Wanted<'_>, range: f64) -> (f64, bool) {
+    match wanted {
+        Wanted::One(..) => (range, false),
+        Wanted::Several(ranges, _) => (range * ranges.len() as f64, false),
+        Wanted::Table(..) => (90.0, true),
+        Wanted::Search(ranges) => (64.0 * 5.0 * (ranges.len() as f64).log2(), true),
+    }
+}
+
+/// A bit for each code, where a set of codes has too many ranges to compare each.
+fn codes_table(node: &Node, table: &Table) -> Option<Box<[u32]>> {
+    let Node::Set { column, set } = node else { return None };
+    let column = &table.columns()[*column];
+    let codes = column.dictionary()?.len();
+    let within = set.within(0, codes as i64 - 1);
+    if within.len() <= RANGES_MAX {
+        return None;
+    }
+    let mut bits = vec![0_u32; codes.div_ceil(32)];
+    for (first, last) in within {
+        for code in first as usize..=last as usize {
+            bits[code / 32] |= 1 << (code % 32);
+        }
+    }
+    Some(bits.into())
+}

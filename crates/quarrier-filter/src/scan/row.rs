@@ -1,0 +1,100 @@
+//! Tests that no kernel knows: evaluated row by row, each row at most once.
+
+use quarrier_messages::Kind;
+use quarrier_messages::column::Data;
+
+use super::block::{Place, each};
+use crate::arch::Bits;
+use crate::naive::{self, Datum};
+use crate::predicate::{Outcome, RowTest};
+
+/// What is known of one test in one block.
+pub(crate) struct RowCache {
+    stamp: u64,
+    known: Bits,
+    /// True, false, fault.
+    found: [Bits; 3],
+}
+
+/// A test in a block.
+pub(crate) struct RowTests<'a> {
+    pub(crate) test: &'a RowTest,
+    pub(crate) place: Place<'a>,
+}
+
+/// A row of a segment.
+pub(crate) struct At<'a> {
+    pub(crate) place: Place<'a>,
+    /// In the segment.
+    pub(crate) row: usize,
+}
+
+impl RowCache {
+    pub(crate) fn new() -> RowCache {
+        RowCache { stamp: u64::MAX, known: Bits::NONE, found: [Bits::NONE; 3] }
+    }
+
+    /// Leaves in `rows` those with this outcome, and gives the words that are not 0.
+    pub(crate) fn narrow(
+        &mut self,
+        tests: &RowTests<'_>,
+        outcome: Outcome,
+        rows: &mut Bits,
+    ) -> u64 {
+        if self.stamp != tests.place.stamp {
+            self.stamp = tests.place.stamp;
+            self.known = Bits::NONE;
+            self.found = [Bits::NONE; 3];
+        }
+        let found = match outcome {
+            Outcome::True => 0,
+            Outcome::False => 1,
+            Outcome::Fault => 2,
+        };
+        for at in 0..rows.0.len() {
+            let open = rows.0[at] & !self.known.0[at];
+            each(open, |bit| {
+                let row = tests.place.first() + at * 64 + bit;
+                let outcome = naive::truth(&tests.test.expr, &At { place: tests.place, row });
+                let found = match outcome {
+                    Ok(Some(true)) => 0,
+                    Ok(Some(false)) => 1,
+                    Ok(None) => return,
+                    Err(_) => 2,
+                };
+                self.found[found].0[at] |= 1 << bit;
+            });
+            self.known.0[at] |= open;
+            rows.0[at] &= self.found[found].0[at];
+        }
+        rows.words()
+    }
+}
+
+impl naive::Row for At<'_> {
+    fn datum(&self, column: usize) -> Datum<'_> {
+        let column = &self.place.table.columns()[column];
+        let segment = &column.segments()[self.place.segment];
+        if !segment.is_valid(self.row) {
+            return Datum::Null;
+        }
+        match (segment.data(), column.dictionary()) {
+            (Data::Codes(packed), Some(dictionary)) => {
+                Datum::Text(dictionary.get(packed.get(self.row) as usize).into())
+            }
+            (Data::Text(texts), _) => Datum::Text(texts.get(self.row).into()),
+            (Data::Float(floats), _) => Datum::Float(floats[self.row]),
+            (Data::Whole(packed), _) => {
+                let number = packed.get(self.row);
+                match segment.kind() {
+                    Kind::Boolean => Datum::Boolean(number != 0),
+                    Kind::Decimal { scale } => Datum::Decimal { mantissa: number.into(), scale },
+                    Kind::Date => Datum::Date(number as i32),
+                    Kind::Timestamp => Datum::Timestamp(number),
+                    _ => Datum::Integer(number),
+                }
+            }
+            _ => segment.value(self.row, None).into(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! One pass over a table for some queries.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use quarrier_messages::Table;
+
+use super::gather::{self, Found, Goal, Shared};
+use super::plan::Plan;
+use super::rank;
+use super::worker::{Asked, Worker};
+use crate::arch::Isa;
+use crate::predicate::{Compiler, Graph, NodeId};
+use crate::{Error, Query};
+
+/// What a query comes to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Rows that match, of a `COUNT(*)`; the number of `rows` otherwise.
+    pub count: u64,
+    /// The rows of the result by their place in the table: in the order asked for, or as they
+    /// lie; what `OFFSET` and `LIMIT` leave. None for a count.
+    pub rows: Vec<u64>,
+}
+
+/// One pass over a table that answers any number of queries.
+#[derive(Debug)]
+pub struct Scan<'a> {
+    table: &'a Table,
+    queries: &'a [Query],
+    workers: usize,
+    isa: Isa,
+    cancel: Option<&'a AtomicBool>,
+}
+
+impl<'a> Scan<'a> {
+    /// Of `queries`, bound to the table's schema.
+    pub fn new(table: &'a Table, queries: &'a [Query]) -> Self {
+        Scan { table, queries, workers: 1, isa: Isa::best(), cancel: None }
+    }
+
+    /// So many threads, this one among them; 1 if it is not said.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.max(1);
+        self
+    }
+
+    /// Another instruction set than the best; the best where the CPU lacks it.
+    #[must_use]
+    pub fn isa(mut self, isa: Isa) -> Self {
+        self.isa = isa;
+        self
+    }
+
+    /// Stops soon after `flag` is set, with [`Error::Cancelled`].
+    #[must_use]
+    pub fn cancel(mut self, flag: &'a AtomicBool) -> Self {
+        self.cancel = Some(flag);
+        self
+    }
+
+    /// The answers, one for each query.
+    ///
+    /// # Errors
+    ///
+    /// Of a query: [`Error::Row`] where its condition has no value for a row and that row's
+    /// result depends on it, the first such row if the scan is not bounded by a limit.
+    pub fn run(&self) -> Vec<Result<Answer, Error>> {
+        let shared: Vec<Shared> =
+            self.queries.iter().map(|query| Shared::new(Goal::of(query))).collect();
+        let (plan, nodes) = self.plan();
+        let mut asked: Vec<(usize, Asked<'_>)> = (0..self.queries.len())
+            .map(|at| {
+                let (truth, fault) = nodes[at];
+                let condition = self.queries[at].condition.as_ref();
+                (at, Asked { truth, fault, condition, shared: &shared[at] })
+            })
+            .collect();
+        asked.sort_by_key(|(_, asked)| plan.first_column(asked.truth));
+        let (places, asked): (Vec<usize>, Vec<Asked<'_>>) = asked.into_iter().unzip();
+        let segments = self.segments(&shared);
+        let mut found = self.scan(&plan, &asked, &segments);
+        let mut answers: Vec<_> = (0..self.queries.len()).map(|_| Ok(Answer::default())).collect();
+        for (nth, &at) in places.iter().enumerate() {
+            let parts = found.iter_mut().map(|found| std::mem::take(&mut found[nth])).collect();
+            answers[at] = self.answer(&self.queries[at], &shared[at], parts);
+        }
+        answers
+    }
+
+    /// The plan, and for each query the rows where it is true and those where it has no value.
+    fn plan(&self) -> (Plan, Vec<(NodeId, NodeId)>) {
+        let mut compiler = Compiler::new(self.table, self.workers);
+        let node = |query: &Query| match &query.condition {
+            Some(condition) => compiler.condition(condition),
+            None => (Graph::ALL, Graph::NONE),
+        };
+        let nodes = self.queries.iter().map(node).collect();
+        (Plan::new(compiler.finish(), self.table, self.isa), nodes)
+    }
+
+    /// The segments as they are scanned: those first which have the best rows of an order.
+    fn segments(&self, shared: &[Shared]) -> Vec<usize> {
+        let mut segments: Vec<usize> = (0..self.table.segments()).collect();
+        if let Some(order) = shared.iter().find_map(|shared| shared.goal.leading()) {
+            let column = &self.table.columns()[order.column];
+            segments.sort_by_key(|&segment| {
+                let zone = column.segments()[segment].zone();
+                let nulls = order.nulls_first && zone.nulls > 0;
+                let best = if order.descending { zone.max } else { zone.min };
+                (!nulls, zone.is_without_values(), rank::turned(order, best))
+            });
+        }
+        segments
+    }
+
+    /// What each worker found, for each of `asked`.
+    fn scan(&self, plan: &Plan, asked: &[Asked<'_>], segments: &[usize]) -> Vec<Vec<Found>> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut worker = Worker::new(self.table, plan);
+            let mut found: Vec<Found> = asked.iter().map(|_| Found::default()).collect();
+            while !self.is_cancelled() {
+                let Some(&segment) = segments.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    break;
+                };
+                worker.segment(segment, asked, &mut found);
+            }
+            found
+        };
+        let others = self.workers.min(segments.len()).saturating_sub(1);
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
+            let mut all = vec![work()];
+            for other in others {
+                match other.join() {
+                    Ok(found) => all.push(found),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            all
+        })
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    fn answer(&self, query: &Query, shared: &Shared, parts: Vec<Found>) -> Result<Answer, Error> {
+        if self.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if let Some((row, fault)) = shared.fault() {
+            return Err(Error::Row { row, fault });
+        }
+        let (count, rows) = gather::joined(self.table, shared, parts, query.offset);
+        let count = if shared.goal == Goal::Count { count } else { rows.len() as u64 };
+        Ok(Answer { count, rows })
+    }
+}

@@ -1,0 +1,166 @@
+//! One worker: takes segments, goes through their blocks, gathers what is found.
+
+use quarrier_messages::Table;
+use quarrier_messages::column::raw::BLOCK_ROWS;
+
+use super::bind::{self, State};
+use super::block::{Blocks, Place};
+use super::gather::{Found, Goal, Shared};
+use super::plan::Plan;
+use super::rank;
+use super::row::At;
+use crate::arch::{Bits, Kernels, kernels};
+use crate::predicate::{Graph, NodeId, Set};
+use crate::{Expr, Fault, naive};
+
+/// A query as workers see it.
+#[derive(Debug)]
+pub(crate) struct Asked<'q> {
+    /// Rows where the condition is true.
+    pub(crate) truth: NodeId,
+    /// Rows where it has no value.
+    pub(crate) fault: NodeId,
+    pub(crate) condition: Option<&'q Expr>,
+    pub(crate) shared: &'q Shared,
+}
+
+/// What a worker has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// Blocks times queries that were looked into.
+    pub(crate) blocks_tested: u64,
+    /// Blocks times queries that zones or orders settled.
+    pub(crate) blocks_skipped: u64,
+    /// Bytes of packed columns compared.
+    pub(crate) bytes: u64,
+}
+
+pub(crate) struct Worker<'p> {
+    table: &'p Table,
+    plan: &'p Plan,
+    kernels: &'static Kernels,
+    blocks: Blocks<'p>,
+    states: Vec<State<'p>>,
+    /// Differs from block to block.
+    stamp: u64,
+    pub(crate) work: Work,
+}
+
+impl<'p> Worker<'p> {
+    pub(crate) fn new(table: &'p Table, plan: &'p Plan) -> Self {
+        let kernels = kernels(plan.isa);
+        let blocks = Blocks::new(plan, kernels);
+        let work = Work::default();
+        Worker { table, plan, kernels, blocks, states: Vec::new(), stamp: 0, work }
+    }
+
+    /// Answers `asked` for one segment. `found` is one for each.
+    pub(crate) fn segment(&mut self, segment: usize, asked: &[Asked<'_>], found: &mut [Found]) {
+        let (table, plan) = (self.table, self.plan);
+        let mut states = std::mem::take(&mut self.states);
+        bind::bind((table, segment), &plan.graph, &plan.tables, &mut states);
+        let blocks = table.segment_rows(segment).div_ceil(BLOCK_ROWS);
+        // The end of a table is where the greatest are, as a rule.
+        let backwards = asked
+            .iter()
+            .find_map(|asked| asked.shared.goal.leading())
+            .is_some_and(|order| order.descending);
+        for nth in 0..blocks {
+            let block = if backwards { blocks - 1 - nth } else { nth };
+            self.stamp += 1;
+            let place = Place { table, segment, states: &states, block, stamp: self.stamp };
+            let start = table.segment_start(segment) + place.first() as u64;
+            for (asked, found) in asked.iter().zip(&mut *found) {
+                if asked.shared.wants(segment, start) {
+                    self.block(asked, place, found);
+                } else {
+                    self.work.blocks_skipped += 1;
+                }
+            }
+        }
+        for (asked, found) in asked.iter().zip(&*found) {
+            asked.shared.finished(segment, found.rows_of(segment));
+        }
+        self.states = states;
+        self.work.bytes = self.blocks.bytes;
+    }
+
+    fn block(&mut self, asked: &Asked<'_>, place: Place<'_>, found: &mut Found) {
+        let decided = |states: u16| states >> place.block & 1 == 1;
+        let (truth, fault) = (&place.states[asked.truth], &place.states[asked.fault]);
+        let rows = place.rows();
+        if asked.fault != Graph::NONE && !decided(fault.never) {
+            self.faults(asked, place);
+        }
+        if decided(truth.never) {
+            self.work.blocks_skipped += 1;
+            return;
+        }
+        let counts = asked.shared.goal == Goal::Count;
+        if counts && decided(truth.always) {
+            self.work.blocks_skipped += 1;
+            found.count += rows as u64;
+            return;
+        }
+        let mut left = Bits::first(rows);
+        let mut words = left.words();
+        if asked.shared.goal.leading().is_some() {
+            words = self.narrow_order(asked, place, &mut left, words);
+            if words == 0 {
+                self.work.blocks_skipped += 1;
+                return;
+            }
+        }
+        self.work.blocks_tested += 1;
+        words = self.blocks.narrow(asked.truth, place, &mut left, words);
+        if words == 0 {
+            return;
+        }
+        if counts {
+            found.count += u64::from(self.kernels.bits.count(&left));
+        } else {
+            let rows = left.rows().map(|row| place.first() + row);
+            found.take(asked.shared, (self.table, place.segment), rows);
+        }
+    }
+
+    /// Leaves the rows that may be among the best of an order.
+    fn narrow_order(
+        &mut self,
+        asked: &Asked<'_>,
+        place: Place<'_>,
+        rows: &mut Bits,
+        words: u64,
+    ) -> u64 {
+        let (Some(order), Some(key)) = (asked.shared.goal.leading(), asked.shared.threshold())
+        else {
+            return words;
+        };
+        // The turned key falls as the key rises.
+        let mut set = match order.descending {
+            true => Set::range(rank::turned(order, key), i64::MAX),
+            false => Set::range(i64::MIN, key),
+        };
+        set.nulls = order.nulls_first;
+        let column = &self.table.columns()[order.column].segments()[place.segment];
+        self.blocks.narrow_set(column, &set, place, rows, words)
+    }
+
+    /// Looks for rows without a value.
+    fn faults(&mut self, asked: &Asked<'_>, place: Place<'_>) {
+        let mut rows = Bits::first(place.rows());
+        let words = rows.words();
+        if self.blocks.narrow(asked.fault, place, &mut rows, words) == 0 {
+            return;
+        }
+        let Some(first) = rows.rows().next() else { return };
+        let row = place.first() + first;
+        let fault = asked.condition.map(|condition| naive::truth(condition, &At { place, row }));
+        // What the graph finds, the oracle finds.
+        let fault = match fault {
+            Some(Err(fault)) => fault,
+            _ => Fault::Kinds { what: "a condition" },
+        };
+        asked.shared.fail(self.table.segment_start(place.segment) + row as u64, fault);
+    }
+}
