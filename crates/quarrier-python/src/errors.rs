@@ -79,6 +79,22 @@ pub(crate) fn of_core(py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
     }
 }
 
+/// What is wrong with messages that were to be loaded.
+pub(crate) fn of_messages(py: Python<'_>, error: &quarrier_messages::Error) -> PyErr {
+    use quarrier_messages::Error;
+    let message = error.to_string();
+    match error {
+        Error::Source(error) => of_core(py, error),
+        Error::Compressed { source_name, .. } => {
+            raise(py, "CompressedError", (message, source_name))
+        }
+        Error::ArrowColumn { name, reason } => {
+            raise(py, "ArrowColumnError", (message, name, reason))
+        }
+        _ => raise(py, "QuarrierError", (message,)),
+    }
+}
+
 /// What the system said of a read.
 pub(crate) fn of_io(py: Python<'_>, error: std::io::Error, name: &str) -> PyErr {
     of_core(py, &quarrier_core::Error::io(name, "read", error))

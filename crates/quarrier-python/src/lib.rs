@@ -4,6 +4,7 @@
 //!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    (quarrier-search)
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
+//!                                            ├─ table     messages as columns (quarrier-messages)
 //!                                            ├─ buffer    whatever shows bytes: bytes, mmap, numpy
 //!                                            └─ errors    a Python class for each Rust error
 //! ```
@@ -29,6 +30,8 @@ mod source;
 
 mod sparse;
 
+mod table;
+
 use pyo3::prelude::*;
 
 /// The native half of the package; see `quarrier`.
@@ -44,4 +47,6 @@ mod native {
     use super::source::{Source, open_source};
     #[pymodule_export]
     use super::sparse::{CostModel, ReadAhead, SparseFile, SparseStore};
+    #[pymodule_export]
+    use super::table::Table;
 }

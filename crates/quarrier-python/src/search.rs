@@ -21,7 +21,7 @@ use crate::pattern;
 use crate::source::{environment, options_of, remote_name};
 
 /// The name of a source that is bytes in memory.
-const MEMORY_NAME: &str = "<bytes>";
+pub(crate) const MEMORY_NAME: &str = "<bytes>";
 
 /// What a search is asked for beside source and patterns.
 struct Wishes {
@@ -132,7 +132,7 @@ fn search_remote(
 }
 
 /// The path that `source` is, or `None` where it is bytes.
-fn path_of(source: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+pub(crate) fn path_of(source: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     if source.is_instance_of::<PyString>() || source.hasattr("__fspath__")? {
         return Ok(Some(source.extract()?));
     }

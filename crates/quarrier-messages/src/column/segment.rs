@@ -145,6 +145,18 @@ impl SegmentColumn {
         self.is_valid(row).then_some(float)
     }
 
+    /// The code of a row's text, where the segment has codes.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such row.
+    pub fn code(&self, row: usize) -> Option<u32> {
+        match &self.data {
+            Data::Codes(packed) if self.is_valid(row) => Some(packed.get(row) as u32),
+            _ => None,
+        }
+    }
+
     /// The text of a row, of a column of text; `texts` is what codes are numbers of.
     ///
     /// # Panics

@@ -17,8 +17,10 @@ A sparse file holds what was fetched of a big one, and knows what is missing:
 from __future__ import annotations
 
 from quarrier._errors import (
+    ArrowColumnError,
     BeyondLengthError,
     BufferLayoutError,
+    CompressedError,
     ConflictError,
     CorruptError,
     DuplicateFileError,
@@ -50,14 +52,17 @@ from quarrier._native import (
     ReadAhead,
     SparseFile,
     SparseStore,
+    Table,
     hex,
     regex,
     search,
 )
 
 __all__ = [
+    "ArrowColumnError",
     "BeyondLengthError",
     "BufferLayoutError",
+    "CompressedError",
     "ConflictError",
     "CorruptError",
     "CostModel",
@@ -85,6 +90,7 @@ __all__ = [
     "SourceFile",
     "SparseFile",
     "SparseStore",
+    "Table",
     "UnknownFileError",
     "hex",
     "open",

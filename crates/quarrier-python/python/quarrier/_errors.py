@@ -66,6 +66,26 @@ class PlanError(QuarrierError, ValueError):
     """A size, range or count that cannot be used."""
 
 
+class CompressedError(QuarrierError, OSError):
+    """The compressed bytes of a source are damaged."""
+
+    def __init__(self, message: str, source: str) -> None:
+        super().__init__(message, source)
+        self.source = source
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ArrowColumnError(QuarrierError, TypeError):
+    """A column of Arrow data has no place in a table."""
+
+    def __init__(self, message: str, column: str, reason: str) -> None:
+        super().__init__(message, column, reason)
+        self.column = column
+        self.reason = reason
+
+
 class BufferLayoutError(QuarrierError, BufferError):
     """A buffer that is not contiguous, not writable, or not of the type asked for."""
 

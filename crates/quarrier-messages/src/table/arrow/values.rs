@@ -1,5 +1,6 @@
 //! The values of an Arrow array, appended to a column as parsers write it.
 
+use arrow_array::array::AnyDictionaryArray;
 use arrow_array::cast::AsArray;
 use arrow_array::types as t;
 use arrow_array::{Array, ArrowPrimitiveType};
@@ -77,7 +78,7 @@ pub(super) fn append_numbers(
             let mut values = Vec::new();
             let inner = dictionary.values();
             let told = append_numbers(inner, inner.logical_nulls().as_ref(), &mut values);
-            gather(dictionary.normalized_keys(), nulls, &values, out);
+            gather(keys_of(dictionary), nulls, &values, out);
             // The row of the dictionary says little, but that it does not fit is true.
             told
         }
@@ -108,6 +109,15 @@ fn each<T: ArrowPrimitiveType>(
         }
     }
     Ok(())
+}
+
+/// The place of each row's value; any where there is none.
+fn keys_of(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
+    match dictionary.values().len() {
+        // The library takes this for a mistake, but then every row is NULL.
+        0 => vec![0; dictionary.keys().len()],
+        _ => dictionary.normalized_keys(),
+    }
 }
 
 fn gather<V: Copy + Default>(
@@ -146,7 +156,7 @@ pub(super) fn append_floats(array: &dyn Array, nulls: Option<&NullBuffer>, out: 
             let dictionary = array.as_any_dictionary();
             let mut values = Vec::new();
             append_floats(dictionary.values(), None, &mut values);
-            gather(dictionary.normalized_keys(), nulls, &values, out);
+            gather(keys_of(dictionary), nulls, &values, out);
         }
         other => unreachable!("{other} holds no numbers"),
     }
@@ -179,7 +189,7 @@ pub(super) fn for_each_text(
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             let text = texts(&**dictionary.values());
-            let all = dictionary.normalized_keys().into_iter().enumerate();
+            let all = keys_of(dictionary).into_iter().enumerate();
             for (row, key) in all {
                 let valid = is_valid(nulls, row);
                 each(if valid { Some(text(key).ok_or(row)?) } else { None });

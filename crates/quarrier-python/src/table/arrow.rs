@@ -1,0 +1,92 @@
+//! From Arrow and to it, by the Arrow PyCapsule interface.
+
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
+use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::{Array, RecordBatch, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+use quarrier_messages::Table;
+
+use crate::errors::of_messages;
+use crate::interrupt::interruptible;
+
+const STREAM: &std::ffi::CStr = c"arrow_array_stream";
+const ARRAY: &std::ffi::CStr = c"arrow_array";
+const SCHEMA: &std::ffi::CStr = c"arrow_schema";
+
+/// Batches as they are asked for.
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+
+/// Packs whatever shows itself as an Arrow stream or as one record batch.
+pub(super) fn import(data: &Bound<'_, PyAny>, workers: usize) -> PyResult<Table> {
+    let py = data.py();
+    let (schema, batches) = if data.hasattr("__arrow_c_stream__")? {
+        of_stream(&data.call_method0("__arrow_c_stream__")?)?
+    } else if data.hasattr("__arrow_c_array__")? {
+        of_array(&data.call_method0("__arrow_c_array__")?)?
+    } else {
+        return Err(PyTypeError::new_err(format!(
+            "'{}' does not show itself as Arrow data: it has no __arrow_c_stream__",
+            data.get_type().name()?
+        )));
+    };
+    let table = interruptible(py, |stop| {
+        let stop = Arc::clone(stop);
+        let batches = batches.take_while(move |_| !stop.load(std::sync::atomic::Ordering::Relaxed));
+        Table::from_batches(&schema, batches, workers)
+    })?;
+    table.map_err(|error| of_messages(py, &error))
+}
+
+fn of_stream(capsule: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Batches)> {
+    let capsule = capsule.cast::<PyCapsule>()?;
+    let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of this name points to a stream that nobody has moved away; what is left
+    // in its place says that it is released.
+    let reader = unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) }.map_err(arrow)?;
+    Ok((reader.schema(), Box::new(reader)))
+}
+
+fn of_array(capsules: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Batches)> {
+    let pair = capsules.cast::<PyTuple>()?;
+    let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
+    let schema = schema.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
+    let array = array.cast::<PyCapsule>()?.pointer_checked(Some(ARRAY))?;
+    // SAFETY: capsules of these names point to a schema, which is only looked at, and to an array
+    // that nobody has moved away; what is left in its place says that it is released.
+    let data = unsafe {
+        let array = FFI_ArrowArray::from_raw(array.cast::<FFI_ArrowArray>().as_ptr());
+        from_ffi(array, schema.cast::<FFI_ArrowSchema>().as_ref())
+    };
+    let data = data.map_err(arrow)?;
+    if !matches!(data.data_type(), arrow_schema::DataType::Struct(_)) {
+        let message = "a table is made of columns with names, not of one array";
+        return Err(PyTypeError::new_err(message));
+    }
+    let array = StructArray::from(data);
+    if array.null_count() > 0 {
+        return Err(PyValueError::new_err("a row of the table is NULL as a whole"));
+    }
+    let batch = RecordBatch::from(array);
+    Ok((batch.schema(), Box::new(std::iter::once(Ok(batch)))))
+}
+
+fn arrow(error: ArrowError) -> PyErr {
+    PyValueError::new_err(format!("the Arrow data cannot be read: {error}"))
+}
+
+/// The table as a stream of record batches.
+pub(super) fn stream<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyCapsule>> {
+    let stream = FFI_ArrowArrayStream::new(Box::new(table.batches()));
+    PyCapsule::new_with_value(py, stream, STREAM)
+}
+
+/// The schema of that stream.
+pub(super) fn schema<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = table.batches().schema();
+    PyCapsule::new_with_value(py, FFI_ArrowSchema::try_from(&*schema).map_err(arrow)?, SCHEMA)
+}

@@ -1,0 +1,122 @@
+//! `quarrier.Table`: messages as columns.
+
+mod arrow;
+mod load;
+mod values;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+use quarrier_messages::{Kind, Reject};
+
+/// Messages as columns. Nothing changes it.
+#[pyclass(frozen, module = "quarrier")]
+pub(crate) struct Table {
+    table: quarrier_messages::Table,
+    /// What was no message, as far as it was kept.
+    rejects: Vec<Reject>,
+    /// How many were none.
+    rejected: u64,
+}
+
+impl Table {
+    pub(crate) fn of(table: quarrier_messages::Table) -> Self {
+        Table { table, rejects: Vec::new(), rejected: 0 }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// Loads the messages of a file, URL or bytes-like object, compressed or not.
+    #[staticmethod]
+    #[pyo3(signature = (source, *, format="auto", workers=None))]
+    fn from_messages(
+        source: &Bound<'_, PyAny>,
+        format: &str,
+        workers: Option<usize>,
+    ) -> PyResult<Self> {
+        let loaded = load::load(source, format, workers)?;
+        Ok(Table { table: loaded.table, rejects: loaded.rejects, rejected: loaded.rejected })
+    }
+
+    /// Copies what speaks the Arrow PyCapsule interface (pyarrow, polars, pandas, DuckDB …) into
+    /// packed columns.
+    #[staticmethod]
+    #[pyo3(signature = (data, *, workers=None))]
+    fn from_arrow(data: &Bound<'_, PyAny>, workers: Option<usize>) -> PyResult<Self> {
+        arrow::import(data, load::workers_of(data.py(), workers)?).map(Self::of)
+    }
+
+    /// Bytes of memory that the columns take.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.table.nbytes()
+    }
+
+    /// The kind of each column by its name, in the words of SQL.
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let schema = PyDict::new(py);
+        for field in &self.table.schema().fields {
+            schema.set_item(&*field.name, name_of(field.kind))?;
+        }
+        Ok(schema)
+    }
+
+    /// How many messages were left out because they do not parse.
+    #[getter]
+    fn rejected(&self) -> u64 {
+        self.rejected
+    }
+
+    /// The first of the messages left out, as dicts of source, line, offset, reason and bytes.
+    #[getter]
+    fn rejects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        load::dicts(py, &self.rejects)
+    }
+
+    /// All rows as a list of dicts. Times are naive, in UTC and to the microsecond.
+    fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        values::dicts(py, &self.table)
+    }
+
+    /// The rows as a stream of Arrow record batches, by the Arrow PyCapsule interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface lets a producer that cannot cast ignore what is asked for.
+        let _ = requested_schema;
+        arrow::stream(py, &self.table)
+    }
+
+    /// The schema of that stream.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::schema(py, &self.table)
+    }
+
+    fn __len__(&self) -> usize {
+        self.table.rows() as usize
+    }
+
+    fn __repr__(&self) -> String {
+        let (rows, columns) = (self.table.rows(), self.table.columns().len());
+        format!("<quarrier.Table: {rows} rows, {columns} columns>")
+    }
+}
+
+/// A kind in the words of SQL.
+fn name_of(kind: Kind) -> String {
+    let name = match kind {
+        Kind::Null => "NULL",
+        Kind::Boolean => "BOOLEAN",
+        Kind::Integer => "BIGINT",
+        Kind::Decimal { scale } => return format!("DECIMAL(19,{scale})"),
+        Kind::Float => "DOUBLE PRECISION",
+        Kind::Date => "DATE",
+        Kind::Timestamp => "TIMESTAMP",
+        Kind::Text => "VARCHAR",
+    };
+    name.to_string()
+}

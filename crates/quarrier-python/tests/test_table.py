@@ -1,0 +1,169 @@
+"""quarrier.Table: from messages and Arrow, rows, Arrow out."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import gzip
+import math
+import pathlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quarrier
+
+LINES = b'{"side":"B","qty":7,"price":1.25}\n{"side":"S","qty":8,"leg":[{"x":true}]}\n{broken\n'
+ROWS = [
+    {"side": "B", "qty": 7, "price": decimal.Decimal("1.25"), "leg[0].x": None},
+    {"side": "S", "qty": 8, "price": None, "leg[0].x": True},
+]
+
+
+def table(columns: dict[str, Any]) -> quarrier.Table:
+    return quarrier.Table.from_arrow(pa.table(columns))
+
+
+def test_messages_become_rows_and_what_is_none_is_listed(tmp_path: pathlib.Path) -> None:
+    path, packed = tmp_path / "orders.ndjson", tmp_path / "orders.ndjson.gz"
+    path.write_bytes(LINES)
+    packed.write_bytes(gzip.compress(LINES))
+    for source in (path, str(path), packed, LINES, memoryview(LINES)):
+        loaded = quarrier.Table.from_messages(source)
+        assert loaded.to_pylist() == ROWS
+        assert len(loaded) == 2
+        assert loaded.rejected == 1
+        (reject,) = loaded.rejects
+        assert (reject["line"], reject["offset"]) == (3, LINES.index(b"{br"))
+        assert reject["bytes"].startswith(b"{broken")
+    assert loaded.schema == {
+        "side": "VARCHAR",
+        "qty": "BIGINT",
+        "price": "DECIMAL(19,2)",
+        "leg[0].x": "BOOLEAN",
+    }
+
+
+def test_a_source_that_is_none_is_an_error(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        quarrier.Table.from_messages(tmp_path / "none")
+    with pytest.raises(TypeError, match="a source is a path or a bytes-like object"):
+        quarrier.Table.from_messages(7)  # type: ignore[arg-type]
+    with pytest.raises(quarrier.PlanError, match="no format 'yaml'"):
+        quarrier.Table.from_messages(b"", format="yaml")  # type: ignore[arg-type]
+    with pytest.raises(quarrier.PlanError, match="at least 1"):
+        quarrier.Table.from_messages(b"", workers=0)
+    damaged = gzip.compress(LINES)[:-9]
+    with pytest.raises(quarrier.CompressedError):
+        quarrier.Table.from_messages(damaged)
+
+
+def test_every_type_comes_back_from_arrow_as_it_went() -> None:
+    day = datetime.date(2024, 2, 29)
+    time = datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999)
+    columns = {
+        "truth": pa.array([True, None]),
+        "number": pa.array([2**63 - 1, None]),
+        "exact": pa.array([decimal.Decimal("-1.50"), None], pa.decimal128(9, 2)),
+        "float": pa.array([0.1, None]),
+        "day": pa.array([day, None]),
+        "time": pa.array([time, None], pa.timestamp("us")),
+        "text": pa.array(["é", None]),
+        "coded": pa.array(["x", None]).dictionary_encode(),
+        "nothing": pa.nulls(2),
+    }
+    held = table(columns)
+    expected = pa.table(columns)
+    assert held.to_pylist() == expected.to_pylist()
+    shown = pa.table(held)
+    assert shown.column("time").type == pa.timestamp("ns")
+    assert shown.column("text").type == pa.dictionary(pa.int32(), pa.string())
+    assert shown.schema == pa.schema(held)
+    for name in columns:
+        if name != "time":
+            assert shown.column(name).to_pylist() == expected.column(name).to_pylist()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.integers(-(2**63), 2**63 - 1),
+            st.none() | st.floats(),
+            st.none() | st.text(st.characters(exclude_categories=["Cs"])),
+        )
+    )
+)
+def test_any_rows_come_back(rows: list[tuple[int | None, float | None, str | None]]) -> None:
+    numbers, floats, texts = ([row[at] for row in rows] for at in range(3))
+    columns = {
+        "number": pa.array(numbers, pa.int64()),
+        "float": pa.array(floats, pa.float64()),
+        "text": pa.array(texts, pa.string()),
+    }
+    for held in (table(columns), quarrier.Table.from_arrow(pa.table(table(columns)))):
+        shown = pa.table(held)
+        assert shown.column("number").to_pylist() == numbers
+        assert shown.column("text").to_pylist() == texts
+        for is_, was in zip(shown.column("float").to_pylist(), floats, strict=True):
+            assert is_ == was or (math.isnan(is_) and math.isnan(was))
+
+
+def test_one_record_batch_is_a_table_too() -> None:
+    batch = pa.record_batch({"a": [1, 2]})
+
+    class OnlyArray:
+        def __arrow_c_array__(self, requested_schema: object = None) -> object:
+            return batch.__arrow_c_array__(requested_schema)
+
+    assert quarrier.Table.from_arrow(OnlyArray()).to_pylist() == [{"a": 1}, {"a": 2}]
+    with pytest.raises(TypeError, match="not of one array"):
+        array = pa.array([1])
+
+        class OnlyOne:
+            def __arrow_c_array__(self, requested_schema: object = None) -> object:
+                return array.__arrow_c_array__(requested_schema)
+
+        quarrier.Table.from_arrow(OnlyOne())
+
+
+def test_what_is_no_arrow_data_is_refused() -> None:
+    with pytest.raises(TypeError, match="'list' does not show itself as Arrow data"):
+        quarrier.Table.from_arrow([1])
+    with pytest.raises(quarrier.ArrowColumnError, match="leave it out, or cast it") as told:
+        table({"good": [1], "bad": [[1]]})
+    assert told.value.column == "bad"
+
+    def broken() -> Any:
+        yield pa.record_batch({"a": [1]})
+        raise RuntimeError("gone")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"a": pa.int64()}), broken())
+    with pytest.raises(quarrier.QuarrierError, match="gone"):
+        quarrier.Table.from_arrow(reader)
+
+
+def test_columns_are_packed_narrow() -> None:
+    rows = 200_000
+    numbers = np.arange(rows)
+    held = table(
+        {
+            "id": numbers,
+            "price": np.round(numbers % 60_000 / 100, 2),
+            "status": np.array(["NEW", "FILLED"])[numbers % 2],
+        }
+    )
+    # Two bytes, two bytes and a bit.
+    assert held.nbytes < 4.3 * rows
+    assert repr(held) == "<quarrier.Table: 200000 rows, 3 columns>"
+    shown = pa.table(held)
+    assert shown.column("price").to_numpy().tolist() == np.round(numbers % 60_000 / 100, 2).tolist()
+
+
+def test_arrow_floats_are_shared_and_outlive_the_table() -> None:
+    floats = np.random.default_rng(7).random(1_000)
+    shown = pa.table(table({"a": floats}))
+    assert shown.column("a").to_pylist() == floats.tolist()
