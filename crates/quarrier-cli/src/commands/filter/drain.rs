@@ -5,12 +5,11 @@ use std::io;
 use std::ops::ControlFlow;
 
 use quarrier_core::pipeline::{self, Sink};
-use quarrier_messages::FormatReader;
 use quarrier_messages::frame::Reader;
 
 use super::out::Out;
 use super::rejects::{Account, List};
-use super::worker::{Broken, Found, MARK, Setup, Worker};
+use super::worker::{Broken, Found, Setup, Worker};
 use crate::commands::search::progress::Progress;
 
 /// Counts over all sources.
@@ -51,6 +50,8 @@ pub(super) struct Drain<'d, 's> {
     worker: Worker<'s>,
     is_found_anywhere: bool,
     message_bytes_max: usize,
+    /// Where the source's first message starts.
+    first: usize,
     found: Found,
     /// What was seen of a message that is not over.
     carry: Vec<u8>,
@@ -80,8 +81,9 @@ impl<'d, 's> Drain<'d, 's> {
             ended: None,
             progress,
             worker: Worker::new(setup),
-            is_found_anywhere: FormatReader::new(&setup.format, &setup.limits).is_found_anywhere(),
+            is_found_anywhere: setup.reader().is_found_anywhere(),
             message_bytes_max: setup.limits.message_bytes_max,
+            first: setup.first,
             found: Found::default(),
             carry: Vec::new(),
             unreadable: Vec::new(),
@@ -143,7 +145,7 @@ impl<'d, 's> Drain<'d, 's> {
         }
         let carry = std::mem::take(&mut self.carry);
         let mut found = std::mem::take(&mut self.found);
-        let at = if self.offset == 0 && carry.starts_with(MARK) { MARK.len() } else { 0 };
+        let at = if self.offset == 0 { self.first.min(carry.len()) } else { 0 };
         let unreadable = std::mem::take(&mut self.unreadable);
         let (offset, unreadable) = (self.offset, unreadable.as_slice());
         let place = pipeline::Chunk { offset, unreadable, ..pipeline::Chunk::whole(&carry) };

@@ -19,6 +19,7 @@ mod worker;
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use quarrier_core::pipeline::{Need, Pipeline, Run};
 use quarrier_core::source::{Memory, Source};
@@ -73,6 +74,8 @@ struct Session<'f> {
     /// Columns that are asked for and no message had yet, with what is to be said of it.
     unknown: Vec<(String, String)>,
     outcome: Option<Outcome>,
+    /// Time to bind conditions, and to take samples.
+    bind_seconds: f64,
 }
 
 impl<'f> Session<'f> {
@@ -100,6 +103,7 @@ impl<'f> Session<'f> {
             tally,
             unknown: Vec::new(),
             outcome: None,
+            bind_seconds: 0.0,
         })
     }
 
@@ -140,7 +144,10 @@ impl<'f> Session<'f> {
         match input {
             Input::Source(source) => self.source(&name, source, is_last),
             Input::Remote(source) => self.source(&name, Box::new(source), is_last),
-            Input::Stream(name, stream) => self.stream(&name, stream, is_last),
+            Input::Stream(name, stream) => {
+                let run = self.stream_one(&name, stream, is_last)?;
+                Ok(Done { run, source: None })
+            }
         }
     }
 
@@ -150,35 +157,46 @@ impl<'f> Session<'f> {
         source: Box<dyn Source>,
         is_last: bool,
     ) -> Result<Done, Ended> {
-        let plain = quarrier_messages::decompressed(&*source);
-        let plain = plain.map_err(|error| Ended::Failed(error.to_string()))?;
-        if let Some(plain) = plain {
-            return self.stream(name, plain, is_last);
-        }
-        let sample = Sample::of_source(&*source, &self.limits);
-        let setup = self.setup(&sample, is_last)?;
-        let run = self.filter_one(name, &setup, Bytes::Source(&*source))?;
-        Ok(Done { run, source: Some(source) })
+        let (run, is_plain) = self.source_one(name, &*source, is_last)?;
+        Ok(Done { run, source: is_plain.then_some(source) })
     }
 
-    fn stream(
+    /// Whether it was read as it is, too: what is compressed is a stream.
+    fn source_one(
+        &mut self,
+        name: &str,
+        source: &dyn Source,
+        is_last: bool,
+    ) -> Result<(Run, bool), Ended> {
+        let plain = quarrier_messages::decompressed(source);
+        let plain = plain.map_err(|error| Ended::Failed(error.to_string()))?;
+        if let Some(plain) = plain {
+            return Ok((self.stream_one(name, plain, is_last)?, false));
+        }
+        let sample = Sample::of_source(source, &self.limits);
+        let setup = self.setup(&sample, is_last)?;
+        Ok((self.filter_one(name, &setup, Bytes::Source(source))?, true))
+    }
+
+    fn stream_one(
         &mut self,
         name: &str,
         mut stream: Box<dyn Read + Send + '_>,
         is_last: bool,
-    ) -> Result<Done, Ended> {
+    ) -> Result<Run, Ended> {
         let sample = Sample::of_stream(&mut *stream, &self.limits, self.stop)
             .map_err(|error| Ended::Failed(format!("{name}: cannot read at byte 0: {error}")))?;
         let setup = self.setup(&sample, is_last)?;
         let mut stream = Cursor::new(sample.bytes).chain(stream);
-        let run = self.filter_one(name, &setup, Bytes::Stream(&mut stream))?;
-        Ok(Done { run, source: None })
+        self.filter_one(name, &setup, Bytes::Stream(&mut stream))
     }
 
     /// Binds the conditions to what is known of the columns.
     fn setup(&mut self, sample: &Sample, is_last: bool) -> Result<Setup, Ended> {
+        let started = Instant::now();
         let format = Format::Json;
-        let seen = sample.schema(&format, &self.limits).map_err(Ended::Failed)?;
+        let (seen, opening, first) =
+            sample.opened(&format, &self.limits).map_err(Ended::Failed)?;
         widen(&mut self.schema, &seen);
         let mut schema = self.schema.clone();
         let Bound { exprs, unknown } = self.conditions.bind(&mut schema).map_err(Ended::Failed)?;
@@ -192,16 +210,18 @@ impl<'f> Session<'f> {
             && !self.schema.fields.is_empty()
             && let Some((_, said)) = self.unknown.first()
         {
-            let said = std::mem::take(&mut self.unknown).swap_remove(0).1;
-            return Err(Ended::Failed(said));
+            return Err(Ended::Failed(said.clone()));
         }
         let wish = match &self.wish {
             Some(wish) => wish.clone(),
             None => self.wish.insert(self.wish_of_rows()).clone(),
         };
+        self.bind_seconds += started.elapsed().as_secs_f64();
         Ok(Setup {
             format,
             limits: self.limits.clone(),
+            opening,
+            first,
             sieve: Sieve::new(&schema, &exprs),
             rebinding: Rebinding::new(Arc::clone(&self.conditions), schema),
             wish,

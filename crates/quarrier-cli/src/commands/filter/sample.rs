@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::source::{Memory, Source, read_full_at};
 use quarrier_messages::frame::Reader;
-use quarrier_messages::{Format, FormatReader, Limits, Load, Schema};
+use quarrier_messages::{Format, FormatReader, Limits, Load, Opening, Schema};
 
 /// Bytes of a sample; more only where they hold no whole message.
 const SAMPLE_BYTES: usize = 1 << 20;
@@ -84,15 +84,26 @@ impl Sample {
         memchr::memchr(b'\n', &self.bytes).is_some()
     }
 
-    /// The columns that the messages show.
+    /// The columns that the messages show, what the first bytes say of the rest, and where the
+    /// first message starts.
     ///
     /// # Errors
     /// In words.
-    pub(super) fn schema(&self, format: &Format, limits: &Limits) -> Result<Schema, String> {
-        let reader = FormatReader::new(format, limits);
-        let end = if self.is_all { self.bytes.len() } else { reader.end(&self.bytes) };
+    pub(super) fn opened(
+        &self,
+        format: &Format,
+        limits: &Limits,
+    ) -> Result<(Schema, Opening, usize), String> {
+        let opening = Opening::default();
+        let reader = FormatReader::new(format, limits, &opening);
+        let first = reader.open(&self.bytes, self.is_all).unwrap_or(self.bytes.len());
+        let end = match self.is_all {
+            true => self.bytes.len(),
+            false => first + reader.end(&self.bytes[first..], false),
+        };
         let whole = Memory::new("sample", &self.bytes[..end]);
         let loaded = Load::new(format.clone()).workers(1).limits(limits.clone()).run(&[&whole]);
-        Ok(loaded.map_err(|error| error.to_string())?.table.schema().clone())
+        let loaded = loaded.map_err(|error| error.to_string())?;
+        Ok((loaded.table.schema().clone(), opening, first))
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use arrow_array::RecordBatch;
 use quarrier_messages::build::Cell;
-use quarrier_messages::{Format, FormatReader, Limits};
+use quarrier_messages::FormatReader;
 
 use super::columns::Builders;
 use super::record::{Record, Wanted};
@@ -67,7 +67,7 @@ enum Rows {
 
 impl Shower {
     /// What shows messages, if their bytes are not enough.
-    pub(super) fn new(wish: &Wish, format: &Format, limits: &Limits) -> Option<Self> {
+    pub(super) fn new(wish: &Wish, reader: FormatReader) -> Option<Self> {
         let (record, rows) = match wish {
             Wish::Count | Wish::Bytes => return None,
             Wish::Objects => (Record::new(None), Rows::Json { keys: Vec::new(), is_full: false }),
@@ -84,7 +84,6 @@ impl Shower {
                 (Record::new(Some(&builders.wanted())), Rows::Batches(Box::new(builders)))
             }
         };
-        let reader = FormatReader::new(format, limits);
         Some(Shower { reader, record, rows, text: String::new() })
     }
 

@@ -6,7 +6,7 @@ use memchr::memchr_iter;
 use quarrier_core::pipeline::{self, Emitter, Kernel, Need};
 use quarrier_filter::Sieve;
 use quarrier_messages::frame::{Chunk, Reader, Rejected, Taker};
-use quarrier_messages::{Format, FormatReader, Limits};
+use quarrier_messages::{Format, FormatReader, Limits, Opening};
 
 use super::conditions::{Misfits, Rebinding, Rebound};
 use super::rejects::Reject;
@@ -16,11 +16,21 @@ use super::show::{Shower, Shown, Wish};
 pub(super) struct Setup {
     pub(super) format: Format,
     pub(super) limits: Limits,
+    /// What the source's first bytes said, and where its first message starts.
+    pub(super) opening: Opening,
+    pub(super) first: usize,
     pub(super) sieve: Sieve,
     pub(super) rebinding: Rebinding,
     pub(super) wish: Wish,
     /// Whether all messages left out are listed, or counted and the first one kept.
     pub(super) lists_rejects: bool,
+}
+
+impl Setup {
+    /// A reader of the source's messages.
+    pub(super) fn reader(&self) -> FormatReader {
+        FormatReader::new(&self.format, &self.limits, &self.opening)
+    }
 }
 
 /// Workers that have nothing to do.
@@ -128,13 +138,10 @@ struct Again {
 /// Kinds of misfits that a worker keeps a parser for.
 const AGAIN_MAX: usize = 16;
 
-/// What editors of other systems write before a text.
-pub(super) const MARK: &[u8] = "\u{feff}".as_bytes();
-
 impl<'s> Worker<'s> {
     pub(super) fn new(setup: &'s Setup) -> Self {
-        let reader = FormatReader::new(&setup.format, &setup.limits);
-        let shower = Shower::new(&setup.wish, &setup.format, &setup.limits);
+        let reader = setup.reader();
+        let shower = Shower::new(&setup.wish, setup.reader());
         let state = State { setup, sieve: setup.sieve.clone(), shower, again: Vec::new() };
         Worker { setup, reader, state }
     }
@@ -145,8 +152,7 @@ impl<'s> Worker<'s> {
         let is_found_anywhere = self.reader.is_found_anywhere();
         let start = match chunk.at_start {
             _ if !is_found_anywhere => None,
-            true if data.starts_with(MARK) => Some(MARK.len()),
-            true => Some(0),
+            true => Some(self.setup.first.min(data.len())),
             false => self.reader.start(data, 0),
         };
         found.head = start.unwrap_or(data.len());
@@ -346,7 +352,7 @@ impl Sift<'_, '_, '_> {
         all.truncate(AGAIN_MAX - 1);
         let setup = self.state.setup;
         let rebound = setup.rebinding.rebound(&misfits);
-        let reader = FormatReader::new(&setup.format, &setup.limits);
+        let reader = setup.reader();
         let again = Again { misfits, reader, sieve: rebound.sieve.clone(), rebound };
         all.insert(0, again);
         0
