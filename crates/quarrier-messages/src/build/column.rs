@@ -2,6 +2,7 @@
 
 use super::Cell;
 use super::text::TextBuilder;
+use super::time::{Shape, Shapes, shape_of, timed};
 use super::widen;
 use crate::PartField;
 use crate::column::Texts;
@@ -29,6 +30,12 @@ pub(super) struct ColumnBuilder {
     nulls: Vec<u32>,
     /// The row for which rows before were filled up last, and how many there had been.
     filled: (usize, usize),
+    /// How days and points in time of the segment were written.
+    shapes: Shapes,
+    /// The row for which the kind changed last, and what there was before.
+    before: Option<(usize, Values, Shapes)>,
+    /// Whether texts may be days and points in time.
+    finds_times: bool,
     /// Whether a message had the field.
     is_used: bool,
 }
@@ -36,14 +43,21 @@ pub(super) struct ColumnBuilder {
 const NEVER: (usize, usize) = (usize::MAX, 0);
 
 impl ColumnBuilder {
-    pub(super) fn new(name: Box<str>) -> Self {
+    pub(super) fn new(name: Box<str>, finds_times: bool) -> Self {
         ColumnBuilder {
             name,
             values: Values::Null(0),
             nulls: Vec::new(),
             filled: NEVER,
+            shapes: Shapes::new(),
+            before: None,
+            finds_times,
             is_used: false,
         }
+    }
+
+    pub(super) fn find_times(&mut self) {
+        self.finds_times = true;
     }
 
     #[inline(always)]
@@ -76,7 +90,9 @@ impl ColumnBuilder {
     #[inline]
     pub(super) fn timestamp(&mut self, row: usize, nanoseconds: i64) {
         match &mut self.values {
-            Values::Timestamp(values) if values.len() == row => values.push(nanoseconds),
+            Values::Timestamp(values) if values.len() == row && self.shapes.is_empty() => {
+                values.push(nanoseconds);
+            }
             _ => self.put(row, Cell::Timestamp(nanoseconds)),
         }
     }
@@ -87,7 +103,7 @@ impl ColumnBuilder {
         match &mut self.values {
             Values::Text(texts) if texts.rows == row => texts.push(value),
             _ => {
-                self.put(row, Cell::Text(value));
+                self.put_text(row, value);
                 0
             }
         }
@@ -115,16 +131,77 @@ impl ColumnBuilder {
     #[cold]
     #[inline(never)]
     pub(super) fn put(&mut self, row: usize, cell: Cell<'_>) {
-        self.make_room(row);
-        if cell == Cell::Null {
-            return self.null(row);
+        match cell {
+            Cell::Null => return self.null(row),
+            Cell::Text(text) => return self.put_text(row, text),
+            _ => {}
         }
-        widen::to_hold(&mut self.values, &self.nulls, cell);
-        self.values.push(cell);
+        self.make_room(row);
+        self.hold(row, cell, Shape::Plain);
+    }
+
+    /// The same for a text, which may be a day or a point in time.
+    #[inline(never)]
+    fn put_text(&mut self, row: usize, text: &str) {
+        self.make_room(row);
+        let may_be_time = self.finds_times
+            && matches!(self.values, Values::Null(_) | Values::Date(_) | Values::Timestamp(_));
+        match timed(text).filter(|_| may_be_time) {
+            Some((cell, shape)) => self.hold(row, cell, shape),
+            None => self.hold(row, Cell::Text(text), Shape::Plain),
+        }
+    }
+
+    fn hold(&mut self, row: usize, cell: Cell<'_>, shape: Shape) {
+        if let Some(values) = widen::to_hold(&self.values, &self.nulls, &self.shapes, cell) {
+            let values = std::mem::replace(&mut self.values, values);
+            if self.before.as_ref().is_none_or(|(known, ..)| *known != row) {
+                self.before = Some((row, values, self.shapes.clone()));
+            }
+        }
+        match &mut self.values {
+            Values::Date(_) | Values::Timestamp(_) => {
+                self.values.push(cell);
+                if shape_of(&self.shapes, row) != shape {
+                    self.shapes.push((row as u32, shape));
+                }
+            }
+            Values::Text(texts) => {
+                self.shapes.clear();
+                if shape == Shape::Plain {
+                    self.values.push(cell);
+                } else {
+                    let mut text = String::new();
+                    shape.write(cell, &mut text);
+                    texts.push(&text);
+                }
+            }
+            _ => self.values.push(cell),
+        }
+    }
+
+    /// How the days and points in time of the segment were written, where they were.
+    pub(super) fn take_shapes(&mut self) -> Shapes {
+        std::mem::take(&mut self.shapes)
+    }
+
+    /// From now on, whatever comes is text.
+    pub(super) fn make_text(&mut self) {
+        if !matches!(self.values, Values::Text(_)) {
+            self.values = Values::Text(Box::default());
+        }
+    }
+
+    /// Whether the field's values came to be text.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.values, Values::Text(_))
     }
 
     /// Gives back what was set at `row`, as if the field had not been there.
     pub(super) fn rollback(&mut self, row: usize) {
+        if let Some((_, values, shapes)) = self.before.take_if(|(known, ..)| *known == row) {
+            (self.values, self.shapes) = (values, shapes);
+        }
         let (filled_for, rows) = self.filled;
         self.truncate(if filled_for == row { rows } else { row });
     }
@@ -136,12 +213,16 @@ impl ColumnBuilder {
         while self.nulls.last().is_some_and(|&null| null as usize >= row) {
             self.nulls.pop();
         }
+        while self.shapes.last().is_some_and(|&(first, _)| first as usize >= row) {
+            self.shapes.pop();
+        }
     }
 
     /// Lends the segment's column of `rows` rows to `take`, if a message had the field, and begins
     /// the next one.
     pub(super) fn finish(&mut self, rows: usize, take: impl FnOnce(&RawColumn)) {
         self.filled = NEVER;
+        self.before = None;
         if self.rows() == 0 {
             return;
         }
@@ -151,6 +232,7 @@ impl ColumnBuilder {
         let raw = RawColumn { valid: self.valid(rows), data: self.take_data(rows) };
         take(&raw);
         self.nulls.clear();
+        self.shapes.clear();
         self.reuse(raw.data);
     }
 

@@ -13,9 +13,11 @@ mod cell;
 mod column;
 mod interner;
 mod text;
+mod time;
 mod widen;
 
 pub use cell::Cell;
+pub(crate) use time::{Shapes, shape_of};
 
 use std::collections::HashMap;
 
@@ -89,6 +91,7 @@ pub struct RowBuilder {
     columns_max: usize,
     /// Whether other fields are not wanted.
     is_closed: bool,
+    finds_times: bool,
     refused: Refused,
 }
 
@@ -125,8 +128,18 @@ impl RowBuilder {
             rows_max: SEGMENT_ROWS,
             columns_max,
             is_closed: false,
+            finds_times: false,
             refused: Refused::default(),
         }
+    }
+
+    /// The same, but texts of a column that all are days or points in time as ISO 8601 writes them
+    /// are taken for such ([`Cell::of_time`]), for formats that have no other way to say so.
+    #[must_use]
+    pub fn finding_times(mut self) -> Self {
+        self.finds_times = true;
+        self.columns.iter_mut().for_each(|column| column.find_times());
+        self
     }
 
     /// A builder of the fields of `schema` and no others.
@@ -190,6 +203,27 @@ impl RowBuilder {
         self.columns[field.index()].dictionary()
     }
 
+    /// How days and points in time of a field were written in this segment, before it is
+    /// finished; empty where they were not.
+    pub(crate) fn take_shapes(&mut self, field: FieldId) -> Shapes {
+        self.columns[field.index()].take_shapes()
+    }
+
+    /// How many fields there are.
+    pub(crate) fn fields(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether a field's values came to be text; they are from now on.
+    pub(crate) fn is_text(&self, field: FieldId) -> bool {
+        self.columns[field.index()].is_text()
+    }
+
+    /// Makes a field, of which this segment has no value yet, one of text.
+    pub(crate) fn make_text(&mut self, field: FieldId) {
+        self.columns[field.index()].make_text();
+    }
+
     /// The fields in the order of first sight, with their dictionaries, when all is written;
     /// `None` for a field that no message had.
     pub(crate) fn into_fields(self) -> Vec<Option<PartField>> {
@@ -219,7 +253,7 @@ impl RowBuilder {
             return None;
         }
         let field = FieldId::new(self.columns.len());
-        self.columns.push(ColumnBuilder::new(name.into()));
+        self.columns.push(ColumnBuilder::new(name.into(), self.finds_times));
         self.names.insert(name.into(), field);
         self.rows_max = self.rows_allowed().max(self.row + 1);
         Some(field)

@@ -3,6 +3,7 @@
 use super::Cell;
 use super::column::{Values, rescaled};
 use super::text::TextBuilder;
+use super::time::{Shape, shape_of};
 use crate::Kind;
 
 /// Nanoseconds of a day's midnight, where 64 bits hold them.
@@ -10,29 +11,34 @@ pub(super) fn midnight(days: i32) -> Option<i64> {
     i64::from(days).checked_mul(86_400_000_000_000)
 }
 
-/// Changes `values` so that they hold `cell` too. `nulls` are the rows without a value.
-pub(super) fn to_hold(values: &mut Values, nulls: &[u32], cell: Cell<'_>) {
+/// The same rows in a kind that holds `cell` too; `None` where theirs does. `nulls` are the rows
+/// without a value, `shapes` how texts were written.
+pub(super) fn to_hold(
+    values: &Values,
+    nulls: &[u32],
+    shapes: &[(u32, Shape)],
+    cell: Cell<'_>,
+) -> Option<Values> {
     let kind = values.kind().widened(cell.kind());
-    if values.kind() != kind {
-        *values = converted(values, nulls, kind);
-    }
+    let wider = (values.kind() != kind).then(|| converted(values, nulls, shapes, kind));
     // The kind holds the value, but its 64 bits may not.
-    let is_held = match (&*values, cell) {
+    let is_held = match (wider.as_ref().unwrap_or(values), cell) {
         (Values::Decimal(scale, _), Cell::Integer(value)) => rescaled(value, 0, *scale).is_some(),
         (Values::Decimal(to, _), Cell::Decimal { mantissa, scale }) => {
             rescaled(mantissa, scale, *to).is_some()
         }
         (Values::Timestamp(_), Cell::Date(days)) => midnight(days).is_some(),
-        _ => return,
+        _ => true,
     };
-    if !is_held {
-        let kind = if cell.kind() == Kind::Date { Kind::Text } else { Kind::Float };
-        *values = converted(values, nulls, kind);
+    if is_held {
+        return wider;
     }
+    let kind = if cell.kind() == Kind::Date { Kind::Text } else { Kind::Float };
+    Some(converted(values, nulls, shapes, kind))
 }
 
 /// The same rows in a wider kind; in one wider still where 64 bits do not hold them.
-fn converted(values: &Values, nulls: &[u32], kind: Kind) -> Values {
+fn converted(values: &Values, nulls: &[u32], shapes: &[(u32, Shape)], kind: Kind) -> Values {
     let mut to = match kind {
         Kind::Null => Values::Null(0),
         Kind::Boolean => Values::Boolean(Vec::new()),
@@ -45,7 +51,7 @@ fn converted(values: &Values, nulls: &[u32], kind: Kind) -> Values {
                 }
                 _ => true,
             }) {
-                return converted(values, nulls, Kind::Float);
+                return converted(values, nulls, shapes, Kind::Float);
             }
             Values::Decimal(scale, Vec::new())
         }
@@ -56,16 +62,21 @@ fn converted(values: &Values, nulls: &[u32], kind: Kind) -> Values {
                 Cell::Date(days) => midnight(days).is_some(),
                 _ => true,
             }) {
-                return converted(values, nulls, Kind::Text);
+                return converted(values, nulls, shapes, Kind::Text);
             }
             Values::Timestamp(Vec::new())
         }
         Kind::Text => Values::Text(Box::<TextBuilder>::default()),
     };
+    let mut text = String::new();
     let mut nulls = nulls.iter().copied().peekable();
     for row in 0..values.rows() {
         if nulls.next_if(|&null| null as usize == row).is_some() {
             to.push_zero();
+        } else if let (Values::Text(texts), false) = (&mut to, shapes.is_empty()) {
+            text.clear();
+            shape_of(shapes, row).write(values.cell(row), &mut text);
+            texts.push(&text);
         } else {
             to.push(values.cell(row));
         }

@@ -1,6 +1,9 @@
 //! What a worker has made of its messages.
 
+use std::collections::HashSet;
+
 use super::reject::{Origin, Rejects};
+use super::times::{TimeFields, Times};
 use crate::build::{Refused, RowBuilder};
 use crate::column::SegmentColumn;
 use crate::frame::{Rejected, Taker};
@@ -18,6 +21,7 @@ pub(super) struct Batch {
     /// Segments of this claim so far.
     number: u64,
     messages: u64,
+    times: Times,
 }
 
 /// Claims, and segments of a claim, stand in one number for their order.
@@ -30,13 +34,14 @@ impl Batch {
             None => RowBuilder::new(limits.columns_max),
         };
         Batch {
-            rows,
+            rows: rows.finding_times(),
             segments: Vec::new(),
             rejects: Rejects::new(limits),
             origin: Origin::default(),
             offset: 0,
             number: 0,
             messages: 0,
+            times: Times::default(),
         }
     }
 
@@ -59,6 +64,16 @@ impl Batch {
     /// Messages so far.
     pub(super) fn messages(&self) -> u64 {
         self.messages + self.rows.rows() as u64
+    }
+
+    pub(super) fn times(&self) -> TimeFields<'_> {
+        TimeFields::new(&self.rows, &self.segments, &self.times)
+    }
+
+    /// Writes the fields of these names again as they were, for they are no times after all.
+    pub(super) fn write_again(&mut self, names: &HashSet<Box<str>>) {
+        let times = std::mem::take(&mut self.times);
+        times.write_again(names, &mut self.rows, &mut self.segments);
     }
 
     pub(super) fn into_parts(self) -> (Part, Rejects, Refused) {
@@ -84,6 +99,7 @@ impl Batch {
             return;
         }
         let mut columns = Vec::new();
+        self.times.keep(self.segments.len(), &mut self.rows);
         self.rows.finish_segment(|field, raw| {
             columns.resize(field.index(), None);
             columns.push(Some(SegmentColumn::pack(raw)));

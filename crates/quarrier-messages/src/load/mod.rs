@@ -17,17 +17,19 @@ mod format;
 mod reject;
 mod run;
 mod stream;
+mod times;
 
 pub use compressed::reader as decompressed;
 pub use format::{Format, FormatReader, Opening};
 pub use reject::Reject;
 
+use std::collections::HashSet;
 use std::io::Read;
 
 use quarrier_core::source::Source;
 
 use crate::build::Refused;
-use crate::{Limits, Result, Schema, Table};
+use crate::{Kind, Limits, Result, Schema, Table};
 use batch::Batch;
 
 /// How messages are to be loaded.
@@ -128,7 +130,11 @@ impl Load {
     }
 
     fn finish(&self, crew: run::Crew<'_>) -> Loaded {
-        let run::Done { batches, names, bytes, lines } = crew.done();
+        let run::Done { mut batches, names, bytes, lines } = crew.done();
+        let untimed = self.untimed(&batches);
+        if !untimed.is_empty() {
+            batches.iter_mut().for_each(|batch| batch.write_again(&untimed));
+        }
         let mut loaded = Loaded { bytes, ..Loaded::default() };
         let mut parts = Vec::new();
         for batch in batches {
@@ -144,6 +150,19 @@ impl Load {
             None => Table::assemble(parts, self.workers),
         };
         loaded
+    }
+
+    /// Fields of which some texts are times and others not, or that are wanted as something else.
+    fn untimed(&self, batches: &[Batch]) -> HashSet<Box<str>> {
+        let known: Vec<_> = batches.iter().map(Batch::times).collect();
+        let is_other = |name: &str| {
+            let wanted = self.schema.iter().flat_map(|schema| &schema.fields);
+            let mut wanted = wanted.filter(|field| &*field.name == name);
+            wanted.any(|field| !matches!(field.kind, Kind::Null | Kind::Date | Kind::Timestamp))
+                || known.iter().any(|fields| fields.others.contains(name))
+        };
+        let timed = known.iter().flat_map(|fields| &fields.timed);
+        timed.filter(|name| is_other(name)).map(|&name| name.into()).collect()
     }
 
     fn batch(&self) -> Batch {

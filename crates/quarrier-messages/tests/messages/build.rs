@@ -5,7 +5,7 @@ use quarrier_messages::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
 
 /// One column of the cells, a row each, and the texts of its dictionary.
 fn column(cells: &[Cell<'_>]) -> (RawColumn, Vec<String>) {
-    let mut builder = RowBuilder::new(10);
+    let mut builder = RowBuilder::new(10).finding_times();
     let field = builder.field("a").unwrap();
     for &cell in cells {
         builder.put(field, cell);
@@ -203,4 +203,70 @@ fn a_field_of_rows_rolled_back_alone_has_no_column() {
     builder.rollback();
     builder.commit();
     builder.finish_segment(|field, _| panic!("{field:?} has a column"));
+}
+
+#[test]
+fn texts_that_all_are_days_or_points_in_time_become_such_and_come_back_when_one_is_not() {
+    use Cell::{Date, Null, Text, Timestamp};
+    let day = 86_400_000_000_000;
+    check(&[Text("1970-01-02"), Null, Text("2024-02-29")], RawData::Date(vec![1, 0, 19_782]));
+    let times = [
+        "1970-01-02T00:00:00Z",
+        "1970-01-01 00:00:01.5",
+        "1970-01-01T00:00:00.000000001+00:00",
+        "1969-12-31T23:00:00-01:30",
+        "1677-09-21T00:12:43.145224192",
+        "1970-01-03",
+        "2262-04-11T23:47:16.854775807Z",
+    ];
+    let values = [day, 1_500_000_000, 1, 1_800_000_000_000, i64::MIN, 2 * day, i64::MAX];
+    let mut cells: Vec<_> = times.into_iter().map(Text).collect();
+    check(&cells, RawData::Timestamp(values.to_vec()));
+    cells.insert(3, Null);
+    cells.push(Text("soon"));
+    let (raw, texts) = column(&cells);
+    assert_eq!(raw.data, RawData::Codes(vec![0, 1, 2, 0, 3, 4, 5, 6, 7]));
+    assert_eq!(texts[..7], times);
+    let (_, texts) = column(&[Text("2024-05-31T12:00:00Z"), Timestamp(0), Date(0), Text("x")]);
+    let expected = ["2024-05-31T12:00:00Z", "1970-01-01 00:00:00", "x"];
+    assert_eq!([&*texts[0], &*texts[1], &*texts[texts.len() - 1]], expected);
+    for none in [
+        "2023-02-29",
+        "2024-13-01",
+        "2024-00-10",
+        "0000-01-01",
+        "2024-1-01",
+        "20240101",
+        "2024-01-01T",
+        "2024-01-01T24:00:00",
+        "2024-01-01T00:60:00",
+        "2024-01-01T00:00:60",
+        "2024-01-01T00:00",
+        "2024-01-01T00:00:00z",
+        "2024-01-01T00:00:00.",
+        "2024-01-01T00:00:00.1234567890",
+        "2024-01-01T00:00:00-00:00",
+        "2024-01-01T00:00:00+1:00",
+        "2024-01-01T00:00:00+24:00",
+        "2262-04-11T23:47:16.854775808",
+        "",
+        "\u{661}970-01-01",
+    ] {
+        assert_eq!(Cell::of_time(none), None, "{none}");
+        check(&[Text(none)], RawData::Codes(vec![0]));
+    }
+}
+
+#[test]
+fn a_row_rolled_back_does_not_change_a_kind() {
+    let mut builder = RowBuilder::new(10).finding_times();
+    let field = builder.field("a").unwrap();
+    for row in 0..100 {
+        builder.text(field, &format!("2024-01-01T00:00:{:02}Z", row % 60));
+        builder.commit();
+        builder.float(field, 1.5);
+        builder.text(field, "no time");
+        builder.rollback();
+    }
+    builder.finish_segment(|_, raw| assert!(matches!(raw.data, RawData::Timestamp(_))));
 }

@@ -174,3 +174,35 @@ fn a_schema_chooses_columns_and_kinds() {
     assert_eq!(rows(&loaded.table)[1], [Value::Null, Value::Null, text("two")]);
     assert_eq!(loaded.refused.count, 0);
 }
+
+#[test]
+fn times_are_times_only_if_all_of_a_column_are_and_are_texts_as_they_were_if_not() {
+    let line = |number: usize, text: &str| {
+        format!(
+            "{{\"a\":\"2024-01-0{}T00:00:00.{:03}Z\",\"b\":\"{text}\"}}\n",
+            1 + number % 9,
+            number % 1_000
+        )
+    };
+    let log: String = (0..100_000).map(|number| line(number, "2024-02-03")).collect();
+    for end in ["", "x"] {
+        let mut log = log.clone();
+        log.push_str(&line(5, &format!("2024-02-04{end}")));
+        let source = Memory::new("log", log);
+        for workers in [1, 3] {
+            let table = load(&source, workers).table;
+            assert_eq!(table.schema().fields[0].kind, Kind::Timestamp);
+            let kind = if end.is_empty() { Kind::Date } else { Kind::Text };
+            assert_eq!(table.schema().fields[1].kind, kind);
+            assert_eq!(table.rows(), 100_001);
+            for row in [0, 70_000, 99_999] {
+                let expected = if end.is_empty() {
+                    Value::Date(19_756)
+                } else {
+                    Value::Text("2024-02-03".into())
+                };
+                assert_eq!(table.value(row, 1), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Days and points in time that are written as ISO 8601 says, and how exactly they were.
+//!
+//! A column whose texts all are such is one of days or points in time. If a text that is none
+//! comes later, the texts before must come back as they were, so their shapes are kept.
+
+use std::fmt::Write;
+
+use super::Cell;
+use super::cell::civil_of;
+
+/// How a day or a point in time is written: what, beside the value, makes up the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Shape {
+    /// As [`Cell::write`] writes it; not from a text.
+    Plain,
+    /// `2024-05-31`.
+    Day,
+    /// `2024-05-31T23:59:58.5Z`.
+    Time {
+        /// Between day and time: `T` or a blank.
+        separator: u8,
+        /// Digits of the second's fraction, 0 to 9.
+        digits: u8,
+        zone: Zone,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Zone {
+    /// None, which counts as UTC.
+    Absent,
+    /// `Z`.
+    Utc,
+    /// Minutes ahead of UTC, as `+05:30`.
+    Ahead(i16),
+}
+
+/// Shapes of a column's rows: each from its row on, ascending; empty where all are plain.
+pub(crate) type Shapes = Vec<(u32, Shape)>;
+
+const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
+const MINUTE_NANOSECONDS: i64 = 60_000_000_000;
+
+impl<'a> Cell<'a> {
+    /// The day (`2024-05-31`) or the point in time (`2024-05-31T23:59:58.5+01:00`, with a blank
+    /// or `T`, up to nine digits behind the second, `Z` or none for UTC) that a text is, as ISO
+    /// 8601 has it; `None` for other texts, and where 64 bits of nanoseconds do not hold it.
+    pub fn of_time(text: &str) -> Option<Cell<'a>> {
+        timed(text).map(|(cell, _)| cell)
+    }
+}
+
+/// What a text says, and its shape: see [`Cell::of_time`].
+#[inline]
+pub(super) fn timed(text: &str) -> Option<(Cell<'static>, Shape)> {
+    let bytes = text.as_bytes();
+    if bytes.len() < 10 || bytes[4] != b'-' || bytes[7] != b'-' {
+        return None;
+    }
+    let days = day(bytes)?;
+    if bytes.len() == 10 {
+        return Some((Cell::Date(i32::try_from(days).ok()?), Shape::Day));
+    }
+    let separator = *bytes.get(10).filter(|byte| matches!(byte, b'T' | b' '))?;
+    let time = bytes.get(11..19).filter(|time| time[2] == b':' && time[5] == b':')?;
+    let (hour, minute, second) = (number(&time[..2])?, number(&time[3..5])?, number(&time[6..])?);
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let (fraction, digits, rest) = fraction(&bytes[19..])?;
+    let zone = zone(rest)?;
+    let ahead = if let Zone::Ahead(minutes) = zone { i64::from(minutes) } else { 0 };
+    let of_day = ((hour * 60 + minute - ahead) * 60 + second) * 1_000_000_000 + fraction;
+    // Both ends of the range lie within a day, so the sum may fit where the midnight does not.
+    let nanoseconds = i128::from(days) * i128::from(DAY_NANOSECONDS) + i128::from(of_day);
+    let cell = Cell::Timestamp(i64::try_from(nanoseconds).ok()?);
+    Some((cell, Shape::Time { separator, digits, zone }))
+}
+
+impl Shape {
+    /// Appends the text of this shape that says `cell`.
+    pub(crate) fn write(self, cell: Cell<'_>, out: &mut String) {
+        match (self, cell) {
+            (Shape::Time { separator, digits, zone }, Cell::Timestamp(nanoseconds)) => {
+                let ahead = if let Zone::Ahead(minutes) = zone { minutes } else { 0 };
+                let local =
+                    i128::from(nanoseconds) + i128::from(ahead) * i128::from(MINUTE_NANOSECONDS);
+                write_time(local, separator, digits, out);
+                match zone {
+                    Zone::Absent => {}
+                    Zone::Utc => out.push('Z'),
+                    Zone::Ahead(minutes) => {
+                        let sign = if minutes < 0 { '-' } else { '+' };
+                        let minutes = minutes.unsigned_abs();
+                        written(write!(out, "{sign}{:02}:{:02}", minutes / 60, minutes % 60));
+                    }
+                }
+            }
+            // A column of days that became one of points in time.
+            (Shape::Day, Cell::Timestamp(nanoseconds)) => {
+                Cell::Date(nanoseconds.div_euclid(DAY_NANOSECONDS) as i32).write(out);
+            }
+            (_, cell) => cell.write(out),
+        }
+    }
+}
+
+fn write_time(local: i128, separator: u8, digits: u8, out: &mut String) {
+    let days = local.div_euclid(i128::from(DAY_NANOSECONDS)) as i64;
+    let of_day = local.rem_euclid(i128::from(DAY_NANOSECONDS)) as i64;
+    let (year, month, day) = civil_of(days);
+    let (seconds, part) = (of_day / 1_000_000_000, of_day % 1_000_000_000);
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let separator = char::from(separator);
+    written(write!(
+        out,
+        "{year:04}-{month:02}-{day:02}{separator}{hour:02}:{minute:02}:{second:02}"
+    ));
+    if digits > 0 {
+        let width = usize::from(digits);
+        let part = part / 10i64.pow(9 - u32::from(digits));
+        written(write!(out, ".{part:0width$}"));
+    }
+}
+
+fn written(done: std::fmt::Result) {
+    debug_assert!(done.is_ok(), "a String takes everything");
+}
+
+/// The days of `YYYY-MM-DD` from 1970-01-01, from year 1 on: Howard Hinnant's `days_from_civil`.
+fn day(bytes: &[u8]) -> Option<i64> {
+    let (year, month, day) = (number(&bytes[..4])?, number(&bytes[5..7])?, number(&bytes[8..10])?);
+    let shifted = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (shifted / 400, shifted % 400);
+    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+    // The way back leads to the same day only if there is such a day.
+    (year > 0 && civil_of(days) == (year, month, day)).then_some(days)
+}
+
+fn number(digits: &[u8]) -> Option<i64> {
+    digits.iter().try_fold(0, |value, &byte| {
+        byte.is_ascii_digit().then(|| 10 * value + i64::from(byte - b'0'))
+    })
+}
+
+/// Nanoseconds and number of the digits behind the second, and what follows them.
+fn fraction(bytes: &[u8]) -> Option<(i64, u8, &[u8])> {
+    let Some((b'.', rest)) = bytes.split_first() else { return Some((0, 0, bytes)) };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 || digits > 9 {
+        return None;
+    }
+    let value = number(&rest[..digits])? * 10i64.pow(9 - digits as u32);
+    Some((value, digits as u8, &rest[digits..]))
+}
+
+fn zone(bytes: &[u8]) -> Option<Zone> {
+    match bytes {
+        [] => Some(Zone::Absent),
+        [b'Z'] => Some(Zone::Utc),
+        [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
+            let (hours, minutes) = (number(&[*h1, *h2])?, number(&[*m1, *m2])?);
+            let ahead = (hours * 60 + minutes) as i16;
+            // `-00:00` says that the zone is not known, and would come back as `+00:00`.
+            let is_known = hours < 24 && minutes < 60 && (ahead != 0 || *sign == b'+');
+            is_known.then_some(Zone::Ahead(if *sign == b'-' { -ahead } else { ahead }))
+        }
+        _ => None,
+    }
+}
+
+/// The shape of a row.
+pub(crate) fn shape_of(shapes: &[(u32, Shape)], row: usize) -> Shape {
+    let at = shapes.partition_point(|&(first, _)| first as usize <= row);
+    at.checked_sub(1).map_or(Shape::Plain, |at| shapes[at].1)
+}

@@ -1,0 +1,112 @@
+//! Texts that are days or points in time: columns of them only where all texts are.
+//!
+//! A worker takes such texts for what they say until one comes that says nothing. Whether there
+//! is one is known only when all workers are done; where there is, segments that were packed
+//! before are written again, as their texts were.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::build::{Cell, FieldId, Row, RowBuilder, Shapes, shape_of};
+use crate::column::SegmentColumn;
+use crate::{Kind, PartSegment, Value};
+
+/// How the times of a worker's segments were written.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    /// By segment and field; not of fields that were not texts.
+    shapes: HashMap<(usize, usize), Shapes>,
+}
+
+/// What a worker knows of its fields, by their names.
+#[derive(Debug, Default)]
+pub(super) struct TimeFields<'b> {
+    /// Fields with texts that are times.
+    pub(super) timed: HashSet<&'b str>,
+    /// Fields with values that are no times.
+    pub(super) others: HashSet<&'b str>,
+}
+
+impl<'b> TimeFields<'b> {
+    pub(super) fn new(rows: &'b RowBuilder, segments: &[PartSegment], times: &Times) -> Self {
+        let names: Vec<&str> = rows.names().collect();
+        let timed = times.shapes.keys().map(|&(_, field)| names[field]).collect();
+        let others = names.into_iter().collect();
+        TimeFields { timed, others: Self::untimed(others, rows, segments) }
+    }
+
+    fn untimed(
+        mut names: HashSet<&'b str>,
+        rows: &'b RowBuilder,
+        segments: &[PartSegment],
+    ) -> HashSet<&'b str> {
+        for (index, name) in rows.names().enumerate() {
+            let is_time = |segment: &PartSegment| match segment.columns.get(index) {
+                Some(Some(column)) => {
+                    matches!(column.kind(), Kind::Null | Kind::Date | Kind::Timestamp)
+                }
+                _ => true,
+            };
+            if !rows.is_text(FieldId::new(index)) && segments.iter().all(is_time) {
+                names.remove(name);
+            }
+        }
+        names
+    }
+}
+
+impl Times {
+    /// Keeps how times of the segment that is about to be packed were written.
+    pub(super) fn keep(&mut self, segment: usize, rows: &mut RowBuilder) {
+        for field in 0..rows.fields() {
+            let shapes = rows.take_shapes(FieldId::new(field));
+            if !shapes.is_empty() {
+                self.shapes.insert((segment, field), shapes);
+            }
+        }
+    }
+
+    /// Writes the texts of the fields named again, into the dictionaries of `rows`.
+    pub(super) fn write_again(
+        self,
+        names: &HashSet<Box<str>>,
+        rows: &mut RowBuilder,
+        segments: &mut [PartSegment],
+    ) {
+        let wanted: Vec<bool> = rows.names().map(|name| names.contains(name)).collect();
+        for ((segment, field), shapes) in self.shapes {
+            if wanted[field]
+                && let Some(Some(column)) = segments[segment].columns.get_mut(field)
+            {
+                *column = written(column, FieldId::new(field), &shapes, rows);
+            }
+        }
+    }
+}
+
+fn written(
+    column: &SegmentColumn,
+    field: FieldId,
+    shapes: &Shapes,
+    rows: &mut RowBuilder,
+) -> SegmentColumn {
+    rows.make_text(field);
+    let mut text = String::new();
+    for row in 0..column.rows() {
+        text.clear();
+        let cell = match column.value(row, None) {
+            Value::Date(days) => Cell::Date(days),
+            Value::Timestamp(nanoseconds) => Cell::Timestamp(nanoseconds),
+            _ => Cell::Null,
+        };
+        if cell == Cell::Null {
+            rows.null(field);
+        } else {
+            shape_of(shapes, row).write(cell, &mut text);
+            rows.text(field, &text);
+        }
+        rows.commit();
+    }
+    let mut packed = column.clone();
+    rows.finish_segment(|_, raw| packed = SegmentColumn::pack(raw));
+    packed
+}
