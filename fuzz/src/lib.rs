@@ -9,6 +9,7 @@
 //! can call it: the driver of this package on stable Rust, libFuzzer from `libfuzzer/`.
 //! Bytes that say nothing useful are passed over.
 
+pub mod condition;
 pub mod engines;
 pub mod journal;
 pub mod oracle;
@@ -45,5 +46,11 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 5] =
-    [pattern_file::TARGET, engines::TARGET, regex::TARGET, sparse::TARGET, journal::TARGET];
+pub const TARGETS: [Target; 6] = [
+    pattern_file::TARGET,
+    engines::TARGET,
+    regex::TARGET,
+    sparse::TARGET,
+    journal::TARGET,
+    condition::TARGET,
+];

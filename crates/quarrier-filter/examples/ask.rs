@@ -1,5 +1,5 @@
 //! Conditions asked of rows, both from standard input, for comparison with other engines:
-//! `benchmarks/python/conditions.py` writes the input and reads the output.
+//! `benchmarks/python/agreement.py` writes the input and reads the output.
 //!
 //! Each line of the input is a case in JSON: `fields` (pairs of name and kind), `rows` (lists of
 //! texts and nulls) and `conditions` (texts). For each condition one line comes out: a letter a

@@ -70,8 +70,23 @@ pub enum Fault {
 
 impl Error {
     pub(crate) fn text(line: u64, column: u64, reason: impl Into<String>) -> Self {
-        Error::Text { line, column, reason: reason.into() }
+        // What the text says stands in it, however long.
+        const REASON_CHARACTERS_MAX: usize = 600;
+        Error::Text { line, column, reason: one_line(&reason.into(), REASON_CHARACTERS_MAX) }
     }
+}
+
+/// At most so many characters, without line ends and other control characters.
+pub(crate) fn one_line(text: &str, characters_max: usize) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(characters_max)
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .collect();
+    if text.chars().nth(characters_max).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 impl fmt::Display for Error {

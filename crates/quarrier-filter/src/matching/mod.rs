@@ -120,11 +120,8 @@ fn regex(source: &str) -> Result<Regex, Fault> {
     })
 }
 
-/// The beginning of a text that is shown in a message.
+/// The beginning of a text that is shown in a message, on one line.
 pub(crate) fn shortened(text: &str) -> String {
     const SHOWN_MAX: usize = 60;
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_string(),
-    }
+    crate::error::one_line(text, SHOWN_MAX)
 }

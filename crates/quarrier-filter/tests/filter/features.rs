@@ -1,5 +1,6 @@
 //! Feature E061 of the standard, "basic predicates and search conditions": each statement of its
-//! tests that stands without a subquery is accepted.
+//! tests that stands without a subquery is accepted; SELECT DISTINCT, which some of them have, is
+//! full SQL's.
 
 use quarrier_filter::sql;
 use quarrier_messages::{Field, Kind, Schema};

@@ -83,7 +83,7 @@ fn what_nests_too_deep_and_is_never_closed_is_refused() {
 #[test]
 fn chains_are_as_long_as_they_like() {
     for op in ["AND", "OR"] {
-        let text = format!("b{}", format!(" {op} b").repeat(50_000));
+        let text = format!("b{}", format!(" {op} b").repeat(20_000));
         assert_eq!(small(text), Ok(Some(true)));
         let text = format!("i = 7{}", format!(" {op} i = 7 AND b OR i = 7").repeat(9_000));
         assert_eq!(small(text), Ok(Some(true)));
@@ -95,31 +95,33 @@ fn chains_are_as_long_as_they_like() {
 #[test]
 fn chains_that_nest_once_bound_are_refused() {
     let deep = "nested deeper than 200";
-    check_refused(format!("i{} = 1", " + i".repeat(50_000)), deep);
-    check_refused(format!("t{} = 'a'", " || t".repeat(50_000)), deep);
-    check_refused(format!("b{}", " IS NULL".repeat(50_000)), deep);
-    check_refused(format!("i{} = 1", "::INTEGER".repeat(50_000)), deep);
-    check_refused(format!("i{}", " BETWEEN 1 AND 2".repeat(30_000)), "");
-    check_refused(format!("b{}", " = b".repeat(50_000)), deep);
+    check_refused(format!("i{} = 1", " + i".repeat(20_000)), deep);
+    check_refused(format!("t{} = 'a'", " || t".repeat(20_000)), deep);
+    check_refused(format!("b{}", " IS NULL".repeat(20_000)), deep);
+    check_refused(format!("i{} = 1", "::INTEGER".repeat(20_000)), deep);
+    check_refused(format!("i{}", " BETWEEN 1 AND 2".repeat(10_000)), "");
+    check_refused(format!("b{}", " = b".repeat(20_000)), deep);
 }
 
 #[test]
 fn chains_that_end_wrong_are_taken_down_without_harm() {
     for part in [" AND b", " + i", " IS NULL", " = 1", "::INTEGER", " || t", " NOT LIKE 'a'"] {
         for end in [" )", " AND", " 'x", " = x"] {
-            assert!(small(format!("i{}{end}", part.repeat(15_000))).is_err(), "{part}{end}");
+            assert!(small(format!("i{}{end}", part.repeat(10_000))).is_err(), "{part}{end}");
         }
     }
 }
 
 #[test]
 fn texts_beyond_the_bounds_are_refused() {
-    check_refused("b AND ".repeat(200_000), "more than 262144 words and marks");
+    check_refused("b AND ".repeat(140_000), "more than 262144 words and marks");
     check_refused(" ".repeat(5 << 20), "the text is longer than 4194304 bytes");
     check_refused("(".repeat(4 << 20), "nested deeper than 200");
     assert_eq!(small(format!("t <> '{}'", "x".repeat(4_000_000))), Ok(Some(true)));
     let said = small(format!("{} = 1", "x".repeat(1_000_000))).unwrap_err();
     assert!(said.len() < 500, "{said}");
+    let said = small(format!("i = 1 '{}'", "x\n".repeat(500_000))).unwrap_err();
+    assert!(said.len() < 700 && !said.contains('\n'), "{said}");
     let said = small(format!("t ~ '({}'", "x".repeat(1_000_000))).unwrap_err();
     assert!(said.len() < 500, "{said}");
 }

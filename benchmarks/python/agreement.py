@@ -1,7 +1,7 @@
 """Random conditions over random tables: quarrier, DuckDB and SQLite must say the same.
 
     cargo build --example ask -p quarrier-filter
-    python benchmarks/python/conditions.py target/debug/examples/ask [CONDITIONS [SEED]]
+    python benchmarks/python/agreement.py target/debug/examples/ask [CONDITIONS [SEED]]
 
 A condition is drawn as a tree and written for each engine in its own words (`//` is DuckDB's
 division of whole numbers). What an engine has otherwise than SQL-92 is not drawn for it; the list
@@ -79,9 +79,7 @@ def form(pattern, *parts):
 
 def each(patterns, *parts):
     """As form, with a pattern for each engine; None where it has none."""
-    return tuple(
-        None if patterns[n] is None else form(patterns[n], *parts)[n] for n in range(3)
-    )
+    return tuple(None if patterns[n] is None else form(patterns[n], *parts)[n] for n in range(3))
 
 
 def quoted(text):
@@ -228,14 +226,18 @@ def no_nan(tree):
 
 
 def pattern(r):
-    return "".join(r.choice(["a", "b", "c", "%", "%", "_", "A", "é", " "]) for _ in range(r.randint(0, 5)))
+    return "".join(
+        r.choice(["a", "b", "c", "%", "%", "_", "A", "é", " "]) for _ in range(r.randint(0, 5))
+    )
 
 
 def predicate(r, depth):
     roll = r.random()
     draw = pair(r, depth)
     if roll < 0.35:
-        return form("{} " + r.choice(["=", "<>", "<", "<=", ">", ">="]) + " {}", draw(depth), draw(depth))
+        return form(
+            "{} " + r.choice(["=", "<>", "<", "<=", ">", ">="]) + " {}", draw(depth), draw(depth)
+        )
     negated = r.choice(["", "NOT "])
     if roll < 0.47:
         return form("{} " + negated + "BETWEEN {} AND {}", draw(depth), draw(0), draw(0))
@@ -247,7 +249,9 @@ def predicate(r, depth):
         values = [draw(0) for _ in range(r.randint(1, 4))]
         if r.random() < 0.2:
             values.append(lit("NULL"))
-        return form("{} " + negated + "IN (" + ", ".join(["{}"] * len(values)) + ")", draw(depth), *values)
+        return form(
+            "{} " + negated + "IN (" + ", ".join(["{}"] * len(values)) + ")", draw(depth), *values
+        )
     if roll < 0.76:
         like = "{} " + negated + "LIKE " + quoted(pattern(r))
         return form(like, text(r, depth))
@@ -279,7 +283,9 @@ def condition(r, depth):
     if roll < 0.75:
         count = r.randint(2, 3)
         op = r.choice([" AND ", " OR "])
-        return form("(" + op.join(["{}"] * count) + ")", *(condition(r, depth - 1) for _ in range(count)))
+        return form(
+            "(" + op.join(["{}"] * count) + ")", *(condition(r, depth - 1) for _ in range(count))
+        )
     if roll < 0.87:
         return form("(NOT {})", condition(r, depth - 1))
     truth = r.choice(["TRUE", "FALSE", "UNKNOWN"])
@@ -322,7 +328,13 @@ def load(rows):
     lite.executemany(
         f"INSERT INTO m VALUES ({', '.join('?' * (len(FIELDS) + 1))})",
         [
-            [n, *(cell if cell is None else python.get(k, str)(cell) for cell, (_, k) in zip(row, FIELDS))]
+            [
+                n,
+                *(
+                    cell if cell is None else python.get(k, str)(cell)
+                    for cell, (_, k) in zip(row, FIELDS)
+                ),
+            ]
             for n, row in enumerate(rows)
         ],
     )
@@ -330,13 +342,10 @@ def load(rows):
 
 
 def agree(ours, theirs):
-    """Equal; or both have no value for some row, where the others report the whole query."""
+    """Equal; or no value for some row here, and an error of the whole query there."""
     if ours.startswith("!"):
         return False
-    if theirs.startswith("!"):
-        return "E" in ours
-    # A rival that does not evaluate what it need not may have a value where we have none.
-    return ours == theirs
+    return "E" in ours if theirs.startswith("!") else ours == theirs
 
 
 def main():
@@ -346,24 +355,27 @@ def main():
     done = compared_duck = compared_lite = faults = 0
     shares = dict.fromkeys("TFUE", 0)
     wrong = []
-    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as ours:
+    with subprocess.Popen(
+        [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as ours:
         while done < count and len(wrong) < 20:
             r = random.Random(f"{seed}/{done}")
             rows = table(r)
             duck, lite = load(rows)
-            trees = []
-            while len(trees) < 40 * BATCH:
-                tree = condition(r, r.choice([1, 2, 2, 3]))
-                trees.append(tree)
+            trees = [condition(r, r.choice([1, 2, 2, 3])) for _ in range(40 * BATCH)]
             case = {"fields": FIELDS, "rows": rows, "conditions": [tree[0] for tree in trees]}
             ours.stdin.write(json.dumps(case) + "\n")
             ours.stdin.flush()
             answers = [ours.stdout.readline().rstrip("\n") for _ in trees]
             for engine, connection, n in (("DuckDB", duck, 1), ("SQLite", lite, 2)):
-                there = [(tree, answer) for tree, answer in zip(trees, answers) if tree[n] is not None]
+                there = [
+                    (tree, answer) for tree, answer in zip(trees, answers) if tree[n] is not None
+                ]
                 for start in range(0, len(there), BATCH):
                     batch = there[start : start + BATCH]
-                    for (tree, answer), theirs in zip(batch, asked(connection, [t[n] for t, _ in batch])):
+                    for (tree, answer), theirs in zip(
+                        batch, asked(connection, [t[n] for t, _ in batch])
+                    ):
                         compared_duck += n == 1
                         compared_lite += n == 2
                         faults += "E" in answer
