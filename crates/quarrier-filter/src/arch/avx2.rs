@@ -47,7 +47,7 @@ unsafe fn load<T>(values: *const T) -> __m256i {
 /// # Safety
 /// The features are there.
 #[inline(always)]
-unsafe fn mask(bytes: __m256i) -> u64 {
+unsafe fn byte_mask(bytes: __m256i) -> u64 {
     // SAFETY: the caller's promise.
     u64::from(unsafe { _mm256_movemask_epi8(bytes) }.cast_unsigned())
 }
@@ -131,7 +131,7 @@ impl Packed<u8> for Avx2 {
             let high = _mm256_set1_epi8(range.high.cast_signed());
             let span = _mm256_set1_epi8(range.high.wrapping_sub(range.low).cast_signed());
             let low = within8(values, high, span);
-            mask(low) | mask(within8(values.add(32), high, span)) << 32
+            byte_mask(low) | byte_mask(within8(values.add(32), high, span)) << 32
         }
     }
 
@@ -147,7 +147,7 @@ impl Packed<u16> for Avx2 {
             let high = _mm256_set1_epi16(range.high.cast_signed());
             let span = _mm256_set1_epi16(range.high.wrapping_sub(range.low).cast_signed());
             let low = half16(values, high, span);
-            mask(low) | mask(half16(values.add(32), high, span)) << 32
+            byte_mask(low) | byte_mask(half16(values.add(32), high, span)) << 32
         }
     }
 
@@ -163,7 +163,7 @@ impl Packed<u32> for Avx2 {
             let high = _mm256_set1_epi32(range.high.cast_signed());
             let span = _mm256_set1_epi32(range.high.wrapping_sub(range.low).cast_signed());
             let low = half32(values, high, span);
-            mask(low) | mask(half32(values.add(32), high, span)) << 32
+            byte_mask(low) | byte_mask(half32(values.add(32), high, span)) << 32
         }
     }
 

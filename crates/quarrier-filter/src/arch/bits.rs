@@ -14,6 +14,8 @@ pub(crate) struct BitKernels {
     pub(super) any: unsafe fn(&mut Bits, &Bits) -> u64,
     pub(super) without: unsafe fn(&mut Bits, &Bits) -> u64,
     pub(super) count: unsafe fn(&Bits) -> u32,
+    pub(super) words: unsafe fn(&Bits) -> u64,
+    pub(super) mask: unsafe fn(&mut Bits, &[u64], u64) -> u64,
 }
 
 impl BitKernels {
@@ -33,6 +35,18 @@ impl BitKernels {
     pub(crate) fn without(&self, into: &mut Bits, with: &Bits) -> u64 {
         // SAFETY: as above.
         unsafe { (self.without)(into, with) }
+    }
+
+    /// The words that are not 0.
+    pub(crate) fn words(&self, bits: &Bits) -> u64 {
+        // SAFETY: as above.
+        unsafe { (self.words)(bits) }
+    }
+
+    /// `into &= with ^ flip`, where `with` may end early.
+    pub(crate) fn mask(&self, into: &mut Bits, with: &[u64], flip: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { (self.mask)(into, with, flip) }
     }
 
     /// How many rows there are in it.
@@ -105,6 +119,14 @@ pub(super) fn any(into: &mut Bits, with: &Bits) -> u64 {
 pub(super) fn without(into: &mut Bits, with: &Bits) -> u64 {
     for (into, with) in into.0.iter_mut().zip(&with.0) {
         *into &= !with;
+    }
+    into.words()
+}
+
+#[inline(always)]
+pub(super) fn mask(into: &mut Bits, with: &[u64], flip: u64) -> u64 {
+    for (into, with) in into.0.iter_mut().zip(with) {
+        *into &= with ^ flip;
     }
     into.words()
 }

@@ -21,25 +21,26 @@ pub(crate) struct Work<'a, T> {
 }
 
 /// Leaves in the words `which` of `out` the rows whose value, `base` and a lane, has its bit set
-/// in `table`. `values` are filled up to a multiple of 64.
+/// in `table`. `values` are filled up to a multiple of 64. Gives the words
+/// that are not 0.
 pub(crate) fn narrow<T: Lane>(
     kernels: &Kernels,
     (values, base): (&[T], u32),
     table: &[u32],
     which: u64,
     out: &mut Bits,
-) {
+) -> u64 {
     let words = values.len() / WORD_ROWS;
     let within = if words >= WORDS { !0 } else { (1 << words) - 1 };
     let work = Work { values, base, table, which: which & within };
     // SAFETY: kernels are handed out for what the CPU has, and the words have values.
-    unsafe { (T::of(kernels).lookup)(&work, out) };
+    unsafe { (T::of(kernels).lookup)(&work, out) }
 }
 
 /// # Safety
 /// The CPU has the features of `S`; 64 values stand at 64 times each word of `which`.
 #[inline(always)]
-pub(super) unsafe fn run<S: Packed<T>, T: Lane>(work: &Work<'_, T>, out: &mut Bits) {
+pub(super) unsafe fn run<S: Packed<T>, T: Lane>(work: &Work<'_, T>, out: &mut Bits) -> u64 {
     let mut which = work.which;
     while which != 0 {
         let at = which.trailing_zeros() as usize;
@@ -53,6 +54,7 @@ pub(super) unsafe fn run<S: Packed<T>, T: Lane>(work: &Work<'_, T>, out: &mut Bi
             *word & unsafe { S::member(values.as_ptr(), work.base, work.table) }
         };
     }
+    out.words()
 }
 
 /// The rows of `left` whose value has its bit set.

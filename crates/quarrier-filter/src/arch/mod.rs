@@ -77,13 +77,13 @@ pub(crate) struct Kernels {
     shorts: LaneKernels<u16>,
     ints: LaneKernels<u32>,
     longs: LaneKernels<u64>,
-    floats: unsafe fn(&ranges::Work<'_, f64, FloatRange>, &mut Bits),
+    floats: unsafe fn(&ranges::Work<'_, f64, FloatRange>, &mut Bits) -> u64,
 }
 
 /// The loops over values of one width.
 pub(crate) struct LaneKernels<T> {
-    ranges: unsafe fn(&ranges::Work<'_, T, Range<T>>, &mut Bits),
-    lookup: unsafe fn(&lookup::Work<'_, T>, &mut Bits),
+    ranges: unsafe fn(&ranges::Work<'_, T, Range<T>>, &mut Bits) -> u64,
+    lookup: unsafe fn(&lookup::Work<'_, T>, &mut Bits) -> u64,
     widen: unsafe fn(&[T; WORD_ROWS], i64, &mut numbers::Words),
 }
 
@@ -163,7 +163,7 @@ pub(crate) trait PackedFloats {
 macro_rules! facade {
     ($set:ty, $(#[$features:meta])?) => {
         pub(super) static KERNELS: super::Kernels = super::Kernels {
-            bits: super::bits::BitKernels { all, any, without, count },
+            bits: super::bits::BitKernels { all, any, without, count, words, mask },
             numbers: super::numbers::NumberKernels { float, whole_step, float_step },
             bytes: super::LaneKernels { ranges: ranges::<u8>, lookup: lookup::<u8>, widen: widen::<u8> },
             shorts: super::LaneKernels { ranges: ranges::<u16>, lookup: lookup::<u16>, widen: widen::<u16> },
@@ -176,29 +176,33 @@ macro_rules! facade {
         unsafe fn ranges<T: super::Lane>(
             work: &super::ranges::Work<'_, T, super::Range<T>>,
             out: &mut super::Bits,
-        ) where
+        ) -> u64
+        where
             $set: super::Packed<T>,
         {
             // SAFETY: the features are those of this function, whose caller has seen them.
-            unsafe { super::ranges::run::<$set, T, super::Range<T>>(work, out) };
+            unsafe { super::ranges::run::<$set, T, super::Range<T>>(work, out) }
         }
 
         $(#[$features])?
         unsafe fn floats(
             work: &super::ranges::Work<'_, f64, super::FloatRange>,
             out: &mut super::Bits,
-        ) {
+        ) -> u64 {
             // SAFETY: as above.
-            unsafe { super::ranges::run::<$set, f64, super::FloatRange>(work, out) };
+            unsafe { super::ranges::run::<$set, f64, super::FloatRange>(work, out) }
         }
 
         $(#[$features])?
-        unsafe fn lookup<T: super::Lane>(work: &super::lookup::Work<'_, T>, out: &mut super::Bits)
+        unsafe fn lookup<T: super::Lane>(
+            work: &super::lookup::Work<'_, T>,
+            out: &mut super::Bits,
+        ) -> u64
         where
             $set: super::Packed<T>,
         {
             // SAFETY: as above.
-            unsafe { super::lookup::run::<$set, T>(work, out) };
+            unsafe { super::lookup::run::<$set, T>(work, out) }
         }
 
         $(#[$features])?
@@ -246,6 +250,16 @@ macro_rules! facade {
         $(#[$features])?
         unsafe fn without(into: &mut super::Bits, with: &super::Bits) -> u64 {
             super::bits::without(into, with)
+        }
+
+        $(#[$features])?
+        unsafe fn words(bits: &super::Bits) -> u64 {
+            bits.words()
+        }
+
+        $(#[$features])?
+        unsafe fn mask(into: &mut super::Bits, with: &[u64], flip: u64) -> u64 {
+            super::bits::mask(into, with, flip)
         }
 
         $(#[$features])?

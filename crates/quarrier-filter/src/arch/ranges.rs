@@ -39,17 +39,18 @@ impl<'a, V, R> Work<'a, V, R> {
 }
 
 /// Leaves in the words `which` of `out` the rows whose value lies in one of `ranges`, or in none
-/// of them where `outside`. `values` are filled up to a multiple of 64.
+/// of them where `outside`. `values` are filled up to a multiple of 64. Gives the
+/// words that are not 0.
 pub(crate) fn narrow<T: Lane>(
     kernels: &Kernels,
     values: &[T],
     (ranges, outside): (&[Range<T>], bool),
     which: u64,
     out: &mut Bits,
-) {
+) -> u64 {
     let work = Work::of(values, ranges, outside, which);
     // SAFETY: kernels are handed out for what the CPU has, and `of` keeps to the values.
-    unsafe { (T::of(kernels).ranges)(&work, out) };
+    unsafe { (T::of(kernels).ranges)(&work, out) }
 }
 
 /// The same for floats.
@@ -59,10 +60,10 @@ pub(crate) fn narrow_floats(
     ranges: &[FloatRange],
     which: u64,
     out: &mut Bits,
-) {
+) -> u64 {
     let work = Work::of(values, ranges, false, which);
     // SAFETY: as above.
-    unsafe { (kernels.floats)(&work, out) };
+    unsafe { (kernels.floats)(&work, out) }
 }
 
 /// One range, or several of them. (No closures here: what the compiler does not inline loses the
@@ -107,7 +108,10 @@ impl<S, V, R: Ranges<S, V>> Ranges<S, V> for &[R] {
 /// # Safety
 /// The CPU has the features of `S`; 64 values stand at 64 times each word of `which`.
 #[inline(always)]
-pub(super) unsafe fn run<S, V, R: Ranges<S, V> + Copy>(work: &Work<'_, V, R>, out: &mut Bits) {
+pub(super) unsafe fn run<S, V, R: Ranges<S, V> + Copy>(
+    work: &Work<'_, V, R>,
+    out: &mut Bits,
+) -> u64 {
     // SAFETY: the caller's promise, handed on.
     unsafe {
         match work.ranges {
@@ -115,6 +119,7 @@ pub(super) unsafe fn run<S, V, R: Ranges<S, V> + Copy>(work: &Work<'_, V, R>, ou
             several => each::<S, V, &[R]>(work, several, out),
         }
     }
+    out.words()
 }
 
 /// # Safety

@@ -179,7 +179,7 @@ impl<'p> Blocks<'p> {
                     }
                 }
                 *rows = found;
-                rows.words()
+                self.kernels.bits.words(rows)
             }
             Node::Not(operand) => {
                 let mut out = rows.clone();
@@ -216,38 +216,38 @@ pub(crate) fn each(mut words: u64, mut visit: impl FnMut(usize)) {
 
 fn test(kernels: &Kernels, test: &Test<'_>, place: Place<'_>, rows: &mut Bits, words: u64) -> u64 {
     match test {
-        Test::None => return words,
-        Test::Null { valid, nulls } => narrow_valid(valid, *nulls, place, rows, words),
+        Test::None => words,
+        Test::Null { valid, nulls } => narrow_valid(kernels, valid, *nulls, place, rows),
         Test::Values { values, valid, nulls: false } => {
-            narrow_values(kernels, values, place, rows, words);
-            if !valid.is_empty() {
-                narrow_valid(valid, false, place, rows, words);
+            let words = narrow_values(kernels, values, place, rows, words);
+            if valid.is_empty() || words == 0 {
+                return words;
             }
+            narrow_valid(kernels, valid, false, place, rows)
         }
         Test::Values { values, valid, nulls: true } => {
+            if valid.is_empty() {
+                return narrow_values(kernels, values, place, rows, words);
+            }
             let mut nulls = rows.clone();
             narrow_values(kernels, values, place, rows, words);
-            if !valid.is_empty() {
-                narrow_valid(valid, true, place, &mut nulls, words);
-                return kernels.bits.any(rows, &nulls);
-            }
+            narrow_valid(kernels, valid, true, place, &mut nulls);
+            kernels.bits.any(rows, &nulls)
         }
     }
-    rows.words()
 }
 
-/// Leaves the rows with a value, or (`nulls`) those without.
-fn narrow_valid(valid: &[u64], nulls: bool, place: Place<'_>, rows: &mut Bits, words: u64) {
-    let flip = if nulls { !0 } else { 0 };
+/// Leaves the rows whose bit is set, or (`flip`) those whose is not.
+fn narrow_valid(
+    kernels: &Kernels,
+    valid: &[u64],
+    flip: bool,
+    place: Place<'_>,
+    rows: &mut Bits,
+) -> u64 {
     let valid = &valid[place.block * WORDS..];
-    let valid = &valid[..valid.len().min(WORDS)];
-    if words == !0 {
-        for (word, valid) in rows.0.iter_mut().zip(valid) {
-            *word &= valid ^ flip;
-        }
-        return;
-    }
-    each(words, |at| rows.0[at] &= valid[at] ^ flip);
+    let flip = if flip { !0 } else { 0 };
+    kernels.bits.mask(rows, &valid[..valid.len().min(WORDS)], flip)
 }
 
 fn narrow_values(
@@ -256,19 +256,16 @@ fn narrow_values(
     place: Place<'_>,
     rows: &mut Bits,
     words: u64,
-) {
+) -> u64 {
     match values {
-        Values::Bits(bits, set) => narrow_valid(bits, !set, place, rows, words),
+        Values::Bits(bits, set) => narrow_valid(kernels, bits, !set, place, rows),
         Values::U8(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
         Values::U16(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
         Values::U32(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
         Values::U64(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
-        Values::Runs(ends, wanted) => {
-            let found = runs(ends, wanted, place);
-            kernels.bits.all(rows, &found);
-        }
+        Values::Runs(ends, wanted) => kernels.bits.all(rows, &runs(ends, wanted, place)),
         Values::Floats(floats, wanted) => {
-            ranges::narrow_floats(kernels, of_block(floats, place), wanted, words, rows);
+            ranges::narrow_floats(kernels, of_block(floats, place), wanted, words, rows)
         }
     }
 }
@@ -286,32 +283,35 @@ fn narrow_lanes<T: Lane>(
     place: Place<'_>,
     rows: &mut Bits,
     words: u64,
-) {
+) -> u64 {
     let lanes = of_block(lanes, place);
     let cut = |range: &Range<u64>| Range { low: T::cut(range.low), high: T::cut(range.high) };
     match wanted {
         Wanted::One(range, outside) => {
-            ranges::narrow(kernels, lanes, (&[cut(range)], *outside), words, rows);
+            ranges::narrow(kernels, lanes, (&[cut(range)], *outside), words, rows)
         }
         Wanted::Several(all, outside) => {
-            let mut cuts = [Range { low: T::cut(0), high: T::cut(0) }; super::bind::RANGES_MAX];
+            let mut cuts = [Range { low: T::cut(0), high: T::cut(0) }; bind::RANGES_MAX];
             for (into, range) in cuts.iter_mut().zip(all) {
                 *into = cut(range);
             }
-            ranges::narrow(kernels, lanes, (&cuts[..all.len()], *outside), words, rows);
+            ranges::narrow(kernels, lanes, (&cuts[..all.len()], *outside), words, rows)
         }
         Wanted::Table(table, base) => {
-            lookup::narrow(kernels, (lanes, *base as u32), table, words, rows);
+            lookup::narrow(kernels, (lanes, *base as u32), table, words, rows)
         }
-        Wanted::Search(all) => each(words, |at| {
-            let mut found = 0;
-            each(rows.0[at], |row| {
-                let lane: u64 = lanes[at * 64 + row].into();
-                let range = all.partition_point(|range| range.high < lane);
-                found |= u64::from(all.get(range).is_some_and(|r| r.low <= lane)) << row;
+        Wanted::Search(all) => {
+            each(words, |at| {
+                let mut found = 0;
+                each(rows.0[at], |row| {
+                    let lane: u64 = lanes[at * 64 + row].into();
+                    let range = all.partition_point(|range| range.high < lane);
+                    found |= u64::from(all.get(range).is_some_and(|r| r.low <= lane)) << row;
+                });
+                rows.0[at] = found;
             });
-            rows.0[at] = found;
-        }),
+            kernels.bits.words(rows)
+        }
     }
 }
 

@@ -8,7 +8,13 @@ use crate::arch::numbers::{self, Words};
 use crate::arch::{Bits, FloatRange, Kernels, Lane, Range, WORD_ROWS, WORDS, ranges};
 use crate::predicate::{Calculation, STACK_MAX, Step, Within};
 
+/// More than products of a few floats lose by rounding, as a share of them.
+const ROUNDING: f64 = 1.0 / (1_u64 << 48) as f64;
+
 /// Leaves in `rows` those where the calculation is true, and gives the words that are not 0.
+///
+/// Floats that are kept as whole numbers are divided by a power of ten only where their undivided
+/// product comes near: 64 divisions cost more than all the rest together.
 pub(crate) fn narrow(
     kernels: &Kernels,
     calculation: &Calculation,
@@ -17,6 +23,7 @@ pub(crate) fn narrow(
     words: u64,
 ) -> u64 {
     let columns = place.table.columns();
+    let undivided = undivided(calculation, place);
     let mut stack = [[0; WORD_ROWS]; STACK_MAX + 1];
     each(words, |at| {
         for &column in &calculation.columns {
@@ -25,37 +32,65 @@ pub(crate) fn narrow(
                 rows.0[at] &= valid[place.block * WORDS + at];
             }
         }
+        if let Some(within) = undivided
+            && rows.0[at] != 0
+        {
+            let numbers = calculated(kernels, (calculation, false), place, at, &mut stack);
+            rows.0[at] &= inside(kernels, within, false, numbers);
+        }
         if rows.0[at] != 0 {
-            let numbers = calculated(kernels, calculation, place, at, &mut stack);
-            rows.0[at] &= inside(kernels, calculation, numbers);
+            let numbers = calculated(kernels, (calculation, true), place, at, &mut stack);
+            rows.0[at] &= inside(kernels, calculation.within, calculation.outside, numbers);
         }
     });
-    rows.words()
+    kernels.bits.words(rows)
 }
 
-fn inside(kernels: &Kernels, calculation: &Calculation, numbers: &Words) -> u64 {
+/// Where the product of undivided numbers must lie at least for the calculation to be true, if
+/// it is one of divided numbers.
+fn undivided(calculation: &Calculation, place: Place<'_>) -> Option<Within> {
+    let Within::Float(low, high) = calculation.within else { return None };
+    let mut power = 1.0;
+    for step in &calculation.steps {
+        match step {
+            Step::Column(column) => {
+                power *= power_of(&place.table.columns()[*column].segments()[place.segment]);
+            }
+            Step::Float(_) | Step::Multiply => {}
+            Step::Whole(_) | Step::Add | Step::Subtract => return None,
+        }
+    }
+    let (low, high) = (low * power, high * power);
+    (power != 1.0 && !calculation.outside).then(|| {
+        let away = |end: f64| if end.is_finite() { end.abs() * ROUNDING } else { 0.0 };
+        Within::Float(low - away(low), high + away(high))
+    })
+}
+
+fn inside(kernels: &Kernels, within: Within, outside: bool, numbers: &Words) -> u64 {
     let mut found = Bits::NONE;
     found.0[0] = !0;
-    match calculation.within {
+    match within {
         // A range of signed numbers is one of unsigned ones, for differences wrap.
         Within::Whole(first, last) => {
             let range = Range { low: first as u64, high: last as u64 };
-            ranges::narrow(kernels, numbers, (&[range], calculation.outside), 1, &mut found);
+            ranges::narrow(kernels, numbers, (&[range], outside), 1, &mut found);
             found.0[0]
         }
         Within::Float(low, high) => {
             let floats = numbers.map(f64::from_bits);
             let range = FloatRange { low, high, nan: false };
             ranges::narrow_floats(kernels, &floats, &[range], 1, &mut found);
-            found.0[0] ^ if calculation.outside { !0 } else { 0 }
+            found.0[0] ^ if outside { !0 } else { 0 }
         }
     }
 }
 
-/// Leaves the number at the bottom of the stack.
+/// The numbers of 64 rows; `divide`: as what they are, rather than as the whole numbers that
+/// they are kept as.
 fn calculated<'s>(
     kernels: &Kernels,
-    calculation: &Calculation,
+    (calculation, divide): (&Calculation, bool),
     place: Place<'_>,
     word: usize,
     stack: &'s mut [Words; STACK_MAX + 1],
@@ -66,7 +101,9 @@ fn calculated<'s>(
         let step = match step {
             Step::Column(column) => {
                 let segment = &place.table.columns()[*column].segments()[place.segment];
-                load(kernels, segment, place.first() + word * WORD_ROWS, float, &mut stack[depth]);
+                let first = place.first() + word * WORD_ROWS;
+                let power = if divide { power_of(segment) } else { 1.0 };
+                load(kernels, segment, first, float.then_some(power), &mut stack[depth]);
                 depth += 1;
                 continue;
             }
@@ -95,13 +132,23 @@ fn calculated<'s>(
     &stack[0]
 }
 
-/// The numbers of 64 rows, `first` in the segment.
-fn load(kernels: &Kernels, segment: &SegmentColumn, first: usize, float: bool, out: &mut Words) {
-    let power = match (segment.data(), segment.kind()) {
+/// What a segment's whole numbers are divided by.
+fn power_of(segment: &SegmentColumn) -> f64 {
+    match (segment.data(), segment.kind()) {
         (Data::Scaled { exponent, .. }, _) => 10_f64.powi((*exponent).into()),
-        (_, Kind::Decimal { scale }) => 10_f64.powi(scale.into()),
+        (Data::Whole(_), Kind::Decimal { scale }) => 10_f64.powi(scale.into()),
         _ => 1.0,
-    };
+    }
+}
+
+/// The numbers of 64 rows, `first` in the segment; as floats, divided by a power of ten.
+fn load(
+    kernels: &Kernels,
+    segment: &SegmentColumn,
+    first: usize,
+    float: Option<f64>,
+    out: &mut Words,
+) {
     match segment.data() {
         Data::Float(floats) => {
             for (out, float) in out.iter_mut().zip(&floats[first..first + WORD_ROWS]) {
@@ -126,7 +173,7 @@ fn load(kernels: &Kernels, segment: &SegmentColumn, first: usize, float: bool, o
         }
         Data::Null | Data::Codes(_) | Data::Text(_) => out.fill(0),
     }
-    if float {
+    if let Some(power) = float {
         kernels.numbers.float(out, power);
     }
 }
