@@ -51,3 +51,5 @@ pub use scan::{Answer, Scan};
 
 mod sieve;
 pub use sieve::Sieve;
+
+mod project;

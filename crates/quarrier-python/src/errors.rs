@@ -95,6 +95,19 @@ pub(crate) fn of_messages(py: Python<'_>, error: &quarrier_messages::Error) -> P
     }
 }
 
+/// What is wrong with a condition or statement.
+pub(crate) fn of_filter(py: Python<'_>, error: &quarrier_filter::Error) -> PyErr {
+    use quarrier_filter::Error;
+    let message = error.to_string();
+    match error {
+        Error::Text { line, column, reason } => {
+            raise(py, "QueryError", (message, *line, *column, reason))
+        }
+        Error::Row { row, .. } => raise(py, "RowError", (message, *row)),
+        _ => raise(py, "QuarrierError", (message,)),
+    }
+}
+
 /// What the system said of a read.
 pub(crate) fn of_io(py: Python<'_>, error: std::io::Error, name: &str) -> PyErr {
     of_core(py, &quarrier_core::Error::io(name, "read", error))

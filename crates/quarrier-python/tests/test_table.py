@@ -167,3 +167,59 @@ def test_arrow_floats_are_shared_and_outlive_the_table() -> None:
     floats = np.random.default_rng(7).random(1_000)
     shown = pa.table(table({"a": floats}))
     assert shown.column("a").to_pylist() == floats.tolist()
+
+
+ORDERS = {
+    "id": [1, 2, 3, 4],
+    "symbol": ["A", "B", None, "A"],
+    "price": [1.5, 2.5, 3.5, None],
+    "qty": [10, 20, 30, 40],
+}
+
+
+def test_a_query_gives_a_table_of_the_rows_and_columns_asked_for() -> None:
+    held = table(ORDERS)
+    found = held.query(
+        "SELECT qty, symbol FROM m WHERE price > 2 OR symbol = 'A' ORDER BY qty DESC"
+    )
+    assert found.to_pylist() == [
+        {"qty": 40, "symbol": "A"},
+        {"qty": 30, "symbol": None},
+        {"qty": 20, "symbol": "B"},
+        {"qty": 10, "symbol": "A"},
+    ]
+    assert pa.table(found).column_names == ["qty", "symbol"]
+    assert held.query("SELECT * FROM m WHERE qty > 40").to_pylist() == []
+    assert held.query("SELECT * FROM m LIMIT 1 OFFSET 1").to_pylist() == [
+        {"id": 2, "symbol": "B", "price": 2.5, "qty": 20}
+    ]
+
+
+def test_many_queries_are_answered_in_one_pass_each_on_its_own() -> None:
+    held = table(ORDERS)
+    counts = held.query_many([f"SELECT COUNT(*) FROM m WHERE qty > {n}" for n in range(0, 50, 10)])
+    assert [next(iter(count.to_pylist()[0].values())) for count in counts] == [4, 3, 2, 1, 0]
+    assert held.query_many([]) == []
+
+
+def test_what_is_calculated_is_shown_under_its_name() -> None:
+    found = table(ORDERS).query("SELECT price * qty AS worth, symbol || '!' AS s FROM m")
+    assert found.to_pylist() == [
+        {"worth": 15.0, "s": "A!"},
+        {"worth": 50.0, "s": "B!"},
+        {"worth": 105.0, "s": None},
+        {"worth": None, "s": "A!"},
+    ]
+    assert found.query("SELECT s FROM m WHERE worth = 50").to_pylist() == [{"s": "B!"}]
+
+
+def test_what_cannot_be_answered_says_why_and_where() -> None:
+    held = table(ORDERS)
+    with pytest.raises(quarrier.QueryError) as told:
+        held.query("SELECT id FROM m\nWHERE quantity > 1")
+    assert (told.value.line, told.value.column) == (2, 7)
+    with pytest.raises(quarrier.RowError) as failed:
+        held.query("SELECT id FROM m WHERE 1 / (qty - 30) > 0")
+    assert failed.value.row == 2
+    with pytest.raises(quarrier.RowError):
+        held.query("SELECT 1 / (qty - 30) AS x FROM m")

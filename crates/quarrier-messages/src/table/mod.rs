@@ -104,6 +104,20 @@ impl Table {
         self.columns[column].value(segment, row)
     }
 
+    /// The same columns under other names, one for each.
+    ///
+    /// # Panics
+    ///
+    /// Where there are not as many names as columns.
+    #[must_use]
+    pub fn renamed(mut self, names: Vec<Box<str>>) -> Table {
+        assert_eq!(names.len(), self.columns.len(), "a name for each column");
+        for (field, name) in self.schema.fields.iter_mut().zip(names) {
+            field.name = name;
+        }
+        self
+    }
+
     /// Bytes of memory taken, of what is shared with other tables too.
     pub fn nbytes(&self) -> usize {
         let names: usize = self.schema.fields.iter().map(|field| field.name.len()).sum();

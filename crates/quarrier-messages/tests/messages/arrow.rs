@@ -122,7 +122,8 @@ fn dictionaries_of_numbers_are_numbers() {
     let array = DictionaryArray::<Int32Type>::try_new(keys, Arc::new(numbers)).unwrap();
     let expected = [Value::Integer(20), Value::Null, Value::Integer(10), Value::Null];
     check(Arc::new(array), Kind::Integer, &expected);
-    let empty = DictionaryArray::<Int32Type>::new_null(2);
+    let none: [Option<&str>; 2] = [None, None];
+    let empty = none.into_iter().collect::<DictionaryArray<Int32Type>>();
     check(Arc::new(empty), Kind::Text, &[Value::Null, Value::Null]);
 }
 

@@ -86,6 +86,27 @@ class ArrowColumnError(QuarrierError, TypeError):
         self.reason = reason
 
 
+class QueryError(QuarrierError, ValueError):
+    """A statement is wrong, or more than a table answers; `line` and `column` count from 1.
+
+    They are 0 where the place is not known.
+    """
+
+    def __init__(self, message: str, line: int, column: int, reason: str) -> None:
+        super().__init__(message, line, column, reason)
+        self.line = line
+        self.column = column
+        self.reason = reason
+
+
+class RowError(QuarrierError, ArithmeticError):
+    """A statement has no value for a row, and the result depends on it; rows count from 0."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message, row)
+        self.row = row
+
+
 class BufferLayoutError(QuarrierError, BufferError):
     """A buffer that is not contiguous, not writable, or not of the type asked for."""
 

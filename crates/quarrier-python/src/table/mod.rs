@@ -2,6 +2,7 @@
 
 mod arrow;
 mod load;
+mod query;
 mod values;
 
 use pyo3::prelude::*;
@@ -72,6 +73,25 @@ impl Table {
     #[getter]
     fn rejects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         load::dicts(py, &self.rejects)
+    }
+
+    /// Answers `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT … [OFFSET …]]`.
+    #[pyo3(signature = (sql, *, workers=None))]
+    fn query(&self, py: Python<'_>, sql: &str, workers: Option<usize>) -> PyResult<Self> {
+        let mut answers = query::answer(py, &self.table, &[sql.to_string()], workers)?;
+        Ok(Self::of(answers.pop().unwrap_or_default()))
+    }
+
+    /// Answers any number of statements in one pass over the table.
+    #[pyo3(signature = (sqls, *, workers=None))]
+    fn query_many(
+        &self,
+        py: Python<'_>,
+        sqls: Vec<String>,
+        workers: Option<usize>,
+    ) -> PyResult<Vec<Self>> {
+        let answers = query::answer(py, &self.table, &sqls, workers)?;
+        Ok(answers.into_iter().map(Self::of).collect())
     }
 
     /// All rows as a list of dicts. Times are naive, in UTC and to the microsecond.
