@@ -37,10 +37,18 @@ pub(crate) enum Asked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputFormat {
     Json,
+    Fix,
+    Nvfix,
+    Csv,
 }
 
 impl InputFormat {
-    const ALL: [(&'static str, InputFormat); 1] = [("json", InputFormat::Json)];
+    pub(crate) const ALL: [(&'static str, InputFormat); 4] = [
+        ("json", InputFormat::Json),
+        ("fix", InputFormat::Fix),
+        ("nvfix", InputFormat::Nvfix),
+        ("csv", InputFormat::Csv),
+    ];
 }
 
 const EXAMPLES: &str = "\
@@ -54,9 +62,9 @@ Examples:
 
 A CONDITION is a search condition of SQL-92: what may stand behind WHERE. What is nested is
 named by its path (order.leg[0].qty); a name that is no word of SQL stands in double quotes
-(\"a-b\"). Messages that match are printed as they stand in the file, a line each; with
---columns or another --format, as rows. A FILE is a path or '-' for standard input; gzip and
-Zstandard are read through.
+(\"a-b\"). Messages are JSON lines, FIX, NVFIX or CSV. Those that match are printed as they
+stand in the file, a line each; with --columns or another --format, as rows. A FILE is a path
+or '-' for standard input; gzip and Zstandard are read through.
 
 A message that is damaged is left out, counted on standard error, and listed by --rejects.
 
@@ -81,28 +89,29 @@ pub(super) fn command() -> Command {
                 .value_name("A,B,…")
                 .help("Print these values of each message; as text with tabs between them"),
         )
-        .args(condition_args())
+        .arg(many_arg())
+        .arg(input_format_arg())
         .arg(rejects_arg())
         .args([workers_arg("Threads that read and evaluate")])
         .args([format_arg(), quiet_arg(), stats_arg()])
         .arg(files_arg())
 }
 
-/// Options of all commands that take conditions and files of messages.
-pub(super) fn condition_args() -> Vec<Arg> {
-    vec![
-        Arg::new("many")
-            .long("many")
-            .value_name("FILE.sql")
-            .value_parser(value_parser!(PathBuf))
-            .help("Conditions from a file, one a line, all in one pass: prints how many match each"),
-        Arg::new("input-format")
-            .long("input-format")
-            .value_name("NAME|auto")
-            .default_value("auto")
-            .value_parser(parse_input_format)
-            .help("How messages are written: auto (found by content and ending), json"),
-    ]
+fn many_arg() -> Arg {
+    Arg::new("many")
+        .long("many")
+        .value_name("FILE.sql")
+        .value_parser(value_parser!(PathBuf))
+        .help("Conditions from a file, one a line, all in one pass: prints how many match each")
+}
+
+fn input_format_arg() -> Arg {
+    Arg::new("input-format")
+        .long("input-format")
+        .value_name("NAME|auto")
+        .default_value("auto")
+        .value_parser(parse_input_format)
+        .help("How messages are written: auto (by content and ending), json, fix, nvfix, csv")
 }
 
 fn rejects_arg() -> Arg {
@@ -114,7 +123,7 @@ fn rejects_arg() -> Arg {
         .help_heading("Output")
 }
 
-pub(super) fn files_arg() -> Arg {
+fn files_arg() -> Arg {
     Arg::new("file")
         .value_name("[CONDITION] FILE")
         .value_parser(value_parser!(OsString))
@@ -124,7 +133,7 @@ pub(super) fn files_arg() -> Arg {
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
-    let (asked, files) = conditions_and_files(matches, "filter")?;
+    let (asked, files) = conditions_and_files(matches)?;
     let filter = Filter {
         asked,
         files,
@@ -152,16 +161,13 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
 }
 
 /// The condition or the file of conditions, and the files of messages.
-pub(super) fn conditions_and_files(
-    matches: &ArgMatches,
-    verb: &str,
-) -> Result<(Asked, Vec<OsString>), String> {
+fn conditions_and_files(matches: &ArgMatches) -> Result<(Asked, Vec<OsString>), String> {
     let mut files: Vec<OsString> =
         matches.get_many::<OsString>("file").unwrap_or_default().cloned().collect();
     let asked = match matches.get_one::<PathBuf>("many") {
         Some(path) => Asked::Many(path.clone()),
         None if files.is_empty() => {
-            return Err(format!("no condition was given; try 'quarrier {verb} CONDITION FILE'"));
+            return Err("no condition was given; try 'quarrier filter CONDITION FILE'".to_string());
         }
         None => {
             let text = files.remove(0).into_string();
@@ -171,7 +177,7 @@ pub(super) fn conditions_and_files(
     if files.is_empty() {
         return Err(match &asked {
             Asked::One(text) if std::path::Path::new(text).is_file() => format!(
-                "{text}: is a file, and no condition was given; try 'quarrier {verb} CONDITION {text}'"
+                "{text}: is a file, and no condition was given; try 'quarrier filter CONDITION {text}'"
             ),
             _ => "no file was given; name files, or '-' for standard input".to_string(),
         });

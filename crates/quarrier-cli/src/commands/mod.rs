@@ -1,7 +1,6 @@
 //! One module a verb.
 
 pub(crate) mod engines;
-pub(crate) mod explain;
 pub(crate) mod filter;
 pub(crate) mod markdown;
 pub(crate) mod search;

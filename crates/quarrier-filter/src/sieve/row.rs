@@ -95,7 +95,7 @@ impl Sieve {
         let column = &self.columns[field.index()];
         let mut written = String::new();
         let Some(cell) = fitted(column.kind, column.is_held, cell, &mut written) else {
-            let kind = column.kind.widened(cell.kind());
+            let kind = column.kind.widened(kind_of(cell));
             self.misfits.push((column.place, kind));
             return;
         };
@@ -155,11 +155,22 @@ fn fitted<'c>(
         }
         (Kind::Float, Cell::Integer(_) | Cell::Decimal { .. }) => Some(Cell::Float(cell.as_float())),
         (Kind::Timestamp, Cell::Date(day)) => midnight(day).map(Cell::Timestamp),
+        (Kind::Date | Kind::Timestamp, Cell::Text(text)) => {
+            fitted(kind, is_held, Cell::of_time(text)?, written)
+        }
         (Kind::Text, _) => {
             cell.write(written);
             Some(Cell::Text(written))
         }
         _ => None,
+    }
+}
+
+/// The kind that holds the value, if all others of its column are like it.
+fn kind_of(cell: Cell<'_>) -> Kind {
+    match cell {
+        Cell::Text(text) => Cell::of_time(text).unwrap_or(cell).kind(),
+        other => other.kind(),
     }
 }
 

@@ -14,6 +14,8 @@ use quarrier_messages::{Kind, Schema};
 use super::conditions::named_kind;
 use super::record::{Record, Wanted};
 
+const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
+
 /// Digits of whole numbers of 64 bits.
 const DIGITS: u8 = 19;
 
@@ -73,7 +75,7 @@ impl Builders {
     /// Why it does not fit; nothing is appended then.
     pub(super) fn add(&mut self, record: &Record) -> Result<(), String> {
         for (place, column) in self.columns.iter().enumerate() {
-            let cell = record.cell(place);
+            let cell = column.timed(record.cell(place));
             if !column.holds(cell) {
                 let field = &self.schema.fields[place];
                 return Err(format!(
@@ -86,7 +88,8 @@ impl Builders {
             }
         }
         for (place, column) in self.columns.iter_mut().enumerate() {
-            column.append(record.cell(place), &mut self.text);
+            let cell = column.timed(record.cell(place));
+            column.append(cell, &mut self.text);
         }
         Ok(())
     }
@@ -114,6 +117,21 @@ impl Builder {
             Kind::Date => Builder::Date(Date32Builder::new()),
             Kind::Timestamp => Builder::Timestamp(TimestampNanosecondBuilder::new()),
             Kind::Text | Kind::Null => Builder::Text(StringBuilder::new()),
+        }
+    }
+
+    /// The value, of a column of days or points in time as such where it is one.
+    fn timed<'c>(&self, cell: Cell<'c>) -> Cell<'c> {
+        let time = match (self, cell) {
+            (Builder::Date(_) | Builder::Timestamp(_), Cell::Text(text)) => Cell::of_time(text),
+            _ => None,
+        };
+        match (self, time.unwrap_or(cell)) {
+            (Builder::Timestamp(_), Cell::Date(day)) => {
+                let midnight = i64::from(day).checked_mul(DAY_NANOSECONDS);
+                midnight.map_or(cell, Cell::Timestamp)
+            }
+            (_, cell) => cell,
         }
     }
 

@@ -12,13 +12,13 @@ use crate::args::Asked;
 
 /// Conditions as written.
 #[derive(Debug, Clone)]
-pub(in crate::commands) struct Conditions {
-    pub(in crate::commands) texts: Vec<Written>,
+pub(super) struct Conditions {
+    pub(super) texts: Vec<Written>,
 }
 
 #[derive(Debug, Clone)]
-pub(in crate::commands) struct Written {
-    pub(in crate::commands) text: String,
+pub(super) struct Written {
+    pub(super) text: String,
     /// Where it stands, for messages: `condition`, or a file and the line in it.
     place: String,
 }
@@ -29,7 +29,7 @@ const CONDITIONS_MAX: usize = 100_000;
 impl Conditions {
     /// # Errors
     /// What is wrong, in words.
-    pub(in crate::commands) fn read(asked: &Asked) -> Result<Self, String> {
+    pub(super) fn read(asked: &Asked) -> Result<Self, String> {
         let texts = match asked {
             Asked::One(text) => {
                 vec![Written { text: text.clone(), place: "condition".to_string() }]
@@ -44,7 +44,7 @@ impl Conditions {
     ///
     /// # Errors
     /// The first that is wrong, in words.
-    pub(in crate::commands) fn bind(&self, schema: &mut Schema) -> Result<Bound, String> {
+    pub(super) fn bind(&self, schema: &mut Schema) -> Result<Bound, String> {
         let mut bound = Bound { exprs: Vec::new(), unknown: Vec::new() };
         for written in &self.texts {
             let expr = loop {
@@ -65,10 +65,10 @@ impl Conditions {
 
 /// Conditions that are bound.
 #[derive(Debug, Clone)]
-pub(in crate::commands) struct Bound {
-    pub(in crate::commands) exprs: Vec<Expr>,
+pub(super) struct Bound {
+    pub(super) exprs: Vec<Expr>,
     /// Columns of the schema that no message had yet, and what is to be said if none has.
-    pub(in crate::commands) unknown: Vec<(usize, String)>,
+    pub(super) unknown: Vec<(usize, String)>,
 }
 
 impl Written {
@@ -145,7 +145,21 @@ impl Rebinding {
         rebound
     }
 
+    /// A text that is a day or a point in time may be asked for as text, too.
     fn bind(&self, misfits: &Misfits) -> Rebound {
+        let rebound = self.bind_as(misfits);
+        let is_time = |kind| matches!(kind, Kind::Date | Kind::Timestamp);
+        if rebound.wrong.iter().all(Option::is_none) || !misfits.iter().any(|m| is_time(m.1)) {
+            return rebound;
+        }
+        let text = |&(column, kind): &(usize, Kind)| {
+            (column, if is_time(kind) { Kind::Text } else { kind })
+        };
+        let as_text = self.bind_as(&misfits.iter().map(text).collect());
+        if as_text.wrong.iter().all(Option::is_none) { as_text } else { rebound }
+    }
+
+    fn bind_as(&self, misfits: &Misfits) -> Rebound {
         let mut schema = self.schema.clone();
         let mut named = Vec::new();
         for &(column, kind) in misfits {

@@ -7,8 +7,9 @@
 
 mod account;
 mod columns;
-pub(in crate::commands) mod conditions;
+mod conditions;
 mod drain;
+mod kind;
 mod out;
 mod record;
 mod rejects;
@@ -24,7 +25,7 @@ use std::time::Instant;
 use quarrier_core::pipeline::{Need, Pipeline, Run};
 use quarrier_core::source::{Memory, Source};
 use quarrier_filter::Sieve;
-use quarrier_messages::{Field, Format, Kind, Limits, Schema};
+use quarrier_messages::{Field, Kind, Limits, Schema};
 
 use super::search::progress::Progress;
 use super::search::remote::Client;
@@ -174,7 +175,7 @@ impl<'f> Session<'f> {
             return Ok((self.stream_one(name, plain, is_last)?, false));
         }
         let sample = Sample::of_source(source, &self.limits);
-        let setup = self.setup(&sample, is_last)?;
+        let setup = self.setup(name, &sample, is_last)?;
         Ok((self.filter_one(name, &setup, Bytes::Source(source))?, true))
     }
 
@@ -186,15 +187,16 @@ impl<'f> Session<'f> {
     ) -> Result<Run, Ended> {
         let sample = Sample::of_stream(&mut *stream, &self.limits, self.stop)
             .map_err(|error| Ended::Failed(format!("{name}: cannot read at byte 0: {error}")))?;
-        let setup = self.setup(&sample, is_last)?;
+        let setup = self.setup(name, &sample, is_last)?;
         let mut stream = Cursor::new(sample.bytes).chain(stream);
         self.filter_one(name, &setup, Bytes::Stream(&mut stream))
     }
 
     /// Binds the conditions to what is known of the columns.
-    fn setup(&mut self, sample: &Sample, is_last: bool) -> Result<Setup, Ended> {
+    fn setup(&mut self, name: &str, sample: &Sample, is_last: bool) -> Result<Setup, Ended> {
         let started = Instant::now();
-        let format = Format::Json;
+        let format = kind::format_of(name, &sample.bytes, self.filter.input_format);
+        let format = format.map_err(Ended::Failed)?;
         let (seen, opening, first) =
             sample.opened(&format, &self.limits).map_err(Ended::Failed)?;
         widen(&mut self.schema, &seen);
