@@ -154,8 +154,9 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
             .to_string());
     }
     if matches!(filter.asked, Asked::Many(_)) && filter.limit.is_some() {
-        return Err("--limit stops at messages, but --many counts them; leave one of them out"
-            .to_string());
+        return Err(
+            "--limit stops at messages, but --many counts them; leave one of them out".to_string()
+        );
     }
     Ok(filter)
 }

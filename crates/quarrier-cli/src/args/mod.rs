@@ -42,9 +42,7 @@ pub(crate) fn parse() -> Parsed {
         }
         Some(("search", matches)) => search::parse(matches).map(|s| Parsed::Search(Box::new(s))),
         Some(("filter", matches)) => filter::parse(matches).map(|f| Parsed::Filter(Box::new(f))),
-        Some(("help-markdown", _)) => {
-            Ok(Parsed::Done(crate::commands::markdown::print(command())))
-        }
+        Some(("help-markdown", _)) => Ok(Parsed::Done(crate::commands::markdown::print(command()))),
         _ => Err("no command was given; try 'quarrier --help'".to_string()),
     };
     parsed.unwrap_or_else(|message| {
@@ -97,12 +95,7 @@ fn flag(id: &'static str, help: &'static str) -> Arg {
 
 /// A number that is found where it is not given.
 fn auto(id: &'static str, name: &'static str, help: &'static str) -> Arg {
-    Arg::new(id)
-        .long(id)
-        .value_name(name)
-        .default_value("auto")
-        .help(help)
-        .help_heading("Machine")
+    Arg::new(id).long(id).value_name(name).default_value("auto").help(help).help_heading("Machine")
 }
 
 fn workers_arg(help: &'static str) -> Arg {

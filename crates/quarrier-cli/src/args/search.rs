@@ -9,7 +9,9 @@ use quarrier_core::pipeline::Access;
 use quarrier_remote::{is_remote, redacted};
 use quarrier_search::EngineName;
 
-use super::{auto, bounded_size, flag, format_arg, positive_size, quiet_arg, stats_arg, workers_arg};
+use super::{
+    auto, bounded_size, flag, format_arg, positive_size, quiet_arg, stats_arg, workers_arg,
+};
 use crate::output::Format;
 use crate::quantity::{parse_auto_count, parse_auto_size, parse_range};
 

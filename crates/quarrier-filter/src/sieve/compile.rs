@@ -119,14 +119,15 @@ impl Compiler<'_> {
 
     /// What a test of a column comes to that has no value in any message that fits.
     fn unseen(&self, expr: &Expr) -> Option<Option<bool>> {
-        let is_unseen = |expr: &Expr| matches!(expr, Expr::Column(c) if self.kind(*c) == Kind::Null);
+        let is_unseen =
+            |expr: &Expr| matches!(expr, Expr::Column(c) if self.kind(*c) == Kind::Null);
         match expr {
             Expr::IsNull(operand) if is_unseen(operand) => Some(Some(true)),
             Expr::Column(_) if is_unseen(expr) => Some(None),
             Expr::Compare { left, right, .. } => {
                 let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(_));
-                let unseen = is_unseen(left) && is_literal(right)
-                    || is_literal(left) && is_unseen(right);
+                let unseen =
+                    is_unseen(left) && is_literal(right) || is_literal(left) && is_unseen(right);
                 unseen.then_some(None)
             }
             _ => None,

@@ -153,7 +153,9 @@ fn fitted<'c>(
         (Kind::Decimal { scale: most }, Cell::Decimal { scale, .. }) => {
             Some(cell).filter(|_| !is_held || scale <= most)
         }
-        (Kind::Float, Cell::Integer(_) | Cell::Decimal { .. }) => Some(Cell::Float(cell.as_float())),
+        (Kind::Float, Cell::Integer(_) | Cell::Decimal { .. }) => {
+            Some(Cell::Float(cell.as_float()))
+        }
         (Kind::Timestamp, Cell::Date(day)) => midnight(day).map(Cell::Timestamp),
         (Kind::Date | Kind::Timestamp, Cell::Text(text)) => {
             fitted(kind, is_held, Cell::of_time(text)?, written)

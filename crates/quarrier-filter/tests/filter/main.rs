@@ -10,4 +10,5 @@ mod matching;
 mod outcomes;
 mod probes;
 mod refusals;
+mod sieve;
 mod statements;

@@ -174,8 +174,7 @@ impl<'d, 's> Drain<'d, 's> {
             }
             _ => &found.rejects[..],
         };
-        if let Err(message) =
-            self.account.add(self.name, (offset, self.lines), rejects, self.list)
+        if let Err(message) = self.account.add(self.name, (offset, self.lines), rejects, self.list)
         {
             return self.end(Ended::Failed(message));
         }

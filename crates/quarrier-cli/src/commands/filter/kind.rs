@@ -19,9 +19,9 @@ pub(super) fn format_of(
 ) -> Result<Format, String> {
     let found = match wish {
         Some(wish) => wish,
-        None => by_content(name, head)?
-            .or_else(|| by_ending(name))
-            .unwrap_or_else(|| if has_columns(head) { InputFormat::Csv } else { InputFormat::Json }),
+        None => by_content(name, head)?.or_else(|| by_ending(name)).unwrap_or_else(|| {
+            if has_columns(head) { InputFormat::Csv } else { InputFormat::Json }
+        }),
     };
     Ok(match found {
         InputFormat::Json => Format::Json,
@@ -33,7 +33,9 @@ pub(super) fn format_of(
 
 /// What the first bytes say, if they leave no doubt.
 fn by_content(name: &str, head: &[u8]) -> Result<Option<InputFormat>, String> {
-    for (magic, what) in [(&b"PAR1"[..], "Parquet"), (b"ARROW1", "Arrow"), (b"\xFF\xFF\xFF\xFF", "Arrow")] {
+    for (magic, what) in
+        [(&b"PAR1"[..], "Parquet"), (b"ARROW1", "Arrow"), (b"\xFF\xFF\xFF\xFF", "Arrow")]
+    {
         if head.starts_with(magic) {
             return Err(format!(
                 "{name}: {what} has columns and no messages to print; ask it with Python's \

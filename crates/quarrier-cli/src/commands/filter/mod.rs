@@ -31,8 +31,8 @@ use super::search::progress::Progress;
 use super::search::remote::Client;
 use super::search::source::{Input, Named, expand};
 use crate::args::{Asked, Filter};
-use crate::output::rows::{self, Column, Layout, Value};
 use crate::output;
+use crate::output::rows::{self, Column, Layout, Value};
 use crate::{Outcome, complain, interrupt};
 use conditions::{Bound, Conditions, Rebinding};
 use drain::{Drain, Ended, Tally};
@@ -197,8 +197,7 @@ impl<'f> Session<'f> {
         let started = Instant::now();
         let format = kind::format_of(name, &sample.bytes, self.filter.input_format);
         let format = format.map_err(Ended::Failed)?;
-        let (seen, opening, first) =
-            sample.opened(&format, &self.limits).map_err(Ended::Failed)?;
+        let (seen, opening, first) = sample.opened(&format, &self.limits).map_err(Ended::Failed)?;
         widen(&mut self.schema, &seen);
         let mut schema = self.schema.clone();
         let Bound { exprs, unknown } = self.conditions.bind(&mut schema).map_err(Ended::Failed)?;
@@ -330,14 +329,7 @@ impl<'f> Session<'f> {
         });
     }
 
-    fn tell_end(
-        &mut self,
-        name: &str,
-        run: &Run,
-        position: u64,
-        end: u64,
-        workers: &[Worker<'_>],
-    ) {
+    fn tell_end(&mut self, name: &str, run: &Run, position: u64, end: u64, workers: &[Worker<'_>]) {
         for range in &run.unreadable {
             complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
         }

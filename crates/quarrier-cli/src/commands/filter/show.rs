@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use arrow_array::RecordBatch;
-use quarrier_messages::build::Cell;
 use quarrier_messages::FormatReader;
+use quarrier_messages::build::Cell;
 
 use super::columns::Builders;
 use super::record::{Record, Wanted};
@@ -238,4 +238,3 @@ fn value(cell: Cell<'_>, text: &mut String, out: &mut Vec<u8>) -> std::io::Resul
     }
     Ok(())
 }
-

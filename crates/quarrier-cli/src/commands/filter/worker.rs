@@ -76,7 +76,8 @@ pub(super) struct Broken {
 impl Found {
     /// Empties it, and keeps its memory.
     pub(super) fn clear(&mut self) {
-        let (spans, mut counts) = (std::mem::take(&mut self.spans), std::mem::take(&mut self.counts));
+        let (spans, mut counts) =
+            (std::mem::take(&mut self.spans), std::mem::take(&mut self.counts));
         counts.clear();
         *self = Found { spans, counts, ..Found::default() };
         self.spans.clear();

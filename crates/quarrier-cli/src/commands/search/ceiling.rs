@@ -5,7 +5,6 @@ use std::ops::Range;
 use quarrier_core::pipeline::{Access, Chunk, Pipeline, Run, Touch};
 use quarrier_core::source::{FileSource, Source};
 
-
 /// How fast the source's bytes can be had at all.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands) struct Ceiling {

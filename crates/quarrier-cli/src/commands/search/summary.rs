@@ -187,7 +187,12 @@ pub(in crate::commands) fn rate(bytes: u64, seconds: f64) -> f64 {
 
 /// The stage that set the pace. Pages of a window are read while they are worked on, so a
 /// run close to its ceiling is limited by reading, whatever the stages' own times say.
-pub(in crate::commands) fn limit(stages: &Stages, ceiling: Option<&CeilingShare>, workers: usize, seconds: f64) -> Stage {
+pub(in crate::commands) fn limit(
+    stages: &Stages,
+    ceiling: Option<&CeilingShare>,
+    workers: usize,
+    seconds: f64,
+) -> Stage {
     if ceiling.is_some_and(|ceiling| ceiling.share >= 0.8) {
         return Stage::Read;
     }
