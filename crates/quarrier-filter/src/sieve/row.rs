@@ -67,6 +67,11 @@ impl Row for Sieve {
         self.any(field, Cell::Text(value));
     }
 
+    #[inline(always)]
+    fn text_ahead(&mut self, field: FieldId, value: &str, _ahead: &[u8; 32]) {
+        self.text(field, value);
+    }
+
     #[inline]
     fn null(&mut self, field: FieldId) {
         let column = &self.columns[field.index()];

@@ -15,7 +15,8 @@ pub fn unknown_column<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> S
     }
     names.sort_by_key(|(distance, _)| *distance);
     let close = |&&(distance, known): &&(usize, &str)| {
-        distance <= known.chars().count().min(name.chars().count()) / 3
+        let shorter = known.chars().count().min(name.chars().count());
+        distance <= (shorter / 3).max(1) && distance < shorter
     };
     let near: Vec<&str> = names.iter().take(3).filter(close).map(|(_, known)| *known).collect();
     let hint = match near.as_slice() {

@@ -78,7 +78,7 @@ fn condition(random: &mut Random, depth: usize) -> String {
     if depth == 0 {
         return test(random);
     }
-    let mut inner = |random: &mut Random| condition(random, depth - 1);
+    let inner = |random: &mut Random| condition(random, depth - 1);
     match random.below(6) {
         0 | 1 => format!("({}) AND ({})", inner(random), inner(random)),
         2 => format!("({}) OR ({})", inner(random), inner(random)),

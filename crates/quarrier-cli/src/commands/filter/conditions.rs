@@ -181,7 +181,10 @@ impl Rebinding {
                 }
             }
         }
-        Rebound { sieve: Sieve::new(&schema, &exprs), wrong }
+        // What no message of the sample had is still found by its name without case.
+        let fields = self.schema.fields.iter().enumerate();
+        let open = fields.filter(|(_, field)| field.kind == Kind::Null).map(|(column, _)| column);
+        Rebound { sieve: Sieve::new(&schema, &exprs).open(open), wrong }
     }
 }
 

@@ -226,7 +226,7 @@ impl<'f> Session<'f> {
             sieve: Sieve::new(&schema, &exprs),
             rebinding: Rebinding::new(Arc::clone(&self.conditions), schema),
             wish,
-            lists_rejects: self.list.is_some(),
+            lists_rejects: self.filter.rejects.is_some(),
         })
     }
 

@@ -146,7 +146,7 @@ fn writer() -> csv::Writer<Vec<u8>> {
 
 /// The header of rows, where they have one.
 pub(super) fn header(format: RowFormat, columns: &[Wanted]) -> Vec<u8> {
-    if format != RowFormat::Csv {
+    if format != RowFormat::Csv || columns.is_empty() {
         return Vec::new();
     }
     let mut csv = writer();

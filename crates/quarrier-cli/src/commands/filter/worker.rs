@@ -363,7 +363,9 @@ impl Sift<'_, '_, '_> {
         self.state.setup.lists_rejects || self.found.rejects.is_empty()
     }
 
+    /// A message that was right as such.
     fn left_out(&mut self, message: &[u8], reason: String) {
+        self.found.messages -= 1;
         self.found.rejected += 1;
         if self.keeps_reject() {
             let at = self.place(message);
