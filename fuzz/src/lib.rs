@@ -12,6 +12,7 @@
 pub mod condition;
 pub mod engines;
 pub mod journal;
+pub mod messages;
 pub mod oracle;
 pub mod pattern_file;
 pub mod regex;
@@ -46,11 +47,12 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
     sparse::TARGET,
     journal::TARGET,
     condition::TARGET,
+    messages::TARGET,
 ];

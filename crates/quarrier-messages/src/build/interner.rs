@@ -155,7 +155,10 @@ impl Interner {
     fn fetch_text(&self, hash: u64) {
         let mask = self.slots.len().wrapping_sub(1);
         if let Some(slot) = self.slots.get(hash as usize & mask) {
-            fetch(self.bytes.as_ptr().wrapping_add(slot.start as usize));
+            let text = self.bytes.as_ptr().wrapping_add(slot.start as usize);
+            fetch(text);
+            // A text may lie across two lines.
+            fetch(text.wrapping_add(slot.bytes as usize));
         }
     }
 

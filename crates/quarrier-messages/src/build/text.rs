@@ -4,7 +4,7 @@ use super::interner::{Interner, NO_CODE, NULL, SHORT_BYTES, Texts};
 use crate::column::raw::RawData;
 
 /// Texts that wait to be looked up together.
-const BATCH: usize = 256;
+const BATCH: usize = 128;
 const BATCH_BYTES: usize = 64 << 10;
 
 /// A dictionary pays where texts come again: one of so many texts must save half of the rows.
