@@ -11,6 +11,7 @@
 
 pub mod condition;
 pub mod engines;
+pub mod formats;
 pub mod journal;
 pub mod messages;
 pub mod oracle;
@@ -55,4 +56,5 @@ pub const TARGETS: [Target; 7] = [
     journal::TARGET,
     condition::TARGET,
     messages::TARGET,
+    formats::TARGET,
 ];

@@ -15,6 +15,13 @@ pub enum Error {
         /// What is wrong, and where.
         reason: String,
     },
+    /// A file of columns, Arrow or Parquet, that could not be read.
+    Columns {
+        /// The path or name of the source.
+        source_name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// An Arrow column that has no place in a table.
     ArrowColumn {
         /// Its name, of what is nested the path.
@@ -30,7 +37,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Source(error) => error.fmt(f),
-            Error::Compressed { source_name, reason } => write!(f, "{source_name}: {reason}"),
+            Error::Compressed { source_name, reason } | Error::Columns { source_name, reason } => {
+                write!(f, "{source_name}: {reason}")
+            }
             Error::ArrowColumn { name, reason } => write!(f, "Arrow column {name}: {reason}"),
             Error::Arrow(error) => write!(f, "Arrow batches cannot be read: {error}"),
         }
@@ -42,7 +51,7 @@ impl std::error::Error for Error {
         match self {
             Error::Source(error) => Some(error),
             Error::Arrow(error) => Some(error),
-            Error::Compressed { .. } | Error::ArrowColumn { .. } => None,
+            Error::Compressed { .. } | Error::Columns { .. } | Error::ArrowColumn { .. } => None,
         }
     }
 }

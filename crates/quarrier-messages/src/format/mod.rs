@@ -2,9 +2,11 @@
 
 mod cell;
 mod decimal;
+mod paths;
 
 pub mod csv;
 pub mod fix;
 pub mod json;
+pub mod xml;
 
 pub(in crate::format) use cell::set_cell;

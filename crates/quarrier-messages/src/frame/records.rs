@@ -145,7 +145,8 @@ impl<F: RecordFormat> Reader for Records<F> {
             }
         }
         loop {
-            let blanks = bytes[end..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            let blanks =
+                bytes[end..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
             let Some(extent) = self.format.extent(&bytes[end + blanks..], false) else {
                 return end;
             };

@@ -6,6 +6,7 @@ use crate::Limits;
 use crate::format::csv::{Csv, CsvOpening, CsvParser};
 use crate::format::fix::{Dictionary, FixParser};
 use crate::format::json::JsonParser;
+use crate::format::xml::{Xml, XmlOpening, XmlParser};
 use crate::frame::{Chunk, Lines, Reader, Records, Step, Taker};
 
 /// How messages are written.
@@ -20,12 +21,26 @@ pub enum Format {
     Nvfix(Arc<Dictionary>),
     /// CSV.
     Csv(Csv),
+    /// XML.
+    Xml(Xml),
+    /// Arrow IPC, a file or a stream.
+    Arrow,
+    /// Parquet.
+    Parquet,
+}
+
+impl Format {
+    /// Whether it is read by columns, not message by message.
+    pub(super) fn is_columnar(&self) -> bool {
+        matches!(self, Format::Arrow | Format::Parquet)
+    }
 }
 
 /// What readers learn from a source's first bytes, by [`Reader::open`].
 #[derive(Debug, Clone, Default)]
 pub struct Opening {
     csv: CsvOpening,
+    xml: XmlOpening,
 }
 
 /// A worker's reader of any format.
@@ -38,6 +53,7 @@ pub enum FormatReader {
     Fix(Records<FixParser>),
     /// CSV.
     Csv(Records<CsvParser>),
+    Xml(Records<XmlParser>),
 }
 
 impl FormatReader {
@@ -45,7 +61,10 @@ impl FormatReader {
     pub fn new(format: &Format, limits: &Limits, opening: &Opening) -> Self {
         let bytes_max = limits.message_bytes_max;
         match format {
-            Format::Json => FormatReader::Json(Lines::new(JsonParser::new(limits), bytes_max)),
+            // Those in columns never come here.
+            Format::Json | Format::Arrow | Format::Parquet => {
+                FormatReader::Json(Lines::new(JsonParser::new(limits), bytes_max))
+            }
             Format::Fix(dictionary) => {
                 let parser = FixParser::fix(Arc::clone(dictionary), limits);
                 FormatReader::Fix(Records::new(parser, bytes_max))
@@ -58,6 +77,10 @@ impl FormatReader {
                 let parser = CsvParser::new(csv.clone(), opening.csv.clone(), limits);
                 FormatReader::Csv(Records::new(parser, bytes_max))
             }
+            Format::Xml(xml) => {
+                let parser = XmlParser::new(xml, opening.xml.clone(), limits);
+                FormatReader::Xml(Records::new(parser, bytes_max))
+            }
         }
     }
 }
@@ -69,6 +92,7 @@ macro_rules! each {
             FormatReader::Json($reader) => $work,
             FormatReader::Fix($reader) => $work,
             FormatReader::Csv($reader) => $work,
+            FormatReader::Xml($reader) => $work,
         }
     };
 }

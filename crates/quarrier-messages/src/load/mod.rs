@@ -12,11 +12,13 @@
 mod batch;
 mod bytes;
 mod claims;
+mod columnar;
 mod compressed;
 mod format;
 mod reject;
 mod run;
 mod stream;
+mod tell;
 mod times;
 
 pub use compressed::reader as decompressed;
@@ -26,7 +28,7 @@ pub use reject::Reject;
 use std::collections::HashSet;
 use std::io::Read;
 
-use quarrier_core::source::Source;
+use quarrier_core::source::{Memory, Source};
 
 use crate::build::Refused;
 use crate::{Kind, Limits, Result, Schema, Table};
@@ -105,6 +107,9 @@ impl Load {
     /// # Panics
     /// When a worker panics.
     pub fn run(&self, sources: &[&dyn Source]) -> Result<Loaded> {
+        if self.format.is_columnar() {
+            return self.columns(sources);
+        }
         let mut crew = run::Crew::new(self);
         for source in sources {
             match compressed::reader(*source)? {
@@ -124,6 +129,14 @@ impl Load {
     /// # Panics
     /// When a worker panics.
     pub fn run_stream(&self, name: &str, stream: &mut (dyn Read + Send)) -> Result<Loaded> {
+        if self.format.is_columnar() {
+            // Parquet starts at its end.
+            let mut bytes = Vec::new();
+            stream
+                .read_to_end(&mut bytes)
+                .map_err(|e| quarrier_core::Error::io(name, "read", e))?;
+            return self.columns(&[&Memory::new(name, bytes)]);
+        }
         let mut crew = run::Crew::new(self);
         crew.stream(name, stream)?;
         Ok(self.finish(crew))

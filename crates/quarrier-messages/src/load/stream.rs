@@ -122,7 +122,8 @@ impl<'r> Stream<'r> {
             number: state.number,
             at: state.start.min(bytes.len()),
             is_inside: state.is_inside,
-            is_end: state.is_over,
+            // What was cut behind a message has nothing that goes on.
+            is_end: state.is_over || end > 0,
         };
         state.is_inside = end == 0;
         if end > 0 {

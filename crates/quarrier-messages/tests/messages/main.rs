@@ -5,7 +5,12 @@
 mod arrow;
 mod assemble;
 mod build;
+mod columnar;
+mod csv;
+mod fix;
+mod formats;
 mod json;
 mod load;
 mod minefield;
 mod pack;
+mod xml;

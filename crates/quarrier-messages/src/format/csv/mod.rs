@@ -81,8 +81,10 @@ pub(crate) struct CsvParser {
     /// By column; asked for at the header's first record.
     fields: Vec<Option<FieldId>>,
     reader: Reader,
-    /// A field without its quotes.
+    /// A record's fields without their quotes.
     plain: Vec<u8>,
+    /// Where each field ends there, and whether it stood in quotes.
+    ends: Vec<(usize, bool)>,
     message_bytes_max: usize,
     columns_max: usize,
 }
@@ -96,6 +98,7 @@ impl CsvParser {
             fields: Vec::new(),
             reader: Reader::new(),
             plain: Vec::new(),
+            ends: Vec::new(),
             message_bytes_max: limits.message_bytes_max,
             columns_max: limits.columns_max,
         }
@@ -103,66 +106,68 @@ impl CsvParser {
 
     /// A record without quotes.
     fn plain(&mut self, text: &str, delimiter: u8, row: &mut impl Row) -> Result<(), Fault> {
-        let mut start = 0;
+        let count = memchr_iter(delimiter, text.as_bytes()).count() + 1;
+        self.check_count(count, text)?;
         let ends = memchr_iter(delimiter, text.as_bytes()).chain([text.len()]);
-        for (column, end) in ends.enumerate() {
-            let Some(field) = self.fields.get(column) else {
-                return Err(Fault::new(start, "more fields than the header has"));
-            };
+        let mut start = 0;
+        for (field, end) in self.fields.iter().zip(ends) {
             match &text[start..end] {
                 "" => set(row, *field, Cell::Null),
                 value => set(row, *field, value_of(value)),
             }
             start = end + 1;
-            if end == text.len() && column + 1 < self.fields.len() {
-                return Err(Fault::new(end, "fewer fields than the header has"));
-            }
         }
         Ok(())
     }
 
+    /// Nothing is set of a record that is refused.
+    fn check_count(&self, count: usize, text: &str) -> Result<(), Fault> {
+        match count.cmp(&self.fields.len()) {
+            std::cmp::Ordering::Less => {
+                Err(Fault::new(text.len(), "fewer fields than the header has"))
+            }
+            std::cmp::Ordering::Greater => Err(Fault::new(0, "more fields than the header has")),
+            std::cmp::Ordering::Equal => Ok(()),
+        }
+    }
+
     /// A record with quotes somewhere.
     fn quoted(&mut self, text: &str, row: &mut impl Row) -> Result<(), Fault> {
-        self.plain.resize(text.len() + 2, 0);
-        let bytes = text.as_bytes();
-        let (mut at, mut column) = (0, 0);
-        loop {
-            // The end of the record is the end of a line to the reader.
-            let input = if at < bytes.len() { &bytes[at..] } else { b"\n" };
-            let is_quoted = input[0] == b'"';
-            let (result, read, written) = self.reader.read_field(input, &mut self.plain);
-            let (result, mut written) = match result {
-                ReadFieldResult::InputEmpty => {
-                    let rest = &mut self.plain[written..];
-                    let (result, _, more) = self.reader.read_field(b"\n", rest);
-                    (result, written + more)
-                }
-                result => (result, written),
-            };
-            let is_end = match result {
-                ReadFieldResult::Field { record_end } => record_end,
-                _ => true,
-            };
-            written = written.min(self.plain.len());
-            let value = std::str::from_utf8(&self.plain[..written]).unwrap_or_default();
-            let Some(field) = self.fields.get(column) else {
-                self.reader = record::reader(self.opening.delimiter());
-                return Err(Fault::new(at, "more fields than the header has"));
-            };
-            match value {
-                "" if !is_quoted => set(row, *field, Cell::Null),
-                "" => set(row, *field, Cell::Text("")),
+        self.split(text.as_bytes());
+        self.check_count(self.ends.len(), text)?;
+        let mut start = 0;
+        for (field, &(end, is_quoted)) in self.fields.iter().zip(&self.ends) {
+            match std::str::from_utf8(&self.plain[start..end]).unwrap_or_default() {
+                "" if is_quoted => set(row, *field, Cell::Text("")),
+                "" => set(row, *field, Cell::Null),
                 value => set(row, *field, value_of(value)),
             }
-            at += read;
-            column += 1;
-            if is_end {
-                break;
-            }
+            start = end;
         }
-        match column < self.fields.len() {
-            true => Err(Fault::new(text.len(), "fewer fields than the header has")),
-            false => Ok(()),
+        Ok(())
+    }
+
+    /// The fields of a record, without their quotes, into `plain` and `ends`.
+    fn split(&mut self, record: &[u8]) {
+        self.ends.clear();
+        // No room at all would look like too little to the reader.
+        self.plain.resize(self.plain.len().max(record.len() + 2), 0);
+        let (mut at, mut end) = (0, 0);
+        loop {
+            let input = record.get(at..).filter(|rest| !rest.is_empty());
+            let is_quoted = input.is_some_and(|rest| rest[0] == b'"');
+            // The end of the record is the end of a line to the reader.
+            let (mut result, read, written) =
+                self.reader.read_field(input.unwrap_or(b"\n"), &mut self.plain[end..]);
+            (at, end) = (at + read, end + written);
+            if result == ReadFieldResult::InputEmpty {
+                let (last, _, written) = self.reader.read_field(b"\n", &mut self.plain[end..]);
+                (result, end) = (last, end + written);
+            }
+            self.ends.push((end, is_quoted));
+            if result != (ReadFieldResult::Field { record_end: false }) {
+                return;
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use super::SEPARATOR;
 pub(super) fn find_separator(bytes: &[u8], at: usize) -> usize {
     let mut at = at;
     while let Some(eight) = bytes.get(at..at + 8) {
-        let differs = word(eight) ^ ONES * SEPARATOR as u64;
+        let differs = word(eight) ^ (ONES * SEPARATOR as u64);
         // Zero bytes become 0x80; what borrows is behind the first of them.
         let zeros = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
         if zeros != 0 {
@@ -76,7 +76,7 @@ pub(super) fn digits(text: &[u8]) -> Option<i64> {
 /// The number that eight digits stand for, the first in the lowest byte.
 #[inline]
 fn eight_digits(word: u64) -> Option<u64> {
-    let digits = word ^ ONES * b'0' as u64;
+    let digits = word ^ (ONES * b'0' as u64);
     // Above 9: the low half plus 6 carries into the high half, or that was not 0.
     if (digits | digits.wrapping_add(ONES * 6)) & (ONES * 0xF0) != 0 {
         return None;

@@ -253,13 +253,7 @@ impl FixParser {
     }
 
     /// A counter was read, at `at`: what follows are entries of its group.
-    fn enter(
-        &mut self,
-        group: GroupId,
-        counter: u32,
-        value: &str,
-        at: usize,
-    ) -> Result<(), Fault> {
+    fn enter(&mut self, group: GroupId, counter: u32, value: &str, at: usize) -> Result<(), Fault> {
         if digits(value.as_bytes()).is_none_or(|count| count == 0) {
             return Ok(());
         }

@@ -7,8 +7,7 @@ pub(super) fn date(text: &[u8]) -> Option<i32> {
     if text.len() != 8 {
         return None;
     }
-    let (year, month, day) =
-        (digits(&text[..4])?, digits(&text[4..6])?, digits(&text[6..])?);
+    let (year, month, day) = (digits(&text[..4])?, digits(&text[4..6])?, digits(&text[6..])?);
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = match month {
         4 | 6 | 9 | 11 => 30,

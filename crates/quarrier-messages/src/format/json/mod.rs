@@ -14,7 +14,6 @@
 
 mod glue;
 mod number;
-mod paths;
 mod string;
 mod walk;
 

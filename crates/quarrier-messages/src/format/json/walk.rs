@@ -1,9 +1,9 @@
 //! The exact parser: every message, one token after the other.
 
 use super::number::{Number, number};
-use super::paths::{PathId, Paths};
 use super::string;
 use crate::build::{FieldId, Row};
+use crate::format::paths::{PathId, Paths};
 use crate::{Fault, Limits};
 
 /// Where a scalar stands in a message, and the field that takes it.

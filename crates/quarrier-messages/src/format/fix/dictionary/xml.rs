@@ -260,5 +260,9 @@ fn attribute(
 }
 
 fn broken(reader: &Reader<&[u8]>, what: impl ToString) -> DictionaryError {
-    DictionaryError::Xml { at: reader.error_position(), what: what.to_string() }
+    let at = match reader.error_position() {
+        0 => reader.buffer_position(),
+        at => at,
+    };
+    DictionaryError::Xml { at, what: what.to_string() }
 }

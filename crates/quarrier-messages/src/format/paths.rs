@@ -8,18 +8,18 @@ use crate::build::{FieldId, Row};
 
 /// A path: what stands at it is a field, or has more below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PathId(u32);
+pub(in crate::format) struct PathId(u32);
 
 impl PathId {
     /// The message itself.
-    pub(super) const ROOT: PathId = PathId(0);
+    pub(in crate::format) const ROOT: PathId = PathId(0);
     /// A path beyond what is kept; all below it are too.
     const BEYOND: PathId = PathId(u32::MAX);
 }
 
 /// All paths seen so far.
 #[derive(Debug)]
-pub(super) struct Paths {
+pub(in crate::format) struct Paths {
     nodes: Vec<Node>,
     nodes_max: usize,
 }
@@ -40,13 +40,13 @@ const NAME_BYTES_MAX: usize = 1_024;
 const ROOT_NAME: &str = "value";
 
 impl Paths {
-    pub(super) fn new(columns_max: usize) -> Self {
+    pub(in crate::format) fn new(columns_max: usize) -> Self {
         // Objects, and names that were refused, take a place too.
         Paths { nodes: vec![Node::default()], nodes_max: 4 * columns_max + 1_024 }
     }
 
     /// The path of a member.
-    pub(super) fn member(&mut self, of: PathId, key: &str) -> PathId {
+    pub(in crate::format) fn member(&mut self, of: PathId, key: &str) -> PathId {
         let Some(node) = self.nodes.get(of.0 as usize) else { return PathId::BEYOND };
         if let Some(&path) = node.keys.get(key) {
             return path;
@@ -64,7 +64,7 @@ impl Paths {
     }
 
     /// The path of an element.
-    pub(super) fn element(&mut self, of: PathId, index: usize) -> PathId {
+    pub(in crate::format) fn element(&mut self, of: PathId, index: usize) -> PathId {
         let Some(node) = self.nodes.get(of.0 as usize) else { return PathId::BEYOND };
         if let Some(&path) = node.elements.get(index) {
             return path;
@@ -81,7 +81,7 @@ impl Paths {
 
     /// The field at a path, `None` where its values are not wanted.
     #[inline]
-    pub(super) fn field(&mut self, path: PathId, row: &mut impl Row) -> Option<FieldId> {
+    pub(in crate::format) fn field(&mut self, path: PathId, row: &mut impl Row) -> Option<FieldId> {
         match self.nodes.get(path.0 as usize) {
             None => {
                 row.refuse();

@@ -1,0 +1,109 @@
+//! XML: an element is a message; its attributes and what stands in it are fields.
+//!
+//! ```text
+//!  <orders>                                          path      value
+//!    <order id="7"><leg qty="1"/><leg qty="2"/>  ─→  id        7
+//!      <side>B</side></order>                        leg[0].qty 1 … side B
+//!  </orders>
+//! ```
+//!
+//! Messages are the elements in the document's one outermost element, or the outermost ones where
+//! there are several, such as one a line. A name that comes several times in an element has its
+//! number behind, from 0; one that comes once has none, unless it is named in [`Xml::lists`].
+//! Text is taken without the blanks around it, and read as in [CSV](super::csv); an element
+//! without anything is NULL.
+//!
+//! Entities are those of XML itself and characters by their numbers; whatever else a document
+//! defines or refers to, outside or inside, is not looked at, and a message that uses it is a
+//! fault. An element without its end takes what follows with it, as much as a message may have.
+//! Of one that is longer than a message may be, the beginning is a fault, and elements in the rest
+//! are read as if they stood by themselves.
+
+mod extent;
+mod message;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::build::Row;
+use crate::frame::{RecordFormat, byte_order_mark};
+use crate::{Fault, Limits};
+use message::MessageParser;
+
+/// How XML is read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Xml {
+    /// Where messages stand; `None` for what the first bytes look like.
+    pub place: Option<XmlPlace>,
+    /// Names of elements that have a number even where there is one only.
+    pub lists: Vec<Box<str>>,
+}
+
+/// Where messages stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum XmlPlace {
+    /// The outermost elements are messages.
+    Outermost,
+    /// The elements in the outermost one are.
+    Within,
+}
+
+/// What is known of the source, for the parsers of all workers: whether messages stand within an
+/// outermost element.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct XmlOpening(Arc<AtomicBool>);
+
+/// A worker's parser.
+#[derive(Debug)]
+pub(crate) struct XmlParser {
+    place: Option<XmlPlace>,
+    opening: XmlOpening,
+    parser: MessageParser,
+    message_bytes_max: usize,
+}
+
+impl XmlParser {
+    pub(crate) fn new(xml: &Xml, opening: XmlOpening, limits: &Limits) -> Self {
+        XmlParser {
+            place: xml.place,
+            opening,
+            parser: MessageParser::new(xml.lists.clone(), limits),
+            message_bytes_max: limits.message_bytes_max,
+        }
+    }
+}
+
+impl RecordFormat for XmlParser {
+    fn is_found_anywhere(&self) -> bool {
+        false
+    }
+
+    fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
+        let mark = byte_order_mark(bytes);
+        let is_all = is_end || bytes.len() > self.message_bytes_max;
+        let (place, start) = extent::place(self.place, &bytes[mark..], is_all)?;
+        self.opening.0.store(place == XmlPlace::Within, Ordering::Relaxed);
+        Some(mark + start)
+    }
+
+    fn start(&self, _bytes: &[u8], _from: usize) -> Option<usize> {
+        None
+    }
+
+    fn extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
+        let seen = &bytes[..bytes.len().min(self.message_bytes_max)];
+        let is_all = is_last || seen.len() < bytes.len();
+        extent::extent(seen).or(is_all.then_some(seen.len()))
+    }
+
+    fn is_nothing(&self, record: &[u8]) -> bool {
+        let is_within = self.opening.0.load(Ordering::Relaxed);
+        extent::is_nothing(record) || is_within && record.starts_with(b"</")
+    }
+
+    fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
+        let text = std::str::from_utf8(message)
+            .map_err(|error| Fault::new(error.valid_up_to(), "bytes that are not UTF-8"))?;
+        self.parser.parse(text, row)
+    }
+}

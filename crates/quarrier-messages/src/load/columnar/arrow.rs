@@ -1,0 +1,41 @@
+//! Arrow IPC, as a file or as a stream of batches.
+
+use std::io::BufReader;
+
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use quarrier_core::source::Source;
+
+use super::input::Input;
+use super::{Batches, guarded};
+
+/// What a file, but no stream, starts with.
+const MAGIC: &[u8] = b"ARROW1";
+
+/// Bytes read at once.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// The schema of a source and its batches.
+pub(super) fn open(source: &dyn Source) -> Result<(SchemaRef, Batches<'_>), ArrowError> {
+    let mut head = [0; MAGIC.len()];
+    let read = quarrier_core::source::read_full_at(source, 0, &mut head)?;
+    let input = BufReader::with_capacity(BUFFER_BYTES, Input::new(source));
+    if &head[..read] == MAGIC {
+        let mut reader = guarded(|| FileReader::try_new(input, None))?;
+        let schema = reader.schema();
+        let batches = std::iter::from_fn(move || guarded(|| reader.next().transpose()).transpose());
+        return Ok((schema, Box::new(until_error(batches))));
+    }
+    let mut reader = guarded(|| StreamReader::try_new(input, None))?;
+    let schema = reader.schema();
+    let batches = std::iter::from_fn(move || guarded(|| reader.next().transpose()).transpose());
+    Ok((schema, Box::new(until_error(batches))))
+}
+
+/// The batches up to the first error, which is the last.
+fn until_error<T>(
+    batches: impl Iterator<Item = Result<T, ArrowError>>,
+) -> impl Iterator<Item = Result<T, ArrowError>> {
+    let mut is_over = false;
+    batches.take_while(move |batch| !std::mem::replace(&mut is_over, batch.is_err()))
+}

@@ -1,0 +1,109 @@
+//! Formats that come in columns already: Arrow IPC and Parquet.
+//!
+//! ```text
+//!  Parquet ─→ row groups, decoded in parallel ┐
+//!  Arrow   ─→ batches, one after another      ├─→ in order ─→ Table::from_batches
+//! ```
+
+mod arrow;
+mod input;
+mod parquet;
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, Schema as ArrowSchema, SchemaRef};
+use quarrier_core::source::Source;
+
+use super::{Format, Load, Loaded};
+use crate::build::Refused;
+use crate::{Error, Result, Table};
+
+type Batch = std::result::Result<RecordBatch, ArrowError>;
+type Batches<'b> = Box<dyn Iterator<Item = Batch> + 'b>;
+
+impl Load {
+    /// Loads sources of Arrow or Parquet, which have to have the same columns.
+    pub(super) fn columns(&self, sources: &[&dyn Source]) -> Result<Loaded> {
+        let bytes = sources.iter().map(|source| source.length()).sum();
+        let table = std::thread::scope(|scope| {
+            let mut opened = Vec::new();
+            let mut common: Option<SchemaRef> = None;
+            for &source in sources {
+                let name = source.name();
+                let (schema, batches) = match self.format {
+                    Format::Parquet => parquet::open(scope, source, self.workers),
+                    _ => arrow::open(source),
+                }
+                .map_err(|error| damaged(name, &error))?;
+                if common.as_ref().is_some_and(|common| common.fields() != schema.fields()) {
+                    let reason = "it has other columns than the sources before; load it apart";
+                    return Err(Error::Columns { source_name: name.into(), reason: reason.into() });
+                }
+                common.get_or_insert(schema);
+                opened.push((name, batches));
+            }
+            let Some(schema) = common else { return Ok((Table::default(), Refused::default())) };
+            self.selected(&schema, opened)
+        });
+        let (table, refused) = table?;
+        Ok(Loaded { table, refused, bytes, ..Loaded::default() })
+    }
+
+    /// A table of the columns that are wanted, and of no more than there may be.
+    fn selected(
+        &self,
+        schema: &SchemaRef,
+        opened: Vec<(&str, Batches<'_>)>,
+    ) -> Result<(Table, Refused)> {
+        let is_wanted = |name: &str| {
+            self.schema.as_ref().is_none_or(|schema| {
+                schema.fields.iter().any(|field| {
+                    field
+                        .name
+                        .strip_prefix(name)
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                })
+            })
+        };
+        let fields = schema.fields();
+        let wanted: Vec<usize> =
+            (0..fields.len()).filter(|&at| is_wanted(fields[at].name())).collect();
+        let (kept, beyond) = wanted.split_at(wanted.len().min(self.limits.columns_max));
+        let mut refused = Refused::default();
+        for &at in beyond {
+            let names = vec![fields[at].name().as_str().into()];
+            refused.add(Refused { names, count: 1 });
+        }
+        let kept_fields: Vec<_> = kept.iter().map(|&at| Arc::clone(&fields[at])).collect();
+        let kept_schema = Arc::new(ArrowSchema::new(kept_fields));
+        // Whose batch it is that could not be had.
+        let last = std::cell::Cell::new("");
+        let batches = opened.into_iter().flat_map(|(name, batches)| {
+            last.set(name);
+            batches
+        });
+        let batches = batches.map(|batch| batch.and_then(|batch| batch.project(kept)));
+        let table = Table::from_batches(&kept_schema, batches, self.workers);
+        let table = table.map_err(|error| match error {
+            Error::Arrow(error) => damaged(last.get(), &error),
+            error => error,
+        });
+        Ok((table?, refused))
+    }
+}
+
+fn damaged(source_name: &str, error: &ArrowError) -> Error {
+    let reason = format!("it is damaged, cut off, or no such file: {error}");
+    Error::Columns { source_name: source_name.into(), reason }
+}
+
+/// What `work` returns; what it panics with, as an error: libraries do on damaged bytes.
+fn guarded<T>(
+    work: impl FnOnce() -> std::result::Result<T, ArrowError>,
+) -> std::result::Result<T, ArrowError> {
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    done.unwrap_or_else(|_| {
+        Err(ArrowError::ParseError("bytes that the format does not allow".into()))
+    })
+}

@@ -1,0 +1,209 @@
+//! Parquet: row groups are read and decoded in parallel and handed on in order.
+
+use std::io::Cursor;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::Scope;
+
+use ::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::{FooterTail, ParquetMetaDataReader, RowGroupMetaData};
+use ::parquet::file::reader::{ChunkReader, Length};
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use bytes::Bytes;
+use quarrier_core::source::Source;
+
+use super::input::read;
+use super::{Batch, Batches, guarded};
+
+/// Rows decoded at once.
+const BATCH_ROWS: usize = 16_384;
+
+/// Batches that a thread is ahead.
+const BATCHES_AHEAD: usize = 2;
+
+const FOOTER_BYTES: u64 = 8;
+
+/// A file says how long its metadata is; more is not believed.
+const METADATA_BYTES_MAX: u64 = 1 << 30;
+
+/// The schema of a source and its batches, decoded on `workers` threads of `scope`.
+pub(super) fn open<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    source: &'env dyn Source,
+    workers: usize,
+) -> Result<(SchemaRef, Batches<'scope>), ArrowError> {
+    let metadata = guarded(|| metadata(source))?;
+    let schema = Arc::clone(metadata.schema());
+    // Threads start when the first batch is asked for.
+    let batches = std::iter::once_with(move || start(scope, source, metadata, workers)).flatten();
+    Ok((schema, Box::new(batches)))
+}
+
+fn start<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    source: &'env dyn Source,
+    metadata: ArrowReaderMetadata,
+    workers: usize,
+) -> InOrder {
+    let groups = metadata.metadata().num_row_groups();
+    let lanes = workers.clamp(1, groups.max(1));
+    let receivers: Vec<_> = (0..lanes)
+        .map(|lane| {
+            let (sender, receiver) = sync_channel(BATCHES_AHEAD);
+            let metadata = metadata.clone();
+            scope.spawn(move || {
+                for group in (lane..groups).step_by(lanes) {
+                    if !decode(source, &metadata, group, &sender) {
+                        return;
+                    }
+                }
+            });
+            receiver
+        })
+        .collect();
+    InOrder { receivers, group: 0, groups }
+}
+
+/// A batch of a row group; `None` at the group's end.
+type Piece = Option<Batch>;
+
+/// Batches of the row groups in turn: group `g` comes through receiver `g` modulo their count.
+struct InOrder {
+    receivers: Vec<Receiver<Piece>>,
+    group: usize,
+    groups: usize,
+}
+
+impl Iterator for InOrder {
+    type Item = Batch;
+
+    fn next(&mut self) -> Option<Batch> {
+        while self.group < self.groups {
+            match self.receivers[self.group % self.receivers.len()].recv() {
+                Ok(Some(batch)) => {
+                    if batch.is_err() {
+                        self.group = self.groups;
+                    }
+                    return Some(batch);
+                }
+                Ok(None) => self.group += 1,
+                // It ended at an error that was passed on.
+                Err(_) => self.group = self.groups,
+            }
+        }
+        None
+    }
+}
+
+/// Sends the batches of a row group. False where nobody wants more, or an error was sent.
+fn decode(
+    source: &dyn Source,
+    metadata: &ArrowReaderMetadata,
+    group: usize,
+    sender: &SyncSender<Piece>,
+) -> bool {
+    let reader = guarded(|| {
+        let pages = Pages::read(source, metadata.metadata().row_group(group))?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, metadata.clone());
+        Ok(builder.with_row_groups(vec![group]).with_batch_size(BATCH_ROWS).build()?)
+    });
+    let mut reader = match reader {
+        Ok(reader) => reader,
+        Err(error) => {
+            // Where nobody takes it, the load has failed already.
+            let _ = sender.send(Some(Err(error)));
+            return false;
+        }
+    };
+    loop {
+        let next: Result<Option<RecordBatch>, ArrowError> = guarded(|| reader.next().transpose());
+        let next = next.transpose();
+        let is_good = next.as_ref().is_none_or(Result::is_ok);
+        let is_end = next.is_none();
+        if sender.send(next).is_err() || !is_good {
+            return false;
+        }
+        if is_end {
+            return true;
+        }
+    }
+}
+
+fn metadata(source: &dyn Source) -> Result<ArrowReaderMetadata, ArrowError> {
+    let footer_at = source.length().checked_sub(FOOTER_BYTES);
+    let footer_at = footer_at.ok_or(ParquetError::EOF("shorter than its footer".into()))?;
+    let footer = read(source, footer_at, FOOTER_BYTES)?;
+    let footer = FooterTail::try_from(&footer[..])?;
+    let length = footer.metadata_length() as u64;
+    let start = footer_at.checked_sub(length).filter(|_| length <= METADATA_BYTES_MAX);
+    let start = start.ok_or(ParquetError::EOF("metadata longer than the file".into()))?;
+    let metadata = ParquetMetaDataReader::decode_metadata(&read(source, start, length)?)?;
+    let metadata = Arc::new(metadata);
+    let found = ArrowReaderMetadata::try_new(Arc::clone(&metadata), ArrowReaderOptions::new())?;
+    // Text is read as views, which saves a copy.
+    let options = ArrowReaderOptions::new().with_schema(with_views(found.schema()));
+    Ok(ArrowReaderMetadata::try_new(metadata, options).unwrap_or(found))
+}
+
+fn with_views(schema: &SchemaRef) -> SchemaRef {
+    let view = |field: &Arc<Field>| match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => {
+            Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View))
+        }
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<_> = schema.fields().iter().map(view).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// The bytes of a row group, by where each column's start in the file.
+struct Pages {
+    columns: Vec<(u64, Bytes)>,
+    length: u64,
+}
+
+impl Pages {
+    fn read(source: &dyn Source, group: &RowGroupMetaData) -> Result<Self, ArrowError> {
+        let columns = group.columns().iter().map(|column| {
+            let (start, length) = column.byte_range();
+            Ok((start, Bytes::from(read(source, start, length)?)))
+        });
+        let columns: Result<Vec<_>, ArrowError> = columns.collect();
+        Ok(Pages { columns: columns?, length: source.length() })
+    }
+
+    /// What is there from `start` on.
+    fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
+        let found = self.columns.iter().find_map(|(column, bytes)| {
+            let at = usize::try_from(start.checked_sub(*column)?).ok()?;
+            (at < bytes.len()).then(|| bytes.slice(at..))
+        });
+        found.ok_or_else(|| ParquetError::EOF(format!("no column has byte {start}")))
+    }
+}
+
+impl Length for Pages {
+    fn len(&self) -> u64 {
+        self.length
+    }
+}
+
+impl ChunkReader for Pages {
+    type T = Cursor<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(Cursor::new(self.from(start)?))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let bytes = self.from(start)?;
+        match bytes.len() >= length {
+            true => Ok(bytes.slice(..length)),
+            false => Err(ParquetError::EOF(format!("no {length} bytes at byte {start}"))),
+        }
+    }
+}

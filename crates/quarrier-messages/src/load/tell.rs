@@ -1,0 +1,104 @@
+//! Which format a source has.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use quarrier_core::source::{Source, read_full_at};
+
+use super::{Format, compressed};
+use crate::Result;
+use crate::format::csv::Csv;
+use crate::format::fix::Dictionary;
+use crate::format::xml::Xml;
+
+/// As much is looked at.
+const HEAD_BYTES: u64 = 4 << 10;
+
+impl Format {
+    /// The format of a source, told by its first bytes, after decompression, or else by its
+    /// name's ending; `None` where neither says. FIX gets the dictionary that is built in.
+    ///
+    /// # Errors
+    /// When the source cannot be read, or its compressed bytes are damaged.
+    pub fn of(source: &dyn Source) -> Result<Option<Format>> {
+        let mut head = Vec::new();
+        match compressed::reader(source)? {
+            Some(reader) => {
+                let read = reader.take(HEAD_BYTES).read_to_end(&mut head);
+                read.map_err(|e| quarrier_core::Error::io(source.name(), "decompress", e))?;
+            }
+            None => {
+                head.resize(HEAD_BYTES.min(source.length()) as usize, 0);
+                let read = read_full_at(source, 0, &mut head);
+                read.map_err(|e| quarrier_core::Error::io(source.name(), "read at byte 0", e))?;
+            }
+        }
+        Ok(Format::told_by(source.name(), &head))
+    }
+
+    /// The format that a name and the first bytes speak for.
+    pub fn told_by(name: &str, head: &[u8]) -> Option<Format> {
+        let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
+        let starts = |with: &[u8]| text.starts_with(with);
+        if head.starts_with(b"PAR1") {
+            return Some(Format::Parquet);
+        }
+        if head.starts_with(b"ARROW1") || head.starts_with(&[0xFF; 4]) {
+            return Some(Format::Arrow);
+        }
+        if starts(b"8=FIX") {
+            return Some(Format::Fix(Arc::new(Dictionary::builtin())));
+        }
+        if starts(b"BeginString=") {
+            return Some(Format::Nvfix(Arc::new(Dictionary::builtin())));
+        }
+        Format::of_name(name).or(match text.first() {
+            Some(b'{' | b'[') => Some(Format::Json),
+            Some(b'<') => Some(Format::Xml(Xml::default())),
+            _ => None,
+        })
+    }
+
+    fn of_name(name: &str) -> Option<Format> {
+        let name = name.to_ascii_lowercase();
+        let name = [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+        Some(match name.rsplit_once('.')?.1 {
+            "ndjson" | "jsonl" | "json" => Format::Json,
+            "fix" => Format::Fix(Arc::new(Dictionary::builtin())),
+            "nvfix" => Format::Nvfix(Arc::new(Dictionary::builtin())),
+            "csv" => Format::Csv(Csv::default()),
+            "tsv" => Format::Csv(Csv { delimiter: Some(b'\t'), has_header: true }),
+            "xml" => Format::Xml(Xml::default()),
+            "parquet" => Format::Parquet,
+            "arrow" | "arrows" | "feather" => Format::Arrow,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Format;
+
+    #[test]
+    fn content_that_is_certain_goes_before_the_name_and_the_name_before_the_rest() {
+        let cases: [(&str, &[u8], &str); 11] = [
+            ("a.csv", b"PAR1", "Parquet"),
+            ("a", b"ARROW1\0\0", "Arrow"),
+            ("a.log", b"8=FIX.4.4\x01", "Fix"),
+            ("a", b"BeginString=FIX.4.4\x01", "Nvfix"),
+            ("a.csv", b"{\"a\"\n", "Csv"),
+            ("a.CSV.gz", b"a,b\n", "Csv"),
+            ("a.jsonl.zst", b"", "Json"),
+            ("a.xml", b"", "Xml"),
+            ("a", b"\xEF\xBB\xBF \n{}", "Json"),
+            ("a", b"<a/>", "Xml"),
+            ("a", b"a,b\n", "None"),
+        ];
+        for (name, head, expected) in cases {
+            let told =
+                Format::told_by(name, head).map_or("None".into(), |told| format!("{told:?}"));
+            assert!(told.starts_with(expected), "{name} {told}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Arrow IPC and Parquet become the same table, whatever their codec and the number of workers.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use quarrier_core::source::Memory;
+use quarrier_messages::{Field, Format, Kind, Limits, Load, Schema};
+
+use crate::formats::{load, load_within, rows};
+
+const ROWS: i64 = 100_000;
+
+fn batch() -> RecordBatch {
+    let id: Int64Array = (0..ROWS).map(|row| (row % 7 != 0).then_some(row)).collect();
+    let price: Float64Array = (0..ROWS).map(|row| Some(row as f64 / 4.0)).collect();
+    let note: StringArray = (0..ROWS).map(|row| Some(format!("note {}", row % 1_000))).collect();
+    let columns: [(&str, ArrayRef); 3] =
+        [("id", Arc::new(id)), ("price", Arc::new(price)), ("note", Arc::new(note))];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn parquet(codec: Compression) -> Vec<u8> {
+    let properties = WriterProperties::builder()
+        .set_compression(codec)
+        .set_max_row_group_row_count(Some(17_000))
+        .build();
+    let mut file = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut file, batch().schema(), Some(properties)).unwrap();
+    writer.write(&batch()).unwrap();
+    writer.close().unwrap();
+    file
+}
+
+fn arrow_file(codec: Option<CompressionType>) -> Vec<u8> {
+    let options = IpcWriteOptions::default().try_with_compression(codec).unwrap();
+    let mut file = Vec::new();
+    let schema = batch().schema();
+    let mut writer = FileWriter::try_new_with_options(&mut file, &schema, options).unwrap();
+    for from in (0..ROWS as usize).step_by(30_000) {
+        writer.write(&batch().slice(from, 30_000.min(ROWS as usize - from))).unwrap();
+    }
+    writer.finish().unwrap();
+    drop(writer);
+    file
+}
+
+fn arrow_stream() -> Vec<u8> {
+    let mut stream = Vec::new();
+    let mut writer = StreamWriter::try_new(&mut stream, &batch().schema()).unwrap();
+    writer.write(&batch()).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    stream
+}
+
+#[test]
+fn every_codec_gives_the_same_rows_in_order() {
+    let stream = load(&Format::Arrow, &arrow_stream());
+    let expected = rows(&stream);
+    assert_eq!(expected[15], r#"id=15 price=3.75f note="note 15""#);
+    assert_eq!(expected[14], r#"price=3.5f note="note 14""#);
+    assert_eq!(expected.len(), ROWS as usize);
+    for codec in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+        assert!(rows(&load(&Format::Arrow, &arrow_file(codec))) == expected, "{codec:?}");
+    }
+    let codecs = [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(GzipLevel::default()),
+        Compression::ZSTD(ZstdLevel::default()),
+        Compression::LZ4_RAW,
+    ];
+    for codec in codecs {
+        for workers in [1, 3] {
+            let file = parquet(codec);
+            let loaded = load_within(&Format::Parquet, &file, workers, &Limits::default());
+            assert!(rows(&loaded) == expected, "{codec:?} {workers}");
+            assert_eq!(loaded.bytes, file.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn columns_that_are_not_wanted_are_left_out_and_sources_follow_one_another() {
+    let file = Memory::new("a.parquet", parquet(Compression::SNAPPY));
+    let field = |name: &str| Field { name: name.into(), kind: Kind::Float };
+    let schema = Schema { fields: vec![field("price")] };
+    let loaded = Load::new(Format::Parquet).schema(schema).run(&[&file, &file]).unwrap();
+    assert_eq!(loaded.table.schema().fields, [field("price")]);
+    assert_eq!(loaded.table.rows(), 2 * ROWS as u64);
+    let limits = Limits { columns_max: 1, ..Limits::default() };
+    let loaded = Load::new(Format::Parquet).limits(limits).run(&[&file]).unwrap();
+    assert_eq!(loaded.table.schema().fields.len(), 1);
+    assert_eq!(loaded.refused.count, 2);
+}
+
+#[test]
+fn damaged_files_are_errors_that_name_them() {
+    let formats = [
+        (Format::Parquet, parquet(Compression::SNAPPY)),
+        (Format::Arrow, arrow_file(Some(CompressionType::ZSTD))),
+        (Format::Arrow, arrow_stream()),
+    ];
+    for (format, whole) in formats {
+        for length in [0, 1, 7, 100, whole.len() / 2, whole.len() - 20] {
+            let cut = Memory::new("cut", whole[..length].to_vec());
+            if let Err(error) = Load::new(format.clone()).run(&[&cut]) {
+                assert!(error.to_string().contains("cut"), "{error}");
+            }
+        }
+        // Whatever becomes of it, it ends.
+        for at in (0..whole.len()).step_by(whole.len() / 40) {
+            let mut wrong = whole.clone();
+            wrong[at] ^= 0x55;
+            let _ = Load::new(format.clone()).workers(2).run(&[&Memory::new("wrong", wrong)]);
+        }
+    }
+}
