@@ -47,7 +47,7 @@ pub use arch::Isa;
 mod predicate;
 
 mod scan;
-pub use scan::{Answer, Scan};
+pub use scan::{Answer, Scan, Scanner, Ticket};
 
 mod sieve;
 pub use sieve::Sieve;

@@ -64,7 +64,7 @@ impl Bits {
     pub(crate) fn first(rows: usize) -> Bits {
         let mut bits = Bits::NONE;
         bits.0[..rows / 64].fill(!0);
-        if rows % 64 != 0 {
+        if !rows.is_multiple_of(64) {
             bits.0[rows / 64] = (1 << (rows % 64)) - 1;
         }
         bits

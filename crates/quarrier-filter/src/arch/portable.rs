@@ -11,9 +11,13 @@ impl<T: Lane> Packed<T> for Portable {
     unsafe fn between(values: *const T, range: Range<T>) -> u64 {
         // SAFETY: the caller promised 64 values.
         let values = unsafe { std::slice::from_raw_parts(values, WORD_ROWS) };
+        let (low, high): (u64, u64) = (range.low.into(), range.high.into());
+        // Wraps as vectors do: a range may run over the greatest value.
+        let span = T::cut(high.wrapping_sub(low));
         let mut found = 0;
         for (at, value) in values.iter().enumerate() {
-            found |= u64::from((range.low <= *value) & (*value <= range.high)) << at;
+            let under = T::cut(high.wrapping_sub((*value).into()));
+            found |= u64::from(under <= span) << at;
         }
         found
     }

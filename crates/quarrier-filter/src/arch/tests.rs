@@ -37,8 +37,7 @@ fn check<T: Lane>(kernels: &Kernels, rows: usize, seed: u64) {
                 let before = Bits(std::array::from_fn(|at| seed.rotate_left(at as u32)));
                 let mut out = before.clone();
                 ranges::narrow(kernels, &values, (&ranges[..count], outside), which, &mut out);
-                for row in 0..rows {
-                    let value = values[row];
+                for (row, &value) in values.iter().enumerate() {
                     let within = ranges[..count].iter().any(|r| r.low <= value && value <= r.high)
                         != outside;
                     let was = before.0[row / 64] >> (row % 64) & 1 == 1;
@@ -57,8 +56,8 @@ fn check_lookup<T: Lane>(kernels: &Kernels, rows: usize, seed: u64) {
     for left in [seed, seed & seed.rotate_left(9) & seed.rotate_left(31), !0] {
         let mut out = Bits([left; 64]);
         lookup::narrow(kernels, (&values, 20), &table, !0, &mut out);
-        for row in 0..rows {
-            let place = values[row].place() + 20;
+        for (row, value) in values.iter().enumerate() {
+            let place = value.place() + 20;
             let set = table.get(place / 32).is_some_and(|word| word >> (place % 32) & 1 == 1);
             let expected = left >> (row % 64) & 1 == 1 && set;
             assert_eq!(out.0[row / 64] >> (row % 64) & 1 == 1, expected, "row {row}");

@@ -131,7 +131,7 @@ impl<'a> Compiler<'a> {
                 };
             }
         }
-        self.graph.row(expr, columns, wanted)
+        self.graph.row(expr, wanted)
     }
 
     /// A test of one column against constants, where keys can tell.

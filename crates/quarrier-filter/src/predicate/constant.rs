@@ -78,8 +78,9 @@ pub(crate) fn place(kind: Kind, dictionary: Option<&Dictionary>, literal: &Value
 fn exact(scale: u8, mantissa: i128, literal_scale: u8) -> Option<Place> {
     if literal_scale <= scale {
         let factor = 10_i128.checked_pow(u32::from(scale - literal_scale))?;
-        let key = mantissa.checked_mul(factor)?;
-        return Some(Place { first: key, behind: key.checked_add(1)? });
+        // Where no key is, it does not matter how far out the literal stands.
+        let key = mantissa.saturating_mul(factor).clamp(-(1 << 100), 1 << 100);
+        return Some(Place { first: key, behind: key + 1 });
     }
     let divisor = 10_i128.checked_pow(u32::from(literal_scale - scale))?;
     let (whole, rest) = (mantissa.div_euclid(divisor), mantissa.rem_euclid(divisor));

@@ -57,9 +57,10 @@ pub(crate) enum Outcome {
 pub(crate) struct RowTest {
     /// A condition.
     pub(crate) expr: Expr,
-    /// The columns in it.
-    pub(crate) columns: Vec<usize>,
 }
+
+/// Ranges of sets that are to be one, and whether NULL is in one of them.
+type Union = (Vec<(i64, i64)>, bool);
 
 /// All conditions of a scan.
 #[derive(Debug)]
@@ -129,10 +130,10 @@ impl Graph {
         self.node(Node::Calculated(at))
     }
 
-    pub(crate) fn row(&mut self, expr: &Expr, columns: Vec<usize>, outcome: Outcome) -> NodeId {
+    pub(crate) fn row(&mut self, expr: &Expr, outcome: Outcome) -> NodeId {
         let rows = &mut self.rows;
         let test = *self.known_rows.entry(format!("{expr:?}")).or_insert_with(|| {
-            rows.push(RowTest { expr: expr.clone(), columns });
+            rows.push(RowTest { expr: expr.clone() });
             rows.len() - 1
         });
         self.node(Node::Row { test, outcome })
@@ -190,7 +191,7 @@ impl Graph {
     /// In one of `operands`. Sets of one column become one set.
     pub(crate) fn or(&mut self, operands: impl IntoIterator<Item = NodeId>) -> NodeId {
         let mut others = Vec::new();
-        let mut sets: Vec<(usize, Vec<(i64, i64)>, bool)> = Vec::new();
+        let mut sets: Vec<(usize, Union)> = Vec::new();
         let mut left: Vec<NodeId> = operands.into_iter().collect();
         left.reverse();
         while let Some(operand) = left.pop() {
@@ -199,19 +200,19 @@ impl Graph {
                 Node::All => return Graph::ALL,
                 Node::Or(inner) => left.extend(inner.iter().rev()),
                 Node::Set { column, set } => {
-                    match sets.iter_mut().find(|(known, ..)| known == column) {
-                        Some((_, ranges, nulls)) => {
+                    match sets.iter_mut().find(|(known, _)| known == column) {
+                        Some((_, (ranges, nulls))) => {
                             ranges.extend(set.ranges());
                             *nulls |= set.nulls;
                         }
-                        None => sets.push((*column, set.ranges().to_vec(), set.nulls)),
+                        None => sets.push((*column, (set.ranges().to_vec(), set.nulls))),
                     }
                 }
                 _ if others.contains(&operand) => {}
                 _ => others.push(operand),
             }
         }
-        for (column, ranges, nulls) in sets {
+        for (column, (ranges, nulls)) in sets {
             match self.set(column, Set::union_of(ranges, nulls)) {
                 Graph::NONE => {}
                 Graph::ALL => return Graph::ALL,

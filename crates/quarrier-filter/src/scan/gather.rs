@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use quarrier_messages::Table;
 
 use super::rank::{self, Rank};
-use crate::{Fault, Order, Query, Select};
+use crate::{Answer, Fault, Order, Query, Select};
 
 /// Rows kept beyond those wanted before the best are sorted out by all columns of an order.
 const SLACK_ROWS: usize = 1024;
@@ -244,14 +244,16 @@ impl Found {
     }
 }
 
+/// The answer that workers' findings come to.
+pub(crate) fn answer(table: &Table, shared: &Shared, found: Vec<Found>, offset: u64) -> Answer {
+    let (count, rows) = joined(table, shared, found, offset);
+    let count = if shared.goal == Goal::Count { count } else { rows.len() as u64 };
+    Answer { count, rows }
+}
+
 /// Puts together what workers found: the number of rows that match, and the rows wanted in their
 /// order, without the first `offset`.
-pub(crate) fn joined(
-    table: &Table,
-    shared: &Shared,
-    found: Vec<Found>,
-    offset: u64,
-) -> (u64, Vec<u64>) {
+fn joined(table: &Table, shared: &Shared, found: Vec<Found>, offset: u64) -> (u64, Vec<u64>) {
     let count = found.iter().map(|found| found.count).sum();
     let rows: Vec<u64> = match &shared.goal {
         Goal::Count => Vec::new(),

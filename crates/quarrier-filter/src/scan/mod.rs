@@ -18,6 +18,8 @@ mod plan;
 mod rank;
 mod row;
 mod run;
+mod scanner;
 mod worker;
 
 pub use run::{Answer, Scan};
+pub use scanner::{Scanner, Ticket};

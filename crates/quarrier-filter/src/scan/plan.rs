@@ -119,7 +119,7 @@ impl Plan {
 
     /// Orders operands, those of lower nodes first, as if tests knew nothing of each other.
     fn order(&mut self, shares: &[f64]) {
-        for id in 0..self.graph.nodes.len() {
+        for (id, &measured) in shares.iter().enumerate() {
             let (share, cost) = match &self.graph.nodes[id] {
                 Node::None => (0.0, 0.0),
                 Node::All => (1.0, 0.0),
@@ -129,7 +129,7 @@ impl Plan {
                     (1.0 - none, cost)
                 }
                 Node::Not(operand) => (1.0 - self.nodes[*operand].share, self.nodes[*operand].cost),
-                _ => (shares[id], self.nodes[id].cost),
+                _ => (measured, self.nodes[id].cost),
             };
             self.nodes[id].share = share;
             self.nodes[id].cost = cost;

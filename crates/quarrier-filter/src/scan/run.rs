@@ -153,8 +153,6 @@ impl<'a> Scan<'a> {
         if let Some((row, fault)) = shared.fault() {
             return Err(Error::Row { row, fault });
         }
-        let (count, rows) = gather::joined(self.table, shared, parts, query.offset);
-        let count = if shared.goal == Goal::Count { count } else { rows.len() as u64 };
-        Ok(Answer { count, rows })
+        Ok(gather::answer(self.table, shared, parts, query.offset))
     }
 }

@@ -60,11 +60,10 @@ impl<'p> Worker<'p> {
         let mut states = std::mem::take(&mut self.states);
         bind::bind((table, segment), &plan.graph, &plan.tables, &mut states);
         let blocks = table.segment_rows(segment).div_ceil(BLOCK_ROWS);
-        // The end of a table is where the greatest are, as a rule.
-        let backwards = asked
-            .iter()
-            .find_map(|asked| asked.shared.goal.leading())
-            .is_some_and(|order| order.descending);
+        // The end of a table is where the greatest are, as a rule; rows are kept as they lie.
+        let leading = asked.iter().find_map(|asked| asked.shared.goal.leading());
+        let in_order = asked.iter().any(|asked| matches!(asked.shared.goal, Goal::Rows { .. }));
+        let backwards = leading.is_some_and(|order| order.descending) && !in_order;
         for nth in 0..blocks {
             let block = if backwards { blocks - 1 - nth } else { nth };
             self.stamp += 1;

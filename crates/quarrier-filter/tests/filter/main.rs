@@ -10,5 +10,6 @@ mod matching;
 mod outcomes;
 mod probes;
 mod refusals;
+mod scan;
 mod sieve;
 mod statements;
