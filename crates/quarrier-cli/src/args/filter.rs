@@ -40,14 +40,16 @@ pub(crate) enum InputFormat {
     Fix,
     Nvfix,
     Csv,
+    Xml,
 }
 
 impl InputFormat {
-    pub(crate) const ALL: [(&'static str, InputFormat); 4] = [
+    const ALL: [(&'static str, InputFormat); 5] = [
         ("json", InputFormat::Json),
         ("fix", InputFormat::Fix),
         ("nvfix", InputFormat::Nvfix),
         ("csv", InputFormat::Csv),
+        ("xml", InputFormat::Xml),
     ];
 }
 
@@ -62,9 +64,9 @@ Examples:
 
 A CONDITION is a search condition of SQL-92: what may stand behind WHERE. What is nested is
 named by its path (order.leg[0].qty); a name that is no word of SQL stands in double quotes
-(\"a-b\"). Messages are JSON lines, FIX, NVFIX or CSV. Those that match are printed as they
-stand in the file, a line each; with --columns or another --format, as rows. A FILE is a path
-or '-' for standard input; gzip and Zstandard are read through.
+(\"a-b\"). Messages are JSON lines, FIX, NVFIX, CSV or XML. Those that match are printed
+as they stand in the file, a line each; with --columns or another --format, as rows. A FILE
+is a path or '-' for standard input; gzip and Zstandard are read through.
 
 A message that is damaged is left out, counted on standard error, and listed by --rejects.
 
@@ -111,7 +113,7 @@ fn input_format_arg() -> Arg {
         .value_name("NAME|auto")
         .default_value("auto")
         .value_parser(parse_input_format)
-        .help("How messages are written: auto (by content and ending), json, fix, nvfix, csv")
+        .help("How messages are written: auto (by content and ending), json, fix, nvfix, csv, xml")
 }
 
 fn rejects_arg() -> Arg {

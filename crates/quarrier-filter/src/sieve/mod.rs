@@ -52,18 +52,6 @@ struct Column {
     numbers: Vec<(u32, NumberTest)>,
     texts: Vec<(u32, TextTest)>,
     is_held: bool,
-    /// Lets fields whose names differ in ASCII case be these columns of the schema too, as those of
-    /// [`Kind::Null`] are.
-    #[must_use]
-    pub fn open(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
-        for column in columns {
-            if let Some(at) = self.places.get(column).copied().flatten() {
-                self.columns[at].is_open = true;
-            }
-        }
-        self
-    }
-
     /// Whether a row had a field for it.
     is_seen: bool,
 }
