@@ -68,6 +68,10 @@ named by its path (order.leg[0].qty); a name that is no word of SQL stands in do
 as they stand in the file, a line each; with --columns or another --format, as rows. A FILE
 is a path or '-' for standard input; gzip and Zstandard are read through.
 
+A column has the kind that the first messages show (1 MiB of them). A message whose value is
+of another kind is evaluated by the wider kind that holds it, and left out where the condition
+then means nothing (text where numbers were). A column that comes later is NULL before.
+
 A message that is damaged is left out, counted on standard error, and listed by --rejects.
 
 Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the input could

@@ -2,9 +2,9 @@
 
 use std::process::{Command, Stdio};
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};
-use arrow_array::{Array, RecordBatch};
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::DataType;
 use serde_json::json;
