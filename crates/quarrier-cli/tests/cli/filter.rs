@@ -1,5 +1,6 @@
 //! `quarrier filter`: what matches, and how it is shown.
 
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use arrow_array::RecordBatch;
@@ -342,6 +343,37 @@ fn a_closed_pipe_is_success_and_a_full_disk_is_told() {
         let ran = Ran::new(crate::harness::wait(&mut child), Vec::new(), &stderr);
         ran.refuses(&["standard output", "No space left"]);
     }
+}
+
+#[test]
+fn ctrl_c_leaves_whole_messages_and_says_where_it_stopped() {
+    let lab = Lab::new();
+    let mut command = lab.command(["filter", "a >= 0", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let feeder = std::thread::spawn(move || {
+        let mut number = 0;
+        while stdin.write_all(format!("{{\"a\":{number}}}\n").repeat(1_000).as_bytes()).is_ok() {
+            number += 1;
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    });
+    let mut out = child.stdout.take().unwrap();
+    let mut stdout = vec![0; 100];
+    out.read_exact(&mut stdout).unwrap();
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    stdout.extend(crate::harness::drain(out));
+    let stderr = crate::harness::drain(child.stderr.take().unwrap());
+    let ran = Ran::new(crate::harness::wait(&mut child), stdout, &stderr);
+    feeder.join().unwrap();
+    ran.says(130, &["-: interrupted at byte"]);
+    let end = ran.stderr.split("at byte ").nth(1).unwrap();
+    let end: usize = end[..end.find(';').unwrap()].parse().unwrap();
+    // All messages match, so that what was read is what was written.
+    assert_eq!(ran.stdout.len(), end);
+    assert!(ran.text().ends_with("}\n"));
 }
 
 #[test]
