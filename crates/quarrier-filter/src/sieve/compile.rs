@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use quarrier_messages::{Kind, Schema, Value};
 
-use super::test::{FALSE, NumberTest, SCALES, TRUE, TextTest, UNKNOWN};
+use super::test::{NumberTest, SCALES, TRUE, TextTest, UNKNOWN};
 use super::tree::Tree;
 use super::{Column, Held, Sieve};
 use crate::Expr;
@@ -180,11 +180,14 @@ impl Compiler<'_> {
     }
 
     fn listed(&self, column: usize, list: &[Expr]) -> Option<Asked> {
-        let literal = |expr| match expr {
-            &Expr::Literal(ref value) if *value != Value::Null => Some(value),
-            _ => None,
-        };
-        let list = list.iter().map(literal).collect::<Option<Vec<&Value>>>()?;
+        let mut literals = Vec::with_capacity(list.len());
+        for element in list {
+            match element {
+                Expr::Literal(value) if *value != Value::Null => literals.push(value),
+                _ => return None,
+            }
+        }
+        let list = literals;
         if self.kind(column) == Kind::Text {
             let text = |value: &&Value| match value {
                 Value::Text(text) => Some(text.clone()),
@@ -225,7 +228,6 @@ impl Compiler<'_> {
         }
         let test = self.absent.len() as u32;
         self.absent.push(if asked == Asked::IsNull { TRUE } else { UNKNOWN });
-        debug_assert!(FALSE < TRUE && TRUE < UNKNOWN);
         let at = self.column(column);
         let to = &mut self.columns[at];
         match &asked {
