@@ -34,6 +34,19 @@ enum Outcome {
     Interrupted = 130,
 }
 
+impl Outcome {
+    /// The worse of two: failed, then interrupted, then incomplete.
+    fn worse(self, other: Outcome) -> Outcome {
+        let rank = |outcome: Outcome| match outcome {
+            Outcome::Failed => 3,
+            Outcome::Interrupted => 2,
+            Outcome::Incomplete => 1,
+            Outcome::Found | Outcome::Nothing => 0,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+}
+
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         ExitCode::from(outcome as u8)
@@ -43,6 +56,7 @@ impl From<Outcome> for ExitCode {
 fn main() -> ExitCode {
     match args::parse() {
         args::Parsed::Search(search) => commands::search::run(&search).into(),
+        args::Parsed::Filter(filter) => commands::filter::run(&filter).into(),
         args::Parsed::Done(outcome) => outcome.into(),
     }
 }

@@ -15,6 +15,13 @@ pub enum Error {
         /// What is wrong and what to try.
         reason: String,
     },
+    /// The text names a column that is not there.
+    Column {
+        /// As written.
+        name: Box<str>,
+        /// Where it stands, and what to try: an [`Error::Text`].
+        error: Box<Error>,
+    },
     /// The expression has no value for a row, and that row's result depends on it.
     Row {
         /// The row, from 0.
@@ -89,6 +96,7 @@ impl fmt::Display for Error {
             Error::Text { line, column, reason } => {
                 write!(f, "line {line}, column {column}: {reason}")
             }
+            Error::Column { error, .. } => error.fmt(f),
             Error::Row { row, fault } => write!(f, "row {row}: {fault}"),
             Error::Cancelled => f.write_str("cancelled before the scan was finished"),
         }

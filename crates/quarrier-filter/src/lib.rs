@@ -49,4 +49,7 @@ mod predicate;
 mod scan;
 pub use scan::{Answer, Scan, Scanner, Ticket};
 
+mod sieve;
+pub use sieve::Sieve;
+
 mod project;

@@ -30,6 +30,8 @@ pub(crate) struct Stats {
     pub(crate) limited_by: &'static str,
     /// Where a source was remote.
     pub(crate) remote: Option<RemoteCost>,
+    /// Where the source has messages: how many, and how many were left out.
+    pub(crate) messages: Option<(u64, u64)>,
 }
 
 /// What fetching took, of all remote sources together.
@@ -109,6 +111,10 @@ impl Stats {
             stats["retries"] = json!(remote.retries);
             stats["bytes_fetched"] = json!(remote.bytes_fetched);
             stats["bytes_from_cache"] = json!(remote.bytes_from_cache);
+        }
+        if let Some((messages, rejected)) = self.messages {
+            stats["messages"] = json!(messages);
+            stats["rejected"] = json!(rejected);
         }
         stats
     }

@@ -35,6 +35,10 @@ pub(crate) enum Layout {
     Findings,
     /// `count  label`.
     Counts,
+    /// `count  condition`, from `condition, count`.
+    Conditions,
+    /// One number.
+    Number,
 }
 
 /// Bytes around a finding, for people.

@@ -68,6 +68,14 @@ impl TextRows {
         push_bytes(&mut self.line, excerpt.after);
     }
 
+    fn condition(&mut self, values: &[Value<'_>]) {
+        let [condition, count] = values else { return };
+        let colours = self.colours;
+        self.styled(colours.offset, &format!("{:>12}", number_of(count)));
+        self.line.push_str("  ");
+        self.styled(colours.label, &visible(text_of(condition)));
+    }
+
     fn count(&mut self, values: &[Value<'_>]) {
         let [pattern, name, count] = values else { return };
         let colours = self.colours;
@@ -83,6 +91,10 @@ impl Rows for TextRows {
         match self.layout {
             Layout::Findings => self.finding(values, excerpt),
             Layout::Counts => self.count(values),
+            Layout::Conditions => self.condition(values),
+            Layout::Number => {
+                self.line.extend(values.iter().map(|value| number_of(value).to_string()));
+            }
         }
         self.line.push('\n');
         self.out.write_all(self.line.as_bytes())

@@ -10,6 +10,8 @@ mod account;
 mod bad_sectors;
 mod devices;
 mod failures;
+mod filter;
+mod filter_agrees;
 mod formats;
 mod invariance;
 mod known_answers;

@@ -21,6 +21,7 @@ mod set;
 mod text;
 
 pub(crate) use calculation::{Calculation, STACK_MAX, Step, Within};
-pub(crate) use compile::Compiler;
+pub(crate) use compile::{Compiler, columns_of};
+pub(crate) use constant::{place, turned};
 pub(crate) use graph::{Graph, Node, NodeId, Outcome, RowTest};
 pub(crate) use set::{Set, Share, gaps};

@@ -9,7 +9,7 @@ use sqlparser::tokenizer::Location;
 use super::types::Type;
 use super::{DEPTH_MAX, ELSEWHERE, NODES_MAX, literals, parse, wrong};
 use crate::expr::Expr;
-use crate::{Result, naive};
+use crate::{Error, Result, naive};
 
 /// Binds the expressions of one text.
 pub(super) struct Binder<'a> {
@@ -258,7 +258,11 @@ impl<'a> Binder<'a> {
         {
             return Ok(bound);
         }
-        Err(wrong(at, self.unknown(&name.value)))
+        let error = wrong(at, self.unknown(&name.value));
+        if self.is_ambiguous(&name.value) {
+            return Err(error);
+        }
+        Err(Error::Column { name: name.value.as_str().into(), error: Box::new(error) })
     }
 
     /// The place of a column that may have its table's name before it.
@@ -278,18 +282,18 @@ impl<'a> Binder<'a> {
         self.schema
     }
 
+    fn is_ambiguous(&self, name: &str) -> bool {
+        let alike = self.schema.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+        alike.count() > 1
+    }
+
     /// What to say of a name that is no column's.
     pub(super) fn unknown(&self, name: &str) -> String {
-        const SHOWN_MAX: usize = 8;
-        let name = crate::matching::shortened(name);
-        let fields = &self.schema.fields;
-        let alike = fields.iter().filter(|field| field.name.eq_ignore_ascii_case(&name));
-        if alike.count() > 1 {
+        if self.is_ambiguous(name) {
+            let name = crate::matching::shortened(name);
             return format!("'{name}' may be several columns; write it in quotes (\"{name}\")");
         }
-        let shown: Vec<&str> = fields.iter().take(SHOWN_MAX).map(|field| &*field.name).collect();
-        let more = if fields.len() > SHOWN_MAX { " …" } else { "" };
-        format!("there is no column '{name}'; there are: {}{more}", shown.join(", "))
+        super::unknown_column(name, self.schema.fields.iter().map(|field| &*field.name))
     }
 }
 

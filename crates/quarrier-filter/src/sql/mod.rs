@@ -16,6 +16,7 @@ mod calls;
 mod casts;
 mod dialect;
 mod literals;
+mod nearest;
 mod parse;
 mod predicates;
 mod rows;
@@ -23,6 +24,7 @@ mod statement;
 mod types;
 
 use bind::Binder;
+pub use nearest::unknown_column;
 
 /// The most bytes of a text.
 pub const TEXT_BYTES_MAX: usize = 4 << 20;

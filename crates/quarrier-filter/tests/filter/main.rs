@@ -11,4 +11,5 @@ mod outcomes;
 mod probes;
 mod refusals;
 mod scan;
+mod sieve;
 mod statements;

@@ -31,7 +31,8 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    pub(crate) fn kind(self) -> Kind {
+    /// The kind of column that holds it.
+    pub fn kind(self) -> Kind {
         match self {
             Cell::Null => Kind::Null,
             Cell::Boolean(_) => Kind::Boolean,
@@ -45,7 +46,7 @@ impl Cell<'_> {
     }
 
     /// The value as a floating number, rounded to the nearest; 0 for what is no number.
-    pub(crate) fn as_float(self) -> f64 {
+    pub fn as_float(self) -> f64 {
         match self {
             Cell::Integer(value) => value as f64,
             Cell::Decimal { mantissa, scale } => decimal_as_float(mantissa, scale),
@@ -56,7 +57,7 @@ impl Cell<'_> {
 
     /// Appends the text that a column of text has for this value: numbers as short as they can
     /// be, TRUE and FALSE as `true` and `false`, days and points in time as ISO 8601.
-    pub(crate) fn write(self, out: &mut String) {
+    pub fn write(self, out: &mut String) {
         let done = match self {
             Cell::Null => Ok(()),
             Cell::Boolean(value) => write!(out, "{value}"),

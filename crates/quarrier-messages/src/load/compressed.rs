@@ -14,7 +14,10 @@ const ZSTANDARD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// What a source holds, decompressed; `None` where it is not compressed.
-pub(super) fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> {
+///
+/// # Errors
+/// Where it cannot be read.
+pub fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> {
     let mut head = [0; 4];
     read_full_at(source, 0, &mut head)
         .map_err(|error| Error::io(source.name(), "read at byte 0", error))?;

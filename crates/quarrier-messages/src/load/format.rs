@@ -36,16 +36,19 @@ impl Format {
     }
 }
 
-/// What readers learn from a source's first bytes.
-#[derive(Debug, Default)]
-pub(super) struct Opening {
+/// What readers learn from a source's first bytes, by [`Reader::open`].
+#[derive(Debug, Clone, Default)]
+pub struct Opening {
     csv: CsvOpening,
     xml: XmlOpening,
 }
 
 /// A worker's reader of any format.
 #[derive(Debug)]
-pub(super) enum FormatReader {
+pub struct FormatReader(Readers);
+
+#[derive(Debug)]
+enum Readers {
     Json(Lines<JsonParser>),
     Fix(Records<FixParser>),
     Csv(Records<CsvParser>),
@@ -53,31 +56,31 @@ pub(super) enum FormatReader {
 }
 
 impl FormatReader {
-    /// The readers of all workers are told the same `opening`.
-    pub(super) fn new(format: &Format, limits: &Limits, opening: &Opening) -> Self {
+    /// A reader that knows nothing yet. The readers of all workers are told the same `opening`.
+    pub fn new(format: &Format, limits: &Limits, opening: &Opening) -> Self {
         let bytes_max = limits.message_bytes_max;
-        match format {
+        FormatReader(match format {
             // Those in columns never come here.
             Format::Json | Format::Arrow | Format::Parquet => {
-                FormatReader::Json(Lines::new(JsonParser::new(limits), bytes_max))
+                Readers::Json(Lines::new(JsonParser::new(limits), bytes_max))
             }
             Format::Fix(dictionary) => {
                 let parser = FixParser::fix(Arc::clone(dictionary), limits);
-                FormatReader::Fix(Records::new(parser, bytes_max))
+                Readers::Fix(Records::new(parser, bytes_max))
             }
             Format::Nvfix(dictionary) => {
                 let parser = FixParser::nvfix(Arc::clone(dictionary), limits);
-                FormatReader::Fix(Records::new(parser, bytes_max))
+                Readers::Fix(Records::new(parser, bytes_max))
             }
             Format::Csv(csv) => {
                 let parser = CsvParser::new(csv.clone(), opening.csv.clone(), limits);
-                FormatReader::Csv(Records::new(parser, bytes_max))
+                Readers::Csv(Records::new(parser, bytes_max))
             }
             Format::Xml(xml) => {
                 let parser = XmlParser::new(xml, opening.xml.clone(), limits);
-                FormatReader::Xml(Records::new(parser, bytes_max))
+                Readers::Xml(Records::new(parser, bytes_max))
             }
-        }
+        })
     }
 }
 
@@ -85,10 +88,10 @@ impl FormatReader {
 macro_rules! each {
     ($self:ident, $reader:ident => $work:expr) => {
         match $self {
-            FormatReader::Json($reader) => $work,
-            FormatReader::Fix($reader) => $work,
-            FormatReader::Csv($reader) => $work,
-            FormatReader::Xml($reader) => $work,
+            FormatReader(Readers::Json($reader)) => $work,
+            FormatReader(Readers::Fix($reader)) => $work,
+            FormatReader(Readers::Csv($reader)) => $work,
+            FormatReader(Readers::Xml($reader)) => $work,
         }
     };
 }

@@ -21,7 +21,8 @@ mod stream;
 mod tell;
 mod times;
 
-pub use format::Format;
+pub use compressed::reader as decompressed;
+pub use format::{Format, FormatReader, Opening};
 pub use reject::Reject;
 
 use std::collections::HashSet;

@@ -1,30 +1,32 @@
 //! The ceiling of a run: a plain read of the same source, measured on the spot.
 
-use quarrier_core::pipeline::{Access, Chunk, Pipeline, Touch};
-use quarrier_core::source::{FileSource, Source};
+use std::ops::Range;
 
-use super::Searched;
+use quarrier_core::pipeline::{Access, Chunk, Pipeline, Run, Touch};
+use quarrier_core::source::{FileSource, Source};
 
 /// How fast the source's bytes can be had at all.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ceiling {
+pub(in crate::commands) struct Ceiling {
     /// `memory read` or `disk read`.
-    pub(super) of: &'static str,
-    pub(super) bytes_per_second: f64,
+    pub(in crate::commands) of: &'static str,
+    pub(in crate::commands) bytes_per_second: f64,
 }
 
 /// Bytes read to measure it: enough to be steady, few enough to take a fraction of a second.
 const MEMORY_BYTES: u64 = 256 << 20;
 const DISK_BYTES: u64 = 128 << 20;
 
-/// Measures the ceiling for what was searched, with as many workers.
+/// Measures the ceiling for a run over `range` of `source`, with as many workers.
 ///
 /// Where the run used windows, that is what memory (or the page cache) yields to as many
 /// threads. Where it read from disk, its pages are cached by now, so it is read past the
 /// cache. `None` where nothing can be measured: an empty range, only holes, no `O_DIRECT`.
-pub(super) fn measure(searched: &mut Searched) -> Option<Ceiling> {
-    let (run, range) = (&searched.run, searched.range.clone());
-    let source = searched.source.as_deref()?;
+pub(in crate::commands) fn measure(
+    source: &dyn Source,
+    run: &Run,
+    range: Range<u64>,
+) -> Option<Ceiling> {
     let from_memory = matches!(run.plan.access, Access::Window | Access::Read);
     let most = if from_memory { MEMORY_BYTES } else { DISK_BYTES };
     let sample = range.start..range.end.min(range.start.saturating_add(most));

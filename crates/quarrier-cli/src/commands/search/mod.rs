@@ -1,13 +1,13 @@
 //! `quarrier search`.
 
-mod ceiling;
+pub(in crate::commands) mod ceiling;
 mod hits;
 mod patterns;
-mod progress;
-mod remote;
+pub(in crate::commands) mod progress;
+pub(in crate::commands) mod remote;
 mod sink;
-mod source;
-mod summary;
+pub(in crate::commands) mod source;
+pub(in crate::commands) mod summary;
 
 use std::io;
 use std::ops::Range;
@@ -158,7 +158,7 @@ impl<'s> Session<'s> {
                 Ok(()) => {}
             }
         }
-        self.close(&mut done, is_read)
+        self.close(&done, is_read)
     }
 
     fn open_and_search(
@@ -308,17 +308,17 @@ impl<'s> Session<'s> {
     }
 
     /// Statistics, report and account; then the outcome.
-    fn close(mut self, done: &mut [Searched], is_read: bool) -> Outcome {
+    fn close(mut self, done: &[Searched], is_read: bool) -> Outcome {
         if let Some(warning) = self.client.cache_warning() {
             complain(&warning);
         }
         // The largest source stands for all: many small ones would take longer to measure
         // than to search.
         let ceiling = done
-            .iter_mut()
+            .iter()
             .max_by_key(|searched| searched.run.bytes)
             .filter(|_| self.wants_account() && !self.stop.load(Ordering::Relaxed))
-            .and_then(ceiling::measure);
+            .and_then(|s| ceiling::measure(s.source.as_deref()?, &s.run, s.range.clone()));
         let summary = summary::Summary::new(&self, done, ceiling);
         if let Some(path) = &self.search.stats
             && let Err(message) = summary.write_stats(path)
@@ -342,15 +342,7 @@ impl<'s> Session<'s> {
 
     /// Keeps the worse of two outcomes: failed, then interrupted, then incomplete.
     fn worsen(&mut self, outcome: Outcome) {
-        let rank = |outcome: Outcome| match outcome {
-            Outcome::Failed => 3,
-            Outcome::Interrupted => 2,
-            Outcome::Incomplete => 1,
-            Outcome::Found | Outcome::Nothing => 0,
-        };
-        if self.outcome.is_none_or(|now| rank(outcome) > rank(now)) {
-            self.outcome = Some(outcome);
-        }
+        self.outcome = Some(self.outcome.map_or(outcome, |now| now.worse(outcome)));
     }
 }
 

@@ -10,7 +10,7 @@ use quarrier_core::pipeline::Chunk;
 /// No bar for runs shorter than this.
 const DELAY: Duration = Duration::from_secs(1);
 
-pub(super) struct Progress {
+pub(in crate::commands) struct Progress {
     started: Instant,
     range: Range<u64>,
     name: String,
@@ -19,7 +19,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(name: &str, range: Range<u64>, quiet: bool) -> Self {
+    pub(in crate::commands) fn new(name: &str, range: Range<u64>, quiet: bool) -> Self {
         Progress {
             started: Instant::now(),
             range,
@@ -30,7 +30,7 @@ impl Progress {
     }
 
     /// Notes that everything up to the chunk's end is done.
-    pub(super) fn advance(&mut self, chunk: &Chunk<'_>) {
+    pub(in crate::commands) fn advance(&mut self, chunk: &Chunk<'_>) {
         if !self.enabled || self.started.elapsed() < DELAY {
             return;
         }
@@ -54,7 +54,7 @@ impl Progress {
     }
 
     /// Takes the bar off the terminal.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::commands) fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }

@@ -9,13 +9,13 @@ use quarrier_remote::{CacheOptions, Options, Proxy, Remote, RemoteSource};
 use crate::args::Search;
 
 /// Opens URLs. Starts nothing before the first.
-pub(super) struct Client {
+pub(in crate::commands) struct Client {
     options: Options,
     remote: OnceCell<Remote>,
 }
 
 impl Client {
-    pub(super) fn new(search: &Search, stop: &Arc<AtomicBool>) -> Self {
+    pub(in crate::commands) fn new(search: &Search, stop: &Arc<AtomicBool>) -> Self {
         let mut options = Options::default();
         if let Some(requests) = search.requests {
             options.requests_max = requests;
@@ -30,8 +30,17 @@ impl Client {
         Client { options, remote: OnceCell::new() }
     }
 
+    /// A client without options.
+    pub(in crate::commands) fn plain(stop: &Arc<AtomicBool>) -> Self {
+        let mut options = Options::default();
+        options.stop = Some(Arc::clone(stop));
+        options.s3 = s3_settings();
+        options.proxy = proxy();
+        Client { options, remote: OnceCell::new() }
+    }
+
     /// Opens a URL.
-    pub(super) fn open(&self, url: &str) -> Result<RemoteSource, String> {
+    pub(in crate::commands) fn open(&self, url: &str) -> Result<RemoteSource, String> {
         let remote = match self.remote.get() {
             Some(remote) => remote,
             None => {
@@ -43,7 +52,7 @@ impl Client {
     }
 
     /// Why nothing is kept on disk any more, though it was asked for.
-    pub(super) fn cache_warning(&self) -> Option<String> {
+    pub(in crate::commands) fn cache_warning(&self) -> Option<String> {
         self.remote.get().and_then(Remote::cache_warning)
     }
 }

@@ -15,7 +15,7 @@ use quarrier_remote::{RemoteSource, is_remote, redacted};
 use super::remote::Client;
 
 /// Something to be searched.
-pub(super) enum Input {
+pub(in crate::commands) enum Input {
     Source(Box<dyn Source>),
     Remote(RemoteSource),
     /// Standard input, a pipe, or a file that tells no length: it can only be read in order.
@@ -23,7 +23,7 @@ pub(super) enum Input {
 }
 
 /// Something that the arguments name, not opened yet: thousands of files are opened one by one.
-pub(super) enum Named {
+pub(in crate::commands) enum Named {
     Stdin,
     Path(PathBuf),
     Url(String),
@@ -32,7 +32,7 @@ pub(super) enum Named {
 }
 
 impl Input {
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::commands) fn name(&self) -> &str {
         match self {
             Input::Source(source) => source.name(),
             Input::Remote(source) => source.name(),
@@ -43,7 +43,7 @@ impl Input {
 
 impl Named {
     /// Opens it.
-    pub(super) fn open(&self, direct: bool, client: &Client) -> Result<Input, String> {
+    pub(in crate::commands) fn open(&self, direct: bool, client: &Client) -> Result<Input, String> {
         match self {
             Named::Stdin => Ok(Input::Stream("-".to_string(), Box::new(Polled::new(StdinReader)))),
             Named::Path(path) => open(path, direct),
@@ -53,14 +53,14 @@ impl Named {
     }
 
     /// Whether it can be opened twice: a pipe gives its bytes to the first who reads.
-    pub(super) fn is_seekable(&self) -> bool {
+    pub(in crate::commands) fn is_seekable(&self) -> bool {
         let Named::Path(path) = self else { return false };
         std::fs::metadata(path)
             .is_ok_and(|meta| meta.is_file() || meta.file_type().is_block_device())
     }
 
     /// The files that it would read.
-    pub(super) fn paths(&self) -> Vec<PathBuf> {
+    pub(in crate::commands) fn paths(&self) -> Vec<PathBuf> {
         match self {
             Named::Path(path) if SplitSource::is_first_part(path) => SplitSource::parts_from(path),
             Named::Path(path) => vec![path.clone()],
@@ -87,7 +87,7 @@ impl Read for StdinReader {
 }
 
 /// What the arguments name.
-pub(super) fn expand(args: &[OsString]) -> Vec<Named> {
+pub(in crate::commands) fn expand(args: &[OsString]) -> Vec<Named> {
     let mut named = Vec::new();
     // Parts that a split image has taken already: a shell expands image.0* to all of them.
     let mut taken: HashSet<PathBuf> = HashSet::new();

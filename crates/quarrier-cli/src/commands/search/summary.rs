@@ -56,19 +56,13 @@ impl Summary {
             ceiling,
             limited_by: limited_by.name(),
             remote,
+            messages: None,
         };
         Summary { stats, ceiling: measured }
     }
 
     pub(super) fn write_stats(&self, path: &Path) -> Result<(), String> {
-        let mut text = self.stats.to_json().to_string().into_bytes();
-        text.push(b'\n');
-        if path == Path::new("-") {
-            use std::io::Write;
-            return std::io::stderr().write_all(&text).map_err(|error| error.to_string());
-        }
-        write_whole(path, &text)
-            .map_err(|error| format!("{}: cannot write the statistics: {error}", path.display()))
+        write_stats(&self.stats, path)
     }
 
     pub(super) fn write_report(
@@ -172,13 +166,33 @@ impl Summary {
     }
 }
 
-fn rate(bytes: u64, seconds: f64) -> f64 {
+/// Writes statistics to a file, or to standard error for `-`.
+///
+/// # Errors
+/// In words.
+pub(in crate::commands) fn write_stats(stats: &Stats, path: &Path) -> Result<(), String> {
+    let mut text = stats.to_json().to_string().into_bytes();
+    text.push(b'\n');
+    if path == Path::new("-") {
+        use std::io::Write;
+        return std::io::stderr().write_all(&text).map_err(|error| error.to_string());
+    }
+    write_whole(path, &text)
+        .map_err(|error| format!("{}: cannot write the statistics: {error}", path.display()))
+}
+
+pub(in crate::commands) fn rate(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 }
 }
 
 /// The stage that set the pace. Pages of a window are read while they are worked on, so a
 /// run close to its ceiling is limited by reading, whatever the stages' own times say.
-fn limit(stages: &Stages, ceiling: Option<&CeilingShare>, workers: usize, seconds: f64) -> Stage {
+pub(in crate::commands) fn limit(
+    stages: &Stages,
+    ceiling: Option<&CeilingShare>,
+    workers: usize,
+    seconds: f64,
+) -> Stage {
     if ceiling.is_some_and(|ceiling| ceiling.share >= 0.8) {
         return Stage::Read;
     }

@@ -1,4 +1,4 @@
-//! The command line. Help, man page and `docs/cli.md` come from here.
+//! `quarrier search`.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -9,16 +9,11 @@ use quarrier_core::pipeline::Access;
 use quarrier_remote::{is_remote, redacted};
 use quarrier_search::EngineName;
 
+use super::{
+    auto, bounded_size, flag, format_arg, positive_size, quiet_arg, stats_arg, workers_arg,
+};
 use crate::output::Format;
-use crate::quantity::{parse_auto_count, parse_auto_size, parse_range, parse_size};
-use crate::{Outcome, complain};
-
-/// What the command line asks for.
-pub(crate) enum Parsed {
-    Search(Box<Search>),
-    /// All is done or refused already (help, version, wrong use).
-    Done(Outcome),
-}
+use crate::quantity::{parse_auto_count, parse_auto_size, parse_range};
 
 /// One pattern option, in the order of the command line.
 #[derive(Debug, Clone)]
@@ -61,49 +56,7 @@ pub(crate) struct Search {
     pub(crate) line: String,
 }
 
-/// Reads the command line of this process.
-pub(crate) fn parse() -> Parsed {
-    let matches = match command().try_get_matches() {
-        Ok(matches) => matches,
-        Err(error) => {
-            use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
-            if matches!(error.kind(), DisplayHelp | DisplayVersion) {
-                let _ = error.print();
-                return Parsed::Done(Outcome::Found);
-            }
-            complain(&one_line(&error.to_string()));
-            return Parsed::Done(Outcome::Failed);
-        }
-    };
-    match matches.subcommand() {
-        Some(("search", matches)) if matches.get_flag("list-engines") => {
-            Parsed::Done(crate::commands::engines::list())
-        }
-        Some(("search", matches)) => match search(matches) {
-            Ok(search) => Parsed::Search(Box::new(search)),
-            Err(message) => {
-                complain(&message);
-                Parsed::Done(Outcome::Failed)
-            }
-        },
-        Some(("help-markdown", _)) => Parsed::Done(crate::commands::markdown::print(command())),
-        _ => {
-            complain("no command was given; try 'quarrier --help'");
-            Parsed::Done(Outcome::Failed)
-        }
-    }
-}
-
-/// clap's words without its usage block: what is wrong, and where help is.
-fn one_line(text: &str) -> String {
-    let gist = text.split("\n\nUsage:").next().unwrap_or(text);
-    let gist = gist.split("\n\nFor more information").next().unwrap_or(gist);
-    let gist = gist.trim_start_matches("error: ");
-    let words: Vec<&str> = gist.split_whitespace().collect();
-    format!("{}; try 'quarrier search --help'", words.join(" "))
-}
-
-fn search(matches: &ArgMatches) -> Result<Search, String> {
+pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
     let mut patterns = ordered_patterns(matches);
     let mut positional: Vec<OsString> =
         matches.get_many::<OsString>("source").unwrap_or_default().cloned().collect();
@@ -120,7 +73,7 @@ fn search(matches: &ArgMatches) -> Result<Search, String> {
     }
     let device: &String = matches.get_one("device").ok_or("no device")?;
     check_device(device)?;
-    let auto_count = |id: &str| matches.get_one::<Option<usize>>(id).copied().flatten();
+    let auto_count = |id| super::auto_count(matches, id);
     Ok(Search {
         patterns,
         sources: positional,
@@ -206,32 +159,6 @@ fn parse_access(text: &str) -> Result<Option<Access>, String> {
     }
 }
 
-fn positive_size(text: &str) -> Result<u64, String> {
-    match parse_size(text)? {
-        0 => Err("must be at least 1".to_string()),
-        bytes => Ok(bytes),
-    }
-}
-
-fn bounded_size(text: &str, most: u64) -> Result<u64, String> {
-    match parse_size(text)? {
-        bytes if bytes > most => Err(format!("'{text}' is too large; {most} bytes at most")),
-        bytes => Ok(bytes),
-    }
-}
-
-/// The whole command line.
-pub(crate) fn command() -> Command {
-    Command::new("quarrier")
-        .version(clap::crate_version!())
-        .about("Searches raw data where it lies, at the speed of the machine, and says how close it came")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .disable_help_subcommand(true)
-        .subcommand(search_command())
-        .subcommand(Command::new("help-markdown").hide(true).about("Prints this help as Markdown"))
-}
-
 const SEARCH_EXAMPLES: &str = "\
 Examples:
   quarrier search 'invoice 2026' disk.img
@@ -250,7 +177,7 @@ stand before, as in 'jpeg = hex:FF D8 FF'; lines that begin with # are comments.
 Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the input could
 not be read (each range is listed), 130 interrupted.";
 
-fn search_command() -> Command {
+pub(super) fn command() -> Command {
     Command::new("search")
         .about("Finds every occurrence of patterns in files, disk images and devices")
         .after_help(SEARCH_EXAMPLES)
@@ -333,16 +260,8 @@ fn scope_args() -> Vec<Arg> {
 }
 
 fn machine_args() -> Vec<Arg> {
-    let auto = |id: &'static str, name: &'static str, help: &'static str| {
-        Arg::new(id)
-            .long(id)
-            .value_name(name)
-            .default_value("auto")
-            .help(help)
-            .help_heading("Machine")
-    };
     vec![
-        auto("workers", "N|auto", "Threads that search").value_parser(parse_auto_count),
+        workers_arg("Threads that search"),
         auto("readers", "N|auto", "Threads that only read").value_parser(parse_auto_count),
         auto("buffers", "N|auto", "Buffers or windows that exist at once")
             .value_parser(parse_auto_count),
@@ -391,20 +310,9 @@ fn remote_args() -> Vec<Arg> {
 
 fn output_args() -> Vec<Arg> {
     vec![
-        Arg::new("format")
-            .long("format")
-            .value_name("FORMAT")
-            .default_value("text")
-            .value_parser(|text: &str| text.parse::<Format>())
-            .help("text, json (one object a line), csv, arrow (IPC stream)")
-            .help_heading("Output"),
-        flag("quiet", "No progress, no account").short('q').help_heading("Output"),
-        Arg::new("stats")
-            .long("stats")
-            .value_name("FILE")
-            .value_parser(value_parser!(PathBuf))
-            .help("Write the run's account as a JSON object; '-' is standard error")
-            .help_heading("Output"),
+        format_arg(),
+        quiet_arg(),
+        stats_arg(),
         Arg::new("report")
             .long("report")
             .value_name("FILE.html")
@@ -412,16 +320,4 @@ fn output_args() -> Vec<Arg> {
             .help("Write a page with the load of every stage, the rate, and where the findings lie")
             .help_heading("Output"),
     ]
-}
-
-fn flag(id: &'static str, help: &'static str) -> Arg {
-    Arg::new(id).long(id).action(ArgAction::SetTrue).help(help)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_command_line_is_consistent() {
-        super::command().debug_assert();
-    }
 }

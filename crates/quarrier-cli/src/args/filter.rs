@@ -1,0 +1,251 @@
+//! `quarrier filter`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use super::{auto_count, flag, format_arg, quiet_arg, stats_arg, workers_arg};
+use crate::output::Format;
+
+/// `quarrier filter`.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    pub(crate) asked: Asked,
+    pub(crate) files: Vec<OsString>,
+    pub(crate) count: bool,
+    pub(crate) limit: Option<u64>,
+    pub(crate) columns: Option<Vec<String>>,
+    pub(crate) rejects: Option<PathBuf>,
+    pub(crate) input_format: Option<InputFormat>,
+    pub(crate) format: Format,
+    pub(crate) workers: Option<usize>,
+    pub(crate) quiet: bool,
+    pub(crate) stats: Option<PathBuf>,
+}
+
+/// Conditions as they are given.
+#[derive(Debug, Clone)]
+pub(crate) enum Asked {
+    /// One, as an argument.
+    One(String),
+    /// A file of them, one a line.
+    Many(PathBuf),
+}
+
+/// How messages are written, where it is not to be found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputFormat {
+    Json,
+    Fix,
+    Nvfix,
+    Csv,
+    Xml,
+}
+
+impl InputFormat {
+    const ALL: [(&'static str, InputFormat); 5] = [
+        ("json", InputFormat::Json),
+        ("fix", InputFormat::Fix),
+        ("nvfix", InputFormat::Nvfix),
+        ("csv", InputFormat::Csv),
+        ("xml", InputFormat::Xml),
+    ];
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quarrier filter \"status = 'REJECTED' AND price > 100\" orders.ndjson
+  quarrier filter \"qty BETWEEN 100 AND 500\" -c orders.ndjson.gz
+  quarrier filter \"note LIKE '%late%'\" --columns id,note --format csv orders.ndjson
+  quarrier filter \"order.leg[0].qty > 5\" --format json --limit 10 fills.ndjson
+  tail -f app.ndjson | quarrier filter \"level = 'error'\" -
+  quarrier filter --many conditions.sql orders.ndjson
+
+A CONDITION is a search condition of SQL-92: what may stand behind WHERE. What is nested is
+named by its path (order.leg[0].qty); a name that is no word of SQL stands in double quotes
+(\"a-b\"). Messages are JSON lines, FIX, NVFIX, CSV or XML. Those that match are printed
+as they stand in the file, a line each; with --columns or another --format, as rows. A FILE
+is a path or '-' for standard input; gzip and Zstandard are read through.
+
+A column has the kind that the first messages show (1 MiB of them). A message whose value is
+of another kind is evaluated by the wider kind that holds it, and left out where the condition
+then means nothing (text where numbers were). A column that comes later is NULL before.
+
+A message that is damaged is left out, counted on standard error, and listed by --rejects.
+
+Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the input could
+not be read (each range is listed), 130 interrupted.";
+
+pub(super) fn command() -> Command {
+    Command::new("filter")
+        .about("Prints the messages for which a condition is true: grep for messages")
+        .after_help(EXAMPLES)
+        .arg(flag("count", "Print how many messages match, of all files together").short('c'))
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("N")
+                .value_parser(value_parser!(u64).range(1..))
+                .help("Stop after N messages"),
+        )
+        .arg(
+            Arg::new("columns")
+                .long("columns")
+                .value_name("A,B,…")
+                .help("Print these values of each message; as text with tabs between them"),
+        )
+        .arg(many_arg())
+        .arg(input_format_arg())
+        .arg(rejects_arg())
+        .args([workers_arg("Threads that read and evaluate")])
+        .args([format_arg(), quiet_arg(), stats_arg()])
+        .arg(files_arg())
+}
+
+fn many_arg() -> Arg {
+    Arg::new("many")
+        .long("many")
+        .value_name("FILE.sql")
+        .value_parser(value_parser!(PathBuf))
+        .help("Conditions from a file, one a line, all in one pass: prints how many match each")
+}
+
+fn input_format_arg() -> Arg {
+    Arg::new("input-format")
+        .long("input-format")
+        .value_name("NAME|auto")
+        .default_value("auto")
+        .value_parser(parse_input_format)
+        .help("How messages are written: auto (by content and ending), json, fix, nvfix, csv, xml")
+}
+
+fn rejects_arg() -> Arg {
+    Arg::new("rejects")
+        .long("rejects")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .help("List messages that are left out: line, offset, reason and bytes, as JSON lines")
+        .help_heading("Output")
+}
+
+fn files_arg() -> Arg {
+    Arg::new("file")
+        .value_name("[CONDITION] FILE")
+        .value_parser(value_parser!(OsString))
+        .num_args(0..)
+        .action(ArgAction::Append)
+        .help("A condition, where no --many is given, then the files")
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
+    let (asked, files) = conditions_and_files(matches)?;
+    let filter = Filter {
+        asked,
+        files,
+        count: matches.get_flag("count"),
+        limit: matches.get_one("limit").copied(),
+        columns: matches.get_one::<String>("columns").map(|text| columns(text)).transpose()?,
+        rejects: matches.get_one("rejects").cloned(),
+        input_format: matches.get_one::<Option<InputFormat>>("input-format").copied().flatten(),
+        format: *matches.get_one("format").unwrap_or(&Format::Text),
+        workers: auto_count(matches, "workers"),
+        quiet: matches.get_flag("quiet"),
+        stats: matches.get_one("stats").cloned(),
+    };
+    let only_counts = filter.count || matches!(filter.asked, Asked::Many(_));
+    if only_counts && filter.columns.is_some() {
+        return Err("--columns shows messages, but only numbers are asked for (-c, --many); \
+                    leave one of them out"
+            .to_string());
+    }
+    if matches!(filter.asked, Asked::Many(_)) && filter.limit.is_some() {
+        return Err(
+            "--limit stops at messages, but --many counts them; leave one of them out".to_string()
+        );
+    }
+    Ok(filter)
+}
+
+/// The condition or the file of conditions, and the files of messages.
+fn conditions_and_files(matches: &ArgMatches) -> Result<(Asked, Vec<OsString>), String> {
+    let mut files: Vec<OsString> =
+        matches.get_many::<OsString>("file").unwrap_or_default().cloned().collect();
+    let asked = match matches.get_one::<PathBuf>("many") {
+        Some(path) => Asked::Many(path.clone()),
+        None if files.is_empty() => {
+            return Err("no condition was given; try 'quarrier filter CONDITION FILE'".to_string());
+        }
+        None => {
+            let text = files.remove(0).into_string();
+            Asked::One(text.map_err(|_| "the condition is not UTF-8")?)
+        }
+    };
+    if files.is_empty() {
+        return Err(match &asked {
+            Asked::One(text) if std::path::Path::new(text).is_file() => format!(
+                "{text}: is a file, and no condition was given; try 'quarrier filter CONDITION {text}'"
+            ),
+            _ => "no file was given; name files, or '-' for standard input".to_string(),
+        });
+    }
+    Ok((asked, files))
+}
+
+/// Names with commas between them; one with a comma in it stands in double quotes.
+fn columns(text: &str) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    loop {
+        let name;
+        if let Some(quoted) = rest.strip_prefix('"').filter(|_| !is_path_of_quoted_keys(rest)) {
+            let end = quoted.find('"').ok_or_else(|| format!("--columns: no '\"' ends {rest}"))?;
+            name = &quoted[..end];
+            rest = &quoted[end + 1..];
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            name = rest[..end].trim();
+            rest = &rest[end..];
+        }
+        if name.is_empty() {
+            return Err(format!("--columns: a name is missing in '{text}'"));
+        }
+        names.push(name.to_string());
+        match rest.strip_prefix(',') {
+            Some(more) => rest = more,
+            None if rest.is_empty() => return Ok(names),
+            None => return Err(format!("--columns: no ',' before '{rest}'")),
+        }
+    }
+}
+
+/// Whether this is a path whose keys stand in quotes (`"a.b".c`), which is a name as it is.
+fn is_path_of_quoted_keys(text: &str) -> bool {
+    text[1..].find('"').is_some_and(|end| text[end + 2..].starts_with(['.', '[']))
+}
+
+fn parse_input_format(text: &str) -> Result<Option<InputFormat>, String> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    let known = InputFormat::ALL.into_iter().find(|(name, _)| *name == text);
+    known.map(|(_, format)| Some(format)).ok_or_else(|| {
+        let names: Vec<&str> = InputFormat::ALL.iter().map(|(name, _)| *name).collect();
+        format!("no input format '{text}'; there are: auto, {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::columns;
+
+    #[test]
+    fn names_of_columns_are_cut_at_commas_outside_of_quotes() {
+        assert_eq!(columns("a, b.c[0]").unwrap(), ["a", "b.c[0]"]);
+        assert_eq!(columns("\"a,b\",c").unwrap(), ["a,b", "c"]);
+        assert_eq!(columns("\"a.b\".c,d").unwrap(), ["\"a.b\".c", "d"]);
+        for wrong in ["", "a,", ",a", "\"a", "\"a\"b"] {
+            assert!(columns(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The command line. Help, man page and `docs/cli.md` come from here.
+
+mod filter;
+mod search;
+
+pub(crate) use filter::{Asked, Filter, InputFormat};
+pub(crate) use search::{PatternArg, Search};
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use crate::output::Format;
+use crate::quantity::{parse_auto_count, parse_size};
+use crate::{Outcome, complain};
+
+/// What the command line asks for.
+pub(crate) enum Parsed {
+    Search(Box<Search>),
+    Filter(Box<Filter>),
+    /// All is done or refused already (help, version, wrong use).
+    Done(Outcome),
+}
+
+/// Reads the command line of this process.
+pub(crate) fn parse() -> Parsed {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+            if matches!(error.kind(), DisplayHelp | DisplayVersion) {
+                let _ = error.print();
+                return Parsed::Done(Outcome::Found);
+            }
+            complain(&one_line(&error.to_string()));
+            return Parsed::Done(Outcome::Failed);
+        }
+    };
+    let parsed = match matches.subcommand() {
+        Some(("search", matches)) if matches.get_flag("list-engines") => {
+            Ok(Parsed::Done(crate::commands::engines::list()))
+        }
+        Some(("search", matches)) => search::parse(matches).map(|s| Parsed::Search(Box::new(s))),
+        Some(("filter", matches)) => filter::parse(matches).map(|f| Parsed::Filter(Box::new(f))),
+        Some(("help-markdown", _)) => Ok(Parsed::Done(crate::commands::markdown::print(command()))),
+        _ => Err("no command was given; try 'quarrier --help'".to_string()),
+    };
+    parsed.unwrap_or_else(|message| {
+        complain(&message);
+        Parsed::Done(Outcome::Failed)
+    })
+}
+
+/// clap's words without its usage block: what is wrong, and where help is.
+fn one_line(text: &str) -> String {
+    let gist = text.split("\n\nUsage:").next().unwrap_or(text);
+    let gist = gist.split("\n\nFor more information").next().unwrap_or(gist);
+    let gist = gist.trim_start_matches("error: ");
+    let words: Vec<&str> = gist.split_whitespace().collect();
+    let typed = std::env::args_os().nth(1).unwrap_or_default();
+    let verb = if typed == "filter" { "filter" } else { "search" };
+    format!("{}; try 'quarrier {verb} --help'", words.join(" "))
+}
+
+fn positive_size(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("must be at least 1".to_string()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn bounded_size(text: &str, most: u64) -> Result<u64, String> {
+    match parse_size(text)? {
+        bytes if bytes > most => Err(format!("'{text}' is too large; {most} bytes at most")),
+        bytes => Ok(bytes),
+    }
+}
+
+/// The whole command line.
+pub(crate) fn command() -> Command {
+    Command::new("quarrier")
+        .version(clap::crate_version!())
+        .about("Searches raw data where it lies, at the speed of the machine, and says how close it came")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(search::command())
+        .subcommand(filter::command())
+        .subcommand(Command::new("help-markdown").hide(true).about("Prints this help as Markdown"))
+}
+
+fn flag(id: &'static str, help: &'static str) -> Arg {
+    Arg::new(id).long(id).action(ArgAction::SetTrue).help(help)
+}
+
+/// A number that is found where it is not given.
+fn auto(id: &'static str, name: &'static str, help: &'static str) -> Arg {
+    Arg::new(id).long(id).value_name(name).default_value("auto").help(help).help_heading("Machine")
+}
+
+fn workers_arg(help: &'static str) -> Arg {
+    auto("workers", "N|auto", help).value_parser(parse_auto_count)
+}
+
+fn auto_count(matches: &ArgMatches, id: &str) -> Option<usize> {
+    matches.get_one::<Option<usize>>(id).copied().flatten()
+}
+
+fn format_arg() -> Arg {
+    Arg::new("format")
+        .long("format")
+        .value_name("FORMAT")
+        .default_value("text")
+        .value_parser(|text: &str| text.parse::<Format>())
+        .help("text, json (one object a line), csv, arrow (IPC stream)")
+        .help_heading("Output")
+}
+
+fn quiet_arg() -> Arg {
+    flag("quiet", "No progress, no account").short('q').help_heading("Output")
+}
+
+fn stats_arg() -> Arg {
+    Arg::new("stats")
+        .long("stats")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .help("Write the run's account as a JSON object; '-' is standard error")
+        .help_heading("Output")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
+}

@@ -1,0 +1,233 @@
+//! The end of the pipeline: messages across the borders of chunks are mended, and everything is
+//! counted and written in the order of the source.
+
+use std::io;
+use std::ops::ControlFlow;
+
+use quarrier_core::pipeline::{self, Sink};
+use quarrier_messages::frame::Reader;
+
+use super::out::Out;
+use super::rejects::{Account, List};
+use super::worker::{Broken, Found, Setup, Worker};
+use crate::commands::search::progress::Progress;
+
+/// Counts over all sources.
+#[derive(Debug)]
+pub(super) struct Tally {
+    /// For each condition.
+    pub(super) counts: Vec<u64>,
+    pub(super) messages: u64,
+    pub(super) rejected: u64,
+    pub(super) limit: u64,
+}
+
+impl Tally {
+    pub(super) fn is_full(&self) -> bool {
+        self.counts.first().is_some_and(|&count| count >= self.limit)
+    }
+}
+
+/// Why a source's run ended early.
+pub(super) enum Ended {
+    /// Nobody takes the rows.
+    Output(io::Error),
+    /// The run failed, for this reason.
+    Failed(String),
+}
+
+/// Takes what workers found, in order.
+pub(super) struct Drain<'d, 's> {
+    pub(super) name: &'d str,
+    pub(super) tally: &'d mut Tally,
+    pub(super) out: &'d mut Out,
+    pub(super) list: &'d mut Option<List>,
+    pub(super) account: Account,
+    pub(super) messages: u64,
+    pub(super) ended: Option<Ended>,
+    progress: Progress,
+    /// Reads messages across borders.
+    worker: Worker<'s>,
+    is_found_anywhere: bool,
+    message_bytes_max: usize,
+    /// Where the source's first message starts.
+    first: usize,
+    found: Found,
+    /// What was seen of a message that is not over.
+    carry: Vec<u8>,
+    /// What could not be read near it.
+    unreadable: Vec<std::ops::Range<u64>>,
+    /// The carry's place in the source.
+    offset: u64,
+    /// Lines that started before it.
+    lines: u64,
+    is_inside: bool,
+}
+
+impl<'d, 's> Drain<'d, 's> {
+    pub(super) fn new(
+        name: &'d str,
+        setup: &'s Setup,
+        (tally, out, list): (&'d mut Tally, &'d mut Out, &'d mut Option<List>),
+        progress: Progress,
+    ) -> Self {
+        Drain {
+            name,
+            tally,
+            out,
+            list,
+            account: Account::default(),
+            messages: 0,
+            ended: None,
+            progress,
+            worker: Worker::new(setup),
+            is_found_anywhere: setup.reader().is_found_anywhere(),
+            message_bytes_max: setup.limits.message_bytes_max,
+            first: setup.first,
+            found: Found::default(),
+            carry: Vec::new(),
+            unreadable: Vec::new(),
+            offset: 0,
+            lines: 0,
+            is_inside: false,
+        }
+    }
+
+    /// Where in the source the first byte lies that no message was read from.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The source is over: what is left is its last message.
+    pub(super) fn finish(&mut self) {
+        self.progress.clear();
+        if self.ended.is_none() && !self.tally.is_full() {
+            let _ = self.mend(true);
+        }
+    }
+
+    /// The run ended early.
+    pub(super) fn clear(&mut self) {
+        self.progress.clear();
+    }
+
+    /// The worker that read messages across borders.
+    pub(super) fn into_worker(self) -> Worker<'s> {
+        self.worker
+    }
+
+    /// The bytes before the first message that starts in a chunk.
+    fn head(&mut self, chunk: &pipeline::Chunk<'_>, head: usize) -> ControlFlow<()> {
+        let has_start = head < chunk.data.len();
+        if self.is_inside && self.is_found_anywhere {
+            // The rest of a message that is too long.
+            self.is_inside = !has_start;
+            self.offset = chunk.offset + head as u64;
+            return ControlFlow::Continue(());
+        }
+        self.carry_on(chunk, 0..head);
+        let is_over = has_start && self.is_found_anywhere;
+        if is_over || !self.is_found_anywhere || self.carry.len() > self.message_bytes_max {
+            return self.mend(is_over);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn carry_on(&mut self, chunk: &pipeline::Chunk<'_>, range: std::ops::Range<usize>) {
+        self.carry.extend_from_slice(&chunk.data[range]);
+        self.unreadable.extend_from_slice(chunk.unreadable);
+    }
+
+    /// Reads what is in the carry: all of it where its last message `is_over`.
+    fn mend(&mut self, is_over: bool) -> ControlFlow<()> {
+        if self.carry.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let carry = std::mem::take(&mut self.carry);
+        let mut found = std::mem::take(&mut self.found);
+        let at = if self.offset == 0 { self.first.min(carry.len()) } else { 0 };
+        let unreadable = std::mem::take(&mut self.unreadable);
+        let (offset, unreadable) = (self.offset, unreadable.as_slice());
+        let place = pipeline::Chunk { offset, unreadable, ..pipeline::Chunk::whole(&carry) };
+        self.worker.take(&place, at, (self.is_inside, is_over), &mut found);
+        let flow = self.emit(offset, &carry, &found);
+        let rest = if found.is_inside || is_over { carry.len() } else { found.tail };
+        self.offset += rest as u64;
+        self.is_inside = found.is_inside && !is_over;
+        self.carry = carry;
+        self.carry.drain(..rest);
+        self.carry.shrink_to(4 << 20);
+        found.clear();
+        self.found = found;
+        flow
+    }
+
+    /// Counts and writes what was found in `data`, which starts at `offset`.
+    fn emit(&mut self, offset: u64, data: &[u8], found: &Found) -> ControlFlow<()> {
+        let room = self.tally.limit.saturating_sub(self.tally.counts.first().copied().unwrap_or(0));
+        let is_cut = found.counts.first().is_some_and(|&count| count >= room);
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        let rejects = match found.spans.get(room.wrapping_sub(1)) {
+            Some(&(_, end)) if is_cut => {
+                let count = found.rejects.partition_point(|reject| reject.at < end as usize);
+                &found.rejects[..count]
+            }
+            _ => &found.rejects[..],
+        };
+        if let Err(message) = self.account.add(self.name, (offset, self.lines), rejects, self.list)
+        {
+            return self.end(Ended::Failed(message));
+        }
+        self.account.count += found.rejected;
+        self.tally.rejected += found.rejected;
+        self.messages += found.messages + found.rejected;
+        self.tally.messages += found.messages;
+        for (sum, count) in self.tally.counts.iter_mut().zip(&found.counts) {
+            *sum = sum.saturating_add(*count).min(self.tally.limit);
+        }
+        if let Err(error) = self.out.write(data, found, room) {
+            return self.end(Ended::Output(error));
+        }
+        if let Some(broken) = found.broken.as_ref().filter(|_| !is_cut) {
+            let message = self.said_of(broken, offset);
+            return self.end(Ended::Failed(message));
+        }
+        self.lines += found.lines;
+        if self.tally.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn said_of(&self, broken: &Broken, offset: u64) -> String {
+        let which = match self.tally.counts.len() {
+            1 => "the condition".to_string(),
+            _ => format!("condition {}", broken.condition + 1),
+        };
+        format!(
+            "{}: line {}, byte {}: {which} has no value for this message: {}",
+            self.name,
+            self.lines + broken.line + 1,
+            offset + broken.at as u64,
+            broken.fault
+        )
+    }
+
+    fn end(&mut self, ended: Ended) -> ControlFlow<()> {
+        self.ended = Some(ended);
+        ControlFlow::Break(())
+    }
+}
+
+impl Sink<Found> for Drain<'_, '_> {
+    fn take(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut Found) -> ControlFlow<()> {
+        self.progress.advance(chunk);
+        self.head(chunk, found.head)?;
+        if found.head < chunk.data.len() {
+            self.emit(chunk.offset, chunk.data, found)?;
+            self.is_inside = found.is_inside;
+            let tail = if found.is_inside { chunk.data.len() } else { found.tail };
+            self.offset = chunk.offset + tail as u64;
+            self.carry_on(chunk, tail..chunk.data.len());
+        }
+        found.clear();
+        ControlFlow::Continue(())
+    }
+}

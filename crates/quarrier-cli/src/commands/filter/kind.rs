@@ -1,0 +1,61 @@
+//! How messages are written: told by their first bytes, then by the file's ending.
+
+use std::sync::Arc;
+
+use quarrier_messages::Format;
+use quarrier_messages::format::csv::Csv;
+use quarrier_messages::format::fix::Dictionary;
+use quarrier_messages::format::xml::Xml;
+
+use crate::args::InputFormat;
+
+/// The format of a source.
+///
+/// # Errors
+/// Where it is none that is read here, with what to try.
+pub(super) fn format_of(
+    name: &str,
+    head: &[u8],
+    wish: Option<InputFormat>,
+) -> Result<Format, String> {
+    let told = match wish {
+        Some(InputFormat::Json) => Format::Json,
+        Some(InputFormat::Fix) => Format::Fix(Arc::new(Dictionary::builtin())),
+        Some(InputFormat::Nvfix) => Format::Nvfix(Arc::new(Dictionary::builtin())),
+        Some(InputFormat::Csv) => Format::Csv(Csv::default()),
+        Some(InputFormat::Xml) => Format::Xml(Xml::default()),
+        None => Format::told_by(name, head).unwrap_or_else(|| {
+            if has_columns(head) { Format::Csv(Csv::default()) } else { Format::Json }
+        }),
+    };
+    match told {
+        Format::Arrow | Format::Parquet => Err(format!(
+            "{name}: {told:?} has columns and no messages to print; load it, as with Python's \
+             quarrier.Table"
+        )),
+        told => Ok(told),
+    }
+}
+
+/// Whether the first line looks like a header: with a delimiter, and no brackets.
+fn has_columns(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let is_value = |byte: &u8| matches!(byte, b'{' | b'}' | b'[' | b']');
+    line.iter().any(|byte| matches!(byte, b',' | b';' | b'\t' | b'|')) && !line.iter().any(is_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format_of;
+
+    #[test]
+    fn what_neither_content_nor_ending_tell_is_json_or_has_a_header() {
+        for (head, expected) in
+            [("a,b\n1,2\n", "Csv"), ("[1,2]\n", "Json"), ("no message\n", "Json"), ("", "Json")]
+        {
+            let found = format!("{:?}", format_of("-", head.as_bytes(), None).unwrap());
+            assert!(found.starts_with(expected), "{head}: {found}");
+        }
+        assert!(format_of("f", b"PAR1", None).unwrap_err().contains("Parquet"));
+    }
+}

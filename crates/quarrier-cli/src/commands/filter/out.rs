@@ -1,0 +1,102 @@
+//! What is written to standard output.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::os::fd::AsFd;
+
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::ArrowError;
+
+use super::columns::arrow_schema;
+use super::show::{Wish, header};
+use super::worker::Found;
+
+/// Where messages that match go.
+pub(super) enum Out {
+    /// Nowhere: they are counted.
+    Nothing,
+    /// As they stand in the source.
+    Lines(Box<dyn Write + Send>),
+    /// As rows that workers made.
+    Rows(Box<dyn Write + Send>),
+    Batches(Box<StreamWriter<Box<dyn Write + Send>>>),
+}
+
+impl Out {
+    /// Opens standard output and writes what stands before all rows.
+    pub(super) fn open(wish: &Wish) -> io::Result<Self> {
+        match wish {
+            Wish::Count => Ok(Out::Nothing),
+            Wish::Bytes => Ok(Out::Lines(stdout()?)),
+            Wish::Objects => Ok(Out::Rows(stdout()?)),
+            Wish::Rows(format, columns) => {
+                let mut out = stdout()?;
+                out.write_all(&header(*format, columns))?;
+                Ok(Out::Rows(out))
+            }
+            Wish::Batches(schema) => {
+                let writer = StreamWriter::try_new(stdout()?, &arrow_schema(schema));
+                Ok(Out::Batches(Box::new(writer.map_err(to_io)?)))
+            }
+        }
+    }
+
+    /// Writes the first `room` messages that were found in `data`.
+    pub(super) fn write(&mut self, data: &[u8], found: &Found, room: usize) -> io::Result<()> {
+        match self {
+            Out::Nothing => Ok(()),
+            Out::Lines(out) => {
+                for &(from, to) in found.spans.iter().take(room) {
+                    out.write_all(&data[from as usize..to as usize])?;
+                    out.write_all(b"\n")?;
+                }
+                Ok(())
+            }
+            Out::Rows(out) => {
+                let shown = &found.shown;
+                let end = match shown.ends.len() {
+                    0 => 0,
+                    rows => shown.ends[rows.min(room).saturating_sub(1)],
+                };
+                out.write_all(&shown.bytes[..end])
+            }
+            Out::Batches(writer) => {
+                let Some(batch) = &found.shown.batch else { return Ok(()) };
+                let batch = batch.slice(0, batch.num_rows().min(room));
+                writer.write(&batch).map_err(to_io)
+            }
+        }
+    }
+
+    /// Writes what is held back.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Out::Nothing => Ok(()),
+            Out::Lines(out) | Out::Rows(out) => out.flush(),
+            Out::Batches(writer) => {
+                writer.finish().map_err(to_io)?;
+                writer.get_mut().flush()
+            }
+        }
+    }
+}
+
+/// Standard output, of which a terminal sees lines at once and a pipe large pieces. The buffer is
+/// before the one of [`Stdout`], which goes through everything for line feeds.
+fn stdout() -> io::Result<Box<dyn Write + Send>> {
+    let stdout: Stdout = io::stdout();
+    if stdout.is_terminal() {
+        return Ok(Box::new(stdout));
+    }
+    let file = File::from(stdout.as_fd().try_clone_to_owned()?);
+    Ok(Box::new(BufWriter::with_capacity(BUFFER_BYTES, file)))
+}
+
+const BUFFER_BYTES: usize = 128 << 10;
+
+fn to_io(error: ArrowError) -> io::Error {
+    match error {
+        ArrowError::IoError(_, error) => error,
+        other => io::Error::other(other),
+    }
+}

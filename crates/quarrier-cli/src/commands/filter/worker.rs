@@ -1,0 +1,417 @@
+//! The kernel: messages of a chunk parsed, evaluated and, where they match, shown.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use memchr::memchr_iter;
+use quarrier_core::pipeline::{self, Emitter, Kernel, Need};
+use quarrier_filter::Sieve;
+use quarrier_messages::frame::{Chunk, Reader, Rejected, Taker};
+use quarrier_messages::{Format, FormatReader, Limits, Opening};
+
+use super::conditions::{Misfits, Rebinding, Rebound};
+use super::rejects::Reject;
+use super::show::{Shower, Shown, Wish};
+
+/// What all workers of one source share.
+pub(super) struct Setup {
+    pub(super) format: Format,
+    pub(super) limits: Limits,
+    /// What the source's first bytes said, and where its first message starts.
+    pub(super) opening: Opening,
+    pub(super) first: usize,
+    pub(super) sieve: Sieve,
+    pub(super) rebinding: Rebinding,
+    pub(super) wish: Wish,
+    /// Whether all messages left out are listed, or counted and the first one kept.
+    pub(super) lists_rejects: bool,
+}
+
+impl Setup {
+    /// A reader of the source's messages.
+    pub(super) fn reader(&self) -> FormatReader {
+        FormatReader::new(&self.format, &self.limits, &self.opening)
+    }
+}
+
+/// Workers that have nothing to do.
+pub(super) struct FilterKernel<'s> {
+    pub(super) setup: &'s Setup,
+    idle: Mutex<Vec<Worker<'s>>>,
+}
+
+/// What a chunk, or a message that lies across the border of two, yields.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The first message of the chunk starts here; what is before belongs to one of the chunk
+    /// before. The end of the chunk where none starts.
+    pub(super) head: usize,
+    /// A message starts here that does not end in the chunk.
+    pub(super) tail: usize,
+    /// Whether the chunk ends inside a message that is too long and was left out.
+    pub(super) is_inside: bool,
+    /// Lines that start from `head` to `tail`.
+    pub(super) lines: u64,
+    /// Messages that were parsed.
+    pub(super) messages: u64,
+    /// How many match each condition.
+    pub(super) counts: Vec<u64>,
+    /// Where the messages stand that match, unless only their number is asked for.
+    pub(super) spans: Vec<(u32, u32)>,
+    /// The same messages as rows.
+    pub(super) shown: Shown,
+    pub(super) rejects: Vec<Reject>,
+    pub(super) rejected: u64,
+    /// What ends the run: a condition that has no value, and the message's place.
+    pub(super) broken: Option<Broken>,
+}
+
+#[derive(Debug)]
+pub(super) struct Broken {
+    pub(super) at: usize,
+    pub(super) line: u64,
+    pub(super) condition: usize,
+    pub(super) fault: quarrier_filter::Fault,
+}
+
+impl Found {
+    /// Empties it, and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        let (spans, mut counts) =
+            (std::mem::take(&mut self.spans), std::mem::take(&mut self.counts));
+        counts.clear();
+        *self = Found { spans, counts, ..Found::default() };
+        self.spans.clear();
+    }
+}
+
+impl<'s> FilterKernel<'s> {
+    pub(super) fn new(setup: &'s Setup) -> Self {
+        FilterKernel { setup, idle: Mutex::default() }
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Worker<'s>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All workers, when all is done.
+    pub(super) fn into_workers(self) -> Vec<Worker<'s>> {
+        self.idle.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kernel for FilterKernel<'_> {
+    type Output = Found;
+
+    fn need(&self) -> Need {
+        Need::default()
+    }
+
+    fn work(&self, chunk: &pipeline::Chunk<'_>, emit: &mut Emitter<'_, Found>) {
+        let idle = self.idle().pop();
+        let mut worker = idle.unwrap_or_else(|| Worker::new(self.setup));
+        worker.chunk(chunk, emit.output());
+        self.idle().push(worker);
+    }
+}
+
+/// One thread's parser and conditions.
+pub(super) struct Worker<'s> {
+    setup: &'s Setup,
+    reader: FormatReader,
+    state: State<'s>,
+}
+
+struct State<'s> {
+    setup: &'s Setup,
+    sieve: Sieve,
+    shower: Option<Shower>,
+    again: Vec<Again>,
+}
+
+/// Conditions bound to other kinds, with a parser for them.
+struct Again {
+    misfits: Misfits,
+    reader: FormatReader,
+    sieve: Sieve,
+    rebound: Arc<Rebound>,
+}
+
+/// Kinds of misfits that a worker keeps a parser for.
+const AGAIN_MAX: usize = 16;
+
+impl<'s> Worker<'s> {
+    pub(super) fn new(setup: &'s Setup) -> Self {
+        let reader = setup.reader();
+        let shower = Shower::new(&setup.wish, setup.reader());
+        let state = State { setup, sieve: setup.sieve.clone(), shower, again: Vec::new() };
+        Worker { setup, reader, state }
+    }
+
+    /// Takes the messages that start and end in a chunk.
+    fn chunk(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut Found) {
+        let data = chunk.data;
+        let is_found_anywhere = self.reader.is_found_anywhere();
+        let start = match chunk.at_start {
+            _ if !is_found_anywhere => None,
+            true => Some(self.setup.first.min(data.len())),
+            false => self.reader.start(data, 0),
+        };
+        found.head = start.unwrap_or(data.len());
+        found.tail = found.head;
+        if start.is_some() {
+            self.take(chunk, found.head, (false, false), found);
+        }
+    }
+
+    /// Takes the messages of a chunk from `at` on, which may lie inside of one that is too long;
+    /// all of them where the source ends there.
+    pub(super) fn take(
+        &mut self,
+        chunk: &pipeline::Chunk<'_>,
+        at: usize,
+        (is_inside, is_end): (bool, bool),
+        found: &mut Found,
+    ) {
+        let data = chunk.data;
+        found.counts.resize(self.setup.sieve.conditions(), 0);
+        let mut messages =
+            Chunk { bytes: data, at, until: data.len(), is_end, is_inside, lines: 0 };
+        let mut sift = Sift {
+            state: &mut self.state,
+            found,
+            data,
+            is_end,
+            unreadable: (chunk.offset, chunk.unreadable),
+            counted: (at, 0),
+        };
+        sift.state.sieve.clear();
+        self.reader.read(&mut messages, &mut sift);
+        if let Some(shower) = &mut self.state.shower {
+            shower.finish(&mut found.shown);
+        }
+        (found.tail, found.is_inside, found.lines) =
+            (messages.at, messages.is_inside, messages.lines);
+    }
+
+    /// Whether a message had this column of the schema, be it without a value.
+    pub(super) fn has_seen(&self, column: usize) -> bool {
+        self.state.sieve.has_seen(column)
+    }
+
+    /// Whether a message that was shown had a field of this name.
+    pub(super) fn has_shown(&self, name: &str) -> bool {
+        self.state.shower.as_ref().is_some_and(|shower| shower.has_seen(name))
+    }
+
+    /// Fields that have no column in the rows.
+    pub(super) fn fields_left_out(&self) -> Vec<String> {
+        self.state.shower.as_ref().map(Shower::left_out).unwrap_or_default()
+    }
+}
+
+/// Takes messages from the parser.
+struct Sift<'w, 's, 'c> {
+    state: &'w mut State<'s>,
+    found: &'w mut Found,
+    data: &'c [u8],
+    is_end: bool,
+    /// The chunk's offset, and what could not be read of the source.
+    unreadable: (u64, &'c [std::ops::Range<u64>]),
+    /// A place, and how many lines end before it.
+    counted: (usize, u64),
+}
+
+impl Taker for Sift<'_, '_, '_> {
+    type Row = Sieve;
+
+    #[inline(always)]
+    fn row(&mut self) -> &mut Sieve {
+        &mut self.state.sieve
+    }
+
+    #[inline(always)]
+    fn commit(&mut self, message: &[u8]) {
+        self.found.messages += 1;
+        if self.state.sieve.misfits().is_empty() && self.unreadable.1.is_empty() {
+            match self.found.counts.as_mut_slice() {
+                [count] => match self.state.sieve.is_true(0) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        *count += 1;
+                        self.matched(message);
+                    }
+                    Err(fault) => self.broken(message, 0, fault),
+                },
+                _ => self.each(message),
+            }
+        } else {
+            self.unusual(message);
+        }
+        self.state.sieve.clear();
+    }
+
+    #[cold]
+    fn reject(&mut self, reject: Rejected<'_>) {
+        self.state.sieve.clear();
+        self.found.rejected += 1;
+        if self.keeps_reject() {
+            let bytes = self.excerpt(reject.bytes);
+            self.found.rejects.push(Reject {
+                at: reject.at,
+                line: reject.line,
+                reason: reject.fault.to_string(),
+                bytes,
+            });
+        }
+    }
+}
+
+impl Sift<'_, '_, '_> {
+    /// Where a message stands in the data.
+    fn place(&self, message: &[u8]) -> usize {
+        message.as_ptr() as usize - self.data.as_ptr() as usize
+    }
+
+    fn matched(&mut self, message: &[u8]) {
+        if self.found.broken.is_some() || self.state.setup.wish == Wish::Count {
+            return;
+        }
+        let at = self.place(message);
+        if let Some(shower) = &mut self.state.shower
+            && let Err(reason) = shower.show(self.data, at, self.is_end, &mut self.found.shown)
+        {
+            self.found.counts.iter_mut().for_each(|count| *count -= 1);
+            return self.left_out(message, reason);
+        }
+        self.found.spans.push((at as u32, (at + message.len()) as u32));
+    }
+
+    /// Many conditions.
+    fn each(&mut self, message: &[u8]) {
+        for condition in 0..self.found.counts.len() {
+            match self.state.sieve.is_true(condition) {
+                Ok(is_true) => self.found.counts[condition] += u64::from(is_true),
+                Err(fault) => return self.broken(message, condition, fault),
+            }
+        }
+    }
+
+    #[cold]
+    fn broken(&mut self, message: &[u8], condition: usize, fault: quarrier_filter::Fault) {
+        if self.found.broken.is_none() {
+            let at = self.place(message);
+            let line = self.line(at);
+            self.found.broken = Some(Broken { at, line, condition, fault });
+        }
+    }
+
+    /// A message with values of other kinds than expected, or near bytes that were not read.
+    #[cold]
+    fn unusual(&mut self, message: &[u8]) {
+        let start = self.unreadable.0 + self.place(message) as u64;
+        let end = start + message.len() as u64;
+        if self.unreadable.1.iter().any(|range| range.start < end && start < range.end) {
+            return self.left_out(message, "part of it could not be read".to_string());
+        }
+        if self.state.sieve.misfits().is_empty() {
+            return self.evaluated(message, None);
+        }
+        let mut misfits = self.state.sieve.misfits().to_vec();
+        misfits.sort_unstable_by_key(|misfit| misfit.0);
+        misfits.dedup_by_key(|misfit| misfit.0);
+        let again = self.again(misfits);
+        let (data, at, is_end) = (self.data, self.place(message), self.is_end);
+        let again = &mut self.state.again[again];
+        again.sieve.clear();
+        read_one(&mut again.reader, data, at, is_end, &mut again.sieve);
+        let rebound = Arc::clone(&again.rebound);
+        std::mem::swap(&mut self.state.sieve, &mut self.state.again[0].sieve);
+        self.evaluated(message, Some(&rebound));
+        std::mem::swap(&mut self.state.sieve, &mut self.state.again[0].sieve);
+    }
+
+    fn evaluated(&mut self, message: &[u8], rebound: Option<&Rebound>) {
+        let before = self.found.counts.first().copied();
+        self.each(message);
+        let wrong = rebound.and_then(|rebound| rebound.wrong.iter().flatten().next());
+        if let Some(reason) = wrong {
+            self.left_out(message, reason.clone());
+        } else if let [count] = self.found.counts.as_slice()
+            && Some(*count) != before
+        {
+            self.matched(message);
+        }
+    }
+
+    /// The place of what reads messages of these kinds again: 0, for it is moved there.
+    fn again(&mut self, misfits: Misfits) -> usize {
+        let all = &mut self.state.again;
+        if let Some(at) = all.iter().position(|again| again.misfits == misfits) {
+            all.swap(0, at);
+            return 0;
+        }
+        all.truncate(AGAIN_MAX - 1);
+        let setup = self.state.setup;
+        let rebound = setup.rebinding.rebound(&misfits);
+        let reader = setup.reader();
+        let again = Again { misfits, reader, sieve: rebound.sieve.clone(), rebound };
+        all.insert(0, again);
+        0
+    }
+
+    fn keeps_reject(&self) -> bool {
+        self.state.setup.lists_rejects || self.found.rejects.is_empty()
+    }
+
+    /// A message that was right as such.
+    fn left_out(&mut self, message: &[u8], reason: String) {
+        self.found.messages -= 1;
+        self.found.rejected += 1;
+        if self.keeps_reject() {
+            let at = self.place(message);
+            let (line, bytes) = (self.line(at), self.excerpt(message));
+            self.found.rejects.push(Reject { at, line, reason, bytes });
+        }
+    }
+
+    fn excerpt(&self, message: &[u8]) -> Box<[u8]> {
+        message[..message.len().min(self.state.setup.limits.reject_bytes_max)].into()
+    }
+
+    /// How many lines of the data start before the one at `at`; asked with rising places.
+    fn line(&mut self, at: usize) -> u64 {
+        let (from, lines) = self.counted;
+        let lines = lines + memchr_iter(b'\n', &self.data[from.min(at)..at]).count() as u64;
+        self.counted = (at, lines);
+        lines
+    }
+}
+
+/// Reads the message at `at` once more.
+pub(super) fn read_one<R: quarrier_messages::build::Row>(
+    reader: &mut FormatReader,
+    data: &[u8],
+    at: usize,
+    is_end: bool,
+    row: &mut R,
+) {
+    let mut chunk = Chunk { bytes: data, at, until: at + 1, is_end, is_inside: false, lines: 0 };
+    reader.read(&mut chunk, &mut One { row });
+}
+
+/// Takes one message, which is known to be right.
+struct One<'r, R> {
+    row: &'r mut R,
+}
+
+impl<R: quarrier_messages::build::Row> Taker for One<'_, R> {
+    type Row = R;
+
+    fn row(&mut self) -> &mut R {
+        self.row
+    }
+
+    fn commit(&mut self, _message: &[u8]) {}
+
+    fn reject(&mut self, _reject: Rejected<'_>) {}
+}

@@ -1,0 +1,289 @@
+//! Bound conditions into tests and what is made of them.
+
+use std::collections::HashMap;
+
+use quarrier_messages::{Kind, Schema, Value};
+
+use super::test::{NumberTest, SCALES, TRUE, TextTest, UNKNOWN};
+use super::tree::Tree;
+use super::{Column, Held, Sieve};
+use crate::Expr;
+use crate::expr::{Comparison, Pattern};
+use crate::matching::{Matching, Shape};
+use crate::predicate::{Set, columns_of, place, turned};
+
+pub(super) fn compiled(schema: &Schema, conditions: &[Expr]) -> Sieve {
+    let mut compiler = Compiler {
+        schema,
+        columns: Vec::new(),
+        places: vec![None; schema.fields.len()],
+        absent: Vec::new(),
+        known: HashMap::new(),
+    };
+    let conditions = conditions.iter().map(|condition| compiler.condition(condition)).collect();
+    let Compiler { columns, places, absent, .. } = compiler;
+    Sieve {
+        holds_values: columns.iter().any(|column| column.is_held),
+        held: vec![Held::Null; columns.len()],
+        columns,
+        places,
+        conditions,
+        truths: absent.clone(),
+        absent,
+        held_text: String::new(),
+        misfits: Vec::new(),
+    }
+}
+
+struct Compiler<'s> {
+    schema: &'s Schema,
+    columns: Vec<Column>,
+    places: Vec<Option<usize>>,
+    absent: Vec<u8>,
+    /// Tests that are there, by the column of the schema.
+    known: HashMap<(usize, Asked), u32>,
+}
+
+/// What is asked of a column's values.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Asked {
+    /// Keys, by scale.
+    Numbers(Vec<Set>),
+    Text(TextTest),
+    IsNull,
+}
+
+impl Compiler<'_> {
+    fn condition(&mut self, condition: &Expr) -> Tree {
+        let mut named = Vec::new();
+        columns_of(condition, &mut named);
+        for column in named {
+            self.column(column);
+        }
+        self.tree(condition)
+    }
+
+    fn tree(&mut self, expr: &Expr) -> Tree {
+        match expr {
+            Expr::Literal(Value::Boolean(truth)) => Tree::Constant(Some(*truth)),
+            Expr::Literal(Value::Null) => Tree::Constant(None),
+            Expr::Not(operand) => Tree::Not(Box::new(self.tree(operand))),
+            Expr::And(operands) => self.and(operands),
+            Expr::Or(operands) => Tree::or(operands.iter().map(|o| self.tree(o)).collect()),
+            Expr::Is { operand, truth } => Tree::Is(Box::new(self.tree(operand)), *truth),
+            other => self.test(other),
+        }
+    }
+
+    /// Ranges of one column become one.
+    fn and(&mut self, operands: &[Expr]) -> Tree {
+        let mut ranges: Vec<(usize, Vec<Set>)> = Vec::new();
+        let mut trees = Vec::new();
+        for operand in operands {
+            match self.asked(operand) {
+                Some((column, Asked::Numbers(sets))) => {
+                    match ranges.iter_mut().find(|(known, _)| *known == column) {
+                        Some((_, known)) => {
+                            known.iter_mut().zip(&sets).for_each(|(a, b)| *a = a.intersection(b));
+                        }
+                        None => ranges.push((column, sets)),
+                    }
+                }
+                _ => trees.push(self.tree(operand)),
+            }
+        }
+        for (column, sets) in ranges {
+            trees.push(Tree::Test(self.add(column, Asked::Numbers(sets))));
+        }
+        Tree::and(trees)
+    }
+
+    fn test(&mut self, expr: &Expr) -> Tree {
+        if let Some(truth) = self.unseen(expr) {
+            return Tree::Constant(truth);
+        }
+        if let Some((column, asked)) = self.asked(expr) {
+            return Tree::Test(self.add(column, asked));
+        }
+        if let Some(tree) = self.listed_with_null(expr) {
+            return tree;
+        }
+        let mut columns = Vec::new();
+        columns_of(expr, &mut columns);
+        for column in columns {
+            let at = self.column(column);
+            self.columns[at].is_held = true;
+        }
+        Tree::Row(Box::new(expr.clone()))
+    }
+
+    /// What a test of a column comes to that has no value in any message that fits.
+    fn unseen(&self, expr: &Expr) -> Option<Option<bool>> {
+        let is_unseen =
+            |expr: &Expr| matches!(expr, Expr::Column(c) if self.kind(*c) == Kind::Null);
+        match expr {
+            Expr::IsNull(operand) if is_unseen(operand) => Some(Some(true)),
+            Expr::Column(_) if is_unseen(expr) => Some(None),
+            Expr::Compare { left, right, .. } => {
+                let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(_));
+                let unseen =
+                    is_unseen(left) && is_literal(right) || is_literal(left) && is_unseen(right);
+                unseen.then_some(None)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is asked of one column, where constants answer it.
+    fn asked(&self, expr: &Expr) -> Option<(usize, Asked)> {
+        match expr {
+            Expr::Column(column) if self.kind(*column) == Kind::Boolean => {
+                Some((*column, Asked::Numbers(vec![Set::range(1, 1)])))
+            }
+            Expr::IsNull(operand) => {
+                let Expr::Column(column) = **operand else { return None };
+                Some((column, Asked::IsNull))
+            }
+            Expr::Compare { op, left, right } => {
+                let (column, op, literal) = match (&**left, &**right) {
+                    (Expr::Column(column), Expr::Literal(literal)) => (*column, *op, literal),
+                    (Expr::Literal(literal), Expr::Column(column)) => {
+                        (*column, turned(*op), literal)
+                    }
+                    _ => return None,
+                };
+                Some((column, self.compared(column, op, literal)?))
+            }
+            Expr::In { operand, list } => {
+                let Expr::Column(column) = **operand else { return None };
+                Some((column, self.listed(column, list)?))
+            }
+            Expr::Match { operand, pattern: Pattern::Fixed(pattern) } => {
+                let Expr::Column(column) = **operand else { return None };
+                let is_text = self.kind(column) == Kind::Text;
+                Some((column, Asked::Text(matched(pattern).filter(|_| is_text)?)))
+            }
+            _ => None,
+        }
+    }
+
+    fn compared(&self, column: usize, op: Comparison, literal: &Value) -> Option<Asked> {
+        if let (Kind::Text, Value::Text(text)) = (self.kind(column), literal) {
+            return Some(Asked::Text(match op {
+                Comparison::Equal => TextTest::Equal(text.clone()),
+                _ => TextTest::Order(op, text.clone()),
+            }));
+        }
+        let set = |kind| Some(place(kind, None, literal)?.set(op));
+        let kinds = scales(self.kind(column));
+        Some(Asked::Numbers(kinds.into_iter().map(set).collect::<Option<_>>()?))
+    }
+
+    fn listed(&self, column: usize, list: &[Expr]) -> Option<Asked> {
+        let mut literals = Vec::with_capacity(list.len());
+        for element in list {
+            match element {
+                Expr::Literal(value) if *value != Value::Null => literals.push(value),
+                _ => return None,
+            }
+        }
+        let list = literals;
+        if self.kind(column) == Kind::Text {
+            let text = |value: &&Value| match value {
+                Value::Text(text) => Some(text.clone()),
+                _ => None,
+            };
+            let mut texts = list.iter().map(text).collect::<Option<Vec<_>>>()?;
+            texts.sort_unstable();
+            texts.dedup();
+            return Some(Asked::Text(TextTest::In(texts.into())));
+        }
+        let set = |kind| {
+            let mut ranges = Vec::with_capacity(list.len());
+            for literal in &list {
+                ranges.extend(place(kind, None, literal)?.set(Comparison::Equal).ranges());
+            }
+            Some(Set::union_of(ranges, false))
+        };
+        let kinds = scales(self.kind(column));
+        Some(Asked::Numbers(kinds.into_iter().map(set).collect::<Option<_>>()?))
+    }
+
+    /// `column IN (…, NULL, …)`: TRUE or UNKNOWN.
+    fn listed_with_null(&mut self, expr: &Expr) -> Option<Tree> {
+        let Expr::In { operand, list } = expr else { return None };
+        let values = list.iter().filter(|e| **e != Expr::Literal(Value::Null)).cloned();
+        let values: Vec<Expr> = values.collect();
+        if values.len() == list.len() || values.is_empty() {
+            return None;
+        }
+        let (column, asked) = self.asked(&Expr::In { operand: operand.clone(), list: values })?;
+        let test = Tree::Test(self.add(column, asked));
+        Some(Tree::or(vec![test, Tree::Constant(None)]))
+    }
+
+    fn add(&mut self, column: usize, asked: Asked) -> u32 {
+        if let Some(&known) = self.known.get(&(column, asked.clone())) {
+            return known;
+        }
+        let test = self.absent.len() as u32;
+        self.absent.push(if asked == Asked::IsNull { TRUE } else { UNKNOWN });
+        let at = self.column(column);
+        let to = &mut self.columns[at];
+        match &asked {
+            Asked::Numbers(sets) => to.numbers.push((test, NumberTest::new(sets))),
+            Asked::Text(text) => to.texts.push((test, text.clone())),
+            Asked::IsNull if to.kind == Kind::Text => to.texts.push((test, TextTest::Nothing)),
+            Asked::IsNull => to.numbers.push((test, NumberTest::new(&[]))),
+        }
+        self.known.insert((column, asked), test);
+        test
+    }
+
+    /// The place of a column of the schema among those that are named.
+    fn column(&mut self, column: usize) -> usize {
+        if let Some(at) = self.places[column] {
+            return at;
+        }
+        let field = &self.schema.fields[column];
+        let at = self.columns.len();
+        self.columns.push(Column {
+            name: field.name.clone(),
+            is_open: field.kind == Kind::Null,
+            place: column,
+            kind: field.kind,
+            numbers: Vec::new(),
+            texts: Vec::new(),
+            is_held: false,
+            is_seen: false,
+        });
+        self.places[column] = Some(at);
+        at
+    }
+
+    fn kind(&self, column: usize) -> Kind {
+        self.schema.fields[column].kind
+    }
+}
+
+/// Kinds that a value of an exact column may come in: those of each scale.
+fn scales(kind: Kind) -> Vec<Kind> {
+    match kind {
+        Kind::Integer | Kind::Decimal { .. } => (0..SCALES as u8)
+            .map(|scale| if scale == 0 { Kind::Integer } else { Kind::Decimal { scale } })
+            .collect(),
+        other => vec![other],
+    }
+}
+
+/// The patterns that are cheap to match.
+fn matched(pattern: &Matching) -> Option<TextTest> {
+    Some(match pattern.shape() {
+        Shape::Everything => TextTest::Everything,
+        Shape::Exact(text) => TextTest::Equal(text.into()),
+        Shape::Prefix(text) => TextTest::Prefix(text.into()),
+        Shape::Suffix(text) => TextTest::Suffix(text.into()),
+        Shape::Contains(text) => TextTest::Contains(text.into()),
+        Shape::Other => return None,
+    })
+}

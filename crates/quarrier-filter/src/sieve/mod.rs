@@ -1,0 +1,204 @@
+//! Conditions over messages while they are parsed, without a table.
+//!
+//! ```text
+//!  parser ─→ Sieve (a Row): tests on a column and constants ─ at once, as the value comes
+//!                           everything else ─ its values are held until the message is whole
+//!            └─ is_true(condition) ─→ AND, OR, NOT of what was found
+//! ```
+//!
+//! A column is bound with a kind. A value that the kind does not hold makes the row a *misfit*:
+//! nothing can be said of it but what kinds it asks for. Bind the conditions to those and read
+//! the message again.
+
+mod compile;
+mod row;
+mod test;
+mod tree;
+
+use quarrier_messages::{Kind, Schema};
+
+use crate::naive::{self, Datum};
+use crate::number::Exact;
+use crate::{Expr, Fault, calendar};
+use test::{NumberTest, TextTest};
+use tree::Tree;
+
+/// Conditions bound to one schema, and what is known of the row at hand. One for each worker.
+#[derive(Debug, Clone)]
+pub struct Sieve {
+    columns: Vec<Column>,
+    /// Of the schema's columns, the places among `columns`.
+    places: Vec<Option<usize>>,
+    conditions: Vec<Tree>,
+    /// What each test came to: see [`test`].
+    truths: Vec<u8>,
+    /// What tests come to where there is no value.
+    absent: Vec<u8>,
+    holds_values: bool,
+    held: Vec<Held>,
+    held_text: String,
+    misfits: Vec<(usize, Kind)>,
+}
+
+/// A column that a condition names.
+#[derive(Debug, Clone)]
+struct Column {
+    name: Box<str>,
+    /// Whether a field whose name differs in ASCII case alone is this column too.
+    is_open: bool,
+    /// In the schema.
+    place: usize,
+    kind: Kind,
+    numbers: Vec<(u32, NumberTest)>,
+    texts: Vec<(u32, TextTest)>,
+    is_held: bool,
+    /// Whether a row had a field for it.
+    is_seen: bool,
+}
+
+/// A value that is needed when the message is whole.
+#[derive(Debug, Clone, Copy)]
+enum Held {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    Decimal(i64, u8),
+    Float(f64),
+    Date(i32),
+    Timestamp(i64),
+    /// From and to in `held_text`.
+    Text(usize, usize),
+}
+
+impl Sieve {
+    /// A sieve of `conditions`, which are bound to `schema`. Fields of messages are columns where
+    /// their names are equal; columns of [`Kind::Null`], of which nothing is known yet, also
+    /// where they differ in ASCII case.
+    pub fn new(schema: &Schema, conditions: &[Expr]) -> Self {
+        compile::compiled(schema, conditions)
+    }
+
+    /// Lets fields whose names differ in ASCII case be these columns of the schema too, as those of
+    /// [`Kind::Null`] are.
+    #[must_use]
+    pub fn open(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
+        for column in columns {
+            if let Some(at) = self.places.get(column).copied().flatten() {
+                self.columns[at].is_open = true;
+            }
+        }
+        self
+    }
+
+    /// Whether a row had a field for this column of the schema, be it without a value.
+    pub fn has_seen(&self, column: usize) -> bool {
+        let at = self.places.get(column).copied().flatten();
+        at.is_some_and(|at| self.columns[at].is_seen)
+    }
+
+    /// Begins another row.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.truths.copy_from_slice(&self.absent);
+        if self.holds_values {
+            self.held.fill(Held::Null);
+            self.held_text.clear();
+        }
+        self.misfits.clear();
+    }
+
+    /// The columns of the schema whose kinds do not hold the row's values, with kinds that do.
+    #[inline]
+    pub fn misfits(&self) -> &[(usize, Kind)] {
+        &self.misfits
+    }
+
+    /// Whether the condition at this place is TRUE for the row, which fits.
+    ///
+    /// # Errors
+    /// Where it has no value.
+    #[inline]
+    pub fn is_true(&self, condition: usize) -> Result<bool, Fault> {
+        match &self.conditions[condition] {
+            Tree::Tests(tests) => {
+                Ok(tests.iter().all(|&test| self.truths[test as usize] == test::TRUE))
+            }
+            tree => Ok(self.truth(tree)? == Some(true)),
+        }
+    }
+
+    /// How many conditions there are.
+    pub fn conditions(&self) -> usize {
+        self.conditions.len()
+    }
+
+    fn truth(&self, tree: &Tree) -> Result<Option<bool>, Fault> {
+        match tree {
+            Tree::Constant(truth) => Ok(*truth),
+            Tree::Test(test) => Ok(test::truth(self.truths[*test as usize])),
+            Tree::Tests(tests) => {
+                // FALSE is less than TRUE, and that than UNKNOWN.
+                let truths = tests.iter().map(|&test| self.truths[test as usize]);
+                let (least, greatest) =
+                    truths.fold((test::TRUE, test::TRUE), |(a, b), t| (a.min(t), b.max(t)));
+                Ok(test::truth(if least == test::FALSE { least } else { greatest }))
+            }
+            Tree::And(operands) => self.joined(operands, false),
+            Tree::Or(operands) => self.joined(operands, true),
+            Tree::Not(operand) => Ok(self.truth(operand)?.map(|truth| !truth)),
+            Tree::Is(operand, truth) => Ok(Some(self.truth(operand)? == *truth)),
+            Tree::Row(expr) => naive::truth(expr, self),
+        }
+    }
+
+    fn joined(&self, operands: &[Tree], decisive: bool) -> Result<Option<bool>, Fault> {
+        let mut result = Ok(Some(!decisive));
+        for operand in operands {
+            match self.truth(operand) {
+                Ok(Some(truth)) if truth == decisive => return Ok(Some(decisive)),
+                Ok(Some(_)) => {}
+                Ok(None) => result = result.and(Ok(None)),
+                Err(fault) => result = result.and(Err(fault)),
+            }
+        }
+        result
+    }
+}
+
+impl naive::Row for Sieve {
+    fn datum(&self, column: usize) -> Datum<'_> {
+        let Some(at) = self.places.get(column).copied().flatten() else { return Datum::Null };
+        let kind = self.columns[at].kind;
+        match (self.held[at], kind) {
+            (Held::Null, _) => Datum::Null,
+            (Held::Boolean(truth), _) => Datum::Boolean(truth),
+            (Held::Integer(number), Kind::Decimal { scale }) => grown(number, 0, scale),
+            (Held::Decimal(mantissa, from), Kind::Decimal { scale }) => {
+                grown(mantissa, from, scale)
+            }
+            (Held::Integer(number), _) => Datum::Integer(number),
+            (Held::Decimal(mantissa, scale), _) => {
+                Datum::Decimal { mantissa: mantissa.into(), scale }
+            }
+            (Held::Float(number), _) => Datum::Float(number),
+            (Held::Date(day), _) => Datum::Date(day),
+            (Held::Timestamp(nanoseconds), _) => Datum::Timestamp(nanoseconds),
+            (Held::Text(from, to), _) => Datum::Text(self.held_text[from..to].into()),
+        }
+    }
+}
+
+/// A number with as many digits behind the point as its column has: 36 digits at most, so that
+/// nothing is lost.
+fn grown(mantissa: i64, from: u8, scale: u8) -> Datum<'static> {
+    let exact = Exact::new(mantissa.into(), from);
+    match exact.rescaled(scale.max(from)) {
+        Ok(Exact { mantissa, scale }) => Datum::Decimal { mantissa, scale },
+        Err(_) => Datum::Decimal { mantissa: mantissa.into(), scale: from },
+    }
+}
+
+/// A day as a point in time, where 64 bits hold it.
+fn midnight(day: i32) -> Option<i64> {
+    i64::from(day).checked_mul(calendar::DAY_NS)
+}

@@ -1,0 +1,195 @@
+//! Values as the parser finds them.
+
+use quarrier_messages::Kind;
+use quarrier_messages::build::{Cell, FieldId, Row};
+use quarrier_messages::column::float_key;
+
+use super::{Held, Sieve, midnight};
+
+impl Row for Sieve {
+    fn field(&mut self, name: &str) -> Option<FieldId> {
+        let exact = self.columns.iter().position(|column| *column.name == *name);
+        let alike = || {
+            self.columns
+                .iter()
+                .position(|column| column.is_open && column.name.eq_ignore_ascii_case(name))
+        };
+        let found = exact.or_else(alike)?;
+        self.columns[found].is_seen = true;
+        Some(FieldId::new(found))
+    }
+
+    #[inline]
+    fn boolean(&mut self, field: FieldId, value: bool) {
+        self.any(field, Cell::Boolean(value));
+    }
+
+    #[inline(always)]
+    fn integer(&mut self, field: FieldId, value: i64) {
+        let column = &self.columns[field.index()];
+        if matches!(column.kind, Kind::Integer | Kind::Decimal { .. }) && !column.is_held {
+            return self.exact(field, value, 0);
+        }
+        self.any(field, Cell::Integer(value));
+    }
+
+    #[inline(always)]
+    fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8) {
+        let column = &self.columns[field.index()];
+        if matches!(column.kind, Kind::Integer | Kind::Decimal { .. }) && !column.is_held {
+            return self.exact(field, mantissa, scale);
+        }
+        self.any(field, Cell::Decimal { mantissa, scale });
+    }
+
+    #[inline]
+    fn float(&mut self, field: FieldId, value: f64) {
+        self.any(field, Cell::Float(value));
+    }
+
+    fn date(&mut self, field: FieldId, days: i32) {
+        self.any(field, Cell::Date(days));
+    }
+
+    fn timestamp(&mut self, field: FieldId, nanoseconds: i64) {
+        self.any(field, Cell::Timestamp(nanoseconds));
+    }
+
+    #[inline(always)]
+    fn text(&mut self, field: FieldId, value: &str) {
+        let column = &self.columns[field.index()];
+        if column.kind == Kind::Text && !column.is_held {
+            for (test, asked) in &column.texts {
+                self.truths[*test as usize] = u8::from(asked.holds(value));
+            }
+            return;
+        }
+        self.any(field, Cell::Text(value));
+    }
+
+    #[inline(always)]
+    fn text_ahead(&mut self, field: FieldId, value: &str, _ahead: &[u8; 32]) {
+        self.text(field, value);
+    }
+
+    #[inline]
+    fn null(&mut self, field: FieldId) {
+        let column = &self.columns[field.index()];
+        let tests = column.numbers.iter().map(|(test, _)| test);
+        for test in tests.chain(column.texts.iter().map(|(test, _)| test)) {
+            self.truths[*test as usize] = self.absent[*test as usize];
+        }
+        self.held[field.index()] = Held::Null;
+        let place = column.place;
+        self.misfits.retain(|(misfit, _)| *misfit != place);
+    }
+}
+
+impl Sieve {
+    #[inline(always)]
+    fn exact(&mut self, field: FieldId, mantissa: i64, scale: u8) {
+        for (test, asked) in &self.columns[field.index()].numbers {
+            self.truths[*test as usize] = u8::from(asked.holds(mantissa, scale.into()));
+        }
+    }
+
+    /// A value of any kind.
+    #[inline(never)]
+    fn any(&mut self, field: FieldId, cell: Cell<'_>) {
+        self.null(field);
+        let column = &self.columns[field.index()];
+        let mut written = String::new();
+        let Some(cell) = fitted(column.kind, column.is_held, cell, &mut written) else {
+            let kind = column.kind.widened(kind_of(cell));
+            self.misfits.push((column.place, kind));
+            return;
+        };
+        if let Some((key, scale)) = key(cell) {
+            for (test, asked) in &column.numbers {
+                self.truths[*test as usize] = u8::from(asked.holds(key, scale.into()));
+            }
+        }
+        if let Cell::Text(text) = cell {
+            for (test, asked) in &column.texts {
+                self.truths[*test as usize] = u8::from(asked.holds(text));
+            }
+        }
+        if column.is_held {
+            self.held[field.index()] = self.held(cell);
+        }
+    }
+
+    fn held(&mut self, cell: Cell<'_>) -> Held {
+        match cell {
+            Cell::Null => Held::Null,
+            Cell::Boolean(truth) => Held::Boolean(truth),
+            Cell::Integer(number) => Held::Integer(number),
+            Cell::Decimal { mantissa, scale } => Held::Decimal(mantissa, scale),
+            Cell::Float(number) => Held::Float(number),
+            Cell::Date(day) => Held::Date(day),
+            Cell::Timestamp(nanoseconds) => Held::Timestamp(nanoseconds),
+            Cell::Text(text) => {
+                let from = self.held_text.len();
+                self.held_text.push_str(text);
+                Held::Text(from, self.held_text.len())
+            }
+        }
+    }
+}
+
+/// The value as one of the kind, or of a lesser one that says the same; `None` where there is
+/// none. What is compared with constants alone may have more digits behind the point than its
+/// column: that is exact all the same.
+fn fitted<'c>(
+    kind: Kind,
+    is_held: bool,
+    cell: Cell<'c>,
+    written: &'c mut String,
+) -> Option<Cell<'c>> {
+    match (kind, cell) {
+        (Kind::Boolean, Cell::Boolean(_))
+        | (Kind::Integer, Cell::Integer(_))
+        | (Kind::Decimal { .. }, Cell::Integer(_))
+        | (Kind::Float, Cell::Float(_))
+        | (Kind::Date, Cell::Date(_))
+        | (Kind::Timestamp, Cell::Timestamp(_))
+        | (Kind::Text, Cell::Text(_)) => Some(cell),
+        (Kind::Integer, Cell::Decimal { .. }) => Some(cell).filter(|_| !is_held),
+        (Kind::Decimal { scale: most }, Cell::Decimal { scale, .. }) => {
+            Some(cell).filter(|_| !is_held || scale <= most)
+        }
+        (Kind::Float, Cell::Integer(_) | Cell::Decimal { .. }) => {
+            Some(Cell::Float(cell.as_float()))
+        }
+        (Kind::Timestamp, Cell::Date(day)) => midnight(day).map(Cell::Timestamp),
+        (Kind::Date | Kind::Timestamp, Cell::Text(text)) => {
+            fitted(kind, is_held, Cell::of_time(text)?, written)
+        }
+        (Kind::Text, _) => {
+            cell.write(written);
+            Some(Cell::Text(written))
+        }
+        _ => None,
+    }
+}
+
+/// The kind that holds the value, if all others of its column are like it.
+fn kind_of(cell: Cell<'_>) -> Kind {
+    match cell {
+        Cell::Text(text) => Cell::of_time(text).unwrap_or(cell).kind(),
+        other => other.kind(),
+    }
+}
+
+/// The key that sets hold, and its scale.
+fn key(cell: Cell<'_>) -> Option<(i64, u8)> {
+    Some(match cell {
+        Cell::Boolean(truth) => (truth.into(), 0),
+        Cell::Integer(number) => (number, 0),
+        Cell::Decimal { mantissa, scale } => (mantissa, scale),
+        Cell::Float(number) => (float_key(number), 0),
+        Cell::Date(day) => (day.into(), 0),
+        Cell::Timestamp(nanoseconds) => (nanoseconds, 0),
+        Cell::Null | Cell::Text(_) => return None,
+    })
+}

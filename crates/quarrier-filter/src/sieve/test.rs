@@ -1,0 +1,104 @@
+//! Tests of one value against constants.
+
+use crate::expr::Comparison;
+use crate::naive;
+use crate::predicate::Set;
+
+/// What tests come to.
+pub(super) const FALSE: u8 = 0;
+pub(super) const TRUE: u8 = 1;
+pub(super) const UNKNOWN: u8 = 2;
+
+pub(super) fn truth(of: u8) -> Option<bool> {
+    (of != UNKNOWN).then_some(of == TRUE)
+}
+
+/// Scales of exact numbers: 0 to 18.
+pub(super) const SCALES: usize = 19;
+
+/// Whether a number, a day, a point in time or a truth value is in a set of keys.
+#[derive(Debug, Clone)]
+pub(super) struct NumberTest {
+    /// For exact numbers one for each scale, else one.
+    ranges: Box<[Ranges]>,
+}
+
+#[derive(Debug, Clone)]
+struct Ranges {
+    first: i64,
+    last: i64,
+    /// Keys between `first` and `last` that are not in it: first and last of each gap.
+    gaps: Box<[(i64, i64)]>,
+}
+
+impl NumberTest {
+    pub(super) fn new(sets: &[Set]) -> Self {
+        NumberTest { ranges: sets.iter().map(Ranges::new).collect() }
+    }
+
+    /// Whether the key is in the set for `scale`; that is 0 for what is no exact number.
+    #[inline(always)]
+    pub(super) fn holds(&self, key: i64, scale: usize) -> bool {
+        self.ranges.get(scale).is_some_and(|ranges| ranges.holds(key))
+    }
+}
+
+impl Ranges {
+    fn new(set: &Set) -> Self {
+        let all = set.ranges();
+        let (Some(&(first, _)), Some(&(_, last))) = (all.first(), all.last()) else {
+            return Ranges { first: 1, last: 0, gaps: Box::default() };
+        };
+        let gaps = all.windows(2).map(|pair| (pair[0].1 + 1, pair[1].0 - 1)).collect();
+        Ranges { first, last, gaps }
+    }
+
+    #[inline(always)]
+    fn holds(&self, key: i64) -> bool {
+        self.first <= key && key <= self.last && (self.gaps.is_empty() || self.is_in_no_gap(key))
+    }
+
+    fn is_in_no_gap(&self, key: i64) -> bool {
+        let at = self.gaps.partition_point(|gap| gap.1 < key);
+        self.gaps.get(at).is_none_or(|gap| key < gap.0)
+    }
+}
+
+/// What is asked of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum TextTest {
+    /// Nothing is right: `IS NULL`.
+    Nothing,
+    /// Everything is.
+    Everything,
+    Equal(Box<str>),
+    /// One of these, which rise.
+    In(Box<[Box<str>]>),
+    Order(Comparison, Box<str>),
+    Prefix(Box<str>),
+    Suffix(Box<str>),
+    Contains(Box<str>),
+}
+
+impl TextTest {
+    #[inline(always)]
+    pub(super) fn holds(&self, text: &str) -> bool {
+        match self {
+            TextTest::Equal(wanted) => **wanted == *text,
+            other => other.holds_otherwise(text),
+        }
+    }
+
+    fn holds_otherwise(&self, text: &str) -> bool {
+        match self {
+            TextTest::Nothing => false,
+            TextTest::Everything => true,
+            TextTest::Equal(wanted) => **wanted == *text,
+            TextTest::In(list) => list.binary_search_by(|wanted| (**wanted).cmp(text)).is_ok(),
+            TextTest::Order(op, wanted) => naive::holds(*op, text.cmp(wanted)),
+            TextTest::Prefix(prefix) => text.starts_with(&**prefix),
+            TextTest::Suffix(suffix) => text.ends_with(&**suffix),
+            TextTest::Contains(part) => text.contains(&**part),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Conditions made of tests.
+
+use crate::Expr;
+
+/// A condition, or a part of it.
+#[derive(Debug, Clone)]
+pub(super) enum Tree {
+    Constant(Option<bool>),
+    /// The place of a test among the truths.
+    Test(u32),
+    /// All of some tests.
+    Tests(Box<[u32]>),
+    And(Box<[Tree]>),
+    Or(Box<[Tree]>),
+    Not(Box<Tree>),
+    Is(Box<Tree>, Option<bool>),
+    /// Whatever needs the whole row.
+    Row(Box<Expr>),
+}
+
+impl Tree {
+    /// AND of `operands`, what is cheap first.
+    pub(super) fn and(mut operands: Vec<Tree>) -> Tree {
+        if operands.len() == 1 {
+            return operands.remove(0);
+        }
+        let test = |tree: &Tree| match tree {
+            Tree::Test(test) => Some(*test),
+            _ => None,
+        };
+        if let Some(tests) = operands.iter().map(test).collect::<Option<Box<[u32]>>>() {
+            return Tree::Tests(tests);
+        }
+        operands.sort_by_key(Tree::cost);
+        Tree::And(operands.into())
+    }
+
+    /// OR of `operands`, what is cheap first.
+    pub(super) fn or(mut operands: Vec<Tree>) -> Tree {
+        if operands.len() == 1 {
+            return operands.remove(0);
+        }
+        operands.sort_by_key(Tree::cost);
+        Tree::Or(operands.into())
+    }
+
+    fn cost(&self) -> usize {
+        match self {
+            Tree::Constant(_) | Tree::Test(_) => 1,
+            Tree::Tests(tests) => tests.len(),
+            Tree::And(operands) | Tree::Or(operands) => operands.iter().map(Tree::cost).sum(),
+            Tree::Not(operand) | Tree::Is(operand, _) => operand.cost(),
+            Tree::Row(_) => 100,
+        }
+    }
+}
