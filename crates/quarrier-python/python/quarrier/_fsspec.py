@@ -10,15 +10,17 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _MODULE = "fsspec.caching"
 
 
-class _Watch(MetaPathFinder):
-    """Stands in the way of one import, once, to do something behind it."""
+class _Watch:
+    """Stands in the way of one import, once, to do something behind it.
+
+    A finder by what it can do: `importlib.abc` would bring thirty modules along.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -8,8 +8,9 @@ import numpy.typing as npt
 
 from quarrier.parallel._options import at_least, count_of
 
-# The temporaries of a kernel over so many bytes stay in the cache of a core.
-_CHUNK_BYTES = 256 << 10
+# The temporaries of a kernel over so many bytes stay in the cache of a core, and are not many
+# megabytes in all workers together.
+_CHUNK_BYTES = 128 << 10
 # So many chunks a worker even out what chunks differ in.
 _CHUNKS_A_WORKER_MIN = 8
 _PAGE_BYTES = 4 << 10

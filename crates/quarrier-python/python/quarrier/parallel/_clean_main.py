@@ -13,6 +13,7 @@ import socket
 import sys
 from typing import Any, NamedTuple, NoReturn
 
+import quarrier.parallel._pack  # noqa: F401 (workers have it from here)
 from quarrier.parallel._clean_parent import BORN, ENDED, UNKNOWN
 from quarrier.parallel._crew import wait_for_child
 from quarrier.parallel._wire import Channel, Closed

@@ -9,16 +9,18 @@ import socket
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from quarrier.parallel import _blas
 from quarrier.parallel._board import Board
 from quarrier.parallel._failure import Death, crash_text
 from quarrier.parallel._job import Job
-from quarrier.parallel._pack import Packed, pack
 from quarrier.parallel._system import other_threads
 from quarrier.parallel._wire import Channel, pair
 from quarrier.parallel._worker import flush, serve
+
+if TYPE_CHECKING:
+    from quarrier.parallel._pack import Packed
 
 # A thread that was joined may not have ended yet.
 _PATIENCE_SECONDS = 0.05
@@ -205,6 +207,9 @@ class Crew:
         if worker.inherited is self._job[0]:
             return
         if self._packed is None:
+            # Forked workers need no jobs as bytes, and their caller not a megabyte of modules.
+            from quarrier.parallel._pack import pack
+
             self._packed = pack(self._job)
         command = ("job", self._packed.pickled, self._packed.apart)
         worker.channel.send(command, self._packed.descriptors)

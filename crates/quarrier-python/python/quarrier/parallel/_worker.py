@@ -26,7 +26,6 @@ from quarrier.parallel._board import Board
 from quarrier.parallel._failure import wrap
 from quarrier.parallel._job import Job
 from quarrier.parallel._nested import enter_worker
-from quarrier.parallel._pack import unpack
 from quarrier.parallel._system import die_with_parent
 from quarrier.parallel._wire import Channel, Closed
 
@@ -120,6 +119,8 @@ class Worker:
 
     def _load(self, pickled: bytes | None, apart: Any, descriptors: list[int]) -> bool:
         try:
+            from quarrier.parallel._pack import unpack
+
             self._job = unpack(pickled, apart, descriptors)
         except Exception as error:
             self._channel.send(("error", None, wrap(error)))
