@@ -47,6 +47,6 @@ pub use arch::Isa;
 mod predicate;
 
 mod scan;
-pub use scan::{Answer, Scan, Scanner, Ticket};
+pub use scan::{Answer, Explanation, PlanStep, QueryPlan, Scan, Scanner, Ticket, Work};
 
 mod project;
