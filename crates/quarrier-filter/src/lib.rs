@@ -47,7 +47,7 @@ pub use arch::Isa;
 mod predicate;
 
 mod scan;
-pub use scan::{Answer, Scan, Scanner, Ticket};
+pub use scan::{Answer, Explanation, PlanStep, QueryPlan, Scan, Scanner, Ticket, Work};
 
 mod sieve;
 pub use sieve::Sieve;

@@ -197,7 +197,7 @@ fn interval(datum: Datum<'_>, to: CastTo) -> Result<Datum<'_>, Fault> {
 }
 
 /// The text of a value.
-pub(super) fn text(datum: Datum<'_>) -> Cow<'_, str> {
+pub(crate) fn text(datum: Datum<'_>) -> Cow<'_, str> {
     Cow::Owned(match datum {
         Datum::Null => return Cow::Borrowed("NULL"),
         Datum::Text(text) => return text,

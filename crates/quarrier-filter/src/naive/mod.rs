@@ -18,6 +18,7 @@ mod functions;
 
 use std::cmp::Ordering;
 
+pub(crate) use cast::text as shown;
 pub use datum::{Datum, Row};
 
 /// The value of `expr` for a row. Takes the time of the expression's nodes; text is copied only

@@ -4,11 +4,12 @@
 use quarrier_messages::{Kind, Table, Value};
 
 use super::constant::{self, turned};
+use super::wording;
 use crate::Expr;
 use crate::expr::{Arithmetic, Comparison};
 
 /// A number in steps, and where it must lie. UNKNOWN where one of the columns is NULL.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Calculation {
     /// Leaves one number.
     pub(crate) steps: Vec<Step>,
@@ -18,6 +19,8 @@ pub(crate) struct Calculation {
     pub(crate) outside: bool,
     /// The columns in it, each once.
     pub(crate) columns: Vec<usize>,
+    /// As it was written.
+    pub(crate) expr: String,
 }
 
 /// First and last of the numbers that are right; what is calculated with.
@@ -73,8 +76,14 @@ enum Range {
 }
 
 impl Calculation {
+    /// Whether it finds the same rows, however it was written.
+    pub(crate) fn is_same(&self, other: &Calculation) -> bool {
+        self.steps == other.steps && self.within == other.within && self.outside == other.outside
+    }
+
     /// `left op right`; `None` where it must be evaluated row by row.
     pub(crate) fn of(table: &Table, op: Comparison, left: &Expr, right: &Expr) -> Option<Self> {
+        let (left_expr, right_expr) = (left, right);
         let (mut left, mut right) = (side(table, left)?, side(table, right)?);
         match (left.range, right.range) {
             (Range::Exact { scale: a, .. }, Range::Exact { scale: b, .. }) => {
@@ -83,6 +92,7 @@ impl Calculation {
             }
             _ => (left, right) = (left.floating(table)?, right.floating(table)?),
         }
+        let op_written = op;
         let (mut side, op, against) = match (left.constant(), right.constant()) {
             (_, Some(constant)) => (left, op, constant),
             (Some(constant), None) => (right, turned(op), constant),
@@ -100,11 +110,13 @@ impl Calculation {
         columns.sort_unstable();
         columns.dedup();
         side.steps.shrink_to_fit();
+        let expr = wording::comparison(op_written, left_expr, right_expr, table);
         (side.depth <= STACK_MAX).then_some(Calculation {
             steps: side.steps,
             within,
             outside,
             columns,
+            expr,
         })
     }
 }
@@ -158,8 +170,8 @@ fn side(table: &Table, expr: &Expr) -> Option<Side> {
         Expr::Literal(Value::Float(number)) => Side::float(*number),
         Expr::Negate(operand) => match side(table, operand)? {
             // -0 has a sign that 0 - 0 has not, but no comparison, sum or product tells.
-            side @ Side { range: Range::Exact { .. }, .. } => {
-                Side::whole(0, 0)?.joined(side, Arithmetic::Subtract)
+            side @ Side { range: Range::Exact { scale, .. }, .. } => {
+                Side::whole(0, scale)?.joined(side, Arithmetic::Subtract)
             }
             side => Side::float(0.0)?.joined(side, Arithmetic::Subtract),
         },

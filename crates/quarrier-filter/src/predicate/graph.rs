@@ -122,7 +122,7 @@ impl Graph {
     }
 
     pub(crate) fn calculated(&mut self, calculation: Calculation) -> NodeId {
-        let at = self.calculations.iter().position(|known| *known == calculation);
+        let at = self.calculations.iter().position(|known| known.is_same(&calculation));
         let at = at.unwrap_or_else(|| {
             self.calculations.push(calculation);
             self.calculations.len() - 1

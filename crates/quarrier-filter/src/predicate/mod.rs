@@ -19,6 +19,7 @@ mod constant;
 mod graph;
 mod set;
 mod text;
+pub(crate) mod wording;
 
 pub(crate) use calculation::{Calculation, STACK_MAX, Step, Within};
 pub(crate) use compile::{Compiler, columns_of};

@@ -45,28 +45,6 @@ pub(crate) enum Test<'a> {
     },
 }
 
-impl Test<'_> {
-    /// Bytes of 64 rows.
-    pub(crate) fn word_bytes(&self) -> u64 {
-        let valid = |valid: &[u64]| if valid.is_empty() { 0 } else { 8 };
-        match self {
-            Test::None => 0,
-            Test::Null { valid: bits, .. } => valid(bits),
-            Test::Values { values, valid: bits, .. } => {
-                valid(bits)
-                    + match values {
-                        Values::Bits(..) => 8,
-                        Values::U8(..) => 64,
-                        Values::U16(..) => 128,
-                        Values::U32(..) => 256,
-                        Values::U64(..) | Values::Floats(..) => 512,
-                        Values::Runs(..) => 0,
-                    }
-            }
-        }
-    }
-}
-
 /// Values, and which of them are wanted.
 #[derive(Debug)]
 pub(crate) enum Values<'a> {

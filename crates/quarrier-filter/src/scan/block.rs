@@ -1,13 +1,13 @@
 //! One block: bitmaps narrowed by tests.
 
 use quarrier_messages::Table;
-use quarrier_messages::column::SegmentColumn;
 use quarrier_messages::column::raw::BLOCK_ROWS;
 
 use super::bind::{self, State, Test, Values, Wanted};
 use super::calculate;
 use super::plan::Plan;
 use super::row::{RowCache, RowTests};
+use super::touched::{Touched, WordBytes};
 use crate::arch::{Bits, Kernels, Lane, Range, WORDS, lookup, ranges};
 use crate::predicate::{Node, NodeId, Set, Share};
 
@@ -41,8 +41,7 @@ pub(crate) struct Blocks<'p> {
     kernels: &'static Kernels,
     caches: Vec<Cache>,
     rows: Vec<RowCache>,
-    /// Bytes of packed columns that were compared.
-    pub(crate) bytes: u64,
+    pub(crate) touched: Touched,
 }
 
 /// The rows of a node that is used more than once, as far as somebody asked.
@@ -54,14 +53,14 @@ struct Cache {
 }
 
 impl<'p> Blocks<'p> {
-    pub(crate) fn new(plan: &'p Plan, kernels: &'static Kernels) -> Self {
+    pub(crate) fn new(plan: &'p Plan, table: &Table, kernels: &'static Kernels) -> Self {
         let cache = || Cache { stamp: u64::MAX, have: 0, bits: Bits::NONE };
         Blocks {
             plan,
             kernels,
             caches: std::iter::repeat_with(cache).take(plan.slots).collect(),
             rows: plan.graph.rows.iter().map(|_| RowCache::new()).collect(),
-            bytes: 0,
+            touched: Touched::new(table.columns().len()),
         }
     }
 
@@ -94,20 +93,22 @@ impl<'p> Blocks<'p> {
     /// Leaves in `rows` those whose value in `column` is in `set`, which is no node.
     pub(crate) fn narrow_set(
         &mut self,
-        column: &SegmentColumn,
+        column: usize,
         set: &Set,
         place: Place<'_>,
         rows: &mut Bits,
         words: u64,
     ) -> u64 {
-        match bind::share(set, column.blocks()[place.block]) {
+        let segment = &place.table.columns()[column].segments()[place.segment];
+        match bind::share(set, segment.blocks()[place.block]) {
             Share::None => {
                 *rows = Bits::NONE;
                 0
             }
             Share::All => words,
             Share::Some => {
-                let here = bind::test(column, set, None, column.zone());
+                let here = bind::test(segment, set, None, segment.zone());
+                self.touched.add(column, place.stamp, words, WordBytes::of_test(&here));
                 test(self.kernels, &here, place, rows, words)
             }
         }
@@ -188,13 +189,18 @@ impl<'p> Blocks<'p> {
                 }
                 self.kernels.bits.without(rows, &out)
             }
-            Node::Set { .. } => {
+            Node::Set { column, .. } => {
                 let here = &place.states[node].test;
-                self.bytes += u64::from(words.count_ones()) * here.word_bytes();
+                self.touched.add(*column, place.stamp, words, WordBytes::of_test(here));
                 test(self.kernels, here, place, rows, words)
             }
             Node::Calculated(at) => {
                 let calculation = &plan.graph.calculations[*at];
+                for &column in &calculation.columns {
+                    let segment = &place.table.columns()[column].segments()[place.segment];
+                    let bytes = WordBytes::of_column(segment);
+                    self.touched.add(column, place.stamp, words, bytes);
+                }
                 calculate::narrow(self.kernels, calculation, place, rows, words)
             }
             Node::Row { test, outcome } => {

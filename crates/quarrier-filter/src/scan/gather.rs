@@ -146,6 +146,10 @@ pub(crate) struct Found {
     rows: Vec<(usize, Vec<u32>)>,
     /// The best so far, the worst of them on top.
     best: BinaryHeap<Entry>,
+    /// Blocks that were looked into.
+    pub(crate) blocks_tested: u64,
+    /// Blocks that were not.
+    pub(crate) blocks_skipped: u64,
 }
 
 /// A row that is among the best so far.

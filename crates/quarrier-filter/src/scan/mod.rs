@@ -13,13 +13,16 @@
 mod bind;
 mod block;
 mod calculate;
+mod explain;
 mod gather;
 mod plan;
 mod rank;
 mod row;
 mod run;
 mod scanner;
+mod touched;
 mod worker;
 
+pub use explain::{Explanation, PlanStep, QueryPlan, Work};
 pub use run::{Answer, Scan};
 pub use scanner::{Scanner, Ticket};

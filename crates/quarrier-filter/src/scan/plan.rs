@@ -91,7 +91,7 @@ impl Plan {
             bind::bind((table, segment), &self.graph, &self.tables, &mut states);
             let blocks = table.segment_rows(segment).div_ceil(BLOCK_ROWS);
             let block = (sample * 7 + 3) % blocks;
-            let mut scratch = Blocks::new(self, kernels);
+            let mut scratch = Blocks::new(self, table, kernels);
             let stamp = sample as u64;
             let place = Place { table, segment, states: &states, block, stamp };
             for (id, node) in self.graph.nodes.iter().enumerate() {

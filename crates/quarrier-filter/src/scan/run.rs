@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quarrier_messages::Table;
 
+use super::explain::{self, Explanation, Work};
 use super::gather::{self, Found, Goal, Shared};
 use super::plan::Plan;
 use super::rank;
@@ -21,6 +22,9 @@ pub struct Answer {
     /// lie; what `OFFSET` and `LIMIT` leave. None for a count.
     pub rows: Vec<u64>,
 }
+
+/// Answers, what was done in all, and blocks tested and skipped by query.
+type Ran = (Vec<Result<Answer, Error>>, Work, Vec<(u64, u64)>);
 
 /// One pass over a table that answers any number of queries.
 #[derive(Debug)]
@@ -66,9 +70,38 @@ impl<'a> Scan<'a> {
     /// Of a query: [`Error::Row`] where its condition has no value for a row and that row's
     /// result depends on it, the first such row if the scan is not bounded by a limit.
     pub fn run(&self) -> Vec<Result<Answer, Error>> {
+        let (plan, nodes) = self.plan();
+        self.run_plan(&plan, &nodes).0
+    }
+
+    /// How the answers would be found. Tries every test on a few blocks, as [`run`](Self::run)
+    /// does.
+    pub fn explain(&self) -> Explanation {
+        let (plan, nodes) = self.plan();
+        explain::explain((self.table, self.workers), &plan, &nodes)
+    }
+
+    /// The answers, and how they were found.
+    ///
+    /// # Errors
+    ///
+    /// Of a query, as those of [`run`](Self::run).
+    pub fn run_explained(&self) -> (Vec<Result<Answer, Error>>, Explanation) {
+        let (plan, nodes) = self.plan();
+        let mut explanation = explain::explain((self.table, self.workers), &plan, &nodes);
+        let (answers, work, of_queries) = self.run_plan(&plan, &nodes);
+        for (query, (tested, skipped)) in explanation.queries.iter_mut().zip(of_queries) {
+            (query.blocks_tested, query.blocks_skipped) = (Some(tested), Some(skipped));
+        }
+        explanation.work = Some(work);
+        (answers, explanation)
+    }
+
+    /// The answers, what was done, and for each query the blocks that were tested and those that
+    /// were not.
+    fn run_plan(&self, plan: &Plan, nodes: &[(NodeId, NodeId)]) -> Ran {
         let shared: Vec<Shared> =
             self.queries.iter().map(|query| Shared::new(Goal::of(query))).collect();
-        let (plan, nodes) = self.plan();
         let mut asked: Vec<(usize, Asked<'_>)> = (0..self.queries.len())
             .map(|at| {
                 let (truth, fault) = nodes[at];
@@ -79,13 +112,21 @@ impl<'a> Scan<'a> {
         asked.sort_by_key(|(_, asked)| plan.first_column(asked.truth));
         let (places, asked): (Vec<usize>, Vec<Asked<'_>>) = asked.into_iter().unzip();
         let segments = self.segments(&shared);
-        let mut found = self.scan(&plan, &asked, &segments);
+        let (mut found, mut work) = self.scan(plan, &asked, &segments);
+        let mut of_queries = vec![(0, 0); self.queries.len()];
         let mut answers: Vec<_> = (0..self.queries.len()).map(|_| Ok(Answer::default())).collect();
         for (nth, &at) in places.iter().enumerate() {
-            let parts = found.iter_mut().map(|found| std::mem::take(&mut found[nth])).collect();
+            let parts: Vec<Found> =
+                found.iter_mut().map(|found| std::mem::take(&mut found[nth])).collect();
+            of_queries[at] = (
+                parts.iter().map(|found| found.blocks_tested).sum(),
+                parts.iter().map(|found| found.blocks_skipped).sum(),
+            );
+            work.blocks_tested += of_queries[at].0;
+            work.blocks_skipped += of_queries[at].1;
             answers[at] = self.answer(&self.queries[at], &shared[at], parts);
         }
-        answers
+        (answers, work, of_queries)
     }
 
     /// The plan, and for each query the rows where it is true and those where it has no value.
@@ -114,8 +155,13 @@ impl<'a> Scan<'a> {
         segments
     }
 
-    /// What each worker found, for each of `asked`.
-    fn scan(&self, plan: &Plan, asked: &[Asked<'_>], segments: &[usize]) -> Vec<Vec<Found>> {
+    /// What each worker found, for each of `asked`, and the bytes that all have read.
+    fn scan(
+        &self,
+        plan: &Plan,
+        asked: &[Asked<'_>],
+        segments: &[usize],
+    ) -> (Vec<Vec<Found>>, Work) {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut worker = Worker::new(self.table, plan);
@@ -126,19 +172,23 @@ impl<'a> Scan<'a> {
                 };
                 worker.segment(segment, asked, &mut found);
             }
-            found
+            (found, worker.work())
         };
         let others = self.workers.min(segments.len()).saturating_sub(1);
         std::thread::scope(|scope| {
             let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
-            let mut all = vec![work()];
+            let (found, mut done) = work();
+            let mut all = vec![found];
             for other in others {
                 match other.join() {
-                    Ok(found) => all.push(found),
+                    Ok((found, work)) => {
+                        all.push(found);
+                        done.add(work);
+                    }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
-            all
+            (all, done)
         })
     }
 

@@ -5,6 +5,7 @@ use quarrier_messages::column::raw::BLOCK_ROWS;
 
 use super::bind::{self, State};
 use super::block::{Blocks, Place};
+use super::explain::Work;
 use super::gather::{Found, Goal, Shared};
 use super::plan::Plan;
 use super::rank;
@@ -24,17 +25,6 @@ pub(crate) struct Asked<'q> {
     pub(crate) shared: &'q Shared,
 }
 
-/// What a worker has done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Work {
-    /// Blocks times queries that were looked into.
-    pub(crate) blocks_tested: u64,
-    /// Blocks times queries that zones or orders settled.
-    pub(crate) blocks_skipped: u64,
-    /// Bytes of packed columns compared.
-    pub(crate) bytes: u64,
-}
-
 pub(crate) struct Worker<'p> {
     table: &'p Table,
     plan: &'p Plan,
@@ -43,15 +33,13 @@ pub(crate) struct Worker<'p> {
     states: Vec<State<'p>>,
     /// Differs from block to block.
     stamp: u64,
-    pub(crate) work: Work,
 }
 
 impl<'p> Worker<'p> {
     pub(crate) fn new(table: &'p Table, plan: &'p Plan) -> Self {
         let kernels = kernels(plan.isa);
-        let blocks = Blocks::new(plan, kernels);
-        let work = Work::default();
-        Worker { table, plan, kernels, blocks, states: Vec::new(), stamp: 0, work }
+        let blocks = Blocks::new(plan, table, kernels);
+        Worker { table, plan, kernels, blocks, states: Vec::new(), stamp: 0 }
     }
 
     /// Answers `asked` for one segment. `found` is one for each.
@@ -73,7 +61,7 @@ impl<'p> Worker<'p> {
                 if asked.shared.wants(segment, start) {
                     self.block(asked, place, found);
                 } else {
-                    self.work.blocks_skipped += 1;
+                    found.blocks_skipped += 1;
                 }
             }
         }
@@ -81,7 +69,12 @@ impl<'p> Worker<'p> {
             asked.shared.finished(segment, found.rows_of(segment));
         }
         self.states = states;
-        self.work.bytes = self.blocks.bytes;
+    }
+
+    /// What was done; blocks are counted with what was found.
+    pub(crate) fn work(&self) -> Work {
+        let touched = &self.blocks.touched;
+        Work { bytes_compared: touched.compared, bytes_touched: touched.once, ..Work::default() }
     }
 
     fn block(&mut self, asked: &Asked<'_>, place: Place<'_>, found: &mut Found) {
@@ -92,12 +85,12 @@ impl<'p> Worker<'p> {
             self.faults(asked, place);
         }
         if decided(truth.never) {
-            self.work.blocks_skipped += 1;
+            found.blocks_skipped += 1;
             return;
         }
         let counts = asked.shared.goal == Goal::Count;
         if counts && decided(truth.always) {
-            self.work.blocks_skipped += 1;
+            found.blocks_skipped += 1;
             found.count += rows as u64;
             return;
         }
@@ -106,11 +99,11 @@ impl<'p> Worker<'p> {
         if asked.shared.goal.leading().is_some() {
             words = self.narrow_order(asked, place, &mut left, words);
             if words == 0 {
-                self.work.blocks_skipped += 1;
+                found.blocks_skipped += 1;
                 return;
             }
         }
-        self.work.blocks_tested += 1;
+        found.blocks_tested += 1;
         words = self.blocks.narrow(asked.truth, place, &mut left, words);
         if words == 0 {
             return;
@@ -141,8 +134,7 @@ impl<'p> Worker<'p> {
             false => Set::range(i64::MIN, key),
         };
         set.nulls = order.nulls_first;
-        let column = &self.table.columns()[order.column].segments()[place.segment];
-        self.blocks.narrow_set(column, &set, place, rows, words)
+        self.blocks.narrow_set(order.column, &set, place, rows, words)
     }
 
     /// Looks for rows without a value.

@@ -2,6 +2,7 @@
 //! whatever the number of workers.
 
 mod conditions;
+mod explained;
 mod orders;
 mod tables;
 

@@ -1,0 +1,341 @@
+//! Tests in words, for people who ask what a scan does.
+
+use std::fmt::Write as _;
+
+use quarrier_messages::{Kind, Table, Value};
+
+use super::{Graph, Node, NodeId, Outcome, Set, gaps};
+use crate::Expr;
+use crate::expr::{Arithmetic, Comparison, Matcher, Pattern};
+use crate::naive;
+
+/// Values of a set that are named; of more there is a number.
+const NAMED_MAX: usize = 6;
+/// Characters of a text that are shown.
+const TEXT_MAX: usize = 40;
+/// Bytes of an expression after which the rest is left out.
+const EXPRESSION_MAX: usize = 300;
+
+/// A node that is no AND, OR or NOT, in the words of SQL.
+pub(crate) fn test(graph: &Graph, node: NodeId, table: &Table) -> String {
+    match &graph.nodes[node] {
+        Node::None => "FALSE".into(),
+        Node::All => "TRUE".into(),
+        Node::Set { column, set } => Column { table, column: *column }.set(set),
+        Node::Calculated(at) => graph.calculations[*at].expr.clone(),
+        Node::Row { test, outcome } => {
+            let shown = expression(&graph.rows[*test].expr, table);
+            match outcome {
+                Outcome::True => shown,
+                Outcome::False => format!("({shown}) IS FALSE"),
+                Outcome::Fault => format!("({shown}) has no value"),
+            }
+        }
+        Node::And(_) => "AND".into(),
+        Node::Or(_) => "OR".into(),
+        Node::Not(_) => "NOT".into(),
+    }
+}
+
+/// An expression; the end of a long one is left out.
+pub(crate) fn expression(expr: &Expr, table: &Table) -> String {
+    let mut out = String::new();
+    write_expression(expr, table, &mut out);
+    if out.len() > EXPRESSION_MAX {
+        out.truncate(out.floor_char_boundary(EXPRESSION_MAX));
+        out.push('…');
+    }
+    out
+}
+
+/// `left op right`.
+pub(crate) fn comparison(op: Comparison, left: &Expr, right: &Expr, table: &Table) -> String {
+    format!("{}{}{}", expression(left, table), sign(op), expression(right, table))
+}
+
+/// A column and what stands in sets of its keys.
+struct Column<'t> {
+    table: &'t Table,
+    column: usize,
+}
+
+impl Column<'_> {
+    fn name(&self) -> &str {
+        &self.table.schema().fields[self.column].name
+    }
+
+    fn set(&self, set: &Set) -> String {
+        let (first, last) = self.ends();
+        let name = self.name();
+        if set.ranges().is_empty() {
+            return format!("{name} IS NULL");
+        }
+        let within = set.within(first, last);
+        let without = gaps(&within, first, last);
+        let values = match (within.as_slice(), without.as_slice()) {
+            (_, []) => format!("{name} IS NOT NULL"),
+            ([], _) => "FALSE".into(),
+            ([one], _) => self.range(*one, (first, last)),
+            (_, [(a, b)]) if a == b => format!("{name} <> {}", self.key(*a)),
+            (_, [(a, b)]) => format!("{name} NOT BETWEEN {} AND {}", self.key(*a), self.key(*b)),
+            (some, others) => self.list(some, others, (first, last)),
+        };
+        if set.nulls { format!("({values} OR {name} IS NULL)") } else { values }
+    }
+
+    /// Between what its keys lie.
+    fn ends(&self) -> (i64, i64) {
+        match self.table.columns()[self.column].dictionary() {
+            Some(dictionary) => (0, (dictionary.len() as i64 - 1).max(0)),
+            None if self.kind() == Kind::Boolean => (0, 1),
+            None => (i64::MIN, i64::MAX),
+        }
+    }
+
+    fn range(&self, (a, b): (i64, i64), (first, last): (i64, i64)) -> String {
+        let name = self.name();
+        match (a, b) {
+            _ if a == b => format!("{name} = {}", self.key(a)),
+            _ if a == first => format!("{name} <= {}", self.key(b)),
+            _ if b == last => format!("{name} >= {}", self.key(a)),
+            _ => format!("{name} BETWEEN {} AND {}", self.key(a), self.key(b)),
+        }
+    }
+
+    fn list(&self, some: &[(i64, i64)], others: &[(i64, i64)], ends: (i64, i64)) -> String {
+        let name = self.name();
+        let single =
+            |ranges: &[(i64, i64)]| ranges.len() <= NAMED_MAX && ranges.iter().all(|(a, b)| a == b);
+        let keys = |ranges: &[(i64, i64)]| {
+            ranges.iter().map(|&(key, _)| self.key(key)).collect::<Vec<_>>().join(", ")
+        };
+        if single(some) {
+            return format!("{name} IN ({})", keys(some));
+        }
+        if single(others) {
+            return format!("{name} NOT IN ({})", keys(others));
+        }
+        if some.len() <= NAMED_MAX {
+            let ranges: Vec<_> = some.iter().map(|&range| self.range(range, ends)).collect();
+            return format!("({})", ranges.join(" OR "));
+        }
+        match self.table.columns()[self.column].dictionary() {
+            Some(dictionary) => {
+                let texts: i64 = some.iter().map(|(a, b)| b - a + 1).sum();
+                format!("{name} IN ({texts} of {} texts)", dictionary.len())
+            }
+            None => format!("{name} IN ({} ranges)", some.len()),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        self.table.schema().fields[self.column].kind
+    }
+
+    /// The value of a key.
+    fn key(&self, key: i64) -> String {
+        literal(&match self.kind() {
+            Kind::Boolean => Value::Boolean(key != 0),
+            Kind::Decimal { scale } => Value::Decimal { mantissa: key.into(), scale },
+            Kind::Float => {
+                Value::Float(f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64))
+            }
+            Kind::Date => Value::Date(key as i32),
+            Kind::Timestamp => Value::Timestamp(key),
+            Kind::Text => match self.table.columns()[self.column].dictionary() {
+                Some(dictionary) => Value::Text(dictionary.get(key as usize).into()),
+                None => Value::Integer(key),
+            },
+            Kind::Integer | Kind::Null => Value::Integer(key),
+        })
+    }
+}
+
+/// A value as it is written in a condition.
+fn literal(value: &Value) -> String {
+    let shown = naive::shown(value.into());
+    match value {
+        Value::Null => "NULL".into(),
+        Value::Boolean(_) | Value::Integer(_) | Value::Decimal { .. } | Value::Float(_) => {
+            shown.into_owned()
+        }
+        Value::Date(_) => format!("DATE '{shown}'"),
+        Value::Time(_) => format!("TIME '{shown}'"),
+        Value::Timestamp(_) => format!("TIMESTAMP '{shown}'"),
+        Value::Interval { .. } => format!("INTERVAL '{shown}'"),
+        Value::Text(text) => quoted(text),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let more = text.chars().nth(TEXT_MAX).is_some();
+    let cut: String = text.chars().take(TEXT_MAX).collect();
+    format!("'{}{}'", cut.replace('\'', "''"), if more { "…" } else { "" })
+}
+
+fn write_expression(expr: &Expr, table: &Table, out: &mut String) {
+    if out.len() > EXPRESSION_MAX {
+        return;
+    }
+    let inner = |expr: &Expr, out: &mut String| write_operand(expr, table, out);
+    match expr {
+        Expr::Literal(value) => out.push_str(&literal(value)),
+        Expr::Column(column) => out.push_str(&table.schema().fields[*column].name),
+        Expr::Not(operand) => {
+            out.push_str("NOT ");
+            inner(operand, out);
+        }
+        Expr::And(operands) => joined(operands, " AND ", inner, out),
+        Expr::Or(operands) => joined(operands, " OR ", inner, out),
+        Expr::Compare { op, left, right } => {
+            inner(left, out);
+            out.push_str(sign(*op));
+            inner(right, out);
+        }
+        Expr::In { operand, list } => {
+            inner(operand, out);
+            out.push_str(" IN (");
+            joined(list, ", ", inner, out);
+            out.push(')');
+        }
+        Expr::Match { operand, pattern } => {
+            inner(operand, out);
+            write_pattern(pattern, table, out);
+        }
+        Expr::IsNull(operand) => {
+            inner(operand, out);
+            out.push_str(" IS NULL");
+        }
+        Expr::Is { operand, truth } => {
+            inner(operand, out);
+            out.push_str(match truth {
+                Some(true) => " IS TRUE",
+                Some(false) => " IS FALSE",
+                None => " IS UNKNOWN",
+            });
+        }
+        Expr::Arithmetic { op, left, right } => {
+            inner(left, out);
+            out.push_str(arithmetic(*op));
+            inner(right, out);
+        }
+        Expr::Negate(operand) => {
+            out.push('-');
+            inner(operand, out);
+        }
+        Expr::Case { .. } | Expr::Cast { .. } | Expr::Call { .. } => write_call(expr, table, out),
+    }
+}
+
+/// What has brackets of its own.
+fn write_call(expr: &Expr, table: &Table, out: &mut String) {
+    let inner = |expr: &Expr, out: &mut String| write_expression(expr, table, out);
+    match expr {
+        Expr::Case { branches, otherwise } => {
+            out.push_str("CASE");
+            for (condition, result) in branches {
+                out.push_str(" WHEN ");
+                inner(condition, out);
+                out.push_str(" THEN ");
+                inner(result, out);
+            }
+            if let Some(otherwise) = otherwise {
+                out.push_str(" ELSE ");
+                inner(otherwise, out);
+            }
+            out.push_str(" END");
+        }
+        Expr::Cast { operand, to } => {
+            out.push_str("CAST(");
+            inner(operand, out);
+            // Writing to a string does not fail.
+            let _ = write!(out, " AS {to:?})");
+        }
+        Expr::Call { function, arguments } => {
+            for (at, letter) in format!("{function:?}").char_indices() {
+                if at > 0 && letter.is_ascii_uppercase() {
+                    out.push('_');
+                }
+                out.push(letter.to_ascii_uppercase());
+            }
+            out.push('(');
+            joined(arguments, ", ", inner, out);
+            out.push(')');
+        }
+        _ => {}
+    }
+}
+
+/// An operand, in brackets where it has operands itself.
+fn write_operand(expr: &Expr, table: &Table, out: &mut String) {
+    let closed = matches!(
+        expr,
+        Expr::Literal(_)
+            | Expr::Column(_)
+            | Expr::Call { .. }
+            | Expr::Cast { .. }
+            | Expr::Case { .. }
+            | Expr::Negate(_)
+    );
+    if closed {
+        return write_expression(expr, table, out);
+    }
+    out.push('(');
+    write_expression(expr, table, out);
+    out.push(')');
+}
+
+fn joined(
+    operands: &[Expr],
+    between: &str,
+    mut write: impl FnMut(&Expr, &mut String),
+    out: &mut String,
+) {
+    for (at, operand) in operands.iter().enumerate() {
+        if out.len() > EXPRESSION_MAX {
+            return;
+        }
+        if at > 0 {
+            out.push_str(between);
+        }
+        write(operand, out);
+    }
+}
+
+fn write_pattern(pattern: &Pattern, table: &Table, out: &mut String) {
+    let by = match pattern {
+        Pattern::Fixed(pattern) => pattern.by(),
+        Pattern::Computed { by, .. } => *by,
+    };
+    out.push_str(match by {
+        Matcher::Like => " LIKE ",
+        Matcher::Similar => " SIMILAR TO ",
+        Matcher::Regex => " LIKE_REGEX ",
+    });
+    match pattern {
+        Pattern::Fixed(pattern) => out.push_str(&quoted(pattern.source())),
+        Pattern::Computed { text, .. } => write_operand(text, table, out),
+    }
+}
+
+fn sign(op: Comparison) -> &'static str {
+    match op {
+        Comparison::Equal => " = ",
+        Comparison::NotEqual => " <> ",
+        Comparison::Less => " < ",
+        Comparison::LessOrEqual => " <= ",
+        Comparison::Greater => " > ",
+        Comparison::GreaterOrEqual => " >= ",
+    }
+}
+
+fn arithmetic(op: Arithmetic) -> &'static str {
+    match op {
+        Arithmetic::Add => " + ",
+        Arithmetic::Subtract => " - ",
+        Arithmetic::Multiply => " * ",
+        Arithmetic::Divide => " / ",
+        Arithmetic::Remainder => " % ",
+        Arithmetic::Concatenate => " || ",
+    }
+}

@@ -1,0 +1,213 @@
+//! What a scan does, and what it did.
+
+use std::fmt;
+
+use quarrier_messages::Table;
+
+use super::plan::Plan;
+use crate::arch::Isa;
+use crate::predicate::{Graph, Node, NodeId, wording};
+
+/// How a scan answers its queries; shown as text for people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// The instruction set of the loops.
+    pub isa: Isa,
+    /// Threads.
+    pub workers: usize,
+    /// Rows of the table.
+    pub rows: u64,
+    /// Blocks of the table, of up to 4,096 rows.
+    pub blocks: u64,
+    /// Different tests in all queries.
+    pub tests: usize,
+    /// How many of them, and of what is made of them, are kept for who asks again.
+    pub kept: usize,
+    /// One for each query.
+    pub queries: Vec<QueryPlan>,
+    /// What was done; none before the scan has run.
+    pub work: Option<Work>,
+}
+
+/// How one query is answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueryPlan {
+    /// What is evaluated, in this order; operands follow what they belong to. Each goes over no
+    /// more than the rows that those before it have left.
+    pub steps: Vec<PlanStep>,
+    /// The rows where the condition has no value, in the same form; empty where it always has
+    /// one.
+    pub faults: Vec<PlanStep>,
+    /// Blocks that were looked into; none before the scan has run.
+    pub blocks_tested: Option<u64>,
+    /// Blocks that zones, an order or a limit settled; none before the scan has run.
+    pub blocks_skipped: Option<u64>,
+}
+
+/// A test, or AND, OR or NOT of those behind it that are deeper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanStep {
+    /// Whose operand it is: of the last step before it with a lesser depth.
+    pub depth: usize,
+    /// `AND`, `OR`, `NOT`, or the test as SQL would write it, as far as it fits a line.
+    pub text: String,
+    /// Steps with this number are the same one, in any query.
+    pub id: usize,
+    /// The share of the table's rows that is expected to pass, found on a sample for tests.
+    pub share: f64,
+    /// Cycles for 64 rows, as expected.
+    pub cost: f64,
+    /// By how many operators and queries it is used.
+    pub uses: u32,
+    /// Whether its rows are kept for the others that use it.
+    pub kept: bool,
+    /// Whether it is evaluated row by row, which takes hundreds of cycles a row.
+    pub by_row: bool,
+}
+
+/// What a scan has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Blocks times queries that were looked into.
+    pub blocks_tested: u64,
+    /// Blocks times queries that zones, orders or limits settled.
+    pub blocks_skipped: u64,
+    /// Bytes of packed columns that tests compared: what two tests share is counted twice.
+    pub bytes_compared: u64,
+    /// Bytes of packed columns that were read at least once while their block was in the cache:
+    /// what had to come from memory. What is evaluated row by row is not in it.
+    pub bytes_touched: u64,
+}
+
+impl Work {
+    /// Adds what another worker did.
+    pub(crate) fn add(&mut self, other: Work) {
+        self.blocks_tested += other.blocks_tested;
+        self.blocks_skipped += other.blocks_skipped;
+        self.bytes_compared += other.bytes_compared;
+        self.bytes_touched += other.bytes_touched;
+    }
+}
+
+/// `nodes`: for each query its rows and its faults.
+pub(super) fn explain(
+    (table, workers): (&Table, usize),
+    plan: &Plan,
+    nodes: &[(NodeId, NodeId)],
+) -> Explanation {
+    let is_test =
+        |node: &&Node| matches!(node, Node::Set { .. } | Node::Calculated(_) | Node::Row { .. });
+    Explanation {
+        isa: plan.isa,
+        workers,
+        rows: table.rows(),
+        blocks: (0..table.segments()).map(|segment| blocks(table, segment)).sum(),
+        tests: plan.graph.nodes.iter().filter(is_test).count(),
+        kept: plan.slots,
+        queries: nodes.iter().map(|&nodes| query(table, plan, nodes)).collect(),
+        work: None,
+    }
+}
+
+fn blocks(table: &Table, segment: usize) -> u64 {
+    table.segment_rows(segment).div_ceil(quarrier_messages::column::raw::BLOCK_ROWS) as u64
+}
+
+fn query(table: &Table, plan: &Plan, (truth, fault): (NodeId, NodeId)) -> QueryPlan {
+    let (mut steps, mut faults) = (Vec::new(), Vec::new());
+    push_steps(table, plan, truth, &mut steps);
+    if fault != Graph::NONE {
+        push_steps(table, plan, fault, &mut faults);
+    }
+    QueryPlan { steps, faults, blocks_tested: None, blocks_skipped: None }
+}
+
+fn push_steps(table: &Table, plan: &Plan, node: NodeId, steps: &mut Vec<PlanStep>) {
+    let mut open = vec![(0, node)];
+    while let Some((depth, id)) = open.pop() {
+        let node = &plan.nodes[id];
+        steps.push(PlanStep {
+            depth,
+            text: wording::test(&plan.graph, id, table),
+            id,
+            share: node.share,
+            cost: node.cost,
+            uses: plan.graph.uses[id],
+            kept: node.slot.is_some(),
+            by_row: matches!(plan.graph.nodes[id], Node::Row { .. }),
+        });
+        if let Node::Not(operand) = plan.graph.nodes[id] {
+            open.push((depth + 1, operand));
+        }
+        open.extend(node.operands.iter().rev().map(|&operand| (depth + 1, operand)));
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} rows in {} blocks; {}, workers: {}; {} different tests, {} results kept",
+            self.rows,
+            self.blocks,
+            self.isa.name(),
+            self.workers,
+            self.tests,
+            self.kept
+        )?;
+        for (at, query) in self.queries.iter().enumerate() {
+            writeln!(f, "query {}", at + 1)?;
+            write!(f, "{query}")?;
+        }
+        if let Some(work) = self.work {
+            writeln!(f, "{work}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for QueryPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            writeln!(f, "  {step}")?;
+        }
+        if !self.faults.is_empty() {
+            writeln!(f, "  and rows without a value are looked for:")?;
+        }
+        for step in &self.faults {
+            writeln!(f, "    {step}")?;
+        }
+        if let (Some(tested), Some(skipped)) = (self.blocks_tested, self.blocks_skipped) {
+            writeln!(f, "  {tested} blocks tested, {skipped} skipped")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for PlanStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let indent = 2 * self.depth;
+        write!(f, "{:indent$}{}  ", "", self.text)?;
+        write!(f, "[{:.3} % of rows, {:.1} cycles for 64", 100.0 * self.share, self.cost)?;
+        if self.by_row {
+            write!(f, ", row by row")?;
+        }
+        if self.uses > 1 {
+            write!(f, ", used {} times", self.uses)?;
+        }
+        if self.kept {
+            write!(f, ", kept")?;
+        }
+        write!(f, "]")
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} blocks tested, {} skipped; {} bytes of columns touched, {} compared",
+            self.blocks_tested, self.blocks_skipped, self.bytes_touched, self.bytes_compared
+        )
+    }
+}
