@@ -57,6 +57,7 @@ fn main() -> ExitCode {
     match args::parse() {
         args::Parsed::Search(search) => commands::search::run(&search).into(),
         args::Parsed::Filter(filter) => commands::filter::run(&filter).into(),
+        args::Parsed::Explain(explain) => commands::explain::run(&explain).into(),
         args::Parsed::Done(outcome) => outcome.into(),
     }
 }

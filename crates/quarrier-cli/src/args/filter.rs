@@ -103,7 +103,7 @@ pub(super) fn command() -> Command {
         .arg(files_arg())
 }
 
-fn many_arg() -> Arg {
+pub(super) fn many_arg() -> Arg {
     Arg::new("many")
         .long("many")
         .value_name("FILE.sql")
@@ -129,7 +129,7 @@ fn rejects_arg() -> Arg {
         .help_heading("Output")
 }
 
-fn files_arg() -> Arg {
+pub(super) fn files_arg() -> Arg {
     Arg::new("file")
         .value_name("[CONDITION] FILE")
         .value_parser(value_parser!(OsString))
@@ -139,7 +139,7 @@ fn files_arg() -> Arg {
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
-    let (asked, files) = conditions_and_files(matches)?;
+    let (asked, files) = conditions_and_files(matches, "filter")?;
     let filter = Filter {
         asked,
         files,
@@ -168,13 +168,16 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
 }
 
 /// The condition or the file of conditions, and the files of messages.
-fn conditions_and_files(matches: &ArgMatches) -> Result<(Asked, Vec<OsString>), String> {
+pub(super) fn conditions_and_files(
+    matches: &ArgMatches,
+    verb: &str,
+) -> Result<(Asked, Vec<OsString>), String> {
     let mut files: Vec<OsString> =
         matches.get_many::<OsString>("file").unwrap_or_default().cloned().collect();
     let asked = match matches.get_one::<PathBuf>("many") {
         Some(path) => Asked::Many(path.clone()),
         None if files.is_empty() => {
-            return Err("no condition was given; try 'quarrier filter CONDITION FILE'".to_string());
+            return Err(format!("no condition was given; try 'quarrier {verb} CONDITION FILE'"));
         }
         None => {
             let text = files.remove(0).into_string();
@@ -184,7 +187,7 @@ fn conditions_and_files(matches: &ArgMatches) -> Result<(Asked, Vec<OsString>), 
     if files.is_empty() {
         return Err(match &asked {
             Asked::One(text) if std::path::Path::new(text).is_file() => format!(
-                "{text}: is a file, and no condition was given; try 'quarrier filter CONDITION {text}'"
+                "{text}: is a file, and no condition was given; try 'quarrier {verb} CONDITION {text}'"
             ),
             _ => "no file was given; name files, or '-' for standard input".to_string(),
         });

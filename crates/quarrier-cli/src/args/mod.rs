@@ -1,8 +1,10 @@
 //! The command line. Help, man page and `docs/cli.md` come from here.
 
+mod explain;
 mod filter;
 mod search;
 
+pub(crate) use explain::Explain;
 pub(crate) use filter::{Asked, Filter, InputFormat};
 pub(crate) use search::{PatternArg, Search};
 
@@ -18,6 +20,7 @@ use crate::{Outcome, complain};
 pub(crate) enum Parsed {
     Search(Box<Search>),
     Filter(Box<Filter>),
+    Explain(Box<Explain>),
     /// All is done or refused already (help, version, wrong use).
     Done(Outcome),
 }
@@ -42,6 +45,9 @@ pub(crate) fn parse() -> Parsed {
         }
         Some(("search", matches)) => search::parse(matches).map(|s| Parsed::Search(Box::new(s))),
         Some(("filter", matches)) => filter::parse(matches).map(|f| Parsed::Filter(Box::new(f))),
+        Some(("explain", matches)) => {
+            explain::parse(matches).map(|explain| Parsed::Explain(Box::new(explain)))
+        }
         Some(("help-markdown", _)) => Ok(Parsed::Done(crate::commands::markdown::print(command()))),
         _ => Err("no command was given; try 'quarrier --help'".to_string()),
     };
@@ -58,7 +64,7 @@ fn one_line(text: &str) -> String {
     let gist = gist.trim_start_matches("error: ");
     let words: Vec<&str> = gist.split_whitespace().collect();
     let typed = std::env::args_os().nth(1).unwrap_or_default();
-    let verb = if typed == "filter" { "filter" } else { "search" };
+    let verb = ["filter", "explain"].into_iter().find(|verb| typed == *verb).unwrap_or("search");
     format!("{}; try 'quarrier {verb} --help'", words.join(" "))
 }
 
@@ -86,6 +92,7 @@ pub(crate) fn command() -> Command {
         .disable_help_subcommand(true)
         .subcommand(search::command())
         .subcommand(filter::command())
+        .subcommand(explain::command())
         .subcommand(Command::new("help-markdown").hide(true).about("Prints this help as Markdown"))
 }
 

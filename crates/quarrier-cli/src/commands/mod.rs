@@ -1,6 +1,7 @@
 //! One module a verb.
 
 pub(crate) mod engines;
+pub(crate) mod explain;
 pub(crate) mod filter;
 pub(crate) mod markdown;
 pub(crate) mod search;

@@ -9,6 +9,7 @@ mod harness;
 mod account;
 mod bad_sectors;
 mod devices;
+mod explain;
 mod failures;
 mod filter;
 mod filter_agrees;

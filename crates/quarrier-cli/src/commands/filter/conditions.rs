@@ -12,13 +12,13 @@ use crate::args::Asked;
 
 /// Conditions as written.
 #[derive(Debug, Clone)]
-pub(super) struct Conditions {
-    pub(super) texts: Vec<Written>,
+pub(in crate::commands) struct Conditions {
+    pub(in crate::commands) texts: Vec<Written>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Written {
-    pub(super) text: String,
+pub(in crate::commands) struct Written {
+    pub(in crate::commands) text: String,
     /// Where it stands, for messages: `condition`, or a file and the line in it.
     place: String,
 }
@@ -29,7 +29,7 @@ const CONDITIONS_MAX: usize = 100_000;
 impl Conditions {
     /// # Errors
     /// What is wrong, in words.
-    pub(super) fn read(asked: &Asked) -> Result<Self, String> {
+    pub(in crate::commands) fn read(asked: &Asked) -> Result<Self, String> {
         let texts = match asked {
             Asked::One(text) => {
                 vec![Written { text: text.clone(), place: "condition".to_string() }]
@@ -44,7 +44,7 @@ impl Conditions {
     ///
     /// # Errors
     /// The first that is wrong, in words.
-    pub(super) fn bind(&self, schema: &mut Schema) -> Result<Bound, String> {
+    pub(in crate::commands) fn bind(&self, schema: &mut Schema) -> Result<Bound, String> {
         let mut bound = Bound { exprs: Vec::new(), unknown: Vec::new() };
         for written in &self.texts {
             let expr = loop {
@@ -65,10 +65,10 @@ impl Conditions {
 
 /// Conditions that are bound.
 #[derive(Debug, Clone)]
-pub(super) struct Bound {
-    pub(super) exprs: Vec<Expr>,
+pub(in crate::commands) struct Bound {
+    pub(in crate::commands) exprs: Vec<Expr>,
     /// Columns of the schema that no message had yet, and what is to be said if none has.
-    pub(super) unknown: Vec<(usize, String)>,
+    pub(in crate::commands) unknown: Vec<(usize, String)>,
 }
 
 impl Written {

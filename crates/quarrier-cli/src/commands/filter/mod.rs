@@ -7,7 +7,7 @@
 
 mod account;
 mod columns;
-mod conditions;
+pub(in crate::commands) mod conditions;
 mod drain;
 mod kind;
 mod out;

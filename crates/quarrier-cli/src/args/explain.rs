@@ -1,0 +1,49 @@
+//! `quarrier explain`.
+
+use std::ffi::OsString;
+
+use clap::{ArgMatches, Command};
+
+use super::filter::{conditions_and_files, files_arg, many_arg};
+use super::{Asked, auto_count, format_arg, workers_arg};
+use crate::output::Format;
+
+/// `quarrier explain`.
+#[derive(Debug)]
+pub(crate) struct Explain {
+    pub(crate) asked: Asked,
+    pub(crate) files: Vec<OsString>,
+    pub(crate) format: Format,
+    pub(crate) workers: Option<usize>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quarrier explain \"status = 'REJECTED' AND price > 100\" orders.ndjson
+  quarrier explain --many conditions.sql --format json orders.parquet
+
+The files are loaded into memory, and the conditions are evaluated once, all in one pass.
+Printed is what that took: in which order the parts of each condition are evaluated and which
+share of the rows each lets through, what conditions share, which blocks of rows were settled by
+their least and greatest values, and how many bytes of packed columns were touched.
+
+Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
+
+pub(super) fn command() -> Command {
+    Command::new("explain")
+        .about("Shows how conditions are evaluated over messages in memory")
+        .after_help(EXAMPLES)
+        .arg(many_arg().help("Conditions from a file, one a line, all in one pass"))
+        .arg(workers_arg("Threads that load and evaluate"))
+        .arg(format_arg().help("text, json (one object a condition, then one of all)"))
+        .arg(files_arg())
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Result<Explain, String> {
+    let (asked, files) = conditions_and_files(matches, "explain")?;
+    let format = *matches.get_one("format").unwrap_or(&Format::Text);
+    if !matches!(format, Format::Text | Format::Json) {
+        return Err("an explanation is no table; --format is text or json".to_string());
+    }
+    Ok(Explain { asked, files, format, workers: auto_count(matches, "workers") })
+}

@@ -1,0 +1,155 @@
+//! `quarrier explain`: the files as a table, the conditions asked of it once, and how that went.
+
+use std::fmt::Write;
+
+use quarrier_core::source::Source;
+use quarrier_filter::{Explanation, PlanStep, Query, Scan, Select};
+use quarrier_messages::{Format as Messages, Load, Table};
+use serde_json::{Value, json};
+
+use super::filter::conditions::Conditions;
+use super::print;
+use super::search::remote::Client;
+use super::search::source::{Input, expand};
+use crate::args::Explain;
+use crate::output::Format;
+use crate::{Outcome, complain, interrupt};
+
+/// Runs the command.
+pub(crate) fn run(explain: &Explain) -> Outcome {
+    let stop = interrupt::watch();
+    let client = Client::plain(&stop);
+    let written = explained(explain, &client, &stop);
+    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+        complain("interrupted; nothing was explained");
+        return Outcome::Interrupted;
+    }
+    match written {
+        Ok(text) => print(&text),
+        Err(message) => {
+            complain(&message);
+            Outcome::Failed
+        }
+    }
+}
+
+fn explained(
+    explain: &Explain,
+    client: &Client,
+    stop: &std::sync::atomic::AtomicBool,
+) -> Result<String, String> {
+    let conditions = Conditions::read(&explain.asked)?;
+    let workers = explain.workers.unwrap_or_else(quarrier_core::parallel::available_workers);
+    let table = load(explain, client, workers)?;
+    let mut schema = table.schema().clone();
+    let bound = conditions.bind(&mut schema)?;
+    if let Some((_, message)) = bound.unknown.into_iter().next() {
+        return Err(message);
+    }
+    let queries: Vec<Query> = bound.exprs.into_iter().map(counting).collect();
+    let (answers, explanation) =
+        Scan::new(&table, &queries).workers(workers).cancel(stop).run_explained();
+    let mut counts = Vec::new();
+    for answer in answers {
+        counts.push(answer.map_err(|error| error.to_string())?.count);
+    }
+    let texts: Vec<&str> = conditions.texts.iter().map(|written| &*written.text).collect();
+    Ok(match explain.format {
+        Format::Json => as_json(&texts, &counts, &explanation),
+        _ => as_text(&texts, &counts, &explanation),
+    })
+}
+
+/// All files as one table.
+fn load(explain: &Explain, client: &Client, workers: usize) -> Result<Table, String> {
+    let mut tables = Vec::new();
+    for named in expand(&explain.files) {
+        let source: Box<dyn Source> = match named.open(false, client)? {
+            Input::Source(source) => source,
+            Input::Remote(source) => Box::new(source),
+            Input::Stream(name, _) => {
+                return Err(format!("{name}: is read in order only; name a file"));
+            }
+        };
+        let format = Messages::of(&*source).map_err(|error| error.to_string())?;
+        let loaded = Load::new(format.unwrap_or(Messages::Json)).workers(workers).run(&[&*source]);
+        let loaded = loaded.map_err(|error| error.to_string())?;
+        if loaded.rejected > 0 {
+            complain(&format!("{}: {} messages were left out", source.name(), loaded.rejected));
+        }
+        tables.push(loaded.table);
+    }
+    Ok(Table::concat(&tables, workers))
+}
+
+fn counting(condition: quarrier_filter::Expr) -> Query {
+    Query {
+        select: Select::Count { name: "count".into() },
+        condition: Some(condition),
+        order: Vec::new(),
+        limit: None,
+        offset: 0,
+    }
+}
+
+fn as_text(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String {
+    let mut text = format!(
+        "{} messages in {} blocks of up to 4,096; {}, {} workers; {} different tests\n",
+        explanation.rows,
+        explanation.blocks,
+        explanation.isa.name(),
+        explanation.workers,
+        explanation.tests
+    );
+    for ((condition, count), plan) in texts.iter().zip(counts).zip(&explanation.queries) {
+        // A String takes whatever is written to it.
+        let _ = write!(text, "\n{condition}\n  {count} messages\n{plan}");
+    }
+    if let Some(work) = explanation.work {
+        let _ = write!(text, "\nall together: {work}\n");
+    }
+    text
+}
+
+fn as_json(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String {
+    let mut lines = String::new();
+    for ((condition, count), plan) in texts.iter().zip(counts).zip(&explanation.queries) {
+        let line = json!({
+            "condition": condition,
+            "count": count,
+            "steps": plan.steps.iter().map(step).collect::<Vec<_>>(),
+            "faults": plan.faults.iter().map(step).collect::<Vec<_>>(),
+            "blocks_tested": plan.blocks_tested,
+            "blocks_skipped": plan.blocks_skipped,
+        });
+        let _ = writeln!(lines, "{line}");
+    }
+    let work = explanation.work.unwrap_or_default();
+    let all = json!({
+        "conditions": texts.len(),
+        "rows": explanation.rows,
+        "blocks": explanation.blocks,
+        "workers": explanation.workers,
+        "instruction_set": explanation.isa.name(),
+        "tests": explanation.tests,
+        "blocks_tested": work.blocks_tested,
+        "blocks_skipped": work.blocks_skipped,
+        "bytes_touched": work.bytes_touched,
+        "bytes_compared": work.bytes_compared,
+    });
+    let _ = writeln!(lines, "{all}");
+    lines
+}
+
+fn step(step: &PlanStep) -> Value {
+    json!({
+        "depth": step.depth,
+        "text": step.text,
+        "id": step.id,
+        "share": step.share,
+        "cycles_for_64_rows": step.cost,
+        "uses": step.uses,
+        "kept": step.kept,
+        "by_row": step.by_row,
+    })
+}
