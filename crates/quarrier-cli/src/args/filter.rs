@@ -59,7 +59,7 @@ Examples:
   quarrier filter \"qty BETWEEN 100 AND 500\" -c orders.ndjson.gz
   quarrier filter \"note LIKE '%late%'\" --columns id,note --format csv orders.ndjson
   quarrier filter \"order.leg[0].qty > 5\" --format json --limit 10 fills.ndjson
-  tail -f app.ndjson | quarrier filter \"level = 'error'\" -
+  ssh host cat app.ndjson | quarrier filter \"level = 'error'\" -
   quarrier filter --many conditions.sql orders.ndjson
 
 A CONDITION is a search condition of SQL-92: what may stand behind WHERE. What is nested is
