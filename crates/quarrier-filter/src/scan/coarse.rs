@@ -24,32 +24,56 @@ struct Product<'a> {
     within: Range<u32>,
 }
 
-/// Takes rows from `rows` where `calculation` is certainly not true, where that can be told
-/// quickly, and gives the words that are not 0.
-pub(crate) fn narrow(
-    kernels: &Kernels,
-    calculation: &Calculation,
-    place: Place<'_>,
-    rows: &mut Bits,
-    words: u64,
-) -> u64 {
-    let Some(product) = product(calculation, place) else { return words };
-    let mut floats = [0; BLOCK_ROWS];
-    each(words, |at| {
-        let Some((floats, _)) = floats[at * WORD_ROWS..].split_first_chunk_mut() else { return };
-        floats.fill(1.0_f32.to_bits());
-        for packed in &product.columns {
-            let base = packed.base() as f32;
-            let first = place.first() + at * WORD_ROWS;
-            match packed.lanes() {
-                Lanes::U8(lanes) => scale(kernels, lanes, base, first, floats),
-                Lanes::U16(lanes) => scale(kernels, lanes, base, first, floats),
-                Lanes::U32(lanes) => scale(kernels, lanes, base, first, floats),
-                _ => {}
-            }
+/// The last product of a block, for those who compare it with other bounds.
+pub(crate) struct Products {
+    stamp: u64,
+    columns: Vec<usize>,
+    /// The words that are calculated.
+    have: u64,
+    /// By their bits.
+    floats: Box<[u32; BLOCK_ROWS]>,
+}
+
+impl Products {
+    pub(crate) fn new() -> Products {
+        let floats = Box::new([0; BLOCK_ROWS]);
+        Products { stamp: u64::MAX, columns: Vec::new(), have: 0, floats }
+    }
+
+    /// Takes rows from `rows` where `calculation` is certainly not true, where that can be told
+    /// quickly, and gives the words that are not 0.
+    pub(crate) fn narrow(
+        &mut self,
+        kernels: &Kernels,
+        calculation: &Calculation,
+        place: Place<'_>,
+        (rows, words): (&mut Bits, u64),
+    ) -> u64 {
+        let Some(product) = product(calculation, place) else { return words };
+        let columns = calculation.steps.iter().filter_map(Step::column);
+        if self.stamp != place.stamp || !columns.clone().eq(self.columns.iter().copied()) {
+            self.columns.clear();
+            self.columns.extend(columns);
+            (self.stamp, self.have) = (place.stamp, 0);
         }
-    });
-    ranges::narrow(kernels, &floats, (&[product.within], false), words, rows)
+        each(words & !self.have, |at| {
+            let floats = &mut self.floats[at * WORD_ROWS..];
+            let Some((floats, _)) = floats.split_first_chunk_mut() else { return };
+            floats.fill(1.0_f32.to_bits());
+            for packed in &product.columns {
+                let base = packed.base() as f32;
+                let first = place.first() + at * WORD_ROWS;
+                match packed.lanes() {
+                    Lanes::U8(lanes) => scale(kernels, lanes, base, first, floats),
+                    Lanes::U16(lanes) => scale(kernels, lanes, base, first, floats),
+                    Lanes::U32(lanes) => scale(kernels, lanes, base, first, floats),
+                    _ => {}
+                }
+            }
+        });
+        self.have |= words;
+        ranges::narrow(kernels, &self.floats[..], (&[product.within], false), words, rows)
+    }
 }
 
 fn scale<T: Lane>(

@@ -95,7 +95,7 @@ impl<'p> Worker<'p> {
             return;
         }
         let mut left = Bits::first(rows);
-        let mut words = left.words();
+        let mut words = Bits::first_words(rows);
         if asked.shared.goal.leading().is_some() {
             words = self.narrow_order(asked, place, &mut left, words);
             if words == 0 {
