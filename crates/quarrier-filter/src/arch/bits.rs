@@ -70,6 +70,24 @@ impl Bits {
         bits
     }
 
+    /// Leaves the first `rows` rows, and of them those in `words`.
+    pub(crate) fn set_words(&mut self, words: u64, rows: usize) {
+        *self = Bits::first(rows);
+        if words != Bits::first_words(rows) {
+            for (at, word) in self.0.iter_mut().enumerate() {
+                *word &= (words >> at & 1).wrapping_neg();
+            }
+        }
+    }
+
+    /// The words of the first `rows` rows.
+    pub(crate) fn first_words(rows: usize) -> u64 {
+        match rows.div_ceil(64) {
+            WORDS.. => !0,
+            words => (1 << words) - 1,
+        }
+    }
+
     /// Which words are not 0.
     #[inline(always)]
     pub(crate) fn words(&self) -> u64 {

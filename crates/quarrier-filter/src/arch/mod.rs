@@ -85,6 +85,7 @@ pub(crate) struct LaneKernels<T> {
     ranges: unsafe fn(&ranges::Work<'_, T, Range<T>>, &mut Bits) -> u64,
     lookup: unsafe fn(&lookup::Work<'_, T>, &mut Bits) -> u64,
     widen: unsafe fn(&[T; WORD_ROWS], i64, &mut numbers::Words),
+    scale: unsafe fn(&[T; WORD_ROWS], f32, &mut [u32; WORD_ROWS]),
 }
 
 impl<T> LaneKernels<T> {
@@ -92,6 +93,12 @@ impl<T> LaneKernels<T> {
     pub(crate) fn widen(&self, lanes: &[T; WORD_ROWS], base: i64, out: &mut numbers::Words) {
         // SAFETY: kernels are handed out for what the CPU has.
         unsafe { (self.widen)(lanes, base, out) }
+    }
+
+    /// Multiplies 64 floats, by their bits, with what lanes and `base` come to.
+    pub(crate) fn scale(&self, lanes: &[T; WORD_ROWS], base: f32, into: &mut [u32; WORD_ROWS]) {
+        // SAFETY: as above.
+        unsafe { (self.scale)(lanes, base, into) }
     }
 }
 
@@ -112,6 +119,8 @@ pub(crate) trait Lane: Copy + Ord + Default + Into<u64> + 'static {
     fn cut(value: u64) -> Self;
     /// As the place in a table.
     fn place(self) -> usize;
+    /// As the nearest float of 32 bits.
+    fn near(self) -> f32;
     /// This width's loops.
     fn of(kernels: &Kernels) -> &LaneKernels<Self>;
 }
@@ -127,6 +136,10 @@ macro_rules! lane {
             #[inline(always)]
             fn place(self) -> usize {
                 self as usize
+            }
+            #[inline(always)]
+            fn near(self) -> f32 {
+                self as f32
             }
             fn of(kernels: &Kernels) -> &LaneKernels<Self> {
                 &kernels.$field
@@ -165,10 +178,10 @@ macro_rules! facade {
         pub(super) static KERNELS: super::Kernels = super::Kernels {
             bits: super::bits::BitKernels { all, any, without, count, words, mask },
             numbers: super::numbers::NumberKernels { float, whole_step, float_step },
-            bytes: super::LaneKernels { ranges: ranges::<u8>, lookup: lookup::<u8>, widen: widen::<u8> },
-            shorts: super::LaneKernels { ranges: ranges::<u16>, lookup: lookup::<u16>, widen: widen::<u16> },
-            ints: super::LaneKernels { ranges: ranges::<u32>, lookup: lookup::<u32>, widen: widen::<u32> },
-            longs: super::LaneKernels { ranges: ranges::<u64>, lookup: lookup::<u64>, widen: widen::<u64> },
+            bytes: super::LaneKernels { ranges: ranges::<u8>, lookup: lookup::<u8>, widen: widen::<u8>, scale: scale::<u8> },
+            shorts: super::LaneKernels { ranges: ranges::<u16>, lookup: lookup::<u16>, widen: widen::<u16>, scale: scale::<u16> },
+            ints: super::LaneKernels { ranges: ranges::<u32>, lookup: lookup::<u32>, widen: widen::<u32>, scale: scale::<u32> },
+            longs: super::LaneKernels { ranges: ranges::<u64>, lookup: lookup::<u64>, widen: widen::<u64>, scale: scale::<u64> },
             floats,
         };
 
@@ -212,6 +225,15 @@ macro_rules! facade {
             out: &mut super::numbers::Words,
         ) {
             super::numbers::widen(lanes, base, out);
+        }
+
+        $(#[$features])?
+        unsafe fn scale<T: super::Lane>(
+            lanes: &[T; super::WORD_ROWS],
+            base: f32,
+            into: &mut [u32; super::WORD_ROWS],
+        ) {
+            super::numbers::scale(lanes, base, into);
         }
 
         $(#[$features])?

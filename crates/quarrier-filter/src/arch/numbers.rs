@@ -48,6 +48,14 @@ pub(super) fn widen<T: Lane>(lanes: &[T; WORD_ROWS], base: i64, out: &mut Words)
     }
 }
 
+/// Multiplies floats, by their bits, with lanes and `base`.
+#[inline(always)]
+pub(super) fn scale<T: Lane>(lanes: &[T; WORD_ROWS], base: f32, into: &mut [u32; WORD_ROWS]) {
+    for (into, &lane) in into.iter_mut().zip(lanes) {
+        *into = (f32::from_bits(*into) * (lane.near() + base)).to_bits();
+    }
+}
+
 #[inline(always)]
 pub(super) fn float(numbers: &mut Words, power: f64) {
     if power == 1.0 {

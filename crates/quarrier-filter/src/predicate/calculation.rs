@@ -149,7 +149,7 @@ fn within(op: Comparison, against: &Step) -> Option<(Within, bool)> {
 }
 
 impl Step {
-    fn column(&self) -> Option<usize> {
+    pub(crate) fn column(&self) -> Option<usize> {
         match self {
             Step::Column(column) => Some(*column),
             _ => None,

@@ -5,6 +5,7 @@ use quarrier_messages::column::raw::BLOCK_ROWS;
 
 use super::bind::{self, State, Test, Values, Wanted};
 use super::calculate;
+use super::coarse::Products;
 use super::plan::Plan;
 use super::row::{RowCache, RowTests};
 use super::touched::{Touched, WordBytes};
@@ -41,6 +42,7 @@ pub(crate) struct Blocks<'p> {
     kernels: &'static Kernels,
     caches: Vec<Cache>,
     rows: Vec<RowCache>,
+    products: Products,
     pub(crate) touched: Touched,
 }
 
@@ -49,17 +51,19 @@ struct Cache {
     stamp: u64,
     /// The words that are known.
     have: u64,
-    bits: Bits,
+    /// None while it is evaluated.
+    bits: Option<Box<Bits>>,
 }
 
 impl<'p> Blocks<'p> {
     pub(crate) fn new(plan: &'p Plan, table: &Table, kernels: &'static Kernels) -> Self {
-        let cache = || Cache { stamp: u64::MAX, have: 0, bits: Bits::NONE };
+        let cache = || Cache { stamp: u64::MAX, have: 0, bits: None };
         Blocks {
             plan,
             kernels,
             caches: std::iter::repeat_with(cache).take(plan.slots).collect(),
             rows: plan.graph.rows.iter().map(|_| RowCache::new()).collect(),
+            products: Products::new(),
             touched: Touched::new(table.columns().len()),
         }
     }
@@ -128,22 +132,25 @@ impl<'p> Blocks<'p> {
         }
         let needed = words & !cache.have;
         if needed != 0 {
+            let nothing_known = cache.have == 0;
             cache.have |= needed;
-            let mut found = Bits::first(place.rows());
-            if needed != found.words() {
-                for (at, word) in found.0.iter_mut().enumerate() {
-                    *word &= (needed >> at & 1).wrapping_neg();
-                }
-            }
-            self.evaluate(node, place, &mut found, needed);
-            let bits = &mut self.caches[slot].bits;
-            if needed == !0 {
-                *bits = found;
+            let mut bits = cache.bits.take().unwrap_or_else(|| Box::new(Bits::NONE));
+            if nothing_known {
+                // In place: a copy costs as much as a test.
+                bits.set_words(needed, place.rows());
+                self.evaluate(node, place, &mut bits, needed);
             } else {
+                let mut found = Bits::NONE;
+                found.set_words(needed, place.rows());
+                self.evaluate(node, place, &mut found, needed);
                 each(needed, |at| bits.0[at] = found.0[at]);
             }
+            self.caches[slot].bits = Some(bits);
         }
-        self.kernels.bits.all(rows, &self.caches[slot].bits)
+        match &self.caches[slot].bits {
+            Some(bits) => self.kernels.bits.all(rows, bits),
+            None => words,
+        }
     }
 
     fn evaluate(&mut self, node: NodeId, place: Place<'_>, rows: &mut Bits, words: u64) -> u64 {
@@ -201,7 +208,8 @@ impl<'p> Blocks<'p> {
                     let bytes = WordBytes::of_column(segment);
                     self.touched.add(column, place.stamp, words, bytes);
                 }
-                calculate::narrow(self.kernels, calculation, place, rows, words)
+                let products = &mut self.products;
+                calculate::narrow(self.kernels, calculation, place, products, (rows, words))
             }
             Node::Row { test, outcome } => {
                 let tests = RowTests { test: &plan.graph.rows[*test], place };

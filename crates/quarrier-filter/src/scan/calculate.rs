@@ -4,6 +4,7 @@ use quarrier_messages::Kind;
 use quarrier_messages::column::{Data, Lanes, SegmentColumn};
 
 use super::block::{Place, each};
+use super::coarse::Products;
 use crate::arch::numbers::{self, Words};
 use crate::arch::{Bits, FloatRange, Kernels, Lane, Range, WORD_ROWS, WORDS, ranges};
 use crate::predicate::{Calculation, STACK_MAX, Step, Within};
@@ -19,9 +20,10 @@ pub(crate) fn narrow(
     kernels: &Kernels,
     calculation: &Calculation,
     place: Place<'_>,
-    rows: &mut Bits,
-    words: u64,
+    products: &mut Products,
+    (rows, words): (&mut Bits, u64),
 ) -> u64 {
+    let words = products.narrow(kernels, calculation, place, (rows, words));
     let columns = place.table.columns();
     let undivided = undivided(calculation, place);
     let mut stack = [[0; WORD_ROWS]; STACK_MAX + 1];

@@ -13,6 +13,7 @@
 mod bind;
 mod block;
 mod calculate;
+mod coarse;
 mod explain;
 mod gather;
 mod plan;

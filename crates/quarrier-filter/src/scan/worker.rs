@@ -52,6 +52,8 @@ impl<'p> Worker<'p> {
         let leading = asked.iter().find_map(|asked| asked.shared.goal.leading());
         let in_order = asked.iter().any(|asked| matches!(asked.shared.goal, Goal::Rows { .. }));
         let backwards = leading.is_some_and(|order| order.descending) && !in_order;
+        // Asking for the next block's columns meanwhile (prefetch) was tried: not faster, where
+        // the processor fetches what lies in order by itself.
         for nth in 0..blocks {
             let block = if backwards { blocks - 1 - nth } else { nth };
             self.stamp += 1;
@@ -95,7 +97,7 @@ impl<'p> Worker<'p> {
             return;
         }
         let mut left = Bits::first(rows);
-        let mut words = left.words();
+        let mut words = Bits::first_words(rows);
         if asked.shared.goal.leading().is_some() {
             words = self.narrow_order(asked, place, &mut left, words);
             if words == 0 {

@@ -195,3 +195,27 @@ fn a_negated_decimal_keeps_its_digits() {
     let conditions = texts.map(|text| sql::condition(text, table.schema()).unwrap());
     check(&table, &conditions);
 }
+
+#[test]
+fn products_are_compared_exactly_at_the_products_there_are() {
+    let table = table(3, &[4500, 900]);
+    let mut conditions = Vec::new();
+    for (a, b) in [("small", "wide"), ("money", "small"), ("price", "small"), ("tiny", "runs")] {
+        for row in [0, 1, 77, 4096, 4600] {
+            let value = |name| table.value(row, table.schema().position(name).unwrap());
+            let product = match (value(a), value(b)) {
+                (Value::Integer(x), Value::Integer(y)) => (x * y).to_string(),
+                (Value::Decimal { mantissa, .. }, Value::Integer(y)) => {
+                    format!("{}e-2", mantissa * i128::from(y))
+                }
+                (Value::Float(x), Value::Integer(y)) => format!("{:?}e0", x * y as f64),
+                _ => continue,
+            };
+            for op in ["=", "<", "<=", ">", ">=", "<>"] {
+                let text = format!("{a} * {b} {op} {product}");
+                conditions.push(sql::condition(&text, table.schema()).unwrap());
+            }
+        }
+    }
+    check(&table, &conditions);
+}
