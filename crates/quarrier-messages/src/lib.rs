@@ -32,7 +32,7 @@ pub mod format;
 pub mod build;
 
 mod load;
-pub use load::{Format, FormatReader, Load, Opening, Loaded, Reject, decompressed};
+pub use load::{Format, FormatReader, Load, Loaded, Opening, Reject, decompressed};
 
 pub mod column;
 
