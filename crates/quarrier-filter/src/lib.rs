@@ -21,6 +21,8 @@
 //! assert_eq!(naive::truth(&condition, &row[..]), Ok(Some(true)));
 //! # Ok::<(), quarrier_filter::Error>(())
 //! ```
+//!
+//! The example `orders` loads a file and asks twenty conditions of it in one pass.
 
 mod error;
 pub use error::{Error, Fault, Result};

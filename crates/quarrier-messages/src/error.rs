@@ -31,6 +31,8 @@ pub enum Error {
     },
     /// Arrow batches that could not be read.
     Arrow(arrow_schema::ArrowError),
+    /// The load was told to stop before it had read everything.
+    Cancelled,
 }
 
 impl fmt::Display for Error {
@@ -42,6 +44,7 @@ impl fmt::Display for Error {
             }
             Error::ArrowColumn { name, reason } => write!(f, "Arrow column {name}: {reason}"),
             Error::Arrow(error) => write!(f, "Arrow batches cannot be read: {error}"),
+            Error::Cancelled => f.write_str("cancelled before everything was loaded"),
         }
     }
 }
@@ -51,7 +54,10 @@ impl std::error::Error for Error {
         match self {
             Error::Source(error) => Some(error),
             Error::Arrow(error) => Some(error),
-            Error::Compressed { .. } | Error::Columns { .. } | Error::ArrowColumn { .. } => None,
+            Error::Compressed { .. }
+            | Error::Columns { .. }
+            | Error::ArrowColumn { .. }
+            | Error::Cancelled => None,
         }
     }
 }

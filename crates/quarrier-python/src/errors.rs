@@ -91,6 +91,7 @@ pub(crate) fn of_messages(py: Python<'_>, error: &quarrier_messages::Error) -> P
         Error::Compressed { source_name, .. } => {
             raise(py, "CompressedError", (message, source_name))
         }
+        Error::Columns { source_name, .. } => raise(py, "ColumnFileError", (message, source_name)),
         Error::ArrowColumn { name, reason } => {
             raise(py, "ArrowColumnError", (message, name, reason))
         }
@@ -106,6 +107,12 @@ pub(crate) fn of_filter(py: Python<'_>, error: &quarrier_filter::Error) -> PyErr
         Error::Text { line, column, reason } => {
             raise(py, "QueryError", (message, *line, *column, reason))
         }
+        Error::Column { error, .. } => match &**error {
+            Error::Text { line, column, reason } => {
+                raise(py, "UnknownColumnError", (message, *line, *column, reason))
+            }
+            _ => raise(py, "QueryError", (&message, 0, 0, &message)),
+        },
         Error::Row { row, .. } => raise(py, "RowError", (message, *row)),
         _ => raise(py, "QuarrierError", (message,)),
     }

@@ -53,5 +53,5 @@ mod native {
     #[pymodule_export]
     use super::sparse::{CostModel, ReadAhead, SparseFile, SparseStore};
     #[pymodule_export]
-    use super::table::Table;
+    use super::table::{Table, statement_files, statement_table};
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import signal
 import subprocess
@@ -98,3 +99,33 @@ def test_an_exception_of_a_handler_comes_out_of_the_search() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+LOAD = """
+import sys, quarrier
+print("ready", flush=True)
+try:
+    while True:
+        quarrier.Table.from_messages(sys.argv[1], workers=1)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_load_ends_soon_after_ctrl_c(tmp_path: pathlib.Path) -> None:
+    # A hole takes no room, and minutes to read.
+    path = tmp_path / "large.ndjson"
+    path.write_bytes(b'{"side":"B","qty":7}\n' * 1_000)
+    os.truncate(path, 1 << 40)
+    with subprocess.Popen(
+        [sys.executable, "-c", LOAD, str(path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        try:
+            said, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (said, process.returncode) == ("interrupted\n", 0)

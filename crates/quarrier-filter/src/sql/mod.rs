@@ -21,10 +21,12 @@ mod parse;
 mod predicates;
 mod rows;
 mod statement;
+mod tables;
 mod types;
 
 use bind::Binder;
 pub use nearest::unknown_column;
+pub use tables::{TableName, files, table};
 
 /// The most bytes of a text.
 pub const TEXT_BYTES_MAX: usize = 4 << 20;

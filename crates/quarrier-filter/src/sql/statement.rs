@@ -60,6 +60,11 @@ pub(super) fn bound(parser: &mut Parser<'_>, table: &str, schema: &Schema) -> Re
     Ok(Query { select, condition, order, limit: written.limit, offset: written.offset })
 }
 
+/// The table that a statement is about, as it is written.
+pub(super) fn table(parser: &mut Parser<'_>) -> Result<Ident> {
+    Ok(read(parser)?.table)
+}
+
 fn read(parser: &mut Parser<'_>) -> Result<Written> {
     if !parser.parse_keyword(Keyword::SELECT) {
         let token = parser.peek_token_ref();

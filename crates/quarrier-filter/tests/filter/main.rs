@@ -13,3 +13,4 @@ mod refusals;
 mod scan;
 mod sieve;
 mod statements;
+mod tables;

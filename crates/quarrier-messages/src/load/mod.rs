@@ -27,11 +27,12 @@ pub use reject::Reject;
 
 use std::collections::HashSet;
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::source::{Memory, Source};
 
 use crate::build::Refused;
-use crate::{Kind, Limits, Result, Schema, Table};
+use crate::{Error, Kind, Limits, Result, Schema, Table};
 use batch::Batch;
 
 /// How messages are to be loaded.
@@ -48,11 +49,12 @@ use batch::Batch;
 /// # Ok::<(), quarrier_messages::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Load {
+pub struct Load<'c> {
     format: Format,
     workers: usize,
     limits: Limits,
     schema: Option<Schema>,
+    stop: Option<&'c AtomicBool>,
 }
 
 /// Messages that were loaded.
@@ -70,11 +72,11 @@ pub struct Loaded {
     pub bytes: u64,
 }
 
-impl Load {
+impl<'c> Load<'c> {
     /// Loads messages of `format` with one worker a core, into the columns that are found.
     pub fn new(format: Format) -> Self {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        Load { format, workers, limits: Limits::default(), schema: None }
+        Load { format, workers, limits: Limits::default(), schema: None, stop: None }
     }
 
     /// So many workers, at least one.
@@ -98,11 +100,18 @@ impl Load {
         self
     }
 
+    /// Ends the load soon after `stop` became true, with [`Error::Cancelled`].
+    #[must_use]
+    pub fn cancel(mut self, stop: &'c AtomicBool) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
     /// Loads sources one after another into one table. What is compressed with gzip or
     /// Zstandard is decompressed on the way.
     ///
     /// # Errors
-    /// When a source cannot be read, or its compressed bytes are damaged.
+    /// When a source cannot be read, its compressed bytes are damaged, or the load is cancelled.
     ///
     /// # Panics
     /// When a worker panics.
@@ -118,13 +127,13 @@ impl Load {
                 None => crew.stream(source.name(), &mut compressed::in_order(*source))?,
             }
         }
-        Ok(self.finish(crew))
+        self.finish(crew)
     }
 
     /// Loads a stream, such as standard input.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it cannot be read, or the load is cancelled: a read that waits for bytes is not.
     ///
     /// # Panics
     /// When a worker panics.
@@ -139,15 +148,16 @@ impl Load {
         }
         let mut crew = run::Crew::new(self);
         crew.stream(name, stream)?;
-        Ok(self.finish(crew))
+        self.finish(crew)
     }
 
-    fn finish(&self, crew: run::Crew<'_>) -> Loaded {
+    fn finish(&self, crew: run::Crew<'_>) -> Result<Loaded> {
         let run::Done { mut batches, names, bytes, lines } = crew.done();
         let untimed = self.untimed(&batches);
         if !untimed.is_empty() {
             batches.iter_mut().for_each(|batch| batch.write_again(&untimed));
         }
+        self.check()?;
         let mut loaded = Loaded { bytes, ..Loaded::default() };
         let mut parts = Vec::new();
         for batch in batches {
@@ -162,7 +172,15 @@ impl Load {
             Some(schema) => Table::assemble_as(schema, parts, self.workers),
             None => Table::assemble(parts, self.workers),
         };
-        loaded
+        Ok(loaded)
+    }
+
+    /// Whether the load goes on.
+    fn check(&self) -> Result<()> {
+        match self.stop {
+            Some(stop) if stop.load(Ordering::Relaxed) => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
     }
 
     /// Fields of which some texts are times and others not, or that are wanted as something else.

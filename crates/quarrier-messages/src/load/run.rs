@@ -17,7 +17,7 @@ use crate::frame::{Chunk, Reader, Step, byte_order_mark};
 
 /// All workers, and what they share from one source to the next.
 pub(super) struct Crew<'l> {
-    load: &'l Load,
+    load: &'l Load<'l>,
     workers: Vec<Worker>,
     names: Vec<Box<str>>,
     lines: Lines,
@@ -59,7 +59,7 @@ impl Lines {
 type Account = Vec<(usize, u64)>;
 
 impl<'l> Crew<'l> {
-    pub(super) fn new(load: &'l Load) -> Self {
+    pub(super) fn new(load: &'l Load<'l>) -> Self {
         let opening = Opening::default();
         let worker = |_| Worker {
             batch: load.batch(),
@@ -81,15 +81,17 @@ impl<'l> Crew<'l> {
     }
 
     pub(super) fn source(&mut self, source: &dyn Source) -> Result<()> {
-        let claims = Claims::new(source.length(), self.load.workers);
+        let load = self.load;
+        let claims = Claims::new(source.length(), load.workers);
         let first = self.begin(source.name());
         let accounts = each(&mut self.workers, |worker| {
             let mut account = Account::new();
             while let Some((own, number)) = claims.next() {
+                load.check()?;
                 worker.batch.begin(Origin { claim: first.claim + number, ..first });
                 let messages = worker.batch.messages();
                 let bytes = own.end - own.start;
-                let lines = worker.claim(source, own).inspect_err(|_| claims.close())?;
+                let lines = worker.claim(load, source, own).inspect_err(|_| claims.close())?;
                 claims.learn(bytes, worker.batch.messages() - messages);
                 account.push((number, lines));
             }
@@ -101,12 +103,14 @@ impl<'l> Crew<'l> {
     }
 
     pub(super) fn stream(&mut self, name: &str, reader: &mut (dyn Read + Send)) -> Result<()> {
-        let stream = Stream::new(name, reader, self.load.limits.message_bytes_max);
+        let load = self.load;
+        let stream = Stream::new(name, reader, load.limits.message_bytes_max);
         let first = self.begin(name);
         let accounts = each(&mut self.workers, |worker| {
             let mut account = Account::new();
             let mut bytes = Vec::new();
             while let Some(block) = stream.next(&worker.reader, &mut bytes)? {
+                load.check()?;
                 worker.batch.begin(Origin { claim: first.claim + block.number, ..first });
                 let messages = worker.batch.messages();
                 let mut chunk = block.chunk(&bytes);
@@ -169,12 +173,14 @@ struct Worker {
 
 impl Worker {
     /// Parses the messages that start in `own`; how many lines start there.
-    fn claim(&mut self, source: &dyn Source, own: Range<u64>) -> Result<u64> {
+    fn claim(&mut self, load: &Load<'_>, source: &dyn Source, own: Range<u64>) -> Result<u64> {
         let Worker { batch, reader, bytes } = self;
         let Some(mut at) = first(reader, bytes, source, &own)? else { return Ok(0) };
         let mut state =
             Chunk { bytes: &[], at: 0, until: 0, is_end: false, is_inside: false, lines: 0 };
         loop {
+            // A message may go on far beyond the claim.
+            load.check()?;
             let end = bytes.offset() + bytes.held().len() as u64;
             let mut chunk = Chunk {
                 bytes: bytes.held(),

@@ -15,17 +15,17 @@ use crate::format::xml::Xml;
 const HEAD_BYTES: u64 = 4 << 10;
 
 impl Format {
-    /// The format of a source, told by its first bytes, after decompression, or else by its
-    /// name's ending; `None` where neither says. FIX gets the dictionary that is built in.
+    /// The format of a source, told by its first bytes, after decompression, by its name's
+    /// ending, or else guessed. FIX gets the dictionary that is built in.
     ///
     /// # Errors
-    /// When the source cannot be read, or its compressed bytes are damaged.
-    pub fn of(source: &dyn Source) -> Result<Option<Format>> {
+    /// When the source cannot be read.
+    pub fn of(source: &dyn Source) -> Result<Format> {
         let mut head = Vec::new();
         match compressed::reader(source)? {
             Some(reader) => {
-                let read = reader.take(HEAD_BYTES).read_to_end(&mut head);
-                read.map_err(|e| quarrier_core::Error::io(source.name(), "decompress", e))?;
+                // What is damaged says so, and where, when it is loaded.
+                let _ = reader.take(HEAD_BYTES).read_to_end(&mut head);
             }
             None => {
                 head.resize(HEAD_BYTES.min(source.length()) as usize, 0);
@@ -33,10 +33,10 @@ impl Format {
                 read.map_err(|e| quarrier_core::Error::io(source.name(), "read at byte 0", e))?;
             }
         }
-        Ok(Format::told_by(source.name(), &head))
+        Ok(Format::told_by(source.name(), &head).unwrap_or_else(|| Format::guessed(&head)))
     }
 
-    /// The format that a name and the first bytes speak for.
+    /// The format that a name and the first bytes speak for; `None` where neither does.
     pub fn told_by(name: &str, head: &[u8]) -> Option<Format> {
         let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
         let starts = |with: &[u8]| text.starts_with(with);
@@ -57,6 +57,15 @@ impl Format {
             Some(b'<') => Some(Format::Xml(Xml::default())),
             _ => None,
         })
+    }
+
+    /// What is read of bytes that nothing speaks for: CSV where the first line looks like a
+    /// header, with a delimiter and no brackets; else JSON.
+    pub fn guessed(head: &[u8]) -> Format {
+        let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let has = |bytes: &[u8]| line.iter().any(|byte| bytes.contains(byte));
+        let has_columns = has(b",;\t|") && !has(b"{}[]");
+        if has_columns { Format::Csv(Csv::default()) } else { Format::Json }
     }
 
     fn of_name(name: &str) -> Option<Format> {
@@ -99,6 +108,16 @@ mod tests {
             let told =
                 Format::told_by(name, head).map_or("None".into(), |told| format!("{told:?}"));
             assert!(told.starts_with(expected), "{name} {told}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_speaks_for_is_json_or_has_a_header() {
+        for (head, expected) in
+            [("a,b\n1,2\n", "Csv"), ("[1,2]\n", "Json"), ("no message\n", "Json"), ("", "Json")]
+        {
+            let guessed = format!("{:?}", Format::guessed(head.as_bytes()));
+            assert!(guessed.starts_with(expected), "{head}: {guessed}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Arrow IPC and Parquet become the same table, whatever their codec and the number of workers.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
@@ -9,7 +10,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use quarrier_core::source::Memory;
-use quarrier_messages::{Field, Format, Kind, Limits, Load, Schema};
+use quarrier_messages::{Error, Field, Format, Kind, Limits, Load, Schema};
 
 use crate::formats::{load, load_within, rows};
 
@@ -119,5 +120,17 @@ fn damaged_files_are_errors_that_name_them() {
             wrong[at] ^= 0x55;
             let _ = Load::new(format.clone()).workers(2).run(&[&Memory::new("wrong", wrong)]);
         }
+    }
+}
+
+#[test]
+fn a_load_of_columns_that_is_told_to_stop_ends_with_an_error_of_its_own() {
+    let stop = AtomicBool::new(true);
+    let sources =
+        [(Format::Parquet, parquet(Compression::SNAPPY)), (Format::Arrow, arrow_file(None))];
+    for (format, bytes) in sources {
+        let load = Load::new(format).workers(2).cancel(&stop);
+        let error = load.run(&[&Memory::new("columns", bytes)]).unwrap_err();
+        assert!(matches!(error, Error::Cancelled), "{error}");
     }
 }

@@ -1,9 +1,10 @@
 //! Loading: the same table whatever the workers, the source and its compression.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::source::{Memory, Source};
-use quarrier_messages::{Field, Format, Kind, Limits, Load, Loaded, Schema, Table, Value};
+use quarrier_messages::{Error, Field, Format, Kind, Limits, Load, Loaded, Schema, Table, Value};
 
 fn rows(table: &Table) -> Vec<Vec<Value>> {
     let columns = table.schema().fields.len();
@@ -205,4 +206,21 @@ fn times_are_times_only_if_all_of_a_column_are_and_are_texts_as_they_were_if_not
             }
         }
     }
+}
+
+#[test]
+fn a_load_that_is_told_to_stop_ends_with_an_error_of_its_own() {
+    let stop = AtomicBool::new(true);
+    let (log, _) = log(20_000);
+    for workers in [1, 2] {
+        let load = Load::new(Format::Json).workers(workers).cancel(&stop);
+        let error = load.run(&[&Memory::new("log", log.clone())]).unwrap_err();
+        assert!(matches!(error, Error::Cancelled), "{error}");
+        let error = load.run_stream("log", &mut &*log).unwrap_err();
+        assert!(matches!(error, Error::Cancelled), "{error}");
+    }
+    stop.store(false, Ordering::Relaxed);
+    let source = Memory::new("log", log);
+    let loaded = Load::new(Format::Json).cancel(&stop).run(&[&source]).unwrap();
+    check_same(&loaded, &load(&source, 1));
 }

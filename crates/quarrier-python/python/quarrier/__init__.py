@@ -23,9 +23,11 @@ from quarrier._errors import (
     ArrowColumnError,
     BeyondLengthError,
     BufferLayoutError,
+    ColumnFileError,
     CompressedError,
     ConflictError,
     CorruptError,
+    DictionaryError,
     DuplicateFileError,
     EngineError,
     KernelError,
@@ -48,6 +50,7 @@ from quarrier._errors import (
     RemoteRangesError,
     RowError,
     ShrankError,
+    UnknownColumnError,
     UnknownFileError,
     WorkerDiedError,
     WorkerError,
@@ -68,6 +71,7 @@ from quarrier._native import (
     regex,
     search,
 )
+from quarrier._query import query
 
 if TYPE_CHECKING:
     from quarrier import parallel
@@ -76,10 +80,12 @@ __all__ = [
     "ArrowColumnError",
     "BeyondLengthError",
     "BufferLayoutError",
+    "ColumnFileError",
     "CompressedError",
     "ConflictError",
     "CorruptError",
     "CostModel",
+    "DictionaryError",
     "DuplicateFileError",
     "EngineError",
     "Finding",
@@ -110,6 +116,7 @@ __all__ = [
     "SparseFile",
     "SparseStore",
     "Table",
+    "UnknownColumnError",
     "UnknownFileError",
     "WorkerDiedError",
     "WorkerError",
@@ -117,6 +124,7 @@ __all__ = [
     "hex",
     "open",
     "parallel",
+    "query",
     "regex",
     "search",
 ]

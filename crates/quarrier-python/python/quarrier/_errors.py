@@ -86,6 +86,25 @@ class CompressedError(QuarrierError, OSError):
         return str(self.args[0])
 
 
+class ColumnFileError(QuarrierError, OSError):
+    """A file of Arrow or Parquet is damaged, or none."""
+
+    def __init__(self, message: str, source: str) -> None:
+        super().__init__(message, source)
+        self.source = source
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class DictionaryError(QuarrierError, ValueError):
+    """A data dictionary of FIX cannot be used; `path` is where it lies."""
+
+    def __init__(self, message: str, path: object) -> None:
+        super().__init__(message, path)
+        self.path = path
+
+
 class ArrowColumnError(QuarrierError, TypeError):
     """A column of Arrow data has no place in a table."""
 
@@ -106,6 +125,10 @@ class QueryError(QuarrierError, ValueError):
         self.line = line
         self.column = column
         self.reason = reason
+
+
+class UnknownColumnError(QueryError, LookupError):
+    """A statement names a column that the table does not have."""
 
 
 class RowError(QuarrierError, ArithmeticError):

@@ -1,10 +1,15 @@
 //! From messages.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use quarrier_core::source::{self, Memory, Source};
+use quarrier_messages::format::csv::Csv;
+use quarrier_messages::format::fix::{Dictionary, DictionaryError};
+use quarrier_messages::format::xml::Xml;
 use quarrier_messages::{Format, Load, Loaded, Reject};
 use quarrier_remote::Remote;
 
@@ -18,17 +23,70 @@ use crate::source::{environment, options_of, remote_name};
 enum Failure {
     Remote(quarrier_remote::Error),
     Messages(quarrier_messages::Error),
+    Dictionary(PathBuf, DictionaryError),
+    NoFix(Format),
+}
+
+impl From<quarrier_messages::Error> for Failure {
+    fn from(error: quarrier_messages::Error) -> Self {
+        Failure::Messages(error)
+    }
+}
+
+impl From<quarrier_core::Error> for Failure {
+    fn from(error: quarrier_core::Error) -> Self {
+        Failure::Messages(error.into())
+    }
+}
+
+/// What is asked for, apart from the source.
+struct Wish {
+    /// `None` where the source tells.
+    format: Option<Format>,
+    dictionary: Option<PathBuf>,
+    workers: usize,
+}
+
+impl Wish {
+    /// Loads a source until `stop` becomes true.
+    fn load(&self, source: &dyn Source, stop: &AtomicBool) -> Result<Loaded, Failure> {
+        let told = match &self.format {
+            Some(format) => format.clone(),
+            None => Format::of(source)?,
+        };
+        let format = match &self.dictionary {
+            Some(path) => with_dictionary(told, path)?,
+            None => told,
+        };
+        Ok(Load::new(format).workers(self.workers).cancel(stop).run(&[source])?)
+    }
+}
+
+/// The format, read by a dictionary of one's own.
+fn with_dictionary(format: Format, path: &Path) -> Result<Format, Failure> {
+    let dictionary = || {
+        let xml = std::fs::read(path)
+            .map_err(|error| quarrier_core::Error::io(path.to_string_lossy(), "read", error))?;
+        let dictionary = Dictionary::from_xml(&xml);
+        dictionary.map(Arc::new).map_err(|error| Failure::Dictionary(path.to_path_buf(), error))
+    };
+    match format {
+        Format::Fix(_) => Ok(Format::Fix(dictionary()?)),
+        Format::Nvfix(_) => Ok(Format::Nvfix(dictionary()?)),
+        other => Err(Failure::NoFix(other)),
+    }
 }
 
 /// Loads the messages of a path, URL or bytes-like object.
 pub(super) fn load(
     source: &Bound<'_, PyAny>,
     format: &str,
+    dictionary: Option<PathBuf>,
     workers: Option<usize>,
 ) -> PyResult<Loaded> {
     let py = source.py();
-    let load = Load::new(format_of(py, format)?).workers(workers_of(py, workers)?);
-    let run = |source: &dyn Source| load.run(&[source]).map_err(Failure::Messages);
+    let workers = workers_of(py, workers)?;
+    let wish = Wish { format: format_of(py, format)?, dictionary, workers };
     let loaded = if let Some(path) = path_of(source)? {
         interruptible(py, |stop| match remote_name(&path) {
             Some(url) => {
@@ -37,21 +95,26 @@ pub(super) fn load(
                 let remote = Remote::new(options).map_err(Failure::Remote)?;
                 let source = remote.open(url).map_err(Failure::Remote)?;
                 source.announce(0..source.length());
-                run(&source)
+                wish.load(&source, stop)
             }
-            None => {
-                let opened = source::open(&path);
-                run(&*opened.map_err(|error| Failure::Messages(error.into()))?)
-            }
+            None => wish.load(&*source::open(&path)?, stop),
         })?
     } else {
         let buffer = Buffer::of(source)?;
         let memory = Memory::new(MEMORY_NAME, buffer.shown());
-        interruptible(py, |_| run(&memory))?
+        interruptible(py, |stop| wish.load(&memory, stop))?
     };
     loaded.map_err(|failure| match failure {
         Failure::Remote(error) => of_remote(py, &error),
         Failure::Messages(error) => of_messages(py, &error),
+        Failure::Dictionary(path, error) => {
+            let message = format!("{}: {error}", path.display());
+            raise(py, "DictionaryError", (message, path))
+        }
+        Failure::NoFix(format) => {
+            let message = format!("a dictionary is for FIX and NVFIX; the messages are {format:?}");
+            raise(py, "PlanError", (message,))
+        }
     })
 }
 
@@ -64,14 +127,24 @@ pub(super) fn workers_of(py: Python<'_>, workers: Option<usize>) -> PyResult<usi
     }
 }
 
-fn format_of(py: Python<'_>, name: &str) -> PyResult<Format> {
-    match name {
-        "auto" | "json" => Ok(Format::Json),
+/// The format of this name; `None` for the one that the source tells.
+fn format_of(py: Python<'_>, name: &str) -> PyResult<Option<Format>> {
+    Ok(Some(match name {
+        "auto" => return Ok(None),
+        "json" => Format::Json,
+        "fix" => Format::Fix(Arc::new(Dictionary::builtin())),
+        "nvfix" => Format::Nvfix(Arc::new(Dictionary::builtin())),
+        "csv" => Format::Csv(Csv::default()),
+        "xml" => Format::Xml(Xml::default()),
+        "arrow" => Format::Arrow,
+        "parquet" => Format::Parquet,
         _ => {
-            let message = format!("no format '{name}'; there are: auto, json");
-            Err(raise(py, "PlanError", (message,)))
+            let message = format!(
+                "no format '{name}'; there are: auto, json, fix, nvfix, csv, xml, arrow, parquet"
+            );
+            return Err(raise(py, "PlanError", (message,)));
         }
-    }
+    }))
 }
 
 /// Messages that were left out, for people.

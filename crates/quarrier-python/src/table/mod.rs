@@ -5,9 +5,13 @@ mod load;
 mod query;
 mod values;
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use quarrier_messages::{Kind, Reject};
+
+pub(crate) use query::{statement_files, statement_table};
 
 /// Messages as columns. Nothing changes it.
 #[pyclass(frozen, module = "quarrier")]
@@ -28,14 +32,18 @@ impl Table {
 #[pymethods]
 impl Table {
     /// Loads the messages of a file, URL or bytes-like object, compressed or not.
+    ///
+    /// The format is told by the content, then by the name's ending. `dictionary` is the path of
+    /// a QuickFIX data dictionary, for FIX and NVFIX.
     #[staticmethod]
-    #[pyo3(signature = (source, *, format="auto", workers=None))]
+    #[pyo3(signature = (source, *, format="auto", dictionary=None, workers=None))]
     fn from_messages(
         source: &Bound<'_, PyAny>,
         format: &str,
+        dictionary: Option<PathBuf>,
         workers: Option<usize>,
     ) -> PyResult<Self> {
-        let loaded = load::load(source, format, workers)?;
+        let loaded = load::load(source, format, dictionary, workers)?;
         Ok(Table { table: loaded.table, rejects: loaded.rejects, rejected: loaded.rejected })
     }
 
@@ -76,21 +84,30 @@ impl Table {
     }
 
     /// Answers `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT … [OFFSET …]]`.
-    #[pyo3(signature = (sql, *, workers=None))]
-    fn query(&self, py: Python<'_>, sql: &str, workers: Option<usize>) -> PyResult<Self> {
-        let mut answers = query::answer(py, &self.table, &[sql.to_string()], workers)?;
+    ///
+    /// `name` is what the table is called in it.
+    #[pyo3(signature = (sql, *, name="m", workers=None))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        sql: &str,
+        name: &str,
+        workers: Option<usize>,
+    ) -> PyResult<Self> {
+        let mut answers = query::answer(py, &self.table, name, &[sql.to_string()], workers)?;
         Ok(Self::of(answers.pop().unwrap_or_default()))
     }
 
     /// Answers any number of statements in one pass over the table.
-    #[pyo3(signature = (sqls, *, workers=None))]
+    #[pyo3(signature = (sqls, *, name="m", workers=None))]
     fn query_many(
         &self,
         py: Python<'_>,
         sqls: Vec<String>,
+        name: &str,
         workers: Option<usize>,
     ) -> PyResult<Vec<Self>> {
-        let answers = query::answer(py, &self.table, &sqls, workers)?;
+        let answers = query::answer(py, &self.table, name, &sqls, workers)?;
         Ok(answers.into_iter().map(Self::of).collect())
     }
 

@@ -8,23 +8,37 @@ use super::load::workers_of;
 use crate::errors::of_filter;
 use crate::interrupt::interruptible;
 
-/// What a table is called in its own statements.
-const NAME: &str = "m";
-
 /// The results, one for each statement.
 pub(super) fn answer(
     py: Python<'_>,
     table: &Table,
+    name: &str,
     statements: &[String],
     workers: Option<usize>,
 ) -> PyResult<Vec<Table>> {
     let workers = workers_of(py, workers)?;
     let answers: Result<Vec<Table>, Error> = interruptible(py, |stop| {
-        let bound = statements.iter().map(|text| sql::statement(text, NAME, table.schema()));
+        let bound = statements.iter().map(|text| sql::statement(text, name, table.schema()));
         let queries = bound.collect::<Result<Vec<Query>, Error>>()?;
         let answers = Scan::new(table, &queries).workers(workers).cancel(stop).run();
         let shown = queries.iter().zip(answers);
         shown.map(|(query, answer)| query.project(table, &answer?, workers, stop)).collect()
     })?;
     answers.map_err(|error| of_filter(py, &error))
+}
+
+/// The table that a statement is about: its name, and whether it is a file's. Fails where the
+/// statement is more than a table answers.
+#[pyfunction]
+#[pyo3(signature = (sql, /))]
+pub(crate) fn statement_table(py: Python<'_>, sql: &str) -> PyResult<(String, bool)> {
+    let table = py.detach(|| sql::table(sql)).map_err(|error| of_filter(py, &error))?;
+    Ok((table.name, table.is_file))
+}
+
+/// The files that stand as tables in a statement of any kind of SQL.
+#[pyfunction]
+#[pyo3(signature = (sql, /))]
+pub(crate) fn statement_files(py: Python<'_>, sql: &str) -> PyResult<Vec<String>> {
+    py.detach(|| sql::files(sql)).map_err(|error| of_filter(py, &error))
 }

@@ -24,9 +24,7 @@ pub(super) fn format_of(
         Some(InputFormat::Nvfix) => Format::Nvfix(Arc::new(Dictionary::builtin())),
         Some(InputFormat::Csv) => Format::Csv(Csv::default()),
         Some(InputFormat::Xml) => Format::Xml(Xml::default()),
-        None => Format::told_by(name, head).unwrap_or_else(|| {
-            if has_columns(head) { Format::Csv(Csv::default()) } else { Format::Json }
-        }),
+        None => Format::told_by(name, head).unwrap_or_else(|| Format::guessed(head)),
     };
     match told {
         Format::Arrow | Format::Parquet => Err(format!(
@@ -35,13 +33,6 @@ pub(super) fn format_of(
         )),
         told => Ok(told),
     }
-}
-
-/// Whether the first line looks like a header: with a delimiter, and no brackets.
-fn has_columns(head: &[u8]) -> bool {
-    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let is_value = |byte: &u8| matches!(byte, b'{' | b'}' | b'[' | b']');
-    line.iter().any(|byte| matches!(byte, b',' | b';' | b'\t' | b'|')) && !line.iter().any(is_value)
 }
 
 #[cfg(test)]

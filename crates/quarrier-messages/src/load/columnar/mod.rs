@@ -23,7 +23,7 @@ use crate::{Error, Result, Table};
 type Batch = std::result::Result<RecordBatch, ArrowError>;
 type Batches<'b> = Box<dyn Iterator<Item = Batch> + 'b>;
 
-impl Load {
+impl Load<'_> {
     /// Loads sources of Arrow or Parquet, which have to have the same columns.
     pub(super) fn columns(&self, sources: &[&dyn Source]) -> Result<Loaded> {
         let bytes = sources.iter().map(|source| source.length()).sum();
@@ -85,7 +85,9 @@ impl Load {
             batches
         });
         let batches = batches.map(|batch| batch.and_then(|batch| batch.project(kept)));
+        let batches = batches.take_while(|_| self.check().is_ok());
         let table = Table::from_batches(&kept_schema, batches, self.workers);
+        self.check()?;
         let table = table.map_err(|error| match error {
             Error::Arrow(error) => damaged(last.get(), &error),
             error => error,

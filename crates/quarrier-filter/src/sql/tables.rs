@@ -1,0 +1,103 @@
+//! The tables that a statement names, before there are any.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::ParserError;
+use sqlparser::tokenizer::{Token, Tokenizer, Word};
+
+use super::{TEXT_BYTES_MAX, dialect, parse, statement};
+use crate::{Error, Result};
+
+/// A table as a statement names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName {
+    /// The name, without its quotes.
+    pub name: String,
+    /// Whether it stands in single quotes: `FROM 'orders.ndjson'`.
+    pub is_file: bool,
+}
+
+/// The table of a statement that [`statement`](super::statement) may be able to answer.
+///
+/// # Errors
+/// As [`statement`](super::statement), but for what is told by the table's columns.
+pub fn table(text: &str) -> Result<TableName> {
+    let name = parse::parsed(text, statement::table)?;
+    Ok(TableName { name: name.value, is_file: name.quote_style == Some('\'') })
+}
+
+/// The files that stand where tables do (`FROM 'a.csv' JOIN 'b.csv'`), each once, in a statement
+/// of any kind of SQL. Takes time in proportion to the text.
+///
+/// # Errors
+/// [`Error::Text`] where the text is longer than [`TEXT_BYTES_MAX`] or ends within quotes.
+pub fn files(text: &str) -> Result<Vec<String>> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Error::text(0, 0, format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
+    }
+    let tokens = Tokenizer::new(&dialect::Sql92, text).tokenize();
+    let tokens =
+        tokens.map_err(|error| parse::failed(&ParserError::TokenizerError(error.to_string())))?;
+    let mut files = Vec::new();
+    let mut place = Place::Other;
+    // Around each parenthesis that is open.
+    let mut around = Vec::new();
+    for token in tokens {
+        match (token, place) {
+            (Token::Whitespace(_), _) => {}
+            (Token::Word(word), _) => place = place.after(&word),
+            (Token::LParen, _) => {
+                around.push(place.behind_distinct());
+                place = if place == Place::Table { Place::Table } else { Place::Other };
+            }
+            (Token::RParen, _) => place = around.pop().unwrap_or(place),
+            (Token::SingleQuotedString(file), Place::Table) => {
+                place = Place::Tables;
+                if !files.contains(&file) {
+                    files.push(file);
+                }
+            }
+            (Token::Comma, Place::Tables) => place = Place::Table,
+            _ => place = place.behind_distinct(),
+        }
+    }
+    Ok(files)
+}
+
+/// Where in a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In no list of tables; TRIM and EXTRACT have a FROM of their own.
+    Other,
+    /// Behind SELECT.
+    Outputs,
+    /// Behind DISTINCT, which `IS DISTINCT FROM` has, too.
+    Distinct,
+    /// Where a table is named.
+    Table,
+    /// Behind a table.
+    Tables,
+}
+
+impl Place {
+    fn after(self, word: &Word) -> Self {
+        use Keyword::{
+            DISTINCT, EXCEPT, FROM, GROUP, HAVING, INTERSECT, JOIN, LIMIT, ORDER, SELECT, UNION,
+            WHERE,
+        };
+        let keyword = if word.quote_style.is_some() { Keyword::NoKeyword } else { word.keyword };
+        match (keyword, self) {
+            (SELECT, _) => Place::Outputs,
+            (DISTINCT, Place::Outputs) => Place::Distinct,
+            (FROM, Place::Outputs) | (JOIN, Place::Tables) => Place::Table,
+            (WHERE | GROUP | HAVING | ORDER | LIMIT | UNION | INTERSECT | EXCEPT, _) => {
+                Place::Other
+            }
+            (_, Place::Table) => Place::Tables,
+            _ => self.behind_distinct(),
+        }
+    }
+
+    fn behind_distinct(self) -> Self {
+        if self == Place::Distinct { Place::Outputs } else { self }
+    }
+}
