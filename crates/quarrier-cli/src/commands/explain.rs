@@ -72,7 +72,7 @@ fn load(explain: &Explain, client: &Client, workers: usize) -> Result<Table, Str
             }
         };
         let format = Messages::of(&*source).map_err(|error| error.to_string())?;
-        let loaded = Load::new(format.unwrap_or(Messages::Json)).workers(workers).run(&[&*source]);
+        let loaded = Load::new(format).workers(workers).run(&[&*source]);
         let loaded = loaded.map_err(|error| error.to_string())?;
         if loaded.rejected > 0 {
             complain(&format!("{}: {} messages were left out", source.name(), loaded.rejected));
