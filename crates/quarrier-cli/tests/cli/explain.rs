@@ -14,7 +14,7 @@ fn orders() -> String {
 
 #[test]
 fn an_explanation_says_the_order_what_was_skipped_and_what_is_shared() {
-    let lab = Lab::with(&orders());
+    let lab = Lab::with(orders());
     std::fs::write(
         lab.path("many.sql"),
         "id < 10 AND status = 'NEW'\nstatus = 'NEW' AND qty > 5\n",
@@ -36,7 +36,7 @@ fn an_explanation_says_the_order_what_was_skipped_and_what_is_shared() {
 
 #[test]
 fn an_explanation_for_people_shows_each_part() {
-    let lab = Lab::with(&orders());
+    let lab = Lab::with(orders());
     let ran = run(lab.command(["explain", "qty > 990 AND status = 'NEW'", "f"]), b"");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let text = ran.lines().join("\n");
@@ -49,7 +49,7 @@ fn an_explanation_for_people_shows_each_part() {
 
 #[test]
 fn what_cannot_be_explained_is_an_error_in_one_line() {
-    let lab = Lab::with(&orders());
+    let lab = Lab::with(orders());
     for wrong in [
         &["explain", "price > 1", "f"][..],
         &["explain", "qty > 1", "missing"],
