@@ -118,7 +118,8 @@ def root_of(region: SharedRegion) -> Bytes:
 def place_of(array: npt.NDArray[Any]) -> Place | None:
     """The region that holds all of an array, however it was made from one in there."""
     first, last = span_of(array)
-    for address, root in list(_roots.items()):
+    # A copy is made at once; a list is not, and a collection in between removes roots.
+    for address, root in _roots.copy().items():
         if address <= first and last <= address + root.region.nbytes and root.array() is not None:
             return Place(root.region, address_of(array) - address)
     return None
@@ -154,7 +155,7 @@ def attach(
 
 def open_region(pid: int, fd: int, identity: tuple[int, int], nbytes: int) -> SharedRegion:
     """The region of another process, or the one of this process that has this identity."""
-    for root in list(_roots.values()):
+    for root in _roots.copy().values():
         if root.identity == identity and root.array() is not None:
             return root.region
     gone = f"the process {pid}, which held this shared array, "

@@ -64,7 +64,7 @@ class _Main:
         try:
             pid = os.fork()
         except OSError as error:
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(ConnectionError):
                 status.send(BORN.pack(0, error.errno or 1))
             status.close()
         else:
@@ -78,7 +78,7 @@ class _Main:
             self._by_status[status.fileno()] = forked
             self._poll.register(forked.pidfd, select.POLLIN)
             self._poll.register(status.fileno(), 0)
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(ConnectionError):
                 socket.send_fds(status, [BORN.pack(pid, 0)], [forked.pidfd])
         os.close(end)
         os.close(crash)
@@ -111,7 +111,7 @@ class _Main:
         del self._by_pidfd[forked.pidfd], self._by_status[forked.status.fileno()]
         number = UNKNOWN if death.signal is None else death.signal
         status = UNKNOWN if death.status is None else death.status
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(ConnectionError):
             forked.status.send(ENDED.pack(number, status))
         forked.status.close()
         os.close(forked.pidfd)

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 # In /proc/PID/stat, counted from behind the name: the flags of the kernel's sched.h.
@@ -29,25 +30,61 @@ def die_with_parent(parent: int) -> None:
 
 
 class Hold:
-    """Handlers of signals wait: no KeyboardInterrupt comes between a fork and its being noted."""
+    """Handlers of signals wait: no KeyboardInterrupt comes between a fork and its being noted.
+
+    To block signals is not enough where there are other threads: one of them may get the signal,
+    and Python then runs the handler in the main thread, blocked or not. So handlers are replaced
+    by one that only notes. Other threads than the main one never run handlers.
+    """
 
     def __init__(self) -> None:
+        self._handlers: dict[int, Any] = {}
+        self._waiting: list[int] = []
         numbers = signal.valid_signals() - _OF_FAULTS
         self._held = {number for number in numbers if callable(signal.getsignal(number))}
         self._before = signal.pthread_sigmask(signal.SIG_BLOCK, self._held)
+        try:
+            self._replace()
+        except BaseException:
+            self.end()
+            raise
+
+    def _replace(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in self._held:
+                handler = signal.getsignal(number)
+                if handler != self._note:
+                    self._handlers[number] = handler
+                signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: object) -> None:
+        self._waiting.append(number)
+
+    def _restore(self) -> None:
+        handlers = self._handlers
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        while self._waiting:
+            number = self._waiting.pop(0)
+            handlers[number](number, None)
 
     def end(self) -> None:
         """What has waited comes now."""
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+        try:
+            self._restore()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Handlers run, and may raise, in here."""
         try:
+            self._restore()
             signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
             yield
         finally:
             signal.pthread_sigmask(signal.SIG_BLOCK, self._held)
+            self._replace()
 
 
 @contextlib.contextmanager
