@@ -1,0 +1,197 @@
+//! The machine, as its system describes it.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// One kind of cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    /// 1 is the nearest to the core.
+    pub level: u32,
+    /// `data`, `instruction` or `unified`.
+    pub kind: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// How many CPUs share one.
+    pub shared_by: u32,
+}
+
+/// The machine that was measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The name of the host.
+    pub name: String,
+    /// The processor's name of itself.
+    pub cpu_model: String,
+    /// The processor's maker, family and model, where it has such numbers.
+    pub cpu_signature: String,
+    /// The architecture that this program was built for.
+    pub architecture: String,
+    /// Instruction sets that are measured, for example `AVX2`.
+    pub instruction_sets: Vec<String>,
+    /// CPUs that this process may use.
+    pub cpus: u32,
+    /// Data and unified caches of one of them, the nearest first.
+    pub caches: Vec<Cache>,
+    /// Main memory in bytes.
+    pub memory_bytes: u64,
+    /// Bytes of an ordinary page.
+    pub page_bytes: u64,
+    /// When the system gives huge pages by itself: `always`, `madvise` or `never`.
+    pub huge_pages: String,
+    /// The kernel and its version.
+    pub kernel: String,
+    /// What makes the virtual machine, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_machine: Option<String>,
+    /// The rule by which the system chooses the clock, where it may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+}
+
+impl Machine {
+    /// Asks the system.
+    pub fn detect() -> Machine {
+        let uname = rustix::system::uname();
+        Machine {
+            name: uname.nodename().to_string_lossy().into_owned(),
+            cpu_model: processor_field("model name").unwrap_or_else(|| "unknown".to_owned()),
+            cpu_signature: signature(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            instruction_sets: crate::cpu::Isa::available()
+                .map(|isa| isa.name().to_owned())
+                .collect(),
+            cpus: crate::trial::Team::here().map_or(1, |team| team.cpus() as u32),
+            caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
+            memory_bytes: memory_bytes("MemTotal"),
+            page_bytes: rustix::param::page_size() as u64,
+            huge_pages: huge_pages(),
+            kernel: format!(
+                "{} {}",
+                uname.sysname().to_string_lossy(),
+                uname.release().to_string_lossy()
+            ),
+            virtual_machine: virtual_machine(),
+            governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        }
+    }
+
+    /// The size of the last data cache in bytes; 32 MiB where the system does not say.
+    pub fn last_cache_bytes(&self) -> u64 {
+        self.caches.iter().map(|cache| cache.bytes).max().unwrap_or(32 << 20)
+    }
+}
+
+/// Bytes of memory that a new program could use without swapping.
+pub fn free_memory_bytes() -> u64 {
+    memory_bytes("MemAvailable")
+}
+
+fn line(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn processor_field(name: &str) -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    field(&text, name)
+}
+
+fn field(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        (found.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+fn signature() -> String {
+    ["vendor_id", "cpu family", "model", "stepping"]
+        .iter()
+        .filter_map(|name| processor_field(name))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn memory_bytes(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    field(&text, name).and_then(|value| bytes(&value)).unwrap_or(0)
+}
+
+/// `32768K`, `16 kB` or `4096` in bytes.
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let count: u64 = digits.trim().parse().ok()?;
+    match text[digits.len()..].trim().to_ascii_uppercase().as_str() {
+        "" => Some(count),
+        "K" | "KB" => count.checked_mul(1 << 10),
+        "M" | "MB" => count.checked_mul(1 << 20),
+        _ => None,
+    }
+}
+
+fn caches(folder: &Path) -> Vec<Cache> {
+    let mut found: Vec<Cache> =
+        (0..16).map_while(|index| cache(&folder.join(format!("index{index}")))).collect();
+    found.retain(|cache| cache.kind != "instruction");
+    found.sort_by_key(|cache| cache.level);
+    found
+}
+
+fn cache(folder: &Path) -> Option<Cache> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    Some(Cache {
+        level: read("level")?.trim().parse().ok()?,
+        kind: read("type")?.trim().to_ascii_lowercase(),
+        bytes: bytes(read("size")?.trim())?,
+        shared_by: read("shared_cpu_map")
+            .map_or(1, |map| map.chars().filter_map(|c| c.to_digit(16)).map(u32::count_ones).sum()),
+    })
+}
+
+/// `always [madvise] never` names its choice in brackets.
+fn huge_pages() -> String {
+    let text = line("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    chosen.map_or("never", |(word, _)| word).to_owned()
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+fn virtual_machine() -> Option<String> {
+    let cpuid = raw_cpuid::CpuId::new();
+    if !cpuid.get_feature_info()?.has_hypervisor() {
+        return None;
+    }
+    Some(match cpuid.get_hypervisor_info() {
+        Some(info) => format!("{:?}", info.identify()),
+        None => "unknown".to_owned(),
+    })
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
+fn virtual_machine() -> Option<String> {
+    line("/sys/hypervisor/type")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes, field};
+
+    #[test]
+    fn sizes_are_read_as_the_system_writes_them() {
+        assert_eq!(bytes("32768K"), Some(32 << 20));
+        assert_eq!(bytes("16 kB"), Some(16 << 10));
+        assert_eq!(bytes("4096"), Some(4096));
+        assert_eq!(bytes("many"), None);
+        assert_eq!(bytes("7 parsecs"), None);
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let text = "model\t\t: 17\nmodel name\t: A Processor\n";
+        assert_eq!(field(text, "model name").as_deref(), Some("A Processor"));
+        assert_eq!(field(text, "name"), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! The clock that a core really has: additions that wait for each other take a cycle each.
+//!
+//! A virtual machine is not told its clock, and a real one changes it by the minute: so it is
+//! measured, beside what is to be counted in cycles.
+
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::trial::{Done, Team};
+
+/// Additions of one step of the chain.
+const STEP: u64 = 64;
+
+/// Half a millisecond or so.
+const STEPS: u64 = 30_000;
+
+/// Cycles a second of the core that the calling thread is on, over about half a millisecond; the
+/// fastest of `tries`, since an interruption can only make it slower.
+///
+/// # Errors
+/// The chain computed something else, or there is none for this architecture.
+pub(super) fn here(tries: u32) -> Result<f64> {
+    let mut best: f64 = 0.0;
+    for _ in 0..tries.max(1) {
+        let start = Instant::now();
+        let done = chain(STEPS)?;
+        best = best.max(done.units / start.elapsed().as_secs_f64());
+    }
+    Ok(best)
+}
+
+/// Cycles a second of the team's first CPU.
+///
+/// # Errors
+/// As [`here`].
+pub fn clock_hertz(team: &Team) -> Result<f64> {
+    team.prepare(1, |_| here(9))?.first().copied().ok_or(Error::Stopped)
+}
+
+/// Runs a chain of `steps` times 64 additions and checks their sum.
+///
+/// # Errors
+/// The sum is wrong, or there is no chain for this architecture.
+pub(super) fn chain(steps: u64) -> Result<Done> {
+    let additions = steps * STEP;
+    let sum = additions_one_after_another(steps).ok_or_else(|| {
+        let name = std::env::consts::ARCH;
+        Error::BadRequest(format!("no chain of additions is known for {name}; measure the rest"))
+    })?;
+    if sum != additions {
+        return Err(Error::wrong("clock", format!("{sum} instead of {additions}")));
+    }
+    Ok(Done { units: additions as f64, check: sum })
+}
+
+/// Adds 1, from a register (a constant could be added when the instruction is renamed, in no
+/// time), 64 times a step.
+#[cfg(target_arch = "x86_64")]
+fn additions_one_after_another(steps: u64) -> Option<u64> {
+    if steps == 0 {
+        return Some(0);
+    }
+    let mut sum = 0_u64;
+    // SAFETY: arithmetic on registers that are named as operands; no memory, no stack.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            ".rept 64",
+            "add {sum}, {one}",
+            ".endr",
+            "dec {steps}",
+            "jnz 2b",
+            sum = inout(reg) sum,
+            one = in(reg) 1_u64,
+            steps = inout(reg) steps => _,
+            options(nomem, nostack),
+        );
+    }
+    Some(sum)
+}
+
+/// Adds 1, 64 times a step.
+#[cfg(target_arch = "aarch64")]
+fn additions_one_after_another(steps: u64) -> Option<u64> {
+    if steps == 0 {
+        return Some(0);
+    }
+    let mut sum = 0_u64;
+    // SAFETY: arithmetic on registers that are named as operands; no memory, no stack.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            ".rept 64",
+            "add {sum}, {sum}, {one}",
+            ".endr",
+            "subs {steps}, {steps}, #1",
+            "b.ne 2b",
+            sum = inout(reg) sum,
+            one = in(reg) 1_u64,
+            steps = inout(reg) steps => _,
+            options(nomem, nostack),
+        );
+    }
+    Some(sum)
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn additions_one_after_another(_steps: u64) -> Option<u64> {
+    None
+}

@@ -1,0 +1,86 @@
+//! The one error type of this crate: what, where, and what to try.
+
+use std::fmt;
+use std::io;
+
+/// The result of a measurement.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a measurement gave no reading.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused; `what` says what was tried.
+    Io {
+        /// The path, address or thing that it was about.
+        subject: String,
+        /// What was tried, for example `open` or `read at byte 4096`.
+        what: String,
+        /// The operating system's answer.
+        error: io::Error,
+    },
+    /// A measurement computed, read or received something else than it must have.
+    Wrong {
+        /// The measurement.
+        measurement: String,
+        /// What came out and what should have.
+        reason: String,
+    },
+    /// There is not as much memory or disk as the measurement needs.
+    NoRoom {
+        /// What the room is for, and where.
+        subject: String,
+        /// What was asked for, in bytes.
+        asked_bytes: u64,
+        /// What there is, in bytes.
+        left_bytes: u64,
+    },
+    /// A size, count or name that cannot be measured.
+    BadRequest(String),
+    /// A thread of the measurement panicked.
+    Panicked(String),
+    /// The caller asked to stop.
+    Stopped,
+}
+
+impl Error {
+    /// Wraps an operating-system error with what it was about and what was tried.
+    pub fn io(subject: impl Into<String>, what: impl Into<String>, error: io::Error) -> Self {
+        Error::Io { subject: subject.into(), what: what.into(), error }
+    }
+
+    /// A result that is not what it must be.
+    pub fn wrong(measurement: impl Into<String>, reason: impl Into<String>) -> Self {
+        Error::Wrong { measurement: measurement.into(), reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { subject, what, error } => write!(f, "{subject}: cannot {what}: {error}"),
+            Error::Wrong { measurement, reason } => write!(
+                f,
+                "{measurement}: wrong result, so its time means nothing: {reason}; check the \
+                 machine's memory"
+            ),
+            Error::NoRoom { subject, asked_bytes, left_bytes } => write!(
+                f,
+                "{subject}: {asked_bytes} bytes are needed and {left_bytes} are free; free some, \
+                 or measure less"
+            ),
+            Error::BadRequest(text) => f.write_str(text),
+            Error::Panicked(text) => write!(f, "a thread of the measurement panicked: {text}"),
+            Error::Stopped => f.write_str("stopped before the measurement was done"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

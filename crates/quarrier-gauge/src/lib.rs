@@ -1,0 +1,91 @@
+//! The machine's ceilings: what CPU, memory, disk and network can do.
+//!
+//! ```text
+//!  Wanted ─→ measure ─→ cpu · memory · disk · network ─→ Reading, Reading, … ─→ Report
+//!                          │ each: a Subject and a trial
+//!                          ▼
+//!             trial: warm-up, runs on pinned threads, some dropped, until the median is known
+//! ```
+//!
+//! A [`Reading`] is the median of runs that checked their result, with spread, and with the
+//! conditions under which it was taken: it says itself when it was disturbed.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//! use quarrier_gauge::{Area, Wanted, measure};
+//!
+//! let wanted = Wanted { areas: vec![Area::Memory], ..Wanted::quick("/var/tmp") };
+//! let report = measure(&wanted, &mut (), &AtomicBool::new(false))?;
+//! for reading in &report.readings {
+//!     assert!(reading.value > 0.0);
+//! }
+//! # Ok::<(), quarrier_gauge::Error>(())
+//! ```
+
+mod wanted;
+
+mod reading;
+
+mod report;
+
+pub mod conditions;
+
+pub mod trial;
+
+pub mod statistics;
+
+pub mod cpu;
+
+pub mod memory;
+
+mod error;
+
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub use error::{Error, Result};
+pub use reading::{Area, Parameters, Percentiles, Reading, Subject, Unit, Value};
+pub use report::{FORMAT, Report};
+pub use wanted::{Network, Progress, Wanted};
+
+use conditions::{Conditions, Snapshot};
+use trial::Session;
+
+/// Measures what is wanted, area after area.
+///
+/// # Errors
+/// A result was wrong, the system refused what has no other way, or `stop` was set.
+pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) -> Result<Report> {
+    let before = Snapshot::take();
+    let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let mut session = Session::new(wanted.effort.clone(), progress, stop)?;
+    let clock_before_hertz = cpu::clock_hertz(&session.team).ok();
+    for &area in &wanted.areas {
+        match area {
+            Area::Cpu => cpu::measure(wanted, &mut session)?,
+            Area::Memory => memory::measure(wanted, &mut session)?,
+            Area::Disk | Area::Network => {}
+        }
+    }
+    let clock_after_hertz = cpu::clock_hertz(&session.team).ok();
+    let machine = session.machine.clone();
+    let readings = session.into_readings();
+    let during = before.since();
+    Ok(Report {
+        format: FORMAT,
+        quarrier: env!("CARGO_PKG_VERSION").to_owned(),
+        when,
+        seconds: before.seconds(),
+        machine,
+        conditions: Conditions {
+            load_before: before.load(),
+            load_after: Snapshot::take().load(),
+            steal: during.steal,
+            others: during.others,
+            clock_before_hertz,
+            clock_after_hertz,
+            disturbed: readings.iter().filter(|reading| reading.disturbed).count() as u32,
+        },
+        readings,
+    })
+}

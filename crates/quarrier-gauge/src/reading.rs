@@ -1,0 +1,312 @@
+//! A measured value with its unit, spread and conditions.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::conditions::During;
+
+/// A part of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Area {
+    /// Arithmetic.
+    Cpu,
+    /// Caches and main memory.
+    Memory,
+    /// Files on a disk.
+    Disk,
+    /// Streams and datagrams.
+    Network,
+}
+
+impl Area {
+    /// All of them, in the order in which they are measured.
+    pub const ALL: [Area; 4] = [Area::Cpu, Area::Memory, Area::Disk, Area::Network];
+
+    /// The word of the command line and of JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Area::Cpu => "cpu",
+            Area::Memory => "memory",
+            Area::Disk => "disk",
+            Area::Network => "network",
+        }
+    }
+
+    /// The area of this name.
+    pub fn of(name: &str) -> Option<Area> {
+        Area::ALL.into_iter().find(|area| area.name() == name)
+    }
+}
+
+/// What a value counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Unit {
+    /// Operations a second.
+    #[serde(rename = "op/s")]
+    OpPerSecond,
+    /// Floating-point operations a second; a fused multiply-add is two.
+    #[serde(rename = "FLOP/s")]
+    FlopPerSecond,
+    /// Bytes a second.
+    #[serde(rename = "B/s")]
+    BytesPerSecond,
+    /// Seconds for one of what is counted: the less the better.
+    #[serde(rename = "s")]
+    Seconds,
+    /// Cycles a second.
+    #[serde(rename = "Hz")]
+    Hertz,
+    /// A part of a whole.
+    #[serde(rename = "ratio")]
+    Ratio,
+}
+
+impl Unit {
+    /// As it is written after a value.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::OpPerSecond => "op/s",
+            Unit::FlopPerSecond => "FLOP/s",
+            Unit::BytesPerSecond => "B/s",
+            Unit::Seconds => "s",
+            Unit::Hertz => "Hz",
+            Unit::Ratio => "ratio",
+        }
+    }
+
+    /// Whether less of it is better.
+    pub fn less_is_better(self) -> bool {
+        matches!(self, Unit::Seconds)
+    }
+}
+
+/// The value of a parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A count, for example of threads or bytes.
+    Integer(u64),
+    /// A number that is no count.
+    Number(f64),
+    /// A word, for example `random`.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Integer(value) => write!(f, "{value}"),
+            Value::Number(value) => write!(f, "{value}"),
+            Value::Text(value) => f.write_str(value),
+        }
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Value::Integer(value)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Self {
+        Value::Integer(u64::from(value))
+    }
+}
+
+impl From<usize> for Value {
+    fn from(value: usize) -> Self {
+        Value::Integer(value as u64)
+    }
+}
+
+impl From<i32> for Value {
+    fn from(value: i32) -> Self {
+        match u64::try_from(value) {
+            Ok(value) => Value::Integer(value),
+            Err(_) => Value::Number(f64::from(value)),
+        }
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Value::Number(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Value::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Value::Text(value)
+    }
+}
+
+/// Names with values, in the order in which they were given: threads, block_bytes, access …
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parameters(Vec<(Cow<'static, str>, Value)>);
+
+impl Parameters {
+    /// None yet.
+    pub fn new() -> Self {
+        Parameters::default()
+    }
+
+    /// These and one more; a name given again takes the new value.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
+        self.set(name.into(), value.into());
+        self
+    }
+
+    fn set(&mut self, name: Cow<'static, str>, value: Value) {
+        match self.0.iter_mut().find(|(held, _)| *held == name) {
+            Some((_, held)) => *held = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// The value of `name`.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(held, _)| held == name).map(|(_, value)| value)
+    }
+
+    /// The count that `name` has.
+    pub fn integer(&self, name: &str) -> Option<u64> {
+        match self.get(name) {
+            Some(Value::Integer(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The word that `name` has.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name) {
+            Some(Value::Text(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), value))
+    }
+}
+
+impl Serialize for Parameters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Parameters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Names;
+        impl<'de> Visitor<'de> for Names {
+            type Value = Parameters;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("names with numbers or words")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parameters, A::Error> {
+                let mut parameters = Parameters::new();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    parameters.set(name.into(), value);
+                }
+                Ok(parameters)
+            }
+        }
+        deserializer.deserialize_map(Names)
+    }
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// The part of the machine.
+    pub area: Area,
+    /// What is done there, in plain words.
+    pub measurement: Cow<'static, str>,
+    /// How.
+    pub parameters: Parameters,
+    /// What is counted. With [`Unit::Seconds`] the value is the time for one, else the rate.
+    pub unit: Unit,
+}
+
+impl Subject {
+    /// `measurement` of `area`, counted in `unit`.
+    pub fn new(
+        area: Area,
+        measurement: impl Into<Cow<'static, str>>,
+        parameters: Parameters,
+        unit: Unit,
+    ) -> Self {
+        Subject { area, measurement: measurement.into(), parameters, unit }
+    }
+}
+
+/// How the times of single events were spread, in seconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Half of them took no longer.
+    pub p50: f64,
+    /// Nine of ten took no longer.
+    pub p90: f64,
+    /// 99 of 100 took no longer.
+    pub p99: f64,
+    /// 999 of 1,000 took no longer.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+    /// For a plot: the upper end of each bucket in seconds, and how many fell into it.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+/// A measured value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// The part of the machine.
+    pub area: Area,
+    /// What was done there, in plain words.
+    pub measurement: Cow<'static, str>,
+    /// How.
+    pub parameters: Parameters,
+    /// The median of the runs that were kept.
+    pub value: f64,
+    /// What it counts.
+    pub unit: Unit,
+    /// The mean of the runs that were kept.
+    pub mean: f64,
+    /// Their standard deviation, of a sample.
+    pub stddev: f64,
+    /// The best of them.
+    pub best: f64,
+    /// The median's interval at 95 %, by bootstrap.
+    pub interval: (f64, f64),
+    /// The runs that were kept.
+    pub runs: u32,
+    /// The runs whose threads did not get their CPU, or did not run together.
+    pub dropped: u32,
+    /// Whether others used the machine, or the runs disagree: do not trust it.
+    pub disturbed: bool,
+    /// Each run that was kept, in order of time.
+    pub samples: Vec<f64>,
+    /// What held meanwhile.
+    pub conditions: During,
+    /// The spread of single events, where they were timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percentiles: Option<Percentiles>,
+    /// What a reader should know, for example `no O_DIRECT here: buffered`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}

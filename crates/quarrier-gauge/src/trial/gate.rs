@@ -1,0 +1,41 @@
+//! Threads wait here until all have come, or until one cannot.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Holds `expected` threads back until all are there.
+pub(super) struct Gate {
+    expected: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    arrived: usize,
+    given_up: bool,
+}
+
+impl Gate {
+    pub(super) fn new(expected: usize) -> Gate {
+        Gate { expected, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Waits for the others. `false` if they do not come.
+    pub(super) fn pass(&self) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.arrived += 1;
+        if state.arrived == self.expected {
+            self.changed.notify_all();
+        }
+        while state.arrived < self.expected && !state.given_up {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        !state.given_up
+    }
+
+    /// Sends away whoever waits and whoever comes.
+    pub(super) fn give_up(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).given_up = true;
+        self.changed.notify_all();
+    }
+}

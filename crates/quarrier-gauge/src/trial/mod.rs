@@ -1,0 +1,102 @@
+//! The engine of all measurements: threads that start together on CPUs of their own, trials that
+//! are dropped when the threads did not get them, and repeats until the median is known.
+//!
+//! ```text
+//!  Team::prepare ─→ a state for each thread, its memory touched by the thread itself
+//!  series: warm-up ─→ Team::run ─→ Trial ─→ kept, or dropped: a CPU was taken
+//!                        ↑            │
+//!                        └────────────┘  until the interval is narrow, or patience is out
+//! ```
+
+mod gate;
+mod series;
+mod session;
+mod team;
+
+use std::time::Duration;
+
+pub use series::{Needs, Series, series};
+pub use session::Session;
+pub use team::Team;
+
+/// A trial whose threads got less of their CPU than this is dropped.
+pub const CPU_SHARE_MIN: f64 = 0.985;
+
+/// A trial whose threads ran together for less than this part of it is dropped.
+pub const OVERLAP_MIN: f64 = 0.8;
+
+/// What one thread did in a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Done {
+    /// How many of what is counted: operations, bytes, loads.
+    pub units: f64,
+    /// A sum of what it computed, read or received, for the caller to compare: nothing that is
+    /// needed can be optimised away.
+    pub check: u64,
+}
+
+/// One run of all threads.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trial {
+    /// From the first thread's start to the last one's end.
+    pub seconds: f64,
+    /// What all threads did.
+    pub units: f64,
+    /// What each thread says of its result.
+    pub checks: Vec<u64>,
+    /// The least share of its time that a CPU gave to the threads pinned to it.
+    pub cpu_share: f64,
+    /// The part of the trial in which all threads ran; 1 where there are more than CPUs.
+    pub overlap: f64,
+}
+
+impl Trial {
+    /// Units a second.
+    pub fn rate(&self) -> f64 {
+        self.units / self.seconds
+    }
+}
+
+/// How long and how often is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effort {
+    /// At least so many runs are kept.
+    pub runs: u32,
+    /// At most so many.
+    pub most_runs: u32,
+    /// Run and thrown away at first, for so long.
+    pub warm_up: Duration,
+    /// What a run should take.
+    pub trial: Duration,
+    /// What a reading should take at most, where `runs` allows it.
+    pub patience: Duration,
+    /// A reading is done when its median's interval is no further than this share on either side.
+    pub narrow: f64,
+}
+
+impl Effort {
+    /// For the profile: 3 runs of 15 ms.
+    pub fn quick() -> Effort {
+        Effort {
+            runs: 3,
+            most_runs: 5,
+            warm_up: Duration::from_millis(5),
+            trial: Duration::from_millis(15),
+            patience: Duration::from_millis(150),
+            narrow: 0.02,
+        }
+    }
+
+    /// For a report: at least `runs` (no fewer than 3) of 60 ms.
+    pub fn full(runs: u32) -> Effort {
+        let runs = runs.max(3);
+        Effort {
+            runs,
+            most_runs: runs.max(25),
+            warm_up: Duration::from_millis(60),
+            trial: Duration::from_millis(60),
+            patience: Duration::from_millis(1_500),
+            narrow: 0.01,
+        }
+    }
+}

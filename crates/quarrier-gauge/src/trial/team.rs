@@ -1,0 +1,199 @@
+//! Threads on CPUs of their own, that start together.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Instant;
+
+use rustix::thread::CpuSet;
+
+use super::gate::Gate;
+use super::{Done, Trial};
+use crate::error::{Error, Result};
+
+/// The CPUs that this process may use, and the threads that are sent there. Threads beyond their
+/// number share CPUs in turn.
+#[derive(Debug)]
+pub struct Team {
+    cpus: Vec<usize>,
+    /// Which CPU the first thread gets.
+    first: AtomicUsize,
+}
+
+/// When a thread ran, and what it got of its CPU.
+struct Ran {
+    cpu: usize,
+    start: Instant,
+    end: Instant,
+    cpu_seconds: f64,
+    done: Done,
+}
+
+impl Team {
+    /// The CPUs of the calling thread's affinity mask.
+    ///
+    /// # Errors
+    /// The system does not tell it.
+    pub fn here() -> Result<Team> {
+        let set = rustix::thread::sched_getaffinity(None)
+            .map_err(|error| Error::io("CPUs", "ask for the affinity mask", error.into()))?;
+        let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect();
+        Ok(Team { cpus, first: AtomicUsize::new(0) })
+    }
+
+    /// How many CPUs there are.
+    pub fn cpus(&self) -> usize {
+        self.cpus.len().max(1)
+    }
+
+    /// Lets the next trials begin on the next CPU, because this one is used by others.
+    pub fn turn(&self) {
+        self.first.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Makes a state for each of `threads`, each on the thread's CPU, so that the memory it
+    /// touches is near.
+    ///
+    /// # Errors
+    /// A thread cannot be had, panics, or `make` fails.
+    pub fn prepare<S: Send>(
+        &self,
+        threads: usize,
+        make: impl Fn(usize) -> Result<S> + Sync,
+    ) -> Result<Vec<S>> {
+        if threads == 0 {
+            return Err(Error::BadRequest("0 threads measure nothing; ask for 1".to_owned()));
+        }
+        thread::scope(|scope| {
+            let make = &make;
+            let mut handles = Vec::with_capacity(threads);
+            for index in 0..threads {
+                let cpu = self.cpu_of(index);
+                let spawned = thread::Builder::new().spawn_scoped(scope, move || {
+                    pin(cpu);
+                    make(index)
+                });
+                handles.push(spawned.map_err(no_thread)?);
+            }
+            all_joined(handles)
+        })
+    }
+
+    /// Runs `work` once for each state, each on a thread with a CPU of its own as long as there
+    /// are enough; they start together.
+    ///
+    /// # Errors
+    /// A thread cannot be had or panics, or `work` fails.
+    pub fn run<S: Send>(
+        &self,
+        states: &mut [S],
+        work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
+    ) -> Result<Trial> {
+        if states.is_empty() {
+            return Err(Error::BadRequest("0 threads measure nothing; ask for 1".to_owned()));
+        }
+        let gate = Gate::new(states.len());
+        let ran = thread::scope(|scope| {
+            let (gate, work) = (&gate, &work);
+            let mut handles = Vec::with_capacity(states.len());
+            for (index, state) in states.iter_mut().enumerate() {
+                let cpu = self.cpu_of(index);
+                let spawned = thread::Builder::new().spawn_scoped(scope, move || {
+                    pin(cpu);
+                    if gate.pass() {
+                        timed(cpu, || work(index, state))
+                    } else {
+                        Err(Error::Stopped)
+                    }
+                });
+                match spawned {
+                    Ok(handle) => handles.push(handle),
+                    Err(error) => {
+                        gate.give_up();
+                        return Err(no_thread(error));
+                    }
+                }
+            }
+            all_joined(handles)
+        })?;
+        Ok(summed(&ran))
+    }
+
+    fn cpu_of(&self, thread: usize) -> usize {
+        let first = self.first.load(Ordering::Relaxed);
+        self.cpus.get((first + thread) % self.cpus()).copied().unwrap_or(0)
+    }
+}
+
+/// Where the system refuses, the thread runs wherever it is put: the share of the CPU that it
+/// gets is measured anyhow.
+fn pin(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+fn timed(cpu: usize, work: impl FnOnce() -> Result<Done>) -> Result<Ran> {
+    let cpu_before = cpu_seconds();
+    let start = Instant::now();
+    let done = work()?;
+    let end = Instant::now();
+    Ok(Ran { cpu, start, end, cpu_seconds: cpu_seconds() - cpu_before, done })
+}
+
+/// CPU time of the calling thread, in seconds.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+fn summed(ran: &[Ran]) -> Trial {
+    let Some((first, last)) = ends(ran.iter()) else { return Trial::default() };
+    let seconds = (last - first).as_secs_f64().max(1e-9);
+    let mut cpus: Vec<usize> = ran.iter().map(|ran| ran.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let share = cpus.iter().map(|&cpu| share_of(cpu, ran)).fold(1.0, f64::min);
+    let together =
+        match (ran.iter().map(|ran| ran.start).max(), ran.iter().map(|ran| ran.end).min()) {
+            (Some(start), Some(end)) => end.saturating_duration_since(start).as_secs_f64(),
+            _ => 0.0,
+        };
+    Trial {
+        seconds,
+        units: ran.iter().map(|ran| ran.done.units).sum(),
+        checks: ran.iter().map(|ran| ran.done.check).collect(),
+        cpu_share: share,
+        overlap: if ran.len() > cpus.len() { 1.0 } else { together / seconds },
+    }
+}
+
+/// The part of the time between the first start and the last end on this CPU in which one of our
+/// threads had it. Threads that share it have it in turn, so their times add up.
+fn share_of(cpu: usize, ran: &[Ran]) -> f64 {
+    let here = || ran.iter().filter(|ran| ran.cpu == cpu);
+    let Some((first, last)) = ends(here()) else { return 1.0 };
+    let got: f64 = here().map(|ran| ran.cpu_seconds).sum();
+    got / (last - first).as_secs_f64().max(1e-9)
+}
+
+fn ends<'a>(ran: impl Iterator<Item = &'a Ran> + Clone) -> Option<(Instant, Instant)> {
+    Some((ran.clone().map(|ran| ran.start).min()?, ran.map(|ran| ran.end).max()?))
+}
+
+/// Waits for all of them, also after one has failed: a scope would panic for another's panic.
+fn all_joined<T>(handles: Vec<ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
+    let ended: Vec<Result<Result<T>>> = handles.into_iter().map(joined).collect();
+    ended.into_iter().map(|result| result?).collect()
+}
+
+fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> Result<T> {
+    handle.join().map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Error::Panicked(text.unwrap_or_else(|| "no reason given".to_owned()))
+    })
+}
+
+fn no_thread(error: std::io::Error) -> Error {
+    Error::io("threads", "start one more", error)
+}

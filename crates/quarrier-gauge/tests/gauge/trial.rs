@@ -1,0 +1,146 @@
+//! The engine of trials.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use quarrier_gauge::trial::{Done, Effort, Needs, Series, Team, Trial, series};
+use quarrier_gauge::{Area, Error, Parameters, Subject, Unit};
+
+fn effort() -> Effort {
+    Effort {
+        runs: 3,
+        most_runs: 5,
+        warm_up: Duration::ZERO,
+        trial: Duration::from_millis(1),
+        patience: Duration::from_millis(20),
+        narrow: 0.01,
+    }
+}
+
+fn run(cpu_share: f64, seconds: f64) -> Trial {
+    Trial { seconds, units: 1.0, checks: vec![0], cpu_share, overlap: 1.0 }
+}
+
+fn repeat(needs: Needs, trial: impl FnMut() -> quarrier_gauge::Result<Trial>) -> Series {
+    let go = AtomicBool::new(false);
+    series(&effort(), needs, Unit::OpPerSecond, &go, || {}, trial).unwrap()
+}
+
+fn subject() -> Subject {
+    Subject::new(Area::Cpu, "fma", Parameters::new().with("threads", 1), Unit::OpPerSecond)
+}
+
+#[test]
+fn every_thread_works_once_and_all_of_it_is_counted() {
+    let team = Team::here().unwrap();
+    for threads in [1, 2, 3, 4 * team.cpus() + 1] {
+        let mut states = team.prepare(threads, |index| Ok(index as u64)).unwrap();
+        let trial = team
+            .run(&mut states, |index, state| {
+                *state += 100;
+                Ok(Done { units: 2.0, check: index as u64 })
+            })
+            .unwrap();
+        assert_eq!(trial.units, 2.0 * threads as f64);
+        assert_eq!(trial.checks, (0..threads as u64).collect::<Vec<_>>());
+        assert_eq!(states, (100..100 + threads as u64).collect::<Vec<_>>());
+        assert!(trial.seconds > 0.0);
+    }
+}
+
+#[test]
+fn no_threads_are_refused() {
+    let team = Team::here().unwrap();
+    assert!(matches!(team.prepare(0, |_| Ok(())), Err(Error::BadRequest(_))));
+    assert!(matches!(
+        team.run(&mut Vec::<()>::new(), |_, ()| Ok(Done::default())),
+        Err(Error::BadRequest(_))
+    ));
+}
+
+#[test]
+fn a_panic_in_a_thread_is_an_error() {
+    let team = Team::here().unwrap();
+    let error = team.run(&mut [(), ()], |index, ()| -> quarrier_gauge::Result<Done> {
+        panic!("thread {index} gives up")
+    });
+    let Err(Error::Panicked(text)) = error else { panic!("{error:?}") };
+    assert_eq!(text, "thread 0 gives up");
+}
+
+#[test]
+fn a_trial_without_its_cpu_is_dropped_and_counted() {
+    let runs = AtomicU32::new(0);
+    let series = repeat(Needs::Cpu, || {
+        let odd = runs.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+        Ok(if odd { run(0.5, 2.0) } else { run(1.0, 1.0) })
+    });
+    let reading = series.reading(subject());
+    assert_eq!((reading.runs, reading.dropped), (3, 3));
+    assert_eq!(reading.value, 1.0);
+    assert_eq!(reading.samples, [1.0; 3]);
+}
+
+#[test]
+fn who_waits_for_answers_need_not_have_a_cpu() {
+    let reading = repeat(Needs::Answers, || Ok(run(0.1, 1.0))).reading(subject());
+    assert_eq!((reading.runs, reading.dropped), (3, 0));
+    assert_eq!(reading.conditions.cpu_share, 1.0);
+}
+
+#[test]
+fn a_reading_whose_threads_never_got_their_cpu_is_disturbed() {
+    let reading = repeat(Needs::Cpu, || Ok(run(0.5, 1.0))).reading(subject());
+    assert!(reading.disturbed && reading.conditions.disturbed);
+    assert_eq!(reading.runs, 3);
+    assert!(reading.dropped >= 3);
+    assert!(reading.notes[0].contains("did not get their CPU"), "{:?}", reading.notes);
+}
+
+#[test]
+fn threads_that_did_not_run_together_are_dropped() {
+    let reading = repeat(Needs::Cpu, || Ok(Trial { overlap: 0.2, ..run(1.0, 1.0) }));
+    assert!(reading.reading(subject()).disturbed);
+}
+
+#[test]
+fn runs_go_on_until_the_median_is_known_or_the_most_is_reached() {
+    let steady = repeat(Needs::Cpu, || Ok(run(1.0, 1.0)));
+    assert_eq!(steady.kept.len(), 3);
+    let runs = AtomicU32::new(0);
+    let wild = repeat(Needs::Cpu, || {
+        Ok(run(1.0, [1.0, 1.3, 0.8][runs.fetch_add(1, Ordering::Relaxed) as usize % 3]))
+    });
+    assert_eq!(wild.kept.len(), 5);
+}
+
+#[test]
+fn two_modes_disturb_a_reading() {
+    let runs = AtomicU32::new(0);
+    let series = repeat(Needs::Cpu, || {
+        let fast = runs.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+        Ok(run(1.0, if fast { 1.0 } else { 2.0 }))
+    });
+    let reading = series.reading(subject());
+    assert!(reading.disturbed);
+    assert!(reading.notes.iter().any(|note| note.contains("two modes")), "{:?}", reading.notes);
+}
+
+#[test]
+fn seconds_are_told_for_one_and_the_least_is_the_best() {
+    let runs = AtomicU32::new(0);
+    let series = repeat(Needs::Answers, || {
+        let seconds = 4.0 + f64::from(runs.fetch_add(1, Ordering::Relaxed));
+        Ok(Trial { units: 4.0, ..run(1.0, seconds) })
+    });
+    let reading = series.reading(Subject { unit: Unit::Seconds, ..subject() });
+    assert_eq!(reading.best, 1.0);
+}
+
+#[test]
+fn a_stop_ends_the_series() {
+    let stop = AtomicBool::new(true);
+    let result =
+        series(&effort(), Needs::Cpu, Unit::OpPerSecond, &stop, || {}, || Ok(run(1.0, 1.0)));
+    assert!(matches!(result, Err(Error::Stopped)));
+}
