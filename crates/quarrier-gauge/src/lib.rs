@@ -38,12 +38,15 @@ pub mod cpu;
 
 pub mod memory;
 
+mod one;
+
 mod error;
 
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use error::{Error, Result};
+pub use one::measure_one;
 pub use reading::{Area, Parameters, Percentiles, Reading, Subject, Unit, Value};
 pub use report::{FORMAT, Report};
 pub use wanted::{Network, Progress, Wanted};

@@ -22,6 +22,9 @@ pub struct During {
     pub others: f64,
     /// The least share of its CPU that a thread of a kept run got; 1 where nobody asked.
     pub cpu_share: f64,
+    /// The clock measured between the runs, in Hz, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_hertz: Option<f64>,
     /// The same as the reading's: others used the machine, or the runs disagree.
     pub disturbed: bool,
 }

@@ -1,22 +1,67 @@
-//! Arithmetic: the clock, and how many operations a second the cores do.
+//! Arithmetic: the clock, how many operations a second the cores do by each instruction set, and
+//! the product of matrices.
 
-mod clock;
+mod arch;
+pub(crate) mod clock;
 mod isa;
+mod peak;
+mod product;
+mod units;
 
+pub use arch::Lane;
 pub use clock::clock_hertz;
 pub use isa::Isa;
+pub use peak::measure as measure_peak;
+pub use product::measure as measure_product;
+pub use units::{flop_per_cycle, fused_per_cycle};
 
 use crate::Wanted;
 use crate::error::Result;
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Needs, Session};
 
+/// Steps of the clock's chain in a trial: 25 million additions, some 7 ms.
+const CLOCK_STEPS: u64 = 400_000;
+
+/// Order of the matrices that are multiplied: three of them, of 64 bits, take 24 MiB.
+const ORDER: usize = 1024;
+
+/// The same where it must be quick.
+const ORDER_QUICK: usize = 512;
+
 /// Measures the area.
 ///
 /// # Errors
 /// A result was wrong, or the caller stopped it.
-pub(crate) fn measure(_wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+    measure_clock(session)?;
+    let least = if wanted.quick { Isa::best() } else { Isa::Portable };
+    for isa in Isa::available().filter(|&isa| isa >= least) {
+        for lane in Lane::ALL {
+            for &threads in &wanted.threads {
+                peak::measure(session, isa, lane, threads)?;
+            }
+        }
+    }
+    let order = if wanted.quick { ORDER_QUICK } else { ORDER };
+    for lane in [Lane::F64, Lane::F32] {
+        for &threads in &wanted.threads {
+            product::measure(session, lane, order, threads)?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures the clock of the first CPU.
+///
+/// # Errors
+/// There is no way to measure it here, or the caller stopped it.
+pub fn measure_clock(session: &mut Session<'_>) -> Result<()> {
+    if clock::chain(1).is_err() {
+        return Ok(());
+    }
     let parameters = Parameters::new().with("threads", 1);
     let subject = Subject::new(Area::Cpu, "clock", parameters, Unit::Hertz);
-    session.measure(subject, Needs::Cpu, |team| team.run(&mut [()], |_, ()| clock::chain(400_000)))
+    session
+        .measure(subject, Needs::Cpu, |team| team.run(&mut [()], |_, ()| clock::chain(CLOCK_STEPS)))
 }

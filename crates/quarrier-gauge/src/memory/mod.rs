@@ -1,13 +1,118 @@
 //! Caches and main memory: how many bytes a second, and how long a load takes.
 
+mod arch;
+mod blocks;
+mod latency;
+mod operation;
+mod pages;
+mod stream;
+
+pub use blocks::{Access, measure as measure_blocks};
+pub use latency::measure as measure_latency;
+pub use operation::{Operation, Stores};
+pub use pages::PageKind;
+pub use stream::{Sweep, measure as measure_stream};
+
 use crate::Wanted;
+use crate::conditions::free_memory_bytes;
 use crate::error::Result;
 use crate::trial::Session;
+
+/// What is written where nothing is read: no byte of it is 0, since zeros are a case of their own.
+pub(crate) const WRITTEN: f64 = f64::from_bits(0x3ff7_1547_652b_82fe);
+
+/// Bytes of an array that no cache holds a good part of: four times the last cache, and at least
+/// 128 MiB.
+pub fn beyond_caches_bytes(session: &Session<'_>) -> usize {
+    let bytes = (4 * session.machine.last_cache_bytes()).clamp(128 << 20, 1 << 30);
+    (bytes as usize).next_power_of_two()
+}
 
 /// Measures the area.
 ///
 /// # Errors
-/// A result was wrong, there is not as much memory, or the caller stopped it.
-pub(crate) fn measure(_wanted: &Wanted, _session: &mut Session<'_>) -> Result<()> {
+/// A result was wrong, or the caller stopped it.
+pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+    if wanted.quick {
+        return measure_quick(wanted, session);
+    }
+    for &threads in &wanted.threads {
+        streams(session, threads)?;
+        caches(session, threads)?;
+    }
+    for &threads in &wanted.threads {
+        blocks(session, threads)?;
+    }
+    for pages in PageKind::ALL {
+        for bytes in working_sets(1 << 30) {
+            measure_latency(session, bytes, pages)?;
+        }
+    }
     Ok(())
+}
+
+/// What the profile needs: the ceilings of main memory, and where the caches end.
+fn measure_quick(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+    let bytes = beyond_caches_bytes(session);
+    for &threads in &wanted.threads {
+        for operation in [Operation::Read, Operation::ReadFour, Operation::Copy, Operation::Triad] {
+            let sweep = Sweep { bytes, ..Sweep::new(operation, threads) };
+            measure_stream(session, sweep)?;
+        }
+        let sweep =
+            Sweep { bytes, stores: Stores::Streaming, ..Sweep::new(Operation::Copy, threads) };
+        measure_stream(session, sweep)?;
+    }
+    for bytes in [16 << 10, 512 << 10, 64 << 20] {
+        measure_latency(session, bytes, PageKind::Huge)?;
+    }
+    Ok(())
+}
+
+/// All operations beyond the caches, by both kinds of stores and of pages.
+fn streams(session: &mut Session<'_>, threads: usize) -> Result<()> {
+    let bytes = beyond_caches_bytes(session);
+    for pages in PageKind::ALL {
+        for operation in Operation::ALL {
+            for stores in Stores::ALL {
+                if operation.writes() || stores == Stores::Ordinary {
+                    measure_stream(session, Sweep { operation, bytes, threads, stores, pages })?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reading and copying over working sets from the first cache on.
+fn caches(session: &mut Session<'_>, threads: usize) -> Result<()> {
+    for operation in [Operation::Read, Operation::Copy] {
+        for bytes in working_sets(1 << 30).filter(|&bytes| bytes >= threads * 4096) {
+            let wanted_bytes = bytes * operation.arrays();
+            if (wanted_bytes as u64) < free_memory_bytes() / 2 {
+                measure_stream(session, Sweep { bytes, ..Sweep::new(operation, threads) })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Blocks from 1 byte to 1 GiB, one after the other and all over the array.
+fn blocks(session: &mut Session<'_>, threads: usize) -> Result<()> {
+    for writes in [false, true] {
+        for access in Access::ALL {
+            for power in (0..=30).step_by(3) {
+                let block_bytes = 1 << power;
+                if blocks::needed_bytes(block_bytes, threads) < free_memory_bytes() / 2 {
+                    measure_blocks(session, writes, access, block_bytes, threads)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// 4 KiB, 16 KiB … up to `most_bytes`.
+fn working_sets(most_bytes: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(4096), |bytes| Some(bytes * 4)).take_while(move |&b| b <= most_bytes)
 }

@@ -48,6 +48,8 @@ pub struct Trial {
     pub cpu_share: f64,
     /// The part of the trial in which all threads ran; 1 where there are more than CPUs.
     pub overlap: f64,
+    /// The clock measured beside it, in Hz; 0 where it was not.
+    pub clock_hertz: f64,
 }
 
 impl Trial {

@@ -131,6 +131,9 @@ impl Series {
             Needs::Cpu => self.kept.iter().map(|trial| trial.cpu_share).fold(1.0, f64::min),
             Needs::Answers => 1.0,
         };
+        let clocks: Vec<f64> =
+            self.kept.iter().map(|trial| trial.clock_hertz).filter(|&clock| clock > 0.0).collect();
+        during.clock_hertz = (!clocks.is_empty()).then(|| median(&clocks));
         during.disturbed = self.reasons(&samples, &mut notes);
         let better = if subject.unit.less_is_better() { f64::min } else { f64::max };
         Reading {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Effort, Needs, Team, Trial, series};
+use super::{Effort, Needs, Series, Team, Trial, series};
 use crate::Progress;
 use crate::conditions::Machine;
 use crate::error::{Error, Result};
@@ -42,8 +42,25 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Says what comes next, repeats `trial` until its median is known, and returns the reading,
-    /// not yet taken over: give it to [`Session::push`]. `trial` is given the team.
+    /// Says what comes next and repeats `trial`, which is given the team, until its median is
+    /// known.
+    ///
+    /// # Errors
+    /// What `trial` says, or [`Error::Stopped`].
+    pub fn runs(
+        &mut self,
+        subject: &Subject,
+        needs: Needs,
+        mut trial: impl FnMut(&Team) -> Result<Trial>,
+    ) -> Result<Series> {
+        self.progress.begin(subject.area, &subject.measurement, &subject.parameters);
+        let team = &self.team;
+        let next_cpu = || team.turn();
+        series(&self.effort, needs, subject.unit, self.stop, next_cpu, || trial(team))
+    }
+
+    /// The reading of [`Session::runs`], not yet taken over: add what is to be added, and give it
+    /// to [`Session::push`].
     ///
     /// # Errors
     /// What `trial` says, or [`Error::Stopped`].
@@ -51,14 +68,9 @@ impl<'a> Session<'a> {
         &mut self,
         subject: Subject,
         needs: Needs,
-        mut trial: impl FnMut(&Team) -> Result<Trial>,
+        trial: impl FnMut(&Team) -> Result<Trial>,
     ) -> Result<Reading> {
-        self.progress.begin(subject.area, &subject.measurement, &subject.parameters);
-        let team = &self.team;
-        // One thread more than there are CPUs, or as many, has nowhere else to go.
-        let turn = || team.turn();
-        let runs = series(&self.effort, needs, subject.unit, self.stop, turn, || trial(team))?;
-        Ok(runs.reading(subject))
+        Ok(self.runs(&subject, needs, trial)?.reading(subject))
     }
 
     /// Takes a reading over.

@@ -164,6 +164,7 @@ fn summed(ran: &[Ran]) -> Trial {
         checks: ran.iter().map(|ran| ran.done.check).collect(),
         cpu_share: share,
         overlap: if ran.len() > cpus.len() { 1.0 } else { together / seconds },
+        clock_hertz: 0.0,
     }
 }
 

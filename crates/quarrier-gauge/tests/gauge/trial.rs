@@ -18,7 +18,7 @@ fn effort() -> Effort {
 }
 
 fn run(cpu_share: f64, seconds: f64) -> Trial {
-    Trial { seconds, units: 1.0, checks: vec![0], cpu_share, overlap: 1.0 }
+    Trial { seconds, units: 1.0, checks: vec![0], cpu_share, overlap: 1.0, clock_hertz: 0.0 }
 }
 
 fn repeat(needs: Needs, trial: impl FnMut() -> quarrier_gauge::Result<Trial>) -> Series {

@@ -1,0 +1,109 @@
+//! The inner loops of arithmetic, one file for each way of running them.
+//!
+//! Each loop keeps twelve chains of operations going, so that none waits for another: a single
+//! chain measures how long an operation takes, not how many there are in that time. All begin at 0
+//! and add 1 in each step, so every lane must end as the number of steps.
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use super::Isa;
+
+/// Chains of each loop.
+pub(super) const CHAINS: usize = 12;
+
+/// Steps of one call: few enough that every count is exact in 32 bits of floating point.
+pub(super) const STEPS: u32 = 1 << 16;
+
+/// What a lane holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// 32 bits, floating point.
+    F32,
+    /// 64 bits, floating point.
+    F64,
+    /// 32 bits, a whole number.
+    I32,
+    /// 64 bits, a whole number.
+    I64,
+}
+
+impl Lane {
+    /// All of them.
+    pub const ALL: [Lane; 4] = [Lane::F32, Lane::F64, Lane::I32, Lane::I64];
+
+    /// The word that stands in readings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Lane::F32 => "f32",
+            Lane::F64 => "f64",
+            Lane::I32 => "i32",
+            Lane::I64 => "i64",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn of(name: &str) -> Option<Lane> {
+        Lane::ALL.into_iter().find(|lane| lane.name() == name)
+    }
+
+    /// Whether it is floating point.
+    pub fn is_float(self) -> bool {
+        matches!(self, Lane::F32 | Lane::F64)
+    }
+
+    /// Its size.
+    pub fn bits(self) -> u32 {
+        match self {
+            Lane::F32 | Lane::I32 => 32,
+            Lane::F64 | Lane::I64 => 64,
+        }
+    }
+
+    /// The bits of `count` in this kind.
+    fn bits_of(self, count: u32) -> u64 {
+        match self {
+            Lane::F32 => u64::from((count as f32).to_bits()),
+            Lane::F64 => f64::from(count).to_bits(),
+            Lane::I32 | Lane::I64 => u64::from(count),
+        }
+    }
+}
+
+/// Where the chains end: 64 bytes for each, of which a narrower set fills the first.
+#[repr(align(64))]
+pub(super) struct Lanes(pub(super) [u64; CHAINS * 8]);
+
+/// Runs [`STEPS`] steps of all chains and returns how many lanes counted right, which must be all.
+pub(super) fn run(isa: Isa, lane: Lane) -> usize {
+    let mut lanes = Lanes([0; CHAINS * 8]);
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Scalar | Isa::Avx2 | Isa::Avx512 if isa.is_available() => {
+            x86::run(isa, lane, STEPS, &mut lanes);
+        }
+        _ => portable::run(lane, STEPS, &mut lanes),
+    }
+    right(isa, lane, &lanes)
+}
+
+/// Lanes of all chains together.
+pub(super) fn lanes(isa: Isa, lane: Lane) -> usize {
+    CHAINS * (isa.width_bits(lane.bits()) / lane.bits()) as usize
+}
+
+fn right(isa: Isa, lane: Lane, ended: &Lanes) -> usize {
+    let expected = lane.bits_of(STEPS);
+    let bits = lane.bits();
+    let in_chain = lanes(isa, lane) / CHAINS;
+    let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+    let per_word = (64 / bits) as usize;
+    let value = |chain: usize, index: usize| {
+        let word = ended.0[chain * 8 + index / per_word];
+        (word >> (bits as usize * (index % per_word))) & mask
+    };
+    (0..CHAINS)
+        .map(|chain| (0..in_chain).filter(|&index| value(chain, index) == expected).count())
+        .sum()
+}

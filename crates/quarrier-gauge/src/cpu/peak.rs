@@ -1,0 +1,96 @@
+//! Operations a second, by instruction set and kind of lane, with the clock measured beside them.
+
+use std::time::{Duration, Instant};
+
+use super::arch::{self, STEPS};
+use super::{Isa, Lane, clock, units};
+use crate::error::{Error, Result};
+use crate::reading::{Area, Parameters, Reading, Subject, Unit};
+use crate::trial::{Done, Needs, Session, Team, Trial};
+
+/// Measures one kind of arithmetic, and pushes it with the theoretical peak at the clock that was
+/// measured between the runs, where the design is known.
+///
+/// # Errors
+/// A lane counted wrong, or the caller stopped it.
+pub fn measure(session: &mut Session<'_>, isa: Isa, lane: Lane, threads: usize) -> Result<()> {
+    let loops = loops_in(isa, lane, session.effort.trial)?;
+    let runs = session.runs(&subject(isa, lane, threads), Needs::Cpu, |team| {
+        let clock_hertz = clock_of(team, threads)?;
+        let mut states = vec![(); threads];
+        let trial = team.run(&mut states, |_, ()| run_loops(isa, lane, loops))?;
+        Ok(Trial { clock_hertz, ..trial })
+    })?;
+    let mut reading = runs.clone().reading(subject(isa, lane, threads));
+    let clock_hertz = reading.conditions.clock_hertz.unwrap_or(0.0);
+    let cores = threads.min(session.team.cpus()) as f64;
+    if clock_hertz > 0.0 {
+        let per_cycle = reading.value / clock_hertz / cores;
+        reading.notes.push(format!("{per_cycle:.2} a cycle at {:.2} GHz", clock_hertz / 1e9));
+    }
+    let theory = units::flop_per_cycle(isa, lane).filter(|_| clock_hertz > 0.0);
+    session.push(reading);
+    if let Some(flop_per_cycle) = theory {
+        let peak = |trial: &Trial| trial.clock_hertz * flop_per_cycle * cores;
+        session.push(theoretical(runs, isa, lane, threads, peak));
+    }
+    Ok(())
+}
+
+/// What the reading is called.
+fn subject(isa: Isa, lane: Lane, threads: usize) -> Subject {
+    let (name, unit) = if lane.is_float() {
+        ("multiply-add", Unit::FlopPerSecond)
+    } else {
+        ("add", Unit::OpPerSecond)
+    };
+    Subject::new(Area::Cpu, name, parameters(isa, lane, threads), unit)
+}
+
+fn parameters(isa: Isa, lane: Lane, threads: usize) -> Parameters {
+    Parameters::new().with("type", lane.name()).with("isa", isa.name()).with("threads", threads)
+}
+
+fn theoretical(
+    mut runs: crate::trial::Series,
+    isa: Isa,
+    lane: Lane,
+    threads: usize,
+    peak: impl Fn(&Trial) -> f64,
+) -> Reading {
+    for trial in &mut runs.kept {
+        trial.units = peak(trial) * trial.seconds;
+    }
+    let parameters = parameters(isa, lane, threads);
+    runs.reading(Subject::new(Area::Cpu, "theoretical peak", parameters, Unit::FlopPerSecond))
+}
+
+/// The mean clock of the cores while all of them are busy; 0 where it cannot be measured.
+fn clock_of(team: &Team, threads: usize) -> Result<f64> {
+    let threads = threads.min(team.cpus());
+    let clocks = team.prepare(threads, |_| Ok(clock::here(2).unwrap_or(0.0)))?;
+    Ok(clocks.iter().sum::<f64>() / clocks.len() as f64)
+}
+
+fn run_loops(isa: Isa, lane: Lane, loops: u32) -> Result<Done> {
+    let lanes = arch::lanes(isa, lane);
+    for _ in 0..loops {
+        let right = arch::run(isa, lane);
+        if right != lanes {
+            let name = format!("{} {}", isa.name(), lane.name());
+            return Err(Error::wrong(name, format!("{} of {lanes} lanes", lanes - right)));
+        }
+    }
+    let per_lane = if lane.is_float() { 2.0 } else { 1.0 };
+    let steps = f64::from(loops) * f64::from(STEPS);
+    Ok(Done { units: per_lane * lanes as f64 * steps, check: u64::from(loops) })
+}
+
+/// How many calls of the loop take about `time`.
+fn loops_in(isa: Isa, lane: Lane, time: Duration) -> Result<u32> {
+    run_loops(isa, lane, 4)?;
+    let start = Instant::now();
+    run_loops(isa, lane, 4)?;
+    let one = (start.elapsed() / 4).as_secs_f64().max(1e-7);
+    Ok(((time.as_secs_f64() / one) as u32).max(1))
+}

@@ -1,0 +1,153 @@
+//! The product of two matrices, by a library: what a program that is well written for the caches
+//! gets out of the multiply-adds. Each thread multiplies matrices of its own.
+
+use crate::error::{Error, Result};
+use crate::reading::{Area, Parameters, Subject, Unit};
+use crate::statistics::SplitMix;
+use crate::trial::{Done, Needs, Session};
+
+use super::Lane;
+
+/// Two matrices of order `n`, their product, and a vector to check it with.
+struct Matrices<T> {
+    order: usize,
+    left: Vec<T>,
+    right: Vec<T>,
+    product: Vec<T>,
+    probe: Vec<f64>,
+    /// The product of both matrices with the probe, by another way: left · (right · probe).
+    expected: Vec<f64>,
+}
+
+/// A kind of number that the library multiplies.
+trait Element: Copy + Default + Send + Sync {
+    /// The least difference of two numbers near 1.
+    const EPSILON: f64;
+
+    fn of(value: f64) -> Self;
+    fn value(self) -> f64;
+
+    /// `product` = `left` · `right`, by rows.
+    fn multiply(order: usize, left: &[Self], right: &[Self], product: &mut [Self]);
+}
+
+/// One call of the library for either kind of number.
+macro_rules! element {
+    ($type:ty, $call:path) => {
+        impl Element for $type {
+            const EPSILON: f64 = <$type>::EPSILON as f64;
+
+            fn of(value: f64) -> Self {
+                value as $type
+            }
+
+            fn value(self) -> f64 {
+                self as f64
+            }
+
+            fn multiply(order: usize, left: &[Self], right: &[Self], product: &mut [Self]) {
+                let cells = order * order;
+                assert!(left.len() == cells && right.len() == cells && product.len() == cells);
+                let row = order as isize;
+                // SAFETY: each slice holds `order` rows of `order` numbers, which the strides
+                // describe; the product is borrowed alone.
+                unsafe {
+                    $call(
+                        order,
+                        order,
+                        order,
+                        1.0,
+                        left.as_ptr(),
+                        row,
+                        1,
+                        right.as_ptr(),
+                        row,
+                        1,
+                        0.0,
+                        product.as_mut_ptr(),
+                        row,
+                        1,
+                    );
+                }
+            }
+        }
+    };
+}
+
+element!(f32, matrixmultiply::sgemm);
+element!(f64, matrixmultiply::dgemm);
+
+impl<T: Element> Matrices<T> {
+    fn new(order: usize, seed: u64) -> Matrices<T> {
+        let mut random = SplitMix(seed);
+        let mut numbers = |count: usize| -> Vec<T> {
+            (0..count).map(|_| T::of((random.next() >> 40) as f64 / f64::from(1 << 24))).collect()
+        };
+        let (left, right) = (numbers(order * order), numbers(order * order));
+        let probe: Vec<f64> = numbers(order).into_iter().map(T::value).collect();
+        let expected = applied(&left, &applied(&right, &probe));
+        Matrices { order, left, right, product: vec![T::default(); order * order], probe, expected }
+    }
+
+    fn multiply(&mut self) -> Done {
+        T::multiply(self.order, &self.left, &self.right, &mut self.product);
+        Done { units: 2.0 * (self.order as f64).powi(3), check: 0 }
+    }
+
+    /// Freivalds' check: a product that is wrong in any row differs from the other way.
+    fn check(&self) -> Result<()> {
+        let found = applied(&self.product, &self.probe);
+        let tolerance = T::EPSILON * self.order as f64;
+        for (row, (found, expected)) in found.iter().zip(&self.expected).enumerate() {
+            if (found - expected).abs() > tolerance * expected.abs() {
+                let reason = format!("row {row}: {found} instead of {expected}");
+                return Err(Error::wrong("matrix product", reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The matrix times the vector, in 64 bits.
+fn applied<T: Element>(matrix: &[T], vector: &[f64]) -> Vec<f64> {
+    matrix
+        .chunks_exact(vector.len())
+        .map(|row| row.iter().zip(vector).map(|(cell, factor)| cell.value() * factor).sum())
+        .collect()
+}
+
+/// Measures the product of matrices of order `order`.
+///
+/// # Errors
+/// A product is wrong, or the caller stopped it.
+pub fn measure(session: &mut Session<'_>, lane: Lane, order: usize, threads: usize) -> Result<()> {
+    match lane {
+        Lane::F32 => measure_as::<f32>(session, lane, order, threads),
+        Lane::F64 => measure_as::<f64>(session, lane, order, threads),
+        Lane::I32 | Lane::I64 => {
+            let name = lane.name();
+            Err(Error::BadRequest(format!("no product of {name} is measured; ask for f32 or f64")))
+        }
+    }
+}
+
+fn measure_as<T: Element>(
+    session: &mut Session<'_>,
+    lane: Lane,
+    order: usize,
+    threads: usize,
+) -> Result<()> {
+    let parameters =
+        Parameters::new().with("type", lane.name()).with("order", order).with("threads", threads);
+    let subject = Subject::new(Area::Cpu, "matrix product", parameters, Unit::FlopPerSecond);
+    let make = |index: usize| Ok(Matrices::<T>::new(order, index as u64));
+    let mut states = session.team.prepare(threads, make)?;
+    session.measure(subject, Needs::Cpu, |team| {
+        let trial = team.run(&mut states, |_, matrices| Ok(matrices.multiply()))?;
+        for matrices in &mut states {
+            matrices.check()?;
+            matrices.product.fill(T::default());
+        }
+        Ok(trial)
+    })
+}

@@ -1,0 +1,63 @@
+//! How many operations a cycle the processor's design allows.
+//!
+//! The tables are from the makers' optimisation guides. cpuid tells how wide the units are on some
+//! processors, on others only by family and model.
+
+use super::{Isa, Lane};
+
+/// Fused multiply-adds that one core starts in a cycle, as instructions; `None` where the design is
+/// not known.
+pub fn fused_per_cycle(isa: Isa) -> Option<u32> {
+    match isa {
+        Isa::Portable => None,
+        Isa::Scalar => Some(2),
+        Isa::Avx2 => Some(if halves_256() { 1 } else { 2 }),
+        Isa::Avx512 => full_512().map(|full| if full { 2 } else { 1 }),
+    }
+}
+
+/// Floating-point operations that one core finishes in a cycle at best; a fused multiply-add is two.
+pub fn flop_per_cycle(isa: Isa, lane: Lane) -> Option<f64> {
+    let lanes = isa.width_bits(lane.bits()) / lane.bits();
+    lane.is_float().then_some(())?;
+    Some(f64::from(2 * lanes * fused_per_cycle(isa)?))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn identity() -> Option<(bool, u8, u8)> {
+    let cpuid = raw_cpuid::CpuId::new();
+    let vendor = cpuid.get_vendor_info()?;
+    let features = cpuid.get_feature_info()?;
+    let is_amd = matches!(vendor.as_str(), "AuthenticAMD" | "HygonGenuine");
+    Some((is_amd, features.family_id(), features.model_id()))
+}
+
+/// The first Zen splits 256 bits in two.
+#[cfg(target_arch = "x86_64")]
+fn halves_256() -> bool {
+    matches!(identity(), Some((true, 0x17, 0..0x30)))
+}
+
+/// Whether two units take 512 bits each.
+#[cfg(target_arch = "x86_64")]
+fn full_512() -> Option<bool> {
+    match identity()? {
+        // Zen 4 joins its two units of 256 bits; of Zen 5, the parts for laptops do.
+        (true, 0x19, _) => Some(false),
+        (true, 0x1a, model) => Some(!matches!(model, 0x20..=0x2f | 0x60..=0x8f)),
+        // Ice Lake, Tiger Lake and Rocket Lake as clients have one unit.
+        (false, 6, 0x7d | 0x7e | 0x8c | 0x8d | 0xa7) => Some(false),
+        (false, 6, _) => Some(true),
+        _ => None,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn halves_256() -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn full_512() -> Option<bool> {
+    None
+}

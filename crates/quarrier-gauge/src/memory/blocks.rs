@@ -1,0 +1,290 @@
+//! Blocks of 1 byte to 1 GiB of a large array, one after the other or all over it: what a program
+//! meets that does not go straight through.
+//!
+//! Every word of the array is its own number, so what a sum over blocks must be is known from where
+//! they began.
+
+use std::time::{Duration, Instant};
+
+use super::arch::{self, Arrays, STEP_BYTES};
+use super::pages::{PageKind, Pages};
+use super::{Operation, Stores};
+use crate::cpu::Isa;
+use crate::error::{Error, Result};
+use crate::reading::{Area, Parameters, Subject, Unit};
+use crate::trial::{Done, Needs, Session};
+
+/// Bytes of a thread's array, unless a block is larger.
+const ARRAY_BYTES: usize = 128 << 20;
+
+/// In which order blocks are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// One after the other.
+    Sequential,
+    /// Each anywhere, without waiting for the one before.
+    Random,
+}
+
+impl Access {
+    /// Both.
+    pub const ALL: [Access; 2] = [Access::Sequential, Access::Random];
+
+    /// The word that stands in readings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Access::Sequential => "sequential",
+            Access::Random => "random",
+        }
+    }
+
+    /// The order of this name.
+    pub fn of(name: &str) -> Option<Access> {
+        Access::ALL.into_iter().find(|access| access.name() == name)
+    }
+
+    /// The `index`-th of `blocks` blocks, a power of two.
+    #[inline(always)]
+    fn block(self, index: u64, blocks: u64) -> u64 {
+        let place = match self {
+            Access::Sequential => index,
+            Access::Random => {
+                let mixed = (index ^ (index >> 32)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 32
+            }
+        };
+        place & (blocks - 1)
+    }
+}
+
+/// A thread's array.
+struct Field {
+    pages: Pages,
+    access: Access,
+    block_bytes: usize,
+    blocks: u64,
+    isa: Isa,
+    /// Blocks done so far: the next trial goes on there.
+    next: u64,
+}
+
+/// What `measure` takes of memory, in bytes.
+pub(super) fn needed_bytes(block_bytes: usize, threads: usize) -> u64 {
+    (block_bytes.max(ARRAY_BYTES) * threads) as u64
+}
+
+impl Field {
+    fn new(access: Access, block_bytes: usize) -> Result<Field> {
+        if !block_bytes.is_power_of_two() {
+            return Err(Error::BadRequest(format!(
+                "blocks of {block_bytes} bytes are not measured; take a power of two"
+            )));
+        }
+        let bytes = block_bytes.max(ARRAY_BYTES);
+        let mut pages = Pages::new(bytes, PageKind::Huge)?;
+        for (number, word) in pages.words().iter_mut().enumerate() {
+            *word = number as u64;
+        }
+        let blocks = (bytes / block_bytes) as u64;
+        Ok(Field { pages, access, block_bytes, blocks, isa: Isa::best(), next: 0 })
+    }
+
+    /// Where the `index`-th block begins, in bytes.
+    #[inline(always)]
+    fn start(&self, index: u64) -> usize {
+        self.access.block(index, self.blocks) as usize * self.block_bytes
+    }
+
+    fn done(&mut self, count: u64, check: u64) -> Done {
+        self.next += count;
+        Done { units: count as f64 * self.block_bytes as f64, check }
+    }
+
+    /// Sums `count` blocks up, and checks the sum.
+    fn read(&mut self, count: u64) -> Result<Done> {
+        let (sum, expected) = match self.block_bytes {
+            1..8 => (self.read_bytes(count), None),
+            8..STEP_BYTES => self.read_words(count),
+            _ => self.read_vectors(count),
+        };
+        if expected.is_some_and(|expected| expected != sum) {
+            return Err(Error::wrong("block read", format!("{sum} instead of {expected:?}")));
+        }
+        Ok(self.done(count, sum))
+    }
+
+    /// The sum of the first `block_bytes` bytes of each block, a load for each.
+    fn read_bytes(&self, count: u64) -> u64 {
+        let base = self.pages.as_mut_ptr().cast_const();
+        let mut sum = 0_u64;
+        for index in self.next..self.next + count {
+            let start = self.start(index);
+            for place in start..start + self.block_bytes {
+                // SAFETY: a block lies in the array. Volatile: each byte is a load of its own.
+                sum = sum.wrapping_add(u64::from(unsafe { base.add(place).read_volatile() }));
+            }
+        }
+        sum
+    }
+
+    /// What [`Field::read_bytes`] must have found, by arithmetic.
+    fn expected_bytes(&self, first: u64, count: u64) -> u64 {
+        (first..first + count)
+            .flat_map(|index| self.start(index)..self.start(index) + self.block_bytes)
+            .map(|place| u64::from(((place / 8) as u64).to_ne_bytes()[place % 8]))
+            .sum()
+    }
+
+    /// The sum of all words, and what it must be.
+    fn read_words(&self, count: u64) -> (u64, Option<u64>) {
+        let base = self.pages.as_mut_ptr().cast::<u64>().cast_const();
+        let words = self.block_bytes / 8;
+        let (mut sum, mut starts) = (0_u64, 0_u64);
+        for index in self.next..self.next + count {
+            let start = self.start(index) / 8;
+            starts = starts.wrapping_add(start as u64);
+            for word in start..start + words {
+                // SAFETY: a block lies in the array. Volatile: each word is a load of its own.
+                sum = sum.wrapping_add(unsafe { base.add(word).read_volatile() });
+            }
+        }
+        (sum, Some(self.expected_words(starts, count)))
+    }
+
+    /// Blocks of whole steps, summed up by the widest loads there are.
+    fn read_vectors(&self, count: u64) -> (u64, Option<u64>) {
+        let (mut sum, mut starts) = (0_u64, 0_u64);
+        for index in self.next..self.next + count {
+            let start = self.start(index);
+            starts = starts.wrapping_add(start as u64 / 8);
+            // SAFETY: the block lies in the array, on a multiple of its size, which is a multiple
+            // of a step; nobody writes meanwhile.
+            let block = unsafe {
+                arch::run(self.isa, Operation::Read, Stores::Ordinary, self.arrays(start))
+            };
+            sum = sum.wrapping_add(block);
+        }
+        (sum, Some(self.expected_words(starts, count)))
+    }
+
+    /// The sum over blocks whose first words have the sum `starts`.
+    fn expected_words(&self, starts: u64, count: u64) -> u64 {
+        let words = self.block_bytes as u64 / 8;
+        let within = words * (words - 1) / 2;
+        words.wrapping_mul(starts).wrapping_add(count.wrapping_mul(within))
+    }
+
+    fn arrays(&self, start: usize) -> Arrays {
+        let block = self.pages.as_mut_ptr().wrapping_add(start);
+        let array = block.cast_const().cast();
+        Arrays { target: block.cast(), left: array, right: array, bytes: self.block_bytes }
+    }
+
+    /// Fills `count` blocks.
+    fn write(&mut self, count: u64) -> Done {
+        let base = self.pages.as_mut_ptr();
+        let pattern = super::WRITTEN.to_bits();
+        for index in self.next..self.next + count {
+            let start = self.start(index);
+            // SAFETY: the block lies in the array, on a multiple of its size, which is a multiple
+            // of a step where the loop of steps is taken; the array is this value's alone. Volatile:
+            // each store is one.
+            unsafe {
+                match self.block_bytes {
+                    1..8 => {
+                        for place in start..start + self.block_bytes {
+                            base.add(place).write_volatile(pattern.to_ne_bytes()[place % 8]);
+                        }
+                    }
+                    8..STEP_BYTES => {
+                        let words = base.cast::<u64>();
+                        for word in start / 8..(start + self.block_bytes) / 8 {
+                            words.add(word).write_volatile(pattern);
+                        }
+                    }
+                    _ => {
+                        arch::run(self.isa, Operation::Write, Stores::Ordinary, self.arrays(start));
+                    }
+                }
+            }
+        }
+        self.done(count, 0)
+    }
+
+    /// Reads back what was written by the blocks from `first` on, the last 1,024 of them.
+    fn check_written(&mut self, first: u64) -> Result<()> {
+        let pattern = super::WRITTEN.to_bits().to_ne_bytes();
+        let from = first.max(self.next.saturating_sub(1_024));
+        for index in from..self.next {
+            let start = self.start(index);
+            for place in [start, start + self.block_bytes / 2, start + self.block_bytes - 1] {
+                // SAFETY: a byte of the array.
+                let found = unsafe { self.pages.as_mut_ptr().add(place).read() };
+                if found != pattern[place % 8] {
+                    let reason = format!("byte {place}: {found} instead of {}", pattern[place % 8]);
+                    return Err(Error::wrong("block write", reason));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Measures blocks of `block_bytes` bytes, a power of two, read (summed up) or written (filled) by
+/// each of `threads` threads in an array of its own.
+///
+/// # Errors
+/// There is not as much memory, a sum was wrong, or the caller stopped it.
+pub fn measure(
+    session: &mut Session<'_>,
+    writes: bool,
+    access: Access,
+    block_bytes: usize,
+    threads: usize,
+) -> Result<()> {
+    let mut fields = session.team.prepare(threads, |_| Field::new(access, block_bytes))?;
+    let name = if writes { "block write" } else { "block read" };
+    let parameters = Parameters::new()
+        .with("threads", threads)
+        .with("block_bytes", block_bytes)
+        .with("access", access.name());
+    let subject = Subject::new(Area::Memory, name, parameters, Unit::BytesPerSecond);
+    let count = count_in(session.effort.trial, &mut fields[0], writes)?;
+    session.measure(subject, Needs::Cpu, |team| {
+        let firsts: Vec<u64> = fields.iter().map(|field| field.next).collect();
+        let trial =
+            team.run(
+                &mut fields,
+                |_, field| {
+                    if writes { Ok(field.write(count)) } else { field.read(count) }
+                },
+            )?;
+        for ((field, first), &check) in fields.iter_mut().zip(firsts).zip(&trial.checks) {
+            if writes {
+                field.check_written(first)?;
+            } else if block_bytes < 8 && field.expected_bytes(first, count) != check {
+                return Err(Error::wrong(name, "another sum than that of the bytes"));
+            }
+        }
+        Ok(trial)
+    })
+}
+
+/// How many blocks take about `time`.
+fn count_in(time: Duration, field: &mut Field, writes: bool) -> Result<u64> {
+    let mut count = 1;
+    loop {
+        let start = Instant::now();
+        if writes {
+            field.write(count);
+        } else {
+            field.read(count)?;
+        }
+        let took = start.elapsed();
+        if took > time / 8 || took > Duration::from_millis(5) {
+            let each = took.as_secs_f64() / count as f64;
+            return Ok(((time.as_secs_f64() / each) as u64).max(1));
+        }
+        count *= 2;
+    }
+}

@@ -1,0 +1,109 @@
+//! What is done with arrays, and by which stores.
+
+/// What is done with arrays of 64-bit floating point. Bytes are counted as they are named: an array
+/// read or written counts once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Sums an array up.
+    Read,
+    /// The same in four parts at once: one stream does not fill all that a core can have under way.
+    ReadFour,
+    /// Fills an array.
+    Write,
+    /// a = b.
+    Copy,
+    /// a = 3 b.
+    Scale,
+    /// a = b + c.
+    Add,
+    /// a = b + 3 c.
+    Triad,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Operation; 7] = [
+        Operation::Read,
+        Operation::ReadFour,
+        Operation::Write,
+        Operation::Copy,
+        Operation::Scale,
+        Operation::Add,
+        Operation::Triad,
+    ];
+
+    /// The words that stand in readings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::ReadFour => "read in four streams",
+            Operation::Write => "write",
+            Operation::Copy => "copy",
+            Operation::Scale => "scale",
+            Operation::Add => "add",
+            Operation::Triad => "triad",
+        }
+    }
+
+    /// The operation of this name.
+    pub fn of(name: &str) -> Option<Operation> {
+        Operation::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+
+    /// Arrays it reads.
+    pub fn reads(self) -> usize {
+        match self {
+            Operation::Write => 0,
+            Operation::Read | Operation::ReadFour | Operation::Copy | Operation::Scale => 1,
+            Operation::Add | Operation::Triad => 2,
+        }
+    }
+
+    /// Whether it writes an array.
+    pub fn writes(self) -> bool {
+        !matches!(self, Operation::Read | Operation::ReadFour)
+    }
+
+    /// Arrays it needs.
+    pub fn arrays(self) -> usize {
+        self.reads() + usize::from(self.writes())
+    }
+
+    /// What it makes of one number of each array that it reads.
+    pub(super) fn of_one(self, left: f64, right: f64) -> f64 {
+        match self {
+            Operation::Write => super::WRITTEN,
+            Operation::Read | Operation::ReadFour | Operation::Copy => left,
+            Operation::Scale => super::arch::FACTOR * left,
+            Operation::Add => left + right,
+            Operation::Triad => left + super::arch::FACTOR * right,
+        }
+    }
+}
+
+/// How is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stores {
+    /// Into the caches: a line is read before it is written, so more moves than is counted.
+    Ordinary,
+    /// Past the caches, straight to memory.
+    Streaming,
+}
+
+impl Stores {
+    /// Both.
+    pub const ALL: [Stores; 2] = [Stores::Ordinary, Stores::Streaming];
+
+    /// The word that stands in readings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stores::Ordinary => "ordinary",
+            Stores::Streaming => "streaming",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn of(name: &str) -> Option<Stores> {
+        Stores::ALL.into_iter().find(|stores| stores.name() == name)
+    }
+}

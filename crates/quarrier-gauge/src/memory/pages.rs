@@ -1,0 +1,140 @@
+//! Memory on pages of a known kind, all of them touched.
+
+use std::fs;
+use std::ptr::NonNull;
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use crate::conditions::free_memory_bytes;
+use crate::error::{Error, Result};
+
+const HUGE_BYTES: usize = 2 << 20;
+
+/// What pages memory lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PageKind {
+    /// The ordinary ones, of 4 KiB mostly.
+    Small,
+    /// Of 2 MiB, if the system gives them.
+    Huge,
+}
+
+impl PageKind {
+    /// Both.
+    pub const ALL: [PageKind; 2] = [PageKind::Small, PageKind::Huge];
+
+    /// The word that stands in readings.
+    pub fn name(self) -> &'static str {
+        match self {
+            PageKind::Small => "small",
+            PageKind::Huge => "huge",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn of(name: &str) -> Option<PageKind> {
+        PageKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Memory of its own mapping, given back when dropped.
+pub(super) struct Pages {
+    start: NonNull<u8>,
+    bytes: usize,
+    mapping: NonNull<u8>,
+    mapped_bytes: usize,
+}
+
+// SAFETY: the memory is owned by this value alone.
+unsafe impl Send for Pages {}
+
+impl Pages {
+    /// `bytes` bytes that begin on a page of either kind.
+    pub(super) fn new(bytes: usize, kind: PageKind) -> Result<Pages> {
+        let mapped_bytes = bytes.next_multiple_of(HUGE_BYTES) + HUGE_BYTES;
+        let left_bytes = free_memory_bytes();
+        if left_bytes > 0 && bytes as u64 > left_bytes {
+            let asked_bytes = bytes as u64;
+            return Err(Error::NoRoom { subject: "memory".to_owned(), asked_bytes, left_bytes });
+        }
+        let refused = |error: rustix::io::Errno| {
+            Error::io("memory", format!("map {mapped_bytes} bytes"), error.into())
+        };
+        // SAFETY: a new mapping at a place that the kernel chooses.
+        let mapped = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                mapped_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }
+        .map_err(refused)?;
+        let null = || refused(rustix::io::Errno::NOMEM);
+        let mapping = NonNull::new(mapped.cast::<u8>()).ok_or_else(null)?;
+        let to_huge =
+            mapping.as_ptr().addr().next_multiple_of(HUGE_BYTES) - mapping.as_ptr().addr();
+        // SAFETY: less than HUGE_BYTES further, and so much more than `bytes` is mapped.
+        let start = unsafe { mapping.add(to_huge) };
+        let pages = Pages { start, bytes, mapping, mapped_bytes };
+        pages.advise(kind);
+        Ok(pages)
+    }
+
+    /// Says which pages are wanted, before any is touched. Where the system refuses, it gives what
+    /// it likes; [`Pages::kind`] tells which.
+    fn advise(&self, kind: PageKind) {
+        let advice = match kind {
+            PageKind::Small => Advice::LinuxNoHugepage,
+            PageKind::Huge => Advice::LinuxHugepage,
+        };
+        // SAFETY: the range is this mapping's, and the advice changes no byte.
+        let _ = unsafe { madvise(self.mapping.as_ptr().cast(), self.mapped_bytes, advice) };
+    }
+
+    /// The first byte.
+    pub(super) fn as_mut_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// All of it as whole numbers.
+    pub(super) fn words(&mut self) -> &mut [u64] {
+        // SAFETY: the mapping holds that many bytes, begins on a page, any bits are a number, and it
+        // is borrowed as long as the slice.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / 8) }
+    }
+
+    /// On which pages most of it came to lie: ask after it was touched.
+    pub(super) fn kind(&self) -> PageKind {
+        let huge = huge_bytes_at(self.start.as_ptr().addr()).unwrap_or(0);
+        if huge >= self.bytes / 10 * 9 && huge > 0 { PageKind::Huge } else { PageKind::Small }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, and nothing borrows from it any more.
+        let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapped_bytes) };
+    }
+}
+
+/// Bytes on huge pages of the mapping that holds `address`.
+fn huge_bytes_at(address: usize) -> Option<usize> {
+    let maps = fs::read_to_string("/proc/self/smaps").ok()?;
+    let mut inside = false;
+    for line in maps.lines() {
+        if let Some((start, end)) = range(line) {
+            inside = (start..end).contains(&address);
+        } else if inside && let Some(rest) = line.strip_prefix("AnonHugePages:") {
+            let kib: usize = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            return Some(kib << 10);
+        }
+    }
+    None
+}
+
+/// `7f00-7f80 rw-p …` as a range of addresses.
+fn range(line: &str) -> Option<(usize, usize)> {
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+}

@@ -1,0 +1,220 @@
+//! Arrays read, written, copied and computed with, from one end to the other.
+//!
+//! Copy, scale, add and triad count bytes as the well-known benchmark of that name does. Each thread
+//! has a part of each array, which it touched first.
+
+use std::time::{Duration, Instant};
+
+use super::arch::{self, Arrays, STEP_BYTES};
+use super::pages::{PageKind, Pages};
+use super::{Operation, Stores};
+use crate::cpu::Isa;
+use crate::error::{Error, Result};
+use crate::reading::{Area, Parameters, Subject, Unit};
+use crate::statistics::SplitMix;
+use crate::trial::{Done, Needs, Session};
+
+/// Arrays do not begin at the same place of a page, or a processor takes a load for one that must
+/// wait for a store.
+const STAGGER_BYTES: usize = 1024 + 64;
+
+/// A thread's least part of an array.
+const PART_MIN_BYTES: usize = 4 * STEP_BYTES;
+
+/// Numbers that are compared after each trial.
+const SAMPLES: usize = 1_024;
+
+/// One way of going over arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sweep {
+    /// What is done.
+    pub operation: Operation,
+    /// Bytes of each array, all threads' parts together; at least 2 KiB for each.
+    pub bytes: usize,
+    /// How many threads share the work.
+    pub threads: usize,
+    /// How is written.
+    pub stores: Stores,
+    /// What pages the arrays lie on.
+    pub pages: PageKind,
+}
+
+impl Sweep {
+    /// `operation` by ordinary stores over huge pages; the size is still to be given.
+    pub fn new(operation: Operation, threads: usize) -> Sweep {
+        Sweep { operation, bytes: 0, threads, stores: Stores::Ordinary, pages: PageKind::Huge }
+    }
+
+    fn subject(&self, isa: Isa) -> Subject {
+        let mut parameters =
+            Parameters::new().with("threads", self.threads).with("bytes", self.bytes);
+        if self.operation.writes() {
+            parameters = parameters.with("stores", self.stores.name());
+        }
+        parameters = parameters.with("pages", self.pages.name()).with("isa", isa.name());
+        Subject::new(Area::Memory, self.operation.name(), parameters, Unit::BytesPerSecond)
+    }
+}
+
+/// A thread's part of the arrays.
+struct Part {
+    arrays: Arrays,
+    operation: Operation,
+    stores: Stores,
+    isa: Isa,
+    /// What [`Operation::Read`] must return.
+    sum: u64,
+    pages: Pages,
+}
+
+// SAFETY: the pointers lead into `pages`, which this value owns.
+unsafe impl Send for Part {}
+
+impl Part {
+    fn new(sweep: &Sweep, isa: Isa, thread: usize) -> Result<Part> {
+        let bytes = sweep.bytes / sweep.threads / PART_MIN_BYTES * PART_MIN_BYTES;
+        if bytes == 0 {
+            return Err(Error::BadRequest(format!(
+                "{} bytes are too few for {} threads; give each {PART_MIN_BYTES}",
+                sweep.bytes, sweep.threads
+            )));
+        }
+        let place = bytes.next_multiple_of(4096) + STAGGER_BYTES;
+        let mut pages = Pages::new(place * sweep.operation.arrays(), sweep.pages)?;
+        let mut random = SplitMix(thread as u64);
+        // Whole numbers from 1 on, so that all that is computed is exact in any order.
+        pages.words().fill_with(|| ((random.next() >> 44) as f64 + 1.0).to_bits());
+        let base = pages.as_mut_ptr();
+        let array =
+            |index: usize| base.wrapping_add(index.min(sweep.operation.arrays() - 1) * place);
+        let first = usize::from(sweep.operation.writes());
+        let arrays = Arrays {
+            target: array(0).cast(),
+            left: array(first).cast_const().cast(),
+            right: array(first + 1).cast_const().cast(),
+            bytes,
+        };
+        let mut part =
+            Part { arrays, operation: sweep.operation, stores: sweep.stores, isa, sum: 0, pages };
+        part.sum = part
+            .numbers(arrays.left)
+            .iter()
+            .fold(0, |sum, number| sum.wrapping_add(number.to_bits()));
+        Ok(part)
+    }
+
+    fn numbers(&self, array: *const f64) -> &[f64] {
+        // SAFETY: all three pointers lead to that many numbers of `pages`, which nobody writes
+        // while this is borrowed.
+        unsafe { std::slice::from_raw_parts(array, self.arrays.bytes / 8) }
+    }
+
+    /// Goes over the arrays `times` times.
+    fn work(&mut self, times: u32) -> Result<Done> {
+        let mut sum = 0_u64;
+        for _ in 0..times {
+            // SAFETY: `new` made the arrays of this size, aligned, for this value alone, and the
+            // instruction set is one of those that are available.
+            let once = unsafe { arch::run(self.isa, self.operation, self.stores, self.arrays) };
+            sum = sum.wrapping_add(once);
+        }
+        let expected = self.sum.wrapping_mul(u64::from(times));
+        if !self.operation.writes() && sum != expected {
+            let reason = format!("a sum of {sum} instead of {expected}");
+            return Err(Error::wrong(self.operation.name(), reason));
+        }
+        let bytes = self.operation.arrays() * self.arrays.bytes;
+        Ok(Done { units: bytes as f64 * f64::from(times), check: sum })
+    }
+
+    /// Where samples are taken, in numbers: at both ends and at equal steps between.
+    fn samples(&self) -> impl Iterator<Item = usize> + use<> {
+        let last = self.arrays.bytes / 8 - 1;
+        (0..SAMPLES).map(move |index| last * index / (SAMPLES - 1))
+    }
+
+    /// Makes the samples of the target wrong.
+    fn spoil(&mut self) {
+        if self.operation.writes() {
+            for index in self.samples() {
+                // SAFETY: an index of the target, which this value owns.
+                unsafe { self.arrays.target.add(index).write(f64::NAN) };
+            }
+        }
+    }
+
+    /// Compares the samples of the target with what they must be.
+    fn check(&self, places: impl Iterator<Item = usize>) -> Result<()> {
+        if !self.operation.writes() {
+            return Ok(());
+        }
+        let target = self.numbers(self.arrays.target);
+        let (left, right) = (self.numbers(self.arrays.left), self.numbers(self.arrays.right));
+        for index in places {
+            let expected = self.operation.of_one(left[index], right[index]);
+            if target[index] != expected {
+                let reason = format!("number {index}: {} instead of {expected}", target[index]);
+                return Err(Error::wrong(self.operation.name(), reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Measures one sweep. Streaming stores where there are none are ordinary ones, and the reading says
+/// so.
+///
+/// # Errors
+/// There is not as much memory, a number came out wrong, or the caller stopped it.
+pub fn measure(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
+    let isa = Isa::best();
+    let mut parts = session.team.prepare(sweep.threads, |thread| Part::new(&sweep, isa, thread))?;
+    let times = times_in(session.effort.trial, &mut parts[0], sweep.threads)?;
+    for part in &mut parts {
+        part.spoil();
+        part.work(1)?;
+        part.check(0..part.arrays.bytes / 8)?;
+    }
+    let mut reading = session.read(sweep.subject(isa), Needs::Cpu, |team| {
+        parts.iter_mut().for_each(Part::spoil);
+        let trial = team.run(&mut parts, |_, part| part.work(times))?;
+        for part in &parts {
+            part.check(part.samples())?;
+        }
+        Ok(trial)
+    })?;
+    reading.notes.extend(notes(&sweep, isa, &parts));
+    session.push(reading);
+    Ok(())
+}
+
+fn notes(sweep: &Sweep, isa: Isa, parts: &[Part]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let streaming = sweep.stores == Stores::Streaming;
+    if streaming && !arch::has_streaming_stores(isa) {
+        notes.push("no streaming stores here: ordinary ones".to_owned());
+    }
+    let is_small = parts.iter().any(|part| part.pages.kind() == PageKind::Small);
+    if sweep.pages == PageKind::Huge && is_small && sweep.bytes >= sweep.threads << 21 {
+        notes.push("no huge pages here: small ones".to_owned());
+    }
+    let arrays = sweep.operation.arrays();
+    if sweep.operation.writes() && !streaming {
+        notes.push(format!("beyond the caches {} bytes move for {arrays} counted", arrays + 1));
+    }
+    notes
+}
+
+/// How often a part is gone over in about `time`, when all threads do it.
+fn times_in(time: Duration, part: &mut Part, threads: usize) -> Result<u32> {
+    part.work(1)?;
+    let start = Instant::now();
+    let mut tried = 0;
+    while start.elapsed() < Duration::from_micros(500) {
+        part.work(1)?;
+        tried += 1;
+    }
+    let each = start.elapsed().as_secs_f64() / f64::from(tried);
+    let sharing = threads.div_ceil(crate::trial::Team::here()?.cpus()) as f64;
+    Ok(((time.as_secs_f64() / each / sharing) as u32).max(1))
+}

@@ -1,0 +1,81 @@
+//! One measurement by its name, for whoever pairs it with another program.
+
+use crate::cpu::{self, Isa, Lane};
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::reading::{Area, Parameters};
+use crate::trial::Session;
+
+/// Measures `measurement` of `area` with `parameters`, named as in a [`crate::Reading`]; what is not
+/// given takes the value that a full report begins with.
+///
+/// # Errors
+/// The measurement or a parameter's value is not known, or what the measurement says.
+pub fn measure_one(
+    session: &mut Session<'_>,
+    area: Area,
+    measurement: &str,
+    parameters: &Parameters,
+) -> Result<()> {
+    match (area, measurement) {
+        (Area::Cpu, "clock") => cpu::measure_clock(session),
+        (Area::Cpu, "multiply-add" | "add") => {
+            let kind = if measurement == "add" { "i64" } else { "f64" };
+            let lane = word(parameters, "type", kind, Lane::of)?;
+            let isa = word(parameters, "isa", Isa::best().name(), Isa::of)?;
+            cpu::measure_peak(session, isa, lane, threads(parameters))
+        }
+        (Area::Cpu, "matrix product") => {
+            let lane = word(parameters, "type", "f64", Lane::of)?;
+            let order = size(parameters, "order", 1024);
+            cpu::measure_product(session, lane, order, threads(parameters))
+        }
+        (Area::Memory, "latency") => {
+            let pages = word(parameters, "pages", "small", memory::PageKind::of)?;
+            memory::measure_latency(session, size(parameters, "bytes", 64 << 20), pages)
+        }
+        (Area::Memory, "block read" | "block write") => {
+            let access = word(parameters, "access", "random", memory::Access::of)?;
+            let block_bytes = size(parameters, "block_bytes", 4096);
+            let writes = measurement == "block write";
+            memory::measure_blocks(session, writes, access, block_bytes, threads(parameters))
+        }
+        (Area::Memory, name) => {
+            let sweep = memory::Sweep {
+                operation: memory::Operation::of(name).ok_or_else(|| unknown(area, name))?,
+                bytes: size(parameters, "bytes", memory::beyond_caches_bytes(session)),
+                threads: threads(parameters),
+                stores: word(parameters, "stores", "ordinary", memory::Stores::of)?,
+                pages: word(parameters, "pages", "small", memory::PageKind::of)?,
+            };
+            memory::measure_stream(session, sweep)
+        }
+        _ => Err(unknown(area, measurement)),
+    }
+}
+
+fn unknown(area: Area, measurement: &str) -> Error {
+    Error::BadRequest(format!("{} has no measurement {measurement}", area.name()))
+}
+
+fn threads(parameters: &Parameters) -> usize {
+    size(parameters, "threads", 1)
+}
+
+fn size(parameters: &Parameters, name: &str, otherwise: usize) -> usize {
+    parameters.integer(name).map_or(otherwise, |count| count as usize)
+}
+
+/// The value of a parameter that is one of a few words.
+fn word<T>(
+    parameters: &Parameters,
+    name: &str,
+    otherwise: &str,
+    of: impl Fn(&str) -> Option<T>,
+) -> Result<T> {
+    let text = match parameters.get(name) {
+        Some(value) => value.to_string(),
+        None => otherwise.to_owned(),
+    };
+    of(&text).ok_or_else(|| Error::BadRequest(format!("{name}={text} is not known")))
+}
