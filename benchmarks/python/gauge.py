@@ -1,0 +1,288 @@
+"""The gauge against the tools that it replaces, in pairs: gauge.py [--rounds N] [--only WORD]
+
+A ceiling changes by the minute, so no figure is compared with a stored one: ours and the
+reference's take turns, each as a process of its own, and the medians of both are printed with their
+ratio. Both sides drop the trials in which they did not get their CPU. A side whose rounds fall in two
+groups is shown with both. `--json` prints a line of JSON a pair.
+
+Needs gcc with OpenMP and OpenBLAS with its headers (Debian: gcc libopenblas-pthread-dev); pairs whose
+reference cannot be built or run are named and left out. Ends with status 1 if a ratio lies outside
+its bounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import NamedTuple
+
+HOME = pathlib.Path(__file__).resolve().parents[2]
+RIVALS = HOME / "benchmarks" / "rivals"
+ARRAY_BYTES = 128 << 20
+
+
+class Pair(NamedTuple):
+    """One measurement of ours, and how the reference makes the same."""
+
+    name: str
+    ours: tuple[str, ...]
+    reference: Callable[[Tools], dict]
+    unit: str
+    least: float | None = 0.95
+    most: float | None = 1.10
+
+
+class Side(NamedTuple):
+    """What one side measured, a value a round."""
+
+    values: list[float]
+    disturbed: int
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    def modes(self) -> tuple[float, float] | None:
+        """The two values between which the rounds jump, if they do."""
+        values = sorted(self.values)
+        cuts = range(2, len(values) - 1)
+        if not cuts:
+            return None
+        cut = max(cuts, key=lambda at: values[at] - values[at - 1])
+        gap = values[cut] - values[cut - 1]
+        width = max(values[cut - 1] - values[0], values[-1] - values[cut])
+        if gap <= 3 * width or gap <= 0.05 * self.median:
+            return None
+        return statistics.median(values[:cut]), statistics.median(values[cut:])
+
+
+class Unavailable(Exception):
+    """A reference that this machine cannot build or run."""
+
+
+class Tools:
+    """The programs of both sides, built when they are first asked for."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.one = build_ours()
+        self.built: dict[str, pathlib.Path] = {}
+
+    def ours(self, words: tuple[str, ...]) -> list[dict]:
+        lines = run([str(self.one), *words]).splitlines()
+        return [json.loads(line) for line in lines]
+
+    def compiled(self, name: str, *libraries: str) -> pathlib.Path:
+        """The reference of this name in plain C, built for this machine."""
+        if name not in self.built:
+            if shutil.which("gcc") is None:
+                raise Unavailable("there is no gcc")
+            program = self.folder / name
+            command = ["gcc", "-O3", "-march=native", "-fopenmp", "-fno-tree-loop-distribute-patterns"]
+            command += ["-o", str(program), str(RIVALS / f"{name}.c"), *libraries, "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise Unavailable(f"gcc cannot build {name}.c: {done.stderr.strip()[-200:]}")
+            self.built[name] = program
+        return self.built[name]
+
+
+def build_ours() -> pathlib.Path:
+    command = ["cargo", "build", "--release", "-p", "quarrier-gauge", "--example", "one"]
+    done = subprocess.run([*command, "--message-format=json"], cwd=HOME, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit("gauge.py: the example `one` of quarrier-gauge does not build; see above")
+    for line in done.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("executable") and message["target"]["name"] == "one":
+            return pathlib.Path(message["executable"])
+    sys.exit("gauge.py: cargo built no example `one`")
+
+
+def run(command: list[str], **variables: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
+    if done.returncode != 0:
+        raise Unavailable(f"{command[0]}: {done.stderr.strip()[-200:]}")
+    return done.stdout
+
+
+# Copy, scale, add, triad: plain C with OpenMP, its threads bound as ours are.
+
+
+def stream(operation: str, threads: int, pages: str) -> Callable[[Tools], dict]:
+    def reference(tools: Tools) -> dict:
+        command = [str(tools.compiled("stream")), operation, str(ARRAY_BYTES), str(threads), pages]
+        return json.loads(run(command, OMP_PROC_BIND="true", OMP_NUM_THREADS=str(threads)))
+
+    return reference
+
+
+def stream_pairs() -> list[Pair]:
+    pairs = []
+    for pages in ("small", "huge"):
+        for threads in (1, 2):
+            for operation in ("copy", "scale", "add", "triad"):
+                for stores in ("ordinary", "streaming"):
+                    words = ("memory", operation, f"threads={threads}", f"bytes={ARRAY_BYTES}")
+                    words += (f"pages={pages}", f"stores={stores}")
+                    # Past the caches less moves for the same count: shown, not bounded.
+                    bounds = (0.95, 1.10) if stores == "ordinary" else (None, None)
+                    name = f"{operation}, {threads} threads, {pages} pages, {stores} stores"
+                    pairs.append(Pair(name, words, stream(operation, threads, pages), "B/s", *bounds))
+    return pairs
+
+
+# Latency: a pointer chaser in C.
+
+
+def chase(size: int, pages: str) -> Callable[[Tools], dict]:
+    return lambda tools: json.loads(run([str(tools.compiled("chase")), str(size), pages]))
+
+
+def latency_pairs() -> list[Pair]:
+    pairs = []
+    for size, text in ((16 << 10, "16 KiB"), (512 << 10, "512 KiB"), (64 << 20, "64 MiB")):
+        for pages in ("small", "huge"):
+            words = ("memory", "latency", f"bytes={size}", f"pages={pages}")
+            pairs.append(Pair(f"latency, {text}, {pages} pages", words, chase(size, pages), "s"))
+    return pairs
+
+
+# Matrix product: OpenBLAS, told which kernels to take.
+
+
+def core_type() -> str:
+    """OpenBLAS takes an AVX-512 processor in a virtual machine for one without."""
+    flags = pathlib.Path("/proc/cpuinfo")
+    return "SkylakeX" if flags.exists() and " avx512vl " in flags.read_text() else ""
+
+
+def gemm(lane: str, order: int, threads: int, core: str) -> Callable[[Tools], dict]:
+    def reference(tools: Tools) -> dict:
+        program = tools.compiled("gemm", "-lopenblas")
+        variables = {"OPENBLAS_NUM_THREADS": "1", "OMP_PROC_BIND": "true"}
+        if core:
+            variables["OPENBLAS_CORETYPE"] = core
+        return json.loads(run([str(program), lane, str(order), str(threads)], **variables))
+
+    return reference
+
+
+def product_pairs() -> list[Pair]:
+    pairs = []
+    for lane in ("f64", "f32"):
+        for threads in (1, 2):
+            words = ("cpu", "matrix product", f"type={lane}", f"threads={threads}", "order=1024")
+            name = f"matrix product, {lane}, {threads} threads"
+            reference = gemm(lane, 1024, threads, core_type())
+            pairs.append(Pair(f"{name}, OpenBLAS", words, reference, "FLOP/s"))
+    return pairs
+
+
+# Peak: against the theoretical one at the clock measured between the trials.
+
+
+def peak_pairs() -> list[Pair]:
+    pairs = []
+    for isa in ("scalar", "AVX2", "AVX-512"):
+        for lane in ("f64", "f32"):
+            for threads in (1, 2):
+                words = ("cpu", "multiply-add", f"isa={isa}", f"type={lane}", f"threads={threads}")
+                name = f"multiply-add, {lane}, {isa}, {threads} threads, theoretical"
+                pairs.append(Pair(name, words, theoretical, "FLOP/s", 0.95, 1.02))
+    return pairs
+
+
+def theoretical(_: Tools) -> dict:
+    """Stands in the same answer of ours."""
+    raise NotImplementedError
+
+
+PAIRS: list[Pair] = [*peak_pairs(), *product_pairs(), *stream_pairs(), *latency_pairs()]
+
+
+def measure(pair: Pair, tools: Tools, rounds: int) -> tuple[Side, Side]:
+    """Both in turn; who begins changes with every round."""
+    ours: list[dict] = []
+    theirs: list[dict] = []
+    for turn in range(rounds):
+        if pair.reference is theoretical:
+            reading, reference = (*tools.ours(pair.ours), None)[:2]
+            if reference is None:
+                raise Unavailable("the design of this processor is not known")
+        elif turn % 2:
+            reference, reading = pair.reference(tools), tools.ours(pair.ours)[0]
+        else:
+            reading, reference = tools.ours(pair.ours)[0], pair.reference(tools)
+        ours.append(reading)
+        theirs.append(reference)
+    return side(ours), side(theirs)
+
+
+def side(answers: list[dict]) -> Side:
+    """Of the rounds that nobody disturbed, if there are some, else of all."""
+    quiet = [answer for answer in answers if not answer.get("disturbed")]
+    values = [answer["value"] for answer in (quiet if len(quiet) >= 3 else answers)]
+    return Side(values, len(answers) - len(quiet))
+
+
+def shown(value: float, unit: str) -> str:
+    if unit == "s":
+        return f"{value * 1e9:.2f} ns"
+    return f"{value / 1e9:.2f} G{unit}"
+
+
+def row(pair: Pair, ours: Side, theirs: Side) -> tuple[str, bool]:
+    ratio = ours.median / theirs.median
+    low, high = pair.least or 0.0, pair.most or float("inf")
+    holds = low <= ratio <= high
+    text = f"{pair.name:58} {shown(ours.median, pair.unit):>15} {shown(theirs.median, pair.unit):>15}"
+    text += f" {ratio:6.3f} {'' if holds else '  outside'}"
+    for who, one in (("ours", ours), ("reference", theirs)):
+        if modes := one.modes():
+            text += f"  {who} has two modes: {shown(modes[0], pair.unit)}, {shown(modes[1], pair.unit)}"
+    if ours.disturbed or theirs.disturbed:
+        text += f"  disturbed: {ours.disturbed} / {theirs.disturbed} rounds"
+    return text.rstrip(), holds
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5, help="how often both sides take turns")
+    parser.add_argument("--only", default="", help="pairs whose name holds this")
+    parser.add_argument("--json", action="store_true", help="a line of JSON a pair")
+    options = parser.parse_args()
+    all_hold = True
+    with tempfile.TemporaryDirectory() as folder:
+        tools = Tools(pathlib.Path(folder))
+        if not options.json:
+            print(f"{'':58} {'quarrier':>15} {'reference':>15}  ratio")
+        for pair in PAIRS:
+            if options.only not in pair.name:
+                continue
+            try:
+                ours, theirs = measure(pair, tools, max(options.rounds, 1))
+            except Unavailable as why:
+                print(f"{pair.name}: left out: {why}", file=sys.stderr)
+                continue
+            text, holds = row(pair, ours, theirs)
+            all_hold &= holds
+            if options.json:
+                ratio = ours.median / theirs.median
+                found = {"name": pair.name, "unit": pair.unit, "ours": ours.values}
+                print(json.dumps(found | {"reference": theirs.values, "ratio": ratio}), flush=True)
+            else:
+                print(text, flush=True)
+    return 0 if all_hold else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+/* Repeats of a trial for the references of the gauge, dropped by the gauge's own rule: a trial whose
+ * threads did not get 98.5 % of their CPUs says nothing. The median of the others is printed. */
+#ifndef QUARRIER_TRIALS_H
+#define QUARRIER_TRIALS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define TRIAL_SECONDS 0.06
+#define TRIALS_MIN 5
+#define TRIALS_MAX 25
+#define PATIENCE_SECONDS 1.5
+#define CPU_SHARE_MIN 0.985
+
+static double now(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int ascending(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* Memory on pages of one kind, from a border of 2 MiB on. */
+static void *pages(size_t bytes, int huge) {
+    size_t large = (size_t)2 << 20;
+    char *memory = mmap(NULL, bytes + large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        perror("mmap");
+        exit(1);
+    }
+    madvise(memory, bytes + large, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    return memory + (large - (size_t)memory % large) % large;
+}
+
+/* Runs `once(state)`, which returns how many units it did, as often as takes TRIAL_SECONDS, again and
+ * again. Prints a line of JSON with the median rate, or the median time of a unit. */
+static void trials(double (*once)(void *), void *state, int threads, int of_seconds) {
+    double rates[TRIALS_MAX], begin, start = now(CLOCK_MONOTONIC);
+    int kept = 0, dropped = 0, starved, times = 0;
+    once(state);
+    begin = now(CLOCK_MONOTONIC);
+    do {
+        once(state);
+        times++;
+    } while (now(CLOCK_MONOTONIC) - begin < TRIAL_SECONDS);
+    for (starved = 0; kept < TRIALS_MAX; ) {
+        double cpu = now(CLOCK_PROCESS_CPUTIME_ID), units = 0, seconds;
+        begin = now(CLOCK_MONOTONIC);
+        for (int i = 0; i < times; i++) units += once(state);
+        seconds = now(CLOCK_MONOTONIC) - begin;
+        cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+        if (cpu / threads / seconds < CPU_SHARE_MIN && !starved) {
+            dropped++;
+        } else {
+            rates[kept++] = of_seconds ? seconds / units : units / seconds;
+        }
+        double since = now(CLOCK_MONOTONIC) - start;
+        if (kept >= TRIALS_MIN && since > PATIENCE_SECONDS) break;
+        if (since > 3 * PATIENCE_SECONDS && kept < TRIALS_MIN) starved = 1;
+    }
+    qsort(rates, (size_t)kept, sizeof *rates, ascending);
+    printf("{\"value\": %.6e, \"best\": %.6e, \"runs\": %d, \"dropped\": %d, \"disturbed\": %s}\n",
+           rates[kept / 2], of_seconds ? rates[0] : rates[kept - 1], kept, dropped,
+           starved || dropped > kept ? "true" : "false");
+}
+
+#endif
