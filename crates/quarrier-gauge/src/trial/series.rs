@@ -67,7 +67,8 @@ pub fn series(
         } else {
             kept.push(run);
         }
-        if is_enough(effort, start.elapsed(), &kept, unit) {
+        let tried = kept.len() + dropped.len();
+        if tried >= effort.runs as usize && is_enough(effort, start.elapsed(), &kept, unit) {
             break;
         }
     }
