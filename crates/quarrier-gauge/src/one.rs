@@ -47,6 +47,7 @@ pub fn measure_one(
                 threads: threads(parameters),
                 stores: word(parameters, "stores", "ordinary", memory::Stores::of)?,
                 pages: word(parameters, "pages", "small", memory::PageKind::of)?,
+                isa: word(parameters, "isa", Isa::best().name(), Isa::of)?,
             };
             memory::measure_stream(session, sweep)
         }

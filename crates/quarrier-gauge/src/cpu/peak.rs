@@ -14,6 +14,10 @@ use crate::trial::{Done, Needs, Session, Team, Trial};
 /// # Errors
 /// A lane counted wrong, or the caller stopped it.
 pub fn measure(session: &mut Session<'_>, isa: Isa, lane: Lane, threads: usize) -> Result<()> {
+    if !isa.is_available() {
+        let name = isa.name();
+        return Err(Error::BadRequest(format!("{name} is not to be had on this machine")));
+    }
     let loops = loops_in(isa, lane, session.effort.trial)?;
     let runs = session.runs(&subject(isa, lane, threads), Needs::Cpu, |team| {
         let clock_hertz = clock_of(team, threads)?;

@@ -76,7 +76,8 @@ fn streams(session: &mut Session<'_>, threads: usize) -> Result<()> {
         for operation in Operation::ALL {
             for stores in Stores::ALL {
                 if operation.writes() || stores == Stores::Ordinary {
-                    measure_stream(session, Sweep { operation, bytes, threads, stores, pages })?;
+                    let sweep = Sweep { bytes, stores, pages, ..Sweep::new(operation, threads) };
+                    measure_stream(session, sweep)?;
                 }
             }
         }

@@ -37,21 +37,24 @@ pub struct Sweep {
     pub stores: Stores,
     /// What pages the arrays lie on.
     pub pages: PageKind,
+    /// By which instructions.
+    pub isa: Isa,
 }
 
 impl Sweep {
-    /// `operation` by ordinary stores over huge pages; the size is still to be given.
+    /// `operation` by ordinary stores over huge pages, by the widest instructions; the size is still to be given.
     pub fn new(operation: Operation, threads: usize) -> Sweep {
-        Sweep { operation, bytes: 0, threads, stores: Stores::Ordinary, pages: PageKind::Huge }
+        let (stores, pages) = (Stores::Ordinary, PageKind::Huge);
+        Sweep { operation, bytes: 0, threads, stores, pages, isa: Isa::best() }
     }
 
-    fn subject(&self, isa: Isa) -> Subject {
+    fn subject(&self) -> Subject {
         let mut parameters =
             Parameters::new().with("threads", self.threads).with("bytes", self.bytes);
         if self.operation.writes() {
             parameters = parameters.with("stores", self.stores.name());
         }
-        parameters = parameters.with("pages", self.pages.name()).with("isa", isa.name());
+        parameters = parameters.with("pages", self.pages.name()).with("isa", self.isa.name());
         Subject::new(Area::Memory, self.operation.name(), parameters, Unit::BytesPerSecond)
     }
 }
@@ -59,9 +62,7 @@ impl Sweep {
 /// A thread's part of the arrays.
 struct Part {
     arrays: Arrays,
-    operation: Operation,
-    stores: Stores,
-    isa: Isa,
+    sweep: Sweep,
     /// What [`Operation::Read`] must return.
     sum: u64,
     pages: Pages,
@@ -71,7 +72,7 @@ struct Part {
 unsafe impl Send for Part {}
 
 impl Part {
-    fn new(sweep: &Sweep, isa: Isa, thread: usize) -> Result<Part> {
+    fn new(sweep: &Sweep, thread: usize) -> Result<Part> {
         let bytes = sweep.bytes / sweep.threads / PART_MIN_BYTES * PART_MIN_BYTES;
         if bytes == 0 {
             return Err(Error::BadRequest(format!(
@@ -94,8 +95,7 @@ impl Part {
             right: array(first + 1).cast_const().cast(),
             bytes,
         };
-        let mut part =
-            Part { arrays, operation: sweep.operation, stores: sweep.stores, isa, sum: 0, pages };
+        let mut part = Part { arrays, sweep: *sweep, sum: 0, pages };
         part.sum = part
             .numbers(arrays.left)
             .iter()
@@ -111,19 +111,20 @@ impl Part {
 
     /// Goes over the arrays `times` times.
     fn work(&mut self, times: u32) -> Result<Done> {
+        let Sweep { isa, operation, stores, .. } = self.sweep;
         let mut sum = 0_u64;
         for _ in 0..times {
             // SAFETY: `new` made the arrays of this size, aligned, for this value alone, and the
             // instruction set is one of those that are available.
-            let once = unsafe { arch::run(self.isa, self.operation, self.stores, self.arrays) };
+            let once = unsafe { arch::run(isa, operation, stores, self.arrays) };
             sum = sum.wrapping_add(once);
         }
         let expected = self.sum.wrapping_mul(u64::from(times));
-        if !self.operation.writes() && sum != expected {
+        if !self.sweep.operation.writes() && sum != expected {
             let reason = format!("a sum of {sum} instead of {expected}");
-            return Err(Error::wrong(self.operation.name(), reason));
+            return Err(Error::wrong(self.sweep.operation.name(), reason));
         }
-        let bytes = self.operation.arrays() * self.arrays.bytes;
+        let bytes = self.sweep.operation.arrays() * self.arrays.bytes;
         Ok(Done { units: bytes as f64 * f64::from(times), check: sum })
     }
 
@@ -135,7 +136,7 @@ impl Part {
 
     /// Makes the samples of the target wrong.
     fn spoil(&mut self) {
-        if self.operation.writes() {
+        if self.sweep.operation.writes() {
             for index in self.samples() {
                 // SAFETY: an index of the target, which this value owns.
                 unsafe { self.arrays.target.add(index).write(f64::NAN) };
@@ -145,16 +146,16 @@ impl Part {
 
     /// Compares the samples of the target with what they must be.
     fn check(&self, places: impl Iterator<Item = usize>) -> Result<()> {
-        if !self.operation.writes() {
+        if !self.sweep.operation.writes() {
             return Ok(());
         }
         let target = self.numbers(self.arrays.target);
         let (left, right) = (self.numbers(self.arrays.left), self.numbers(self.arrays.right));
         for index in places {
-            let expected = self.operation.of_one(left[index], right[index]);
+            let expected = self.sweep.operation.of_one(left[index], right[index]);
             if target[index] != expected {
                 let reason = format!("number {index}: {} instead of {expected}", target[index]);
-                return Err(Error::wrong(self.operation.name(), reason));
+                return Err(Error::wrong(self.sweep.operation.name(), reason));
             }
         }
         Ok(())
@@ -167,15 +168,18 @@ impl Part {
 /// # Errors
 /// There is not as much memory, a number came out wrong, or the caller stopped it.
 pub fn measure(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
-    let isa = Isa::best();
-    let mut parts = session.team.prepare(sweep.threads, |thread| Part::new(&sweep, isa, thread))?;
+    if !sweep.isa.is_available() {
+        let name = sweep.isa.name();
+        return Err(Error::BadRequest(format!("{name} is not to be had on this machine")));
+    }
+    let mut parts = session.team.prepare(sweep.threads, |thread| Part::new(&sweep, thread))?;
     let times = times_in(session.effort.trial, &mut parts[0], sweep.threads)?;
     for part in &mut parts {
         part.spoil();
         part.work(1)?;
         part.check(0..part.arrays.bytes / 8)?;
     }
-    let mut reading = session.read(sweep.subject(isa), Needs::Cpu, |team| {
+    let mut reading = session.read(sweep.subject(), Needs::Cpu, |team| {
         parts.iter_mut().for_each(Part::spoil);
         let trial = team.run(&mut parts, |_, part| part.work(times))?;
         for part in &parts {
@@ -183,15 +187,15 @@ pub fn measure(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
         }
         Ok(trial)
     })?;
-    reading.notes.extend(notes(&sweep, isa, &parts));
+    reading.notes.extend(notes(&sweep, &parts));
     session.push(reading);
     Ok(())
 }
 
-fn notes(sweep: &Sweep, isa: Isa, parts: &[Part]) -> Vec<String> {
+fn notes(sweep: &Sweep, parts: &[Part]) -> Vec<String> {
     let mut notes = Vec::new();
     let streaming = sweep.stores == Stores::Streaming;
-    if streaming && !arch::has_streaming_stores(isa) {
+    if streaming && !arch::has_streaming_stores(sweep.isa) {
         notes.push("no streaming stores here: ordinary ones".to_owned());
     }
     let is_small = parts.iter().any(|part| part.pages.kind() == PageKind::Small);

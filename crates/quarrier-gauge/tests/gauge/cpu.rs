@@ -66,6 +66,10 @@ fn what_is_not_known_is_refused_by_its_name() {
     unknown("isa", "MMX");
     unknown("type", "f80");
     assert!(measured(Area::Cpu, "division", Parameters::new()).is_err());
+    if !Isa::Avx512.is_available() {
+        let parameters = Parameters::new().with("isa", "AVX-512");
+        assert!(matches!(measured(Area::Cpu, "add", parameters), Err(Error::BadRequest(_))));
+    }
     let nobody = Parameters::new().with("threads", 0);
     assert!(matches!(measured(Area::Cpu, "add", nobody), Err(Error::BadRequest(_))));
 }

@@ -1,28 +1,37 @@
 //! Memory: whatever is read is compared with what was written.
 
+use quarrier_gauge::cpu::Isa;
 use quarrier_gauge::memory::{Access, Operation, PageKind, Stores};
 use quarrier_gauge::{Area, Error, Parameters, Unit};
 
 use crate::{check, measured};
 
 #[test]
-fn every_operation_is_checked_with_either_kind_of_stores_and_pages() {
+fn every_operation_is_checked_with_every_kind_of_stores_pages_and_instructions() {
     for operation in Operation::ALL {
         for stores in Stores::ALL {
             for pages in PageKind::ALL {
-                let parameters = Parameters::new()
-                    .with("bytes", 1 << 20)
-                    .with("threads", 2)
-                    .with("stores", stores.name())
-                    .with("pages", pages.name());
-                let readings = measured(Area::Memory, operation.name(), parameters).unwrap();
-                assert_eq!(readings.len(), 1);
-                check(&readings[0]);
-                assert_eq!(readings[0].unit, Unit::BytesPerSecond);
-                assert_eq!(readings[0].parameters.text("stores").is_some(), operation.writes());
+                for isa in Isa::available() {
+                    check_operation(operation, stores, pages, isa);
+                }
             }
         }
     }
+}
+
+fn check_operation(operation: Operation, stores: Stores, pages: PageKind, isa: Isa) {
+    let parameters = Parameters::new()
+        .with("bytes", 1 << 20)
+        .with("threads", 2)
+        .with("stores", stores.name())
+        .with("pages", pages.name())
+        .with("isa", isa.name());
+    let readings = measured(Area::Memory, operation.name(), parameters).unwrap();
+    assert_eq!(readings.len(), 1);
+    check(&readings[0]);
+    assert_eq!(readings[0].unit, Unit::BytesPerSecond);
+    assert_eq!(readings[0].parameters.text("stores").is_some(), operation.writes());
+    assert_eq!(readings[0].parameters.text("isa"), Some(isa.name()));
 }
 
 #[test]

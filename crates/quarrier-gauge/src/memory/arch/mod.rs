@@ -47,7 +47,7 @@ pub(super) unsafe fn run(isa: Isa, operation: Operation, stores: Stores, arrays:
             Isa::Avx512 => x86::run_512(operation, stores, arrays),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => x86::run_256(operation, stores, arrays),
-            _ => portable::run(operation, arrays),
+            _ => portable::run(operation, stores, arrays),
         }
     }
 }

@@ -4,11 +4,13 @@ use std::hint::black_box;
 use std::slice;
 
 use super::{Arrays, FACTOR};
-use crate::memory::{Operation, WRITTEN};
+use crate::memory::{Operation, Stores, WRITTEN};
 
+/// Which stores it takes is the compiler's choice.
+///
 /// # Safety
 /// As for [`super::run`].
-pub(super) unsafe fn run(operation: Operation, arrays: Arrays) -> u64 {
+pub(super) unsafe fn run(operation: Operation, _stores: Stores, arrays: Arrays) -> u64 {
     let numbers = arrays.bytes / 8;
     let left = || {
         // SAFETY: the caller promised that many numbers to read.
