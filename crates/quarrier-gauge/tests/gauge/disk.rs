@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::refusing::{Refused, with_refused};
 use quarrier_gauge::disk::{Action, Cache, Job, Order, TrialFile, measure_job, measure_sync};
 use quarrier_gauge::trial::{Effort, Session};
 use quarrier_gauge::{Area, Error, Parameters, Progress, Reading, Result, Unit, Wanted, measure};
@@ -308,5 +309,36 @@ fn without_direct_reads_it_goes_through_the_page_cache_and_says_so() {
             let cache = if action == Action::Read { "warm" } else { "buffered" };
             assert_eq!(reading.parameters.text("cache"), Some(cache));
         }
+    }
+}
+
+#[test]
+fn where_io_uring_is_refused_threads_stand_in_and_it_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    with_refused(Refused::IoUring, || {
+        let mut file = file(folder.path(), 4 * MIB);
+        for action in [Action::Read, Action::Write] {
+            for offered_per_second in [None, Some(1_000.0)] {
+                let base = Job::read(Order::Random, 4096);
+                let job = Job { depth: 4, action, offered_per_second, ..base };
+                let reading = run(&mut file, &job).unwrap();
+                assert!(reading.notes.iter().any(|note| note.contains("io_uring refused")));
+                assert_eq!(reading.parameters.integer("threads"), Some(4));
+                assert_ne!(reading.parameters.text("calls"), Some("io_uring"));
+            }
+        }
+    });
+}
+
+#[test]
+fn where_files_cannot_be_nameless_the_name_is_taken_away_at_once() {
+    for refused in [Refused::NamelessFiles, Refused::Reserving] {
+        let folder = tempfile::tempdir().unwrap();
+        with_refused(refused, || {
+            let mut file = file(folder.path(), 4 * MIB);
+            assert_eq!(names(folder.path()), 0);
+            assert!(run(&mut file, &Job::read(Order::Random, 4096)).unwrap().value > 0.0);
+        });
+        assert_eq!(names(folder.path()), 0);
     }
 }

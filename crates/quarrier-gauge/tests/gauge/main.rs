@@ -7,4 +7,41 @@ mod engine;
 mod memory;
 mod network;
 mod readings;
+mod refusing;
 mod statistics;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use quarrier_gauge::trial::{Effort, Session};
+use quarrier_gauge::{Area, Parameters, Reading, Result, measure_one};
+
+/// As little as a reading can be.
+fn least_effort() -> Effort {
+    Effort {
+        runs: 3,
+        most_runs: 3,
+        warm_up: Duration::ZERO,
+        trial: Duration::from_micros(200),
+        patience: Duration::from_millis(1),
+        narrow: 1.0,
+    }
+}
+
+/// The readings of one measurement, made with as little effort as can be.
+fn measured(area: Area, measurement: &str, parameters: Parameters) -> Result<Vec<Reading>> {
+    let stop = AtomicBool::new(false);
+    let mut nobody = ();
+    let mut session = Session::new(least_effort(), &mut nobody, &stop)?;
+    measure_one(&mut session, area, measurement, &parameters)?;
+    Ok(session.into_readings())
+}
+
+/// What every reading must be.
+fn check(reading: &Reading) {
+    assert!(reading.value.is_finite() && reading.value > 0.0, "{reading:?}");
+    assert!(reading.interval.0 <= reading.value && reading.value <= reading.interval.1);
+    assert_eq!(reading.runs as usize, reading.samples.len());
+    assert!(reading.runs >= 3, "{reading:?}");
+    assert!(reading.stddev >= 0.0 && reading.mean > 0.0 && reading.best > 0.0);
+}
