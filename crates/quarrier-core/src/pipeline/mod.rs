@@ -9,6 +9,7 @@ mod chunk;
 mod feed;
 mod pieces;
 mod plan;
+mod rates;
 mod retry;
 mod run;
 #[cfg(target_os = "linux")]
@@ -22,6 +23,7 @@ mod uring;
 
 pub use chunk::Chunk;
 pub use plan::{Access, Pipeline, Plan};
+pub use rates::{Asked, Rates};
 pub use run::Run;
 #[cfg(target_os = "linux")]
 pub use shared::{Delivery, SharedFeed, Slot, Unreadable};

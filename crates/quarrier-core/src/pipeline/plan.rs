@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::Need;
+use super::{Asked, Need, Rates};
 use crate::error::{Error, Result};
 use crate::parallel::available_workers;
 use crate::region::PAGE_BYTES;
@@ -44,6 +44,7 @@ pub struct Pipeline<'a> {
     pub(super) buffer_bytes: Option<usize>,
     pub(super) access: Option<Access>,
     pub(super) range: Range<u64>,
+    pub(super) rates: Option<Rates>,
     pub(super) stop: Option<&'a AtomicBool>,
 }
 
@@ -62,6 +63,8 @@ pub struct Plan {
     pub buffer_bytes: usize,
     /// Why this access was chosen.
     pub reason: &'static str,
+    /// What readers and buffers were chosen by, and where that was measured.
+    pub by: Option<(Asked, String)>,
 }
 
 /// The most that one buffer may own, so that indexes within a chunk fit 32 bits.
@@ -84,6 +87,7 @@ impl<'a> Pipeline<'a> {
             buffer_bytes: None,
             access: None,
             range: 0..source.length(),
+            rates: None,
             stop: None,
         }
     }
@@ -130,6 +134,14 @@ impl<'a> Pipeline<'a> {
         self
     }
 
+    /// What the source was measured to give. A run that must fetch its bytes asks for them in the
+    /// best of these ways, as far as no readers, buffers or sizes are wished.
+    #[must_use]
+    pub fn rates(mut self, rates: Rates) -> Self {
+        self.rates = Some(rates);
+        self
+    }
+
     /// Ends the run early, with what is done, when the flag becomes true.
     #[must_use]
     pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
@@ -154,8 +166,10 @@ impl<'a> Pipeline<'a> {
             None if resident => (Access::Window, "the source is in memory or page cache"),
             None => (Access::Queue, "the source must be fetched, so readers run ahead"),
         };
+        let by = self.asked(access);
+        let in_flight = by.as_ref().map(|(asked, _)| asked.in_flight);
         let readers = match access {
-            Access::Queue => self.readers.unwrap_or(2),
+            Access::Queue => self.readers.or(in_flight).unwrap_or(2),
             Access::Uring => 1,
             Access::Window | Access::Read => 0,
         };
@@ -164,7 +178,7 @@ impl<'a> Pipeline<'a> {
         }
         let default_bytes = match access {
             Access::Window => WINDOW_BYTES,
-            _ => BUFFER_BYTES,
+            _ => by.as_ref().map_or(BUFFER_BYTES, |(asked, _)| asked.block_bytes),
         };
         // Small sources are still shared out among the workers.
         let share = (length / (16 * workers as u64)).min(default_bytes as u64) as usize;
@@ -185,7 +199,7 @@ impl<'a> Pipeline<'a> {
         let buffers = self.buffers.unwrap_or(match access {
             Access::Window | Access::Read => workers + 2,
             Access::Queue => workers + 2 * readers + 2,
-            Access::Uring => workers + 16,
+            Access::Uring => workers + in_flight.unwrap_or(16),
         });
         if buffers > 4096 {
             return Err(Error::BadPlan(format!("{buffers} buffers are too many; 4096 at most")));
@@ -197,7 +211,16 @@ impl<'a> Pipeline<'a> {
                  ask for fewer or smaller ones"
             )));
         }
-        Ok(Plan { access, readers, workers, buffers, buffer_bytes, reason })
+        Ok(Plan { access, readers, workers, buffers, buffer_bytes, reason, by })
+    }
+
+    /// The best way to ask the source, where it must be asked.
+    fn asked(&self, access: Access) -> Option<(Asked, String)> {
+        if !matches!(access, Access::Queue | Access::Uring) {
+            return None;
+        }
+        let rates = self.rates.as_ref()?;
+        Some((rates.best()?, rates.of.clone()))
     }
 }
 
@@ -205,6 +228,25 @@ impl<'a> Pipeline<'a> {
 fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     (info.totalram as u64).saturating_mul(u64::from(info.mem_unit).max(1))
+}
+
+impl std::fmt::Display for Plan {
+    /// One line: what the run is made of, and why.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let access = self.access.name();
+        write!(f, "{access} ({}), {} workers, ", self.reason, self.workers)?;
+        if self.readers > 0 {
+            write!(f, "{} readers, ", self.readers)?;
+        }
+        write!(f, "{} buffers of {} KiB", self.buffers, self.buffer_bytes / 1024)?;
+        if let Some((asked, of)) = &self.by {
+            let Asked { block_bytes, in_flight, bytes_per_second } = asked;
+            let rate = bytes_per_second / 1e6;
+            let kib = block_bytes / 1024;
+            write!(f, ": {of} gave {rate:.0} MB/s with {in_flight} requests of {kib} KiB at once")?;
+        }
+        Ok(())
+    }
 }
 
 impl Plan {

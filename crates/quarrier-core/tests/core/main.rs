@@ -16,6 +16,7 @@ mod holes;
 mod order;
 mod ownership;
 mod parallel;
+mod rates;
 mod region;
 mod shared_feed;
 mod shared_region;
