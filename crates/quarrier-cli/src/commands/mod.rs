@@ -4,6 +4,7 @@ pub(crate) mod engines;
 pub(crate) mod explain;
 pub(crate) mod filter;
 pub(crate) mod gauge;
+mod machine;
 pub(crate) mod markdown;
 pub(crate) mod search;
 

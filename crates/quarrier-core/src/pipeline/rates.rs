@@ -1,6 +1,6 @@
 //! How fast a source gives bytes, by how it is asked: what a plan goes by.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -38,13 +38,24 @@ const TRIAL_ROUNDS: u64 = 2;
 /// Less than this is read before its rates are known.
 const PROBED_BYTES_MIN: u64 = 256 << 20;
 const BLOCK_BYTES: usize = 1 << 20;
+/// What a plan may ask for.
+const BLOCKS_BYTES: RangeInclusive<usize> = 256 << 10..=16 << 20;
+const UNDER_WAY_BYTES_MAX: u64 = 256 << 20;
 const IN_FLIGHT_MAX: usize = 32;
 
 impl Rates {
-    /// The way that gives nearly the most with the fewest bytes under way.
+    /// The way that gives nearly the most with the fewest bytes under way. Requests of less than
+    /// 256 KiB, or of more than 16 MiB, and more than 256 MiB under way do not come into question:
+    /// the first are too much to do for workers, the others too much memory.
     pub fn best(&self) -> Option<Asked> {
-        let most = self.asked.iter().map(|asked| asked.bytes_per_second).fold(0.0, f64::max);
-        let alike = self.asked.iter().filter(|asked| asked.bytes_per_second >= ALIKE * most);
+        let fits = |asked: &&Asked| {
+            BLOCKS_BYTES.contains(&asked.block_bytes)
+                && asked.in_flight > 0
+                && asked.bytes_under_way() <= UNDER_WAY_BYTES_MAX
+        };
+        let asked = || self.asked.iter().filter(fits);
+        let most = asked().map(|asked| asked.bytes_per_second).fold(0.0, f64::max);
+        let alike = asked().filter(|asked| asked.bytes_per_second >= ALIKE * most);
         alike.min_by_key(|asked| (asked.bytes_under_way(), asked.in_flight)).copied()
     }
 
@@ -56,9 +67,11 @@ impl Rates {
         if length < PROBED_BYTES_MIN {
             return None;
         }
+        // A hole would seem to be fast.
+        let data = source.next_data(range.start).ok()??;
         let mut probe = Probe {
             source,
-            at: range.start,
+            at: data.start.max(range.start),
             end: range.start + length / PROBE_PART,
             until: Instant::now() + PROBE_TIME,
             asked: Vec::new(),
@@ -76,7 +89,7 @@ impl Rates {
 impl Asked {
     /// Bytes that are asked for at once.
     pub fn bytes_under_way(&self) -> u64 {
-        self.block_bytes as u64 * self.in_flight as u64
+        (self.block_bytes as u64).saturating_mul(self.in_flight as u64)
     }
 }
 

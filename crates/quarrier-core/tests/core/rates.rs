@@ -56,6 +56,8 @@ fn the_least_is_asked_for_at_once_that_gives_nearly_the_most() {
     ]);
     assert_eq!(measured.best().map(|best| (best.block_bytes, best.in_flight)), Some((MIB, 4)));
     assert_eq!(Rates::default().best(), None);
+    let strange = [(512, 1, 1e9), (1 << 40, 1, 1e9), (MIB, 1 << 20, 1e9), (MIB, 0, 1e9)];
+    assert_eq!(rates(&strange).best(), None);
 }
 
 #[test]

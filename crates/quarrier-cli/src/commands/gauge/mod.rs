@@ -2,7 +2,7 @@
 
 mod earlier;
 mod listen;
-mod profile;
+pub(in crate::commands) mod profile;
 mod progress;
 mod show;
 

@@ -1,9 +1,12 @@
-//! The ceiling of a run: a plain read of the same source, measured on the spot.
+//! The ceiling of a run: what the machine profile says, or a plain read of the same source,
+//! measured on the spot.
 
 use std::ops::Range;
 
 use quarrier_core::pipeline::{Access, Chunk, Pipeline, Run, Touch};
 use quarrier_core::source::{FileSource, Source};
+
+use crate::commands::machine;
 
 /// How fast the source's bytes can be had at all.
 #[derive(Debug, Clone, Copy)]
@@ -17,16 +20,36 @@ pub(in crate::commands) struct Ceiling {
 const MEMORY_BYTES: u64 = 256 << 20;
 const DISK_BYTES: u64 = 128 << 20;
 
+/// The ceiling for a run, as [`measure`] would find it, of the machine profile where there is one.
+pub(in crate::commands) fn find(
+    source: &dyn Source,
+    run: &Run,
+    range: Range<u64>,
+) -> Option<Ceiling> {
+    of_profile(source, run).or_else(|| measure(source, run, range))
+}
+
+fn of_profile(source: &dyn Source, run: &Run) -> Option<Ceiling> {
+    let (of, bytes_per_second) = match run.plan.access {
+        Access::Window | Access::Read => {
+            let reads = &machine::known()?.memory.as_ref()?.read;
+            let fits = reads.iter().filter(|read| read.threads as usize <= run.plan.workers);
+            ("memory read", fits.map(|read| read.per_second).fold(0.0, f64::max))
+        }
+        Access::Queue | Access::Uring => {
+            let reads = machine::disk_of(source)?.sequential_read.iter();
+            ("disk read", reads.map(|read| read.bytes_per_second).fold(0.0, f64::max))
+        }
+    };
+    (bytes_per_second > 0.0).then_some(Ceiling { of, bytes_per_second })
+}
+
 /// Measures the ceiling for a run over `range` of `source`, with as many workers.
 ///
 /// Where the run used windows, that is what memory (or the page cache) yields to as many
 /// threads. Where it read from disk, its pages are cached by now, so it is read past the
 /// cache. `None` where nothing can be measured: an empty range, only holes, no `O_DIRECT`.
-pub(in crate::commands) fn measure(
-    source: &dyn Source,
-    run: &Run,
-    range: Range<u64>,
-) -> Option<Ceiling> {
+fn measure(source: &dyn Source, run: &Run, range: Range<u64>) -> Option<Ceiling> {
     let from_memory = matches!(run.plan.access, Access::Window | Access::Read);
     let most = if from_memory { MEMORY_BYTES } else { DISK_BYTES };
     let sample = range.start..range.end.min(range.start.saturating_add(most));

@@ -14,11 +14,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quarrier_core::pipeline::{Access, Pipeline, Run};
+use quarrier_core::pipeline::{Access, Kernel, Pipeline, Run};
 use quarrier_core::source::Source;
 use quarrier_remote::Counters;
 use quarrier_search::{EngineName, Options, Sample, Searcher};
 
+use super::machine;
 use crate::args::Search;
 use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
 use crate::{Outcome, complain, interrupt};
@@ -215,6 +216,12 @@ impl<'s> Session<'s> {
                 if let (None, Some(bytes)) = (search.buffer_bytes, dense_buffer_bytes) {
                     pipeline = pipeline.buffer_bytes(bytes);
                 }
+                if let Some(rates) = machine::rates(&*source, &range) {
+                    pipeline = pipeline.rates(rates);
+                }
+                if let (true, Ok(plan)) = (search.explain, pipeline.plan(searcher.need())) {
+                    complain(&format!("{name}: {plan}"));
+                }
                 let run = pipeline.run(searcher, &mut sink);
                 run.map(|run| (run, Some(source), None))
             }
@@ -318,7 +325,7 @@ impl<'s> Session<'s> {
             .iter()
             .max_by_key(|searched| searched.run.bytes)
             .filter(|_| self.wants_account() && !self.stop.load(Ordering::Relaxed))
-            .and_then(|s| ceiling::measure(s.source.as_deref()?, &s.run, s.range.clone()));
+            .and_then(|s| ceiling::find(s.source.as_deref()?, &s.run, s.range.clone()));
         let summary = summary::Summary::new(&self, done, ceiling);
         if let Some(path) = &self.search.stats
             && let Err(message) = summary.write_stats(path)
