@@ -15,6 +15,7 @@ mod measure;
 mod messages;
 mod parallel;
 mod patterns;
+mod plan;
 mod random;
 mod record;
 mod search;
@@ -33,7 +34,7 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const PARTS: [&str; 6] = ["search", "hostile", "sparse", "traces", "parallel", "messages"];
+const PARTS: [&str; 7] = ["search", "hostile", "plan", "sparse", "traces", "parallel", "messages"];
 
 const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only PART]";
 
@@ -106,6 +107,9 @@ fn run() -> Result<()> {
     }
     if is_wanted("hostile") {
         record["hostile"] = versus::run(&programs, &folder, &scale)?.into();
+    }
+    if is_wanted("plan") && scale.rounds > 0 {
+        record["plan"] = plan::run(&folder, &scale)?;
     }
     if is_wanted("sparse") {
         let ours = neighbours.with_file_name("sparse");
