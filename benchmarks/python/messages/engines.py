@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -212,6 +213,25 @@ class Quarrier(Engine):
         return [
             self.rows(table) for table in self.table.query_many(statements, workers=self.threads)
         ]
+
+    def load_fix(self, path: str) -> int:
+        return len(self.quarrier.Table.from_messages(path, workers=self.threads, format="fix"))
+
+    def touched(self, statements: list[str]) -> int:
+        """Bytes of packed columns that have to come from memory for these."""
+        explained = self.table.explain(statements, workers=self.threads)
+        found = re.search(r"(\d+) bytes of columns touched", explained)
+        return int(found[1]) if found else 0
+
+    def memory_read(self) -> float:
+        """Bytes a second that so many threads read from memory."""
+        return max(
+            reading.value
+            for reading in self.quarrier.gauge("memory", quick=True)
+            if reading.measurement == "read"
+            and reading.parameters.get("threads") == self.threads
+            and reading.parameters.get("block_bytes", 1 << 28) >= 1 << 26
+        )
 
     @staticmethod
     def rows(table: Any) -> Rows:

@@ -200,6 +200,9 @@ def test_many_queries_are_answered_in_one_pass_each_on_its_own() -> None:
     counts = held.query_many([f"SELECT COUNT(*) FROM m WHERE qty > {n}" for n in range(0, 50, 10)])
     assert [next(iter(count.to_pylist()[0].values())) for count in counts] == [4, 3, 2, 1, 0]
     assert held.query_many([]) == []
+    explained = held.explain(["SELECT COUNT(*) FROM m WHERE qty > 10"])
+    assert "bytes of columns touched" in explained
+    assert "qty" in explained
 
 
 def test_what_is_calculated_is_shown_under_its_name() -> None:

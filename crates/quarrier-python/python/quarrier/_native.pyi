@@ -284,6 +284,9 @@ class Table:
     def query_many(
         self, sqls: Sequence[str], *, name: str = "m", workers: int | None = None
     ) -> list[Table]: ...
+    def explain(
+        self, sqls: Sequence[str], *, name: str = "m", workers: int | None = None
+    ) -> str: ...
     @property
     def rejected(self) -> int: ...
     @property

@@ -111,6 +111,19 @@ impl Table {
         Ok(answers.into_iter().map(Self::of).collect())
     }
 
+    /// Answers the statements in one pass, and says in words how: what is evaluated in which order,
+    /// what they share, blocks skipped and bytes of columns touched.
+    #[pyo3(signature = (sqls, *, name="m", workers=None))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        sqls: Vec<String>,
+        name: &str,
+        workers: Option<usize>,
+    ) -> PyResult<String> {
+        query::explain(py, &self.table, name, &sqls, workers)
+    }
+
     /// All rows as a list of dicts. Times are naive, in UTC and to the microsecond.
     fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         values::dicts(py, &self.table)

@@ -27,6 +27,26 @@ pub(super) fn answer(
     answers.map_err(|error| of_filter(py, &error))
 }
 
+/// How the statements are answered together, in words: they are run for it.
+pub(super) fn explain(
+    py: Python<'_>,
+    table: &Table,
+    name: &str,
+    statements: &[String],
+    workers: Option<usize>,
+) -> PyResult<String> {
+    let workers = workers_of(py, workers)?;
+    let explained: Result<String, Error> = interruptible(py, |stop| {
+        let bound = statements.iter().map(|text| sql::statement(text, name, table.schema()));
+        let queries = bound.collect::<Result<Vec<Query>, Error>>()?;
+        let scan = Scan::new(table, &queries).workers(workers).cancel(stop);
+        let (answers, explanation) = scan.run_explained();
+        answers.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        Ok(explanation.to_string())
+    })?;
+    explained.map_err(|error| of_filter(py, &error))
+}
+
 /// The table that a statement is about: its name, and whether it is a file's. Fails where the
 /// statement is more than a table answers.
 #[pyfunction]
