@@ -32,7 +32,9 @@ pub mod format;
 pub mod build;
 
 mod load;
-pub use load::{Format, FormatReader, Load, Loaded, Opening, Reject, decompressed};
+pub use load::{
+    Format, FormatReader, Load, Loaded, Opening, Reject, decompressed, decompressed_stream,
+};
 
 pub mod column;
 

@@ -21,7 +21,7 @@ mod stream;
 mod tell;
 mod times;
 
-pub use compressed::reader as decompressed;
+pub use compressed::{reader as decompressed, stream as decompressed_stream};
 pub use format::{Format, FormatReader, Opening};
 pub use reject::Reject;
 
@@ -130,7 +130,7 @@ impl<'c> Load<'c> {
         self.finish(crew)
     }
 
-    /// Loads a stream, such as standard input.
+    /// Loads a stream, such as standard input; what is compressed as [`run`](Self::run) does.
     ///
     /// # Errors
     /// When it cannot be read, or the load is cancelled: a read that waits for bytes is not.
@@ -147,7 +147,9 @@ impl<'c> Load<'c> {
             return self.columns(&[&Memory::new(name, bytes)]);
         }
         let mut crew = run::Crew::new(self);
-        crew.stream(name, stream)?;
+        let never = AtomicBool::new(false);
+        let plain = compressed::stream(name, Box::new(stream), self.stop.unwrap_or(&never));
+        crew.stream(name, &mut plain?)?;
         self.finish(crew)
     }
 

@@ -162,6 +162,17 @@ impl<'d, 's> Drain<'d, 's> {
         flow
     }
 
+    /// A stream has nothing more at hand: what is whole is not kept waiting.
+    fn hand_on(&mut self) -> ControlFlow<()> {
+        if !(self.is_inside && self.is_found_anywhere) {
+            self.mend(false)?;
+        }
+        match self.out.flush() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => self.end(Ended::Output(error)),
+        }
+    }
+
     /// Counts and writes what was found in `data`, which starts at `offset`.
     fn emit(&mut self, offset: u64, data: &[u8], found: &Found) -> ControlFlow<()> {
         let room = self.tally.limit.saturating_sub(self.tally.counts.first().copied().unwrap_or(0));
@@ -228,6 +239,6 @@ impl Sink<Found> for Drain<'_, '_> {
             self.carry_on(chunk, tail..chunk.data.len());
         }
         found.clear();
-        ControlFlow::Continue(())
+        if chunk.at_pause { self.hand_on() } else { ControlFlow::Continue(()) }
     }
 }
