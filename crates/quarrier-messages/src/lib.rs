@@ -33,7 +33,8 @@ pub mod build;
 
 mod load;
 pub use load::{
-    Format, FormatReader, Load, Loaded, Opening, Reject, decompressed, decompressed_stream,
+    Format, FormatReader, Load, Loaded, MESSAGE_COLUMN, Opening, Reject, decompressed,
+    decompressed_stream,
 };
 
 pub mod column;

@@ -15,6 +15,7 @@ mod claims;
 mod columnar;
 mod compressed;
 mod format;
+mod keep;
 mod reject;
 mod run;
 mod stream;
@@ -23,6 +24,7 @@ mod times;
 
 pub use compressed::{reader as decompressed, stream as decompressed_stream};
 pub use format::{Format, FormatReader, Opening};
+pub use keep::MESSAGE_COLUMN;
 pub use reject::Reject;
 
 use std::collections::HashSet;
@@ -54,6 +56,7 @@ pub struct Load<'c> {
     workers: usize,
     limits: Limits,
     schema: Option<Schema>,
+    keeps_bytes: bool,
     stop: Option<&'c AtomicBool>,
 }
 
@@ -76,7 +79,8 @@ impl<'c> Load<'c> {
     /// Loads messages of `format` with one worker a core, into the columns that are found.
     pub fn new(format: Format) -> Self {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        Load { format, workers, limits: Limits::default(), schema: None, stop: None }
+        let limits = Limits::default();
+        Load { format, workers, limits, schema: None, keeps_bytes: false, stop: None }
     }
 
     /// So many workers, at least one.
@@ -97,6 +101,16 @@ impl<'c> Load<'c> {
     #[must_use]
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
+        self
+    }
+
+    /// Whether each message's own bytes are kept, as they stand in the source without the end of the
+    /// line, in a text column called [`MESSAGE_COLUMN`] behind those of the first messages. They
+    /// are UTF-8, as all messages that parse. Costs their length and 4 bytes a message, and takes
+    /// the place of a field that is called the same. Not for Arrow and Parquet, which have none.
+    #[must_use]
+    pub fn keep_bytes(mut self, keeps_bytes: bool) -> Self {
+        self.keeps_bytes = keeps_bytes;
         self
     }
 
@@ -171,6 +185,9 @@ impl<'c> Load<'c> {
         loaded.rejects.sort_by_key(|reject| reject.place());
         loaded.rejects.truncate(self.limits.rejects_max);
         loaded.table = match &self.schema {
+            Some(schema) if self.keeps_bytes => {
+                Table::assemble_as(&keep::with_messages(schema), parts, self.workers)
+            }
             Some(schema) => Table::assemble_as(schema, parts, self.workers),
             None => Table::assemble(parts, self.workers),
         };
@@ -199,6 +216,6 @@ impl<'c> Load<'c> {
     }
 
     fn batch(&self) -> Batch {
-        Batch::new(&self.limits, self.schema.as_ref())
+        Batch::new(&self.limits, self.schema.as_ref(), self.keeps_bytes)
     }
 }

@@ -26,6 +26,11 @@ type Batches<'b> = Box<dyn Iterator<Item = Batch> + 'b>;
 impl Load<'_> {
     /// Loads sources of Arrow or Parquet, which have to have the same columns.
     pub(super) fn columns(&self, sources: &[&dyn Source]) -> Result<Loaded> {
+        if let Some(source) = sources.first().filter(|_| self.keeps_bytes) {
+            let reason = "it has columns, and no messages whose own bytes could be kept";
+            let source_name = source.name().into();
+            return Err(Error::Columns { source_name, reason: reason.into() });
+        }
         let bytes = sources.iter().map(|source| source.length()).sum();
         let table = std::thread::scope(|scope| {
             let mut opened = Vec::new();
