@@ -34,7 +34,7 @@ pub mod build;
 mod load;
 pub use load::{
     Format, FormatReader, Load, Loaded, MESSAGE_COLUMN, Opening, Reject, decompressed,
-    decompressed_stream,
+    decompressed_stream, is_panic_caught,
 };
 
 pub mod column;

@@ -13,6 +13,7 @@ mod explain;
 mod failures;
 mod filter;
 mod filter_agrees;
+mod filter_sources;
 mod filter_streams;
 mod formats;
 mod invariance;

@@ -22,6 +22,7 @@ mod stream;
 mod tell;
 mod times;
 
+pub use columnar::is_panic_caught;
 pub use compressed::{reader as decompressed, stream as decompressed_stream};
 pub use format::{Format, FormatReader, Opening};
 pub use keep::MESSAGE_COLUMN;
@@ -31,7 +32,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quarrier_core::source::{Memory, Source};
+use quarrier_core::source::Source;
 
 use crate::build::Refused;
 use crate::{Error, Kind, Limits, Result, Schema, Table};
@@ -147,18 +148,15 @@ impl<'c> Load<'c> {
     /// Loads a stream, such as standard input; what is compressed as [`run`](Self::run) does.
     ///
     /// # Errors
-    /// When it cannot be read, or the load is cancelled: a read that waits for bytes is not.
+    /// When it cannot be read, or the load is cancelled: a read that waits for bytes is not. Arrow
+    /// and Parquet are read into memory first, and refused beyond
+    /// [`Limits::columnar_stream_bytes_max`].
     ///
     /// # Panics
     /// When a worker panics.
     pub fn run_stream(&self, name: &str, stream: &mut (dyn Read + Send)) -> Result<Loaded> {
         if self.format.is_columnar() {
-            // Parquet starts at its end.
-            let mut bytes = Vec::new();
-            stream
-                .read_to_end(&mut bytes)
-                .map_err(|e| quarrier_core::Error::io(name, "read", e))?;
-            return self.columns(&[&Memory::new(name, bytes)]);
+            return self.columns(&[&columnar::whole(name, stream, &self.limits)?]);
         }
         let mut crew = run::Crew::new(self);
         let never = AtomicBool::new(false);

@@ -171,9 +171,8 @@ impl<'f> Session<'f> {
         source: &dyn Source,
         is_last: bool,
     ) -> Result<(Run, bool), Ended> {
-        let plain = quarrier_messages::decompressed(source);
-        let plain = plain.map_err(|error| Ended::Failed(error.to_string()))?;
-        if let Some(plain) = plain {
+        // What cannot be read at the start is told by who reads all of it.
+        if let Ok(Some(plain)) = quarrier_messages::decompressed(source) {
             return Ok((self.stream_one(name, plain, is_last)?, false));
         }
         let sample = Sample::of_source(source, self.subject(name));
