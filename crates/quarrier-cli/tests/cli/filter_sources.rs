@@ -122,6 +122,16 @@ fn xml_is_filtered_in_a_list_and_by_itself() {
 }
 
 #[test]
+fn columns_are_refused_in_one_line_from_a_stream_too() {
+    let lab = Lab::new();
+    for (head, kind) in [(&b"PAR1"[..], "Parquet"), (b"ARROW1\0\0", "Arrow")] {
+        let stream = [head, &[0; 3_000_000]].concat();
+        let ran = filter_input(&lab, &stream, ["a > 1", "-"]);
+        ran.refuses(&[&format!("-: {kind} has columns and no messages to print; load it")]);
+    }
+}
+
+#[test]
 fn of_a_field_given_twice_the_one_counts_that_a_table_has() {
     let lab = Lab::with("{\"a\":1,\"a\":2}\n{\"a\":2,\"a\":1}\n{\"a\":3,\"a\":null}\n");
     assert_eq!(filter(&lab, ["a = 2", "f"]).is_clean().text(), "{\"a\":1,\"a\":2}\n");
