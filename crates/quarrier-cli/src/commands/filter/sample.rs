@@ -15,8 +15,9 @@ use crate::args::InputFormat;
 /// Bytes of a sample; more only where they hold no whole message.
 const SAMPLE_BYTES: usize = 1 << 20;
 
-/// How long a stream that trickles is listened to before what came is enough.
-const LISTEN_MAX: Duration = Duration::from_millis(100);
+/// How long a stream that trickles is listened to before what came is enough. One that is fast gives
+/// a sample in much less, so that what is known of it does not depend on time.
+const LISTEN_MAX: Duration = Duration::from_secs(1);
 
 /// What a sample is taken of.
 #[derive(Clone, Copy)]
