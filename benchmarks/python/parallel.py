@@ -38,6 +38,7 @@ class Contender(NamedTuple):
     command: list[str]
     workers: int = WORKERS
     figures: tuple[str, ...] = tuple(FIGURES)
+    rounds: int | None = None
 
 
 class Session:
@@ -131,7 +132,9 @@ def contenders(rust: str, parmap: str | None) -> Iterator[Contender]:
         if name == "quarrier, threads":
             # That kernel gives the interpreter's lock back for the time of a block only.
             yield Contender("quarrier, 1 worker", [sys.executable, script, "quarrier"], 1)
-        yield Contender(name, [sys.executable, script, name])
+        # Whole arrays between take minutes, and are no rival.
+        rounds = 3 if name == "numpy" else None
+        yield Contender(name, [sys.executable, script, name], rounds=rounds)
     yield Contender("Rust, parallel::map", [rust, "map"])
     yield Contender("Rust, by hand", [rust, "hand"], figures=("k1 cold", "k1 warm"))
     if parmap is not None:
@@ -168,6 +171,8 @@ def measure(
     known: dict[str, dict[str, Any]] = {}
     for number in range(rounds + 1):
         for way, record in zip(ways, records, strict=True):
+            if way.rounds is not None and number > way.rounds:
+                continue
             session = Session(way, inputs, count)
             if number == 0:
                 # Before there is an output that is kept.
@@ -252,10 +257,17 @@ def promises(records: list[dict[str, Any]], count: int) -> Iterator[Promise]:
     ours = "quarrier"
     value = ratio("k2 cold", "quarrier, 1 worker", ours)
     yield Promise("k2: 2 workers, times as fast as 1", value, 1.85, True)
-    value = ratio("k1 cold", ours, ["numba prange", "numpy in blocks, threads"])
-    yield Promise("k1, cold: times the better of numba and numpy on threads", value, 1.2, False)
-    value = ratio("k1 cold", "fork, shared mapping", ours)
-    yield Promise("k1, cold: times as fast as fork and a shared mapping", value, 2, True)
+    threads = ["numba prange", "numpy in blocks, threads"]
+    for name, kind in [("quarrier, numba", "forked"), ("quarrier, pool, numba", "pool")]:
+        value = ratio("k1 cold", name, threads)
+        text = f"k1, cold, kernel of numba, {kind}: times the better of numba and numpy on threads"
+        yield Promise(text, value, 1.2, False)
+    value = ratio("k1 cold", ours, "numpy in blocks, threads")
+    yield Promise("k1, cold, kernel of numpy: times numpy on threads", value, 1.2, False)
+    for name, kind in [("quarrier, numba", "numba"), (ours, "numpy")]:
+        value = ratio("k1 cold", "fork, shared mapping", name)
+        text = f"k1, cold, kernel of {kind}: times as fast as fork and a shared mapping"
+        yield Promise(text, value, 2, True)
     value = ratio("k1 warm", "Rust, by hand", "Rust, parallel::map")
     yield Promise("k1, warm: parallel::map, share of the ceiling (by hand)", value, 0.85, True)
     beyond = (by_name[ours]["peak_bytes"] - 3 * count) / MB

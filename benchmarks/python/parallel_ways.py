@@ -356,6 +356,7 @@ class Quarrier(Way):
     """Workers are forked for each call."""
 
     mode = "process"
+    kernels: dict[str, Callable[..., None]] = {"k1": mean_of_two, "k2": window_means}
 
     def __init__(self, a: Array, b: Array, workers: int) -> None:
         super().__init__(a, b, workers)
@@ -370,9 +371,8 @@ class Quarrier(Way):
         return self.parallel.init(len(self.a), np.uint8, touch)  # type: ignore[no-any-return]
 
     def run(self, kernel: str, out: Array | None) -> Array:
-        work = mean_of_two if kernel == "k1" else window_means
         return self.parallel.map(  # type: ignore[no-any-return]
-            work,
+            self.kernels[kernel],
             self.a,
             self.b,
             out=out,
@@ -412,6 +412,53 @@ class QuarrierPool(Quarrier):
         self.pool.__exit__(None, None, None)
 
 
+def kernels_of_numba() -> dict[str, Callable[..., None]]:
+    """The loops of `Numba` over slices."""
+    import numba
+
+    @numba.njit
+    def k1(out: Array, a: Array, b: Array) -> None:
+        for at in range(len(out)):
+            out[at] = (np.uint16(a[at]) + np.uint16(b[at])) >> 1
+
+    @numba.njit
+    def k2(out: Array, lead: int, a: Array, b: Array) -> None:
+        sum_a, sum_b = np.uint32(0), np.uint32(0)
+        for at in range(min(lead + 5, len(a))):
+            sum_a += np.uint32(a[at])
+            sum_b += np.uint32(b[at])
+        for at in range(len(out)):
+            behind = at + lead + 5
+            if behind < len(a):
+                sum_a += np.uint32(a[behind])
+                sum_b += np.uint32(b[behind])
+            out[at] = (sum_a // np.uint32(11) + sum_b // np.uint32(11)) >> 1
+            if at + lead >= 5:
+                sum_a -= np.uint32(a[at + lead - 5])
+                sum_b -= np.uint32(b[at + lead - 5])
+
+    few = np.zeros(100, np.uint8)
+    k1(few, few, few)
+    k2(few, 0, few, few)
+    return {"k1": k1, "k2": k2}
+
+
+class QuarrierNumba(Quarrier):
+    """Workers are forked with compiled kernels."""
+
+    def __init__(self, a: Array, b: Array, workers: int) -> None:
+        super().__init__(a, b, workers)
+        self.kernels = kernels_of_numba()
+
+
+class QuarrierPoolNumba(QuarrierPool):
+    """Each worker compiles them once more."""
+
+    def __init__(self, a: Array, b: Array, workers: int) -> None:
+        super().__init__(a, b, workers)
+        self.kernels = kernels_of_numba()
+
+
 class QuarrierThreads(Quarrier):
     mode = "thread"
 
@@ -419,6 +466,8 @@ class QuarrierThreads(Quarrier):
 WAYS: dict[str, type[Way]] = {
     "quarrier": Quarrier,
     "quarrier, pool": QuarrierPool,
+    "quarrier, numba": QuarrierNumba,
+    "quarrier, pool, numba": QuarrierPoolNumba,
     "quarrier, threads": QuarrierThreads,
     "numpy": Whole,
     "numpy in blocks": Blocks,

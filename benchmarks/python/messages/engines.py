@@ -148,7 +148,7 @@ class DataFusion(Engine):
     def load_json(self, path: str) -> int:
         link = Path(path).with_suffix(".json")  # the ending by which it knows the kind
         if not link.exists():
-            link.symlink_to(path)
+            link.symlink_to(Path(path).resolve())
         self.context.deregister_table("j")
         batches = self.context.read_json(str(link)).collect()
         return sum(batch.num_rows for batch in batches)

@@ -54,6 +54,7 @@ impl From<Outcome> for ExitCode {
 }
 
 fn main() -> ExitCode {
+    leave_caught_panics_untold();
     match args::parse() {
         args::Parsed::Search(search) => commands::search::run(&search).into(),
         args::Parsed::Filter(filter) => commands::filter::run(&filter).into(),
@@ -61,6 +62,16 @@ fn main() -> ExitCode {
         args::Parsed::Gauge(gauge) => commands::gauge::run(&gauge).into(),
         args::Parsed::Done(outcome) => outcome.into(),
     }
+}
+
+/// Panics that a library is known for, and that become errors, are not printed.
+fn leave_caught_panics_untold() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !quarrier_messages::is_panic_caught() {
+            told(panic);
+        }
+    }));
 }
 
 /// Says what went wrong, in one line on standard error.

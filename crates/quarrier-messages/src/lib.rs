@@ -32,7 +32,10 @@ pub mod format;
 pub mod build;
 
 mod load;
-pub use load::{Format, FormatReader, Load, Loaded, Opening, Reject, decompressed};
+pub use load::{
+    Format, FormatReader, Load, Loaded, MESSAGE_COLUMN, Opening, Reject, decompressed,
+    decompressed_stream, is_panic_caught,
+};
 
 pub mod column;
 

@@ -13,6 +13,8 @@ pub struct Limits {
     pub rejects_max: usize,
     /// Bytes kept of each of them. 4,096.
     pub reject_bytes_max: usize,
+    /// Bytes of Arrow or Parquet that are read from a stream, and so into memory. 1 GiB.
+    pub columnar_stream_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -23,6 +25,7 @@ impl Default for Limits {
             columns_max: 4_096,
             rejects_max: 100_000,
             reject_bytes_max: 4_096,
+            columnar_stream_bytes_max: 1 << 30,
         }
     }
 }

@@ -59,4 +59,18 @@ mod native {
     use super::sparse::{CostModel, ReadAhead, SparseFile, SparseStore};
     #[pymodule_export]
     use super::table::{Table, statement_files, statement_table};
+
+    /// Panics that a library is known for, and that become errors, are not printed.
+    #[pymodule_init]
+    fn leave_caught_panics_untold(
+        _module: &pyo3::Bound<'_, pyo3::types::PyModule>,
+    ) -> pyo3::PyResult<()> {
+        let told = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !quarrier_messages::is_panic_caught() {
+                told(panic);
+            }
+        }));
+        Ok(())
+    }
 }

@@ -101,3 +101,21 @@ def test_a_damaged_file_of_columns_is_an_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(quarrier.ColumnFileError, match=r"orders\.parquet: it is damaged") as told:
         quarrier.Table.from_messages(path)
     assert told.value.source == str(path)
+
+
+def test_messages_own_bytes_are_kept_where_asked_for() -> None:
+    for content in (JSON, CSV.partition(b"\n")[2], FIX):
+        head = b"side,qty\n" if content[1:2] == b"," else b""
+        kept = quarrier.Table.from_messages(head + content, keep_bytes=True)
+        rows = kept.query("SELECT _message FROM m").to_pylist()
+        assert [row["_message"].encode() for row in rows] == content.splitlines()
+    kept = quarrier.Table.from_messages(JSON, keep_bytes=True)
+    found = kept.query("SELECT _message FROM m WHERE qty > 7").to_pylist()
+    assert found == [{"_message": '{"side":"S","qty":8}'}]
+    assert "_message" not in quarrier.Table.from_messages(JSON).schema
+    arrays = pa.table(kept).column("_message").to_pylist()
+    assert arrays == JSON.decode().splitlines()
+    sink = pa.BufferOutputStream()
+    parquet.write_table(arrow(ROWS), sink)
+    with pytest.raises(quarrier.QuarrierError, match="no messages whose own bytes"):
+        quarrier.Table.from_messages(sink.getvalue(), keep_bytes=True)

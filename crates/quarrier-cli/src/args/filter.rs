@@ -66,11 +66,15 @@ A CONDITION is a search condition of SQL-92: what may stand behind WHERE. What i
 named by its path (order.leg[0].qty); a name that is no word of SQL stands in double quotes
 (\"a-b\"). Messages are JSON lines, FIX, NVFIX, CSV or XML. Those that match are printed
 as they stand in the file, a line each; with --columns or another --format, as rows. A FILE
-is a path or '-' for standard input; gzip and Zstandard are read through.
+is a path, a URL, or '-' for standard input; gzip and Zstandard are read through. What matches
+in a stream that is still open (tail -f log.ndjson | quarrier filter … -) is printed within a
+fraction of a second; XML that is one element only when 1 MiB of it has come, or its end.
+Arrow and Parquet have no messages to print: load them.
 
-A column has the kind that the first messages show (1 MiB of them). A message whose value is
-of another kind is evaluated by the wider kind that holds it, and left out where the condition
-then means nothing (text where numbers were). A column that comes later is NULL before.
+A column has the kind that the first messages show (1 MiB of them; of a stream that pauses,
+those before its first pause). A message whose value is of another kind is evaluated by the
+wider kind that holds it, and left out where the condition then means nothing (text where
+numbers were). A column that comes later is NULL before.
 
 A message that is damaged is left out, counted on standard error, and listed by --rejects.
 

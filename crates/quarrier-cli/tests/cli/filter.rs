@@ -20,13 +20,17 @@ no message
 {"id":4,"status":null,"price":1e2,"qty":-5}
 "#;
 
-fn filter<'a>(lab: &Lab, args: impl IntoIterator<Item = &'a str>) -> Ran {
+pub(crate) fn filter<'a>(lab: &Lab, args: impl IntoIterator<Item = &'a str>) -> Ran {
     let mut command = lab.command(["filter"]);
     command.args(args);
     run(command, b"")
 }
 
-fn filter_input<'a>(lab: &Lab, input: &[u8], args: impl IntoIterator<Item = &'a str>) -> Ran {
+pub(crate) fn filter_input<'a>(
+    lab: &Lab,
+    input: &[u8],
+    args: impl IntoIterator<Item = &'a str>,
+) -> Ran {
     let mut command = lab.command(["filter"]);
     command.args(args).stdin(Stdio::piped());
     run(command, input)

@@ -13,6 +13,8 @@ mod explain;
 mod failures;
 mod filter;
 mod filter_agrees;
+mod filter_sources;
+mod filter_streams;
 mod formats;
 mod gauge;
 mod invariance;

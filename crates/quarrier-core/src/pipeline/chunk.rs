@@ -21,6 +21,9 @@ pub struct Chunk<'a> {
     pub at_start: bool,
     /// Whether `data` ends where the searched range ends.
     pub at_end: bool,
+    /// Whether the source, a stream, had nothing more at hand when the chunk was cut: what is held
+    /// back for want of more is to be handed on.
+    pub at_pause: bool,
     /// Ranges of the source within `data` that could not be read and are zero here.
     pub unreadable: &'a [Range<u64>],
 }
@@ -40,6 +43,7 @@ impl<'a> Chunk<'a> {
             own: 0..data.len(),
             at_start: true,
             at_end: true,
+            at_pause: false,
             unreadable: &[],
         }
     }

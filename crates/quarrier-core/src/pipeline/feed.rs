@@ -47,6 +47,7 @@ impl<'a> Filled<'a> {
                 ..(piece.own.end - piece.read.start) as usize,
             at_start: piece.at_start,
             at_end: piece.at_end,
+            at_pause: piece.at_pause,
             unreadable: &self.unreadable,
         }
     }

@@ -19,6 +19,8 @@ pub(super) struct Piece {
     pub(super) read: Range<u64>,
     pub(super) at_start: bool,
     pub(super) at_end: bool,
+    /// The stream had nothing more at hand.
+    pub(super) at_pause: bool,
     /// Wholly inside a hole: zeros, nothing to read.
     pub(super) is_hole: bool,
 }
@@ -81,6 +83,7 @@ impl<'a> Pieces<'a> {
             index: self.next_index,
             at_start: first == self.range.start,
             at_end: last == self.range.end,
+            at_pause: false,
             read: first..last,
             own,
             is_hole,

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Need;
 use super::feed::{Feed, Step, filled, lock};
@@ -11,6 +11,9 @@ use super::pieces::Piece;
 use super::timeline::{Recorder, Stage};
 use crate::error::Error;
 use crate::region::BufferPool;
+
+/// How long bytes wait in a buffer for more, where a stream trickles.
+const HELD_MAX: Duration = Duration::from_millis(100);
 
 /// One reads at a time; the tail of each buffer is carried over as the head of the next.
 pub(super) struct StreamFeed<'a> {
@@ -75,7 +78,8 @@ impl<'a> StreamFeed<'a> {
 
     /// Fills `buffer` with what was carried over and new bytes. `None` when they are not
     /// enough for another position, or when the run is to stop. A reader that answers
-    /// [`ErrorKind::WouldBlock`] has nothing for now: what there is goes out at once.
+    /// [`ErrorKind::WouldBlock`] has nothing for now: what there is goes out at once. So it does
+    /// where a stream has always a little more, but takes long to fill the buffer.
     fn fill(&self, state: &mut StreamState<'a>, buffer: &mut [u8]) -> Option<Piece> {
         let offset = state.carry_offset;
         let mut filled = state.carry.len();
@@ -83,18 +87,22 @@ impl<'a> StreamFeed<'a> {
         let own_end_max = state.own_start + self.own_bytes;
         // One byte more than is shown, to know whether what is shown ends with the stream.
         let wanted = (own_end_max + self.after_bytes + 1 - offset) as usize;
-        while filled < wanted && matches!(state.flow, Flow::Open) {
+        let first = state.own_start + self.after_bytes;
+        let can_go = |filled: usize| offset + filled as u64 > first;
+        let (mut is_pause, mut since) = (false, None);
+        while filled < wanted && !is_pause && matches!(state.flow, Flow::Open) {
             if self.is_stopped() {
                 return None;
             }
-            let can_go =
-                (offset + filled as u64).saturating_sub(self.after_bytes) > state.own_start;
             match state.reader.read(&mut buffer[filled..wanted]) {
                 Ok(0) => state.flow = Flow::Ended,
-                Ok(bytes) => filled += bytes,
+                Ok(bytes) => {
+                    filled += bytes;
+                    let since = *since.get_or_insert_with(Instant::now);
+                    is_pause = can_go(filled) && since.elapsed() > HELD_MAX;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock && can_go => break,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => is_pause = can_go(filled),
                 Err(error) => {
                     let what = format!("read at byte {}", offset + filled as u64);
                     state.flow = Flow::Failed(Some(Error::io(&self.name, what, error)));
@@ -121,6 +129,7 @@ impl<'a> StreamFeed<'a> {
             own,
             at_start: offset == 0,
             at_end: has_ended && read.end == end,
+            at_pause: is_pause,
             read,
             is_hole: false,
         })

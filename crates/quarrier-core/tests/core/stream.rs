@@ -221,3 +221,37 @@ fn a_stream_ends_when_the_sink_has_enough() {
         assert_eq!((run.stopped, run.bytes, sink.0), (true, 1_000, 1_000));
     });
 }
+
+/// A stream that has nothing for now before each of its parts.
+struct Pausing<'b> {
+    parts: &'b [&'b [u8]],
+    has_paused: bool,
+}
+
+impl Read for Pausing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some((first, rest)) = self.parts.split_first() else { return Ok(0) };
+        self.has_paused = !self.has_paused;
+        if self.has_paused {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        buffer[..first.len()].copy_from_slice(first);
+        self.parts = rest;
+        Ok(first.len())
+    }
+}
+
+#[test]
+fn what_came_before_a_pause_is_handed_on_and_said_to_be_so() {
+    let nothing = Memory::new("unused", b"");
+    let mut chunks = Vec::new();
+    let mut sink = |chunk: &Chunk<'_>, part: &mut Vec<(u64, u64)>| {
+        part.clear();
+        chunks.push((chunk.owned().to_vec(), chunk.at_pause));
+    };
+    let mut stream = Pausing { parts: &[b"abc", b"de", b"f"], has_paused: false };
+    let kernel = Neighbours { before: 0, after: 0 };
+    Pipeline::new(&nothing).run_stream("stdin", &mut stream, &kernel, &mut sink).unwrap();
+    let expected = [(&b"abc"[..], true), (b"de", true), (b"f", false)];
+    assert_eq!(chunks, expected.map(|(bytes, is_pause)| (bytes.to_vec(), is_pause)));
+}

@@ -1,8 +1,8 @@
-//! AVX2: 32 bytes at a time.
+//! AVX2: twice 32 bytes at a time.
 
 use std::arch::x86_64::{
-    __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8,
-    _mm256_or_si256, _mm256_set1_epi8,
+    __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8,
+    _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_sub_epi8,
 };
 
 use super::{Lanes, Short, Text, digits};
@@ -16,22 +16,36 @@ pub(super) fn is_available() -> bool {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Avx2;
 
+/// The top bits of 64 bytes.
+///
+/// # Safety
+/// AVX2 is there.
+#[inline(always)]
+unsafe fn mask(low: __m256i, high: __m256i) -> u64 {
+    // SAFETY: the caller promised the feature.
+    unsafe {
+        let low = _mm256_movemask_epi8(low) as u32;
+        u64::from(low) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
+    }
+}
+
 impl Lanes for Avx2 {
-    const TEXT_BYTES: usize = 32;
+    type Ahead = [__m256i; 2];
+
+    const TEXT_BYTES: usize = 64;
 
     #[inline(always)]
-    unsafe fn starts_with(p: *const u8, text: &Short) -> bool {
-        // SAFETY: the caller promised the feature and 64 readable bytes; `text` has 64.
+    unsafe fn look(p: *const u8) -> [__m256i; 2] {
+        // SAFETY: the caller promised the feature and the bytes.
+        unsafe { [_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(32).cast())] }
+    }
+
+    #[inline(always)]
+    unsafe fn starts_with([low, high]: [__m256i; 2], text: &Short) -> bool {
+        // SAFETY: the caller promised the feature; `text` has 64 bytes.
         unsafe {
-            let equal = |at: usize| {
-                let ahead = _mm256_loadu_si256(p.add(at).cast());
-                let own = _mm256_loadu_si256(text.bytes.as_ptr().add(at).cast());
-                _mm256_movemask_epi8(_mm256_cmpeq_epi8(ahead, own)) as u32
-            };
-            let mut same = u64::from(equal(0));
-            if text.len > 32 {
-                same |= u64::from(equal(32)) << 32;
-            }
+            let [own_low, own_high] = Self::look(text.bytes.as_ptr());
+            let same = mask(_mm256_cmpeq_epi8(low, own_low), _mm256_cmpeq_epi8(high, own_high));
             (!same).trailing_zeros() as usize >= text.len
         }
     }
@@ -39,31 +53,36 @@ impl Lanes for Avx2 {
     const HAS_DIGITS: bool = true;
 
     #[inline(always)]
-    unsafe fn no_digits(p: *const u8) -> u64 {
-        // SAFETY: the caller promised the feature and 64 readable bytes.
-        unsafe { digits::no_digits(p) }
+    unsafe fn digits([low, high]: [__m256i; 2], skip: usize) -> u64 {
+        // SAFETY: the caller promised the feature.
+        unsafe {
+            let is_digit = |bytes| {
+                let values = _mm256_sub_epi8(bytes, _mm256_set1_epi8(b'0' as i8));
+                let at_most_nine = _mm256_min_epu8(values, _mm256_set1_epi8(9));
+                _mm256_cmpeq_epi8(values, at_most_nine)
+            };
+            mask(is_digit(low), is_digit(high)) >> skip
+        }
     }
 
     #[inline(always)]
     unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: as the caller promised.
         unsafe { digits::value(p, whole, digits) }
     }
 
     #[inline(always)]
-    unsafe fn text(p: *const u8) -> Text {
-        // SAFETY: the caller promised the feature and 64 readable bytes.
+    unsafe fn text([low, high]: [__m256i; 2], skip: usize) -> Text {
+        // SAFETY: the caller promised the feature.
         unsafe {
-            let ahead: __m256i = _mm256_loadu_si256(p.cast());
-            let quote = _mm256_cmpeq_epi8(ahead, _mm256_set1_epi8(b'"' as i8));
-            let back = _mm256_cmpeq_epi8(ahead, _mm256_set1_epi8(b'\\' as i8));
-            let last = _mm256_set1_epi8(0x1F);
-            let control = _mm256_cmpeq_epi8(_mm256_max_epu8(ahead, last), last);
-            let stops = _mm256_or_si256(_mm256_or_si256(quote, back), control);
-            Text {
-                stops: u64::from(_mm256_movemask_epi8(stops) as u32),
-                wide: u64::from(_mm256_movemask_epi8(ahead) as u32),
-            }
+            let is_stop = |bytes| {
+                let quote = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'"' as i8));
+                let back = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'\\' as i8));
+                let last = _mm256_set1_epi8(0x1F);
+                let control = _mm256_cmpeq_epi8(_mm256_max_epu8(bytes, last), last);
+                _mm256_or_si256(_mm256_or_si256(quote, back), control)
+            };
+            Text { stops: mask(is_stop(low), is_stop(high)) >> skip, wide: mask(low, high) >> skip }
         }
     }
 }

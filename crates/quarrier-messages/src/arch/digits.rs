@@ -3,23 +3,8 @@
 use std::arch::x86_64::{
     _mm_add_epi8, _mm_cmpgt_epi8, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_madd_epi16,
     _mm_maddubs_epi16, _mm_packus_epi32, _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32,
-    _mm_setr_epi8, _mm_shuffle_epi8, _mm_sub_epi8, _mm256_cmpeq_epi8, _mm256_loadu_si256,
-    _mm256_min_epu8, _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_sub_epi8,
+    _mm_setr_epi8, _mm_shuffle_epi8, _mm_sub_epi8,
 };
-
-/// Bit i is set where byte i is no digit, for 32 bytes; and beyond.
-///
-/// # Safety
-/// AVX2 is there, and 32 bytes are readable at `p`.
-#[inline(always)]
-pub(super) unsafe fn no_digits(p: *const u8) -> u64 {
-    // SAFETY: the caller promised the feature and the bytes.
-    unsafe {
-        let values = _mm256_sub_epi8(_mm256_loadu_si256(p.cast()), _mm256_set1_epi8(b'0' as i8));
-        let at_most_nine = _mm256_min_epu8(values, _mm256_set1_epi8(9));
-        !u64::from(_mm256_movemask_epi8(_mm256_cmpeq_epi8(values, at_most_nine)) as u32)
-    }
-}
 
 /// The number that `digits` digits at `p` make, `whole` of which stand before a byte that is
 /// left out. The digits are moved to the right end of the vector, zeros before them, then added

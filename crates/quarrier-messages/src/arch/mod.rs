@@ -49,7 +49,7 @@ impl Isa {
     }
 }
 
-/// Bytes that must be readable wherever lanes look.
+/// Bytes that are looked at together.
 pub(crate) const AHEAD_BYTES: usize = 64;
 
 /// A short text that is compared with the bytes ahead: up to 64 of them.
@@ -81,24 +81,32 @@ pub(crate) struct Text {
 /// One instruction set's way of looking at the bytes ahead.
 ///
 /// # Safety
-/// Of every function: the instruction set is there, and [`AHEAD_BYTES`] are readable at `p`.
+/// Of every function: the instruction set is there. [`look`](Lanes::look) is given a pointer to
+/// twice [`AHEAD_BYTES`], which stay there as long as what it returned is used;
+/// [`value`](Lanes::value) one to [`AHEAD_BYTES`]. `skip` is less than [`AHEAD_BYTES`].
 pub(crate) trait Lanes: Copy {
-    /// Bytes that [`text`](Lanes::text) looks at.
+    /// The bytes ahead: loaded once, asked for several things.
+    type Ahead: Copy;
+
+    /// Bytes that [`text`](Lanes::text) looks at where none is skipped.
     const TEXT_BYTES: usize;
 
-    /// Whether the bytes ahead start with `text`.
-    unsafe fn starts_with(p: *const u8, text: &Short) -> bool;
+    /// The bytes ahead.
+    unsafe fn look(p: *const u8) -> Self::Ahead;
 
-    /// Whether [`no_digits`](Lanes::no_digits) and [`value`](Lanes::value) are quicker than a loop.
+    /// Whether they start with `text`.
+    unsafe fn starts_with(ahead: Self::Ahead, text: &Short) -> bool;
+
+    /// Whether [`digits`](Lanes::digits) and [`value`](Lanes::value) are quicker than a loop.
     const HAS_DIGITS: bool;
 
-    /// Bit i is set where byte i is no decimal digit, for 32 bytes; and beyond.
-    unsafe fn no_digits(p: *const u8) -> u64;
+    /// Bit i is set where byte `skip` + i of [`AHEAD_BYTES`] is a decimal digit; not beyond.
+    unsafe fn digits(ahead: Self::Ahead, skip: usize) -> u64;
 
-    /// The number that `digits` digits ahead make, `whole` of which stand before a byte that is
+    /// The number that `digits` digits at `p` make, `whole` of which stand before a byte that is
     /// left out (a point). At most 16 bytes in all.
     unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64;
 
-    /// Classes of the next [`TEXT_BYTES`](Lanes::TEXT_BYTES) bytes.
-    unsafe fn text(p: *const u8) -> Text;
+    /// Classes of bytes from `skip` on: bit i is byte `skip` + i.
+    unsafe fn text(ahead: Self::Ahead, skip: usize) -> Text;
 }

@@ -6,23 +6,30 @@ use super::{AHEAD_BYTES, Lanes, Short, Text};
 pub(crate) struct Portable;
 
 impl Lanes for Portable {
+    type Ahead = *const u8;
+
     const TEXT_BYTES: usize = 16;
 
     #[inline(always)]
-    unsafe fn starts_with(p: *const u8, text: &Short) -> bool {
-        // SAFETY: the caller promised 64 readable bytes, and `len` is at most 64.
-        let ahead = unsafe { std::slice::from_raw_parts(p, text.len.min(AHEAD_BYTES)) };
+    unsafe fn look(p: *const u8) -> *const u8 {
+        p
+    }
+
+    #[inline(always)]
+    unsafe fn starts_with(ahead: *const u8, text: &Short) -> bool {
+        // SAFETY: the caller promised the bytes, and `len` is at most 64.
+        let ahead = unsafe { std::slice::from_raw_parts(ahead, text.len.min(AHEAD_BYTES)) };
         ahead == &text.bytes[..ahead.len()]
     }
 
     const HAS_DIGITS: bool = false;
 
     #[inline(always)]
-    unsafe fn no_digits(p: *const u8) -> u64 {
-        // SAFETY: the caller promised 64 readable bytes.
-        let ahead = unsafe { p.cast::<[u8; 32]>().read_unaligned() };
-        let bit = |(bit, byte): (usize, u8)| u64::from(!byte.is_ascii_digit()) << bit;
-        ahead.into_iter().enumerate().map(bit).fold(!0 << 32, |bits, bit| bits | bit)
+    unsafe fn digits(ahead: *const u8, skip: usize) -> u64 {
+        // SAFETY: the caller promised the bytes.
+        let ahead = unsafe { ahead.cast::<[u8; AHEAD_BYTES]>().read_unaligned() };
+        let bit = |(bit, byte): (usize, u8)| u64::from(byte.is_ascii_digit()) << bit;
+        ahead.into_iter().enumerate().map(bit).fold(0, |bits, bit| bits | bit) >> skip
     }
 
     #[inline(always)]
@@ -34,9 +41,9 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn text(p: *const u8) -> Text {
-        // SAFETY: the caller promised 64 readable bytes.
-        let ahead = unsafe { p.cast::<[u8; 16]>().read_unaligned() };
+    unsafe fn text(ahead: *const u8, skip: usize) -> Text {
+        // SAFETY: the caller promised 128 bytes, and to skip fewer than 64.
+        let ahead = unsafe { ahead.add(skip).cast::<[u8; 16]>().read_unaligned() };
         let mut text = Text { stops: 0, wide: 0 };
         for (bit, byte) in ahead.into_iter().enumerate() {
             let is_stop = (byte == b'"') | (byte == b'\\') | (byte < 0x20);

@@ -93,6 +93,14 @@ pub trait Reader: Send {
     /// where none is seen to start in `bytes`.
     fn start(&self, bytes: &[u8], from: usize) -> Option<usize>;
 
+    /// Where a message is likely to start, of a format whose messages cannot be found from any
+    /// place: what is read from there counts only where a message before is seen to end there.
+    /// `None` where nothing is likely, or nobody guesses.
+    fn guess(&self, bytes: &[u8]) -> Option<usize> {
+        let _ = bytes;
+        None
+    }
+
     /// The end of the last whole message of `bytes`, which start with a message, or inside one
     /// that is too long; 0 where none ends there.
     fn end(&self, bytes: &[u8], is_inside: bool) -> usize;

@@ -23,6 +23,12 @@ pub trait RecordFormat: Send {
         let _ = row;
     }
 
+    /// See [`Reader::guess`].
+    fn guess(&self, bytes: &[u8]) -> Option<usize> {
+        let _ = bytes;
+        None
+    }
+
     /// See [`Reader::start`].
     fn start(&self, bytes: &[u8], from: usize) -> Option<usize>;
 
@@ -134,6 +140,10 @@ impl<F: RecordFormat> Reader for Records<F> {
 
     fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
         self.format.start(bytes, from)
+    }
+
+    fn guess(&self, bytes: &[u8]) -> Option<usize> {
+        self.format.guess(bytes)
     }
 
     fn end(&self, bytes: &[u8], is_inside: bool) -> usize {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::keep::{Kept, MESSAGE_COLUMN};
 use super::reject::{Origin, Rejects};
 use super::times::{TimeFields, Times};
 use crate::build::{Refused, RowBuilder};
@@ -22,13 +23,15 @@ pub(super) struct Batch {
     number: u64,
     messages: u64,
     times: Times,
+    /// The messages' own bytes, where they are kept.
+    kept: Option<Kept>,
 }
 
 /// Claims, and segments of a claim, stand in one number for their order.
 const SEGMENT_BITS: u32 = 20;
 
 impl Batch {
-    pub(super) fn new(limits: &Limits, schema: Option<&Schema>) -> Self {
+    pub(super) fn new(limits: &Limits, schema: Option<&Schema>, keeps_bytes: bool) -> Self {
         let rows = match schema {
             Some(schema) => RowBuilder::with_fields(schema),
             None => RowBuilder::new(limits.columns_max),
@@ -42,6 +45,7 @@ impl Batch {
             number: 0,
             messages: 0,
             times: Times::default(),
+            kept: keeps_bytes.then(Kept::default),
         }
     }
 
@@ -77,7 +81,7 @@ impl Batch {
     }
 
     pub(super) fn into_parts(self) -> (Part, Rejects, Refused) {
-        let refused = self.rows.refused().clone();
+        let mut refused = self.rows.refused().clone();
         let fields = self.rows.into_fields();
         let mut segments = self.segments;
         if fields.iter().any(Option::is_none) {
@@ -88,7 +92,11 @@ impl Batch {
             }
         }
         let fields = fields.into_iter().flatten().collect();
-        (Part { fields, segments }, self.rejects, refused)
+        let mut part = Part { fields, segments };
+        if self.kept.is_some_and(|kept| kept.join(&mut part)) {
+            refused.add(Refused { names: vec![MESSAGE_COLUMN.into()], count: 1 });
+        }
+        (part, self.rejects, refused)
     }
 
     #[cold]
@@ -104,6 +112,9 @@ impl Batch {
             columns.resize(field.index(), None);
             columns.push(Some(SegmentColumn::pack(raw)));
         });
+        if let Some(kept) = &mut self.kept {
+            kept.pack();
+        }
         let place = (self.origin.claim as u64) << SEGMENT_BITS | self.number;
         self.segments.push(PartSegment { place, rows: rows as u32, columns });
         self.number += 1;
@@ -120,9 +131,14 @@ impl Taker for Batch {
     }
 
     #[inline(always)]
-    fn commit(&mut self, _message: &[u8]) {
+    fn commit(&mut self, message: &[u8]) {
         self.rows.commit();
-        if self.rows.is_full() {
+        let mut is_full = self.rows.is_full();
+        if let Some(kept) = &mut self.kept {
+            kept.add(message);
+            is_full |= kept.is_full();
+        }
+        if is_full {
             self.pack();
         }
     }

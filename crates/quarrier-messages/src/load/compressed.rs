@@ -1,6 +1,7 @@
 //! Sources that are compressed, told by their first bytes.
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Cursor, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 use quarrier_core::Error;
@@ -19,22 +20,87 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Where it cannot be read.
 pub fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> {
     let mut head = [0; 4];
-    read_full_at(source, 0, &mut head)
+    let count = read_full_at(source, 0, &mut head)
         .map_err(|error| Error::io(source.name(), "read at byte 0", error))?;
-    let from_start = BufReader::with_capacity(BUFFER_BYTES, in_order(source));
-    if head.starts_with(&GZIP) {
-        return Ok(Some(Box::new(MultiGzDecoder::new(from_start))));
+    match Compression::told_by(&head[..count]) {
+        Some(compression) => Ok(Some(compression.decoder(source.name(), in_order(source))?)),
+        None => Ok(None),
     }
-    if head == ZSTANDARD {
-        let mut decoder = zstd::stream::read::Decoder::with_buffer(from_start)
-            .map_err(|error| Error::io(source.name(), "decompress", error))?;
-        // 128 MiB: what zstd itself allows.
-        decoder
-            .window_log_max(27)
-            .map_err(|error| Error::io(source.name(), "decompress", error))?;
-        return Ok(Some(Box::new(decoder)));
+}
+
+/// What a stream holds, decompressed where it is compressed. A reader that answers
+/// [`io::ErrorKind::WouldBlock`] is asked again until its first bytes have come, or `stop` is true;
+/// behind them the answer is passed on.
+///
+/// # Errors
+/// Where its first bytes cannot be read.
+pub fn stream<'r>(
+    name: &str,
+    mut reader: Box<dyn Read + Send + 'r>,
+    stop: &AtomicBool,
+) -> Result<Box<dyn Read + Send + 'r>> {
+    let mut head = Vec::new();
+    while Compression::may_be(&head) && !stop.load(Ordering::Relaxed) {
+        let mut bytes = [0; ZSTANDARD.len()];
+        match reader.read(&mut bytes[head.len()..]) {
+            Ok(0) => break,
+            Ok(count) => head.extend_from_slice(&bytes[head.len()..][..count]),
+            Err(error) if is_to_be_asked_again(&error) => {}
+            Err(error) => return Err(Error::io(name, "read at byte 0", error).into()),
+        }
     }
-    Ok(None)
+    let compression = Compression::told_by(&head);
+    let from_start = Cursor::new(head).chain(reader);
+    match compression {
+        Some(compression) => compression.decoder(name, from_start),
+        None => Ok(Box::new(from_start)),
+    }
+}
+
+fn is_to_be_asked_again(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
+}
+
+/// How bytes are compressed.
+#[derive(Debug, Clone, Copy)]
+enum Compression {
+    Gzip,
+    Zstandard,
+}
+
+impl Compression {
+    fn told_by(head: &[u8]) -> Option<Self> {
+        match head {
+            _ if head.starts_with(&GZIP) => Some(Compression::Gzip),
+            _ if head.starts_with(&ZSTANDARD) => Some(Compression::Zstandard),
+            _ => None,
+        }
+    }
+
+    /// Whether more bytes are needed to tell.
+    fn may_be(head: &[u8]) -> bool {
+        let begins = |magic: &[u8]| head.len() < magic.len() && magic.starts_with(head);
+        begins(&GZIP) || begins(&ZSTANDARD)
+    }
+
+    fn decoder<'r>(
+        self,
+        name: &str,
+        compressed: impl Read + Send + 'r,
+    ) -> Result<Box<dyn Read + Send + 'r>> {
+        let compressed = BufReader::with_capacity(BUFFER_BYTES, compressed);
+        let failed = |error| Error::io(name, "decompress", error);
+        match self {
+            Compression::Gzip => Ok(Box::new(MultiGzDecoder::new(compressed))),
+            Compression::Zstandard => {
+                let decoder = zstd::stream::read::Decoder::with_buffer(compressed);
+                let mut decoder = decoder.map_err(failed)?;
+                // 128 MiB: what zstd itself allows.
+                decoder.window_log_max(27).map_err(failed)?;
+                Ok(Box::new(decoder))
+            }
+        }
+    }
 }
 
 /// A source as a stream.

@@ -109,6 +109,10 @@ impl Reader for FormatReader {
         each!(self, reader => reader.start(bytes, from))
     }
 
+    fn guess(&self, bytes: &[u8]) -> Option<usize> {
+        each!(self, reader => reader.guess(bytes))
+    }
+
     fn end(&self, bytes: &[u8], is_inside: bool) -> usize {
         each!(self, reader => reader.end(bytes, is_inside))
     }

@@ -15,21 +15,24 @@ mod claims;
 mod columnar;
 mod compressed;
 mod format;
+mod keep;
 mod reject;
 mod run;
 mod stream;
 mod tell;
 mod times;
 
-pub use compressed::reader as decompressed;
+pub use columnar::is_panic_caught;
+pub use compressed::{reader as decompressed, stream as decompressed_stream};
 pub use format::{Format, FormatReader, Opening};
+pub use keep::MESSAGE_COLUMN;
 pub use reject::Reject;
 
 use std::collections::HashSet;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quarrier_core::source::{Memory, Source};
+use quarrier_core::source::Source;
 
 use crate::build::Refused;
 use crate::{Error, Kind, Limits, Result, Schema, Table};
@@ -54,6 +57,7 @@ pub struct Load<'c> {
     workers: usize,
     limits: Limits,
     schema: Option<Schema>,
+    keeps_bytes: bool,
     stop: Option<&'c AtomicBool>,
 }
 
@@ -76,7 +80,8 @@ impl<'c> Load<'c> {
     /// Loads messages of `format` with one worker a core, into the columns that are found.
     pub fn new(format: Format) -> Self {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        Load { format, workers, limits: Limits::default(), schema: None, stop: None }
+        let limits = Limits::default();
+        Load { format, workers, limits, schema: None, keeps_bytes: false, stop: None }
     }
 
     /// So many workers, at least one.
@@ -97,6 +102,16 @@ impl<'c> Load<'c> {
     #[must_use]
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
+        self
+    }
+
+    /// Whether each message's own bytes are kept, as they stand in the source without the end of the
+    /// line, in a text column called [`MESSAGE_COLUMN`] behind those of the first messages. They
+    /// are UTF-8, as all messages that parse. Costs their length and 4 bytes a message, and takes
+    /// the place of a field that is called the same. Not for Arrow and Parquet, which have none.
+    #[must_use]
+    pub fn keep_bytes(mut self, keeps_bytes: bool) -> Self {
+        self.keeps_bytes = keeps_bytes;
         self
     }
 
@@ -130,24 +145,23 @@ impl<'c> Load<'c> {
         self.finish(crew)
     }
 
-    /// Loads a stream, such as standard input.
+    /// Loads a stream, such as standard input; what is compressed as [`run`](Self::run) does.
     ///
     /// # Errors
-    /// When it cannot be read, or the load is cancelled: a read that waits for bytes is not.
+    /// When it cannot be read, or the load is cancelled: a read that waits for bytes is not. Arrow
+    /// and Parquet are read into memory first, and refused beyond
+    /// [`Limits::columnar_stream_bytes_max`].
     ///
     /// # Panics
     /// When a worker panics.
     pub fn run_stream(&self, name: &str, stream: &mut (dyn Read + Send)) -> Result<Loaded> {
         if self.format.is_columnar() {
-            // Parquet starts at its end.
-            let mut bytes = Vec::new();
-            stream
-                .read_to_end(&mut bytes)
-                .map_err(|e| quarrier_core::Error::io(name, "read", e))?;
-            return self.columns(&[&Memory::new(name, bytes)]);
+            return self.columns(&[&columnar::whole(name, stream, &self.limits)?]);
         }
         let mut crew = run::Crew::new(self);
-        crew.stream(name, stream)?;
+        let never = AtomicBool::new(false);
+        let plain = compressed::stream(name, Box::new(stream), self.stop.unwrap_or(&never));
+        crew.stream(name, &mut plain?)?;
         self.finish(crew)
     }
 
@@ -169,6 +183,9 @@ impl<'c> Load<'c> {
         loaded.rejects.sort_by_key(|reject| reject.place());
         loaded.rejects.truncate(self.limits.rejects_max);
         loaded.table = match &self.schema {
+            Some(schema) if self.keeps_bytes => {
+                Table::assemble_as(&keep::with_messages(schema), parts, self.workers)
+            }
             Some(schema) => Table::assemble_as(schema, parts, self.workers),
             None => Table::assemble(parts, self.workers),
         };
@@ -197,6 +214,6 @@ impl<'c> Load<'c> {
     }
 
     fn batch(&self) -> Batch {
-        Batch::new(&self.limits, self.schema.as_ref())
+        Batch::new(&self.limits, self.schema.as_ref(), self.keeps_bytes)
     }
 }

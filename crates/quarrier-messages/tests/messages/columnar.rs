@@ -124,6 +124,17 @@ fn damaged_files_are_errors_that_name_them() {
 }
 
 #[test]
+fn a_stream_of_columns_is_read_up_to_a_bound() {
+    let bytes = arrow_stream();
+    let bound =
+        |columnar_stream_bytes_max| Limits { columnar_stream_bytes_max, ..Limits::default() };
+    let load = |limits| Load::new(Format::Arrow).limits(limits).run_stream("-", &mut &*bytes);
+    assert_eq!(load(bound(bytes.len() as u64)).unwrap().table.rows(), ROWS as u64);
+    let error = load(bound(bytes.len() as u64 - 1)).unwrap_err().to_string();
+    assert!(error.starts_with("-: ") && error.contains("save it as a file"), "{error}");
+}
+
+#[test]
 fn a_load_of_columns_that_is_told_to_stop_ends_with_an_error_of_its_own() {
     let stop = AtomicBool::new(true);
     let sources =

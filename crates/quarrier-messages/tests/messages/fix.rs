@@ -9,7 +9,7 @@ use quarrier_messages::{Format, Limits};
 use crate::formats::{check, load, load_within, rejects, rows};
 
 /// A whole message of `body`, in which `|` stands for the separator.
-fn message(body: &str) -> Vec<u8> {
+pub(crate) fn message(body: &str) -> Vec<u8> {
     let body = body.replace('|', "\x01");
     let mut message = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
     let sum = message.iter().fold(0u32, |sum, &byte| sum + u32::from(byte)) % 256;

@@ -247,6 +247,36 @@ fn predicted_lines_are_read_as_those_that_are_not() {
     check_lines(&bytes);
 }
 
+#[test]
+fn a_scalar_may_end_wherever_the_bytes_end_that_were_looked_at_with_its_key() {
+    let digits = "1234567890123456789";
+    let mut text = String::new();
+    for key in (0..6).chain(36..66) {
+        let key = "k".repeat(key);
+        for scalar in (1..20).chain(40..70) {
+            let number = &digits[..scalar.min(15)];
+            let text_of = "t".repeat(scalar);
+            // Twice, for what is like the message before is read in another way.
+            for _ in 0..2 {
+                text.push_str(&format!("{{\"{key}\":{number},\"b\":-{number}}}\n"));
+                text.push_str(&format!("{{\"{key}\":\"{text_of}\",\"b\":1.{number}}}\n"));
+            }
+        }
+    }
+    check_lines(text.as_bytes());
+}
+
+#[test]
+fn a_length_that_was_always_the_same_may_change() {
+    let mut text = String::new();
+    for number in 0..200 {
+        // As long as the one before, but for every fortieth.
+        let steady = if number % 40 == 39 { "7".repeat(number % 13) } else { "777".into() };
+        text.push_str(&format!("{{\"a\":1{steady},\"b\":\"{steady}\",\"c\":0.5{steady}}}\n"));
+    }
+    check_lines(text.as_bytes());
+}
+
 /// JSON, nearly right or quite, of few words, so that lines resemble each other.
 fn nearly_json() -> impl Strategy<Value = String> {
     let scalar = prop::sample::select(vec![

@@ -272,6 +272,7 @@ class Table:
         *,
         format: Literal["auto", "json", "fix", "nvfix", "csv", "xml", "arrow", "parquet"] = "auto",
         dictionary: str | os.PathLike[str] | None = None,
+        keep_bytes: bool = False,
         workers: int | None = None,
     ) -> Table: ...
     @staticmethod

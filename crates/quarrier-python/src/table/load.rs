@@ -44,6 +44,7 @@ struct Wish {
     /// `None` where the source tells.
     format: Option<Format>,
     dictionary: Option<PathBuf>,
+    keeps_bytes: bool,
     workers: usize,
 }
 
@@ -58,7 +59,8 @@ impl Wish {
             Some(path) => with_dictionary(told, path)?,
             None => told,
         };
-        Ok(Load::new(format).workers(self.workers).cancel(stop).run(&[source])?)
+        let load = Load::new(format).workers(self.workers).keep_bytes(self.keeps_bytes);
+        Ok(load.cancel(stop).run(&[source])?)
     }
 }
 
@@ -82,11 +84,12 @@ pub(super) fn load(
     source: &Bound<'_, PyAny>,
     format: &str,
     dictionary: Option<PathBuf>,
+    keeps_bytes: bool,
     workers: Option<usize>,
 ) -> PyResult<Loaded> {
     let py = source.py();
     let workers = workers_of(py, workers)?;
-    let wish = Wish { format: format_of(py, format)?, dictionary, workers };
+    let wish = Wish { format: format_of(py, format)?, dictionary, keeps_bytes, workers };
     let loaded = if let Some(path) = path_of(source)? {
         interruptible(py, |stop| match remote_name(&path) {
             Some(url) => {

@@ -34,16 +34,18 @@ impl Table {
     /// Loads the messages of a file, URL or bytes-like object, compressed or not.
     ///
     /// The format is told by the content, then by the name's ending. `dictionary` is the path of
-    /// a QuickFIX data dictionary, for FIX and NVFIX.
+    /// a QuickFIX data dictionary, for FIX and NVFIX. With `keep_bytes`, the column `_message` has
+    /// each message as it stands in the source.
     #[staticmethod]
-    #[pyo3(signature = (source, *, format="auto", dictionary=None, workers=None))]
+    #[pyo3(signature = (source, *, format="auto", dictionary=None, keep_bytes=false, workers=None))]
     fn from_messages(
         source: &Bound<'_, PyAny>,
         format: &str,
         dictionary: Option<PathBuf>,
+        keep_bytes: bool,
         workers: Option<usize>,
     ) -> PyResult<Self> {
-        let loaded = load::load(source, format, dictionary, workers)?;
+        let loaded = load::load(source, format, dictionary, keep_bytes, workers)?;
         Ok(Table { table: loaded.table, rejects: loaded.rejects, rejected: loaded.rejected })
     }
 

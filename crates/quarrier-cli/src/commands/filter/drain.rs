@@ -133,6 +133,12 @@ impl<'d, 's> Drain<'d, 's> {
         ControlFlow::Continue(())
     }
 
+    /// Whether a message can start at this offset, before which all was read. Messages that are found
+    /// from anywhere can.
+    fn is_border(&self, offset: u64) -> bool {
+        self.is_found_anywhere || self.offset == offset && self.carry.is_empty() && !self.is_inside
+    }
+
     fn carry_on(&mut self, chunk: &pipeline::Chunk<'_>, range: std::ops::Range<usize>) {
         self.carry.extend_from_slice(&chunk.data[range]);
         self.unreadable.extend_from_slice(chunk.unreadable);
@@ -160,6 +166,17 @@ impl<'d, 's> Drain<'d, 's> {
         found.clear();
         self.found = found;
         flow
+    }
+
+    /// A stream has nothing more at hand: what is whole is not kept waiting.
+    fn hand_on(&mut self) -> ControlFlow<()> {
+        if !(self.is_inside && self.is_found_anywhere) {
+            self.mend(false)?;
+        }
+        match self.out.flush() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => self.end(Ended::Output(error)),
+        }
     }
 
     /// Counts and writes what was found in `data`, which starts at `offset`.
@@ -220,7 +237,11 @@ impl Sink<Found> for Drain<'_, '_> {
     fn take(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut Found) -> ControlFlow<()> {
         self.progress.advance(chunk);
         self.head(chunk, found.head)?;
-        if found.head < chunk.data.len() {
+        if found.head < chunk.data.len() && !self.is_border(chunk.offset + found.head as u64) {
+            // A message that began before goes on there: what was found in the chunk is nothing.
+            self.carry_on(chunk, found.head..chunk.data.len());
+            self.mend(false)?;
+        } else if found.head < chunk.data.len() {
             self.emit(chunk.offset, chunk.data, found)?;
             self.is_inside = found.is_inside;
             let tail = if found.is_inside { chunk.data.len() } else { found.tail };
@@ -228,6 +249,6 @@ impl Sink<Found> for Drain<'_, '_> {
             self.carry_on(chunk, tail..chunk.data.len());
         }
         found.clear();
-        ControlFlow::Continue(())
+        if chunk.at_pause { self.hand_on() } else { ControlFlow::Continue(()) }
     }
 }

@@ -17,7 +17,7 @@ mod sample;
 mod show;
 mod worker;
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -39,7 +39,7 @@ use drain::{Drain, Ended, Tally};
 use out::Out;
 use record::Wanted;
 use rejects::List;
-use sample::Sample;
+use sample::{Sample, Subject};
 use show::{RowFormat, Wish};
 use worker::{FilterKernel, Setup, Worker};
 
@@ -146,7 +146,9 @@ impl<'f> Session<'f> {
             Input::Source(source) => self.source(&name, source, is_last),
             Input::Remote(source) => self.source(&name, Box::new(source), is_last),
             Input::Stream(name, stream) => {
-                let run = self.stream_one(&name, stream, is_last)?;
+                let plain = quarrier_messages::decompressed_stream(&name, stream, self.stop);
+                let plain = plain.map_err(|error| Ended::Failed(error.to_string()))?;
+                let run = self.stream_one(&name, plain, is_last)?;
                 Ok(Done { run, source: None })
             }
         }
@@ -169,12 +171,11 @@ impl<'f> Session<'f> {
         source: &dyn Source,
         is_last: bool,
     ) -> Result<(Run, bool), Ended> {
-        let plain = quarrier_messages::decompressed(source);
-        let plain = plain.map_err(|error| Ended::Failed(error.to_string()))?;
-        if let Some(plain) = plain {
+        // What cannot be read at the start is told by who reads all of it.
+        if let Ok(Some(plain)) = quarrier_messages::decompressed(source) {
             return Ok((self.stream_one(name, plain, is_last)?, false));
         }
-        let sample = Sample::of_source(source, &self.limits);
+        let sample = Sample::of_source(source, self.subject(name));
         let setup = self.setup(name, &sample, is_last)?;
         Ok((self.filter_one(name, &setup, Bytes::Source(source))?, true))
     }
@@ -185,11 +186,14 @@ impl<'f> Session<'f> {
         mut stream: Box<dyn Read + Send + '_>,
         is_last: bool,
     ) -> Result<Run, Ended> {
-        let sample = Sample::of_stream(&mut *stream, &self.limits, self.stop)
-            .map_err(|error| Ended::Failed(format!("{name}: cannot read at byte 0: {error}")))?;
+        let sample = Sample::of_stream(&mut *stream, self.subject(name), self.stop);
         let setup = self.setup(name, &sample, is_last)?;
-        let mut stream = Cursor::new(sample.bytes).chain(stream);
+        let mut stream = sample.with(stream);
         self.filter_one(name, &setup, Bytes::Stream(&mut stream))
+    }
+
+    fn subject<'n>(&'n self, name: &'n str) -> Subject<'n> {
+        Subject { name, wish: self.filter.input_format, limits: &self.limits }
     }
 
     /// Binds the conditions to what is known of the columns.

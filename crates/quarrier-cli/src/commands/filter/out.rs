@@ -68,16 +68,22 @@ impl Out {
         }
     }
 
-    /// Writes what is held back.
-    pub(super) fn finish(&mut self) -> io::Result<()> {
+    /// Writes what is held back, for nothing more is at hand.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
         match self {
             Out::Nothing => Ok(()),
             Out::Lines(out) | Out::Rows(out) => out.flush(),
-            Out::Batches(writer) => {
-                writer.finish().map_err(to_io)?;
-                writer.get_mut().flush()
-            }
+            Out::Batches(writer) => writer.get_mut().flush(),
         }
+    }
+
+    /// Writes what is held back and ends the rows.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Out::Batches(writer) => writer.finish().map_err(to_io)?,
+            Out::Nothing | Out::Lines(_) | Out::Rows(_) => {}
+        }
+        self.flush()
     }
 }
 

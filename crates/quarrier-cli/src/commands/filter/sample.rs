@@ -1,17 +1,62 @@
 //! The first messages of a source, by which columns and their kinds are known.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Cursor, ErrorKind, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use memchr::{memchr_iter, memrchr};
 use quarrier_core::source::{Memory, Source, read_full_at};
 use quarrier_messages::frame::Reader;
 use quarrier_messages::{Format, FormatReader, Limits, Load, Opening, Schema};
 
+use super::kind;
+use crate::args::InputFormat;
+
 /// Bytes of a sample; more only where they hold no whole message.
 const SAMPLE_BYTES: usize = 1 << 20;
 
-/// Messages of a stream that are enough, where no more are there yet.
-const ENOUGH_BYTES: usize = 64 << 10;
+/// How long a stream that trickles is listened to before what came is enough. One that is fast gives
+/// a sample in much less, so that what is known of it does not depend on time.
+const LISTEN_MAX: Duration = Duration::from_secs(1);
+
+/// What a sample is taken of.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'s> {
+    pub(super) name: &'s str,
+    pub(super) wish: Option<InputFormat>,
+    pub(super) limits: &'s Limits,
+}
+
+impl Subject<'_> {
+    /// Whether the bytes hold a message that is whole, or what else they hold is told by who reads
+    /// all of it.
+    fn has_message(&self, bytes: &[u8]) -> bool {
+        let Ok(format) = kind::format_of(self.name, bytes, self.wish) else {
+            return !bytes.is_empty();
+        };
+        let reader = FormatReader::new(&format, self.limits, &Opening::default());
+        let first = open(&format, &reader, bytes, false);
+        first.is_some_and(|first| reader.end(&bytes[first..], false) > 0)
+    }
+
+    /// Bytes after which none of the sample is looked for a message any more.
+    fn bytes_max(&self) -> usize {
+        self.limits.message_bytes_max + SAMPLE_BYTES
+    }
+}
+
+/// Where the first message starts, as [`Reader::open`]. The first records of CSV are enough where
+/// more have not come yet.
+fn open(format: &Format, reader: &FormatReader, bytes: &[u8], is_all: bool) -> Option<usize> {
+    let first = reader.open(bytes, is_all);
+    if first.is_some() || !matches!(format, Format::Csv(_)) {
+        return first;
+    }
+    let lines = &bytes[..memrchr(b'\n', bytes)? + 1];
+    // Else a line may end within quotes.
+    let is_outside = memchr_iter(b'"', lines).count().is_multiple_of(2);
+    reader.open(lines, is_outside).filter(|&first| first + 1 < lines.len())
+}
 
 /// The first bytes of a source.
 #[derive(Debug, Default)]
@@ -19,11 +64,13 @@ pub(super) struct Sample {
     pub(super) bytes: Vec<u8>,
     /// Whether they are all of it.
     pub(super) is_all: bool,
+    /// Why a stream gives nothing behind them.
+    pub(super) error: Option<io::Error>,
 }
 
 impl Sample {
     /// Of a source with a length. What cannot be read is told by who reads all of it.
-    pub(super) fn of_source(source: &dyn Source, limits: &Limits) -> Self {
+    pub(super) fn of_source(source: &dyn Source, subject: Subject<'_>) -> Self {
         let mut sample = Sample::default();
         let mut wanted = SAMPLE_BYTES;
         while !sample.is_all {
@@ -36,52 +83,57 @@ impl Sample {
             };
             sample.bytes.truncate(read);
             sample.is_all = read as u64 == source.length();
-            if sample.has_message() || wanted > limits.message_bytes_max {
+            if sample.is_enough(wanted, subject) {
                 break;
             }
-            wanted *= 4;
+            wanted = (wanted * 4).min(subject.bytes_max());
         }
         sample
     }
 
-    /// Of a stream, which goes on behind it.
-    ///
-    /// # Errors
-    /// What the system says.
+    /// Of a stream, which goes on behind it. A stream that pauses, or gives little, is not waited
+    /// for once a message is there.
     pub(super) fn of_stream(
         stream: &mut dyn Read,
-        limits: &Limits,
+        subject: Subject<'_>,
         stop: &AtomicBool,
-    ) -> io::Result<Self> {
+    ) -> Self {
         let mut sample = Sample::default();
         let mut wanted = SAMPLE_BYTES;
         let mut buffer = vec![0; 64 << 10];
-        while !sample.is_all && !stop.load(Ordering::Relaxed) {
+        let mut looked = Instant::now();
+        while !sample.is_all && sample.error.is_none() && !stop.load(Ordering::Relaxed) {
+            let mut is_pause = false;
             match stream.read(&mut buffer) {
                 Ok(0) => sample.is_all = true,
                 Ok(count) => sample.bytes.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Nothing more for now: what came is enough if it is a little.
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if sample.has_message() || sample.bytes.len() >= ENOUGH_BYTES {
-                        break;
-                    }
-                }
-                Err(error) => return Err(error),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => is_pause = true,
+                Err(error) => sample.error = Some(error),
             }
             if sample.bytes.len() >= wanted {
-                if sample.has_message() || wanted > limits.message_bytes_max {
+                if sample.is_enough(wanted, subject) {
                     break;
                 }
-                wanted *= 4;
+                wanted = (wanted * 4).min(subject.bytes_max());
+            } else if is_pause || looked.elapsed() > LISTEN_MAX {
+                if subject.has_message(&sample.bytes) {
+                    break;
+                }
+                looked = Instant::now();
             }
         }
-        Ok(sample)
+        sample
     }
 
-    /// Whether a line ends in it; what is no line is long enough at once.
-    fn has_message(&self) -> bool {
-        memchr::memchr(b'\n', &self.bytes).is_some()
+    /// The stream from its start.
+    pub(super) fn with<'r>(self, stream: impl Read + Send + 'r) -> impl Read + Send + 'r {
+        let failure = Failure(self.error);
+        Cursor::new(self.bytes).chain(failure).chain(stream)
+    }
+
+    fn is_enough(&self, wanted: usize, subject: Subject<'_>) -> bool {
+        wanted >= subject.bytes_max() || subject.has_message(&self.bytes)
     }
 
     /// The columns that the messages show, what the first bytes say of the rest, and where the
@@ -96,7 +148,7 @@ impl Sample {
     ) -> Result<(Schema, Opening, usize), String> {
         let opening = Opening::default();
         let reader = FormatReader::new(format, limits, &opening);
-        let first = reader.open(&self.bytes, self.is_all).unwrap_or(self.bytes.len());
+        let first = open(format, &reader, &self.bytes, self.is_all).unwrap_or(self.bytes.len());
         let end = match self.is_all {
             true => self.bytes.len(),
             false => first + reader.end(&self.bytes[first..], false),
@@ -105,5 +157,14 @@ impl Sample {
         let loaded = Load::new(format.clone()).workers(1).limits(limits.clone()).run(&[&whole]);
         let loaded = loaded.map_err(|error| error.to_string())?;
         Ok((loaded.table.schema().clone(), opening, first))
+    }
+}
+
+/// What there is to read of a stream where it fails; nothing where it does not.
+struct Failure(Option<io::Error>);
+
+impl Read for Failure {
+    fn read(&mut self, _buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }

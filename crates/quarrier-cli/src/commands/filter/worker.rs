@@ -42,8 +42,8 @@ pub(super) struct FilterKernel<'s> {
 /// What a chunk, or a message that lies across the border of two, yields.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The first message of the chunk starts here; what is before belongs to one of the chunk
-    /// before. The end of the chunk where none starts.
+    /// The first message of the chunk starts here, or is likely to; what is before belongs to one
+    /// of the chunk before. The end of the chunk where none starts.
     pub(super) head: usize,
     /// A message starts here that does not end in the chunk.
     pub(super) tail: usize,
@@ -150,11 +150,11 @@ impl<'s> Worker<'s> {
     /// Takes the messages that start and end in a chunk.
     fn chunk(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut Found) {
         let data = chunk.data;
-        let is_found_anywhere = self.reader.is_found_anywhere();
-        let start = match chunk.at_start {
-            _ if !is_found_anywhere => None,
-            true => Some(self.setup.first.min(data.len())),
-            false => self.reader.start(data, 0),
+        let start = match self.reader.is_found_anywhere() {
+            _ if chunk.at_start => Some(self.setup.first.min(data.len())),
+            true => self.reader.start(data, 0),
+            // Whoever puts the chunks in order sees whether that is right.
+            false => self.reader.guess(data),
         };
         found.head = start.unwrap_or(data.len());
         found.tail = found.head;
@@ -209,6 +209,9 @@ impl<'s> Worker<'s> {
     }
 }
 
+/// Why a message is left out that lies near bad sectors.
+const UNREADABLE: &str = "part of it could not be read";
+
 /// Takes messages from the parser.
 struct Sift<'w, 's, 'c> {
     state: &'w mut State<'s>,
@@ -255,13 +258,12 @@ impl Taker for Sift<'_, '_, '_> {
         self.state.sieve.clear();
         self.found.rejected += 1;
         if self.keeps_reject() {
-            let bytes = self.excerpt(reject.bytes);
-            self.found.rejects.push(Reject {
-                at: reject.at,
-                line: reject.line,
-                reason: reject.fault.to_string(),
-                bytes,
-            });
+            let reason = match self.is_unreadable(reject.at, reject.bytes.len()) {
+                true => UNREADABLE.to_string(),
+                false => reject.fault.to_string(),
+            };
+            let (at, line, bytes) = (reject.at, reject.line, self.excerpt(reject.bytes));
+            self.found.rejects.push(Reject { at, line, reason, bytes });
         }
     }
 }
@@ -305,13 +307,18 @@ impl Sift<'_, '_, '_> {
         }
     }
 
+    /// Whether some of the bytes at `at` could not be read of the source.
+    fn is_unreadable(&self, at: usize, length: usize) -> bool {
+        let start = self.unreadable.0 + at as u64;
+        let end = start + length as u64;
+        self.unreadable.1.iter().any(|range| range.start < end && start < range.end)
+    }
+
     /// A message with values of other kinds than expected, or near bytes that were not read.
     #[cold]
     fn unusual(&mut self, message: &[u8]) {
-        let start = self.unreadable.0 + self.place(message) as u64;
-        let end = start + message.len() as u64;
-        if self.unreadable.1.iter().any(|range| range.start < end && start < range.end) {
-            return self.left_out(message, "part of it could not be read".to_string());
+        if self.is_unreadable(self.place(message), message.len()) {
+            return self.left_out(message, UNREADABLE.to_string());
         }
         if self.state.sieve.misfits().is_empty() {
             return self.evaluated(message, None);

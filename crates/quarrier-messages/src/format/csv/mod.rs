@@ -217,6 +217,10 @@ impl RecordFormat for CsvParser {
         None
     }
 
+    fn guess(&self, bytes: &[u8]) -> Option<usize> {
+        sniff::likely_start(&*self.opening.get()?, bytes)
+    }
+
     fn extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
         record::extent(bytes, self.opening.delimiter(), is_last, self.message_bytes_max)
     }

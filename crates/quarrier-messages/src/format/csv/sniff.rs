@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use memchr::memchr_iter;
+
 use super::Csv;
 use super::record::{self, Ending};
 
@@ -48,6 +50,34 @@ pub(super) fn header(
     };
     Some((header, if csv.has_header { end } else { start }))
 }
+
+/// Records that have to look right behind a place where one is likely to start.
+const RECORDS_ALIKE: usize = 2;
+
+/// Where lines start is tried for as many bytes.
+const GUESSED_BYTES: usize = 256 << 10;
+
+/// Where a record is likely to start: behind the first line feed that has records behind it with as
+/// many fields as the header. It may lie within quotes all the same.
+pub(super) fn likely_start(header: &Header, bytes: &[u8]) -> Option<usize> {
+    let Header { delimiter, names } = header;
+    let looks_right = |start: &usize| {
+        let mut rest = &bytes[*start..];
+        (0..RECORDS_ALIKE).all(|_| {
+            let Ending::Line(end) = record::ending(rest, *delimiter) else { return false };
+            let is_alike = fields(&rest[..end], *delimiter).len() == names.len();
+            rest = &rest[end..];
+            let blanks = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            rest = &rest[blanks..];
+            is_alike
+        })
+    };
+    let lines = memchr_iter(b'\n', &bytes[..bytes.len().min(GUESSED_BYTES)]);
+    lines.map(|end| end + 1).take(LINES_TRIED).find(looks_right)
+}
+
+/// Lines at which a record is looked for.
+const LINES_TRIED: usize = 256;
 
 /// The delimiter by which the most records have as many fields as the first, at least two.
 fn guessed(sample: &[u8]) -> u8 {

@@ -7,7 +7,7 @@
 //! differ in what they leave out. The line feed belongs to the last glue, and to no other: lines
 //! are found on the way.
 
-use super::number;
+use super::number::{self, Written};
 use super::string;
 use super::walk::{SCALARS_MAX, Scalar, set_number, set_word, word};
 use crate::arch::{AHEAD_BYTES, Isa, Lanes, Portable, Short};
@@ -63,7 +63,9 @@ impl Glue {
         let mut from = 0;
         let mut at = 0;
         for scalar in scalars {
-            let Some(glue) = Short::new(&line[from..scalar.start]) else { return };
+            // Of 64 bytes, the first of the scalar is to be seen too.
+            let glue = Short::new(&line[from..scalar.start]).filter(|g| g.len < AHEAD_BYTES);
+            let Some(glue) = glue else { return };
             at = self.step(at, glue, scalar.field, false);
             from = scalar.end;
         }
@@ -147,6 +149,9 @@ impl Glue {
 
     /// The line that starts at `at`: where the next one starts, or `None` where it is another.
     ///
+    /// Where a scalar ends is told from the same bytes ahead as the glue before it: what has to be
+    /// waited for from one scalar to the next is one load.
+    ///
     /// # Safety
     /// The instruction set of `L` is there.
     #[inline(always)]
@@ -158,47 +163,54 @@ impl Glue {
     ) -> Option<usize> {
         let mut from = 0;
         loop {
-            // SAFETY: the caller promised the instruction set.
-            let (number, step) = unsafe { self.follow::<L>(bytes, at, from)? };
-            at += step.glue.len;
+            if at + 2 * AHEAD_BYTES > bytes.len() {
+                return None;
+            }
+            // SAFETY: the caller promised the instruction set, and 128 bytes are there.
+            let ahead = unsafe { L::look(bytes.as_ptr().add(at)) };
+            let first = self.steps[from as usize].next;
+            // SAFETY: as above.
+            let is_next = unsafe { L::starts_with(ahead, &self.steps[first as usize].glue) };
+            from = match is_next && first != 0 {
+                true => first,
+                false => self.turn(&bytes[at..at + AHEAD_BYTES], from)?,
+            };
+            let step = &self.steps[from as usize];
+            let skip = step.glue.len;
             if step.is_last {
-                return Some(at);
+                return Some(at + skip);
             }
             let field = step.field;
-            from = number;
-            // SAFETY: as above.
-            at = unsafe { self.scalar::<L, R>(bytes, at, field, row)? };
+            let start = at + skip;
+            at = match bytes[start] {
+                b'"' => {
+                    // SAFETY: as above; glues have fewer than 64 bytes, and a quote follows.
+                    let text = unsafe { L::text(ahead, skip) };
+                    let quoted = (text.stops >> 1, text.wide >> 1);
+                    // SAFETY: as above.
+                    unsafe { self.string::<L, R>(bytes, start + 1, quoted, field, row)? }
+                }
+                b'-' | b'0'..=b'9' => {
+                    // SAFETY: as above.
+                    let digits = unsafe { L::digits(ahead, skip) };
+                    let seen = AHEAD_BYTES - skip;
+                    // SAFETY: as above.
+                    unsafe { self.number::<L, R>(bytes, start, (digits, seen), field, row)? }
+                }
+                _ => {
+                    let (value, end) = word(bytes, start).ok()?;
+                    if let Some(field) = field {
+                        set_word(row, field, value);
+                    }
+                    end
+                }
+            };
         }
-    }
-
-    /// The step behind `from` whose glue stands at `at`.
-    ///
-    /// # Safety
-    /// The instruction set of `L` is there.
-    #[inline(always)]
-    unsafe fn follow<L: Lanes>(
-        &mut self,
-        bytes: &[u8],
-        at: usize,
-        from: u32,
-    ) -> Option<(u32, &Step)> {
-        if at + AHEAD_BYTES > bytes.len() {
-            return None;
-        }
-        let first = self.steps[from as usize].next;
-        // SAFETY: the caller promised the instruction set, and 64 bytes are there.
-        let is_next =
-            unsafe { L::starts_with(bytes.as_ptr().add(at), &self.steps[first as usize].glue) };
-        if is_next && first != 0 {
-            return Some((first, &self.steps[first as usize]));
-        }
-        let ahead = &bytes[at..at + AHEAD_BYTES];
-        self.turn(ahead, from)
     }
 
     /// The same for glues that were not the last seen; the one found is tried first next time.
     #[inline(never)]
-    fn turn(&mut self, ahead: &[u8], from: u32) -> Option<(u32, &Step)> {
+    fn turn(&mut self, ahead: &[u8], from: u32) -> Option<u32> {
         let first = self.steps[from as usize].next;
         let mut before = first;
         for _ in 0..OTHERS_MAX {
@@ -211,52 +223,93 @@ impl Glue {
                 self.steps[before as usize].other = step.other;
                 self.steps[at as usize].other = first;
                 self.steps[from as usize].next = at;
-                return Some((at, &self.steps[at as usize]));
+                return Some(at);
             }
             before = at;
         }
         None
     }
 
-    /// The scalar at `at`: where it ends, or `None` where it is wrong.
+    /// The number that starts at `at`, whose `digits` are known, of so many bytes: where it ends, or
+    /// `None` where it is wrong.
     ///
     /// # Safety
     /// The instruction set of `L` is there.
     #[inline(always)]
-    unsafe fn scalar<L: Lanes, R: Row>(
+    unsafe fn number<L: Lanes, R: Row>(
         &mut self,
+        bytes: &[u8],
+        at: usize,
+        (digits, seen): (u64, usize),
+        field: Option<FieldId>,
+        row: &mut R,
+    ) -> Option<usize> {
+        if L::HAS_DIGITS
+            && let Some(written) = Written::find(bytes, at, digits, seen)
+        {
+            let end = written.end();
+            let Some(field) = field else { return Some(end) };
+            if end + AHEAD_BYTES <= bytes.len()
+                // SAFETY: the caller promised the instruction set, and 64 bytes are there.
+                && let Some(value) = unsafe { written.value::<L>(bytes, at) }
+            {
+                set_number(row, field, value);
+                return Some(end);
+            }
+        }
+        Self::any_number(bytes, at, field, row)
+    }
+
+    #[inline(never)]
+    fn any_number<R: Row>(
         bytes: &[u8],
         at: usize,
         field: Option<FieldId>,
         row: &mut R,
     ) -> Option<usize> {
-        match *bytes.get(at)? {
-            // SAFETY: the caller promised the instruction set.
-            b'"' => unsafe { self.string::<L, R>(bytes, at + 1, field, row) },
-            b'-' | b'0'..=b'9' => {
-                // SAFETY: the caller promised the instruction set.
-                let (value, end) = unsafe { number::number_on::<L>(bytes, at).ok()? };
-                if let Some(field) = field {
-                    set_number(row, field, value);
-                }
-                Some(end)
-            }
-            _ => {
-                let (value, end) = word(bytes, at).ok()?;
-                if let Some(field) = field {
-                    set_word(row, field, value);
-                }
-                Some(end)
-            }
+        let (value, end) = number::number(bytes, at).ok()?;
+        if let Some(field) = field {
+            set_number(row, field, value);
         }
+        Some(end)
     }
 
-    /// The string whose text starts at `at`.
+    /// The string whose text starts at `at`; its first bytes were looked at: where a bit of `stops`
+    /// says so, it stops, and `wide` are those that are not ASCII.
     ///
     /// # Safety
     /// The instruction set of `L` is there.
     #[inline(always)]
     unsafe fn string<L: Lanes, R: Row>(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        (stops, wide): (u64, u64),
+        field: Option<FieldId>,
+        row: &mut R,
+    ) -> Option<usize> {
+        let stop = stops.trailing_zeros() as usize;
+        if stops == 0 || bytes[at + stop] != b'"' || wide & ((1 << stop) - 1) != 0 {
+            // SAFETY: the caller promised the instruction set.
+            return unsafe { self.long_string::<L, R>(bytes, at, field, row) };
+        }
+        if let Some(field) = field {
+            // SAFETY: the bytes are ASCII.
+            let text = unsafe { std::str::from_utf8_unchecked(&bytes[at..at + stop]) };
+            match bytes[at..].first_chunk() {
+                Some(ahead) => row.text_ahead(field, text, ahead),
+                None => row.text(field, text),
+            }
+        }
+        Some(at + stop + 1)
+    }
+
+    /// The same for any string.
+    ///
+    /// # Safety
+    /// The instruction set of `L` is there.
+    #[inline(always)]
+    unsafe fn long_string<L: Lanes, R: Row>(
         &mut self,
         bytes: &[u8],
         at: usize,
@@ -266,11 +319,11 @@ impl Glue {
         let mut end = at;
         let mut wide = 0;
         let stop = loop {
-            if end + AHEAD_BYTES > bytes.len() {
+            if end + 2 * AHEAD_BYTES > bytes.len() {
                 return None;
             }
-            // SAFETY: the caller promised the instruction set, and 64 bytes are there.
-            let ahead = unsafe { L::text(bytes.as_ptr().add(end)) };
+            // SAFETY: the caller promised the instruction set, and 128 bytes are there.
+            let ahead = unsafe { L::text(L::look(bytes.as_ptr().add(end)), 0) };
             if ahead.stops != 0 {
                 let stop = ahead.stops.trailing_zeros();
                 wide |= ahead.wide & ((1 << stop) - 1);
@@ -283,12 +336,13 @@ impl Glue {
         if stop != b'"' {
             return self.escaped(bytes, at, field, row);
         }
-        if wide != 0 && std::str::from_utf8(&bytes[at..end]).is_err() {
+        let text = &bytes[at..end];
+        if wide != 0 && std::str::from_utf8(text).is_err() {
             return None;
         }
         if let Some(field) = field {
             // SAFETY: the bytes are ASCII, or were just found to be UTF-8.
-            let text = unsafe { std::str::from_utf8_unchecked(&bytes[at..end]) };
+            let text = unsafe { std::str::from_utf8_unchecked(text) };
             match bytes[at..].first_chunk() {
                 Some(ahead) => row.text_ahead(field, text, ahead),
                 None => row.text(field, text),

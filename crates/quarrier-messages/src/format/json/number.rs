@@ -1,7 +1,7 @@
 //! Numbers, exact.
 
 use crate::Fault;
-use crate::arch::{AHEAD_BYTES, Lanes};
+use crate::arch::Lanes;
 
 /// A number as a column holds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,66 +52,77 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Result<(Number, usize), Fault> 
     Ok((number, end))
 }
 
-/// The same, many digits at once where they are few enough.
-///
-/// # Safety
-/// The instruction set of `L` is there.
-#[inline(always)]
-pub(super) unsafe fn number_on<L: Lanes>(
-    bytes: &[u8],
-    at: usize,
-) -> Result<(Number, usize), Fault> {
-    if L::HAS_DIGITS && at + 1 + AHEAD_BYTES <= bytes.len() {
-        // SAFETY: the caller promised the instruction set; the bytes are there.
-        if let Some(found) = unsafe { ahead::<L>(bytes, at) } {
-            return Ok(found);
-        }
-    }
-    number(bytes, at)
+/// Where a number of few digits stands, whose sign and digits were found right; its value is not
+/// known yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    /// The first digit.
+    first: usize,
+    whole: usize,
+    /// Digits behind the point; 0 where there is none.
+    part: usize,
 }
 
-/// A number of at most 15 digits, or of up to 19 without a fraction; `None` where it is another,
-/// or wrong.
-///
-/// # Safety
-/// The instruction set of `L` is there, and so are [`AHEAD_BYTES`] and one at `at`.
-#[inline(always)]
-unsafe fn ahead<L: Lanes>(bytes: &[u8], at: usize) -> Option<(Number, usize)> {
-    let is_negative = bytes[at] == b'-';
-    let first = at + usize::from(is_negative);
-    let p = bytes[first..].as_ptr();
-    // SAFETY: as the caller promised.
-    let others = unsafe { L::no_digits(p) };
-    let whole = others.trailing_zeros() as usize;
-    if whole == 0 || (bytes[first] == b'0' && whole > 1) {
-        return None;
-    }
-    let end = first + whole;
-    let stop = *bytes.get(end)?;
-    if stop == b'.' {
-        let part = (others >> whole >> 1).trailing_zeros() as usize;
-        let end = end + 1 + part;
-        if part == 0 || whole + part > 15 || matches!(bytes.get(end)?, b'e' | b'E') {
+impl Written {
+    /// The number at `at`, if it has at most 15 digits, or up to 19 without a fraction. `digits`
+    /// are those of the bytes from there on, of which `seen` were looked at; all of these and one
+    /// more are there. `None` where it is another, or wrong, or goes on behind them.
+    #[inline(always)]
+    pub(super) fn find(bytes: &[u8], at: usize, digits: u64, seen: usize) -> Option<Self> {
+        let is_negative = usize::from(bytes[at] == b'-');
+        let first = at + is_negative;
+        let digits = digits >> is_negative;
+        let whole = digits.trailing_ones() as usize;
+        let stop = *bytes.get(first + whole)?;
+        if whole == 0 || whole > DIGITS_MAX || (bytes[first] == b'0' && whole > 1) {
             return None;
         }
-        // SAFETY: as above; at most 15 digits and their point.
-        let mantissa = unsafe { L::value(p, whole, whole + part) } as i64;
-        let mantissa = if is_negative { -mantissa } else { mantissa };
-        return Some((Number::Decimal { mantissa, scale: part as u8 }, end));
-    }
-    if matches!(stop, b'e' | b'E') || whole > DIGITS_MAX {
-        return None;
-    }
-    // SAFETY: as above; the second look is at bytes before `end`, and 16 behind their start.
-    let magnitude = unsafe {
-        if whole <= 16 {
-            L::value(p, whole, whole)
-        } else {
-            let rest = whole - 16;
-            L::value(p, 16, 16) * POWERS[rest] + L::value(p.add(16), rest, rest)
+        let mut part = 0;
+        let mut last = stop;
+        if stop == b'.' {
+            part = (digits >> whole >> 1).trailing_ones() as usize;
+            last = *bytes.get(first + whole + 1 + part)?;
+            if part == 0 || whole + part > 15 {
+                return None;
+            }
         }
-    };
-    Some((Number::Integer(signed(magnitude, is_negative)?), end))
+        let written = Written { first, whole, part };
+        // The byte behind must have been seen, or it may be a digit.
+        (!matches!(last, b'e' | b'E') && written.end() < at + seen).then_some(written)
+    }
+
+    /// Where it ends.
+    #[inline(always)]
+    pub(super) fn end(self) -> usize {
+        self.first + self.whole + self.part + usize::from(self.part > 0)
+    }
+
+    /// The number that starts at `at`; `None` where 64 bits do not hold it.
+    ///
+    /// # Safety
+    /// The instruction set of `L` is there, and so are [`AHEAD_BYTES`](crate::arch::AHEAD_BYTES)
+    /// from the end on.
+    #[inline(always)]
+    pub(super) unsafe fn value<L: Lanes>(self, bytes: &[u8], at: usize) -> Option<Number> {
+        let is_negative = self.first > at;
+        let (whole, part) = (self.whole, self.part);
+        let p = bytes[self.first..].as_ptr();
+        // SAFETY: as the caller promised; at most 15 digits and their point, or 16 digits, and
+        // the second look is at 3 before the end.
+        let magnitude = unsafe {
+            if part > 0 || whole <= 16 {
+                L::value(p, whole, whole + part)
+            } else {
+                let rest = whole - 16;
+                L::value(p, 16, 16) * POWERS[rest] + L::value(p.add(16), rest, rest)
+            }
+        };
+        let mantissa = signed(magnitude, is_negative)?;
+        Some(match part {
+            0 => Number::Integer(mantissa),
+            _ => Number::Decimal { mantissa, scale: part as u8 },
+        })
+    }
 }
 
 const POWERS: [u64; 4] = [1, 10, 100, 1_000];

@@ -10,15 +10,17 @@ mod input;
 mod lengths;
 mod parquet;
 
+use std::cell::Cell;
+use std::io::Read;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema as ArrowSchema, SchemaRef};
-use quarrier_core::source::Source;
+use quarrier_core::source::{Memory, Source};
 
 use super::{Format, Load, Loaded};
 use crate::build::Refused;
-use crate::{Error, Result, Table};
+use crate::{Error, Limits, Result, Table};
 
 type Batch = std::result::Result<RecordBatch, ArrowError>;
 type Batches<'b> = Box<dyn Iterator<Item = Batch> + 'b>;
@@ -26,6 +28,11 @@ type Batches<'b> = Box<dyn Iterator<Item = Batch> + 'b>;
 impl Load<'_> {
     /// Loads sources of Arrow or Parquet, which have to have the same columns.
     pub(super) fn columns(&self, sources: &[&dyn Source]) -> Result<Loaded> {
+        if let Some(source) = sources.first().filter(|_| self.keeps_bytes) {
+            let reason = "it has columns, and no messages whose own bytes could be kept";
+            let source_name = source.name().into();
+            return Err(Error::Columns { source_name, reason: reason.into() });
+        }
         let bytes = sources.iter().map(|source| source.length()).sum();
         let table = std::thread::scope(|scope| {
             let mut opened = Vec::new();
@@ -79,7 +86,7 @@ impl Load<'_> {
         let kept_fields: Vec<_> = kept.iter().map(|&at| Arc::clone(&fields[at])).collect();
         let kept_schema = Arc::new(ArrowSchema::new(kept_fields));
         // Whose batch it is that could not be had.
-        let last = std::cell::Cell::new("");
+        let last = Cell::new("");
         let batches = opened.into_iter().flat_map(|(name, batches)| {
             last.set(name);
             batches
@@ -101,12 +108,69 @@ fn damaged(source_name: &str, error: &ArrowError) -> Error {
     Error::Columns { source_name: source_name.into(), reason }
 }
 
+/// The whole of a stream, for Parquet starts at its end.
+pub(super) fn whole(
+    name: &str,
+    stream: &mut (dyn Read + Send),
+    limits: &Limits,
+) -> Result<Memory<Vec<u8>>> {
+    let most = limits.columnar_stream_bytes_max;
+    let mut bytes = Vec::new();
+    let read = stream.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| quarrier_core::Error::io(name, "read", error))?;
+    if bytes.len() as u64 > most {
+        let reason = format!(
+            "columns are read from a stream as a whole, and it has more than {most} bytes; save \
+             it as a file and load that"
+        );
+        return Err(Error::Columns { source_name: name.into(), reason });
+    }
+    Ok(Memory::new(name, bytes))
+}
+
+thread_local! {
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is in code of a library whose panics become errors: a program's panic hook
+/// has nothing to say then. The libraries that read Arrow and Parquet panic on some damaged files.
+///
+/// ```
+/// let told = std::panic::take_hook();
+/// std::panic::set_hook(Box::new(move |panic| {
+///     if !quarrier_messages::is_panic_caught() {
+///         told(panic);
+///     }
+/// }));
+/// ```
+pub fn is_panic_caught() -> bool {
+    IS_GUARDED.get()
+}
+
 /// What `work` returns; what it panics with, as an error: libraries do on damaged bytes.
 fn guarded<T>(
     work: impl FnOnce() -> std::result::Result<T, ArrowError>,
 ) -> std::result::Result<T, ArrowError> {
+    let before = IS_GUARDED.replace(true);
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    IS_GUARDED.set(before);
     done.unwrap_or_else(|_| {
         Err(ArrowError::ParseError("bytes that the format does not allow".into()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{guarded, is_panic_caught};
+
+    #[test]
+    fn a_panic_of_a_library_is_an_error_and_known_to_be_caught() {
+        assert!(!is_panic_caught());
+        let inner = || guarded(|| Ok(is_panic_caught()));
+        assert!(matches!(guarded(|| Ok((inner()?, is_panic_caught()))), Ok((true, true))));
+        // Without the hook, which would have its say in the tests.
+        let error = guarded::<()>(|| std::panic::resume_unwind(Box::new("damaged")));
+        assert!(error.unwrap_err().to_string().contains("does not allow"));
+        assert!(!is_panic_caught());
+    }
 }
