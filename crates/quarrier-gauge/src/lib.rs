@@ -38,6 +38,10 @@ pub mod cpu;
 
 pub mod memory;
 
+pub mod disk;
+
+mod latencies;
+
 mod one;
 
 mod error;
@@ -67,7 +71,8 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
         match area {
             Area::Cpu => cpu::measure(wanted, &mut session)?,
             Area::Memory => memory::measure(wanted, &mut session)?,
-            Area::Disk | Area::Network => {}
+            Area::Disk => disk::measure(wanted, &mut session)?,
+            Area::Network => {}
         }
     }
     let clock_after_hertz = cpu::clock_hertz(&session.team).ok();

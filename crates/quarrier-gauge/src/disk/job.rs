@@ -1,0 +1,163 @@
+//! What is done to the file.
+
+use crate::error::{Error, Result};
+use crate::reading::{Area, Parameters, Subject, Unit};
+
+use super::content::SECTOR_BYTES;
+use super::room::TrialFile;
+
+/// Bytes that the buffers of one measurement may take.
+const BUFFERS_BYTES_MAX: u64 = 1 << 30;
+/// Requests that one thread may have under way.
+const DEPTH_MAX: usize = 1024;
+
+/// In which order blocks follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// As they lie; each thread has a part of the file.
+    Sequential,
+    /// Each once, in random order, and so on; each thread has a part of the file.
+    Random,
+}
+
+/// What is done with a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It is read and compared with what was written.
+    Read,
+    /// It is written. What is buffered is on disk (`fdatasync`) before the time ends. Of what was
+    /// written last, a part is read back and compared, outside the time.
+    Write,
+}
+
+/// What lies between the disk and the buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// Nothing: `O_DIRECT`, through io_uring.
+    Direct,
+    /// The page cache, emptied of this file before each run.
+    Cold,
+    /// The page cache, which holds the file.
+    Warm,
+}
+
+/// One way of using a disk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// In which order.
+    pub order: Order,
+    /// What is done.
+    pub action: Action,
+    /// Through what.
+    pub cache: Cache,
+    /// How many bytes at a time.
+    pub block_bytes: usize,
+    /// How many requests each thread keeps under way; more than one only with
+    /// [`Cache::Direct`].
+    pub depth: usize,
+    /// How many threads.
+    pub threads: usize,
+    /// `None`: the next request is made when one is done (closed loop), and the value is a rate.
+    /// Otherwise requests are due so many times a second, done or not, and the value is the
+    /// median time from when one was due: waiting is not left out.
+    pub offered_per_second: Option<f64>,
+}
+
+impl Job {
+    /// Reading blocks of `block_bytes` in a closed loop, one thread, one at a time, direct.
+    pub fn read(order: Order, block_bytes: usize) -> Job {
+        Job {
+            order,
+            action: Action::Read,
+            cache: Cache::Direct,
+            block_bytes,
+            depth: 1,
+            threads: 1,
+            offered_per_second: None,
+        }
+    }
+
+    /// Writing, else as [`Job::read`].
+    pub fn write(order: Order, block_bytes: usize) -> Job {
+        Job { action: Action::Write, ..Job::read(order, block_bytes) }
+    }
+
+    /// Refuses what cannot be measured.
+    pub(super) fn verify(&self, file: &TrialFile) -> Result<()> {
+        let refuse = |text: String| Err(Error::BadRequest(text));
+        if self.block_bytes == 0 || self.threads == 0 || self.depth == 0 {
+            return refuse("block, threads and depth begin at 1".to_owned());
+        }
+        if self.block_bytes > SECTOR_BYTES && self.block_bytes % SECTOR_BYTES != 0 {
+            return refuse(format!(
+                "blocks of {} bytes: above {SECTOR_BYTES} they are multiples of it",
+                self.block_bytes
+            ));
+        }
+        if self.cache != Cache::Direct && (self.depth > 1 || self.offered_per_second.is_some()) {
+            return refuse("only direct requests are made ahead; use threads".to_owned());
+        }
+        if self.cache == Cache::Direct && self.block_bytes < SECTOR_BYTES {
+            return refuse(format!("direct blocks have {SECTOR_BYTES} bytes or more"));
+        }
+        if self.offered_per_second.is_some_and(|rate| !(rate > 0.0 && rate <= 1e8)) {
+            return refuse("requests are offered above 0 and up to 10^8 times a second".to_owned());
+        }
+        let under_way = (self.block_bytes as u64)
+            .saturating_mul(self.threads as u64)
+            .saturating_mul(self.depth as u64);
+        if self.depth > DEPTH_MAX || under_way > BUFFERS_BYTES_MAX {
+            return refuse(format!(
+                "{under_way} bytes under way: at most {BUFFERS_BYTES_MAX}, and {DEPTH_MAX} requests"
+            ));
+        }
+        if under_way > file.bytes() {
+            return refuse(format!(
+                "the trial file has {} bytes, and {under_way} are read or written at a time: make \
+                 it larger",
+                file.bytes()
+            ));
+        }
+        Ok(())
+    }
+
+    /// What is measured, in words.
+    pub(super) fn subject(&self) -> Subject {
+        let unit = match (self.offered_per_second, self.order) {
+            (Some(_), _) => Unit::Seconds,
+            (None, Order::Sequential) => Unit::BytesPerSecond,
+            (None, Order::Random) => Unit::OpPerSecond,
+        };
+        let name = match (self.order, self.action, self.offered_per_second) {
+            (Order::Sequential, Action::Read, None) => "sequential read",
+            (Order::Sequential, Action::Write, None) => "sequential write",
+            (Order::Random, Action::Read, None) => "random read",
+            (Order::Random, Action::Write, None) => "random write",
+            (Order::Sequential, Action::Read, _) => "sequential read latency",
+            (Order::Sequential, Action::Write, _) => "sequential write latency",
+            (Order::Random, Action::Read, _) => "random read latency",
+            (Order::Random, Action::Write, _) => "random write latency",
+        };
+        let parameters = Parameters::new()
+            .with("block_bytes", self.block_bytes)
+            .with("depth", self.depth)
+            .with("threads", self.threads)
+            .with("cache", self.cache.name());
+        let parameters = match self.offered_per_second {
+            None => parameters.with("load", "closed loop"),
+            Some(rate) => parameters.with("load", "offered").with("offered_per_second", rate),
+        };
+        Subject::new(Area::Disk, name, parameters, unit)
+    }
+}
+
+impl Cache {
+    /// The word of the parameters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cache::Direct => "direct",
+            Cache::Cold => "cold",
+            Cache::Warm => "warm",
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A job, measured.
+
+use rustix::fs::Advice;
+
+use super::job::{Action, Cache, Job, Order};
+use super::ring::ring_of;
+use super::room::TrialFile;
+use super::worker::Worker;
+use crate::error::Result;
+use crate::latencies::Latencies;
+use crate::reading::{Reading, Unit};
+use crate::trial::{Done, Needs, Session, Trial};
+
+/// Where one thread stands for each request of a queue, at most so many.
+const STAND_INS_MAX: usize = 128;
+/// More than this share of a file in the page cache is not cold.
+const COLD_SHARE_MAX: f64 = 0.01;
+
+/// How a job is done here, and what a reader must know of it.
+struct Means {
+    job: Job,
+    ring: bool,
+    notes: Vec<String>,
+}
+
+/// Measures `job` on `file` and returns the reading, with the time of each request as its
+/// percentiles. Requests in a closed loop wait for each other: a slow one delays those behind it,
+/// and of that their times say nothing (coordinated omission); requests that are offered are
+/// timed from when they were due.
+///
+/// Where the file system has no `O_DIRECT`, or the system refuses io_uring, it is done by other
+/// means and the reading's notes say so.
+///
+/// # Errors
+/// The job cannot be measured on this file, the system refuses, or what was read is not what was
+/// written.
+pub fn measure_job(
+    session: &mut Session<'_>,
+    file: &mut TrialFile,
+    job: &Job,
+) -> Result<Reading> {
+    job.verify(file)?;
+    let Means { job, ring, notes } = means(file, job)?;
+    prepare_cache(session, file, &job)?;
+    let mut subject = job.subject();
+    let calls = match (ring, job.action) {
+        (true, _) => "io_uring",
+        (false, Action::Read) => "pread",
+        (false, Action::Write) => "pwrite",
+    };
+    subject.parameters = subject.parameters.with("calls", calls);
+    let shared: &TrialFile = file;
+    let mut workers =
+        session.team.prepare(job.threads, |thread| Worker::new(&job, shared, ring, thread))?;
+    let (time, stop) = (session.effort.trial, session.stop);
+    let mut runs = Vec::new();
+    let unit = subject.unit;
+    let mut reading = session.read(subject, Needs::Answers, |team| {
+        if job.cache == Cache::Cold && job.action == Action::Read {
+            file.forget()?;
+        }
+        let generation = file.next_generation();
+        let shared: &TrialFile = file;
+        workers.iter_mut().for_each(Worker::clear);
+        let trial = team.run(&mut workers, |_, worker| {
+            worker.run(shared, generation, time, stop)?;
+            Ok(Done { units: worker.outcome.requests as f64, check: worker.outcome.requests })
+        })?;
+        let mut latencies = Latencies::new()?;
+        for worker in &mut workers {
+            worker.compare(shared)?;
+            latencies.add(&worker.outcome.latencies);
+        }
+        let trial = valued(trial, unit, &job, &latencies);
+        runs.push(latencies);
+        Ok(trial)
+    })?;
+    file.set_direct(false)?;
+    reading.percentiles = last(&runs, reading.runs)?.percentiles();
+    reading.notes.extend(notes);
+    Ok(reading)
+}
+
+/// The times of the runs that were kept: the last ones.
+pub(super) fn last(runs: &[Latencies], kept: u32) -> Result<Latencies> {
+    let mut all = Latencies::new()?;
+    runs.iter().rev().take(kept as usize).for_each(|run| all.add(run));
+    Ok(all)
+}
+
+/// A trial's units are requests; of a sequence they become bytes, and of offered requests the
+/// value is the median time of one.
+fn valued(trial: Trial, unit: Unit, job: &Job, latencies: &Latencies) -> Trial {
+    match unit {
+        Unit::Seconds => Trial { seconds: latencies.median_seconds(), units: 1.0, ..trial },
+        Unit::BytesPerSecond => {
+            Trial { units: trial.units * job.block_bytes as f64, ..trial }
+        }
+        _ => trial,
+    }
+}
+
+/// How the job can be done here.
+fn means(file: &TrialFile, job: &Job) -> Result<Means> {
+    let mut job = job.clone();
+    let mut notes = Vec::new();
+    if job.cache == Cache::Direct && file.direct_bytes().is_none_or(|least| least > job.block_bytes)
+    {
+        notes.push(match file.direct_bytes() {
+            None => "no O_DIRECT on this file system: buffered".to_owned(),
+            Some(least) => format!("O_DIRECT takes {least} bytes or more here: buffered"),
+        });
+        job.cache = Cache::Cold;
+    }
+    let mut ring = false;
+    if job.cache == Cache::Direct {
+        match ring_of(job.depth) {
+            Ok(_) => ring = true,
+            Err(error) => notes.push(format!("io_uring refused ({error}): a thread each request")),
+        }
+    }
+    if !ring && job.depth > 1 {
+        job.threads = (job.threads * job.depth).min(STAND_INS_MAX);
+        job.depth = 1;
+    }
+    if job.cache == Cache::Cold && job.action == Action::Read {
+        let held = file.forget()?;
+        if held > COLD_SHARE_MAX {
+            notes.push(format!("{:.0} % of the file stay in the page cache: warm", held * 100.0));
+            job.cache = Cache::Warm;
+        }
+    }
+    Ok(Means { job, ring, notes })
+}
+
+fn prepare_cache(session: &Session<'_>, file: &TrialFile, job: &Job) -> Result<()> {
+    file.advise(match job.order {
+        Order::Sequential => Advice::Sequential,
+        Order::Random => Advice::Random,
+    });
+    if job.cache == Cache::Warm && job.action == Action::Read {
+        file.warm(session.stop)?;
+    }
+    if job.cache == Cache::Direct {
+        // What the page cache holds would have to be given up first.
+        file.forget()?;
+    }
+    file.set_direct(job.cache == Cache::Direct)
+}

@@ -1,0 +1,87 @@
+//! What the disk under a folder can do.
+//!
+//! ```text
+//!  folder ─→ TrialFile: random bytes, no name ─→ Job, Job, … ─→ Reading with percentiles
+//!                          ↑ compared with what was written: every block that is read
+//! ```
+//!
+//! Direct reads are compared whole, while the next are under way. Of what comes out of the page
+//! cache each page's stamp is compared at once, and all of the last block after each run: to
+//! compare everything would measure the comparison.
+
+mod content;
+mod job;
+mod measure;
+mod places;
+mod plain;
+mod resident;
+mod ring;
+mod room;
+mod schedule;
+mod small;
+mod sweep;
+mod sync;
+mod worker;
+
+use std::time::Duration;
+
+pub use job::{Action, Cache, Job, Order};
+pub use measure::measure_job;
+pub use room::TrialFile;
+pub use sync::measure_sync;
+
+use crate::Wanted;
+use crate::error::Result;
+use crate::trial::{Effort, Session};
+
+/// The trial file's bytes, for the profile and for a report. Smaller ones lie in the caches of
+/// the disk, or of the machine that runs this one.
+const QUICK_BYTES: u64 = 256 << 20;
+const FULL_BYTES: u64 = 1 << 30;
+/// Times of requests are taken at these shares of what the disk reached in a closed loop.
+const OFFERED_SHARES: [f64; 2] = [0.5, 0.8];
+const OFFERED_DEPTH: usize = 64;
+
+pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+    let effort = session.effort.clone();
+    session.effort = patient(&effort, wanted.quick);
+    let result = measure_all(wanted, session);
+    session.effort = effort;
+    result
+}
+
+fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+    let bytes = if wanted.quick { QUICK_BYTES } else { FULL_BYTES };
+    let mut file = TrialFile::make(&wanted.path, bytes, session.stop)?;
+    let mut random_reads = 0.0f64;
+    for job in sweep::jobs(wanted) {
+        session.go_on()?;
+        let reading = measure_job(session, &mut file, &job)?;
+        if (job.order, job.action, job.block_bytes) == (Order::Random, Action::Read, 4096) {
+            random_reads = random_reads.max(reading.value);
+        }
+        session.push(reading);
+    }
+    let reading = measure_sync(session, &mut file)?;
+    session.push(reading);
+    for share in OFFERED_SHARES.iter().filter(|_| !wanted.quick) {
+        let offered_per_second = Some((random_reads * share).max(1.0));
+        let base = Job::read(Order::Random, 4096);
+        let job = Job { offered_per_second, depth: OFFERED_DEPTH, ..base };
+        let reading = measure_job(session, &mut file, &job)?;
+        session.push(reading);
+    }
+    Ok(())
+}
+
+/// A disk's answers vary more than a CPU's, and a queue takes its time to fill.
+fn patient(effort: &Effort, quick: bool) -> Effort {
+    let (trial, patience) = if quick { (100, 300) } else { (300, 2_000) };
+    Effort {
+        warm_up: Duration::from_millis(1),
+        trial: effort.trial.max(Duration::from_millis(trial)),
+        patience: effort.patience.max(Duration::from_millis(patience)),
+        narrow: effort.narrow.max(0.02),
+        ..effort.clone()
+    }
+}

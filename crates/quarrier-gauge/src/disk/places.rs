@@ -1,0 +1,81 @@
+//! Where the next block lies.
+
+use crate::statistics::SplitMix;
+
+use super::job::Order;
+
+/// The offsets of a thread's blocks: one after the other, or each once in random order. After
+/// the last block it begins anew, unless it is to go [`Places::once`].
+pub(super) struct Places {
+    order: Order,
+    block_bytes: u64,
+    first: u64,
+    blocks: u64,
+    next: u64,
+    key: u64,
+    once: bool,
+}
+
+impl Places {
+    /// The blocks of thread `thread` of `threads` in a file of `bytes`: each has a part of its
+    /// own. Every part has at least one block, or the file is too small.
+    pub(super) fn of(
+        order: Order,
+        block_bytes: usize,
+        bytes: u64,
+        thread: usize,
+        threads: usize,
+    ) -> Option<Places> {
+        let block_bytes = block_bytes as u64;
+        let blocks = bytes / block_bytes / threads as u64;
+        let first = blocks * block_bytes * thread as u64;
+        let key = SplitMix(thread as u64).next();
+        let places = Places { order, block_bytes, first, blocks, next: 0, key, once: false };
+        (blocks > 0).then_some(places)
+    }
+
+    /// From the start, and only until each block was had once: what is read again is in the
+    /// page cache.
+    pub(super) fn once(&mut self) {
+        self.once = true;
+        self.next = 0;
+        self.key = SplitMix(self.key).next();
+    }
+
+    /// The offset of the next block.
+    pub(super) fn next(&mut self) -> Option<u64> {
+        if self.next == self.blocks {
+            if self.once {
+                return None;
+            }
+            self.next = 0;
+            self.key = SplitMix(self.key).next();
+        }
+        let index = match self.order {
+            Order::Sequential => self.next,
+            Order::Random => shuffled(self.next, self.blocks, self.key),
+        };
+        self.next += 1;
+        Some(self.first + index * self.block_bytes)
+    }
+}
+
+/// The place of `index` in a random order of `0..count`, without a table: four rounds of a
+/// Feistel network over the next even number of bits, repeated while the result is outside.
+fn shuffled(index: u64, count: u64, key: u64) -> u64 {
+    let half_bits = (64 - (count - 1).leading_zeros()).div_ceil(2).max(1);
+    let mask = (1u64 << half_bits) - 1;
+    let mut value = index;
+    loop {
+        let (mut left, mut right) = (value >> half_bits, value & mask);
+        for round in 0..4 {
+            let mut word = (right + round) ^ key;
+            word = (word ^ (word >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+            (left, right) = (right, left ^ ((word ^ (word >> 32)) & mask));
+        }
+        value = left << half_bits | right;
+        if value < count {
+            return value;
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The file that is measured: made in a folder of the caller's, and never seen there.
+//!
+//! It has no name from the start (`O_TMPFILE`), or loses it at once: whatever ends the process,
+//! its room is given back. Only a folder is taken, so that nothing is ever written to a device.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use quarrier_core::region::AlignedBuffer;
+use rustix::fs::{Advice, FallocateFlags, OFlags};
+use rustix::process::Resource;
+
+use super::content::{Content, SECTOR_BYTES};
+use super::resident::resident_share;
+use crate::error::{Error, Result};
+
+/// Left free on the disk beside the file.
+const SPARE_BYTES: u64 = 64 << 20;
+/// Written at a time while the file is made.
+const CHUNK_BYTES: usize = 4 << 20;
+/// The least blocks that devices take.
+const DIRECT_BLOCKS: [usize; 4] = [512, 1024, 4096, 65_536];
+
+/// A file of random bytes without a name. It is gone when this is dropped, and when the process
+/// ends, however it ends.
+pub struct TrialFile {
+    file: File,
+    folder: String,
+    bytes: u64,
+    content: Content,
+    /// The least block that can be read with `O_DIRECT`; none where the file system has no such.
+    direct_bytes: Option<usize>,
+    generation: u8,
+}
+
+impl TrialFile {
+    /// Makes a file of `bytes`, a multiple of 4096, in `folder`, and fills it with random bytes
+    /// that are on disk when this returns. Takes as long as the disk takes to write them.
+    ///
+    /// # Errors
+    /// `folder` is none, or is on a disk without that much room; the system refuses; or `stop`
+    /// was set.
+    pub fn make(folder: &Path, bytes: u64, stop: &AtomicBool) -> Result<TrialFile> {
+        let name = folder.display().to_string();
+        if bytes == 0 || bytes % 4096 != 0 {
+            return Err(Error::BadRequest(format!("{bytes} bytes: not a multiple of 4096")));
+        }
+        if !folder.is_dir() {
+            return Err(Error::BadRequest(format!(
+                "{name} is not a folder; name one on the disk to be measured, nothing is written \
+                 to devices"
+            )));
+        }
+        has_room(folder, &name, bytes)?;
+        let file = nameless(folder)
+            .map_err(|error| Error::io(&name, "make a file there", error))?;
+        reserve(&file, &name, bytes)?;
+        let mut made = TrialFile {
+            file,
+            folder: name,
+            bytes,
+            content: Content::new(bytes, seed()),
+            direct_bytes: None,
+            generation: 0,
+        };
+        made.fill(stop)?;
+        made.direct_bytes = made.least_direct();
+        Ok(made)
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The file itself, for who wants to see that a wrong byte is found.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The least block that `O_DIRECT` reads here, or none where the file system has no such.
+    pub fn direct_bytes(&self) -> Option<usize> {
+        self.direct_bytes
+    }
+
+    pub(super) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// A number for what is written from now on.
+    pub(super) fn next_generation(&mut self) -> u8 {
+        self.generation = self.generation.wrapping_add(1);
+        self.generation
+    }
+
+    /// Lets reads and writes pass the page cache by, or not.
+    pub(super) fn set_direct(&self, direct: bool) -> Result<()> {
+        let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
+        rustix::fs::fcntl_setfl(&self.file, flags)
+            .map_err(|error| self.failed("switch O_DIRECT", error.into()))
+    }
+
+    /// Tells the kernel in which order the file is read: it reads ahead accordingly.
+    pub(super) fn advise(&self, advice: Advice) {
+        // Only advice: a file system that does not take it reads all the same.
+        let _ = rustix::fs::fadvise(&self.file, 0, None, advice);
+    }
+
+    /// Asks the kernel to forget what it holds of the file, and returns the share that it holds
+    /// nevertheless.
+    pub(super) fn forget(&self) -> Result<f64> {
+        self.file.sync_data().map_err(|error| self.failed("write it to the disk", error))?;
+        self.advise(Advice::DontNeed);
+        resident_share(&self.file, self.bytes)
+            .map_err(|error| self.failed("ask what is in the page cache", error))
+    }
+
+    /// Reads all of it into the page cache and compares it.
+    pub(super) fn warm(&self, stop: &AtomicBool) -> Result<()> {
+        self.set_direct(false)?;
+        let mut buffer = AlignedBuffer::new(CHUNK_BYTES);
+        self.each_chunk(stop, |offset, part| {
+            let bytes = &mut buffer[..part];
+            self.file
+                .read_exact_at(bytes, offset)
+                .map_err(|error| self.failed(&format!("read at {offset}"), error))?;
+            self.compare(offset, bytes)
+        })
+    }
+
+    /// Compares every byte that was read at `offset`.
+    pub(super) fn compare(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        match self.content.first_wrong(offset, bytes) {
+            None => Ok(()),
+            Some(at) => Err(self.wrong(at)),
+        }
+    }
+
+    /// A byte that is not what was written.
+    pub(super) fn wrong(&self, at: u64) -> Error {
+        let reason = format!("byte {at} of the trial file is not what was written there");
+        Error::wrong(format!("disk at {}", self.folder), reason)
+    }
+
+    /// The system refused what was tried with the file.
+    pub(super) fn failed(&self, what: &str, error: io::Error) -> Error {
+        Error::io(format!("trial file in {}", self.folder), what, error)
+    }
+
+    fn fill(&mut self, stop: &AtomicBool) -> Result<()> {
+        let mut buffer = AlignedBuffer::new(CHUNK_BYTES);
+        self.each_chunk(stop, |offset, part| {
+            let bytes = &mut buffer[..part];
+            self.content.write(offset, 0, bytes, None);
+            self.file.write_all_at(bytes, offset).map_err(|error| match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    no_room(&self.folder, self.bytes, offset)
+                }
+                _ => self.failed(&format!("write at {offset}"), error),
+            })
+        })?;
+        self.forget().map(|_| ())
+    }
+
+    fn each_chunk(
+        &self,
+        stop: &AtomicBool,
+        mut work: impl FnMut(u64, usize) -> Result<()>,
+    ) -> Result<()> {
+        for offset in (0..self.bytes).step_by(CHUNK_BYTES) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
+            work(offset, (self.bytes - offset).min(CHUNK_BYTES as u64) as usize)?;
+        }
+        Ok(())
+    }
+
+    /// Some file systems take the flag and read through the page cache all the same: then what
+    /// was read is found there.
+    fn least_direct(&self) -> Option<usize> {
+        self.set_direct(true).ok()?;
+        let mut buffer = AlignedBuffer::new(DIRECT_BLOCKS[3]);
+        let least = DIRECT_BLOCKS
+            .into_iter()
+            .filter(|&block| block as u64 <= self.bytes)
+            .find(|&block| self.file.read_exact_at(&mut buffer[..block], 0).is_ok());
+        self.set_direct(false).ok()?;
+        let held = resident_share(&self.file, SECTOR_BYTES as u64).ok()?;
+        least.filter(|_| held == 0.0)
+    }
+}
+
+fn has_room(folder: &Path, name: &str, bytes: u64) -> Result<()> {
+    let room = rustix::fs::statvfs(folder)
+        .map_err(|error| Error::io(name, "ask for its free room", error.into()))?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    if free < bytes.saturating_add(SPARE_BYTES) {
+        return Err(no_room(name, bytes + SPARE_BYTES, free));
+    }
+    let limit = rustix::process::getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+    if limit < bytes {
+        return Err(no_room(&format!("{name} (file size limit of the process)"), bytes, limit));
+    }
+    Ok(())
+}
+
+fn no_room(folder: &str, asked_bytes: u64, left_bytes: u64) -> Error {
+    Error::NoRoom { subject: format!("trial file in {folder}"), asked_bytes, left_bytes }
+}
+
+/// Reserves the room, so that it does not run out in between.
+fn reserve(file: &File, name: &str, bytes: u64) -> Result<()> {
+    use rustix::io::Errno;
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+        Err(Errno::NOSPC | Errno::DQUOT) => Err(no_room(name, bytes, 0)),
+        Err(error) => Err(Error::io(name, "reserve room there", error.into())),
+    }
+}
+
+fn nameless(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    let flags = OFlags::TMPFILE.bits() as i32;
+    match options.clone().custom_flags(flags).open(folder) {
+        Ok(file) => Ok(file),
+        // Not every file system knows files without a name.
+        Err(_) => unlinked(folder, options.create_new(true)),
+    }
+}
+
+/// A file that loses its name as soon as it has one.
+fn unlinked(folder: &Path, options: &OpenOptions) -> io::Result<File> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = folder.join(format!(".quarrier-gauge-{}-{number:x}-{:x}", std::process::id(), seed()));
+    let file = options.open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// Another one each time, so that no storage knows the bytes of an earlier file.
+fn seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    now as u64 ^ (u64::from(std::process::id()) << 40)
+}

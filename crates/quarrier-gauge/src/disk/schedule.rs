@@ -1,0 +1,54 @@
+//! When the next request is to be made.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Requests of one thread during one run: in a closed loop, or at a rate of their own.
+pub(super) struct Schedule<'a> {
+    until: Instant,
+    stop: &'a AtomicBool,
+    /// When the next is due, and how long after it the one behind; none in a closed loop.
+    due: Option<(Instant, Duration)>,
+}
+
+/// What is to be done now.
+pub(super) enum Turn {
+    /// A request; its time runs from then.
+    Go(Instant),
+    /// Nothing until then.
+    Wait(Instant),
+    /// No more requests.
+    Over,
+}
+
+impl<'a> Schedule<'a> {
+    /// From now for `time`, or until `stop` is set; `offered_per_second` by this thread alone.
+    pub(super) fn new(
+        time: Duration,
+        offered_per_second: Option<f64>,
+        stop: &'a AtomicBool,
+    ) -> Schedule<'a> {
+        let now = Instant::now();
+        let due = offered_per_second.map(|rate| (now, Duration::from_secs_f64(1.0 / rate)));
+        Schedule { until: now + time, stop, due }
+    }
+
+    /// Whether there is a request to make at `now`. Requests that were due and could not be made
+    /// are made later, and their time runs from when they were due.
+    pub(super) fn turn(&mut self, now: Instant) -> Turn {
+        if self.stop.load(Ordering::Relaxed) {
+            return Turn::Over;
+        }
+        match &mut self.due {
+            None if now >= self.until => Turn::Over,
+            None => Turn::Go(now),
+            Some((due, _)) if *due >= self.until => Turn::Over,
+            Some((due, _)) if *due > now => Turn::Wait(*due),
+            Some((due, gap)) => {
+                let since = *due;
+                *due += *gap;
+                Turn::Go(since)
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Which jobs a report has, and which of them the profile needs.
+
+use super::job::{Action, Cache, Job, Order};
+use crate::Wanted;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+const DEEP: usize = 32;
+
+/// The jobs, without offered ones: those depend on what the others reach.
+pub(super) fn jobs(wanted: &Wanted) -> Vec<Job> {
+    let mut jobs = if wanted.quick { quick(&wanted.threads) } else { full(&wanted.threads) };
+    let mut seen: Vec<Job> = Vec::new();
+    jobs.retain(|job| {
+        let new = !seen.contains(job);
+        seen.push(job.clone());
+        new
+    });
+    jobs
+}
+
+fn quick(threads: &[usize]) -> Vec<Job> {
+    let direct = |order, block_bytes, depth| Job { depth, ..Job::read(order, block_bytes) };
+    let mut jobs = vec![
+        direct(Order::Sequential, MIB, 1),
+        direct(Order::Sequential, MIB, DEEP),
+        direct(Order::Sequential, 128 * KIB, DEEP),
+        direct(Order::Random, 4 * KIB, 1),
+        direct(Order::Random, 4 * KIB, DEEP),
+        Job { depth: 4, ..Job::write(Order::Sequential, MIB) },
+        Job { cache: Cache::Cold, ..Job::read(Order::Sequential, MIB) },
+    ];
+    let most = threads.iter().copied().max().unwrap_or(1);
+    for (block_bytes, threads) in [(64 * KIB, 1), (MIB, 1), (64 * KIB, most), (MIB, most)] {
+        jobs.push(Job { cache: Cache::Warm, threads, ..Job::read(Order::Sequential, block_bytes) });
+    }
+    jobs
+}
+
+fn full(threads: &[usize]) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for action in [Action::Read, Action::Write] {
+        for order in [Order::Sequential, Order::Random] {
+            direct(&mut jobs, &Job { action, ..Job::read(order, MIB) }, threads);
+            buffered(&mut jobs, &Job { action, ..Job::read(order, MIB) }, threads);
+        }
+    }
+    jobs
+}
+
+/// Over the block size at two depths, over the depth, and over the threads.
+fn direct(jobs: &mut Vec<Job>, base: &Job, threads: &[usize]) {
+    for block_bytes in [512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB] {
+        for depth in [1, DEEP] {
+            // Beyond this more requests only take memory.
+            if depth * block_bytes <= 64 * MIB {
+                jobs.push(Job { block_bytes, depth, ..base.clone() });
+            }
+        }
+    }
+    let block_bytes = if base.order == Order::Sequential { MIB } else { 4 * KIB };
+    for depth in [1, 2, 4, 8, 16, DEEP, 64] {
+        jobs.push(Job { block_bytes, depth, ..base.clone() });
+    }
+    for &threads in threads.iter().filter(|&&threads| threads <= 8) {
+        jobs.push(Job { block_bytes, threads, ..base.clone() });
+    }
+}
+
+/// Over the block size from one byte on, warm and cold, and over the threads.
+fn buffered(jobs: &mut Vec<Job>, base: &Job, threads: &[usize]) {
+    let caches: &[Cache] = match base.action {
+        Action::Read => &[Cache::Warm, Cache::Cold],
+        Action::Write => &[Cache::Cold],
+    };
+    for &cache in caches {
+        for block_bytes in [1, 16, 512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 16 * MIB] {
+            jobs.push(Job { block_bytes, cache, ..base.clone() });
+        }
+    }
+    for &threads in threads.iter().filter(|&&threads| threads <= 8) {
+        let cache = caches[0];
+        jobs.push(Job { block_bytes: 64 * KIB, cache, threads, ..base.clone() });
+        jobs.push(Job { block_bytes: MIB, cache, threads, ..base.clone() });
+    }
+}

@@ -1,0 +1,151 @@
+//! One thread's part of a job.
+
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use quarrier_core::region::AlignedBuffer;
+
+use super::content::SECTOR_BYTES;
+use super::job::{Action, Cache, Job};
+use super::places::Places;
+use super::plain::PlainWorker;
+use super::ring::RingWorker;
+use super::room::TrialFile;
+use super::schedule::Schedule;
+use super::small::SmallWriter;
+use crate::error::{Error, Result};
+use crate::latencies::Latencies;
+
+/// So many writes are remembered, to be read back.
+const RECENT: usize = 16;
+/// At most so many bytes of them are, or one block.
+const READ_BACK_BYTES: usize = 4 << 20;
+
+/// What came of a thread's run.
+pub(super) struct Outcome {
+    pub(super) requests: u64,
+    pub(super) latencies: Latencies,
+    pub(super) recent: Recent,
+}
+
+/// The offsets of the last writes.
+#[derive(Default)]
+pub(super) struct Recent {
+    offsets: [u64; RECENT],
+    count: usize,
+}
+
+impl Recent {
+    pub(super) fn add(&mut self, offset: u64) {
+        self.offsets[self.count % RECENT] = offset;
+        self.count += 1;
+    }
+
+    pub(super) fn offsets(&self) -> impl Iterator<Item = u64> {
+        self.offsets[..self.count.min(RECENT)].iter().copied()
+    }
+}
+
+/// How requests are made.
+enum Way {
+    Ring(Box<RingWorker>),
+    Plain(PlainWorker),
+    Small(SmallWriter),
+}
+
+/// A thread's requests, run after run.
+pub(super) struct Worker {
+    way: Way,
+    action: Action,
+    block_bytes: usize,
+    offered_per_second: Option<f64>,
+    pub(super) outcome: Outcome,
+}
+
+impl Worker {
+    /// Thread `thread` of the job. `ring` says whether io_uring is to be used.
+    pub(super) fn new(job: &Job, file: &TrialFile, ring: bool, thread: usize) -> Result<Worker> {
+        let too_small = || {
+            let needed = job.block_bytes as u64 * job.threads as u64;
+            Error::BadRequest(format!(
+                "the trial file has {} bytes, and {} threads need {needed} or more",
+                file.bytes(),
+                job.threads
+            ))
+        };
+        let small = job.action == Action::Write && job.block_bytes < SECTOR_BYTES;
+        let way = if small {
+            Way::Small(SmallWriter::new(job, file, thread).ok_or_else(too_small)?)
+        } else {
+            let places =
+                Places::of(job.order, job.block_bytes, file.bytes(), thread, job.threads)
+                    .ok_or_else(too_small)?;
+            if ring && job.cache == Cache::Direct {
+                let worker = RingWorker::new(job, places)
+                    .map_err(|error| file.failed("set up io_uring", error))?;
+                Way::Ring(Box::new(worker))
+            } else {
+                Way::Plain(PlainWorker::new(job, places))
+            }
+        };
+        Ok(Worker {
+            way,
+            action: job.action,
+            block_bytes: job.block_bytes,
+            offered_per_second: job.offered_per_second.map(|rate| rate / job.threads as f64),
+            outcome: Outcome {
+                requests: 0,
+                latencies: Latencies::new()?,
+                recent: Recent::default(),
+            },
+        })
+    }
+
+    /// Forgets the run before.
+    pub(super) fn clear(&mut self) {
+        self.outcome.requests = 0;
+        self.outcome.latencies.clear();
+        self.outcome.recent = Recent::default();
+    }
+
+    /// Makes requests for `time`, or until `stop` is set.
+    pub(super) fn run(
+        &mut self,
+        file: &TrialFile,
+        generation: u8,
+        time: Duration,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let mut schedule = Schedule::new(time, self.offered_per_second, stop);
+        let outcome = &mut self.outcome;
+        match &mut self.way {
+            Way::Ring(worker) => worker.run(file, generation, &mut schedule, outcome),
+            Way::Plain(worker) => worker.run(file, generation, &mut schedule, outcome),
+            Way::Small(worker) => worker.run(file, &mut schedule, outcome),
+        }
+    }
+
+    /// What takes time of its own: all of what was read last, or some of what was written, is
+    /// compared.
+    pub(super) fn compare(&mut self, file: &TrialFile) -> Result<()> {
+        match &mut self.way {
+            Way::Small(worker) => worker.compare_and_mend(file, &self.outcome),
+            Way::Plain(worker) if self.action == Action::Read => worker.compare_last(file),
+            Way::Ring(_) if self.action == Action::Read => Ok(()),
+            _ => self.read_back(file),
+        }
+    }
+
+    fn read_back(&self, file: &TrialFile) -> Result<()> {
+        let mut buffer = AlignedBuffer::new(self.block_bytes);
+        let blocks = (READ_BACK_BYTES / self.block_bytes).max(1);
+        for offset in self.outcome.recent.offsets().take(blocks) {
+            file.file()
+                .read_exact_at(&mut buffer, offset)
+                .map_err(|error| file.failed(&format!("read at {offset}"), error))?;
+            file.compare(offset, &buffer)?;
+        }
+        Ok(())
+    }
+}

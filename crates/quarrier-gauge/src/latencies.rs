@@ -1,0 +1,74 @@
+//! How the times of single requests were spread.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::error::{Error, Result};
+use crate::reading::Percentiles;
+
+/// Longer ones count as this.
+const LONGEST: Duration = Duration::from_secs(100);
+/// Buckets of a plot: each ends so much higher than the one before.
+const BUCKET_GROWTH: f64 = 1.1;
+const FIRST_BUCKET_NS: u64 = 100;
+
+/// Times of requests, each kept to a thousandth.
+#[derive(Clone)]
+pub(crate) struct Latencies(Histogram<u32>);
+
+impl Latencies {
+    /// None yet. Takes about 100 KB.
+    pub(crate) fn new() -> Result<Latencies> {
+        Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 3)
+            .map(Latencies)
+            .map_err(|error| Error::BadRequest(format!("histogram: {error}")))
+    }
+
+    /// One more, which took `time`.
+    pub(crate) fn record(&mut self, time: Duration) {
+        self.0.saturating_record(time.as_nanos() as u64);
+    }
+
+    /// All of the other's, too.
+    pub(crate) fn add(&mut self, other: &Latencies) {
+        // The bounds are the same.
+        let _ = self.0.add(&other.0);
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.0.reset();
+    }
+
+    /// The time that half of them took at most, in seconds; 0 of none.
+    pub(crate) fn median_seconds(&self) -> f64 {
+        seconds(self.0.value_at_quantile(0.5))
+    }
+
+    /// What a report shows, or nothing of none.
+    pub(crate) fn percentiles(&self) -> Option<Percentiles> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let at = |share| seconds(self.0.value_at_quantile(share));
+        let buckets = self
+            .0
+            .iter_log(FIRST_BUCKET_NS, BUCKET_GROWTH)
+            .filter(|step| step.count_since_last_iteration() > 0)
+            .map(|step| (seconds(step.value_iterated_to()), step.count_since_last_iteration()))
+            .collect();
+        Some(Percentiles {
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: seconds(self.0.max()),
+            buckets,
+        })
+    }
+}
+
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 * 1e-9
+}
