@@ -35,6 +35,13 @@ pub enum Error {
         /// What there is, in bytes.
         left_bytes: u64,
     },
+    /// The other side of a network measurement refused, ended it, or is something else.
+    Peer {
+        /// Its address.
+        address: String,
+        /// What it did or said.
+        reason: String,
+    },
     /// A size, count or name that cannot be measured.
     BadRequest(String),
     /// A thread of the measurement panicked.
@@ -69,6 +76,7 @@ impl fmt::Display for Error {
                 "{subject}: {asked_bytes} bytes are needed and {left_bytes} are free; free some, \
                  or measure less"
             ),
+            Error::Peer { address, reason } => write!(f, "{address}: {reason}"),
             Error::BadRequest(text) => f.write_str(text),
             Error::Panicked(text) => write!(f, "a thread of the measurement panicked: {text}"),
             Error::Stopped => f.write_str("stopped before the measurement was done"),

@@ -40,7 +40,11 @@ pub mod memory;
 
 pub mod disk;
 
+pub mod network;
+
 mod latencies;
+
+mod schedule;
 
 mod one;
 
@@ -72,7 +76,7 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
             Area::Cpu => cpu::measure(wanted, &mut session)?,
             Area::Memory => memory::measure(wanted, &mut session)?,
             Area::Disk => disk::measure(wanted, &mut session)?,
-            Area::Network => {}
+            Area::Network => network::measure(wanted, &mut session)?,
         }
     }
     let clock_after_hertz = cpu::clock_hertz(&session.team).ok();

@@ -3,6 +3,7 @@
 use crate::cpu::{self, Isa, Lane};
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::{disk, network};
 use crate::reading::{Area, Parameters};
 use crate::trial::Session;
 
@@ -51,24 +52,26 @@ pub fn measure_one(
             };
             memory::measure_stream(session, sweep)
         }
+        (Area::Disk, _) => disk::measure_named(session, measurement, parameters),
+        (Area::Network, _) => network::measure_named(session, measurement, parameters),
         _ => Err(unknown(area, measurement)),
     }
 }
 
-fn unknown(area: Area, measurement: &str) -> Error {
+pub(crate) fn unknown(area: Area, measurement: &str) -> Error {
     Error::BadRequest(format!("{} has no measurement {measurement}", area.name()))
 }
 
-fn threads(parameters: &Parameters) -> usize {
+pub(crate) fn threads(parameters: &Parameters) -> usize {
     size(parameters, "threads", 1)
 }
 
-fn size(parameters: &Parameters, name: &str, otherwise: usize) -> usize {
+pub(crate) fn size(parameters: &Parameters, name: &str, otherwise: usize) -> usize {
     parameters.integer(name).map_or(otherwise, |count| count as usize)
 }
 
 /// The value of a parameter that is one of a few words.
-fn word<T>(
+pub(crate) fn word<T>(
     parameters: &Parameters,
     name: &str,
     otherwise: &str,

@@ -54,13 +54,7 @@ impl Content {
 
     /// Writes what belongs to `offset` into `bytes`; both are of whole sectors. `held` is the
     /// offset for which they were written before, or none: only what changes is written.
-    pub(super) fn write(
-        &self,
-        offset: u64,
-        generation: u8,
-        bytes: &mut [u8],
-        held: Option<u64>,
-    ) {
+    pub(super) fn write(&self, offset: u64, generation: u8, bytes: &mut [u8], held: Option<u64>) {
         let place = (offset % SHEET_BYTES as u64) as usize;
         if held.is_none_or(|held| held % SHEET_BYTES as u64 != place as u64) {
             let mut rest = &mut bytes[..];

@@ -25,8 +25,9 @@ pub enum Order {
 pub enum Action {
     /// It is read and compared with what was written.
     Read,
-    /// It is written. What is buffered is on disk (`fdatasync`) before the time ends. Of what was
-    /// written last, a part is read back and compared, outside the time.
+    /// It is written. Through the page cache each block is written once at most, and is on the
+    /// disk (`fdatasync`) before the time ends. Of what was written last, a part is read back and
+    /// compared, outside the time.
     Write,
 }
 
@@ -35,7 +36,7 @@ pub enum Action {
 pub enum Cache {
     /// Nothing: `O_DIRECT`, through io_uring.
     Direct,
-    /// The page cache, emptied of this file before each run.
+    /// The page cache, emptied of this file before each run of reads.
     Cold,
     /// The page cache, which holds the file.
     Warm,
@@ -142,22 +143,33 @@ impl Job {
             .with("block_bytes", self.block_bytes)
             .with("depth", self.depth)
             .with("threads", self.threads)
-            .with("cache", self.cache.name());
+            .with("cache", self.cache_name());
         let parameters = match self.offered_per_second {
             None => parameters.with("load", "closed loop"),
             Some(rate) => parameters.with("load", "offered").with("offered_per_second", rate),
         };
         Subject::new(Area::Disk, name, parameters, unit)
     }
+
+    /// What goes through the page cache is neither cold nor warm when it is written.
+    fn cache_name(&self) -> &'static str {
+        match (self.cache, self.action) {
+            (Cache::Direct, _) => "direct",
+            (_, Action::Write) => "buffered",
+            (Cache::Cold, Action::Read) => "cold",
+            (Cache::Warm, Action::Read) => "warm",
+        }
+    }
 }
 
 impl Cache {
-    /// The word of the parameters.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cache::Direct => "direct",
-            Cache::Cold => "cold",
-            Cache::Warm => "warm",
+    /// By the word of the parameters; what is written is `buffered` or `direct`.
+    pub fn of(name: &str) -> Option<Cache> {
+        match name {
+            "direct" => Some(Cache::Direct),
+            "cold" | "buffered" => Some(Cache::Cold),
+            "warm" => Some(Cache::Warm),
+            _ => None,
         }
     }
 }

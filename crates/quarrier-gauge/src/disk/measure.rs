@@ -34,11 +34,7 @@ struct Means {
 /// # Errors
 /// The job cannot be measured on this file, the system refuses, or what was read is not what was
 /// written.
-pub fn measure_job(
-    session: &mut Session<'_>,
-    file: &mut TrialFile,
-    job: &Job,
-) -> Result<Reading> {
+pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -> Result<Reading> {
     job.verify(file)?;
     let Means { job, ring, notes } = means(file, job)?;
     prepare_cache(session, file, &job)?;
@@ -63,6 +59,7 @@ pub fn measure_job(
         let shared: &TrialFile = file;
         workers.iter_mut().for_each(Worker::clear);
         let trial = team.run(&mut workers, |_, worker| {
+            team.unpin();
             worker.run(shared, generation, time, stop)?;
             Ok(Done { units: worker.outcome.requests as f64, check: worker.outcome.requests })
         })?;
@@ -93,9 +90,7 @@ pub(super) fn last(runs: &[Latencies], kept: u32) -> Result<Latencies> {
 fn valued(trial: Trial, unit: Unit, job: &Job, latencies: &Latencies) -> Trial {
     match unit {
         Unit::Seconds => Trial { seconds: latencies.median_seconds(), units: 1.0, ..trial },
-        Unit::BytesPerSecond => {
-            Trial { units: trial.units * job.block_bytes as f64, ..trial }
-        }
+        Unit::BytesPerSecond => Trial { units: trial.units * job.block_bytes as f64, ..trial },
         _ => trial,
     }
 }

@@ -12,12 +12,12 @@
 mod content;
 mod job;
 mod measure;
+mod named;
 mod places;
 mod plain;
 mod resident;
 mod ring;
 mod room;
-mod schedule;
 mod small;
 mod sweep;
 mod sync;
@@ -27,6 +27,7 @@ use std::time::Duration;
 
 pub use job::{Action, Cache, Job, Order};
 pub use measure::measure_job;
+pub(crate) use named::measure_named;
 pub use room::TrialFile;
 pub use sync::measure_sync;
 
@@ -57,7 +58,8 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
     for job in sweep::jobs(wanted) {
         session.go_on()?;
         let reading = measure_job(session, &mut file, &job)?;
-        if (job.order, job.action, job.block_bytes) == (Order::Random, Action::Read, 4096) {
+        let used = (job.order, job.action, job.block_bytes, job.cache);
+        if used == (Order::Random, Action::Read, 4096, Cache::Direct) {
             random_reads = random_reads.max(reading.value);
         }
         session.push(reading);

@@ -8,9 +8,9 @@ use quarrier_core::region::AlignedBuffer;
 use super::job::{Action, Cache, Job};
 use super::places::Places;
 use super::room::TrialFile;
-use super::schedule::{Schedule, Turn};
 use super::worker::Outcome;
 use crate::error::Result;
+use crate::schedule::{Schedule, Turn};
 
 /// Smaller requests out of the page cache are too short to be timed one by one.
 const TIMED_BYTES_MIN: usize = 4096;
@@ -45,7 +45,7 @@ impl PlainWorker {
         schedule: &mut Schedule<'_>,
         outcome: &mut Outcome,
     ) -> Result<()> {
-        if self.cache == Cache::Cold && self.action == Action::Read {
+        if self.cache == Cache::Cold || self.action == Action::Write && self.cache == Cache::Warm {
             self.places.once();
         }
         let timed = self.block_bytes >= TIMED_BYTES_MIN || self.cache != Cache::Warm;

@@ -15,9 +15,9 @@ use quarrier_core::region::AlignedBuffer;
 use super::job::{Action, Job};
 use super::places::Places;
 use super::room::TrialFile;
-use super::schedule::{Schedule, Turn};
 use super::worker::{Outcome, Recent};
 use crate::error::Result;
+use crate::schedule::{Schedule, Turn};
 
 /// Buffers beyond the requests under way.
 const SPARE_BUFFERS: usize = 8;
@@ -192,7 +192,9 @@ impl RingWorker {
                 Some(due) => {
                     let left = due.saturating_duration_since(Instant::now());
                     let time = Timespec::from(left);
-                    self.ring.submitter().submit_with_args(wanted, &SubmitArgs::new().timespec(&time))
+                    self.ring
+                        .submitter()
+                        .submit_with_args(wanted, &SubmitArgs::new().timespec(&time))
                 }
             };
             match answer {
@@ -226,9 +228,7 @@ impl RingWorker {
         }
         match problem {
             None => Ok(()),
-            Some((offset, error)) => {
-                Err(file.failed(&format!("read or write at {offset}"), error))
-            }
+            Some((offset, error)) => Err(file.failed(&format!("read or write at {offset}"), error)),
         }
     }
 

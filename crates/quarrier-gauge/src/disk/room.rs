@@ -56,8 +56,8 @@ impl TrialFile {
             )));
         }
         has_room(folder, &name, bytes)?;
-        let file = nameless(folder)
-            .map_err(|error| Error::io(&name, "make a file there", error))?;
+        let file =
+            nameless(folder).map_err(|error| Error::io(&name, "make a file there", error))?;
         reserve(&file, &name, bytes)?;
         let mut made = TrialFile {
             file,
@@ -238,7 +238,8 @@ fn nameless(folder: &Path) -> io::Result<File> {
 fn unlinked(folder: &Path, options: &OpenOptions) -> io::Result<File> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let path = folder.join(format!(".quarrier-gauge-{}-{number:x}-{:x}", std::process::id(), seed()));
+    let path =
+        folder.join(format!(".quarrier-gauge-{}-{number:x}-{:x}", std::process::id(), seed()));
     let file = options.open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)

@@ -9,9 +9,9 @@ use quarrier_core::region::AlignedBuffer;
 use super::job::Job;
 use super::places::Places;
 use super::room::TrialFile;
-use super::schedule::{Schedule, Turn};
 use super::worker::Outcome;
 use crate::error::Result;
+use crate::schedule::{Schedule, Turn};
 
 /// Each thread writes into so many bytes of its own.
 pub(super) const WINDOW_BYTES: u64 = 1 << 20;
@@ -68,9 +68,8 @@ impl SmallWriter {
             file.file()
                 .read_exact_at(&mut self.block, offset)
                 .map_err(|error| file.failed(&format!("read at {offset}"), error))?;
-            let wrong = (offset..)
-                .zip(&self.block)
-                .find(|&(at, &byte)| byte != !file.content().byte(at));
+            let wrong =
+                (offset..).zip(&self.block).find(|&(at, &byte)| byte != !file.content().byte(at));
             if let Some((at, _)) = wrong {
                 return Err(file.wrong(at));
             }

@@ -39,6 +39,7 @@ pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<R
         let shared: &TrialFile = file;
         let times = std::sync::Mutex::new(Latencies::new()?);
         let trial = team.run(&mut state, |_, (places, block)| {
+            team.unpin();
             let until = Instant::now() + time;
             let mut latencies = Latencies::new()?;
             let (mut count, mut written) = (0.0, 0);

@@ -12,10 +12,10 @@ use super::places::Places;
 use super::plain::PlainWorker;
 use super::ring::RingWorker;
 use super::room::TrialFile;
-use super::schedule::Schedule;
 use super::small::SmallWriter;
 use crate::error::{Error, Result};
 use crate::latencies::Latencies;
+use crate::schedule::Schedule;
 
 /// So many writes are remembered, to be read back.
 const RECENT: usize = 16;
@@ -78,9 +78,8 @@ impl Worker {
         let way = if small {
             Way::Small(SmallWriter::new(job, file, thread).ok_or_else(too_small)?)
         } else {
-            let places =
-                Places::of(job.order, job.block_bytes, file.bytes(), thread, job.threads)
-                    .ok_or_else(too_small)?;
+            let places = Places::of(job.order, job.block_bytes, file.bytes(), thread, job.threads)
+                .ok_or_else(too_small)?;
             if ring && job.cache == Cache::Direct {
                 let worker = RingWorker::new(job, places)
                     .map_err(|error| file.failed("set up io_uring", error))?;

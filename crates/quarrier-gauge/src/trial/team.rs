@@ -50,6 +50,15 @@ impl Team {
         self.first.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Lets the calling thread run on any of the CPUs again. Who waits for a device is woken
+    /// soonest on the CPU that its interrupts come to, and the scheduler knows which that is.
+    pub fn unpin(&self) {
+        let mut set = CpuSet::new();
+        self.cpus.iter().for_each(|&cpu| set.set(cpu));
+        // Where the system refuses, the thread stays where it is.
+        let _ = rustix::thread::sched_setaffinity(None, &set);
+    }
+
     /// Makes a state for each of `threads`, each on the thread's CPU, so that the memory it
     /// touches is near.
     ///

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Requests of one thread during one run: in a closed loop, or at a rate of their own.
-pub(super) struct Schedule<'a> {
+pub(crate) struct Schedule<'a> {
     until: Instant,
     stop: &'a AtomicBool,
     /// When the next is due, and how long after it the one behind; none in a closed loop.
@@ -12,7 +12,7 @@ pub(super) struct Schedule<'a> {
 }
 
 /// What is to be done now.
-pub(super) enum Turn {
+pub(crate) enum Turn {
     /// A request; its time runs from then.
     Go(Instant),
     /// Nothing until then.
@@ -23,7 +23,7 @@ pub(super) enum Turn {
 
 impl<'a> Schedule<'a> {
     /// From now for `time`, or until `stop` is set; `offered_per_second` by this thread alone.
-    pub(super) fn new(
+    pub(crate) fn new(
         time: Duration,
         offered_per_second: Option<f64>,
         stop: &'a AtomicBool,
@@ -35,7 +35,7 @@ impl<'a> Schedule<'a> {
 
     /// Whether there is a request to make at `now`. Requests that were due and could not be made
     /// are made later, and their time runs from when they were due.
-    pub(super) fn turn(&mut self, now: Instant) -> Turn {
+    pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         if self.stop.load(Ordering::Relaxed) {
             return Turn::Over;
         }

@@ -1,0 +1,59 @@
+//! A job by its name and parameters, as a reading has them.
+
+use std::path::PathBuf;
+
+use super::job::{Action, Cache, Job, Order};
+use super::room::TrialFile;
+use super::{FULL_BYTES, measure_job, measure_sync, patient};
+use crate::error::{Error, Result};
+use crate::one::{size, threads, unknown, word};
+use crate::reading::{Area, Parameters, Value};
+use crate::trial::Session;
+
+/// Measures `name` in the folder `path`, with a file of `file_bytes`.
+pub(crate) fn measure_named(
+    session: &mut Session<'_>,
+    name: &str,
+    parameters: &Parameters,
+) -> Result<()> {
+    let folder = parameters
+        .text("path")
+        .map(PathBuf::from)
+        .ok_or_else(|| Error::BadRequest("say path=FOLDER, on the disk to be measured".into()))?;
+    let job = if name == "sync" { None } else { Some(job_of(name, parameters)?) };
+    let bytes = size(parameters, "file_bytes", FULL_BYTES as usize) as u64;
+    let mut file = TrialFile::make(&folder, bytes, session.stop)?;
+    let patient = patient(&session.effort, false);
+    let effort = std::mem::replace(&mut session.effort, patient);
+    let reading = match &job {
+        Some(job) => measure_job(session, &mut file, job),
+        None => measure_sync(session, &mut file),
+    };
+    session.effort = effort;
+    session.push(reading?);
+    Ok(())
+}
+
+fn job_of(name: &str, parameters: &Parameters) -> Result<Job> {
+    let (order, action) = match name.trim_end_matches(" latency") {
+        "sequential read" => (Order::Sequential, Action::Read),
+        "sequential write" => (Order::Sequential, Action::Write),
+        "random read" => (Order::Random, Action::Read),
+        "random write" => (Order::Random, Action::Write),
+        _ => return Err(unknown(Area::Disk, name)),
+    };
+    let offered_per_second = match parameters.get("offered_per_second") {
+        Some(Value::Integer(rate)) => Some(*rate as f64),
+        Some(Value::Number(rate)) => Some(*rate),
+        _ => None,
+    };
+    Ok(Job {
+        order,
+        action,
+        cache: word(parameters, "cache", "direct", Cache::of)?,
+        block_bytes: size(parameters, "block_bytes", 4096),
+        depth: size(parameters, "depth", 1),
+        threads: threads(parameters),
+        offered_per_second,
+    })
+}

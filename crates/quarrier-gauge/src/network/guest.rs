@@ -1,0 +1,87 @@
+//! The server's side of a session.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::frame::{Account, Answer, Hello, Name, Task, read_frame};
+use super::link::{bound_waiting, set_congestion};
+use super::{datagram, echo, stream};
+
+/// How long a guest may take to say what it wants.
+const HELLO_TIME: Duration = Duration::from_secs(5);
+/// How much longer than it said a session may take.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long a guest may be silent.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Whoever connected, and what they want.
+pub(super) struct Guest<'a> {
+    pub(super) stream: TcpStream,
+    pub(super) hello: Hello,
+    until: Instant,
+    stop: &'a AtomicBool,
+}
+
+impl Guest<'_> {
+    /// An error once the session must end. `heard` is when the guest was heard last.
+    pub(super) fn go_on(&self, heard: Instant) -> Result<(), String> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err("stopped".to_owned());
+        }
+        let now = Instant::now();
+        if now > self.until {
+            return Err("the session took longer than it was to".to_owned());
+        }
+        if now.saturating_duration_since(heard) > SILENCE {
+            return Err(format!("nothing came for {} s", SILENCE.as_secs()));
+        }
+        Ok(())
+    }
+
+    /// Says that the session begins, and at which port datagrams are expected.
+    pub(super) fn welcome(&self, datagram_port: u16) -> Result<(), String> {
+        let (congestion, _) = set_congestion(&self.stream, &self.hello.congestion);
+        let congestion = Name::new(&congestion).unwrap_or_default();
+        answer(&self.stream, &Answer { refused: None, datagram_port, congestion })
+    }
+}
+
+fn answer(mut stream: &TcpStream, answer: &Answer) -> Result<(), String> {
+    stream.write_all(&answer.encode()).map_err(|error| format!("cannot answer: {error}"))
+}
+
+/// Tells whoever connected that there is no session.
+pub(super) fn refuse(stream: &TcpStream, reason: &str) {
+    let refused = Some(reason.to_owned());
+    // Whoever is refused may have gone already.
+    let _ = answer(stream, &Answer { refused, datagram_port: 0, congestion: Name::default() });
+}
+
+/// Serves one guest to the end, or says why not.
+pub(super) fn serve(stream: TcpStream, stop: &AtomicBool) -> Result<Account, String> {
+    bound_waiting(&stream).map_err(|error| format!("cannot set time limits: {error}"))?;
+    let stopped = || stop.load(Ordering::Relaxed);
+    let bytes = read_frame(&stream, HELLO_TIME, stopped)
+        .map_err(|error| format!("did not say what it wants: {error}"))?;
+    let hello = Hello::decode(bytes).inspect_err(|reason| refuse(&stream, reason))?;
+    let until = Instant::now() + hello.time + GRACE;
+    let guest = Guest { stream, hello, until, stop };
+    let account = match hello.task {
+        Task::Stream => {
+            guest.welcome(0)?;
+            stream::receive(&guest)?
+        }
+        Task::StreamEcho => {
+            guest.welcome(0)?;
+            echo::stream(&guest)?
+        }
+        Task::Datagrams => datagram::receive(&guest)?,
+        Task::DatagramEcho => echo::datagrams(&guest)?,
+    };
+    (&guest.stream)
+        .write_all(&account.encode())
+        .map_err(|error| format!("cannot send the account: {error}"))?;
+    Ok(account)
+}

@@ -1,0 +1,118 @@
+//! What is sent, and how.
+
+use std::time::Duration;
+
+use super::datagram::DATAGRAM_BYTES_MAX;
+use super::frame::{MESSAGE_BYTES_MAX, TIME_MAX, Task};
+use crate::error::{Error, Result};
+use crate::reading::{Area, Parameters, Subject, Unit};
+
+/// Streams at a time.
+const STREAMS_MAX: usize = 32;
+
+/// The protocol under measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Streams; nothing is lost.
+    Tcp,
+    /// Datagrams; some are lost.
+    Udp,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Course {
+    /// Messages one way, as fast as they go; what arrives counts.
+    Throughput,
+    /// A message there and back, the next when it is back (closed loop).
+    RoundTrip,
+    /// A message there and back, so many times a second, back or not; its time runs from when it
+    /// was due. With [`Protocol::Tcp`].
+    Offered(f64),
+}
+
+/// One way of using a network.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Job {
+    /// By which protocol.
+    pub protocol: Protocol,
+    /// What is measured.
+    pub course: Course,
+    /// The payload of a message. Of a datagram at most 65,507.
+    pub message_bytes: usize,
+    /// Connections at a time, each with a thread on either side.
+    pub streams: usize,
+}
+
+impl Protocol {
+    /// The word of the parameters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+        }
+    }
+
+    /// By that word.
+    pub fn of(name: &str) -> Option<Protocol> {
+        [Protocol::Tcp, Protocol::Udp].into_iter().find(|protocol| protocol.name() == name)
+    }
+}
+
+impl Job {
+    pub(super) fn verify(&self, time: Duration) -> Result<()> {
+        let most = match self.protocol {
+            Protocol::Tcp => MESSAGE_BYTES_MAX,
+            Protocol::Udp => DATAGRAM_BYTES_MAX,
+        };
+        let refuse = |text: String| Err(Error::BadRequest(text));
+        if self.message_bytes == 0 || self.message_bytes > most {
+            return refuse(format!("messages of {} bytes: 1 to {most}", self.message_bytes));
+        }
+        if self.streams == 0 || self.streams > STREAMS_MAX {
+            return refuse(format!("{} streams: 1 to {STREAMS_MAX}", self.streams));
+        }
+        if time > TIME_MAX {
+            return refuse(format!("runs of {} s: at most {}", time.as_secs(), TIME_MAX.as_secs()));
+        }
+        match (self.course, self.protocol) {
+            (Course::Offered(_), Protocol::Udp) => {
+                refuse("messages are offered over TCP only".to_owned())
+            }
+            (Course::Offered(rate), _) if !(rate > 0.0 && rate <= 1e7) => {
+                refuse("messages are offered above 0 and up to 10^7 times a second".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn task(&self) -> Task {
+        match (self.protocol, self.course) {
+            (Protocol::Tcp, Course::Throughput) => Task::Stream,
+            (Protocol::Tcp, _) => Task::StreamEcho,
+            (Protocol::Udp, Course::Throughput) => Task::Datagrams,
+            (Protocol::Udp, _) => Task::DatagramEcho,
+        }
+    }
+
+    /// What is measured, in words. `path` names the other side.
+    pub(super) fn subject(&self, path: &str) -> Subject {
+        let mut parameters = Parameters::new()
+            .with("protocol", self.protocol.name())
+            .with("message_bytes", self.message_bytes)
+            .with("streams", self.streams)
+            .with("path", path);
+        let (name, unit) = match self.course {
+            Course::Throughput => ("throughput", Unit::BytesPerSecond),
+            Course::RoundTrip => {
+                parameters = parameters.with("load", "closed loop");
+                ("round trip", Unit::Seconds)
+            }
+            Course::Offered(rate) => {
+                parameters = parameters.with("load", "offered").with("offered_per_second", rate);
+                ("round trip", Unit::Seconds)
+            }
+        };
+        Subject::new(Area::Network, name, parameters, unit)
+    }
+}

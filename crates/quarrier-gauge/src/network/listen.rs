@@ -1,0 +1,126 @@
+//! The server: waits for other gauges and measures with them.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::guest::{refuse, serve};
+use crate::error::{Error, Result};
+
+/// Sessions at a time.
+pub const SESSIONS_MAX: usize = 64;
+/// How long it takes at most until `stop` is seen.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What became of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// It came to its end.
+    Served {
+        /// The payload received, in bytes.
+        bytes: u64,
+        /// The messages received.
+        messages: u64,
+    },
+    /// It did not, because of this.
+    Ended(String),
+}
+
+/// Listens for other gauges. Nothing is taken from them but bounded numbers: see the frames. A
+/// stranger's bytes end their own session.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+}
+
+impl Listener {
+    /// Listens at `address`. At any other than a loopback address the whole network may connect
+    /// and use up the link: it is for a network of your own.
+    ///
+    /// # Errors
+    /// The address is not this machine's, or in use.
+    pub fn bind(address: SocketAddr) -> Result<Listener> {
+        let failed = |error| Error::io(address.to_string(), "listen", error);
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Listener { listener })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The system does not tell it.
+    pub fn address(&self) -> Result<SocketAddr> {
+        self.listener.local_addr().map_err(|error| Error::io("listener", "ask its address", error))
+    }
+
+    /// Serves until `stop` is set, each session with a thread of its own, and tells `heard` how
+    /// each ended.
+    ///
+    /// # Errors
+    /// The system no longer takes connections.
+    pub fn serve(
+        &self,
+        stop: &AtomicBool,
+        heard: &(dyn Fn(SocketAddr, Heard) + Sync),
+    ) -> Result<()> {
+        let sessions = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            while !stop.load(Ordering::Relaxed) {
+                let Some((stream, address)) = self.next()? else { continue };
+                if sessions.fetch_add(1, Ordering::Relaxed) >= SESSIONS_MAX {
+                    sessions.fetch_sub(1, Ordering::Relaxed);
+                    refuse(&stream, "too many sessions");
+                    heard(address, Heard::Ended("too many sessions".to_owned()));
+                    continue;
+                }
+                let sessions = &sessions;
+                let started = thread::Builder::new().spawn_scoped(scope, move || {
+                    heard(address, one(stream, stop));
+                    sessions.fetch_sub(1, Ordering::Relaxed);
+                });
+                if let Err(error) = started {
+                    sessions.fetch_sub(1, Ordering::Relaxed);
+                    heard(address, Heard::Ended(format!("cannot start a thread: {error}")));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The next connection, if one comes soon.
+    fn next(&self) -> Result<Option<(TcpStream, SocketAddr)>> {
+        let failed = |error| Error::io("listener", "take a connection", error);
+        let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as _ };
+        let mut ready = [PollFd::new(&self.listener, PollFlags::IN)];
+        match poll(&mut ready, Some(&wait)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+        match self.listener.accept() {
+            Ok((stream, address)) => match stream.set_nonblocking(false) {
+                Ok(()) => Ok(Some((stream, address))),
+                Err(error) => Err(failed(error)),
+            },
+            // Whoever came has gone again, or there is no descriptor left for now.
+            Err(_) => {
+                thread::sleep(Duration::from_millis(1));
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn one(stream: TcpStream, stop: &AtomicBool) -> Heard {
+    match serve(stream, stop) {
+        Ok(account) if account.wrong > 0 => {
+            Heard::Ended(format!("{} messages came otherwise than sent", account.wrong))
+        }
+        Ok(account) => Heard::Served { bytes: account.bytes, messages: account.messages },
+        Err(reason) => Heard::Ended(reason),
+    }
+}

@@ -1,0 +1,262 @@
+//! A job, measured.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::datagram;
+use super::echo::{self, Echoes};
+use super::frame::{Account, Name};
+use super::job::{Course, Job, Protocol};
+use super::link::{Link, Peer, Terms};
+use super::listen::Listener;
+use super::payload::Payload;
+use super::{LOOPBACK, stream};
+use crate::error::{Error, Result};
+use crate::latencies::Latencies;
+use crate::reading::{Reading, Unit};
+use crate::schedule::Schedule;
+use crate::statistics::{mean, median, median_interval, stddev};
+use crate::trial::{Done, Needs, Session, Team, Trial};
+use crate::wanted::Network;
+
+/// Calls `work` with the other side: the peer that is named, or a listener of our own, which is
+/// gone when this returns.
+///
+/// # Errors
+/// The peer is not found, or no address is free.
+pub(super) fn with_peer<T>(network: &Network, work: impl FnOnce(&Peer) -> Result<T>) -> Result<T> {
+    if let Some(address) = &network.peer {
+        return work(&Peer::find(address)?);
+    }
+    let listener = Listener::bind(LOOPBACK)?;
+    let peer = Peer { address: listener.address()? };
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Set when the work is done and when it panics: the scope waits for the listener.
+        let _end = SetWhenDropped(&over);
+        thread::Builder::new()
+            .spawn_scoped(scope, || listener.serve(&over, &|_, _| ()))
+            .map_err(|error| Error::io("listener", "start a thread", error))?;
+        work(&peer)
+    })
+}
+
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One stream in one run.
+struct Flow<'a> {
+    link: Link<'a>,
+    payload: Payload,
+    sent: u64,
+    /// How many datagrams were cut from one buffer.
+    segments: usize,
+    send_seconds: f64,
+    account: Account,
+    echoes: Option<Echoes>,
+}
+
+/// What became of a run beside its rate.
+struct Aside {
+    latencies: Latencies,
+    /// Of datagrams: the share that came.
+    came_share: f64,
+    lost: u64,
+    late: u64,
+    segments: usize,
+    congestion: String,
+    note: Option<String>,
+}
+
+/// Measures `job` between here and `peer`. Of datagrams a second reading says what share came.
+pub(super) fn measure_job(
+    session: &mut Session<'_>,
+    network: &Network,
+    peer: &Peer,
+    job: &Job,
+) -> Result<Vec<Reading>> {
+    let (time, stop) = (session.effort.trial, session.stop);
+    job.verify(time)?;
+    let asked = network.congestion.as_deref().unwrap_or("");
+    let congestion = Name::new(asked)
+        .ok_or_else(|| Error::BadRequest(format!("{asked:?} is no congestion control's name")))?;
+    let path = network.peer.as_deref().unwrap_or("loopback");
+    let subject = job.subject(path);
+    let unit = subject.unit;
+    let terms = |index: usize, run: usize| Terms {
+        task: job.task(),
+        message_bytes: job.message_bytes,
+        time,
+        seed: (run as u64) << 32 | index as u64,
+        congestion,
+    };
+    let mut runs: Vec<Aside> = Vec::new();
+    let mut reading = session.read(subject, Needs::Answers, |team| {
+        let run = runs.len();
+        let mut flows = team.prepare(job.streams, |index| open(peer, terms(index, run), stop))?;
+        let trial = one_run(team, &mut flows, job, time, stop)?;
+        let aside = aside(&flows, stop)?;
+        let trial = valued(trial, unit, job, &flows, &aside);
+        runs.push(aside);
+        Ok(trial)
+    })?;
+    let kept = &runs[runs.len() - reading.runs as usize..];
+    tell(&mut reading, job, kept)?;
+    let came = came_reading(&reading, job, kept);
+    Ok([reading].into_iter().chain(came).collect())
+}
+
+fn open<'a>(peer: &Peer, terms: Terms, stop: &'a AtomicBool) -> Result<Flow<'a>> {
+    Ok(Flow {
+        link: peer.open(terms, stop)?,
+        payload: Payload::new(terms.seed),
+        sent: 0,
+        segments: 1,
+        send_seconds: 0.0,
+        account: Account::default(),
+        echoes: None,
+    })
+}
+
+fn one_run(
+    team: &Team,
+    flows: &mut [Flow<'_>],
+    job: &Job,
+    time: Duration,
+    stop: &AtomicBool,
+) -> Result<Trial> {
+    let streams = flows.len() as f64;
+    team.run(flows, |_, flow| {
+        // The other side's threads have to go somewhere.
+        team.unpin();
+        let offered = match job.course {
+            Course::Offered(rate) => Some(rate / streams),
+            Course::Throughput | Course::RoundTrip => None,
+        };
+        flow.run(job, &mut Schedule::new(time, offered, stop))
+    })
+}
+
+impl Flow<'_> {
+    fn run(&mut self, job: &Job, schedule: &mut Schedule<'_>) -> Result<Done> {
+        let nothing = || Error::BadRequest("a session without a socket for datagrams".to_owned());
+        match (job.protocol, job.course) {
+            (Protocol::Tcp, Course::Throughput) => {
+                let sent = stream::send(&self.link, &self.payload, schedule)?;
+                self.account = self.link.end(None)?;
+                if self.account.bytes != sent {
+                    let came = self.account.bytes;
+                    return Err(self.link.peer(format!("received {came} of {sent} bytes")));
+                }
+            }
+            (Protocol::Tcp, _) => {
+                let nodelay = self.link.stream.set_nodelay(true);
+                nodelay.map_err(|error| self.link.failed("send at once", error))?;
+                let closed = job.course == Course::RoundTrip;
+                self.echoes = Some(echo::ask_stream(&self.link, &self.payload, closed, schedule)?);
+                self.account = self.link.end(None)?;
+            }
+            (Protocol::Udp, Course::Throughput) => {
+                let socket = self.link.datagrams.as_ref().ok_or_else(nothing)?;
+                let sent = datagram::send(&self.link, socket, &self.payload, schedule)?;
+                (self.sent, self.segments) = (sent.datagrams, sent.segments);
+                self.send_seconds = sent.seconds;
+                self.account = self.link.end(Some(sent.datagrams))?;
+            }
+            (Protocol::Udp, _) => {
+                let socket = self.link.datagrams.as_ref().ok_or_else(nothing)?;
+                let echoes = echo::ask_datagrams(&self.link, socket, &self.payload, schedule)?;
+                let asked = echoes.answered + echoes.lost;
+                self.echoes = Some(echoes);
+                self.account = self.link.end(Some(asked))?;
+            }
+        }
+        Ok(Done { units: self.account.bytes as f64, check: self.account.messages })
+    }
+}
+
+fn aside(flows: &[Flow<'_>], stop: &AtomicBool) -> Result<Aside> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Stopped);
+    }
+    let mut latencies = Latencies::new()?;
+    flows.iter().filter_map(|flow| flow.echoes.as_ref()).for_each(|echoes| {
+        latencies.add(&echoes.latencies);
+    });
+    let sent: u64 = flows.iter().map(|flow| flow.sent).sum();
+    let came: u64 = flows.iter().map(|flow| flow.account.messages).sum();
+    let lost = flows.iter().filter_map(|flow| flow.echoes.as_ref()).map(|echoes| echoes.lost);
+    let first = flows.first();
+    Ok(Aside {
+        latencies,
+        came_share: if sent > 0 { came as f64 / sent as f64 } else { 1.0 },
+        lost: sent.saturating_sub(came) + lost.sum::<u64>(),
+        late: flows.iter().map(|flow| flow.account.late).sum(),
+        segments: first.map_or(1, |flow| flow.segments),
+        congestion: first.map_or_else(String::new, |flow| flow.link.congestion.clone()),
+        note: first.and_then(|flow| flow.link.note.clone()),
+    })
+}
+
+/// Of round trips the value is the median time of one. Datagrams are counted over the time in
+/// which they were sent and received: the account comes some time after the last of them.
+fn valued(trial: Trial, unit: Unit, job: &Job, flows: &[Flow<'_>], aside: &Aside) -> Trial {
+    if unit == Unit::Seconds {
+        return Trial { seconds: aside.latencies.median_seconds(), units: 1.0, ..trial };
+    }
+    match job.protocol {
+        Protocol::Tcp => trial,
+        Protocol::Udp => {
+            let seconds =
+                |flow: &Flow<'_>| flow.send_seconds.max(flow.account.span_ns as f64 * 1e-9);
+            Trial { seconds: flows.iter().map(seconds).fold(1e-9, f64::max), ..trial }
+        }
+    }
+}
+
+/// Adds to the reading what the runs told beside their rate.
+fn tell(reading: &mut Reading, job: &Job, kept: &[Aside]) -> Result<()> {
+    let Some(last) = kept.last() else { return Ok(()) };
+    let parameters = reading.parameters.clone();
+    reading.parameters = match (job.protocol, job.course) {
+        (Protocol::Tcp, _) => parameters.with("congestion", last.congestion.as_str()),
+        (Protocol::Udp, Course::Throughput) => {
+            let calls = if last.segments > 1 { "sendmmsg, segments" } else { "sendmmsg" };
+            parameters.with("calls", calls)
+        }
+        (Protocol::Udp, _) => parameters,
+    };
+    reading.notes.extend(last.note.clone());
+    let lost: u64 = kept.iter().map(|run| run.lost).sum();
+    let late: u64 = kept.iter().map(|run| run.late).sum();
+    if job.protocol == Protocol::Udp {
+        reading.notes.push(format!("{lost} datagrams lost, {late} out of order"));
+    }
+    let mut all = Latencies::new()?;
+    kept.iter().for_each(|run| all.add(&run.latencies));
+    reading.percentiles = all.percentiles();
+    Ok(())
+}
+
+/// What share of the datagrams came, over the same runs.
+fn came_reading(reading: &Reading, job: &Job, kept: &[Aside]) -> Option<Reading> {
+    let sends = (job.protocol, job.course) == (Protocol::Udp, Course::Throughput);
+    let samples: Vec<f64> = kept.iter().map(|run| run.came_share).collect();
+    sends.then(|| Reading {
+        measurement: "datagrams received".into(),
+        value: median(&samples),
+        unit: Unit::Ratio,
+        mean: mean(&samples),
+        stddev: stddev(&samples),
+        best: samples.iter().copied().fold(0.0, f64::max),
+        interval: median_interval(&samples, 0.95),
+        samples,
+        ..reading.clone()
+    })
+}

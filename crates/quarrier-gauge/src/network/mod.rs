@@ -1,0 +1,110 @@
+//! What the network between two gauges can do, or the loopback of one machine.
+//!
+//! ```text
+//!  client                                server: Listener, a thread each session
+//!  Job ─→ Hello ─────────────────────→   bounds checked, session of bounded time
+//!         payload, as fast as it goes ─→ counted and compared
+//!         ←───────────────────────────   Account: what came, and whether it was right
+//! ```
+//!
+//! What arrives counts, not what was sent. Of a stream some bytes in each 4 KiB are compared and
+//! every 16th read whole, of datagrams every 16th whole: comparing all would take the receiver a
+//! tenth of its time.
+
+mod batch;
+mod datagram;
+mod echo;
+mod frame;
+mod guest;
+mod job;
+mod link;
+mod listen;
+mod measure;
+mod named;
+mod payload;
+mod stream;
+mod sweep;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+pub use datagram::DATAGRAM_BYTES_MAX;
+pub use frame::MESSAGE_BYTES_MAX;
+pub use job::{Course, Job, Protocol};
+pub use listen::{Heard, Listener, SESSIONS_MAX};
+pub(crate) use named::measure_named;
+
+use crate::Wanted;
+use crate::error::Result;
+use crate::reading::Reading;
+use crate::trial::{Effort, Session};
+use crate::wanted::Network;
+
+/// The port at which a gauge listens if nothing else is said.
+pub const PORT: u16 = 7413;
+/// Any free port of the loopback.
+const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// Messages are offered at these shares of what a closed loop reached.
+const OFFERED_SHARES: [f64; 2] = [0.5, 0.8];
+const OFFERED_BYTES: usize = 64;
+
+/// Measures `job` over the path that `network` names, and returns its reading; of datagrams also
+/// one of the share that came.
+///
+/// # Errors
+/// The job cannot be measured, the other side is not there or ends the session, or what came is
+/// not what was sent.
+pub fn measure_job(
+    session: &mut Session<'_>,
+    network: &Network,
+    job: &Job,
+) -> Result<Vec<Reading>> {
+    measure::with_peer(network, |peer| measure::measure_job(session, network, peer, job))
+}
+
+pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+    let effort = session.effort.clone();
+    session.effort = patient(&effort, wanted.quick);
+    let result = measure_all(wanted, session);
+    session.effort = effort;
+    result
+}
+
+fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+    let network = &wanted.network;
+    measure::with_peer(network, |peer| {
+        let mut round_trip = f64::INFINITY;
+        for job in sweep::jobs(wanted) {
+            session.go_on()?;
+            let readings = measure::measure_job(session, network, peer, &job)?;
+            if (job.protocol, job.course) == (Protocol::Tcp, Course::RoundTrip) {
+                round_trip =
+                    readings.iter().map(|reading| reading.value).fold(round_trip, f64::min);
+            }
+            readings.into_iter().for_each(|reading| session.push(reading));
+        }
+        for share in OFFERED_SHARES.iter().filter(|_| !wanted.quick && round_trip > 0.0) {
+            let job = Job {
+                protocol: Protocol::Tcp,
+                course: Course::Offered(share / round_trip),
+                message_bytes: OFFERED_BYTES,
+                streams: 1,
+            };
+            let readings = measure::measure_job(session, network, peer, &job)?;
+            readings.into_iter().for_each(|reading| session.push(reading));
+        }
+        Ok(())
+    })
+}
+
+/// A stream takes its time to reach its rate.
+fn patient(effort: &Effort, quick: bool) -> Effort {
+    let (trial, patience) = if quick { (100, 300) } else { (300, 2_000) };
+    Effort {
+        warm_up: Duration::from_millis(1),
+        trial: effort.trial.max(Duration::from_millis(trial)),
+        patience: effort.patience.max(Duration::from_millis(patience)),
+        narrow: effort.narrow.max(0.02),
+        ..effort.clone()
+    }
+}

@@ -1,0 +1,38 @@
+//! A job by its name and parameters, as a reading has them.
+
+use super::job::{Course, Job, Protocol};
+use super::{measure_job, patient};
+use crate::error::Result;
+use crate::one::{size, unknown, word};
+use crate::reading::{Area, Parameters, Value};
+use crate::trial::Session;
+use crate::wanted::Network;
+
+/// Measures `name` over the loopback, or to the gauge that listens at `peer`.
+pub(crate) fn measure_named(
+    session: &mut Session<'_>,
+    name: &str,
+    parameters: &Parameters,
+) -> Result<()> {
+    let course = match (name, parameters.get("offered_per_second")) {
+        ("throughput", _) => Course::Throughput,
+        ("round trip", Some(Value::Integer(rate))) => Course::Offered(*rate as f64),
+        ("round trip", Some(Value::Number(rate))) => Course::Offered(*rate),
+        ("round trip", _) => Course::RoundTrip,
+        _ => return Err(unknown(Area::Network, name)),
+    };
+    let job = Job {
+        protocol: word(parameters, "protocol", "tcp", Protocol::of)?,
+        course,
+        message_bytes: size(parameters, "message_bytes", 64),
+        streams: size(parameters, "streams", 1),
+    };
+    let text = |name| parameters.text(name).map(str::to_owned);
+    let network = Network { peer: text("peer"), congestion: text("congestion") };
+    let patient = patient(&session.effort, false);
+    let effort = std::mem::replace(&mut session.effort, patient);
+    let readings = measure_job(session, &network, &job);
+    session.effort = effort;
+    readings?.into_iter().for_each(|reading| session.push(reading));
+    Ok(())
+}

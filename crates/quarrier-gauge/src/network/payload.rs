@@ -1,0 +1,50 @@
+//! The bytes that are sent, and whether those that came are the same.
+
+use crate::statistics::SplitMix;
+
+/// A stream repeats itself after so many bytes. No power of two: messages of a power of two
+/// begin at many places, and one that is lost or doubled is seen.
+const PERIOD_BYTES: usize = 33 * 4096;
+/// A hasty look compares so many bytes …
+const LOOK_BYTES: usize = 64;
+/// … in each so many.
+const LOOK_EACH_BYTES: usize = 4096;
+
+/// Random bytes that both sides make of the same seed, twice over, so that a part of up to a
+/// period lies in one piece.
+pub(super) struct Payload(Vec<u8>);
+
+impl Payload {
+    pub(super) fn new(seed: u64) -> Payload {
+        let mut random = SplitMix(seed);
+        let mut bytes: Vec<u8> =
+            (0..PERIOD_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
+        bytes.extend_from_within(..);
+        Payload(bytes)
+    }
+
+    /// The next of the stream's bytes at `position`: at least a period of them, so longer
+    /// messages are sent in parts.
+    pub(super) fn at(&self, position: u64) -> &[u8] {
+        &self.0[(position % PERIOD_BYTES as u64) as usize..]
+    }
+
+    /// Whether these are the stream's bytes at `position`: all of them.
+    pub(super) fn is_at(&self, position: u64, bytes: &[u8]) -> bool {
+        let mut position = position;
+        bytes.chunks(PERIOD_BYTES).all(|part| {
+            let same = self.at(position)[..part.len()] == *part;
+            position += part.len() as u64;
+            same
+        })
+    }
+
+    /// The same for 64 bytes in each 4 KiB, and the last ones.
+    pub(super) fn is_at_hastily(&self, position: u64, bytes: &[u8]) -> bool {
+        let last = bytes.len().saturating_sub(LOOK_BYTES);
+        (0..bytes.len()).step_by(LOOK_EACH_BYTES).chain([last]).all(|from| {
+            let part = &bytes[from..bytes.len().min(from + LOOK_BYTES)];
+            self.at(position + from as u64)[..part.len()] == *part
+        })
+    }
+}

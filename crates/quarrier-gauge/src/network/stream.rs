@@ -1,0 +1,97 @@
+//! Bytes over TCP, as fast as they go.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Instant;
+
+use super::frame::{Account, is_pause};
+use super::guest::Guest;
+use super::link::Link;
+use super::payload::Payload;
+use crate::error::Result;
+use crate::schedule::{Schedule, Turn};
+
+/// What is read at a time.
+const READ_BYTES: usize = 128 << 10;
+/// One of so many reads is compared whole, the others at a few places.
+const WHOLE_EACH: u64 = 16;
+/// The clock is looked at after so many bytes, or so many messages.
+const UNTIMED_BYTES: usize = 64 << 10;
+const UNTIMED: usize = 64;
+
+/// Sends messages as long as the schedule says. Returns their bytes.
+pub(super) fn send(link: &Link<'_>, payload: &Payload, schedule: &mut Schedule<'_>) -> Result<u64> {
+    let message_bytes = link.terms.message_bytes;
+    let group = (UNTIMED_BYTES / message_bytes).clamp(1, UNTIMED);
+    let mut sent = 0;
+    while let Turn::Go(_) = schedule.turn(Instant::now()) {
+        for _ in 0..group {
+            let end = sent + message_bytes as u64;
+            while sent < end {
+                let rest = payload.at(sent);
+                let part = &rest[..rest.len().min((end - sent) as usize)];
+                match (&link.stream).write(part) {
+                    Ok(bytes) => sent += bytes as u64,
+                    Err(error) if is_pause(&error) => {
+                        if let Turn::Over = schedule.turn(Instant::now()) {
+                            return Ok(sent);
+                        }
+                    }
+                    Err(error) => return Err(link.failed("send", error)),
+                }
+            }
+        }
+    }
+    Ok(sent)
+}
+
+/// Receives until the stream ends, and accounts for it.
+pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String> {
+    let payload = Payload::new(guest.hello.seed);
+    let mut buffer = vec![0; READ_BYTES];
+    let mut account = Account::default();
+    let mut reads = 0u64;
+    let mut first = None;
+    let mut heard = Instant::now();
+    while let Some(bytes) = read_some(guest, &guest.stream, &mut buffer, &mut heard, reads)? {
+        first.get_or_insert_with(Instant::now);
+        reads += 1;
+        let came = &buffer[..bytes];
+        let right = if reads % WHOLE_EACH == 0 {
+            payload.is_at(account.bytes, came)
+        } else {
+            payload.is_at_hastily(account.bytes, came)
+        };
+        account.wrong += u64::from(!right);
+        account.bytes += bytes as u64;
+    }
+    account.messages = account.bytes / u64::from(guest.hello.message_bytes);
+    account.span_ns = first.map_or(0, |first| first.elapsed().as_nanos() as u64);
+    Ok(account)
+}
+
+/// Some bytes, or none at the stream's end. `heard` is when bytes came last.
+pub(super) fn read_some(
+    guest: &Guest<'_>,
+    mut stream: &TcpStream,
+    buffer: &mut [u8],
+    heard: &mut Instant,
+    reads: u64,
+) -> std::result::Result<Option<usize>, String> {
+    /// A look at the clock each time would take time of its own.
+    const LOOK_EACH: u64 = 256;
+    loop {
+        match stream.read(buffer) {
+            Ok(0) => return Ok(None),
+            Ok(bytes) => {
+                if reads % LOOK_EACH == 0 {
+                    *heard = Instant::now();
+                    guest.go_on(*heard)?;
+                }
+                return Ok(Some(bytes));
+            }
+            Err(error) if is_pause(&error) => guest.go_on(*heard)?,
+            Err(error) => return Err(format!("cannot read: {error}")),
+        }
+    }
+}
