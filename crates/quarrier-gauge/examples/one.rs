@@ -26,8 +26,9 @@ fn run(words: &[String]) -> Result<()> {
     let [area, measurement, parameters @ ..] = words else {
         return Err(Error::BadRequest("say AREA MEASUREMENT [NAME=VALUE …]".to_owned()));
     };
-    let area = Area::of(area)
-        .ok_or_else(|| Error::BadRequest(format!("{area}: no area; take cpu or memory")))?;
+    let area = Area::of(area).ok_or_else(|| {
+        Error::BadRequest(format!("{area}: no area; take cpu, memory, disk or network"))
+    })?;
     let parameters = parameters.iter().try_fold(Parameters::new(), |all, word| {
         let (name, value) = word
             .split_once('=')

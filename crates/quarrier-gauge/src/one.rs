@@ -3,9 +3,9 @@
 use crate::cpu::{self, Isa, Lane};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::{disk, network};
 use crate::reading::{Area, Parameters};
 use crate::trial::Session;
+use crate::{disk, network};
 
 /// Measures `measurement` of `area` with `parameters`, named as in a [`crate::Reading`]; what is not
 /// given takes the value that a full report begins with.
