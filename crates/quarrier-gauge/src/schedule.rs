@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// How long it takes at most until `stop` is seen.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// Requests of one thread during one run: in a closed loop, or at a rate of their own.
 pub(crate) struct Schedule<'a> {
     until: Instant,
@@ -15,7 +18,7 @@ pub(crate) struct Schedule<'a> {
 pub(crate) enum Turn {
     /// A request; its time runs from then.
     Go(Instant),
-    /// Nothing until then.
+    /// Nothing until then; it is to be asked again.
     Wait(Instant),
     /// No more requests.
     Over,
@@ -43,7 +46,7 @@ impl<'a> Schedule<'a> {
             None if now >= self.until => Turn::Over,
             None => Turn::Go(now),
             Some((due, _)) if *due >= self.until => Turn::Over,
-            Some((due, _)) if *due > now => Turn::Wait(*due),
+            Some((due, _)) if *due > now => Turn::Wait((*due).min(now + LOOK)),
             Some((due, gap)) => {
                 let since = *due;
                 *due += *gap;

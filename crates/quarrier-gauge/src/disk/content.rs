@@ -87,7 +87,7 @@ impl Content {
 
     /// Compares every byte read at `offset`. Returns the offset of the first that is wrong.
     pub(super) fn first_wrong(&self, offset: u64, bytes: &[u8]) -> Option<u64> {
-        if offset % SECTOR_BYTES as u64 == 0 && bytes.len() % SECTOR_BYTES == 0 {
+        if offset.is_multiple_of(SECTOR_BYTES as u64) && bytes.len().is_multiple_of(SECTOR_BYTES) {
             let mut at = offset;
             for sector in bytes.chunks_exact(SECTOR_BYTES) {
                 let from = (at % SHEET_BYTES as u64) as usize + STAMP_BYTES;
@@ -106,7 +106,7 @@ impl Content {
     /// the last sector's: what a thread can do while it reads from the page cache without being
     /// much slower.
     pub(super) fn first_wrong_hastily(&self, offset: u64, bytes: &[u8]) -> Option<u64> {
-        if bytes.len() < HASTY_BYTES || offset % SECTOR_BYTES as u64 != 0 {
+        if bytes.len() < HASTY_BYTES || !offset.is_multiple_of(SECTOR_BYTES as u64) {
             return self.first_wrong(offset, bytes);
         }
         let last = (bytes.len() - 1) / SECTOR_BYTES * SECTOR_BYTES;

@@ -89,7 +89,7 @@ impl Job {
         if self.block_bytes == 0 || self.threads == 0 || self.depth == 0 {
             return refuse("block, threads and depth begin at 1".to_owned());
         }
-        if self.block_bytes > SECTOR_BYTES && self.block_bytes % SECTOR_BYTES != 0 {
+        if self.block_bytes > SECTOR_BYTES && !self.block_bytes.is_multiple_of(SECTOR_BYTES) {
             return refuse(format!(
                 "blocks of {} bytes: above {SECTOR_BYTES} they are multiples of it",
                 self.block_bytes

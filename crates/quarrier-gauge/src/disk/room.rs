@@ -46,7 +46,7 @@ impl TrialFile {
     /// was set.
     pub fn make(folder: &Path, bytes: u64, stop: &AtomicBool) -> Result<TrialFile> {
         let name = folder.display().to_string();
-        if bytes == 0 || bytes % 4096 != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(4096) {
             return Err(Error::BadRequest(format!("{bytes} bytes: not a multiple of 4096")));
         }
         if !folder.is_dir() {

@@ -141,7 +141,7 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
             Ok(()) => {
                 heard = Instant::now();
                 span = Some((span.map_or(heard, |(first, _)| first), heard));
-                if call % 1024 == 0 {
+                if call.is_multiple_of(1024) {
                     guest.go_on(heard)?;
                 }
             }
@@ -185,7 +185,7 @@ fn take(
 ) {
     account.messages += 1;
     account.bytes += datagram.len() as u64;
-    let whole = account.messages % WHOLE_EACH == 0;
+    let whole = account.messages.is_multiple_of(WHOLE_EACH);
     let (seed, length) = (guest.hello.seed, guest.hello.message_bytes as usize);
     let number = number_of(datagram);
     if datagram.len() != length || !is_right(payload, seed, datagram, number, whole) {

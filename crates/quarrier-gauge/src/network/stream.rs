@@ -57,7 +57,7 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
         first.get_or_insert_with(Instant::now);
         reads += 1;
         let came = &buffer[..bytes];
-        let right = if reads % WHOLE_EACH == 0 {
+        let right = if reads.is_multiple_of(WHOLE_EACH) {
             payload.is_at(account.bytes, came)
         } else {
             payload.is_at_hastily(account.bytes, came)
@@ -84,7 +84,7 @@ pub(super) fn read_some(
         match stream.read(buffer) {
             Ok(0) => return Ok(None),
             Ok(bytes) => {
-                if reads % LOOK_EACH == 0 {
+                if reads.is_multiple_of(LOOK_EACH) {
                     *heard = Instant::now();
                     guest.go_on(*heard)?;
                 }

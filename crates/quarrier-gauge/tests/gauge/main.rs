@@ -2,9 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod cpu;
+mod disk;
 mod engine;
 mod memory;
+mod network;
 mod readings;
+mod refusing;
 mod statistics;
 
 use std::sync::atomic::AtomicBool;
