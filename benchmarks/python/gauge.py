@@ -5,8 +5,9 @@ reference's take turns, each as a process of its own, and the medians of both ar
 ratio. Both sides drop the trials in which they did not get their CPU. A side whose rounds fall in two
 groups is shown with both. `--json` prints a line of JSON a pair.
 
-Needs gcc with OpenMP and OpenBLAS with its headers (Debian: gcc libopenblas-pthread-dev); pairs whose
-reference cannot be built or run are named and left out. Ends with status 1 if a ratio lies outside
+Needs gcc with OpenMP, OpenBLAS with its headers, fio and iperf3 (Debian: gcc libopenblas-pthread-dev
+fio iperf3); pairs whose reference cannot be built or run are named and left out. Files for the disk
+are 1 GiB, one at a time, in the folder that `--disk` names. Ends with status 1 if a ratio lies outside
 its bounds.
 """
 
@@ -17,6 +18,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -28,6 +30,7 @@ from typing import NamedTuple
 HOME = pathlib.Path(__file__).resolve().parents[2]
 RIVALS = HOME / "benchmarks" / "rivals"
 ARRAY_BYTES = 128 << 20
+FILE_BYTES = 1 << 30
 
 
 class Pair(NamedTuple):
@@ -72,12 +75,21 @@ class Unavailable(Exception):
 class Tools:
     """The programs of both sides, built when they are first asked for."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self, folder: pathlib.Path, disk: str) -> None:
         self.folder = folder
+        self.disk = disk
         self.one = build_ours()
         self.built: dict[str, pathlib.Path] = {}
 
+    def disk_folder(self) -> pathlib.Path:
+        """Where the files for disk pairs are made."""
+        folder = pathlib.Path(self.disk)
+        if not folder.is_dir():
+            raise Unavailable(f"{folder} is no folder")
+        return folder
+
     def ours(self, words: tuple[str, ...]) -> list[dict]:
+        words = tuple(f"path={self.disk_folder()}" if word == "path=DISK" else word for word in words)
         lines = run([str(self.one), *words]).splitlines()
         return [json.loads(line) for line in lines]
 
@@ -109,6 +121,8 @@ def build_ours() -> pathlib.Path:
 
 
 def run(command: list[str], **variables: str) -> str:
+    if shutil.which(command[0]) is None:
+        raise Unavailable(f"there is no {command[0]}")
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
     if done.returncode != 0:
         raise Unavailable(f"{command[0]}: {done.stderr.strip()[-200:]}")
@@ -207,7 +221,92 @@ def theoretical(_: Tools) -> dict:
     raise NotImplementedError
 
 
-PAIRS: list[Pair] = [*peak_pairs(), *product_pairs(), *stream_pairs(), *latency_pairs()]
+# Disk: fio, on a new file of the same size in the same folder each time, as ours is.
+
+
+def fio(mode: str, block_bytes: int, depth: int) -> Callable[[Tools], dict]:
+    def reference(tools: Tools) -> dict:
+        command = ["fio", "--name=pair", f"--filename={tools.disk_folder() / 'fio'}", f"--size={FILE_BYTES}"]
+        command += [f"--rw={mode}", f"--bs={block_bytes}", f"--iodepth={depth}", "--ioengine=io_uring"]
+        command += ["--direct=1", "--overwrite=1", "--unlink=1", "--time_based", "--runtime=2"]
+        job = json.loads(run([*command, "--output-format=json"]))["jobs"][0]
+        done = job["read" if "read" in mode else "write"]
+        return {"value": done["iops"] if mode.startswith("rand") else done["bw_bytes"]}
+
+    return reference
+
+
+def disk_pairs() -> list[Pair]:
+    pairs = []
+    for name, mode, block_bytes, unit in (
+        ("sequential read", "read", 1 << 20, "B/s"),
+        ("sequential write", "write", 1 << 20, "B/s"),
+        ("random read", "randread", 4096, "op/s"),
+        ("random write", "randwrite", 4096, "op/s"),
+    ):
+        for depth in (1, 32):
+            words = ("disk", name, f"block_bytes={block_bytes}", f"depth={depth}")
+            words += (f"file_bytes={FILE_BYTES}", "path=DISK")
+            text = f"{name}, {block_bytes >> 10} KiB, direct, depth {depth}, fio"
+            pairs.append(Pair(text, words, fio(mode, block_bytes, depth), unit))
+    return pairs
+
+
+# Network: iperf3 over the loopback, with the same congestion control; what was received counts.
+
+
+def iperf3(protocol: str, streams: int, message_bytes: int, congestion: str) -> Callable[[Tools], dict]:
+    def reference(_: Tools) -> dict:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        command = ["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port]
+        if shutil.which(command[0]) is None:
+            raise Unavailable("there is no iperf3")
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+            try:
+                time.sleep(0.3)
+                command = ["iperf3", "-J", "-c", "127.0.0.1", "-p", port, "-t", "2"]
+                command += ["-P", str(streams), "-l", str(message_bytes)]
+                command += ["-u", "-b", "0"] if protocol == "udp" else ["-C", congestion]
+                received = json.loads(run(command))["end"]["sum_received"]
+            finally:
+                server.terminate()
+        return {"value": received["bytes"] / received["seconds"]}
+
+    return reference
+
+
+def network_pairs() -> list[Pair]:
+    pairs = []
+    for congestion in congestion_controls():
+        for streams in (1, 4):
+            words = ("network", "throughput", "protocol=tcp", f"message_bytes={128 << 10}")
+            words += (f"streams={streams}", f"congestion={congestion}")
+            name = f"TCP, {streams} streams, 128 KiB, {congestion}, iperf3"
+            reference = iperf3("tcp", streams, 128 << 10, congestion)
+            pairs.append(Pair(name, words, reference, "B/s"))
+    # The longest datagram of IPv4, 28 bytes less than 64 KiB.
+    words = ("network", "throughput", "protocol=udp", "message_bytes=65507", "streams=1")
+    reference = iperf3("udp", 1, 65_507, "")
+    pairs.append(Pair("UDP, 1 stream, 64 KiB, iperf3", words, reference, "B/s", 1.0, None))
+    return pairs
+
+
+def congestion_controls() -> list[str]:
+    """Those that anybody may take; loopback is twice as fast with one as with another."""
+    path = pathlib.Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+    return path.read_text().split() if path.exists() else []
+
+
+PAIRS: list[Pair] = [
+    *peak_pairs(),
+    *product_pairs(),
+    *stream_pairs(),
+    *latency_pairs(),
+    *disk_pairs(),
+    *network_pairs(),
+]
 
 
 def busy_seconds() -> float:
@@ -258,6 +357,8 @@ def side(answers: list[dict]) -> Side:
 def shown(value: float, unit: str) -> str:
     if unit == "s":
         return f"{value * 1e9:.2f} ns"
+    if unit == "op/s":
+        return f"{value / 1e3:.2f} k{unit}"
     return f"{value / 1e9:.2f} G{unit}"
 
 
@@ -280,11 +381,12 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="how often both sides take turns")
     parser.add_argument("--only", default="", help="pairs whose name holds this")
     parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for quiet, a round")
+    parser.add_argument("--disk", default="/var/tmp", help="a folder on the disk to be measured")
     parser.add_argument("--json", action="store_true", help="a line of JSON a pair")
     options = parser.parse_args()
     all_hold = True
     with tempfile.TemporaryDirectory() as folder:
-        tools = Tools(pathlib.Path(folder))
+        tools = Tools(pathlib.Path(folder), options.disk)
         if not options.json:
             print(f"{'':58} {'quarrier':>15} {'reference':>15}  ratio")
         for pair in PAIRS:
