@@ -37,21 +37,29 @@ struct Means {
 pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -> Result<Reading> {
     job.verify(file)?;
     let Means { job, ring, notes } = means(file, job)?;
-    prepare_cache(session, file, &job)?;
+    let mut notes = notes;
+    notes.extend(prepare_cache(session, file, &job)?);
     let mut subject = job.subject();
     let calls = match (ring, job.action) {
         (true, _) => "io_uring",
         (false, Action::Read) => "pread",
         (false, Action::Write) => "pwrite",
     };
-    subject.parameters = subject.parameters.with("calls", calls);
+    subject.parameters = subject
+        .parameters
+        .with("calls", calls)
+        .with("file_bytes", file.bytes())
+        .with("file_system", file.file_system());
     let shared: &TrialFile = file;
     let mut workers =
         session.team.prepare(job.threads, |thread| Worker::new(&job, shared, ring, thread))?;
     let (time, stop) = (session.effort.trial, session.stop);
     let mut runs = Vec::new();
     let unit = subject.unit;
-    let mut reading = session.read(subject, Needs::Answers, |team| {
+    // Out of the page cache a thread copies all the time, and waits for nothing.
+    let copies = (job.cache, job.action) == (Cache::Warm, Action::Read);
+    let needs = if copies { Needs::Cpu } else { Needs::Answers };
+    let mut reading = session.read(subject, needs, |team| {
         if job.cache == Cache::Cold && job.action == Action::Read {
             file.forget()?;
         }
@@ -59,7 +67,9 @@ pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -
         let shared: &TrialFile = file;
         workers.iter_mut().for_each(Worker::clear);
         let trial = team.run(&mut workers, |_, worker| {
-            team.unpin();
+            if needs == Needs::Answers {
+                team.unpin();
+            }
             worker.run(shared, generation, time, stop)?;
             Ok(Done { units: worker.outcome.requests as f64, check: worker.outcome.requests })
         })?;
@@ -128,17 +138,23 @@ fn means(file: &TrialFile, job: &Job) -> Result<Means> {
     Ok(Means { job, ring, notes })
 }
 
-fn prepare_cache(session: &Session<'_>, file: &TrialFile, job: &Job) -> Result<()> {
+/// Brings the page cache into the state that the job needs, and says where it cannot.
+fn prepare_cache(session: &Session<'_>, file: &TrialFile, job: &Job) -> Result<Option<String>> {
     file.advise(match job.order {
         Order::Sequential => Advice::Sequential,
         Order::Random => Advice::Random,
     });
+    let mut note = None;
     if job.cache == Cache::Warm && job.action == Action::Read {
-        file.warm(session.stop)?;
+        let held = file.warm(session.stop)?;
+        if held < 1.0 - COLD_SHARE_MAX {
+            note = Some(format!("only {:.0} % of the file stay in the page cache", held * 100.0));
+        }
     }
     if job.cache == Cache::Direct {
         // What the page cache holds would have to be given up first.
         file.forget()?;
     }
-    file.set_direct(job.cache == Cache::Direct)
+    file.set_direct(job.cache == Cache::Direct)?;
+    Ok(note)
 }

@@ -11,11 +11,12 @@
 
 mod content;
 mod job;
+mod kernel;
 mod measure;
 mod named;
 mod places;
 mod plain;
-mod resident;
+
 mod ring;
 mod room;
 mod small;
@@ -78,7 +79,7 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
 
 /// A disk's answers vary more than a CPU's, and a queue takes its time to fill.
 fn patient(effort: &Effort, quick: bool) -> Effort {
-    let (trial, patience) = if quick { (100, 300) } else { (300, 2_000) };
+    let (trial, patience) = if quick { (100, 300) } else { (200, 1_200) };
     Effort {
         warm_up: Duration::from_millis(1),
         trial: effort.trial.max(Duration::from_millis(trial)),

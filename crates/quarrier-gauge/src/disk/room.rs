@@ -15,7 +15,7 @@ use rustix::fs::{Advice, FallocateFlags, OFlags};
 use rustix::process::Resource;
 
 use super::content::{Content, SECTOR_BYTES};
-use super::resident::resident_share;
+use super::kernel::{file_system, resident_share};
 use crate::error::{Error, Result};
 
 /// Left free on the disk beside the file.
@@ -119,8 +119,8 @@ impl TrialFile {
             .map_err(|error| self.failed("ask what is in the page cache", error))
     }
 
-    /// Reads all of it into the page cache and compares it.
-    pub(super) fn warm(&self, stop: &AtomicBool) -> Result<()> {
+    /// Reads all of it into the page cache and compares it. Returns the share that is held there.
+    pub(super) fn warm(&self, stop: &AtomicBool) -> Result<f64> {
         self.set_direct(false)?;
         let mut buffer = AlignedBuffer::new(CHUNK_BYTES);
         self.each_chunk(stop, |offset, part| {
@@ -129,7 +129,14 @@ impl TrialFile {
                 .read_exact_at(bytes, offset)
                 .map_err(|error| self.failed(&format!("read at {offset}"), error))?;
             self.compare(offset, bytes)
-        })
+        })?;
+        resident_share(&self.file, self.bytes)
+            .map_err(|error| self.failed("ask what is in the page cache", error))
+    }
+
+    /// The name of the file system, or the number by which the kernel knows it.
+    pub fn file_system(&self) -> String {
+        file_system(&self.file)
     }
 
     /// Compares every byte that was read at `offset`.

@@ -26,7 +26,9 @@ pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<R
         .with("block_bytes", BLOCK_BYTES)
         .with("threads", 1)
         .with("calls", "fdatasync")
-        .with("load", "closed loop");
+        .with("load", "closed loop")
+        .with("file_bytes", file.bytes())
+        .with("file_system", file.file_system());
     let subject = Subject::new(Area::Disk, "sync", parameters, Unit::Seconds);
     let places = Places::of(Order::Sequential, BLOCK_BYTES, file.bytes(), 0, 1)
         .ok_or_else(|| Error::BadRequest("the trial file has no block".to_owned()))?;

@@ -144,6 +144,17 @@ fn one_run(
 }
 
 impl Flow<'_> {
+    /// A network may double a datagram now and then, but not make more than were sent.
+    fn believe(&self, message_bytes: u64) -> Result<()> {
+        let Account { messages, bytes, .. } = self.account;
+        if messages > self.sent.saturating_mul(2) || bytes > messages.saturating_mul(message_bytes)
+        {
+            let text = format!("accounts for {messages} datagrams, and {} were sent", self.sent);
+            return Err(self.link.peer(text));
+        }
+        Ok(())
+    }
+
     fn run(&mut self, job: &Job, schedule: &mut Schedule<'_>) -> Result<Done> {
         let nothing = || Error::BadRequest("a session without a socket for datagrams".to_owned());
         match (job.protocol, job.course) {
@@ -168,6 +179,7 @@ impl Flow<'_> {
                 (self.sent, self.segments) = (sent.datagrams, sent.segments);
                 self.send_seconds = sent.seconds;
                 self.account = self.link.end(Some(sent.datagrams))?;
+                self.believe(job.message_bytes as u64)?;
             }
             (Protocol::Udp, _) => {
                 let socket = self.link.datagrams.as_ref().ok_or_else(nothing)?;
@@ -195,7 +207,7 @@ fn aside(flows: &[Flow<'_>], stop: &AtomicBool) -> Result<Aside> {
     let first = flows.first();
     Ok(Aside {
         latencies,
-        came_share: if sent > 0 { came as f64 / sent as f64 } else { 1.0 },
+        came_share: if sent > 0 { (came as f64 / sent as f64).min(1.0) } else { 1.0 },
         lost: sent.saturating_sub(came) + lost.sum::<u64>(),
         late: flows.iter().map(|flow| flow.account.late).sum(),
         segments: first.map_or(1, |flow| flow.segments),

@@ -99,7 +99,7 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
 
 /// A stream takes its time to reach its rate.
 fn patient(effort: &Effort, quick: bool) -> Effort {
-    let (trial, patience) = if quick { (100, 300) } else { (300, 2_000) };
+    let (trial, patience) = if quick { (100, 300) } else { (200, 1_200) };
     Effort {
         warm_up: Duration::from_millis(1),
         trial: effort.trial.max(Duration::from_millis(trial)),

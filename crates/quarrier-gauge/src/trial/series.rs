@@ -11,6 +11,9 @@ use crate::statistics::{drift, mean, median, median_interval, stddev, two_modes}
 
 /// More of one CPU than this in use by others disturbs a reading.
 const OTHERS_MAX: f64 = 0.15;
+/// The same where threads wait for answers: the kernel's own threads and interrupts are at work for
+/// them, and count as others.
+const OTHERS_MAX_WAITING: f64 = 0.5;
 /// More of all CPUs than this taken by the host disturbs a reading.
 const STEAL_MAX: f64 = 0.01;
 /// How often patience is doubled before fewer runs than asked for must do.
@@ -165,7 +168,11 @@ impl Series {
         } else if self.dropped as usize > self.kept.len() {
             notes.push("more runs were dropped than kept".to_owned());
         }
-        if self.needs == Needs::Cpu && self.during.others > OTHERS_MAX {
+        let most = match self.needs {
+            Needs::Cpu => OTHERS_MAX,
+            Needs::Answers => OTHERS_MAX_WAITING,
+        };
+        if self.during.others > most {
             notes.push(format!("others kept {:.2} CPUs busy", self.during.others));
         }
         if self.during.steal > STEAL_MAX {
