@@ -19,7 +19,7 @@ fn effort() -> Effort {
         most_runs: 3,
         warm_up: Duration::ZERO,
         trial: Duration::from_millis(5),
-        patience: Duration::from_secs(5),
+        patience: Duration::from_millis(50),
         narrow: 0.5,
     }
 }
@@ -188,7 +188,8 @@ fn a_listener_serves_several_gauges_and_tells_how_it_went() {
         [tcp, udp]
     });
     assert!(readings.iter().all(|reading| reading[0].value > 0.0));
-    assert!(heard.len() >= 9, "{}", heard.len());
+    // Two streams and a round trip, in one run at least.
+    assert!(heard.len() >= 3, "{}", heard.len());
     for one in heard {
         assert!(matches!(one, Heard::Served { bytes, .. } if bytes > 0), "{one:?}");
     }
