@@ -26,7 +26,11 @@ mod wanted;
 
 mod reading;
 
-mod report;
+pub mod report;
+
+pub mod compare;
+
+pub mod profile;
 
 pub mod conditions;
 

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::conditions::During;
 
 /// A part of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Area {
@@ -44,7 +47,7 @@ impl Area {
 }
 
 /// What a value counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub enum Unit {
     /// Operations a second.
@@ -87,7 +90,7 @@ impl Unit {
 }
 
 /// The value of a parameter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Value {
     /// A count, for example of threads or bytes.
@@ -230,6 +233,16 @@ impl<'de> Deserialize<'de> for Parameters {
     }
 }
 
+impl JsonSchema for Parameters {
+    fn schema_name() -> Cow<'static, str> {
+        "Parameters".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        std::collections::BTreeMap::<String, Value>::json_schema(generator)
+    }
+}
+
 /// What is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subject {
@@ -256,7 +269,7 @@ impl Subject {
 }
 
 /// How the times of single events were spread, in seconds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Percentiles {
     /// Half of them took no longer.
     pub p50: f64,
@@ -273,7 +286,7 @@ pub struct Percentiles {
 }
 
 /// A measured value.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reading {
     /// The part of the machine.
     pub area: Area,

@@ -1,0 +1,201 @@
+//! Two reports of the same measurements: what became faster, and what cannot be told.
+//!
+//! Nothing is presumed about how runs spread. Whether two sets of runs differ is told by their
+//! ranks (Mann and Whitney), how much by the median of all ratios between a run of one and a run
+//! of the other (Hodges and Lehmann), with the interval that belongs to that test.
+//!
+//! Runs of one process agree better with each other than with those of the next, so a difference
+//! below [`EQUAL_WITHIN`] is never called one.
+
+use crate::reading::Reading;
+use crate::report::Report;
+use crate::statistics::{mann_whitney, median};
+
+/// Ratios this near to 1 are equal.
+pub const EQUAL_WITHIN: f64 = 0.05;
+
+/// The probability below which runs are taken to differ.
+const ALPHA: f64 = 0.01;
+/// 97.5 % of a normal distribution lie below so many standard deviations.
+const Z_95: f64 = 1.959_964;
+
+/// What became of a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Better by more than [`EQUAL_WITHIN`], and not by chance.
+    Faster,
+    /// Worse by more than [`EQUAL_WITHIN`], and not by chance.
+    Slower,
+    /// Within [`EQUAL_WITHIN`], with all that the runs leave open.
+    Equal,
+    /// The runs leave open whether it changed.
+    TooNoisy,
+}
+
+impl Verdict {
+    /// All of them, in the order in which a person wants to hear of them.
+    pub const ALL: [Verdict; 4] =
+        [Verdict::Slower, Verdict::Faster, Verdict::TooNoisy, Verdict::Equal];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::Equal => "equal",
+            Verdict::TooNoisy => "too noisy",
+        }
+    }
+}
+
+/// A reading that both reports have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change<'r> {
+    /// As it was.
+    pub before: &'r Reading,
+    /// As it is.
+    pub after: &'r Reading,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// How many times as fast as before: above 1 is better, for times too.
+    pub ratio: f64,
+    /// Where that ratio lies at 95 %, or as near to it as so few runs can say.
+    pub interval: (f64, f64),
+    /// The probability that chance alone makes the runs differ so much.
+    pub p: f64,
+    /// Why it is too noisy, where it is.
+    pub reason: Option<&'static str>,
+}
+
+/// Two reports, reading by reading.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Comparison<'r> {
+    /// What both have, in the order of the later report.
+    pub changes: Vec<Change<'r>>,
+    /// What only the earlier has.
+    pub only_before: Vec<&'r Reading>,
+    /// What only the later has.
+    pub only_after: Vec<&'r Reading>,
+    /// Whether the reports are of one machine, as far as they tell.
+    pub is_same_machine: bool,
+}
+
+impl Comparison<'_> {
+    /// How many changes have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.changes.iter().filter(|change| change.verdict == verdict).count()
+    }
+}
+
+/// Compares `after` with `before`. A reading is the same when area, measurement, unit and all
+/// parameters are.
+pub fn compare<'r>(before: &'r Report, after: &'r Report) -> Comparison<'r> {
+    let mut left: Vec<Option<&Reading>> = before.readings.iter().map(Some).collect();
+    let mut comparison = Comparison {
+        is_same_machine: before.machine.name == after.machine.name
+            && before.machine.cpu_model == after.machine.cpu_model
+            && before.machine.cpus == after.machine.cpus,
+        ..Comparison::default()
+    };
+    for reading in &after.readings {
+        let same = left.iter_mut().find(|old| old.is_some_and(|old| is_same(old, reading)));
+        match same.and_then(Option::take) {
+            Some(old) => comparison.changes.push(change(old, reading)),
+            None => comparison.only_after.push(reading),
+        }
+    }
+    comparison.only_before = left.into_iter().flatten().collect();
+    comparison
+}
+
+fn is_same(a: &Reading, b: &Reading) -> bool {
+    a.area == b.area
+        && a.measurement == b.measurement
+        && a.unit == b.unit
+        && a.parameters.iter().count() == b.parameters.iter().count()
+        && a.parameters.iter().all(|(name, value)| b.parameters.get(name) == Some(value))
+}
+
+/// The verdict on one reading.
+pub fn change<'r>(before: &'r Reading, after: &'r Reading) -> Change<'r> {
+    let old = runs(before);
+    let new = runs(after);
+    let ratios = ratios(&old, &new, after.unit.less_is_better());
+    let mut change = Change {
+        before,
+        after,
+        verdict: Verdict::TooNoisy,
+        ratio: median(&ratios),
+        interval: interval(&ratios, old.len(), new.len()),
+        p: mann_whitney(&old, &new),
+        reason: None,
+    };
+    let (low, high) = change.interval;
+    let is_near = |ratio: f64| (1.0 - EQUAL_WITHIN..=1.0 / (1.0 - EQUAL_WITHIN)).contains(&ratio);
+    if ratios.is_empty() || !change.ratio.is_finite() {
+        change.reason = Some("there are no runs to compare");
+    } else if before.disturbed || after.disturbed {
+        change.reason = Some("others used the machine meanwhile");
+    } else if is_near(low) && is_near(high) {
+        change.verdict = Verdict::Equal;
+    } else if !is_near(change.ratio) && differs(&change, &old, &new) {
+        change.verdict = if change.ratio > 1.0 { Verdict::Faster } else { Verdict::Slower };
+    } else if can_differ(old.len(), new.len()) {
+        change.reason = Some("the runs spread too far");
+    } else {
+        change.reason = Some("too few runs for how far they spread");
+    }
+    change
+}
+
+/// The runs that can be compared: a report from elsewhere may hold anything.
+fn runs(reading: &Reading) -> Vec<f64> {
+    let samples = reading.samples.iter().copied();
+    samples.filter(|sample| sample.is_finite() && *sample > 0.0).take(RUNS_MOST).collect()
+}
+
+/// Of more runs, the first: pairs are counted, so their number is squared.
+const RUNS_MOST: usize = 1000;
+
+/// How many times as fast each run of `new` was as each of `old`, in order.
+fn ratios(old: &[f64], new: &[f64], less_is_better: bool) -> Vec<f64> {
+    let of_pair = |old: f64, new: f64| if less_is_better { old / new } else { new / old };
+    let mut ratios: Vec<f64> =
+        old.iter().flat_map(|&old| new.iter().map(move |&new| of_pair(old, new))).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios
+}
+
+/// The ratios between which the test at 95 % would find no difference; of very few runs all.
+fn interval(ratios: &[f64], n: usize, m: usize) -> (f64, f64) {
+    let (Some(&least), Some(&most)) = (ratios.first(), ratios.last()) else {
+        return (f64::NAN, f64::NAN);
+    };
+    let pairs = ratios.len() as f64;
+    let spread = (pairs * (n + m + 1) as f64 / 12.0).sqrt();
+    let outside = (pairs / 2.0 - Z_95 * spread).floor().max(0.0) as usize;
+    let inner = ratios.get(outside).zip(ratios.get(ratios.len() - 1 - outside));
+    inner.map_or((least, most), |(&low, &high)| (low, high))
+}
+
+/// Whether so many runs can differ at [`ALPHA`] at all: all of one above all of the other.
+fn can_differ(n: usize, m: usize) -> bool {
+    let orders = (1..=m.min(40)).fold(1.0, |ways, k| ways * (n + k) as f64 / k as f64);
+    2.0 / orders <= ALPHA
+}
+
+/// Whether the difference is more than chance makes. Where there are too few runs for the test,
+/// they must lie apart by more than either spreads.
+fn differs(change: &Change<'_>, old: &[f64], new: &[f64]) -> bool {
+    if can_differ(old.len(), new.len()) {
+        return change.p <= ALPHA;
+    }
+    let ends = |runs: &[f64]| {
+        runs.iter().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)))
+    };
+    let few = old.len().min(new.len());
+    let (old, new) = (ends(old), ends(new));
+    let gap = (new.0 / old.1).max(old.0 / new.1);
+    let enough = old.1 / old.0 * (new.1 / new.0) * (1.0 + EQUAL_WITHIN / 2.0);
+    few > 2 && gap >= enough
+}

@@ -1,0 +1,135 @@
+//! A profile as a file: written whole or not at all, and read as what anybody may have written.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use super::{FORMAT, MachineProfile};
+use crate::error::{Error, Result};
+
+/// No profile is larger; a larger file is not read.
+const FILE_BYTES_MOST: u64 = 1 << 20;
+/// No list is longer.
+const LIST_MOST: usize = 4096;
+
+impl MachineProfile {
+    /// The profile at `path`; `None` where there is no file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or what is in it is no profile of this version's form: larger than
+    /// 1 MiB, not JSON, another format, a number that no measurement gives. It should then be
+    /// measured again.
+    pub fn load(path: &Path) -> Result<Option<Self>> {
+        let file = match fs::File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io(path.display().to_string(), "open", error)),
+        };
+        let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+        if !is_file {
+            return Err(bad(path, "is no file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES_MOST + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| Error::io(path.display().to_string(), "read", error))?;
+        if bytes.len() as u64 > FILE_BYTES_MOST {
+            return Err(bad(path, "is larger than any profile"));
+        }
+        let profile = parse(&bytes).map_err(|reason| bad(path, &reason))?;
+        Ok(Some(profile))
+    }
+
+    /// Writes the profile to `path`, in place of what is there, and makes the folders above it.
+    ///
+    /// # Errors
+    /// What the operating system says; no partial file is left behind.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let wrong = |what: &str| {
+            let what = what.to_owned();
+            move |error| Error::io(path.display().to_string(), what, error)
+        };
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|error| wrong("write")(io::Error::other(error)))?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(wrong("make the folder of"))?;
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".part-{}", std::process::id()));
+        let part = path.with_file_name(name);
+        let written = fs::File::create(&part).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()
+        });
+        written.and_then(|()| fs::rename(&part, path)).map_err(|error| {
+            // What could not be made need not be removed.
+            let _ = fs::remove_file(&part);
+            wrong("write")(error)
+        })
+    }
+}
+
+fn bad(path: &Path, reason: &str) -> Error {
+    Error::BadRequest(format!("{}: {reason}; run 'quarrier gauge --quick' again", path.display()))
+}
+
+fn parse(bytes: &[u8]) -> std::result::Result<MachineProfile, String> {
+    /// Every form has this.
+    #[derive(serde::Deserialize)]
+    struct Form {
+        format: u32,
+    }
+    let no_profile = |error: serde_json::Error| format!("is no profile: {error}");
+    let form: Form = serde_json::from_slice(bytes).map_err(no_profile)?;
+    if form.format != FORMAT {
+        return Err(format!("has format {}, and this version reads {FORMAT}", form.format));
+    }
+    let profile: MachineProfile = serde_json::from_slice(bytes).map_err(no_profile)?;
+    match profile.is_possible() {
+        true => Ok(profile),
+        false => Err("holds a number that no measurement gives".to_string()),
+    }
+}
+
+impl MachineProfile {
+    /// Whether every number is one that can be planned by: finite, above 0, below what any
+    /// machine does; and no list is endless.
+    fn is_possible(&self) -> bool {
+        let rate = |rate: f64| rate.is_finite() && rate > 0.0 && rate < 1e18;
+        let time = |time: f64| time.is_finite() && time > 0.0 && time < 1e4;
+        let count = |count: u32| count >= 1 && count <= 1 << 20;
+        let threads = |list: &[super::ByThreads]| {
+            list.len() <= LIST_MOST
+                && list.iter().all(|by| rate(by.per_second) && count(by.threads))
+        };
+        let blocks = |list: &[super::ByBlock]| {
+            list.len() <= LIST_MOST
+                && list.iter().all(|by| {
+                    rate(by.bytes_per_second)
+                        && (1..=1 << 40).contains(&by.block_bytes)
+                        && count(by.threads)
+                        && count(by.depth)
+                })
+        };
+        let depths = |list: &[super::ByDepth]| {
+            list.len() <= LIST_MOST
+                && list.iter().all(|by| rate(by.per_second) && count(by.depth) && count(by.threads))
+        };
+        self.cpu.as_ref().is_none_or(|cpu| cpu.clock_hertz.is_none_or(rate) && threads(&cpu.flops))
+            && self.memory.as_ref().is_none_or(|memory| {
+                threads(&memory.read)
+                    && threads(&memory.copy)
+                    && blocks(&memory.cached_file_read)
+                    && memory.latency_seconds.is_none_or(time)
+            })
+            && self.disks.len() <= LIST_MOST
+            && self.disks.iter().all(|disk| {
+                blocks(&disk.sequential_read)
+                    && depths(&disk.random_read)
+                    && disk.latency_seconds.is_none_or(time)
+            })
+            && self.network.as_ref().is_none_or(|network| {
+                network.tcp_bytes_per_second.is_none_or(rate)
+                    && network.round_trip_seconds.is_none_or(time)
+            })
+    }
+}

@@ -1,0 +1,265 @@
+//! Readings put together into what is drawn: sweeps over one parameter, a line for each of the
+//! others.
+//!
+//! Nothing here knows a measurement by name. Of the parameters that differ within a measurement
+//! one becomes the axis, some divide figures, the rest tells lines apart.
+
+use std::collections::BTreeMap;
+
+use super::words;
+use crate::reading::{Area, Reading, Unit, Value};
+
+/// All readings of one measurement in one unit.
+#[derive(Debug, Clone)]
+pub(crate) struct Group<'r> {
+    pub(crate) area: Area,
+    pub(crate) measurement: &'r str,
+    pub(crate) unit: Unit,
+    pub(crate) readings: Vec<&'r Reading>,
+}
+
+/// Lines over one parameter.
+#[derive(Debug, Clone)]
+pub(crate) struct Figure<'r> {
+    /// What tells this figure from others of the measurement, in words; often nothing.
+    pub(crate) panel: String,
+    /// The parameter of the axis.
+    pub(crate) x: &'r str,
+    pub(crate) lines: Vec<Sweep<'r>>,
+}
+
+/// One line.
+#[derive(Debug, Clone)]
+pub(crate) struct Sweep<'r> {
+    /// What tells it from the others, in words; nothing where it is alone.
+    pub(crate) label: String,
+    /// In the order of the axis.
+    pub(crate) points: Vec<(f64, &'r Reading)>,
+}
+
+/// Values of a parameter below which it is no axis.
+const AXIS_VALUES_LEAST: usize = 3;
+/// Lines of a figure above which it is divided.
+const LINES_MOST: usize = 6;
+/// Parameters that make an axis, the first first; others that count bytes come before them.
+const AXES: [&str; 4] = ["depth", "streams", "threads", "connections"];
+/// Parameters that divide figures, the first first.
+const PANELS: [&str; 7] = ["access", "cache", "stores", "pages", "way", "protocol", "type"];
+
+/// Readings by area, measurement and unit, in the order in which these first appear.
+pub(crate) fn groups(readings: &[Reading]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for reading in readings {
+        let same = groups.iter_mut().find(|group| {
+            group.area == reading.area
+                && group.measurement == reading.measurement
+                && group.unit == reading.unit
+        });
+        match same {
+            Some(group) => group.readings.push(reading),
+            None => groups.push(Group {
+                area: reading.area,
+                measurement: &reading.measurement,
+                unit: reading.unit,
+                readings: vec![reading],
+            }),
+        }
+    }
+    groups.sort_by_key(|group| group.area);
+    groups
+}
+
+impl<'r> Group<'r> {
+    /// The reading with the best value.
+    pub(crate) fn best(&self) -> Option<&'r Reading> {
+        let order = |a: &&Reading, b: &&Reading| a.value.total_cmp(&b.value);
+        let readings = self.readings.iter().copied().filter(|reading| reading.value.is_finite());
+        if self.unit.less_is_better() { readings.min_by(order) } else { readings.max_by(order) }
+    }
+
+    /// The figures; none where no parameter has enough values.
+    pub(crate) fn figures(&self) -> Vec<Figure<'r>> {
+        let varying = varying(&self.readings);
+        let Some(x) = axis(&varying) else { return Vec::new() };
+        let mut figures = divided(&self.readings, &varying, x);
+        let others: Vec<Figure<'r>> = AXES
+            .iter()
+            .filter(|name| **name != x)
+            .flat_map(|name| self.second(&varying, x, name))
+            .collect();
+        if !others.is_empty() {
+            // A line of one point is seen in the other figure.
+            for figure in &mut figures {
+                figure.lines.retain(|line| line.points.len() > 1);
+            }
+            figures.retain(|figure| !figure.lines.is_empty());
+        }
+        figures.extend(others);
+        figures
+    }
+
+    /// Figures over `name`, where that was swept too: at the place of `x` where it was most.
+    fn second(&self, varying: &Varying<'r>, x: &str, name: &str) -> Vec<Figure<'r>> {
+        if numbers(varying, name).is_none_or(|values| values < AXIS_VALUES_LEAST) {
+            return Vec::new();
+        }
+        let mut by_place: BTreeMap<Key, Vec<&'r Reading>> = BTreeMap::new();
+        for &reading in &self.readings {
+            by_place.entry(key(reading.parameters.get(x))).or_default().push(reading);
+        }
+        let swept = |readings: &Vec<&Reading>| {
+            let mut keys: Vec<Key> =
+                readings.iter().map(|reading| key(reading.parameters.get(name))).collect();
+            keys.sort();
+            keys.dedup();
+            keys.len()
+        };
+        let Some(most) = by_place.values().map(swept).max().filter(|n| *n >= AXIS_VALUES_LEAST)
+        else {
+            return Vec::new();
+        };
+        // Of equals the last: the largest block, the longest message.
+        let at = by_place.into_iter().rev().find(|(_, readings)| swept(readings) == most);
+        let Some((_, readings)) = at else { return Vec::new() };
+        let Some(name) = varying.iter().map(|(name, _)| *name).find(|held| *held == name) else {
+            return Vec::new();
+        };
+        let place = readings.first().and_then(|reading| reading.parameters.get(x));
+        let place = place.map(|value| words::parameter(x, value)).unwrap_or_default();
+        let mut figures = divided(&readings, &self::varying(&readings), name);
+        for figure in &mut figures {
+            figure.lines.retain(|line| line.points.len() > 1);
+            let panel = [place.as_str(), figure.panel.as_str()];
+            figure.panel = panel
+                .iter()
+                .filter(|word| !word.is_empty())
+                .copied()
+                .collect::<Vec<_>>()
+                .join(", ");
+        }
+        figures.retain(|figure| !figure.lines.is_empty());
+        figures
+    }
+}
+
+/// The value of a parameter as something that has an order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Missing,
+    Number(u64),
+    Text(String),
+}
+
+fn key(value: Option<&Value>) -> Key {
+    match value {
+        None => Key::Missing,
+        Some(Value::Integer(number)) => Key::Number((*number as f64).to_bits()),
+        // The bits of numbers from 0 on are in the order of the numbers.
+        Some(Value::Number(number)) => Key::Number(number.max(0.0).to_bits()),
+        Some(Value::Text(text)) => Key::Text(text.clone()),
+    }
+}
+
+/// Parameters that differ, with their values in order.
+type Varying<'r> = Vec<(&'r str, Vec<Key>)>;
+
+fn varying<'r>(readings: &[&'r Reading]) -> Varying<'r> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in readings.iter().flat_map(|reading| reading.parameters.iter()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let values = |name: &str| {
+        let mut keys: Vec<Key> =
+            readings.iter().map(|reading| key(reading.parameters.get(name))).collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    };
+    let all = names.into_iter().map(|name| (name, values(name)));
+    all.filter(|(_, values)| values.len() > 1).collect()
+}
+
+/// How many values `name` has, where all are numbers.
+fn numbers(varying: &Varying<'_>, name: &str) -> Option<usize> {
+    let (_, values) = varying.iter().find(|(held, _)| *held == name)?;
+    let all = values.iter().all(|value| matches!(value, Key::Number(_)));
+    all.then_some(values.len())
+}
+
+/// The parameter that becomes the axis: one that counts bytes, else one of [`AXES`], else any.
+fn axis<'r>(varying: &Varying<'r>) -> Option<&'r str> {
+    let can = |name: &str| numbers(varying, name).is_some_and(|n| n >= AXIS_VALUES_LEAST);
+    let names = || varying.iter().map(|(name, _)| *name).filter(|name| can(name));
+    let bytes = names().filter(|name| name.ends_with("_bytes"));
+    let bytes = bytes.max_by_key(|name| numbers(varying, name));
+    let known = || AXES.iter().find_map(|known| names().find(|name| name == known));
+    bytes.or_else(known).or_else(|| names().next())
+}
+
+/// Figures over `x` with few enough lines each.
+fn divided<'r>(readings: &[&'r Reading], varying: &Varying<'r>, x: &'r str) -> Vec<Figure<'r>> {
+    let mut rest: Vec<(&str, usize)> = varying
+        .iter()
+        .filter(|(name, _)| *name != x)
+        .map(|(name, values)| (*name, values.len()))
+        .collect();
+    let mut panels: Vec<&str> = Vec::new();
+    while parts(readings, &names(&rest), &panels) > LINES_MOST && rest.len() > 1 {
+        let known = PANELS.iter().find_map(|known| rest.iter().position(|(name, _)| name == known));
+        let fewest = || (0..rest.len()).min_by_key(|&at| rest[at].1);
+        let Some(at) = known.or_else(fewest) else { break };
+        panels.push(rest.remove(at).0);
+    }
+    let lines = names(&rest);
+    split(readings, &panels)
+        .into_iter()
+        .map(|(panel, readings)| Figure {
+            panel,
+            x,
+            lines: split(&readings, &lines)
+                .into_iter()
+                .map(|(label, readings)| sweep(label, readings, x))
+                .collect(),
+        })
+        .collect()
+}
+
+fn names<'n>(counted: &[(&'n str, usize)]) -> Vec<&'n str> {
+    counted.iter().map(|(name, _)| *name).collect()
+}
+
+/// The most lines that a figure has, divided in this way.
+fn parts(readings: &[&Reading], lines: &[&str], panels: &[&str]) -> usize {
+    split(readings, panels).iter().map(|(_, part)| split(part, lines).len()).max().unwrap_or(0)
+}
+
+/// Readings by the values of `names`, in the order of the values, each part with its words.
+fn split<'r>(readings: &[&'r Reading], names: &[&str]) -> Vec<(String, Vec<&'r Reading>)> {
+    let mut parts: BTreeMap<Vec<Key>, Vec<&'r Reading>> = BTreeMap::new();
+    for &reading in readings {
+        let keys = names.iter().map(|name| key(reading.parameters.get(name))).collect();
+        parts.entry(keys).or_default().push(reading);
+    }
+    let told = |reading: &Reading| {
+        let values = names.iter().filter_map(|name| Some((*name, reading.parameters.get(name)?)));
+        values.map(|(name, value)| words::parameter(name, value)).collect::<Vec<_>>().join(", ")
+    };
+    parts
+        .into_values()
+        .map(|part| (part.first().map(|first| told(first)).unwrap_or_default(), part))
+        .collect()
+}
+
+fn sweep<'r>(label: String, readings: Vec<&'r Reading>, x: &str) -> Sweep<'r> {
+    let place = |reading: &Reading| match reading.parameters.get(x) {
+        Some(Value::Integer(number)) => Some(*number as f64),
+        Some(Value::Number(number)) => Some(*number),
+        _ => None,
+    };
+    let mut points: Vec<(f64, &Reading)> =
+        readings.into_iter().filter_map(|reading| Some((place(reading)?, reading))).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Sweep { label, points }
+}

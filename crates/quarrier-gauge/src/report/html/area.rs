@@ -1,0 +1,267 @@
+//! All that is shown of one area: the best of each measurement, the sweeps, every reading.
+
+use super::bars::{self, Bar};
+use super::plot::{self, Histogram, Line, Lines, Mark, Point, Scale};
+use crate::reading::{Area, Reading, Unit};
+use crate::report::figure::{Figure, Group, Sweep};
+use crate::report::{Report, put, quantity, text, words};
+
+/// Histograms drawn of one measurement.
+const HISTOGRAMS_MOST: usize = 6;
+
+/// Writes the section of `area`.
+pub(super) fn section(out: &mut String, report: &Report, area: Area, groups: &[&Group<'_>]) {
+    put!(out, "<section class=\"card\" id=\"{0}\"><h2>{1}</h2>\n", area.name(), title(area));
+    best(out, groups);
+    for group in groups {
+        let figures = group.figures();
+        if !figures.is_empty() {
+            put!(out, "<h3>{}</h3>\n<div class=\"figures\">\n", heading(group));
+            for figure in &figures {
+                draw(out, report, group, figure);
+            }
+            put!(out, "</div>\n");
+        } else if group.readings.len() > 1 {
+            put!(out, "<h3>{}</h3>\n", heading(group));
+            let all = group.readings.iter().map(|reading| Bar {
+                name: words::parameters(reading),
+                under: String::new(),
+                reading,
+                colour: 0,
+            });
+            bars::bars(out, &all.collect::<Vec<_>>());
+        }
+        histograms(out, group);
+    }
+    table(out, groups);
+    put!(out, "</section>\n");
+}
+
+pub(super) fn title(area: Area) -> &'static str {
+    match area {
+        Area::Cpu => "Processor",
+        Area::Memory => "Memory",
+        Area::Disk => "Disk",
+        Area::Network => "Network",
+    }
+}
+
+/// `triad`, and what it counts where that is a time.
+fn heading(group: &Group<'_>) -> String {
+    text::escape(&sentence(group.measurement))
+}
+
+/// With a capital first.
+fn sentence(words: &str) -> String {
+    let mut rest = words.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
+/// The best reading of each measurement as bars, units apart.
+fn best(out: &mut String, groups: &[&Group<'_>]) {
+    let mut units: Vec<Unit> = Vec::new();
+    for group in groups {
+        if !units.contains(&group.unit) && !group.unit.less_is_better() {
+            units.push(group.unit);
+        }
+    }
+    for (place, unit) in units.into_iter().enumerate() {
+        let of_unit = groups.iter().filter(|group| group.unit == unit);
+        let all: Vec<Bar<'_>> = of_unit
+            .filter_map(|group| {
+                let reading = group.best()?;
+                let under = words::parameters(reading);
+                Some(Bar { name: group.measurement.to_string(), under, reading, colour: place })
+            })
+            .collect();
+        if all.len() > 1 {
+            put!(out, "<h3>Best of each, {}</h3>\n", text::escape(quantity::counted_in(unit)));
+            bars::bars(out, &all);
+        }
+    }
+}
+
+/// One sweep with its caption and key.
+fn draw(out: &mut String, report: &Report, group: &Group<'_>, figure: &Figure<'_>) {
+    let axis = words::axis(figure.x);
+    let over = format!("{} over {axis}", quantity::counted_in(group.unit));
+    put!(out, "<figure><figcaption>");
+    if !figure.panel.is_empty() {
+        put!(out, "<h4>{}</h4>", text::escape(&figure.panel));
+    }
+    put!(out, "<p class=\"under\">{}</p></figcaption>\n", text::escape(&over));
+    let lines: Vec<Line> = figure
+        .lines
+        .iter()
+        .enumerate()
+        .map(|(place, sweep)| line(place, sweep, figure.x))
+        .collect();
+    legend(out, figure);
+    let places = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.at));
+    let x = if figure.x.ends_with("_bytes") {
+        let (least, most) = ends(places());
+        Scale::of_bytes(least, most)
+    } else {
+        Scale::of_counts(&places().collect::<Vec<_>>())
+    };
+    let (least, most) = ends(lines.iter().flat_map(|line| line.points.iter().map(|p| p.value)));
+    let name = format!("{}: {over}", group.measurement);
+    let marks = if group.area == Area::Memory { caches(report, figure) } else { Vec::new() };
+    let y = Scale::of_values(least, most, group.unit);
+    out.push_str(&plot::lines(&Lines { name: &name, x, y, lines: &lines, marks: &marks }));
+    put!(out, "</figure>\n");
+}
+
+fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let some = values.filter(|value| value.is_finite() && *value > 0.0);
+    some.fold((f64::INFINITY, 0.0), |(least, most), value| (least.min(value), most.max(value)))
+}
+
+fn line(place: usize, sweep: &Sweep<'_>, x: &str) -> Line {
+    let points = sweep.points.iter().map(|&(at, reading)| Point {
+        at,
+        value: reading.value,
+        spread: (reading.value - reading.stddev, reading.value + reading.stddev),
+        is_disturbed: reading.disturbed,
+        told: told(reading, x, at),
+    });
+    Line { colour: plot::theme::series(place), points: points.collect() }
+}
+
+/// What the pointer tells over a point.
+fn told(reading: &Reading, x: &str, at: f64) -> String {
+    let place = match x.ends_with("_bytes") {
+        true => quantity::size(at),
+        false => format!("{} {}", quantity::count(at), words::axis(x)),
+    };
+    let value = quantity::value(reading.value, reading.unit);
+    let mut told = format!("{place}: {value} {} in {}", bars::spread(reading), runs(reading));
+    if reading.disturbed {
+        told.push_str(&format!("\ndisturbed: {}", reading.notes.join("; ")));
+    }
+    told
+}
+
+fn runs(reading: &Reading) -> String {
+    text::counted(reading.runs as usize, "run")
+}
+
+fn legend(out: &mut String, figure: &Figure<'_>) {
+    let is_disturbed = figure.lines.iter().flat_map(|line| &line.points).any(|(_, r)| r.disturbed);
+    put!(out, "<div class=\"legend\">");
+    for (place, sweep) in figure.lines.iter().enumerate() {
+        if figure.lines.len() > 1 {
+            let label = text::escape(&sweep.label);
+            put!(
+                out,
+                "<span><i class=\"key s{}\"></i>{label}</span>",
+                place % plot::theme::SERIES_MOST
+            );
+        }
+    }
+    if is_disturbed {
+        put!(out, "<span><i class=\"key hollow\"></i>disturbed</span>");
+    }
+    put!(out, "</div>\n");
+}
+
+/// The sizes of caches on an axis of bytes that one core touches.
+fn caches(report: &Report, figure: &Figure<'_>) -> Vec<Mark> {
+    if !figure.x.ends_with("_bytes") {
+        return Vec::new();
+    }
+    let caches = report.machine.caches.iter();
+    caches
+        .map(|cache| Mark {
+            at: cache.bytes as f64,
+            name: format!("L{} {}", cache.level, quantity::size(cache.bytes as f64)),
+        })
+        .collect()
+}
+
+/// The spread of single events, for readings that have it.
+fn histograms(out: &mut String, group: &Group<'_>) {
+    let some: Vec<_> = group
+        .readings
+        .iter()
+        .filter_map(|reading| Some((*reading, reading.percentiles.as_ref()?)))
+        .filter(|(_, percentiles)| !percentiles.buckets.is_empty())
+        .collect();
+    if some.is_empty() {
+        return;
+    }
+    let buckets = some.iter().flat_map(|(_, percentiles)| &percentiles.buckets);
+    let ends = ends(buckets.map(|(end, _)| *end));
+    put!(
+        out,
+        "<h3>{}: how long single requests took</h3>\n<div class=\"figures\">\n",
+        heading(group)
+    );
+    for (reading, percentiles) in spaced(&some, HISTOGRAMS_MOST) {
+        let name = words::parameters(reading);
+        let time = |seconds: f64| quantity::value(seconds, Unit::Seconds);
+        put!(out, "<figure><figcaption><h4>{}</h4>", text::escape(&name));
+        put!(
+            out,
+            "<p class=\"under\">half within {}, 99 % within {}, 99.9 % within {}, longest {}</p></figcaption>\n",
+            time(percentiles.p50),
+            time(percentiles.p99),
+            time(percentiles.p999),
+            time(percentiles.max)
+        );
+        out.push_str(&plot::histogram(&Histogram {
+            name: &format!("Times of single requests, {name}"),
+            colour: plot::theme::series(0),
+            buckets: &percentiles.buckets,
+            marks: &[
+                (percentiles.p50, "p50"),
+                (percentiles.p99, "p99"),
+                (percentiles.p999, "p99.9"),
+            ],
+            ends,
+        }));
+        put!(out, "</figure>\n");
+    }
+    put!(out, "</div>\n");
+}
+
+/// At most `most` of `all`, evenly taken, with the first and the last.
+fn spaced<T: Copy>(all: &[T], most: usize) -> Vec<T> {
+    if all.len() <= most {
+        return all.to_vec();
+    }
+    (0..most).filter_map(|n| all.get(n * (all.len() - 1) / (most - 1)).copied()).collect()
+}
+
+/// Every reading.
+fn table(out: &mut String, groups: &[&Group<'_>]) {
+    let readings = groups.iter().map(|group| group.readings.len()).sum();
+    put!(
+        out,
+        "<details><summary>{}</summary>\n<div class=\"wide\"><table>\n<thead><tr>\
+         <th>measurement</th><th>how</th><th class=\"n\">median</th>\
+         <th class=\"n\">standard deviation</th><th class=\"n\">best</th><th class=\"n\">runs</th>\
+         <th class=\"n\">dropped</th><th>said of it</th></tr></thead><tbody>\n",
+        text::counted(readings, "reading")
+    );
+    for reading in groups.iter().flat_map(|group| &group.readings) {
+        let value = |value: f64| quantity::value(value, reading.unit);
+        put!(out, "<tr><td>{}</td>", text::escape(&reading.measurement));
+        put!(out, "<td>{}</td>", text::escape(&words::parameters(reading)));
+        for cell in [
+            value(reading.value),
+            value(reading.stddev),
+            value(reading.best),
+            quantity::count(f64::from(reading.runs)),
+            quantity::count(f64::from(reading.dropped)),
+        ] {
+            put!(out, "<td class=\"n\">{cell}</td>");
+        }
+        put!(out, "<td class=\"text\">");
+        if reading.disturbed {
+            put!(out, "<b class=\"bad\">disturbed</b> ");
+        }
+        put!(out, "{}</td></tr>\n", text::escape(&reading.notes.join("; ")));
+    }
+    put!(out, "</tbody></table></div></details>\n");
+}

@@ -1,0 +1,69 @@
+//! On what was measured, and what held meanwhile.
+
+use crate::reading::Unit;
+use crate::report::{Report, put, quantity, text};
+
+/// Writes the section.
+pub(super) fn section(out: &mut String, report: &Report) {
+    put!(out, "<section class=\"card\" id=\"conditions\"><h2>Conditions</h2>\n");
+    put!(out, "<h3>The machine</h3>\n");
+    table(out, &machine(report));
+    put!(out, "<h3>While it was measured</h3>\n");
+    table(out, &meanwhile(report));
+    put!(out, "</section>\n");
+}
+
+fn table(out: &mut String, rows: &[(&str, String)]) {
+    put!(out, "<dl class=\"facts inside\">\n");
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        put!(out, "<div><dt>{name}</dt><dd>{}</dd></div>\n", text::escape(value));
+    }
+    put!(out, "</dl>\n");
+}
+
+fn machine(report: &Report) -> Vec<(&'static str, String)> {
+    let machine = &report.machine;
+    let size = |bytes: u64| quantity::size(bytes as f64);
+    let caches: Vec<String> = machine
+        .caches
+        .iter()
+        .map(|cache| match cache.shared_by {
+            0 | 1 => format!("L{} {}", cache.level, size(cache.bytes)),
+            many => format!("L{} {} for {many} CPUs", cache.level, size(cache.bytes)),
+        })
+        .collect();
+    vec![
+        ("host", machine.name.clone()),
+        ("processor", machine.cpu_model.clone()),
+        ("maker, family, model", machine.cpu_signature.clone()),
+        ("architecture", machine.architecture.clone()),
+        ("instruction sets", machine.instruction_sets.join(", ")),
+        ("CPUs", quantity::count(f64::from(machine.cpus))),
+        ("caches", caches.join(", ")),
+        ("memory", size(machine.memory_bytes)),
+        ("pages", size(machine.page_bytes)),
+        ("huge pages", machine.huge_pages.clone()),
+        ("kernel", machine.kernel.clone()),
+        ("virtual machine", machine.virtual_machine.clone().unwrap_or_else(|| "no".to_string())),
+        ("clock governor", machine.governor.clone().unwrap_or_else(|| "not told".to_string())),
+    ]
+}
+
+fn meanwhile(report: &Report) -> Vec<(&'static str, String)> {
+    let held = &report.conditions;
+    let clock = |hertz: Option<f64>| hertz.map(|hertz| quantity::value(hertz, Unit::Hertz));
+    let both = |before: String, after: String| format!("{before} before, {after} after");
+    let clocks = match (clock(held.clock_before_hertz), clock(held.clock_after_hertz)) {
+        (Some(before), Some(after)) => both(before, after),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => String::new(),
+    };
+    vec![
+        ("load", both(format!("{:.2}", held.load_before), format!("{:.2}", held.load_after))),
+        ("taken by the host", quantity::percent(held.steal)),
+        ("CPUs that others kept busy", format!("{:.2}", held.others)),
+        ("clock, measured", clocks),
+        ("disturbed readings", quantity::count(f64::from(held.disturbed))),
+        ("it took", quantity::value(report.seconds, Unit::Seconds)),
+    ]
+}

@@ -1,0 +1,126 @@
+//! What stands around the sections: head, the numbers that matter, whether to trust them, foot.
+
+use crate::reading::{Area, Reading};
+use crate::report::{Ceilings, Report, put, quantity, text, words};
+
+/// Nothing is loaded from anywhere, whatever a name in the page may try.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// Everything before the first section.
+pub(super) fn head(out: &mut String, report: &Report, areas: &[Area], has_comparison: bool) {
+    let machine = text::escape(&report.machine.cpu_model);
+    put!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"quarrier {}\">\n\
+         <title>{machine} · quarrier gauge</title>\n<style>\n{}",
+        env!("CARGO_PKG_VERSION"),
+        include_str!("gauge.css"),
+    );
+    super::plot::theme::css(out);
+    put!(
+        out,
+        "</style>\n</head>\n<body>\n<main>\n<header><p class=\"kicker\">quarrier gauge</p>\
+         <h1>{machine}</h1>\n<p class=\"under\">{}</p>\n<nav>",
+        text::escape(&under(report))
+    );
+    let mut link = |id: &str, name: &str| put!(out, "<a href=\"#{id}\">{name}</a>");
+    if has_comparison {
+        link("compared", "Compared");
+    }
+    for area in areas {
+        link(area.name(), super::area::title(*area));
+    }
+    link("conditions", "Conditions");
+    put!(out, "</nav></header>\n");
+}
+
+/// Host, size, day.
+fn under(report: &Report) -> String {
+    let machine = &report.machine;
+    let mut parts = vec![
+        machine.name.clone(),
+        text::counted(machine.cpus as usize, "CPU"),
+        format!("{} of memory", quantity::size(machine.memory_bytes as f64)),
+    ];
+    if let Some(host) = &machine.virtual_machine {
+        parts.push(format!("virtual machine ({host})"));
+    }
+    parts.push(super::super::day::utc(report.when));
+    parts.retain(|part| !part.is_empty());
+    parts.join(" · ")
+}
+
+/// The ceilings that people ask for first.
+pub(super) fn headlines(out: &mut String, report: &Report) {
+    let ceilings = Ceilings::of(report);
+    let disk = |name: &str, cache: &str| {
+        ceilings.disk(name, cache).max_by(|a, b| a.value.total_cmp(&b.value))
+    };
+    let network = |words: [&str; 2]| {
+        ceilings.best(Area::Network, |r| words.iter().all(|word| is_about(r, word)))
+    };
+    let all: [(&str, Option<&Reading>); 10] = [
+        ("Arithmetic, f64", ceilings.arithmetic("f64")),
+        ("Arithmetic, f32", ceilings.arithmetic("f32")),
+        ("Matrix product, f64", ceilings.product("f64")),
+        ("Memory, read", ceilings.memory("read")),
+        ("Memory, copy", ceilings.memory("copy")),
+        ("Memory, wait for a load", ceilings.latency()),
+        ("Disk, read in order", disk("sequential read", "direct")),
+        ("Disk, read at random", disk("random read", "direct")),
+        ("Network, TCP", network(["tcp", "throughput"])),
+        ("Network, there and back", network(["tcp", "request"])),
+    ];
+    let some: Vec<_> = all.into_iter().filter_map(|(name, r)| Some((name, r?))).collect();
+    if some.is_empty() {
+        return;
+    }
+    put!(out, "<dl class=\"facts\">\n");
+    for (name, reading) in some {
+        put!(out, "<div class=\"large\"><dt>{name}</dt>");
+        put!(out, "<dd>{}", quantity::value(reading.value, reading.unit));
+        put!(out, "<small>{}</small></dd></div>\n", text::escape(&words::parameters(reading)));
+    }
+    put!(out, "</dl>\n");
+}
+
+/// Whether name or parameters have this word.
+fn is_about(reading: &Reading, word: &str) -> bool {
+    let has = |text: &str| text.to_ascii_lowercase().contains(word);
+    has(&reading.measurement) || reading.parameters.iter().any(|(_, value)| has(&value.to_string()))
+}
+
+/// How many readings were disturbed, before anybody believes one.
+pub(super) fn trust(out: &mut String, report: &Report) {
+    let disturbed = report.readings.iter().filter(|reading| reading.disturbed).count();
+    let all = text::counted(report.readings.len(), "reading");
+    put!(out, "<p class=\"none\">");
+    match disturbed {
+        0 => put!(out, "<b class=\"good\">✓</b> None of {all} was disturbed by others."),
+        some => put!(
+            out,
+            "<b class=\"bad\">○</b> {} of {all} disturbed: others used the machine meanwhile, or \
+             the runs disagree. They are drawn hollow; do not rely on them.",
+            quantity::count(some as f64)
+        ),
+    }
+    put!(
+        out,
+        " Values are medians of runs on threads bound to a CPU, each with its result checked; \
+         error bars are one standard deviation.</p>\n"
+    );
+}
+
+/// Everything after the last section.
+pub(super) fn foot(out: &mut String) {
+    put!(
+        out,
+        "<footer>Written by quarrier {}. This page loads nothing from the network.</footer>\n\
+         </main>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION"),
+    );
+}

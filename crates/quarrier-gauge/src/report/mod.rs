@@ -1,0 +1,62 @@
+//! All readings of one run, with what they were taken on, and how people and programs see them.
+//!
+//! ```text
+//!  Report ─→ json    as it is kept, with a published schema
+//!         ─→ figure  readings put together: sweeps, a line for each of the other parameters
+//!              ├─→ table   a terminal: bars and sparklines
+//!              └─→ html    one page: plots, roofline, conditions
+//! ```
+
+mod ceilings;
+mod day;
+mod figure;
+mod html;
+mod json;
+mod quantity;
+mod table;
+mod text;
+mod words;
+
+use serde::{Deserialize, Serialize};
+
+use crate::conditions::{Conditions, Machine};
+use crate::reading::Reading;
+
+pub use html::{Against, html};
+pub use json::schema;
+pub use quantity::{count, percent, size, value};
+pub use table::{Line, Role, Span, changes, table};
+pub use words::{parameter, parameters};
+
+pub(crate) use ceilings::Ceilings;
+
+/// Writes formatted text to a `String`, which cannot fail.
+macro_rules! put {
+    ($out:expr, $($arg:tt)*) => {{
+        use std::fmt::Write as _;
+        let _ = write!($out, $($arg)*);
+    }};
+}
+use put;
+
+/// The number of the report's layout: another one means that fields changed their meaning.
+pub const FORMAT: u32 = 1;
+
+/// All readings of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Report {
+    /// [`FORMAT`] of whoever made it.
+    pub format: u32,
+    /// The version of quarrier that made it.
+    pub quarrier: String,
+    /// When it was begun, in seconds since 1970.
+    pub when: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// What was measured.
+    pub machine: Machine,
+    /// What held meanwhile.
+    pub conditions: Conditions,
+    /// In the order in which they were taken.
+    pub readings: Vec<Reading>,
+}

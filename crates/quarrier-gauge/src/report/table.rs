@@ -1,0 +1,315 @@
+//! A report for a terminal: a line for each sweep, with a bar and a sparkline.
+//!
+//! Lines are made of [`Span`]s, so that who prints them chooses the colours, and makes what comes
+//! from a report of elsewhere harmless to the terminal.
+
+use super::figure::{Figure, Group, Sweep, groups};
+use super::{Report, quantity, text, words};
+use crate::compare::{Change, Comparison, Verdict};
+use crate::reading::{Reading, Unit};
+
+/// What a piece of a line is, for who chooses its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Nothing in particular.
+    Plain,
+    /// The name of an area.
+    Title,
+    /// What matters less.
+    Soft,
+    /// A measured value.
+    Value,
+    /// A bar or a sparkline.
+    Bar,
+    /// Better than before.
+    Good,
+    /// Disturbed, or worse than before.
+    Bad,
+}
+
+/// A piece of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// What it is.
+    pub role: Role,
+    /// Its text.
+    pub text: String,
+}
+
+/// A line.
+pub type Line = Vec<Span>;
+
+/// Characters of a sparkline and of a bar, at most.
+const SPARKS: usize = 16;
+const BAR: usize = 24;
+/// Characters of the columns before them.
+const HOW: usize = 44;
+const VALUE: usize = 13;
+/// Values of a line that differ by more than this are drawn in equal ratios.
+const RATIO_OF_LINEAR: f64 = 40.0;
+
+/// The report in lines of about `columns` characters; less than 60 are taken for 60.
+pub fn table(report: &Report, columns: usize) -> Vec<Line> {
+    let groups = groups(&report.readings);
+    let mut lines = vec![machine(report)];
+    let mut rows: Vec<(&Group<'_>, Row<'_>)> = Vec::new();
+    for group in &groups {
+        rows.extend(self::rows(group).into_iter().map(|row| (group, row)));
+    }
+    let sizes = Sizes::of(&rows, columns.max(60));
+    for (place, (group, row)) in rows.iter().enumerate() {
+        let before = place.checked_sub(1).and_then(|place| rows.get(place)).map(|(group, _)| group);
+        if before.is_none_or(|before| before.area != group.area) {
+            lines.push(Vec::new());
+            lines.push(vec![span(Role::Title, group.area.name().to_string())]);
+        }
+        let is_new = before.is_none_or(|before| !std::ptr::eq(*before, *group));
+        // Bars are compared with what has the same unit, in the same area.
+        let peers =
+            rows.iter().filter(|(other, _)| other.area == group.area && other.unit == group.unit);
+        let most = peers.map(|(_, row)| row.shown.value).fold(0.0, f64::max);
+        lines.push(row.line(group, is_new, most, sizes));
+    }
+    lines.push(Vec::new());
+    lines.push(trust(report));
+    lines
+}
+
+fn machine(report: &Report) -> Line {
+    let machine = &report.machine;
+    let mut text = format!(
+        " · {} · {}",
+        text::counted(machine.cpus as usize, "CPU"),
+        quantity::size(machine.memory_bytes as f64)
+    );
+    if let Some(host) = &machine.virtual_machine {
+        text.push_str(&format!(" · virtual machine ({host})"));
+    }
+    vec![span(Role::Title, machine.cpu_model.clone()), span(Role::Soft, text)]
+}
+
+fn trust(report: &Report) -> Line {
+    let all = text::counted(report.readings.len(), "reading");
+    let disturbed = report.readings.iter().filter(|reading| reading.disturbed).count();
+    let took = quantity::value(report.seconds, Unit::Seconds);
+    match disturbed {
+        0 => vec![span(Role::Plain, format!("{all} in {took}, none disturbed"))],
+        some => vec![
+            span(Role::Plain, format!("{all} in {took}, ")),
+            span(Role::Bad, format!("{} disturbed (!)", quantity::count(some as f64))),
+            span(Role::Plain, ": others used the machine, or the runs disagree".to_string()),
+        ],
+    }
+}
+
+/// A line's content.
+struct Row<'r> {
+    how: String,
+    /// Values in the order of the axis, and between which places it goes.
+    sweep: Vec<f64>,
+    /// The reading whose value is printed.
+    shown: &'r Reading,
+    /// Where that is on the axis.
+    at: String,
+    disturbed: usize,
+}
+
+/// Widths that fit all rows.
+#[derive(Clone, Copy)]
+struct Sizes {
+    name: usize,
+    how: usize,
+    sparks: usize,
+    bar: usize,
+}
+
+impl Sizes {
+    fn of(rows: &[(&Group<'_>, Row<'_>)], columns: usize) -> Sizes {
+        let most =
+            |of: &dyn Fn(&(&Group<'_>, Row<'_>)) -> usize| rows.iter().map(of).max().unwrap_or(0);
+        let name = most(&|(group, _)| group.measurement.chars().count()).min(22);
+        let how = most(&|(_, row)| row.how.chars().count()).min(HOW);
+        let sparks = most(&|(_, row)| row.sweep.len()).min(SPARKS);
+        let left = columns.saturating_sub(2 + name + 2 + how + 2 + sparks + 2 + VALUE + 10);
+        Sizes { name, how, sparks, bar: left.min(BAR) }
+    }
+}
+
+fn rows<'r>(group: &Group<'r>) -> Vec<Row<'r>> {
+    let figures = group.figures();
+    if figures.is_empty() {
+        return group.readings.iter().map(|reading| single(reading)).collect();
+    }
+    let sweeps =
+        figures.iter().flat_map(|figure| figure.lines.iter().map(move |line| (figure, line)));
+    sweeps.filter_map(|(figure, sweep)| swept(group, figure, sweep)).collect()
+}
+
+fn single(reading: &Reading) -> Row<'_> {
+    Row {
+        how: words::parameters(reading),
+        sweep: Vec::new(),
+        shown: reading,
+        at: String::new(),
+        disturbed: usize::from(reading.disturbed),
+    }
+}
+
+/// A sweep: the best rate, or the time at the end of the axis.
+fn swept<'r>(group: &Group<'r>, figure: &Figure<'r>, sweep: &Sweep<'r>) -> Option<Row<'r>> {
+    let order = |a: &&(f64, &Reading), b: &&(f64, &Reading)| a.1.value.total_cmp(&b.1.value);
+    let shown = match group.unit.less_is_better() {
+        true => sweep.points.last()?,
+        false => sweep.points.iter().max_by(order)?,
+    };
+    let place = |at: f64| match figure.x.ends_with("_bytes") {
+        true => quantity::size(at),
+        false => quantity::count(at),
+    };
+    let (first, last) = (sweep.points.first()?, sweep.points.last()?);
+    let mut axis = format!("{} – {}", place(first.0), place(last.0));
+    if !figure.x.ends_with("_bytes") {
+        axis = format!("{axis} {}", words::axis(figure.x));
+    }
+    let parts = [figure.panel.as_str(), sweep.label.as_str(), axis.as_str()];
+    Some(Row {
+        how: parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(", "),
+        sweep: sweep.points.iter().map(|(_, reading)| reading.value).collect(),
+        shown: shown.1,
+        at: place(shown.0),
+        disturbed: sweep.points.iter().filter(|(_, reading)| reading.disturbed).count(),
+    })
+}
+
+impl Row<'_> {
+    fn line(&self, group: &Group<'_>, is_new: bool, most: f64, sizes: Sizes) -> Line {
+        let name = if is_new { group.measurement } else { "" };
+        let mut line = vec![
+            span(Role::Plain, format!("  {}  ", fit(name, sizes.name))),
+            span(Role::Soft, format!("{}  ", fit(&self.how, sizes.how))),
+        ];
+        if sizes.sparks > 0 {
+            line.push(span(Role::Bar, format!("{}  ", fit(&sparks(&self.sweep), sizes.sparks))));
+        }
+        let value = quantity::value(self.shown.value, self.shown.unit);
+        line.push(span(Role::Value, format!("{value:>VALUE$}")));
+        let spread = quantity::percent(self.shown.stddev / self.shown.value);
+        line.push(span(Role::Soft, format!(" ±{spread:>6}")));
+        if self.disturbed > 0 {
+            line.push(span(Role::Bad, " !".to_string()));
+        } else {
+            line.push(span(Role::Plain, "  ".to_string()));
+        }
+        if !group.unit.less_is_better() && most > 0.0 {
+            let bar = bar(self.shown.value / most, sizes.bar);
+            line.push(span(Role::Bar, format!(" {bar}")));
+        }
+        if !self.at.is_empty() {
+            line.push(span(Role::Soft, format!(" at {}", self.at)));
+        }
+        line
+    }
+}
+
+/// The comparison in lines: what changed, then how much did not.
+pub fn changes(comparison: &Comparison<'_>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if !comparison.is_same_machine {
+        lines.push(vec![span(Role::Bad, "the reports are of different machines".to_string())]);
+    }
+    let told = |verdict: Verdict| comparison.changes.iter().filter(move |c| c.verdict == verdict);
+    let loud = || told(Verdict::Slower).chain(told(Verdict::Faster)).chain(told(Verdict::TooNoisy));
+    let most = |of: fn(&Change<'_>) -> usize| loud().map(of).max().unwrap_or(0);
+    let name = most(|change| change.after.measurement.chars().count()).min(22);
+    let how = most(|change| words::parameters(change.after).chars().count()).min(HOW + 20);
+    for change in loud() {
+        lines.push(changed(change, name, how));
+    }
+    let mut counts: Vec<String> = Verdict::ALL
+        .into_iter()
+        .map(|verdict| {
+            format!("{} {}", quantity::count(comparison.count(verdict) as f64), verdict.name())
+        })
+        .collect();
+    for (missing, when) in [(&comparison.only_before, "before"), (&comparison.only_after, "now")] {
+        if !missing.is_empty() {
+            counts.push(format!("{} only {when}", quantity::count(missing.len() as f64)));
+        }
+    }
+    lines.push(vec![span(Role::Plain, counts.join(", "))]);
+    lines
+}
+
+fn changed(change: &Change<'_>, name: usize, how: usize) -> Line {
+    let role = match change.verdict {
+        Verdict::Faster => Role::Good,
+        Verdict::Slower => Role::Bad,
+        Verdict::Equal | Verdict::TooNoisy => Role::Soft,
+    };
+    let (before, after) = (change.before, change.after);
+    let (old, new) =
+        (quantity::value(before.value, before.unit), quantity::value(after.value, after.unit));
+    let (low, high) = change.interval;
+    vec![
+        span(role, format!("  {:<9}  ", change.verdict.name())),
+        span(Role::Plain, format!("{:<7}  {}  ", after.area.name(), fit(&after.measurement, name))),
+        span(Role::Soft, format!("{}  ", fit(&words::parameters(after), how))),
+        span(Role::Value, format!("{old:>VALUE$} → {new:<VALUE$}  × {:.2}", change.ratio)),
+        span(Role::Soft, format!("  ({low:.2} – {high:.2}, p {:.3})", change.p)),
+        span(Role::Soft, change.reason.map(|reason| format!("  {reason}")).unwrap_or_default()),
+    ]
+}
+
+fn span(role: Role, text: String) -> Span {
+    Span { role, text }
+}
+
+/// `text` in exactly `width` characters.
+fn fit(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return format!("{text}{}", " ".repeat(width - length));
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+/// Values as heights; of many, the greatest of neighbours.
+fn sparks(values: &[f64]) -> String {
+    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let group = values.len().div_ceil(SPARKS).max(1);
+    let values: Vec<f64> =
+        values.chunks(group).map(|few| few.iter().copied().fold(0.0, f64::max)).collect();
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let least = values.iter().copied().filter(|value| *value > 0.0).fold(most, f64::min);
+    let share = |value: f64| match least > 0.0 && most / least > RATIO_OF_LINEAR {
+        true => (value / least).ln() / (most / least).ln(),
+        false => value / most,
+    };
+    let height = |value: f64| ((share(value) * 7.0).round().clamp(0.0, 7.0)) as usize;
+    values.into_iter().filter_map(|value| HEIGHTS.get(height(value))).collect()
+}
+
+/// A bar over `share` of `width` characters, in eighths.
+fn bar(share: f64, width: usize) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    let drawn = format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8]);
+    fit(&drawn, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sparks_and_bars_are_as_high_as_their_values() {
+        assert_eq!(sparks(&[1.0, 4.0, 8.0]), "▂▅█");
+        assert_eq!(sparks(&[1.0, 1000.0]), "▁█");
+        assert_eq!(sparks(&[f64::NAN, 0.0]), "▁▁");
+        assert_eq!(sparks(&[1.0; 100]).chars().count(), 15);
+        assert_eq!(bar(0.5, 4), "██  ");
+        assert_eq!(bar(2.0, 2), "██");
+        assert_eq!(fit("abcdef", 4), "abc…");
+    }
+}

@@ -1,0 +1,78 @@
+//! Parameters in words: `threads: 2` is `2 threads`.
+
+use super::quantity;
+use crate::reading::{Reading, Value};
+
+/// One parameter as a few words that stand alone.
+pub fn parameter(name: &str, value: &Value) -> String {
+    let number = match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
+        Value::Text(_) => None,
+    };
+    let plain = spaced(name);
+    match (number, value) {
+        (Some(number), _) if name.ends_with("_bytes") => {
+            let of = plain.trim_end_matches(" bytes");
+            format!("{} {of}", quantity::size(number))
+        }
+        (Some(number), _) if name.ends_with("_per_second") => {
+            format!(
+                "{} {} a second",
+                quantity::count(number.round()),
+                plain.trim_end_matches(" per second")
+            )
+        }
+        (Some(number), _) if name.ends_with('s') => {
+            let noun = if number == 1.0 { plain.trim_end_matches('s') } else { &plain };
+            format!("{} {noun}", quantity::count(number))
+        }
+        (Some(number), _) => format!("{plain} {}", quantity::count(number)),
+        // "streaming stores", "huge pages": the words alone would not say what they are of.
+        (None, Value::Text(word)) if matches!(name, "stores" | "pages") => {
+            format!("{word} {plain}")
+        }
+        (None, value) => value.to_string(),
+    }
+}
+
+/// All parameters of a reading, with dots between them.
+pub fn parameters(reading: &Reading) -> String {
+    let words: Vec<String> =
+        reading.parameters.iter().map(|(name, value)| parameter(name, value)).collect();
+    words.join(" · ")
+}
+
+/// The name of a parameter as an axis tells it: `block size`.
+pub(crate) fn axis(name: &str) -> String {
+    match name.strip_suffix("_bytes") {
+        Some(of) if of.ends_with("set") => spaced(of),
+        Some(of) => format!("{} size", spaced(of)),
+        None => spaced(name),
+    }
+}
+
+fn spaced(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_told_in_words() {
+        for (name, value, words) in [
+            ("threads", Value::from(1), "1 thread"),
+            ("threads", Value::from(4), "4 threads"),
+            ("block_bytes", Value::from(65536), "64 KiB block"),
+            ("stores", Value::from("streaming"), "streaming stores"),
+            ("isa", Value::from("AVX2"), "AVX2"),
+            ("depth", Value::from(32), "depth 32"),
+        ] {
+            assert_eq!(parameter(name, &value), words);
+        }
+        assert_eq!(axis("block_bytes"), "block size");
+        assert_eq!(axis("working_set_bytes"), "working set");
+    }
+}
