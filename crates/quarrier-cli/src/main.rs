@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         args::Parsed::Search(search) => commands::search::run(&search).into(),
         args::Parsed::Filter(filter) => commands::filter::run(&filter).into(),
         args::Parsed::Explain(explain) => commands::explain::run(&explain).into(),
+        args::Parsed::Gauge(gauge) => commands::gauge::run(&gauge).into(),
         args::Parsed::Done(outcome) => outcome.into(),
     }
 }

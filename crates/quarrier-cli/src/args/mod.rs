@@ -2,10 +2,12 @@
 
 mod explain;
 mod filter;
+mod gauge;
 mod search;
 
 pub(crate) use explain::Explain;
 pub(crate) use filter::{Asked, Filter, InputFormat};
+pub(crate) use gauge::{Gauge, Measure, Task};
 pub(crate) use search::{PatternArg, Search};
 
 use std::path::PathBuf;
@@ -21,6 +23,7 @@ pub(crate) enum Parsed {
     Search(Box<Search>),
     Filter(Box<Filter>),
     Explain(Box<Explain>),
+    Gauge(Box<Gauge>),
     /// All is done or refused already (help, version, wrong use).
     Done(Outcome),
 }
@@ -48,6 +51,9 @@ pub(crate) fn parse() -> Parsed {
         Some(("explain", matches)) => {
             explain::parse(matches).map(|explain| Parsed::Explain(Box::new(explain)))
         }
+        Some(("gauge", matches)) => {
+            gauge::parse(matches).map(|gauge| Parsed::Gauge(Box::new(gauge)))
+        }
         Some(("help-markdown", _)) => Ok(Parsed::Done(crate::commands::markdown::print(command()))),
         _ => Err("no command was given; try 'quarrier --help'".to_string()),
     };
@@ -64,7 +70,7 @@ fn one_line(text: &str) -> String {
     let gist = gist.trim_start_matches("error: ");
     let words: Vec<&str> = gist.split_whitespace().collect();
     let typed = std::env::args_os().nth(1).unwrap_or_default();
-    let verb = ["filter", "explain"].into_iter().find(|verb| typed == *verb).unwrap_or("search");
+    let verb = ["filter", "explain", "gauge"].into_iter().find(|verb| typed == *verb).unwrap_or("search");
     format!("{}; try 'quarrier {verb} --help'", words.join(" "))
 }
 
@@ -93,6 +99,7 @@ pub(crate) fn command() -> Command {
         .subcommand(search::command())
         .subcommand(filter::command())
         .subcommand(explain::command())
+        .subcommand(gauge::command())
         .subcommand(Command::new("help-markdown").hide(true).about("Prints this help as Markdown"))
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod engines;
 pub(crate) mod explain;
 pub(crate) mod filter;
+pub(crate) mod gauge;
 pub(crate) mod markdown;
 pub(crate) mod search;
 

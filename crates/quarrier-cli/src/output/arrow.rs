@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow_array::builder::{StringBuilder, UInt64Builder};
+use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
@@ -23,20 +23,23 @@ pub(super) struct ArrowRows {
 enum Builder {
     Text(StringBuilder),
     Unsigned(UInt64Builder),
+    Number(Float64Builder),
 }
 
 impl ArrowRows {
     pub(super) fn new(out: Box<dyn Write + Send>, columns: &[Column]) -> io::Result<Self> {
         let field = |column: &Column| match column.kind {
-            Kind::Text => Field::new(column.name, DataType::Utf8, true),
+            Kind::Text | Kind::Json => Field::new(column.name, DataType::Utf8, true),
+            Kind::Number => Field::new(column.name, DataType::Float64, true),
             Kind::Unsigned => Field::new(column.name, DataType::UInt64, false),
         };
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let builders = columns
             .iter()
             .map(|column| match column.kind {
-                Kind::Text => Builder::Text(StringBuilder::new()),
+                Kind::Text | Kind::Json => Builder::Text(StringBuilder::new()),
                 Kind::Unsigned => Builder::Unsigned(UInt64Builder::new()),
+                Kind::Number => Builder::Number(Float64Builder::new()),
             })
             .collect();
         let writer = StreamWriter::try_new(out, &schema).map_err(to_io)?;
@@ -50,6 +53,7 @@ impl ArrowRows {
             .map(|builder| match builder {
                 Builder::Text(builder) => Arc::new(builder.finish()) as ArrayRef,
                 Builder::Unsigned(builder) => Arc::new(builder.finish()) as ArrayRef,
+                Builder::Number(builder) => Arc::new(builder.finish()) as ArrayRef,
             })
             .collect();
         self.rows = 0;
@@ -62,12 +66,16 @@ impl Rows for ArrowRows {
     fn row(&mut self, values: &[Value<'_>], _: Excerpt<'_>) -> io::Result<()> {
         for (builder, value) in self.builders.iter_mut().zip(values) {
             match (builder, value) {
-                (Builder::Text(builder), Value::Text(text)) => builder.append_value(text),
+                (Builder::Text(builder), Value::Text(text) | Value::Json(text)) => builder.append_value(text),
                 (Builder::Text(builder), _) => builder.append_null(),
                 (Builder::Unsigned(builder), Value::Unsigned(number)) => {
                     builder.append_value(*number)
                 }
                 (Builder::Unsigned(builder), _) => builder.append_value(0),
+                (Builder::Number(builder), Value::Number(number)) if number.is_finite() => {
+                    builder.append_value(*number)
+                }
+                (Builder::Number(builder), _) => builder.append_null(),
             }
         }
         self.rows += 1;

@@ -20,7 +20,8 @@ impl Rows for CsvRows {
     fn row(&mut self, values: &[Value<'_>], _: Excerpt<'_>) -> io::Result<()> {
         for value in values {
             match value {
-                Value::Text(text) => self.writer.write_field(text),
+                Value::Text(text) | Value::Json(text) => self.writer.write_field(text),
+                Value::Number(number) => self.writer.write_field(number.to_string()),
                 Value::Missing => self.writer.write_field(""),
                 Value::Unsigned(number) => self.writer.write_field(number.to_string()),
             }

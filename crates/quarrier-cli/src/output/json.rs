@@ -27,6 +27,8 @@ impl Rows for JsonRows {
                 Value::Text(text) => serde_json::to_writer(&mut *line, text)?,
                 Value::Missing => line.extend_from_slice(b"null"),
                 Value::Unsigned(number) => write!(line, "{number}")?,
+                Value::Number(number) => serde_json::to_writer(&mut *line, number)?,
+                Value::Json(text) => line.extend_from_slice(text.as_bytes()),
             }
         }
         if !excerpt.before.is_empty() || !excerpt.after.is_empty() {

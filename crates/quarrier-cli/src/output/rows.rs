@@ -11,6 +11,10 @@ pub(crate) enum Kind {
     Text,
     /// A whole number from 0.
     Unsigned,
+    /// A number; missing where it is not finite.
+    Number,
+    /// Text that is JSON already.
+    Json,
 }
 
 /// A column.
@@ -26,6 +30,8 @@ pub(crate) enum Value<'v> {
     Text(&'v str),
     Missing,
     Unsigned(u64),
+    Number(f64),
+    Json(&'v str),
 }
 
 /// How rows look as text for people.

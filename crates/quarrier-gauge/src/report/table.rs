@@ -48,6 +48,9 @@ const VALUE: usize = 13;
 /// Values of a line that differ by more than this are drawn in equal ratios.
 const RATIO_OF_LINEAR: f64 = 40.0;
 
+/// Changes of one verdict that are printed.
+const CHANGES_MOST: usize = 30;
+
 /// The report in lines of about `columns` characters; less than 60 are taken for 60.
 pub fn table(report: &Report, columns: usize) -> Vec<Line> {
     let groups = groups(&report.readings);
@@ -222,8 +225,13 @@ pub fn changes(comparison: &Comparison<'_>) -> Vec<Line> {
     let most = |of: fn(&Change<'_>) -> usize| loud().map(of).max().unwrap_or(0);
     let name = most(|change| change.after.measurement.chars().count()).min(22);
     let how = most(|change| words::parameters(change.after).chars().count()).min(HOW + 20);
-    for change in loud() {
-        lines.push(changed(change, name, how));
+    for verdict in [Verdict::Slower, Verdict::Faster, Verdict::TooNoisy] {
+        lines.extend(told(verdict).take(CHANGES_MOST).map(|change| changed(change, name, how)));
+        let more = told(verdict).skip(CHANGES_MOST).count();
+        if more > 0 {
+            let more = quantity::count(more as f64);
+            lines.push(vec![span(Role::Soft, format!("  … and {more} more {}", verdict.name()))]);
+        }
     }
     let mut counts: Vec<String> = Verdict::ALL
         .into_iter()

@@ -7,6 +7,9 @@ use crate::report::{Report, day, put, quantity, text, words};
 /// Ratios beyond this lie at the end of the drawing.
 const RATIO_MOST: f64 = 2.0;
 
+/// Rows told at once; more are folded away.
+const TOLD_MOST: usize = 20;
+
 /// Writes the section.
 pub(super) fn section(out: &mut String, report: &Report, against: &Against<'_>) {
     let Against { name, report: earlier, comparison } = against;
@@ -44,16 +47,22 @@ pub(super) fn section(out: &mut String, report: &Report, against: &Against<'_>) 
         let summary = format!("{}: {}", verdict.name(), text::counted(changes.len(), "reading"));
         let is_told = matches!(verdict, Verdict::Slower | Verdict::Faster);
         put!(out, "<details{}><summary>{summary}</summary>\n", if is_told { " open" } else { "" });
-        table(out, &changes);
+        let (first, rest) = changes.split_at(changes.len().min(TOLD_MOST));
+        table(out, first);
+        if !rest.is_empty() {
+            put!(out, "<details><summary>{} more</summary>\n", quantity::count(rest.len() as f64));
+            table(out, rest);
+            put!(out, "</details>\n");
+        }
         put!(out, "</details>\n");
     }
     put!(
         out,
-        "<p class=\"none\">Above 1 is better, for times too. Within {} is equal; a difference is \
+        "<p class=\"none\">Above 1 is better, for times too. Within {} % is equal; a difference is \
          one where the ranks of the runs say so (Mann and Whitney, p ≤ 0.01). Of two processes on \
          one machine, neither knows what the other's neighbours did: measure both in turns before \
          you act on a small difference.</p>\n</section>\n",
-        quantity::percent(EQUAL_WITHIN)
+        quantity::count((100.0 * EQUAL_WITHIN).round())
     );
 }
 

@@ -18,7 +18,7 @@ pub(super) fn section(out: &mut String, report: &Report, area: Area, groups: &[&
         if !figures.is_empty() {
             put!(out, "<h3>{}</h3>\n<div class=\"figures\">\n", heading(group));
             for figure in &figures {
-                draw(out, report, group, figure);
+                draw(out, report, group, (figure, figures.len() == 1));
             }
             put!(out, "</div>\n");
         } else if group.readings.len() > 1 {
@@ -82,10 +82,15 @@ fn best(out: &mut String, groups: &[&Group<'_>]) {
 }
 
 /// One sweep with its caption and key.
-fn draw(out: &mut String, report: &Report, group: &Group<'_>, figure: &Figure<'_>) {
+fn draw(
+    out: &mut String,
+    report: &Report,
+    group: &Group<'_>,
+    (figure, is_wide): (&Figure<'_>, bool),
+) {
     let axis = words::axis(figure.x);
     let over = format!("{} over {axis}", quantity::counted_in(group.unit));
-    put!(out, "<figure><figcaption>");
+    put!(out, "<figure{}><figcaption>", wide(is_wide));
     if !figure.panel.is_empty() {
         put!(out, "<h4>{}</h4>", text::escape(&figure.panel));
     }
@@ -96,7 +101,8 @@ fn draw(out: &mut String, report: &Report, group: &Group<'_>, figure: &Figure<'_
         .enumerate()
         .map(|(place, sweep)| line(place, sweep, figure.x))
         .collect();
-    legend(out, figure);
+    let marks = if group.area == Area::Memory { caches(report, figure) } else { Vec::new() };
+    legend(out, figure, &marks);
     let places = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.at));
     let x = if figure.x.ends_with("_bytes") {
         let (least, most) = ends(places());
@@ -106,10 +112,13 @@ fn draw(out: &mut String, report: &Report, group: &Group<'_>, figure: &Figure<'_
     };
     let (least, most) = ends(lines.iter().flat_map(|line| line.points.iter().map(|p| p.value)));
     let name = format!("{}: {over}", group.measurement);
-    let marks = if group.area == Area::Memory { caches(report, figure) } else { Vec::new() };
     let y = Scale::of_values(least, most, group.unit);
-    out.push_str(&plot::lines(&Lines { name: &name, x, y, lines: &lines, marks: &marks }));
+    out.push_str(&plot::lines(&Lines { name: &name, x, y, lines: &lines, marks: &marks, is_wide }));
     put!(out, "</figure>\n");
+}
+
+fn wide(is_wide: bool) -> &'static str {
+    if is_wide { " class=\"whole\"" } else { "" }
 }
 
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -146,7 +155,7 @@ fn runs(reading: &Reading) -> String {
     text::counted(reading.runs as usize, "run")
 }
 
-fn legend(out: &mut String, figure: &Figure<'_>) {
+fn legend(out: &mut String, figure: &Figure<'_>, marks: &[Mark]) {
     let is_disturbed = figure.lines.iter().flat_map(|line| &line.points).any(|(_, r)| r.disturbed);
     put!(out, "<div class=\"legend\">");
     for (place, sweep) in figure.lines.iter().enumerate() {
@@ -162,6 +171,11 @@ fn legend(out: &mut String, figure: &Figure<'_>) {
     if is_disturbed {
         put!(out, "<span><i class=\"key hollow\"></i>disturbed</span>");
     }
+    if !marks.is_empty() {
+        let sizes = marks.iter().map(|mark| format!("{} {}", mark.name, quantity::size(mark.at)));
+        let sizes = sizes.collect::<Vec<_>>().join(", ");
+        put!(out, "<span><i class=\"key dashes\"></i>caches: {sizes}</span>");
+    }
     put!(out, "</div>\n");
 }
 
@@ -171,12 +185,7 @@ fn caches(report: &Report, figure: &Figure<'_>) -> Vec<Mark> {
         return Vec::new();
     }
     let caches = report.machine.caches.iter();
-    caches
-        .map(|cache| Mark {
-            at: cache.bytes as f64,
-            name: format!("L{} {}", cache.level, quantity::size(cache.bytes as f64)),
-        })
-        .collect()
+    caches.map(|cache| Mark { at: cache.bytes as f64, name: format!("L{}", cache.level) }).collect()
 }
 
 /// The spread of single events, for readings that have it.
@@ -197,10 +206,11 @@ fn histograms(out: &mut String, group: &Group<'_>) {
         "<h3>{}: how long single requests took</h3>\n<div class=\"figures\">\n",
         heading(group)
     );
+    let is_wide = some.len() == 1;
     for (reading, percentiles) in spaced(&some, HISTOGRAMS_MOST) {
         let name = words::parameters(reading);
         let time = |seconds: f64| quantity::value(seconds, Unit::Seconds);
-        put!(out, "<figure><figcaption><h4>{}</h4>", text::escape(&name));
+        put!(out, "<figure{}><figcaption><h4>{}</h4>", wide(is_wide), text::escape(&name));
         put!(
             out,
             "<p class=\"under\">half within {}, 99 % within {}, 99.9 % within {}, longest {}</p></figcaption>\n",
@@ -219,6 +229,7 @@ fn histograms(out: &mut String, group: &Group<'_>) {
                 (percentiles.p999, "p99.9"),
             ],
             ends,
+            is_wide,
         }));
         put!(out, "</figure>\n");
     }

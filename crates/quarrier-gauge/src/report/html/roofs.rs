@@ -45,5 +45,9 @@ pub(super) fn section(out: &mut String, report: &Report) {
             quantity::value(peak.value, peak.unit)
         );
     }
-    put!(out, "</div>\n<div class=\"scroll\">{svg}</div>\n</section>\n");
+    put!(
+        out,
+        "</div>\n<div class=\"scroll\">{svg}</div>\n\
+         <p class=\"under across\">operations on each byte</p></section>\n"
+    );
 }

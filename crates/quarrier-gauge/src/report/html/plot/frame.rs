@@ -22,7 +22,8 @@ const LABEL_PX: i32 = 12;
 pub(super) type Backend<'s> = SVGBackend<'s>;
 pub(super) type Area<'s> = DrawingArea<Backend<'s>, Shift>;
 pub(super) type Chart<'a, 's> = ChartContext<'a, Backend<'s>, Cartesian2d<Scale, Scale>>;
-pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+pub(super) type Failure = DrawingAreaErrorKind<std::io::Error>;
+pub(super) type Drawn = Result<(), Failure>;
 
 /// A line of `px` pixels.
 pub(super) fn stroke(colour: Colour, px: f64) -> ShapeStyle {
@@ -68,7 +69,7 @@ pub(super) fn chart<'a, 's>(
     x: &Scale,
     y: &Scale,
     left_px: i32,
-) -> Result<Chart<'a, 's>, DrawingAreaErrorKind<std::io::Error>> {
+) -> Result<Chart<'a, 's>, Failure> {
     let mut chart = ChartBuilder::on(area)
         .margin_top(18 * FINE)
         .margin_right(14 * FINE)

@@ -21,9 +21,13 @@ pub(in crate::report::html) struct Histogram<'h> {
     pub(in crate::report::html) marks: &'h [(f64, &'h str)],
     /// The axis of times, the same for drawings that are compared.
     pub(in crate::report::html) ends: (f64, f64),
+    /// Whether it has the page's whole width.
+    pub(in crate::report::html) is_wide: bool,
 }
 
+/// Half of a page's width, and all of it.
 const SIZE: (i32, i32) = (540, 140);
+const WIDE: (i32, i32) = (1080, 160);
 const LEFT_PX: i32 = 16;
 /// Bars over the whole axis.
 const BARS: usize = 72;
@@ -34,7 +38,7 @@ pub(in crate::report::html) fn histogram(drawn: &Histogram<'_>) -> String {
     let bars = bars(drawn.buckets, x.ends());
     let most = bars.iter().copied().max().unwrap_or(0).max(1) as f64;
     let y = Scale::bare(0.0, most * 1.05);
-    frame::drawing(SIZE, drawn.name, |area, _| {
+    frame::drawing(if drawn.is_wide { WIDE } else { SIZE }, drawn.name, |area, _| {
         let mut chart = frame::chart(area, &x, &y, LEFT_PX)?;
         let edge = |bar: usize| edge(bar, x.ends());
         let mut outline = vec![(edge(0), 0.0)];

@@ -44,9 +44,13 @@ pub(in crate::report::html) struct Lines<'l> {
     pub(in crate::report::html) y: Scale,
     pub(in crate::report::html) lines: &'l [Line],
     pub(in crate::report::html) marks: &'l [Mark],
+    /// Whether it has the page's whole width.
+    pub(in crate::report::html) is_wide: bool,
 }
 
+/// Half of a page's width, and all of it.
 const SIZE: (i32, i32) = (540, 300);
+const WIDE: (i32, i32) = (1080, 320);
 /// Room for the labels of the heights.
 const LEFT_PX: i32 = 82;
 /// Points of a line above which it is drawn without a dot for each.
@@ -54,7 +58,7 @@ const DOTS_MOST: usize = 40;
 
 /// The SVG.
 pub(in crate::report::html) fn lines(drawn: &Lines<'_>) -> String {
-    frame::drawing(SIZE, drawn.name, |area, tips| {
+    frame::drawing(if drawn.is_wide { WIDE } else { SIZE }, drawn.name, |area, tips| {
         let mut chart = frame::chart(area, &drawn.x, &drawn.y, LEFT_PX)?;
         marks(area, &chart, drawn)?;
         // Spreads lie behind all lines, dots before them.

@@ -5,7 +5,7 @@
 
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::frame::{self, FINE, Tips};
+use super::frame::{self, FINE, Failure, Tips};
 use super::scale::{Scale, Tick};
 use super::theme::{Colour, INK};
 use crate::reading::Unit;
@@ -60,8 +60,11 @@ pub(in crate::report::html) fn roofline(roofs: &Roofs) -> Option<String> {
         "Roofline: operations a second over operations a byte",
         |area, tips| {
             let mut chart = frame::chart(area, &x, &y, LEFT_PX)?;
-            for slope in &roofs.slopes {
-                draw_slope(area, &mut chart, (&x, &y), slope, tops.1, tips)?;
+            let mut steepest_first: Vec<&Slope> = roofs.slopes.iter().collect();
+            steepest_first.sort_by(|a, b| b.bytes_per_second.total_cmp(&a.bytes_per_second));
+            let mut below = i32::MIN;
+            for slope in steepest_first {
+                below = draw_slope(area, &mut chart, (&x, &y), (slope, tops.1, below), tips)?;
             }
             let mut above = i32::MAX;
             let mut sorted: Vec<&Roof> = roofs.roofs.iter().collect();
@@ -74,29 +77,31 @@ pub(in crate::report::html) fn roofline(roofs: &Roofs) -> Option<String> {
     ))
 }
 
-/// A slope, from the left edge or the bottom up to the highest roof, with its name along it.
+/// A slope, from the left edge or the bottom up to the highest roof, with its name below its lower
+/// end; gives where the name ends, so that the next does not lie on it.
 fn draw_slope(
     area: &frame::Area<'_>,
     chart: &mut frame::Chart<'_, '_>,
     (x, y): (&Scale, &Scale),
-    slope: &Slope,
-    top: f64,
+    (slope, top, below): (&Slope, f64, i32),
     tips: &mut Tips,
-) -> frame::Drawn {
+) -> Result<i32, Failure> {
     let rate = slope.bytes_per_second;
     let from = x.ends().0.max(y.ends().0 / rate);
     let to = (top / rate).min(x.ends().1);
-    frame::path(
-        chart,
-        vec![(from, from * rate), (to, to * rate)],
-        frame::stroke(slope.colour, 2.0),
-    )?;
+    let ends = [(from, from * rate), (to, to * rate)];
+    frame::path(chart, ends.to_vec(), frame::stroke(slope.colour, 2.0))?;
     let told = format!("{}: {}", slope.name, quantity::value(rate, Unit::BytesPerSecond));
-    let at = chart.backend_coord(&(to, to * rate));
-    tips.add(at, &told);
-    tips.add(chart.backend_coord(&(from, from * rate)), &told);
-    let _ = area;
-    Ok(())
+    let [foot, head] = ends.map(|end| chart.backend_coord(&end));
+    tips.add(foot, &told);
+    tips.add(head, &told);
+    let line = foot.1 + FINE;
+    if line >= below && foot.0 < head.0 {
+        let style = frame::label(INK, HPos::Left, VPos::Top);
+        frame::write(area, &slope.name, (foot.0 + 12 * FINE, line), style)?;
+        return Ok(line + 13 * FINE);
+    }
+    Ok(below)
 }
 
 /// A roof from where the steepest slope meets it, with its name at the right; gives the height of
@@ -108,7 +113,7 @@ fn draw_roof(
     roof: &Roof,
     (steepest, above): (f64, i32),
     tips: &mut Tips,
-) -> Result<i32, plotters::prelude::DrawingAreaErrorKind<std::io::Error>> {
+) -> Result<i32, Failure> {
     let from = (roof.per_second / steepest).max(x.ends().0);
     let ends = [(from, roof.per_second), (x.ends().1, roof.per_second)];
     frame::path(chart, ends.to_vec(), frame::stroke(roof.colour, 2.0))?;

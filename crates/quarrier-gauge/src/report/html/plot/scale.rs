@@ -37,8 +37,8 @@ impl Scale {
         if most / least > RATIO_OF_LINEAR {
             return Scale::decades(least, most, unit);
         }
-        let step = round_step(most / 5.0);
-        let ticks = (0..=TICKS_MOST as u32).map(|n| f64::from(n) * step);
+        let step = round_step(most / 7.0);
+        let ticks = (0..=2 * TICKS_MOST as u32).map(|n| f64::from(n) * step);
         let ticks = ticks
             .take_while(|value| *value <= most * 1.06)
             .map(|value| Tick { value, label: quantity::tick(value, most, unit) });
@@ -50,10 +50,11 @@ impl Scale {
         let (least, most) = drawable(least, most);
         let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
         let every = (last - first).max(1).div_euclid(TICKS_MOST as i32) + 1;
-        let ticks = (first..=last).filter(|power| power.rem_euclid(every) == 0).map(|power| {
-            let value = 10f64.powi(power);
-            Tick { value, label: quantity::tick(value, value, unit) }
-        });
+        let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
+        // Few powers are too few marks.
+        let factors: &[f64] = if most / least < 300.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let ticks = powers.flat_map(|power| factors.iter().map(move |f| f * 10f64.powi(power)));
+        let ticks = ticks.map(|value| Tick { value, label: quantity::tick(value, value, unit) });
         Scale::logarithmic(least, most, ticks.collect())
     }
 
@@ -177,6 +178,8 @@ mod tests {
         assert_eq!(labels(&rates), ["0", "10 GB/s", "20 GB/s", "30 GB/s", "40 GB/s"]);
         let times = Scale::of_values(1e-9, 300e-9, Unit::Seconds);
         assert_eq!(labels(&times), ["1 ns", "10 ns", "100 ns"]);
+        let few = Scale::decades(30e9, 190e9, Unit::FlopPerSecond);
+        assert_eq!(labels(&few), ["50 GFLOP/s", "100 GFLOP/s"]);
         let sizes = Scale::of_bytes(4096.0, (1u64 << 30) as f64);
         assert_eq!(labels(&sizes)[..3], ["4 KiB", "32 KiB", "256 KiB"]);
         assert_eq!(labels(&Scale::of_counts(&[1.0, 2.0, 4.0])), ["1", "2", "4"]);

@@ -1,0 +1,194 @@
+//! `quarrier gauge`.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use quarrier_gauge::Area;
+
+use super::{flag, format_arg, quiet_arg, stats_arg};
+use crate::output::Format;
+
+/// `quarrier gauge`.
+#[derive(Debug)]
+pub(crate) struct Gauge {
+    pub(crate) task: Task,
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
+    /// Earlier reports, the first named first.
+    pub(crate) compare: Vec<PathBuf>,
+    pub(crate) format: Format,
+    pub(crate) quiet: bool,
+    pub(crate) stats: Option<PathBuf>,
+}
+
+/// Where the readings come from.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// They are taken.
+    Measure(Measure),
+    /// They were taken, and lie in this file.
+    Show(PathBuf),
+    /// They are taken elsewhere: this is the other end.
+    Listen(String),
+}
+
+/// What is measured, and how.
+#[derive(Debug)]
+pub(crate) struct Measure {
+    pub(crate) areas: Vec<Area>,
+    pub(crate) quick: bool,
+    pub(crate) runs: Option<u32>,
+    pub(crate) path: PathBuf,
+    /// The other end of the network; the loopback without one.
+    pub(crate) connect: Option<String>,
+    pub(crate) congestion: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quarrier gauge --quick
+  quarrier gauge --json host.json --html host.html
+  quarrier gauge memory --runs 10
+  quarrier gauge disk --path /mnt/data --html disk.html
+  quarrier gauge --json after.json --compare before.json
+  quarrier gauge --from after.json --compare before.json --html compared.html
+  quarrier gauge network --listen 0.0.0.0:7011        on one host, and on the other:
+  quarrier gauge network --connect first-host:7011
+
+Each reading is the median of at least 3 runs on threads that are bound to a CPU each; runs that
+did not get their CPU are dropped and counted, and what a run computed, read or received is
+checked. A reading marked with '!' was disturbed: others used the machine, or the runs disagree.
+
+--quick takes less than 30 s in all, and measures what plans need. Every run keeps what it
+learnt in the machine profile in the cache folder ($XDG_CACHE_HOME/quarrier or
+~/.cache/quarrier), by which searches plan.
+
+The disk is measured in a file that is made in FOLDER and removed on every way out; a full
+measurement takes 1 GiB, a quick one 256 MiB.
+
+Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
+
+pub(super) fn command() -> Command {
+    Command::new("gauge")
+        .about("Measures the machine's ceilings: CPU, memory, disk, network")
+        .after_help(EXAMPLES)
+        .arg(
+            Arg::new("area")
+                .value_name("AREA")
+                .num_args(0..)
+                .action(ArgAction::Append)
+                .value_parser(parse_area)
+                .help("cpu, memory, disk, network; none named: all of them"),
+        )
+        .arg(flag("quick", "Measure only what plans need, in less than 30 s"))
+        .arg(
+            Arg::new("runs")
+                .long("runs")
+                .value_name("N")
+                .value_parser(value_parser!(u32).range(3..=1000))
+                .help("Runs of each reading at least [default: 3]; more are made where they differ"),
+        )
+        .arg(
+            Arg::new("path")
+                .long("path")
+                .value_name("FOLDER")
+                .default_value(".")
+                .value_parser(value_parser!(PathBuf))
+                .help("A folder on the disk that is measured"),
+        )
+        .args(network_args())
+        .args(report_args())
+        .args([format_arg(), quiet_arg(), stats_arg()])
+}
+
+fn network_args() -> [Arg; 3] {
+    [
+        Arg::new("listen")
+            .long("listen")
+            .value_name("ADDRESS")
+            .conflicts_with_all(["connect", "from", "quick", "runs", "json", "html", "compare"])
+            .help("Be the other end for one 'gauge network --connect', then end")
+            .help_heading("Network"),
+        Arg::new("connect")
+            .long("connect")
+            .value_name("ADDRESS")
+            .conflicts_with("from")
+            .help("Measure the network to where 'gauge network --listen' runs; else the loopback")
+            .help_heading("Network"),
+        Arg::new("congestion")
+            .long("congestion")
+            .value_name("NAME")
+            .help("TCP's congestion control by its name in the kernel, such as cubic")
+            .help_heading("Network"),
+    ]
+}
+
+fn report_args() -> [Arg; 4] {
+    let file = |id: &'static str, name: &'static str, help: &'static str| {
+        Arg::new(id)
+            .long(id)
+            .value_name(name)
+            .value_parser(value_parser!(PathBuf))
+            .help(help)
+            .help_heading("Output")
+    };
+    [
+        file("json", "FILE", "Keep the report (docs/gauge.schema.json says what is in it)"),
+        file("html", "FILE.html", "Write the report as one page with plots"),
+        file("compare", "FILE", "Say what changed since a report kept by --json; repeatable")
+            .action(ArgAction::Append),
+        file("from", "FILE", "Show a report kept by --json instead of measuring")
+            .conflicts_with_all(["area", "quick", "runs"]),
+    ]
+}
+
+fn parse_area(text: &str) -> Result<Area, String> {
+    let names = Area::ALL.map(Area::name).join(", ");
+    Area::of(text).ok_or_else(|| match text {
+        "gpu" => format!("this version measures no GPU; there are: {names}"),
+        _ => format!("no area '{text}'; there are: {names}"),
+    })
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Result<Gauge, String> {
+    let file = |id: &str| matches.get_one::<PathBuf>(id).cloned();
+    let many = |id: &str| matches.get_many::<PathBuf>(id).unwrap_or_default().cloned().collect();
+    let text = |id: &str| matches.get_one::<String>(id).cloned();
+    let mut areas: Vec<Area> =
+        matches.get_many::<Area>("area").unwrap_or_default().copied().collect();
+    areas.sort_unstable();
+    areas.dedup();
+    for option in ["listen", "connect"] {
+        if matches.contains_id(option) && areas != [Area::Network] {
+            return Err(format!(
+                "--{option} is for the network alone; write 'quarrier gauge network --{option} …'"
+            ));
+        }
+    }
+    if areas.is_empty() {
+        areas = Area::ALL.to_vec();
+    }
+    let task = if let Some(path) = file("from") {
+        Task::Show(path)
+    } else if let Some(address) = text("listen") {
+        Task::Listen(address)
+    } else {
+        Task::Measure(Measure {
+            areas,
+            quick: matches.get_flag("quick"),
+            runs: matches.get_one("runs").copied(),
+            path: file("path").unwrap_or_default(),
+            connect: text("connect"),
+            congestion: text("congestion"),
+        })
+    };
+    Ok(Gauge {
+        task,
+        json: file("json"),
+        html: file("html"),
+        compare: many("compare"),
+        format: *matches.get_one("format").unwrap_or(&Format::Text),
+        quiet: matches.get_flag("quiet"),
+        stats: file("stats"),
+    })
+}

@@ -1,0 +1,152 @@
+//! `quarrier gauge`: measures, keeps the profile, and shows the report.
+
+mod earlier;
+mod profile;
+mod progress;
+mod show;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_gauge::report::{Report, html};
+use quarrier_gauge::trial::Effort;
+use quarrier_gauge::{Area, Error, Network, Wanted};
+use serde_json::json;
+
+use crate::args::{Gauge, Measure, Task};
+use crate::output::file::write_whole;
+use crate::{Outcome, complain, interrupt};
+
+use earlier::Earlier;
+use progress::Progress;
+
+/// Why there is no report.
+enum Failure {
+    /// Ctrl-C, with what was being measured.
+    Interrupted(String),
+    Other(String),
+}
+
+/// Runs the command.
+pub(crate) fn run(gauge: &Gauge) -> Outcome {
+    let stop = interrupt::watch();
+    match outcome(gauge, &stop) {
+        Ok(outcome) => outcome,
+        Err(Failure::Interrupted(place)) => {
+            complain(&format!("interrupted at {place}; no report was written"));
+            Outcome::Interrupted
+        }
+        Err(Failure::Other(message)) => {
+            complain(&message);
+            Outcome::Failed
+        }
+    }
+}
+
+fn outcome(gauge: &Gauge, stop: &AtomicBool) -> Result<Outcome, Failure> {
+    // What cannot be compared or written is said before minutes are spent.
+    let earlier = gauge.compare.iter().map(|path| Earlier::read(path));
+    let earlier = earlier.collect::<Result<Vec<_>, _>>().map_err(Failure::Other)?;
+    for path in [&gauge.json, &gauge.html, &gauge.stats].into_iter().flatten() {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            check_folder(path, folder).map_err(Failure::Other)?;
+        }
+    }
+    let (report, profile) = match &gauge.task {
+        Task::Listen(address) => return listen(address, gauge.quiet, stop),
+        Task::Show(path) => (earlier::read(path).map_err(Failure::Other)?, None),
+        Task::Measure(measure) => {
+            let report = measured(measure, gauge.quiet, stop)?;
+            let profile = profile::keep(measure, &report, gauge.quiet);
+            (report, profile)
+        }
+    };
+    let written = write(gauge, &report, &earlier, profile.as_deref());
+    let shown = show::show(gauge, &report, &earlier);
+    written.map_err(Failure::Other)?;
+    Ok(shown)
+}
+
+fn check_folder(path: &Path, folder: &Path) -> Result<(), String> {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(format!("{}: there is no folder {}", path.display(), folder.display())),
+    }
+}
+
+/// Measures what is asked for.
+fn measured(measure: &Measure, quiet: bool, stop: &AtomicBool) -> Result<Report, Failure> {
+    if measure.areas.contains(&Area::Disk) && !measure.path.is_dir() {
+        let path = measure.path.display();
+        return Err(Failure::Other(format!("--path: {path} is no folder; name one on the disk")));
+    }
+    let mut progress = Progress::new(quiet);
+    let measured = quarrier_gauge::measure(&wanted(measure), &mut progress, stop);
+    let place = progress.end();
+    measured.map_err(|error| match error {
+        Error::Stopped => Failure::Interrupted(place),
+        error => Failure::Other(error.to_string()),
+    })
+}
+
+fn wanted(measure: &Measure) -> Wanted {
+    let mut wanted = match measure.quick {
+        true => Wanted::quick(&measure.path),
+        false => Wanted::full(&measure.path, measure.runs.unwrap_or(3)),
+    };
+    if let Some(runs) = measure.runs {
+        let most_runs = wanted.effort.most_runs.max(runs);
+        wanted.effort = Effort { runs, most_runs, ..wanted.effort };
+    }
+    wanted.areas.clone_from(&measure.areas);
+    wanted.network =
+        Network { peer: measure.connect.clone(), congestion: measure.congestion.clone() };
+    wanted
+}
+
+/// Writes the files that were asked for; every one is tried.
+fn write(
+    gauge: &Gauge,
+    report: &Report,
+    earlier: &[Earlier],
+    profile: Option<&Path>,
+) -> Result<(), String> {
+    let mut failures = Vec::new();
+    let mut write = |path: &Path, bytes: &[u8]| {
+        if let Err(error) = write_whole(path, bytes) {
+            failures.push(format!("{}: cannot write: {error}", path.display()));
+        }
+    };
+    if let Some(path) = &gauge.json {
+        let text = report.to_json().map_err(|error| error.to_string())?;
+        write(path, text.as_bytes());
+    }
+    if let Some(path) = &gauge.html {
+        let comparisons = earlier::comparisons(earlier, report);
+        write(path, html(report, &earlier::against(earlier, &comparisons)).as_bytes());
+    }
+    if let Some(path) = &gauge.stats {
+        let disturbed = report.readings.iter().filter(|reading| reading.disturbed).count();
+        let stats = json!({
+            "command": "gauge",
+            "seconds": report.seconds,
+            "readings": report.readings.len(),
+            "disturbed": disturbed,
+            "profile": profile.map(|path| path.display().to_string()),
+        });
+        let line = format!("{stats}\n");
+        if path.as_os_str() == "-" {
+            // Where standard error is closed there is nobody left to tell.
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+        } else {
+            write(path, line.as_bytes());
+        }
+    }
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
+}
+
+/// The other end of a measurement of the network.
+fn listen(address: &str, quiet: bool, stop: &AtomicBool) -> Result<Outcome, Failure> {
+    let _ = (address, quiet, stop);
+    Ok(Outcome::Found)
+}

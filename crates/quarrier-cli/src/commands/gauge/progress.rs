@@ -1,0 +1,62 @@
+//! What is being measured, on a terminal. Nothing moves by itself: a thread that draws would be
+//! measured too.
+
+use std::io::IsTerminal;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use quarrier_gauge::{Area, Parameters, Reading, report};
+
+use crate::output::visible::visible;
+
+pub(super) struct Progress {
+    bar: Option<ProgressBar>,
+    started: Instant,
+    readings: usize,
+    /// What was begun last.
+    place: String,
+}
+
+impl Progress {
+    pub(super) fn new(quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(ProgressBar::new_spinner);
+        if let Some(bar) = &bar
+            && let Ok(style) = ProgressStyle::with_template("{wide_msg}")
+        {
+            bar.set_style(style);
+        }
+        Progress { bar, started: Instant::now(), readings: 0, place: "the start".to_string() }
+    }
+
+    /// Takes the line off the terminal; says what was begun last.
+    pub(super) fn end(self) -> String {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+        self.place
+    }
+
+    fn show(&self) {
+        if let Some(bar) = &self.bar {
+            let seconds = self.started.elapsed().as_secs();
+            let readings = self.readings;
+            bar.set_message(format!("{seconds:>4} s  {readings:>4} readings  {}", self.place));
+            bar.tick();
+        }
+    }
+}
+
+impl quarrier_gauge::Progress for Progress {
+    fn begin(&mut self, area: Area, measurement: &str, parameters: &Parameters) {
+        let words: Vec<String> =
+            parameters.iter().map(|(name, value)| report::parameter(name, value)).collect();
+        let words = words.join(", ");
+        self.place = visible(&format!("{}: {measurement} ({words})", area.name()));
+        self.show();
+    }
+
+    fn reading(&mut self, _: &Reading) {
+        self.readings += 1;
+        self.show();
+    }
+}

@@ -1,0 +1,118 @@
+//! The report on standard output: lines for people, rows for programs.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use indicatif::TermLike;
+use quarrier_gauge::report::{Line, Report, Role, changes, table};
+use serde_json::json;
+
+use super::earlier::{self, Earlier};
+use crate::args::Gauge;
+use crate::output::Format;
+use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Value};
+use crate::output::visible::visible;
+use crate::{Outcome, complain};
+
+const COLUMNS: &[Column] = &[
+    Column { name: "area", kind: Kind::Text },
+    Column { name: "measurement", kind: Kind::Text },
+    Column { name: "parameters", kind: Kind::Json },
+    Column { name: "value", kind: Kind::Number },
+    Column { name: "unit", kind: Kind::Text },
+    Column { name: "stddev", kind: Kind::Number },
+    Column { name: "runs", kind: Kind::Unsigned },
+    Column { name: "conditions", kind: Kind::Json },
+    Column { name: "mean", kind: Kind::Number },
+    Column { name: "best", kind: Kind::Number },
+    Column { name: "dropped", kind: Kind::Unsigned },
+    Column { name: "notes", kind: Kind::Json },
+];
+
+/// Columns of a page or a pipe.
+const COLUMNS_WITHOUT_TERMINAL: usize = 140;
+
+/// Writes the report, and what changed since earlier ones.
+pub(super) fn show(gauge: &Gauge, report: &Report, earlier: &[Earlier]) -> Outcome {
+    let written = match gauge.format {
+        Format::Text => text(report, earlier),
+        format => rows(format, report),
+    };
+    match written {
+        Ok(()) => Outcome::Found,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Outcome::Found,
+        Err(error) => {
+            complain(&format!("standard output: cannot write: {error}"));
+            Outcome::Failed
+        }
+    }
+}
+
+fn text(report: &Report, earlier: &[Earlier]) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout());
+    let is_terminal = io::stdout().is_terminal();
+    let coloured = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let columns = match is_terminal {
+        true => usize::from(indicatif::ProgressDrawTarget::stdout().width().unwrap_or(80)),
+        false => COLUMNS_WITHOUT_TERMINAL,
+    };
+    for line in table(report, columns) {
+        write_line(&mut out, &line, coloured)?;
+    }
+    let comparisons = earlier::comparisons(earlier, report);
+    for (earlier, comparison) in earlier.iter().zip(&comparisons) {
+        writeln!(out, "\ncompared with {}:", visible(earlier.name()))?;
+        for line in changes(comparison) {
+            write_line(&mut out, &line, coloured)?;
+        }
+    }
+    out.flush()
+}
+
+/// A report may come from elsewhere: what would steer the terminal is made visible.
+fn write_line(out: &mut impl Write, line: &Line, coloured: bool) -> io::Result<()> {
+    let mut text = String::new();
+    for span in line {
+        let style = if coloured { style(span.role) } else { Style::new() };
+        text.push_str(&format!("{style}{}{style:#}", visible(&span.text)));
+    }
+    writeln!(out, "{}", text.trim_end())
+}
+
+fn style(role: Role) -> Style {
+    match role {
+        Role::Plain => Style::new(),
+        Role::Title => Style::new().bold(),
+        Role::Soft => Style::new().dimmed(),
+        Role::Value => Style::new().bold(),
+        Role::Bar => AnsiColor::Cyan.on_default(),
+        Role::Good => AnsiColor::Green.on_default(),
+        Role::Bad => AnsiColor::Red.on_default(),
+    }
+}
+
+/// A row for each reading.
+fn rows(format: Format, report: &Report) -> io::Result<()> {
+    let mut rows = rows::to_stdout(format, Layout::Number, COLUMNS)?;
+    for reading in &report.readings {
+        let parameters = json!(reading.parameters).to_string();
+        let conditions = json!(reading.conditions).to_string();
+        let notes = json!(reading.notes).to_string();
+        let values = [
+            Value::Text(reading.area.name()),
+            Value::Text(&reading.measurement),
+            Value::Json(&parameters),
+            Value::Number(reading.value),
+            Value::Text(reading.unit.name()),
+            Value::Number(reading.stddev),
+            Value::Unsigned(u64::from(reading.runs)),
+            Value::Json(&conditions),
+            Value::Number(reading.mean),
+            Value::Number(reading.best),
+            Value::Unsigned(u64::from(reading.dropped)),
+            Value::Json(&notes),
+        ];
+        rows.row(&values, Excerpt::default())?;
+    }
+    rows.finish()
+}
