@@ -118,6 +118,30 @@ pub(crate) fn of_filter(py: Python<'_>, error: &quarrier_filter::Error) -> PyErr
     }
 }
 
+/// What could not be measured.
+pub(crate) fn of_gauge(py: Python<'_>, error: &quarrier_gauge::Error) -> PyErr {
+    use quarrier_gauge::Error;
+    let message = error.to_string();
+    match error {
+        Error::Io { subject, what, error } => match error.raw_os_error() {
+            Some(number) => {
+                let text = std::io::Error::from_raw_os_error(number).to_string();
+                let text = text.split(" (os error").next().unwrap_or(&text);
+                PyOSError::new_err((number, format!("cannot {what}: {text}"), subject.clone()))
+            }
+            None => PyOSError::new_err(message),
+        },
+        Error::Wrong { measurement, .. } => {
+            raise(py, "MeasurementError", (message, measurement.as_str()))
+        }
+        Error::NoRoom { asked_bytes, left_bytes, .. } => {
+            raise(py, "NoRoomError", (message, *asked_bytes, *left_bytes))
+        }
+        Error::BadRequest(_) => raise(py, "PlanError", (message,)),
+        _ => raise(py, "QuarrierError", (message,)),
+    }
+}
+
 /// What the system said of a read.
 pub(crate) fn of_io(py: Python<'_>, error: std::io::Error, name: &str) -> PyErr {
     of_core(py, &quarrier_core::Error::io(name, "read", error))

@@ -6,6 +6,7 @@
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
 //!                                            ├─ parallel memory that processes share
 //!                                            ├─ table     messages as columns (quarrier-messages)
+//!                                            ├─ gauge    the machine's ceilings (quarrier-gauge)
 //!                                            ├─ buffer    whatever shows bytes: bytes, mmap, numpy
 //!                                            └─ errors    a Python class for each Rust error
 //! ```
@@ -35,6 +36,8 @@ mod parallel;
 
 mod table;
 
+mod gauge;
+
 use pyo3::prelude::*;
 
 /// The native half of the package; see `quarrier`.
@@ -42,6 +45,8 @@ use pyo3::prelude::*;
 mod native {
     #[pymodule_export]
     use super::findings::Findings;
+    #[pymodule_export]
+    use super::gauge::gauge_json;
     #[pymodule_export]
     use super::parallel::{SharedFeed, SharedRegion, available_workers, keep_freed_memory};
     #[pymodule_export]

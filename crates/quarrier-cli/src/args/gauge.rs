@@ -86,7 +86,9 @@ pub(super) fn command() -> Command {
                 .long("runs")
                 .value_name("N")
                 .value_parser(value_parser!(u32).range(3..=1000))
-                .help("Runs of each reading at least [default: 3]; more are made where they differ"),
+                .help(
+                    "Runs of each reading at least [default: 3]; more are made where they differ",
+                ),
         )
         .arg(
             Arg::new("path")

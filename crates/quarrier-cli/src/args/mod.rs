@@ -70,7 +70,8 @@ fn one_line(text: &str) -> String {
     let gist = gist.trim_start_matches("error: ");
     let words: Vec<&str> = gist.split_whitespace().collect();
     let typed = std::env::args_os().nth(1).unwrap_or_default();
-    let verb = ["filter", "explain", "gauge"].into_iter().find(|verb| typed == *verb).unwrap_or("search");
+    let verb =
+        ["filter", "explain", "gauge"].into_iter().find(|verb| typed == *verb).unwrap_or("search");
     format!("{}; try 'quarrier {verb} --help'", words.join(" "))
 }
 

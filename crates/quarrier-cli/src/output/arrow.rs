@@ -66,7 +66,9 @@ impl Rows for ArrowRows {
     fn row(&mut self, values: &[Value<'_>], _: Excerpt<'_>) -> io::Result<()> {
         for (builder, value) in self.builders.iter_mut().zip(values) {
             match (builder, value) {
-                (Builder::Text(builder), Value::Text(text) | Value::Json(text)) => builder.append_value(text),
+                (Builder::Text(builder), Value::Text(text) | Value::Json(text)) => {
+                    builder.append_value(text)
+                }
                 (Builder::Text(builder), _) => builder.append_null(),
                 (Builder::Unsigned(builder), Value::Unsigned(number)) => {
                     builder.append_value(*number)

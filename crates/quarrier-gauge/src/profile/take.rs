@@ -47,11 +47,7 @@ impl MachineProfile {
 }
 
 fn cpu(report: &Report, ceilings: Ceilings<'_>) -> Cpu {
-    let chains = ceilings.all(Area::Cpu, |reading| {
-        reading.unit == Unit::FlopPerSecond
-            && !reading.measurement.contains("product")
-            && reading.parameters.text("type") == Some("f64")
-    });
+    let chains = ceilings.chains("f64");
     let clock = ceilings.best(Area::Cpu, |reading| reading.unit == Unit::Hertz);
     Cpu {
         when: report.when,
@@ -148,6 +144,5 @@ fn by_block<'r>(readings: impl Iterator<Item = &'r Reading>) -> Vec<ByBlock> {
 
 /// A count among the parameters; 1 where it is not told.
 fn count(reading: &Reading, name: &str) -> u32 {
-    let count = reading.parameters.integer(name).unwrap_or(1);
-    u32::try_from(count).unwrap_or(u32::MAX).max(1)
+    u32::try_from(crate::report::parameter_count(reading, name)).unwrap_or(u32::MAX)
 }

@@ -2,6 +2,7 @@
 //! roofline draws, and the profile keeps.
 
 use super::Report;
+use crate::conditions::Cache;
 use crate::reading::{Area, Reading, Unit};
 
 /// Looks for ceilings in a report. Where one was not measured, it is missing.
@@ -49,13 +50,18 @@ impl<'r> Ceilings<'r> {
     /// The most floating-point operations a second with numbers of this kind, as chains of
     /// instructions reach them.
     pub(crate) fn arithmetic(self, kind: &str) -> Option<&'r Reading> {
-        self.best(Area::Cpu, |r| is_chain(r) && r.parameters.text("type") == Some(kind))
+        self.chains(kind).max_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// Chains of instructions that multiply and add numbers of this kind.
+    pub(crate) fn chains(self, kind: &str) -> impl Iterator<Item = &'r Reading> {
+        self.all(Area::Cpu, move |r| is_chain(r) && r.parameters.text("type") == Some(kind))
     }
 
     /// The product of matrices of this kind.
     pub(crate) fn product(self, kind: &str) -> Option<&'r Reading> {
         self.best(Area::Cpu, |r| {
-            r.unit == Unit::FlopPerSecond && !is_chain(r) && r.parameters.text("type") == Some(kind)
+            r.measurement == "matrix product" && r.parameters.text("type") == Some(kind)
         })
     }
 
@@ -68,11 +74,11 @@ impl<'r> Ceilings<'r> {
         kinds
     }
 
-    /// Readings of `measurement` in order, in main memory.
+    /// Readings of `measurement`, by whatever variant of it, in main memory.
     pub(crate) fn main_memory(self, measurement: &str) -> impl Iterator<Item = &'r Reading> {
         let beyond = self.report.machine.last_cache_bytes().saturating_mul(BEYOND_CACHES);
         self.all(Area::Memory, move |r| {
-            is_in_order(r, measurement) && set_bytes(r).is_some_and(|bytes| bytes >= beyond)
+            is_sweep(r, measurement) && r.parameters.integer("bytes").is_some_and(|b| b >= beyond)
         })
     }
 
@@ -82,27 +88,35 @@ impl<'r> Ceilings<'r> {
     }
 
     /// Seconds for a load from main memory that waits for the one before: over the largest set,
-    /// with ordinary pages where both were measured.
+    /// on the pages where it takes longer.
     pub(crate) fn latency(self) -> Option<&'r Reading> {
-        let some = || self.all(Area::Memory, |r| r.unit == Unit::Seconds && set_bytes(r).is_some());
-        let largest = some().filter_map(set_bytes).max()?;
-        some().filter(|r| set_bytes(r) == Some(largest)).max_by(|a, b| a.value.total_cmp(&b.value))
+        let bytes = |reading: &Reading| reading.parameters.integer("bytes");
+        let some = || self.all(Area::Memory, |r| r.measurement == "latency");
+        let largest = some().filter_map(bytes).max()?;
+        some().filter(|r| bytes(r) == Some(largest)).max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
     /// The rate of reading at each level of memory that was measured.
     pub(crate) fn levels(self) -> Vec<Level<'r>> {
+        let machine = &self.report.machine;
         let mut levels = Vec::new();
-        let mut above = 0;
-        for cache in &self.report.machine.caches {
-            // Well inside this cache, well outside of the one before.
-            let (from, to) = (above + above / 2, cache.bytes * 3 / 4);
+        let mut above = None;
+        for cache in &machine.caches {
             let inside = |r: &Reading| {
-                is_in_order(r, "read") && set_bytes(r).is_some_and(|b| b > from && b <= to)
+                let threads = count(r, "threads");
+                // Well inside the caches of this level that the threads have together, well
+                // outside of those of the level before.
+                let most = together(cache, threads, machine.cpus) / 4 * 3;
+                let least = above.map_or(0, |above| {
+                    together(above, threads, machine.cpus).saturating_mul(3) / 2
+                });
+                is_sweep(r, "read")
+                    && r.parameters.integer("bytes").is_some_and(|b| b > least && b <= most)
             };
             if let Some(reading) = self.best(Area::Memory, inside) {
                 levels.push(Level { name: format!("L{}", cache.level), reading });
             }
-            above = cache.bytes;
+            above = Some(cache);
         }
         if let Some(reading) = self.memory("read") {
             levels.push(Level { name: "memory".to_string(), reading });
@@ -119,19 +133,24 @@ impl<'r> Ceilings<'r> {
     }
 }
 
-/// Chains of instructions; a product of matrices computes too, but not only.
+/// A count among the parameters; 1 where it is not told.
+pub(crate) fn count(reading: &Reading, name: &str) -> u64 {
+    reading.parameters.integer(name).unwrap_or(1).max(1)
+}
+
+/// Bytes of all caches like this one that so many threads have, each on a CPU of its own.
+fn together(cache: &Cache, threads: u64, cpus: u32) -> u64 {
+    let there = u64::from(cpus.div_ceil(cache.shared_by.max(1))).max(1);
+    cache.bytes.saturating_mul(threads.min(there))
+}
+
 fn is_chain(reading: &Reading) -> bool {
-    reading.unit == Unit::FlopPerSecond && !reading.measurement.contains("product")
+    reading.measurement == "multiply-add" && reading.unit == Unit::FlopPerSecond
 }
 
-fn is_in_order(reading: &Reading, measurement: &str) -> bool {
+/// `read` is also read in several streams at once.
+fn is_sweep(reading: &Reading, measurement: &str) -> bool {
+    let rest = reading.measurement.strip_prefix(measurement);
     reading.unit == Unit::BytesPerSecond
-        && reading.measurement == measurement
-        && reading.parameters.text("access").is_none_or(|access| access == "sequential")
-}
-
-/// Over how many bytes a reading of memory went.
-fn set_bytes(reading: &Reading) -> Option<u64> {
-    let names = ["working_set_bytes", "set_bytes", "block_bytes"];
-    names.into_iter().find_map(|name| reading.parameters.integer(name))
+        && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" in "))
 }

@@ -70,11 +70,19 @@ pub(crate) fn groups(readings: &[Reading]) -> Vec<Group<'_>> {
 }
 
 impl<'r> Group<'r> {
-    /// The reading with the best value.
-    pub(crate) fn best(&self) -> Option<&'r Reading> {
-        let order = |a: &&Reading, b: &&Reading| a.value.total_cmp(&b.value);
-        let readings = self.readings.iter().copied().filter(|reading| reading.value.is_finite());
-        if self.unit.less_is_better() { readings.min_by(order) } else { readings.max_by(order) }
+    /// The reading with the best rate; one for each way past or through the page cache, which are
+    /// not to be compared.
+    pub(crate) fn bests(&self) -> Vec<&'r Reading> {
+        let mut bests: Vec<&Reading> = Vec::new();
+        let way = |reading: &'r Reading| reading.parameters.text("cache");
+        for &reading in self.readings.iter().filter(|reading| reading.value.is_finite()) {
+            match bests.iter_mut().find(|best| way(best) == way(reading)) {
+                Some(best) if best.value < reading.value => *best = reading,
+                Some(_) => {}
+                None => bests.push(reading),
+            }
+        }
+        bests
     }
 
     /// The figures; none where no parameter has enough values.
@@ -114,13 +122,11 @@ impl<'r> Group<'r> {
             keys.dedup();
             keys.len()
         };
-        let Some(most) = by_place.values().map(swept).max().filter(|n| *n >= AXIS_VALUES_LEAST)
-        else {
+        // Of equals that with most readings, and of those the last: the largest block.
+        let at = by_place.into_values().max_by_key(|readings| (swept(readings), readings.len()));
+        let Some(readings) = at.filter(|readings| swept(readings) >= AXIS_VALUES_LEAST) else {
             return Vec::new();
         };
-        // Of equals the last: the largest block, the longest message.
-        let at = by_place.into_iter().rev().find(|(_, readings)| swept(readings) == most);
-        let Some((_, readings)) = at else { return Vec::new() };
         let Some(name) = varying.iter().map(|(name, _)| *name).find(|held| *held == name) else {
             return Vec::new();
         };
@@ -192,7 +198,7 @@ fn numbers(varying: &Varying<'_>, name: &str) -> Option<usize> {
 fn axis<'r>(varying: &Varying<'r>) -> Option<&'r str> {
     let can = |name: &str| numbers(varying, name).is_some_and(|n| n >= AXIS_VALUES_LEAST);
     let names = || varying.iter().map(|(name, _)| *name).filter(|name| can(name));
-    let bytes = names().filter(|name| name.ends_with("_bytes"));
+    let bytes = names().filter(|name| words::is_size(name));
     let bytes = bytes.max_by_key(|name| numbers(varying, name));
     let known = || AXES.iter().find_map(|known| names().find(|name| name == known));
     bytes.or_else(known).or_else(|| names().next())

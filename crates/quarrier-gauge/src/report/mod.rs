@@ -28,7 +28,7 @@ pub use quantity::{count, percent, size, value};
 pub use table::{Line, Role, Span, changes, table};
 pub use words::{parameter, parameters};
 
-pub(crate) use ceilings::Ceilings;
+pub(crate) use ceilings::{Ceilings, count as parameter_count};
 
 /// Writes formatted text to a `String`, which cannot fail.
 macro_rules! put {

@@ -165,13 +165,13 @@ fn swept<'r>(group: &Group<'r>, figure: &Figure<'r>, sweep: &Sweep<'r>) -> Optio
         true => sweep.points.last()?,
         false => sweep.points.iter().max_by(order)?,
     };
-    let place = |at: f64| match figure.x.ends_with("_bytes") {
+    let place = |at: f64| match words::is_size(figure.x) {
         true => quantity::size(at),
         false => quantity::count(at),
     };
     let (first, last) = (sweep.points.first()?, sweep.points.last()?);
     let mut axis = format!("{} – {}", place(first.0), place(last.0));
-    if !figure.x.ends_with("_bytes") {
+    if !words::is_size(figure.x) {
         axis = format!("{axis} {}", words::axis(figure.x));
     }
     let parts = [figure.panel.as_str(), sweep.label.as_str(), axis.as_str()];

@@ -15,13 +15,26 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' | '\r' | '\t' => out.extend(c.escape_default()),
-            '\0'..='\x7f' if c.is_control() => put!(out, "\\x{:02x}", u32::from(c)),
-            c if is_hidden(c) => out.extend(c.escape_unicode()),
-            c => out.push(c),
+            c => push_visible(&mut out, c),
         }
     }
     out
+}
+
+/// `text` with such characters made visible, for who escapes the rest.
+pub(crate) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|c| push_visible(&mut out, c));
+    out
+}
+
+fn push_visible(out: &mut String, c: char) {
+    match c {
+        '\n' | '\r' | '\t' => out.extend(c.escape_default()),
+        '\0'..='\x7f' if c.is_control() => put!(out, "\\x{:02x}", u32::from(c)),
+        c if is_hidden(c) => out.extend(c.escape_unicode()),
+        c => out.push(c),
+    }
 }
 
 /// Characters that show nothing themselves but change what is shown.

@@ -12,9 +12,9 @@ pub fn parameter(name: &str, value: &Value) -> String {
     };
     let plain = spaced(name);
     match (number, value) {
-        (Some(number), _) if name.ends_with("_bytes") => {
-            let of = plain.trim_end_matches(" bytes");
-            format!("{} {of}", quantity::size(number))
+        (Some(number), _) if is_size(name) => {
+            let of = plain.trim_end_matches("bytes").trim_end();
+            format!("{} {of}", quantity::size(number)).trim_end().to_string()
         }
         (Some(number), _) if name.ends_with("_per_second") => {
             format!(
@@ -46,10 +46,16 @@ pub fn parameters(reading: &Reading) -> String {
 /// The name of a parameter as an axis tells it: `block size`.
 pub(crate) fn axis(name: &str) -> String {
     match name.strip_suffix("_bytes") {
+        None if is_size(name) => "size".to_string(),
         Some(of) if of.ends_with("set") => spaced(of),
         Some(of) => format!("{} size", spaced(of)),
         None => spaced(name),
     }
+}
+
+/// Whether a parameter counts bytes.
+pub(crate) fn is_size(name: &str) -> bool {
+    name == "bytes" || name.ends_with("_bytes")
 }
 
 fn spaced(name: &str) -> String {
@@ -65,6 +71,7 @@ mod tests {
         for (name, value, words) in [
             ("threads", Value::from(1), "1 thread"),
             ("threads", Value::from(4), "4 threads"),
+            ("bytes", Value::from(1 << 20), "1 MiB"),
             ("block_bytes", Value::from(65536), "64 KiB block"),
             ("stores", Value::from("streaming"), "streaming stores"),
             ("isa", Value::from("AVX2"), "AVX2"),

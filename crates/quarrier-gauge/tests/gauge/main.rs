@@ -1,13 +1,17 @@
 //! One binary for all tests of the crate: a module for each subject.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod compare;
 mod cpu;
 mod disk;
 mod engine;
+mod made_up;
 mod memory;
 mod network;
+mod profile;
 mod readings;
 mod refusing;
+mod report;
 mod statistics;
 
 use std::sync::atomic::AtomicBool;

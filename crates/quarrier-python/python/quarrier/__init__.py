@@ -31,6 +31,7 @@ from quarrier._errors import (
     DuplicateFileError,
     EngineError,
     KernelError,
+    MeasurementError,
     NoRoomError,
     NotHeldError,
     NotReadableError,
@@ -59,6 +60,7 @@ from quarrier._errors import (
 from quarrier._file import SourceFile, open
 from quarrier._finding import Finding
 from quarrier._fsspec import register_when_imported
+from quarrier._gauge import Reading, gauge
 from quarrier._native import (
     CostModel,
     Findings,
@@ -91,6 +93,7 @@ __all__ = [
     "Finding",
     "Findings",
     "KernelError",
+    "MeasurementError",
     "NoRoomError",
     "NotHeldError",
     "NotReadableError",
@@ -104,6 +107,7 @@ __all__ = [
     "QuarrierError",
     "QueryError",
     "ReadAhead",
+    "Reading",
     "RegionGoneError",
     "RemoteChangedError",
     "RemoteDeniedError",
@@ -121,6 +125,7 @@ __all__ = [
     "WorkerDiedError",
     "WorkerError",
     "WorkerTimeoutError",
+    "gauge",
     "hex",
     "open",
     "parallel",

@@ -67,12 +67,20 @@ class PlanError(QuarrierError, ValueError):
 
 
 class NoRoomError(QuarrierError, MemoryError):
-    """There is not as much shared memory as was asked for: by machine, cgroup or limits."""
+    """There is not as much memory, or disk for a measurement, as was asked for."""
 
     def __init__(self, message: str, asked_bytes: int, left_bytes: int) -> None:
         super().__init__(message, asked_bytes, left_bytes)
         self.asked_bytes = asked_bytes
         self.left_bytes = left_bytes
+
+
+class MeasurementError(QuarrierError, ArithmeticError):
+    """A measurement computed, read or received something else than it must have."""
+
+    def __init__(self, message: str, measurement: str) -> None:
+        super().__init__(message, measurement)
+        self.measurement = measurement
 
 
 class CompressedError(QuarrierError, OSError):

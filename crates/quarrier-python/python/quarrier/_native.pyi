@@ -22,6 +22,7 @@ __all__ = [
     "SparseStore",
     "Table",
     "available_workers",
+    "gauge_json",
     "hex",
     "keep_freed_memory",
     "open_source",
@@ -53,6 +54,7 @@ class Findings:
 
 _AnyPattern: TypeAlias = str | bytes | Pattern
 
+def gauge_json(areas: list[str], quick: bool, path: str | os.PathLike[str]) -> str: ...
 def hex(text: str, /) -> Pattern: ...
 def regex(expression: bytes | str, /) -> Pattern: ...
 def search(

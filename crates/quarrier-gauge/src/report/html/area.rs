@@ -2,7 +2,7 @@
 
 use super::bars::{self, Bar};
 use super::plot::{self, Histogram, Line, Lines, Mark, Point, Scale};
-use crate::reading::{Area, Reading, Unit};
+use crate::reading::{Area, Percentiles, Reading, Unit};
 use crate::report::figure::{Figure, Group, Sweep};
 use crate::report::{Report, put, quantity, text, words};
 
@@ -13,15 +13,50 @@ const HISTOGRAMS_MOST: usize = 6;
 pub(super) fn section(out: &mut String, report: &Report, area: Area, groups: &[&Group<'_>]) {
     put!(out, "<section class=\"card\" id=\"{0}\"><h2>{1}</h2>\n", area.name(), title(area));
     best(out, groups);
+    let mut grid = Grid { is_open: false };
     for group in groups {
-        let figures = group.figures();
-        if !figures.is_empty() {
-            put!(out, "<h3>{}</h3>\n<div class=\"figures\">\n", heading(group));
-            for figure in &figures {
-                draw(out, report, group, (figure, figures.len() == 1));
-            }
+        show(out, report, group, &mut grid);
+    }
+    grid.close(out);
+    table(out, groups);
+    put!(out, "</section>\n");
+}
+
+/// Drawings stand in rows; those of measurements with one small drawing each share them.
+struct Grid {
+    is_open: bool,
+}
+
+impl Grid {
+    fn open(&mut self, out: &mut String) {
+        if !self.is_open {
+            put!(out, "<div class=\"figures\">\n");
+            self.is_open = true;
+        }
+    }
+
+    fn close(&mut self, out: &mut String) {
+        if self.is_open {
             put!(out, "</div>\n");
-        } else if group.readings.len() > 1 {
+            self.is_open = false;
+        }
+    }
+}
+
+/// A line of so many points takes the page's whole width.
+const WIDE_POINTS: usize = 10;
+
+/// One measurement: its sweeps, or its readings as bars; and its histograms.
+fn show(out: &mut String, report: &Report, group: &Group<'_>, grid: &mut Grid) {
+    let figures = group.figures();
+    let points = |figure: &Figure<'_>| figure.lines.iter().map(|line| line.points.len()).max();
+    match &figures[..] {
+        [only] if points(only) < Some(WIDE_POINTS) => {
+            grid.open(out);
+            draw(out, report, group, (only, false, true));
+        }
+        [] if group.readings.len() > 1 => {
+            grid.close(out);
             put!(out, "<h3>{}</h3>\n", heading(group));
             let all = group.readings.iter().map(|reading| Bar {
                 name: words::parameters(reading),
@@ -31,10 +66,22 @@ pub(super) fn section(out: &mut String, report: &Report, area: Area, groups: &[&
             });
             bars::bars(out, &all.collect::<Vec<_>>());
         }
-        histograms(out, group);
+        [] => {}
+        many => {
+            grid.close(out);
+            put!(out, "<h3>{}</h3>\n", heading(group));
+            grid.open(out);
+            for figure in many {
+                draw(out, report, group, (figure, many.len() == 1, false));
+            }
+            grid.close(out);
+        }
     }
-    table(out, groups);
-    put!(out, "</section>\n");
+    let some = timed(group);
+    if !some.is_empty() {
+        grid.close(out);
+        histograms(out, group, &some);
+    }
 }
 
 pub(super) fn title(area: Area) -> &'static str {
@@ -68,10 +115,10 @@ fn best(out: &mut String, groups: &[&Group<'_>]) {
     for (place, unit) in units.into_iter().enumerate() {
         let of_unit = groups.iter().filter(|group| group.unit == unit);
         let all: Vec<Bar<'_>> = of_unit
-            .filter_map(|group| {
-                let reading = group.best()?;
+            .flat_map(|group| group.bests())
+            .map(|reading| {
                 let under = words::parameters(reading);
-                Some(Bar { name: group.measurement.to_string(), under, reading, colour: place })
+                Bar { name: reading.measurement.to_string(), under, reading, colour: place }
             })
             .collect();
         if all.len() > 1 {
@@ -86,11 +133,14 @@ fn draw(
     out: &mut String,
     report: &Report,
     group: &Group<'_>,
-    (figure, is_wide): (&Figure<'_>, bool),
+    (figure, is_wide, is_alone): (&Figure<'_>, bool, bool),
 ) {
     let axis = words::axis(figure.x);
     let over = format!("{} over {axis}", quantity::counted_in(group.unit));
     put!(out, "<figure{}><figcaption>", wide(is_wide));
+    if is_alone {
+        put!(out, "<h3>{}</h3>", heading(group));
+    }
     if !figure.panel.is_empty() {
         put!(out, "<h4>{}</h4>", text::escape(&figure.panel));
     }
@@ -104,7 +154,7 @@ fn draw(
     let marks = if group.area == Area::Memory { caches(report, figure) } else { Vec::new() };
     legend(out, figure, &marks);
     let places = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.at));
-    let x = if figure.x.ends_with("_bytes") {
+    let x = if words::is_size(figure.x) {
         let (least, most) = ends(places());
         Scale::of_bytes(least, most)
     } else {
@@ -139,7 +189,7 @@ fn line(place: usize, sweep: &Sweep<'_>, x: &str) -> Line {
 
 /// What the pointer tells over a point.
 fn told(reading: &Reading, x: &str, at: f64) -> String {
-    let place = match x.ends_with("_bytes") {
+    let place = match words::is_size(x) {
         true => quantity::size(at),
         false => format!("{} {}", quantity::count(at), words::axis(x)),
     };
@@ -181,24 +231,24 @@ fn legend(out: &mut String, figure: &Figure<'_>, marks: &[Mark]) {
 
 /// The sizes of caches on an axis of bytes that one core touches.
 fn caches(report: &Report, figure: &Figure<'_>) -> Vec<Mark> {
-    if !figure.x.ends_with("_bytes") {
+    if !words::is_size(figure.x) {
         return Vec::new();
     }
     let caches = report.machine.caches.iter();
     caches.map(|cache| Mark { at: cache.bytes as f64, name: format!("L{}", cache.level) }).collect()
 }
 
-/// The spread of single events, for readings that have it.
-fn histograms(out: &mut String, group: &Group<'_>) {
-    let some: Vec<_> = group
-        .readings
-        .iter()
+/// The readings that say how long single events took.
+fn timed<'r>(group: &Group<'r>) -> Vec<(&'r Reading, &'r Percentiles)> {
+    let readings = group.readings.iter();
+    readings
         .filter_map(|reading| Some((*reading, reading.percentiles.as_ref()?)))
         .filter(|(_, percentiles)| !percentiles.buckets.is_empty())
-        .collect();
-    if some.is_empty() {
-        return;
-    }
+        .collect()
+}
+
+/// How long single events took.
+fn histograms(out: &mut String, group: &Group<'_>, some: &[(&Reading, &Percentiles)]) {
     let buckets = some.iter().flat_map(|(_, percentiles)| &percentiles.buckets);
     let ends = ends(buckets.map(|(end, _)| *end));
     put!(
@@ -207,7 +257,7 @@ fn histograms(out: &mut String, group: &Group<'_>) {
         heading(group)
     );
     let is_wide = some.len() == 1;
-    for (reading, percentiles) in spaced(&some, HISTOGRAMS_MOST) {
+    for (reading, percentiles) in spaced(some, HISTOGRAMS_MOST) {
         let name = words::parameters(reading);
         let time = |seconds: f64| quantity::value(seconds, Unit::Seconds);
         put!(out, "<figure{}><figcaption><h4>{}</h4>", wide(is_wide), text::escape(&name));

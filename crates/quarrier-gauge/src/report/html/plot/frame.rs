@@ -117,9 +117,10 @@ pub(super) fn dashes(
     Ok(())
 }
 
-/// Text at a place of the drawing.
-pub(super) fn write(area: &Area<'_>, text: &str, at: (i32, i32), style: TextStyle<'_>) -> Drawn {
-    area.draw(&Text::new(text.to_string(), at, style))
+/// Words at a place of the drawing.
+pub(super) fn write(area: &Area<'_>, words: &str, at: (i32, i32), style: TextStyle<'_>) -> Drawn {
+    // The library escapes what SVG does.
+    area.draw(&Text::new(text::visible(words), at, style))
 }
 
 /// How wide `text` is about, in units of the drawing: for labels that must not lie on each other.

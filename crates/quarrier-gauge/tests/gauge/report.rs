@@ -1,0 +1,232 @@
+//! How a report is kept and shown.
+
+use quarrier_gauge::compare::compare;
+use quarrier_gauge::report::{Against, Report, Role, changes, html, schema, table};
+
+use crate::made_up;
+
+#[test]
+fn a_report_is_the_same_after_it_was_kept_as_json() {
+    let report = made_up::report(1);
+    let text = report.to_json().unwrap();
+    assert!(Report::from_json("f", text.as_bytes()).unwrap() == report);
+}
+
+#[test]
+fn the_published_schema_is_the_one_that_this_version_writes() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gauge.schema.json");
+    if std::env::var_os("QUARRIER_WRITE_SCHEMA").is_some() {
+        std::fs::write(path, schema()).unwrap();
+    }
+    let published = std::fs::read_to_string(path).unwrap();
+    let how = "QUARRIER_WRITE_SCHEMA=1 cargo test -p quarrier-gauge schema";
+    assert!(published == schema(), "docs/gauge.schema.json is stale; write it by: {how}");
+}
+
+#[test]
+fn a_report_is_what_its_schema_says() {
+    let schema: serde_json::Value = serde_json::from_str(&schema()).unwrap();
+    let mut report = made_up::report(1);
+    report.readings[0].parameters =
+        quarrier_gauge::Parameters::new().with("text", "x").with("number", 0.5).with("count", 3);
+    let report = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+    conforms(&report, &schema, &schema, "report");
+}
+
+/// The part of JSON schema that derived ones use.
+#[track_caller]
+fn conforms(
+    value: &serde_json::Value,
+    schema: &serde_json::Value,
+    root: &serde_json::Value,
+    place: &str,
+) {
+    if let Some(reference) = schema.get("$ref").and_then(|r| r.as_str()) {
+        let target = root.pointer(reference.trim_start_matches('#')).unwrap();
+        return conforms(value, target, root, place);
+    }
+    if let Some(choices) = schema.get("anyOf").or(schema.get("oneOf")) {
+        let fits = |choice: &&serde_json::Value| {
+            std::panic::catch_unwind(|| conforms(value, choice, root, place)).is_ok()
+        };
+        assert!(choices.as_array().unwrap().iter().any(|choice| fits(&choice)), "{place}");
+        return;
+    }
+    if let Some(constant) = schema.get("const") {
+        assert_eq!(value, constant, "{place}");
+    }
+    if let Some(kinds) = schema.get("type") {
+        let is = |kind: &str| match kind {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "integer" => value.is_u64() || value.is_i64(),
+            "number" => value.is_number(),
+            "boolean" => value.is_boolean(),
+            "null" => value.is_null(),
+            other => panic!("{place}: {other}"),
+        };
+        let several = kinds.as_array().cloned().unwrap_or_else(|| vec![kinds.clone()]);
+        assert!(several.iter().any(|kind| is(kind.as_str().unwrap())), "{place}: {value}");
+    }
+    if let Some(object) = value.as_object() {
+        for name in schema["required"].as_array().into_iter().flatten() {
+            assert!(object.contains_key(name.as_str().unwrap()), "{place}: no {name}");
+        }
+        for (name, inner) in object {
+            let known = schema.get("properties").and_then(|all| all.get(name));
+            let rest = schema.get("additionalProperties");
+            let inner_schema = known.or(rest);
+            assert!(inner_schema.is_some(), "{place}: {name} is not in the schema");
+            conforms(inner, inner_schema.unwrap(), root, &format!("{place}.{name}"));
+        }
+    }
+    if let (Some(items), Some(array)) = (schema.get("items"), value.as_array()) {
+        for inner in array {
+            conforms(inner, items, root, &format!("{place}[]"));
+        }
+    }
+}
+
+#[test]
+fn a_reading_has_the_fields_that_people_script_against() {
+    let text = made_up::report(1).to_json().unwrap();
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for reading in report["readings"].as_array().unwrap() {
+        let fields = ["area", "measurement", "parameters", "value", "unit", "stddev", "runs"];
+        for field in fields.into_iter().chain(["conditions"]) {
+            assert!(!reading[field].is_null(), "{field} of {reading}");
+        }
+        assert!(reading["parameters"].is_object() && reading["conditions"].is_object());
+        let unit = reading["unit"].as_str().unwrap();
+        assert!(["op/s", "FLOP/s", "B/s", "s", "Hz"].contains(&unit), "{unit}");
+    }
+}
+
+#[test]
+fn what_is_no_report_is_refused_with_its_name() {
+    let report = made_up::report(1).to_json().unwrap();
+    let other = report.replacen("\"format\": 1", "\"format\": 2", 1);
+    for text in ["", "{}", "[]", "{\"format\":1}", &report[..report.len() / 2], &other] {
+        let error = Report::from_json("old.json", text.as_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with("old.json: ") && !error.contains('\n'), "{error}");
+    }
+}
+
+/// A report whose every text tries to be more than text.
+fn hostile() -> Report {
+    let evil = "</title><script>alert(1)</script>\"'><img src=//evil.example/x>\x1b[31m\u{202e}";
+    let mut report = made_up::report(1);
+    let machine = &mut report.machine;
+    for text in [
+        &mut machine.name,
+        &mut machine.cpu_model,
+        &mut machine.cpu_signature,
+        &mut machine.kernel,
+        &mut machine.huge_pages,
+        &mut machine.architecture,
+        &mut report.quarrier,
+    ] {
+        *text = evil.to_owned();
+    }
+    machine.virtual_machine = Some(evil.to_owned());
+    machine.governor = Some(evil.to_owned());
+    machine.instruction_sets = vec![evil.to_owned()];
+    for (place, reading) in report.readings.iter_mut().enumerate() {
+        reading.disturbed = true;
+        reading.notes = vec![evil.to_owned()];
+        if place % 3 == 0 {
+            reading.measurement = evil.to_owned().into();
+        }
+        for name in ["isa", "pages", "cache", "access", "type"] {
+            if reading.parameters.get(name).is_some() {
+                reading.parameters = reading.parameters.clone().with(name, evil);
+            }
+        }
+        reading.parameters = reading.parameters.clone().with(evil, 7);
+    }
+    report
+}
+
+#[test]
+fn what_a_report_carries_is_harmless_in_the_page() {
+    let (before, after) = (hostile(), hostile());
+    let comparison = compare(&before, &after);
+    let name = "<script src=//evil.example>";
+    let page = html(&after, &[Against { name, report: &before, comparison: &comparison }]);
+    assert_eq!(page.matches("<script").count(), 0, "the page has no program");
+    assert!(!page.contains("<img") && !page.contains("</title><script"));
+    assert!(!page.contains('\x1b') && !page.contains('\u{202e}'));
+    assert_eq!(page.matches("<title>").count(), page.matches("</title>").count());
+}
+
+#[test]
+fn the_page_loads_nothing() {
+    let report = made_up::report(1);
+    let comparison = compare(&report, &report);
+    let page =
+        html(&report, &[Against { name: "old.json", report: &report, comparison: &comparison }]);
+    for word in ["http:", "https:", "//", "url(", "@import", "src=", "<link", "<iframe"] {
+        assert!(!page.contains(word), "{word}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn the_page_shows_every_area_its_plots_and_every_reading() {
+    let report = made_up::report(1);
+    let page = html(&report, &[]);
+    for part in [
+        "id=\"cpu\"",
+        "id=\"memory\"",
+        "id=\"disk\"",
+        "id=\"network\"",
+        "id=\"roofline\"",
+        "id=\"conditions\"",
+        "how long single requests took",
+        "Example 9000",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let plots = page.matches("<svg").count();
+    assert_eq!((plots > 20, plots), (true, page.matches("</svg>").count()));
+    let rows = page.matches("<td class=\"text\">").count();
+    assert_eq!(rows, report.readings.len());
+    assert!(page.contains("prefers-color-scheme: dark") && !page.contains("could not be drawn"));
+}
+
+#[test]
+fn a_page_can_be_made_of_numbers_that_no_machine_gives() {
+    let mut report = made_up::report(1);
+    let odd = [f64::NAN, f64::INFINITY, 0.0, -1.0, f64::MAX, f64::MIN_POSITIVE];
+    for (place, reading) in report.readings.iter_mut().enumerate() {
+        reading.value = odd[place % odd.len()];
+        reading.stddev = odd[(place / 2) % odd.len()];
+        if let Some(percentiles) = &mut reading.percentiles {
+            percentiles.buckets = vec![(reading.value, u64::MAX); 3];
+            percentiles.p50 = reading.value;
+        }
+    }
+    report.machine.caches.iter_mut().for_each(|cache| cache.bytes = u64::MAX);
+    report.machine.caches.iter_mut().for_each(|cache| cache.shared_by = 0);
+    let comparison = compare(&report, &report);
+    assert!(html(&report, &[]).ends_with("</html>\n"));
+    assert!(!table(&report, 100).is_empty() && !changes(&comparison).is_empty());
+    report.readings.clear();
+    assert!(html(&report, &[]).ends_with("</html>\n"));
+    assert!(!table(&report, 0).is_empty());
+}
+
+#[test]
+fn the_table_fits_its_width_and_marks_what_was_disturbed() {
+    let report = made_up::report(1);
+    let lines = table(&report, 140);
+    for line in &lines {
+        let width: usize = line.iter().map(|span| span.text.chars().count()).sum();
+        assert!(width <= 150, "{line:?}");
+    }
+    let marked = lines
+        .iter()
+        .filter(|line| line.iter().any(|span| span.role == Role::Bad && span.text.contains('!')));
+    assert!(marked.count() >= 2, "the row and the summary");
+}

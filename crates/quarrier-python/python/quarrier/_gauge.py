@@ -1,0 +1,46 @@
+"""quarrier.gauge: what CPU, memory, disk and network can do."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from quarrier._native import gauge_json
+
+
+class Reading(NamedTuple):
+    """A measured value: the median of runs, with its spread and the conditions it was taken in."""
+
+    area: str
+    measurement: str
+    parameters: dict[str, int | float | str]
+    value: float
+    unit: str
+    stddev: float
+    runs: int
+    conditions: dict[str, Any]
+    """`load`, `steal`, `others`, `cpu_share`; `disturbed`: do not trust it."""
+    mean: float
+    best: float
+    dropped: int
+    samples: list[float]
+    percentiles: dict[str, Any] | None
+    notes: list[str]
+
+
+def gauge(
+    *areas: str, quick: bool = False, path: str | os.PathLike[str] = os.curdir
+) -> list[Reading]:
+    """Measures areas of the machine (`cpu`, `memory`, `disk`, `network`), or all of them.
+
+    `quick` measures what plans need, in less than 30 seconds for all areas; else it takes minutes.
+    `path` is a folder on the disk that is measured. The interpreter waits meanwhile; its other
+    threads would be measured too.
+
+    >>> for reading in quarrier.gauge("memory", quick=True):  # doctest: +SKIP
+    ...     print(reading.measurement, reading.parameters, reading.value, reading.unit)
+    """
+    report = json.loads(gauge_json(list(areas), quick, path))
+    fields = Reading._fields
+    return [Reading(*(row.get(field) for field in fields)) for row in report["readings"]]

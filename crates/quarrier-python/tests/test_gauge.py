@@ -1,0 +1,34 @@
+"""quarrier.gauge: readings, areas, errors."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+import quarrier
+
+
+def test_a_reading_says_what_was_measured_how_often_and_under_which_conditions(
+    tmp_path: pathlib.Path,
+) -> None:
+    readings = quarrier.gauge("memory", quick=True, path=tmp_path)
+    assert {reading.area for reading in readings} == {"memory"}
+    for reading in readings:
+        assert reading.value > 0
+        assert reading.unit in ("B/s", "s", "op/s", "FLOP/s", "Hz")
+        assert reading.runs == len(reading.samples) >= 3
+        assert reading.stddev >= 0
+        assert reading.parameters["threads"] >= 1
+        assert isinstance(reading.conditions["disturbed"], bool)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_area_that_is_none_is_refused() -> None:
+    with pytest.raises(quarrier.PlanError, match=r"'gpu'.*cpu, memory, disk, network"):
+        quarrier.gauge("gpu")
+
+
+def test_a_folder_that_is_not_there_is_an_os_error(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        quarrier.gauge("disk", quick=True, path=tmp_path / "missing")
