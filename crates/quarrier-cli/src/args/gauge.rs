@@ -1,5 +1,6 @@
 //! `quarrier gauge`.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -29,7 +30,7 @@ pub(crate) enum Task {
     /// They were taken, and lie in this file.
     Show(PathBuf),
     /// They are taken elsewhere: this is the other end.
-    Listen(String),
+    Listen(SocketAddr),
 }
 
 /// What is measured, and how.
@@ -52,8 +53,8 @@ Examples:
   quarrier gauge disk --path /mnt/data --html disk.html
   quarrier gauge --json after.json --compare before.json
   quarrier gauge --from after.json --compare before.json --html compared.html
-  quarrier gauge network --listen 0.0.0.0:7011        on one host, and on the other:
-  quarrier gauge network --connect first-host:7011
+  quarrier gauge network --listen 0.0.0.0:7413        on one host, and on the other:
+  quarrier gauge network --connect first-host:7413
 
 Each reading is the median of at least 3 runs on threads that are bound to a CPU each; runs that
 did not get their CPU are dropped and counted, and what a run computed, read or received is
@@ -109,7 +110,8 @@ fn network_args() -> [Arg; 3] {
             .long("listen")
             .value_name("ADDRESS")
             .conflicts_with_all(["connect", "from", "quick", "runs", "json", "html", "compare"])
-            .help("Be the other end for one 'gauge network --connect', then end")
+            .value_parser(parse_address)
+            .help("Be the other end of 'gauge network --connect', until Ctrl-C")
             .help_heading("Network"),
         Arg::new("connect")
             .long("connect")
@@ -144,6 +146,17 @@ fn report_args() -> [Arg; 4] {
     ]
 }
 
+/// `HOST:PORT`, `HOST` or `PORT`, with numbers for the host.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let port = quarrier_gauge::network::PORT;
+    let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let with_host = || text.parse().ok().map(|host| SocketAddr::new(host, port));
+    let with_port = || text.parse().ok().map(|port| SocketAddr::new(any, port));
+    text.parse().ok().or_else(with_host).or_else(with_port).ok_or_else(|| {
+        format!("'{text}' is no address of this host; write 0.0.0.0:{port}, [::]:{port} or {port}")
+    })
+}
+
 fn parse_area(text: &str) -> Result<Area, String> {
     let names = Area::ALL.map(Area::name).join(", ");
     Area::of(text).ok_or_else(|| match text {
@@ -155,6 +168,7 @@ fn parse_area(text: &str) -> Result<Area, String> {
 pub(super) fn parse(matches: &ArgMatches) -> Result<Gauge, String> {
     let file = |id: &str| matches.get_one::<PathBuf>(id).cloned();
     let many = |id: &str| matches.get_many::<PathBuf>(id).unwrap_or_default().cloned().collect();
+    let listen = matches.get_one::<SocketAddr>("listen").copied();
     let text = |id: &str| matches.get_one::<String>(id).cloned();
     let mut areas: Vec<Area> =
         matches.get_many::<Area>("area").unwrap_or_default().copied().collect();
@@ -172,7 +186,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Gauge, String> {
     }
     let task = if let Some(path) = file("from") {
         Task::Show(path)
-    } else if let Some(address) = text("listen") {
+    } else if let Some(address) = listen {
         Task::Listen(address)
     } else {
         Task::Measure(Measure {

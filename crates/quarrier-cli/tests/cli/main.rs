@@ -14,6 +14,7 @@ mod failures;
 mod filter;
 mod filter_agrees;
 mod formats;
+mod gauge;
 mod invariance;
 mod known_answers;
 mod patterns;

@@ -93,20 +93,12 @@ fn disk(report: &Report, ceilings: Ceilings<'_>, mount: MountPoint) -> Disk {
 }
 
 fn network(report: &Report, ceilings: Ceilings<'_>) -> Network {
-    let of = |unit: Unit, name: &'static str| {
-        ceilings.best(Area::Network, move |reading| reading.unit == unit && is_about(reading, name))
-    };
+    let of = |name: &str| ceilings.network(name, "tcp").map(|reading| reading.value);
     Network {
         when: report.when,
-        tcp_bytes_per_second: of(Unit::BytesPerSecond, "tcp").map(|reading| reading.value),
-        round_trip_seconds: of(Unit::Seconds, "tcp").map(|reading| reading.value),
+        tcp_bytes_per_second: of("throughput"),
+        round_trip_seconds: of("round trip"),
     }
-}
-
-/// Whether name or parameters have this word.
-fn is_about(reading: &Reading, word: &str) -> bool {
-    let has = |text: &str| text.to_ascii_lowercase().contains(word);
-    has(&reading.measurement) || reading.parameters.iter().any(|(_, value)| has(&value.to_string()))
 }
 
 /// The highest rate for each number of threads, in their order.

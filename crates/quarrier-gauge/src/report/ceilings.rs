@@ -124,6 +124,15 @@ impl<'r> Ceilings<'r> {
         levels
     }
 
+    /// Messages by this protocol, each sent when the one before is done or answered.
+    pub(crate) fn network(self, name: &str, protocol: &str) -> Option<&'r Reading> {
+        self.best(Area::Network, |r| {
+            r.measurement == name
+                && r.parameters.text("protocol").is_some_and(|p| p.eq_ignore_ascii_case(protocol))
+                && r.parameters.text("load") != Some("offered")
+        })
+    }
+
     /// Requests of the disk with this name and way past or through the page cache, in a closed
     /// loop.
     pub(crate) fn disk(self, name: &str, cache: &str) -> impl Iterator<Item = &'r Reading> {

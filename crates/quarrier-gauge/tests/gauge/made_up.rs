@@ -261,10 +261,12 @@ fn network(readings: &mut Vec<Reading>, noise: &mut Noise) {
         for power in (0..=16).step_by(2) {
             let bytes = (1u64 << power) as f64;
             let rate = bytes / (1.2e-6 + bytes / 8e9) * (streams as f64).min(3.0).powf(0.7);
-            let parameters =
-                Parameters::new().with("message_bytes", 1u64 << power).with("streams", streams);
+            let parameters = Parameters::new()
+                .with("protocol", "TCP")
+                .with("message_bytes", 1u64 << power)
+                .with("streams", streams);
             readings.push(reading(
-                (Area::Network, "TCP throughput"),
+                (Area::Network, "throughput"),
                 parameters,
                 (rate, Unit::BytesPerSecond),
                 (0.05, 5),
@@ -273,9 +275,10 @@ fn network(readings: &mut Vec<Reading>, noise: &mut Noise) {
         }
     }
     for power in (0..=16).step_by(4) {
-        let parameters = Parameters::new().with("message_bytes", 1u64 << power);
+        let parameters =
+            Parameters::new().with("protocol", "TCP").with("message_bytes", 1u64 << power);
         let mut one = reading(
-            (Area::Network, "TCP request"),
+            (Area::Network, "round trip"),
             parameters,
             (52e-6, Unit::Seconds),
             (0.04, 5),

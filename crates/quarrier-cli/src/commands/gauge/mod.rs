@@ -1,6 +1,7 @@
 //! `quarrier gauge`: measures, keeps the profile, and shows the report.
 
 mod earlier;
+mod listen;
 mod profile;
 mod progress;
 mod show;
@@ -53,7 +54,9 @@ fn outcome(gauge: &Gauge, stop: &AtomicBool) -> Result<Outcome, Failure> {
         }
     }
     let (report, profile) = match &gauge.task {
-        Task::Listen(address) => return listen(address, gauge.quiet, stop),
+        Task::Listen(address) => {
+            return listen::run(*address, gauge.quiet, stop).map_err(Failure::Other);
+        }
         Task::Show(path) => (earlier::read(path).map_err(Failure::Other)?, None),
         Task::Measure(measure) => {
             let report = measured(measure, gauge.quiet, stop)?;
@@ -143,10 +146,4 @@ fn write(
         }
     }
     if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
-}
-
-/// The other end of a measurement of the network.
-fn listen(address: &str, quiet: bool, stop: &AtomicBool) -> Result<Outcome, Failure> {
-    let _ = (address, quiet, stop);
-    Ok(Outcome::Found)
 }

@@ -3,7 +3,6 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
-use indicatif::TermLike;
 use quarrier_gauge::report::{Line, Report, Role, changes, table};
 use serde_json::json;
 
@@ -53,7 +52,7 @@ fn text(report: &Report, earlier: &[Earlier]) -> io::Result<()> {
     let is_terminal = io::stdout().is_terminal();
     let coloured = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let columns = match is_terminal {
-        true => usize::from(indicatif::ProgressDrawTarget::stdout().width().unwrap_or(80)),
+        true => terminal_size::terminal_size().map_or(80, |(columns, _)| usize::from(columns.0)),
         false => COLUMNS_WITHOUT_TERMINAL,
     };
     for line in table(report, columns) {

@@ -60,9 +60,6 @@ pub(super) fn headlines(out: &mut String, report: &Report) {
     let disk = |name: &str, cache: &str| {
         ceilings.disk(name, cache).max_by(|a, b| a.value.total_cmp(&b.value))
     };
-    let network = |words: [&str; 2]| {
-        ceilings.best(Area::Network, |r| words.iter().all(|word| is_about(r, word)))
-    };
     let all: [(&str, Option<&Reading>); 10] = [
         ("Arithmetic, f64", ceilings.arithmetic("f64")),
         ("Arithmetic, f32", ceilings.arithmetic("f32")),
@@ -72,8 +69,8 @@ pub(super) fn headlines(out: &mut String, report: &Report) {
         ("Memory, wait for a load", ceilings.latency()),
         ("Disk, read in order", disk("sequential read", "direct")),
         ("Disk, read at random", disk("random read", "direct")),
-        ("Network, TCP", network(["tcp", "throughput"])),
-        ("Network, there and back", network(["tcp", "request"])),
+        ("Network, TCP", ceilings.network("throughput", "tcp")),
+        ("Network, there and back", ceilings.network("round trip", "tcp")),
     ];
     let some: Vec<_> = all.into_iter().filter_map(|(name, r)| Some((name, r?))).collect();
     if some.is_empty() {
@@ -86,12 +83,6 @@ pub(super) fn headlines(out: &mut String, report: &Report) {
         put!(out, "<small>{}</small></dd></div>\n", text::escape(&words::parameters(reading)));
     }
     put!(out, "</dl>\n");
-}
-
-/// Whether name or parameters have this word.
-fn is_about(reading: &Reading, word: &str) -> bool {
-    let has = |text: &str| text.to_ascii_lowercase().contains(word);
-    has(&reading.measurement) || reading.parameters.iter().any(|(_, value)| has(&value.to_string()))
 }
 
 /// How many readings were disturbed, before anybody believes one.

@@ -1,0 +1,31 @@
+//! `quarrier gauge network --listen`: the other end of a measurement of the network.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_gauge::network::{Heard, Listener};
+
+use crate::output::visible::visible;
+use crate::quantity::show_bytes;
+use crate::{Outcome, complain};
+
+/// Serves until Ctrl-C, which is how it is meant to end.
+pub(super) fn run(address: SocketAddr, quiet: bool, stop: &AtomicBool) -> Result<Outcome, String> {
+    let listener = Listener::bind(address).map_err(|error| error.to_string())?;
+    let address = listener.address().map_err(|error| error.to_string())?;
+    let mut out = std::io::stdout().lock();
+    // Who started it may have gone; the other host has not.
+    let _ = writeln!(out, "listening at {address}").and_then(|()| out.flush());
+    drop(out);
+    let heard = |from: SocketAddr, heard: Heard| match heard {
+        _ if quiet => {}
+        Heard::Served { bytes, messages } => {
+            let bytes = show_bytes(bytes);
+            let _ = writeln!(std::io::stderr(), "{from}: {messages} messages, {bytes}");
+        }
+        Heard::Ended(reason) => complain(&format!("{from}: {}", visible(&reason))),
+    };
+    listener.serve(stop, &heard).map_err(|error| error.to_string())?;
+    Ok(Outcome::Found)
+}

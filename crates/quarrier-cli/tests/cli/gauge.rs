@@ -1,0 +1,220 @@
+//! `quarrier gauge` from outside: a small area measured, reports kept, shown and compared.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::{Lab, Ran, drain, run, wait};
+
+/// Runs `quarrier gauge ARGS…` with the profile kept in the lab.
+fn gauge(lab: &Lab, args: &[&str]) -> Ran {
+    let mut command = lab.command(["gauge"]);
+    command.args(args).env("XDG_CACHE_HOME", lab.path("cache"));
+    run(command, b"")
+}
+
+#[track_caller]
+fn refuses(args: &[&str], words: &[&str]) {
+    let lab = Lab::new();
+    lab.put("text", "no report");
+    lab.put("other", "{\"format\": 99}");
+    let before = lab.names();
+    gauge(&lab, args).refuses(words);
+    assert_eq!(lab.names(), before);
+}
+
+/// A report of two readings, as one version of quarrier kept it.
+fn report(triad: f64, name: &str) -> String {
+    let reading = |measurement: &str, value: f64| {
+        let samples: Vec<f64> = (0..5).map(|n| value * (1.0 + 0.001 * f64::from(n))).collect();
+        serde_json::json!({
+            "area": "memory", "measurement": measurement, "parameters": {"threads": 1, "bytes": 1024},
+            "value": value * 1.002, "unit": "B/s", "mean": value * 1.002, "stddev": value * 0.001,
+            "best": value * 1.004, "interval": [value, value * 1.004], "runs": 5, "dropped": 0,
+            "disturbed": false, "samples": samples, "percentiles": null, "notes": [],
+            "conditions": {"load": 0.1, "steal": 0.0, "others": 0.0, "cpu_share": 1.0, "disturbed": false},
+        })
+    };
+    serde_json::json!({
+        "format": 1, "quarrier": "0.1.0", "when": 1_795_333_150, "seconds": 1.5,
+        "machine": {
+            "name": name, "cpu_model": "Example", "cpu_signature": "", "architecture": "x86_64",
+            "instruction_sets": [], "cpus": 2, "caches": [], "memory_bytes": 1 << 30,
+            "page_bytes": 4096, "huge_pages": "never", "kernel": "Linux 6",
+        },
+        "conditions": {"load_before": 0.0, "load_after": 0.0, "steal": 0.0, "others": 0.0, "disturbed": 0},
+        "readings": [reading("copy", 40e9), reading("triad", triad)],
+    })
+    .to_string()
+}
+
+/// Two reports, the second with a slower triad.
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.put("before.json", report(50e9, "host"));
+    lab.put("after.json", report(40e9, "host"));
+    lab
+}
+
+#[test]
+fn an_area_is_measured_kept_and_shown_again() {
+    let lab = Lab::new();
+    let files = ["--json", "now.json", "--html", "now.html", "--stats", "stats.json"];
+    let ran = gauge(&lab, &[&["cpu", "--quick", "--runs", "3"][..], &files].concat());
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(ran.text().contains("multiply-add") && ran.text().contains("FLOP/s"), "{ran:?}");
+    let names: Vec<String> = lab.names().into_iter().collect();
+    assert_eq!(names, ["cache", "now.html", "now.json", "stats.json"]);
+    let page = fs::read_to_string(lab.path("now.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<svg"));
+    let stats: Value = serde_json::from_slice(&fs::read(lab.path("stats.json")).unwrap()).unwrap();
+    let kept: Value = serde_json::from_slice(&fs::read(lab.path("now.json")).unwrap()).unwrap();
+    let readings = kept["readings"].as_array().unwrap();
+    assert_eq!((&stats["command"], stats["readings"].as_u64()), (&"gauge".into(), Some(readings.len() as u64)));
+    let shown = gauge(&lab, &["--from", "now.json"]);
+    assert_eq!(shown.text(), ran.text());
+    let again = gauge(&lab, &["--from", "now.json", "--json", "again.json"]);
+    assert_eq!(again.code, Some(0));
+    assert_eq!(fs::read(lab.path("again.json")).unwrap(), fs::read(lab.path("now.json")).unwrap());
+}
+
+#[test]
+fn the_profile_is_kept_and_a_spoilt_one_is_made_anew_with_a_note() {
+    let lab = Lab::new();
+    let args = ["cpu", "--quick", "--format", "csv", "--stats", "stats.json"];
+    assert_eq!(gauge(&lab, &args).stderr, "");
+    let stats: Value = serde_json::from_slice(&fs::read(lab.path("stats.json")).unwrap()).unwrap();
+    let path = stats["profile"].as_str().unwrap();
+    assert!(path.starts_with(lab.path("cache").to_str().unwrap()), "{path}");
+    let kept = fs::read_to_string(path).unwrap();
+    let profile: Value = serde_json::from_str(&kept).unwrap();
+    assert!(profile["cpu"]["flops"][0]["per_second"].as_f64().unwrap() > 0.0);
+    fs::write(path, &kept[..kept.len() / 2]).unwrap();
+    gauge(&lab, &args).says(0, &["profile is made anew", path]);
+    serde_json::from_str::<Value>(&fs::read_to_string(path).unwrap()).unwrap();
+}
+
+#[test]
+fn without_a_cache_folder_the_report_is_still_made() {
+    let lab = Lab::new();
+    let mut command = lab.command(["gauge", "cpu", "--quick"]);
+    command.env_remove("XDG_CACHE_HOME").env_remove("HOME");
+    let ran = run(command, b"");
+    ran.says(0, &["profile is not kept", "XDG_CACHE_HOME"]);
+    assert!(ran.text().contains("multiply-add"));
+    lab.put("file", "");
+    let mut command = lab.command(["gauge", "cpu", "--quick"]);
+    command.env("XDG_CACHE_HOME", lab.path("file"));
+    run(command, b"").says(0, &["profile is not kept", "file"]);
+}
+
+#[test]
+fn rows_have_the_same_columns_in_every_format() {
+    let lab = lab();
+    let json = gauge(&lab, &["--from", "after.json", "--format", "json"]);
+    let rows: Vec<Value> =
+        json.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[1]["measurement"], "triad");
+    assert_eq!(rows[1]["parameters"], serde_json::json!({"threads": 1, "bytes": 1024}));
+    assert_eq!((&rows[1]["unit"], rows[1]["runs"].as_u64()), (&"B/s".into(), Some(5)));
+    assert_eq!(rows[1]["conditions"]["disturbed"], false);
+    let csv = gauge(&lab, &["--from", "after.json", "--format", "csv"]);
+    let columns = "area,measurement,parameters,value,unit,stddev,runs,conditions,mean,best,dropped,notes";
+    assert_eq!(csv.lines()[0], columns);
+    assert!(csv.lines()[1].starts_with("memory,copy,\"{\"\"threads\"\":1,"), "{csv:?}");
+    let arrow = gauge(&lab, &["--from", "after.json", "--format", "arrow"]);
+    let batches = arrow_ipc::reader::StreamReader::try_new(&arrow.stdout[..], None).unwrap();
+    let rows: usize = batches.map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(rows, 2);
+}
+
+#[test]
+fn what_became_slower_is_found_and_what_did_not_is_equal() {
+    let lab = lab();
+    let ran = gauge(&lab, &["--from", "after.json", "--compare", "before.json", "--html", "c.html"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let slower: Vec<&str> =
+        ran.lines().into_iter().filter(|line| line.trim_start().starts_with("slower")).collect();
+    assert!(slower.len() == 1 && slower[0].contains("triad") && slower[0].contains("× 0.80"), "{ran:?}");
+    assert!(ran.text().contains("1 slower, 0 faster, 0 too noisy, 1 equal"), "{ran:?}");
+    assert!(fs::read_to_string(lab.path("c.html")).unwrap().contains("Compared with before.json"));
+    lab.put("other.json", report(40e9, "another"));
+    let both = ["--from", "after.json", "--compare", "before.json", "--compare", "other.json"];
+    let ran = gauge(&lab, &both);
+    assert!(ran.text().contains("compared with other.json"));
+    assert!(ran.text().contains("different machines"));
+}
+
+#[test]
+fn what_a_report_carries_does_not_reach_the_terminal() {
+    let lab = Lab::new();
+    let evil = report(40e9, "host").replace("Example", "\\u001b[31mred\\u0007").replace("triad", "\\u001b]0;x");
+    lab.put("evil.json", evil);
+    let ran = gauge(&lab, &["--from", "evil.json", "--compare", "evil.json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.text().contains(['\x1b', '\x07']));
+}
+
+#[test]
+fn wrong_use_is_refused_before_anything_is_measured() {
+    refuses(&["gpu"], &["gpu", "no GPU", "cpu, memory, disk, network"]);
+    refuses(&["ram"], &["'ram'", "cpu, memory, disk, network", "quarrier gauge --help"]);
+    refuses(&["cpu", "--runs", "2"], &["2", "3"]);
+    refuses(&["disk", "--path", "missing"], &["missing", "no folder"]);
+    refuses(&["disk", "--path", "text"], &["text", "no folder"]);
+    refuses(&["--compare", "missing.json"], &["missing.json", "No such file"]);
+    refuses(&["--compare", "text"], &["text", "no report"]);
+    refuses(&["--compare", "other"], &["other", "format 99"]);
+    refuses(&["--from", "text"], &["text", "no report"]);
+    refuses(&["--from", "text", "cpu"], &["--from"]);
+    refuses(&["--json", "no/such/r.json"], &["no/such", "no folder"]);
+    refuses(&["cpu", "--listen", "127.0.0.1:0"], &["--listen", "network alone"]);
+    refuses(&["--connect", "127.0.0.1:1"], &["--connect", "network alone"]);
+    refuses(&["network", "--listen", "nowhere"], &["'nowhere'", "0.0.0.0:"]);
+    refuses(&["network", "--connect", "127.0.0.1:1", "--quick"], &["127.0.0.1:1"]);
+}
+
+#[test]
+fn ctrl_c_says_where_it_stopped_and_leaves_nothing() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("disk")).unwrap();
+    let mut command = lab.command(["gauge", "disk", "cpu", "--path", "disk", "--json", "r.json"]);
+    command.env("XDG_CACHE_HOME", lab.path("cache"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    thread::sleep(Duration::from_millis(1500));
+    let line = format!("kill -INT {}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success());
+    let stdout = drain(child.stdout.take().unwrap());
+    let stderr = drain(child.stderr.take().unwrap());
+    let ran = Ran::new(wait(&mut child), stdout, &stderr);
+    ran.says(130, &["interrupted at", "no report was written"]);
+    assert_eq!(ran.text(), "");
+    assert_eq!(lab.names().into_iter().collect::<Vec<_>>(), ["disk"]);
+    assert_eq!(fs::read_dir(lab.path("disk")).unwrap().count(), 0);
+}
+
+#[test]
+fn two_gauges_measure_the_network_between_them() {
+    use std::io::{BufRead, BufReader};
+    let lab = Lab::new();
+    let mut command = lab.command(["gauge", "network", "--listen", "127.0.0.1:0", "--quiet"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut listener = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(listener.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("listening at ").unwrap().to_string();
+    let ran = gauge(&lab, &["network", "--quick", "--connect", &address, "--format", "json"]);
+    let kill = format!("kill -INT {}", listener.id());
+    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let stderr = drain(listener.stderr.take().unwrap());
+    let ended = Ran::new(wait(&mut listener), Vec::new(), &stderr);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.text().contains("\"measurement\":\"throughput\""), "{ran:?}");
+    assert!(ran.lines().iter().all(|line| line.contains("\"area\":\"network\"")));
+}
