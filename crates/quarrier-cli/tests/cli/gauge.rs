@@ -73,7 +73,10 @@ fn an_area_is_measured_kept_and_shown_again() {
     let stats: Value = serde_json::from_slice(&fs::read(lab.path("stats.json")).unwrap()).unwrap();
     let kept: Value = serde_json::from_slice(&fs::read(lab.path("now.json")).unwrap()).unwrap();
     let readings = kept["readings"].as_array().unwrap();
-    assert_eq!((&stats["command"], stats["readings"].as_u64()), (&"gauge".into(), Some(readings.len() as u64)));
+    assert_eq!(
+        (&stats["command"], stats["readings"].as_u64()),
+        (&"gauge".into(), Some(readings.len() as u64))
+    );
     let shown = gauge(&lab, &["--from", "now.json"]);
     assert_eq!(shown.text(), ran.text());
     let again = gauge(&lab, &["--from", "now.json", "--json", "again.json"]);
@@ -123,7 +126,8 @@ fn rows_have_the_same_columns_in_every_format() {
     assert_eq!((&rows[1]["unit"], rows[1]["runs"].as_u64()), (&"B/s".into(), Some(5)));
     assert_eq!(rows[1]["conditions"]["disturbed"], false);
     let csv = gauge(&lab, &["--from", "after.json", "--format", "csv"]);
-    let columns = "area,measurement,parameters,value,unit,stddev,runs,conditions,mean,best,dropped,notes";
+    let columns =
+        "area,measurement,parameters,value,unit,stddev,runs,conditions,mean,best,dropped,notes";
     assert_eq!(csv.lines()[0], columns);
     assert!(csv.lines()[1].starts_with("memory,copy,\"{\"\"threads\"\":1,"), "{csv:?}");
     let arrow = gauge(&lab, &["--from", "after.json", "--format", "arrow"]);
@@ -135,11 +139,15 @@ fn rows_have_the_same_columns_in_every_format() {
 #[test]
 fn what_became_slower_is_found_and_what_did_not_is_equal() {
     let lab = lab();
-    let ran = gauge(&lab, &["--from", "after.json", "--compare", "before.json", "--html", "c.html"]);
+    let ran =
+        gauge(&lab, &["--from", "after.json", "--compare", "before.json", "--html", "c.html"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     let slower: Vec<&str> =
         ran.lines().into_iter().filter(|line| line.trim_start().starts_with("slower")).collect();
-    assert!(slower.len() == 1 && slower[0].contains("triad") && slower[0].contains("× 0.80"), "{ran:?}");
+    assert!(
+        slower.len() == 1 && slower[0].contains("triad") && slower[0].contains("× 0.80"),
+        "{ran:?}"
+    );
     assert!(ran.text().contains("1 slower, 0 faster, 0 too noisy, 1 equal"), "{ran:?}");
     assert!(fs::read_to_string(lab.path("c.html")).unwrap().contains("Compared with before.json"));
     lab.put("other.json", report(40e9, "another"));
@@ -152,7 +160,9 @@ fn what_became_slower_is_found_and_what_did_not_is_equal() {
 #[test]
 fn what_a_report_carries_does_not_reach_the_terminal() {
     let lab = Lab::new();
-    let evil = report(40e9, "host").replace("Example", "\\u001b[31mred\\u0007").replace("triad", "\\u001b]0;x");
+    let evil = report(40e9, "host")
+        .replace("Example", "\\u001b[31mred\\u0007")
+        .replace("triad", "\\u001b]0;x");
     lab.put("evil.json", evil);
     let ran = gauge(&lab, &["--from", "evil.json", "--compare", "evil.json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -71,6 +71,8 @@ pub struct MachineKey {
 pub struct Cpu {
     /// When it was measured, in seconds since 1970.
     pub when: u64,
+    /// Whether others used the machine meanwhile, for one of the numbers at least.
+    pub disturbed: bool,
     /// The clock in Hz, where it was measured.
     pub clock_hertz: Option<f64>,
     /// The most floating-point operations (f64) a second, by threads.
@@ -83,6 +85,8 @@ pub struct Cpu {
 pub struct Memory {
     /// When it was measured, in seconds since 1970.
     pub when: u64,
+    /// Whether others used the machine meanwhile, for one of the numbers at least.
+    pub disturbed: bool,
     /// Bytes read a second from main memory, in order, by threads.
     pub read: Vec<ByThreads>,
     /// Bytes copied a second, by threads; a byte that is read and written counts twice.
@@ -101,6 +105,8 @@ pub struct Disk {
     pub mount: MountPoint,
     /// When it was measured, in seconds since 1970.
     pub when: u64,
+    /// Whether others used the machine meanwhile, for one of the numbers at least.
+    pub disturbed: bool,
     /// Bytes a second, read in order past the page cache, by block and depth.
     pub sequential_read: Vec<ByBlock>,
     /// Reads of 4 KiB a second at random offsets past the page cache, by depth.
@@ -115,6 +121,8 @@ pub struct Disk {
 pub struct Network {
     /// When it was measured, in seconds since 1970.
     pub when: u64,
+    /// Whether others used the machine meanwhile, for one of the numbers at least.
+    pub disturbed: bool,
     /// The most bytes a second of TCP.
     pub tcp_bytes_per_second: Option<f64>,
     /// Seconds for a request and its answer, the median.

@@ -1,6 +1,8 @@
 //! What a report says about a machine's ceilings, taken over into its profile.
 
-use super::{ByBlock, ByDepth, ByThreads, Cpu, Disk, MachineProfile, Memory, MountPoint, Network};
+use super::{
+    ByBlock, ByDepth, ByThreads, Cpu, Disk, MachineProfile, Memory, MountPoint, Network, is_old,
+};
 use crate::reading::{Area, Reading, Unit};
 use crate::report::{Ceilings, Report};
 
@@ -11,54 +13,74 @@ impl MachineProfile {
     /// Takes over what `report` measured; what it did not measure stays as it was. `mount` is
     /// where the disk's readings were taken; `over_loopback` says that the network's were.
     ///
-    /// A reading that was disturbed is used all the same: a plan by a low ceiling is better than
-    /// a plan by none, and the next measurement replaces it.
+    /// What was measured while others used the machine does not replace what was measured in
+    /// quiet, as long as that is not stale. Where there is nothing else, it is taken: a plan by a
+    /// low ceiling is better than a plan by none.
     pub fn update(&mut self, report: &Report, mount: Option<MountPoint>, over_loopback: bool) {
         let ceilings = Ceilings::of(report);
         self.quarrier.clone_from(&report.quarrier);
         let cpu = cpu(report, ceilings);
-        if !cpu.flops.is_empty() {
+        let held = self.cpu.as_ref().map(|held| (held.when, held.disturbed));
+        if !cpu.flops.is_empty() && is_better((cpu.when, cpu.disturbed), held) {
             self.cpu = Some(cpu);
         }
+        self.update_memory(report, ceilings);
+        if let Some(mount) = mount {
+            let disk = disk(report, ceilings, mount);
+            let held = self.disks.iter().find(|held| held.mount == disk.mount);
+            let held = held.map(|held| (held.when, held.disturbed));
+            let has_any = !disk.sequential_read.is_empty() || !disk.random_read.is_empty();
+            if has_any && is_better((disk.when, disk.disturbed), held) {
+                self.disks.retain(|held| held.mount.path != disk.mount.path);
+                self.disks.push(disk);
+            }
+        }
+        let network = network(report, ceilings);
+        let held = self.network.as_ref().map(|held| (held.when, held.disturbed));
+        let has_any = over_loopback && network.tcp_bytes_per_second.is_some();
+        if has_any && is_better((network.when, network.disturbed), held) {
+            self.network = Some(network);
+        }
+    }
+
+    /// Main memory, and files in the page cache: these come with the disk's readings.
+    fn update_memory(&mut self, report: &Report, ceilings: Ceilings<'_>) {
         let mut memory = memory(report, ceilings);
-        if !memory.read.is_empty() {
-            let kept = self.memory.take().map(|memory| memory.cached_file_read).unwrap_or_default();
-            memory.cached_file_read = kept;
+        let held = self.memory.as_ref().map(|held| (held.when, held.disturbed));
+        if !memory.read.is_empty() && is_better((memory.when, memory.disturbed), held) {
+            let kept = self.memory.take().map(|memory| memory.cached_file_read);
+            memory.cached_file_read = kept.unwrap_or_default();
             self.memory = Some(memory);
         }
         let cached = by_block(ceilings.disk("sequential read", "warm"));
         if let (Some(memory), false) = (&mut self.memory, cached.is_empty()) {
             memory.cached_file_read = cached;
         }
-        if let Some(mount) = mount {
-            let disk = disk(report, ceilings, mount);
-            if !disk.sequential_read.is_empty() || !disk.random_read.is_empty() {
-                self.disks.retain(|held| held.mount.path != disk.mount.path);
-                self.disks.push(disk);
-            }
-        }
-        if over_loopback {
-            let network = network(report, ceilings);
-            if network.tcp_bytes_per_second.is_some() {
-                self.network = Some(network);
-            }
-        }
     }
+}
+
+/// Whether what was measured at a time, disturbed or not, may replace what is held.
+fn is_better(new: (u64, bool), held: Option<(u64, bool)>) -> bool {
+    held.is_none_or(|(when, disturbed)| !new.1 || disturbed || is_old(when, new.0))
 }
 
 fn cpu(report: &Report, ceilings: Ceilings<'_>) -> Cpu {
     let chains = ceilings.chains("f64");
+    let disturbed = ceilings.chains("f64").any(|reading| reading.disturbed);
     let clock = ceilings.best(Area::Cpu, |reading| reading.unit == Unit::Hertz);
     Cpu {
         when: report.when,
+        disturbed,
         clock_hertz: clock.map(|reading| reading.value).or(report.conditions.clock_before_hertz),
         flops: by_threads(chains, |reading| reading.value),
     }
 }
 
 fn memory(report: &Report, ceilings: Ceilings<'_>) -> Memory {
+    let mut used = ceilings.main_memory("read").chain(ceilings.main_memory("copy"));
     Memory {
         when: report.when,
+        disturbed: used.any(|reading| reading.disturbed),
         read: by_threads(ceilings.main_memory("read"), |reading| reading.value),
         copy: by_threads(ceilings.main_memory("copy"), |reading| reading.value),
         cached_file_read: Vec::new(),
@@ -80,6 +102,10 @@ fn disk(report: &Report, ceilings: Ceilings<'_>, mount: MountPoint) -> Disk {
     Disk {
         mount,
         when: report.when,
+        disturbed: ceilings
+            .disk("sequential read", "direct")
+            .chain(small())
+            .any(|reading| reading.disturbed),
         sequential_read: by_block(ceilings.disk("sequential read", "direct")),
         random_read: small()
             .map(|reading| ByDepth {
@@ -93,11 +119,13 @@ fn disk(report: &Report, ceilings: Ceilings<'_>, mount: MountPoint) -> Disk {
 }
 
 fn network(report: &Report, ceilings: Ceilings<'_>) -> Network {
-    let of = |name: &str| ceilings.network(name, "tcp").map(|reading| reading.value);
+    let of = |name: &str| ceilings.network(name, "tcp");
+    let (throughput, round_trip) = (of("throughput"), of("round trip"));
     Network {
         when: report.when,
-        tcp_bytes_per_second: of("throughput"),
-        round_trip_seconds: of("round trip"),
+        disturbed: throughput.iter().chain(&round_trip).any(|reading| reading.disturbed),
+        tcp_bytes_per_second: throughput.map(|reading| reading.value),
+        round_trip_seconds: round_trip.map(|reading| reading.value),
     }
 }
 

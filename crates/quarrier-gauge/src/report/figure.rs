@@ -90,6 +90,10 @@ impl<'r> Group<'r> {
         let varying = varying(&self.readings);
         let Some(x) = axis(&varying) else { return Vec::new() };
         let mut figures = divided(&self.readings, &varying, x);
+        let is_sweep = |line: &Sweep<'_>| line.points.len() >= AXIS_VALUES_LEAST;
+        if !figures.iter().flat_map(|figure| &figure.lines).any(is_sweep) {
+            return Vec::new();
+        }
         let others: Vec<Figure<'r>> = AXES
             .iter()
             .filter(|name| **name != x)

@@ -40,6 +40,10 @@ pub(crate) fn tick(value: f64, most: f64, unit: Unit) -> String {
 
 /// A size in bytes: `64 KiB`.
 pub fn size(bytes: f64) -> String {
+    // A number that is not round is exact, or it would look like its neighbour.
+    if bytes < 1_048_576.0 && bytes % 1024.0 != 0.0 && bytes.fract() == 0.0 {
+        return format!("{} B", count(bytes));
+    }
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes;
     let mut place = 0;
@@ -137,6 +141,7 @@ mod tests {
             assert_eq!(value(number, unit), text);
         }
         assert_eq!(size(65536.0), "64 KiB");
+        assert_eq!(size(65507.0), "65,507 B");
         assert_eq!(count(1_234_567.0), "1,234,567");
         assert_eq!(percent(0.074), "7.4 %");
     }

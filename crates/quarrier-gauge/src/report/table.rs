@@ -131,7 +131,7 @@ impl Sizes {
         let most =
             |of: &dyn Fn(&(&Group<'_>, Row<'_>)) -> usize| rows.iter().map(of).max().unwrap_or(0);
         let name = most(&|(group, _)| group.measurement.chars().count()).min(22);
-        let how = most(&|(_, row)| row.how.chars().count()).min(HOW);
+        let how = most(&|(_, row)| row.how.chars().count()).min(HOW.max(columns * 2 / 5));
         let sparks = most(&|(_, row)| row.sweep.len()).min(SPARKS);
         let left = columns.saturating_sub(2 + name + 2 + how + 2 + sparks + 2 + VALUE + 10);
         Sizes { name, how, sparks, bar: left.min(BAR) }
@@ -170,7 +170,10 @@ fn swept<'r>(group: &Group<'r>, figure: &Figure<'r>, sweep: &Sweep<'r>) -> Optio
         false => quantity::count(at),
     };
     let (first, last) = (sweep.points.first()?, sweep.points.last()?);
-    let mut axis = format!("{} – {}", place(first.0), place(last.0));
+    let mut axis = match first.0 == last.0 {
+        true => place(first.0),
+        false => format!("{} – {}", place(first.0), place(last.0)),
+    };
     if !words::is_size(figure.x) {
         axis = format!("{axis} {}", words::axis(figure.x));
     }

@@ -38,9 +38,10 @@ pub fn parameter(name: &str, value: &Value) -> String {
 
 /// All parameters of a reading, with dots between them.
 pub fn parameters(reading: &Reading) -> String {
-    let words: Vec<String> =
-        reading.parameters.iter().map(|(name, value)| parameter(name, value)).collect();
-    words.join(" · ")
+    let words = reading.parameters.iter().map(|(name, value)| parameter(name, value));
+    // What is not said otherwise is a closed loop.
+    let told: Vec<String> = words.filter(|word| word != "closed loop").collect();
+    told.join(" · ")
 }
 
 /// The name of a parameter as an axis tells it: `block size`.

@@ -62,6 +62,26 @@ fn what_a_report_did_not_measure_stays_as_it_was() {
 }
 
 #[test]
+fn what_was_measured_among_others_does_not_replace_what_was_measured_in_quiet() {
+    let mut profile = profile();
+    let quiet = profile.clone();
+    assert!(!quiet.memory.as_ref().unwrap().disturbed);
+    let mut report = made_up::report(2);
+    report.readings.iter_mut().for_each(|reading| reading.disturbed = true);
+    report.when += 100;
+    profile.update(&report, Some(mount("/")), true);
+    assert_eq!((&profile.cpu, &profile.disks), (&quiet.cpu, &quiet.disks));
+    assert_eq!(profile.memory.as_ref().unwrap().when, quiet.memory.as_ref().unwrap().when);
+    report.when += STALE_AFTER_SECONDS;
+    profile.update(&report, Some(mount("/")), true);
+    assert_eq!(profile.memory.as_ref().unwrap().when, report.when);
+    assert!(profile.memory.unwrap().disturbed && profile.disks[0].disturbed);
+    let mut first = MachineProfile::new(&report.machine);
+    first.update(&report, None, true);
+    assert!(first.cpu.unwrap().disturbed && first.network.unwrap().disturbed);
+}
+
+#[test]
 fn a_mount_point_is_measured_again_in_its_place() {
     let mut profile = profile();
     let mut other = mount("/");
