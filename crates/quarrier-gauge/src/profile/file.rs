@@ -22,7 +22,7 @@ impl MachineProfile {
     pub fn load(path: &Path) -> Result<Option<Self>> {
         let file = match fs::File::open(path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(Error::io(path.display().to_string(), "open", error)),
         };
         let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
@@ -66,6 +66,11 @@ impl MachineProfile {
             wrong("write")(error)
         })
     }
+}
+
+/// No file, or a file where a folder should be: to write there will say so.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn bad(path: &Path, reason: &str) -> Error {

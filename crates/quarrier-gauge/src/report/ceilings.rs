@@ -20,8 +20,9 @@ pub(crate) struct Level<'r> {
     pub(crate) reading: &'r Reading,
 }
 
-/// Blocks of so many times the last cache lie in main memory.
-const BEYOND_CACHES: u64 = 2;
+/// Arrays of so many times the last cache lie in main memory, and so do those of so many bytes.
+const BEYOND_CACHES: u64 = 4;
+const BEYOND_CACHES_BYTES: u64 = 1 << 30;
 
 impl<'r> Ceilings<'r> {
     pub(crate) fn of(report: &'r Report) -> Self {
@@ -76,10 +77,14 @@ impl<'r> Ceilings<'r> {
 
     /// Readings of `measurement`, by whatever variant of it, in main memory.
     pub(crate) fn main_memory(self, measurement: &str) -> impl Iterator<Item = &'r Reading> {
-        let beyond = self.report.machine.last_cache_bytes().saturating_mul(BEYOND_CACHES);
-        self.all(Area::Memory, move |r| {
-            is_sweep(r, measurement) && r.parameters.integer("bytes").is_some_and(|b| b >= beyond)
-        })
+        self.all(Area::Memory, move |r| is_sweep(r, measurement) && self.is_beyond_caches(r))
+    }
+
+    /// Whether a reading went over more bytes than caches hold.
+    pub(crate) fn is_beyond_caches(self, reading: &Reading) -> bool {
+        let last = self.report.machine.last_cache_bytes();
+        let beyond = last.saturating_mul(BEYOND_CACHES).min(BEYOND_CACHES_BYTES);
+        reading.parameters.integer("bytes").is_some_and(|bytes| bytes >= beyond)
     }
 
     /// The highest rate of `measurement` in main memory.

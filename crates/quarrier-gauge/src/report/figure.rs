@@ -70,12 +70,12 @@ pub(crate) fn groups(readings: &[Reading]) -> Vec<Group<'_>> {
 }
 
 impl<'r> Group<'r> {
-    /// The reading with the best rate; one for each way past or through the page cache, which are
-    /// not to be compared.
-    pub(crate) fn bests(&self) -> Vec<&'r Reading> {
+    /// The reading with the best rate of those that `fits`; one for each way past or through the
+    /// page cache, which are not to be compared.
+    pub(crate) fn bests(&self, fits: impl Fn(&Reading) -> bool) -> Vec<&'r Reading> {
         let mut bests: Vec<&Reading> = Vec::new();
         let way = |reading: &'r Reading| reading.parameters.text("cache");
-        for &reading in self.readings.iter().filter(|reading| reading.value.is_finite()) {
+        for &reading in self.readings.iter().filter(|r| r.value.is_finite() && fits(r)) {
             match bests.iter_mut().find(|best| way(best) == way(reading)) {
                 Some(best) if best.value < reading.value => *best = reading,
                 Some(_) => {}

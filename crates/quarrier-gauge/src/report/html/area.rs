@@ -4,7 +4,7 @@ use super::bars::{self, Bar};
 use super::plot::{self, Histogram, Line, Lines, Mark, Point, Scale};
 use crate::reading::{Area, Percentiles, Reading, Unit};
 use crate::report::figure::{Figure, Group, Sweep};
-use crate::report::{Report, put, quantity, text, words};
+use crate::report::{Ceilings, Report, put, quantity, text, words};
 
 /// Histograms drawn of one measurement.
 const HISTOGRAMS_MOST: usize = 6;
@@ -12,7 +12,7 @@ const HISTOGRAMS_MOST: usize = 6;
 /// Writes the section of `area`.
 pub(super) fn section(out: &mut String, report: &Report, area: Area, groups: &[&Group<'_>]) {
     put!(out, "<section class=\"card\" id=\"{0}\"><h2>{1}</h2>\n", area.name(), title(area));
-    best(out, groups);
+    best(out, report, groups);
     let mut grid = Grid { is_open: false };
     for group in groups {
         show(out, report, group, &mut grid);
@@ -105,24 +105,30 @@ fn sentence(words: &str) -> String {
 }
 
 /// The best reading of each measurement as bars, units apart.
-fn best(out: &mut String, groups: &[&Group<'_>]) {
+fn best(out: &mut String, report: &Report, groups: &[&Group<'_>]) {
+    let ceilings = Ceilings::of(report);
+    // What is in a cache would make all that is not look alike.
+    let counts =
+        |reading: &Reading| reading.area != Area::Memory || ceilings.is_beyond_caches(reading);
     let mut units: Vec<Unit> = Vec::new();
     for group in groups {
         if !units.contains(&group.unit) && !group.unit.less_is_better() {
             units.push(group.unit);
         }
     }
-    for (place, unit) in units.into_iter().enumerate() {
+    for unit in units {
         let of_unit = groups.iter().filter(|group| group.unit == unit);
         let all: Vec<Bar<'_>> = of_unit
-            .flat_map(|group| group.bests())
+            .flat_map(|group| group.bests(counts))
             .map(|reading| {
                 let under = words::parameters(reading);
-                Bar { name: reading.measurement.to_string(), under, reading, colour: place }
+                Bar { name: reading.measurement.to_string(), under, reading, colour: 0 }
             })
             .collect();
         if all.len() > 1 {
-            put!(out, "<h3>Best of each, {}</h3>\n", text::escape(quantity::counted_in(unit)));
+            let beyond = all.iter().any(|bar| bar.reading.area == Area::Memory);
+            let beyond = if beyond { " beyond the caches" } else { "" };
+            put!(out, "<h3>Best of each{beyond}, {}</h3>\n", quantity::counted_in(unit));
             bars::bars(out, &all);
         }
     }

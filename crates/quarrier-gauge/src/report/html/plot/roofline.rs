@@ -54,7 +54,7 @@ pub(in crate::report::html) fn roofline(roofs: &Roofs) -> Option<String> {
         (first as i32..=last as i32).filter(|power| (last - first) < 14.0 || power % 2 == 0);
     let ticks = ticks.map(|power| Tick { value: 2f64.powi(power), label: fraction(power) });
     let x = Scale::logarithmic(2f64.powf(first), 2f64.powf(last), ticks.collect());
-    let y = Scale::decades(slopes.0 * x.ends().0, tops.1 * 1.6, Unit::FlopPerSecond);
+    let y = Scale::decades(slopes.0 * x.ends().0 / 2.0, tops.1 * 1.6, Unit::FlopPerSecond);
     Some(frame::drawing(
         SIZE,
         "Roofline: operations a second over operations a byte",
