@@ -101,7 +101,7 @@ impl MachineProfile {
     fn is_possible(&self) -> bool {
         let rate = |rate: f64| rate.is_finite() && rate > 0.0 && rate < 1e18;
         let time = |time: f64| time.is_finite() && time > 0.0 && time < 1e4;
-        let count = |count: u32| count >= 1 && count <= 1 << 20;
+        let count = |count: u32| (1..=1 << 20).contains(&count);
         let threads = |list: &[super::ByThreads]| {
             list.len() <= LIST_MOST
                 && list.iter().all(|by| rate(by.per_second) && count(by.threads))
