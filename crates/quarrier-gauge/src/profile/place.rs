@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_deepest_and_latest_mount_holds_a_path() {
-        assert_eq!(device("/home/me"), "/dev/vda1");
+        assert_eq!(device("/srv/data"), "/dev/vda1");
         assert_eq!(device("/tmp/file"), "tmpfs");
         assert_eq!(device("/tmpfile"), "/dev/vda1");
         assert_eq!(device("/mnt/my disk/file"), "/dev/sdb1");
