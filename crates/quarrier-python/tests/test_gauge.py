@@ -29,6 +29,6 @@ def test_an_area_that_is_none_is_refused() -> None:
         quarrier.gauge("gpu")
 
 
-def test_a_folder_that_is_not_there_is_an_os_error(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(FileNotFoundError):
+def test_a_disk_is_measured_in_a_folder_only(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(quarrier.PlanError, match="not a folder"):
         quarrier.gauge("disk", quick=True, path=tmp_path / "missing")

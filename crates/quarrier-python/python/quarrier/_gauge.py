@@ -35,8 +35,8 @@ def gauge(
     """Measures areas of the machine (`cpu`, `memory`, `disk`, `network`), or all of them.
 
     `quick` measures what plans need, in less than 30 seconds for all areas; else it takes minutes.
-    `path` is a folder on the disk that is measured. The interpreter waits meanwhile; its other
-    threads would be measured too.
+    `path` is a folder on the disk that is measured. The interpreter's lock is released
+    meanwhile, but what other threads do is measured too.
 
     >>> for reading in quarrier.gauge("memory", quick=True):  # doctest: +SKIP
     ...     print(reading.measurement, reading.parameters, reading.value, reading.unit)
