@@ -1,4 +1,4 @@
-"""The gauge against the tools that it replaces, in pairs: gauge.py [--rounds N] [--only WORD]
+"""The gauge against the tools that it replaces, in pairs: gauge.py [--rounds N] [--only WORD] [--wait S]
 
 A ceiling changes by the minute, so no figure is compared with a stored one: ours and the
 reference's take turns, each as a process of its own, and the medians of both are printed with their
@@ -309,11 +309,31 @@ PAIRS: list[Pair] = [
 ]
 
 
-def measure(pair: Pair, tools: Tools, rounds: int) -> tuple[Side, Side]:
+def busy_seconds() -> float:
+    """CPU time that the whole machine has used, where it counts that."""
+    stat = pathlib.Path("/proc/stat")
+    if not stat.exists():
+        return 0.0
+    fields = [int(field) for field in stat.read_text().split("\n", 1)[0].split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for_quiet(seconds: float) -> None:
+    """Returns once nobody uses the machine, or when `seconds` are over."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        before = busy_seconds()
+        time.sleep(0.3)
+        if busy_seconds() - before < 0.05:
+            return
+
+
+def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, Side]:
     """Both in turn; who begins changes with every round."""
     ours: list[dict] = []
     theirs: list[dict] = []
     for turn in range(rounds):
+        wait_for_quiet(wait)
         if pair.reference is theoretical:
             reading, reference = (*tools.ours(pair.ours), None)[:2]
             if reference is None:
@@ -360,6 +380,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5, help="how often both sides take turns")
     parser.add_argument("--only", default="", help="pairs whose name holds this")
+    parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for quiet, a round")
     parser.add_argument("--disk", default="/var/tmp", help="a folder on the disk to be measured")
     parser.add_argument("--json", action="store_true", help="a line of JSON a pair")
     options = parser.parse_args()
@@ -372,7 +393,7 @@ def main() -> int:
             if options.only not in pair.name:
                 continue
             try:
-                ours, theirs = measure(pair, tools, max(options.rounds, 1))
+                ours, theirs = measure(pair, tools, max(options.rounds, 1), options.wait)
             except Unavailable as why:
                 print(f"{pair.name}: left out: {why}", file=sys.stderr)
                 continue

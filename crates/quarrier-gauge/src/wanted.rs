@@ -25,7 +25,8 @@ pub struct Wanted {
 /// Over which path the network is measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Network {
-    /// Where another gauge listens; without one the loopback of this machine is measured.
+    /// Where another gauge listens, `host:port` or `host`; without one the loopback of this machine
+    /// is measured.
     pub peer: Option<String>,
     /// The congestion control of TCP, by its name in the kernel; else the system's own.
     pub congestion: Option<String>,

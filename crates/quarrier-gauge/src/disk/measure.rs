@@ -1,15 +1,17 @@
 //! A job, measured.
 
+use std::sync::atomic::Ordering;
+
 use rustix::fs::Advice;
 
 use super::job::{Action, Cache, Job, Order};
 use super::ring::ring_of;
 use super::room::TrialFile;
 use super::worker::Worker;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::latencies::Latencies;
-use crate::reading::{Reading, Unit};
-use crate::trial::{Done, Needs, Session, Trial};
+use crate::reading::{Reading, Subject, Unit};
+use crate::trial::{Needs, Session, Trial};
 
 /// Where one thread stands for each request of a queue, at most so many.
 const STAND_INS_MAX: usize = 128;
@@ -36,48 +38,32 @@ struct Means {
 /// written.
 pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -> Result<Reading> {
     job.verify(file)?;
-    let Means { job, ring, notes } = means(file, job)?;
-    let mut notes = notes;
+    let Means { job, ring, mut notes } = means(file, job)?;
     notes.extend(prepare_cache(session, file, &job)?);
-    let mut subject = job.subject();
-    let calls = match (ring, job.action) {
-        (true, _) => "io_uring",
-        (false, Action::Read) => "pread",
-        (false, Action::Write) => "pwrite",
-    };
-    subject.parameters = subject
-        .parameters
-        .with("calls", calls)
-        .with("file_bytes", file.bytes())
-        .with("file_system", file.file_system());
+    let subject = subject(file, &job, ring);
+    let unit = subject.unit;
     let shared: &TrialFile = file;
     let mut workers =
         session.team.prepare(job.threads, |thread| Worker::new(&job, shared, ring, thread))?;
-    let (time, stop) = (session.effort.trial, session.stop);
+    let (time, stop, needs) = (session.effort.trial, session.stop, needs(&job));
     let mut runs = Vec::new();
-    let unit = subject.unit;
-    // Out of the page cache a thread copies all the time, and waits for nothing.
-    let copies = (job.cache, job.action) == (Cache::Warm, Action::Read);
-    let needs = if copies { Needs::Cpu } else { Needs::Answers };
     let mut reading = session.read(subject, needs, |team| {
         if job.cache == Cache::Cold && job.action == Action::Read {
             file.forget()?;
         }
         let generation = file.next_generation();
         let shared: &TrialFile = file;
-        workers.iter_mut().for_each(Worker::clear);
         let trial = team.run(&mut workers, |_, worker| {
             if needs == Needs::Answers {
                 team.unpin();
             }
-            worker.run(shared, generation, time, stop)?;
-            Ok(Done { units: worker.outcome.requests as f64, check: worker.outcome.requests })
+            worker.run(shared, generation, time, stop)
         })?;
-        let mut latencies = Latencies::new()?;
-        for worker in &mut workers {
-            worker.compare(shared)?;
-            latencies.add(&worker.outcome.latencies);
+        if stop.load(Ordering::Relaxed) {
+            // What was cut short is no run.
+            return Err(Error::Stopped);
         }
+        let latencies = compared(&mut workers, shared)?;
         let trial = valued(trial, unit, &job, &latencies);
         runs.push(latencies);
         Ok(trial)
@@ -86,6 +72,40 @@ pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -
     reading.percentiles = last(&runs, reading.runs)?.percentiles();
     reading.notes.extend(notes);
     Ok(reading)
+}
+
+/// The job's own words, and those that the file and the system add.
+fn subject(file: &TrialFile, job: &Job, ring: bool) -> Subject {
+    let calls = match (ring, job.action) {
+        (true, _) => "io_uring",
+        (false, Action::Read) => "pread",
+        (false, Action::Write) => "pwrite",
+    };
+    let mut subject = job.subject();
+    subject.parameters = subject
+        .parameters
+        .with("calls", calls)
+        .with("file_bytes", file.bytes())
+        .with("file_system", file.file_system());
+    subject
+}
+
+/// Out of the page cache a thread copies all the time, and waits for nothing.
+fn needs(job: &Job) -> Needs {
+    match (job.cache, job.action) {
+        (Cache::Warm, Action::Read) => Needs::Cpu,
+        _ => Needs::Answers,
+    }
+}
+
+/// Compares what the threads have left to compare, and puts their times together.
+fn compared(workers: &mut [Worker], file: &TrialFile) -> Result<Latencies> {
+    let mut latencies = Latencies::new()?;
+    for worker in workers {
+        worker.compare(file)?;
+        latencies.add(&worker.outcome.latencies);
+    }
+    Ok(latencies)
 }
 
 /// The times of the runs that were kept: the last ones.

@@ -1,6 +1,7 @@
 //! How long it takes until a small write is on the disk.
 
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use quarrier_core::region::AlignedBuffer;
@@ -12,6 +13,7 @@ use super::room::TrialFile;
 use crate::error::{Error, Result};
 use crate::latencies::Latencies;
 use crate::reading::{Area, Parameters, Reading, Subject, Unit};
+use crate::schedule::{Schedule, Turn};
 use crate::trial::{Done, Needs, Session, Trial};
 
 const BLOCK_BYTES: usize = 4096;
@@ -33,57 +35,67 @@ pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<R
     let places = Places::of(Order::Sequential, BLOCK_BYTES, file.bytes(), 0, 1)
         .ok_or_else(|| Error::BadRequest("the trial file has no block".to_owned()))?;
     file.set_direct(false)?;
-    let mut state = [(places, AlignedBuffer::new(BLOCK_BYTES))];
+    let block = AlignedBuffer::new(BLOCK_BYTES);
+    let mut writer = [Writer { places, block, last: 0, latencies: Latencies::new()? }];
     let (time, stop) = (session.effort.trial, session.stop);
     let mut runs = Vec::new();
     let mut reading = session.read(subject, Needs::Answers, |team| {
         let generation = file.next_generation();
         let shared: &TrialFile = file;
-        let times = std::sync::Mutex::new(Latencies::new()?);
-        let trial = team.run(&mut state, |_, (places, block)| {
+        let trial = team.run(&mut writer, |_, writer| {
             team.unpin();
-            let until = Instant::now() + time;
-            let mut latencies = Latencies::new()?;
-            let (mut count, mut written) = (0.0, 0);
-            while Instant::now() < until && !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                let Some(offset) = places.next() else { break };
-                latencies.record(write_and_sync(shared, generation, offset, block)?);
-                (count, written) = (count + 1.0, offset);
-            }
-            read_back(shared, written, block)?;
-            if let Ok(mut times) = times.lock() {
-                times.add(&latencies);
-            }
-            Ok(Done { units: count, check: written })
+            writer.run(shared, generation, &mut Schedule::new(time, None, stop))
         })?;
-        let times = times.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let trial = Trial { seconds: times.median_seconds(), units: 1.0, ..trial };
-        runs.push(times);
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        writer[0].read_back(shared)?;
+        let latencies = writer[0].latencies.clone();
+        let trial = Trial { seconds: latencies.median_seconds(), units: 1.0, ..trial };
+        runs.push(latencies);
         Ok(trial)
     })?;
     reading.percentiles = last(&runs, reading.runs)?.percentiles();
     Ok(reading)
 }
 
-fn write_and_sync(
-    file: &TrialFile,
-    generation: u8,
-    offset: u64,
-    block: &mut [u8],
-) -> Result<std::time::Duration> {
-    file.content().write(offset, generation, block, None);
-    file.content().mark(offset, block.len(), generation);
-    file.file()
-        .write_all_at(block, offset)
-        .map_err(|error| file.failed(&format!("write at {offset}"), error))?;
-    let start = Instant::now();
-    file.file().sync_data().map_err(|error| file.failed("write it to the disk", error))?;
-    Ok(start.elapsed())
+/// Writes and waits.
+struct Writer {
+    places: Places,
+    block: AlignedBuffer,
+    /// Where the last block went.
+    last: u64,
+    latencies: Latencies,
 }
 
-fn read_back(file: &TrialFile, offset: u64, block: &mut [u8]) -> Result<()> {
-    file.file()
-        .read_exact_at(block, offset)
-        .map_err(|error| file.failed(&format!("read at {offset}"), error))?;
-    file.compare(offset, block)
+impl Writer {
+    fn run(
+        &mut self,
+        file: &TrialFile,
+        generation: u8,
+        schedule: &mut Schedule<'_>,
+    ) -> Result<Done> {
+        self.latencies.clear();
+        let mut count = 0;
+        while let Turn::Go(_) = schedule.turn(Instant::now()) {
+            let Some(offset) = self.places.next() else { break };
+            file.content().write(offset, generation, &mut self.block, None);
+            file.content().mark(offset, BLOCK_BYTES, generation);
+            file.file()
+                .write_all_at(&self.block, offset)
+                .map_err(|error| file.failed(&format!("write at {offset}"), error))?;
+            let start = Instant::now();
+            file.file().sync_data().map_err(|error| file.failed("write it to the disk", error))?;
+            self.latencies.record(start.elapsed());
+            (self.last, count) = (offset, count + 1);
+        }
+        Ok(Done { units: f64::from(count), check: self.last })
+    }
+
+    fn read_back(&mut self, file: &TrialFile) -> Result<()> {
+        file.file()
+            .read_exact_at(&mut self.block, self.last)
+            .map_err(|error| file.failed(&format!("read at {}", self.last), error))?;
+        file.compare(self.last, &self.block)
+    }
 }

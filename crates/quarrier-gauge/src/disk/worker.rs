@@ -16,6 +16,7 @@ use super::small::SmallWriter;
 use crate::error::{Error, Result};
 use crate::latencies::Latencies;
 use crate::schedule::Schedule;
+use crate::trial::Done;
 
 /// So many writes are remembered, to be read back.
 const RECENT: usize = 16;
@@ -101,28 +102,25 @@ impl Worker {
         })
     }
 
-    /// Forgets the run before.
-    pub(super) fn clear(&mut self) {
-        self.outcome.requests = 0;
-        self.outcome.latencies.clear();
-        self.outcome.recent = Recent::default();
-    }
-
-    /// Makes requests for `time`, or until `stop` is set.
+    /// Makes requests for `time`, or until `stop` is set. What came of the run before is forgotten.
     pub(super) fn run(
         &mut self,
         file: &TrialFile,
         generation: u8,
         time: Duration,
         stop: &AtomicBool,
-    ) -> Result<()> {
-        let mut schedule = Schedule::new(time, self.offered_per_second, stop);
+    ) -> Result<Done> {
         let outcome = &mut self.outcome;
+        outcome.requests = 0;
+        outcome.latencies.clear();
+        outcome.recent = Recent::default();
+        let mut schedule = Schedule::new(time, self.offered_per_second, stop);
         match &mut self.way {
             Way::Ring(worker) => worker.run(file, generation, &mut schedule, outcome),
             Way::Plain(worker) => worker.run(file, generation, &mut schedule, outcome),
             Way::Small(worker) => worker.run(file, &mut schedule, outcome),
-        }
+        }?;
+        Ok(Done { units: outcome.requests as f64, check: outcome.requests })
     }
 
     /// What takes time of its own: all of what was read last, or some of what was written, is

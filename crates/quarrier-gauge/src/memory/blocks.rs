@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::arch::{self, Arrays, STEP_BYTES};
-use super::pages::{PageKind, Pages};
+use super::pages::{NO_HUGE_PAGES, PageKind, Pages};
 use super::{Operation, Stores};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
@@ -247,27 +247,30 @@ pub fn measure(
     let parameters = Parameters::new()
         .with("threads", threads)
         .with("block_bytes", block_bytes)
-        .with("access", access.name());
+        .with("access", access.name())
+        .with("pages", PageKind::Huge.name());
     let subject = Subject::new(Area::Memory, name, parameters, Unit::BytesPerSecond);
     let count = count_in(session.effort.trial, &mut fields[0], writes)?;
-    session.measure(subject, Needs::Cpu, |team| {
-        let firsts: Vec<u64> = fields.iter().map(|field| field.next).collect();
-        let trial =
-            team.run(
-                &mut fields,
-                |_, field| {
-                    if writes { Ok(field.write(count)) } else { field.read(count) }
-                },
-            )?;
-        for ((field, first), &check) in fields.iter_mut().zip(firsts).zip(&trial.checks) {
-            if writes {
-                field.check_written(first)?;
-            } else if block_bytes < 8 && field.expected_bytes(first, count) != check {
-                return Err(Error::wrong(name, "another sum than that of the bytes"));
+    let mut reading =
+        session.read(subject, Needs::Cpu, |team| {
+            let firsts: Vec<u64> = fields.iter().map(|field| field.next).collect();
+            let trial = team.run(&mut fields, |_, field| {
+                if writes { Ok(field.write(count)) } else { field.read(count) }
+            })?;
+            for ((field, first), &check) in fields.iter_mut().zip(firsts).zip(&trial.checks) {
+                if writes {
+                    field.check_written(first)?;
+                } else if block_bytes < 8 && field.expected_bytes(first, count) != check {
+                    return Err(Error::wrong(name, "another sum than that of the bytes"));
+                }
             }
-        }
-        Ok(trial)
-    })
+            Ok(trial)
+        })?;
+    if fields.iter().any(|field| field.pages.kind() == PageKind::Small) {
+        reading.notes.push(NO_HUGE_PAGES.to_owned());
+    }
+    session.push(reading);
+    Ok(())
 }
 
 /// How many blocks take about `time`.

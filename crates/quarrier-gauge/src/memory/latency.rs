@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::pages::{PageKind, Pages};
+use super::pages::{NO_HUGE_PAGES, PageKind, Pages};
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Done, Needs, Session};
@@ -142,7 +142,7 @@ pub fn measure(session: &mut Session<'_>, bytes: usize, kind: PageKind) -> Resul
     let mut reading = session
         .read(subject, Needs::Cpu, |team| team.run(&mut rings, |_, ring| ring.walk(steps)))?;
     if kind == PageKind::Huge && given == PageKind::Small {
-        reading.notes.push("no huge pages here: small ones".to_owned());
+        reading.notes.push(NO_HUGE_PAGES.to_owned());
     }
     if let Some(cache) = session.machine.caches.iter().find(|cache| bytes as u64 <= cache.bytes) {
         reading.notes.push(format!("fits in the cache of level {}", cache.level));

@@ -36,6 +36,7 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
     if wanted.quick {
         return measure_quick(wanted, session);
     }
+    let watched = Sweep { bytes: beyond_caches_bytes(session), ..Sweep::new(Operation::Triad, 1) };
     for &threads in &wanted.threads {
         streams(session, threads)?;
         caches(session, threads)?;
@@ -47,6 +48,9 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
         for bytes in working_sets(1 << 30) {
             measure_latency(session, bytes, pages)?;
         }
+    }
+    for &threads in &wanted.threads {
+        stream::watch(session, Sweep { threads, ..watched })?;
     }
     Ok(())
 }

@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 
 const HUGE_BYTES: usize = 2 << 20;
 
+/// What a reading says where huge pages were wanted and not given.
+pub(super) const NO_HUGE_PAGES: &str = "no huge pages here: small ones";
+
 /// What pages memory lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PageKind {

@@ -6,11 +6,11 @@
 use std::time::{Duration, Instant};
 
 use super::arch::{self, Arrays, STEP_BYTES};
-use super::pages::{PageKind, Pages};
+use super::pages::{NO_HUGE_PAGES, PageKind, Pages};
 use super::{Operation, Stores};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
-use crate::reading::{Area, Parameters, Subject, Unit};
+use crate::reading::{Area, Parameters, Reading, Subject, Unit};
 use crate::statistics::SplitMix;
 use crate::trial::{Done, Needs, Session};
 
@@ -23,6 +23,9 @@ const PART_MIN_BYTES: usize = 4 * STEP_BYTES;
 
 /// Numbers that are compared after each trial.
 const SAMPLES: usize = 1_024;
+
+/// By what share a sweep may differ from its first reading before the machine counts as changed.
+const MODE_SHARE: f64 = 0.05;
 
 /// One way of going over arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,6 +171,37 @@ impl Part {
 /// # Errors
 /// There is not as much memory, a number came out wrong, or the caller stopped it.
 pub fn measure(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
+    let reading = read(session, sweep)?;
+    session.push(reading);
+    Ok(())
+}
+
+/// Measures a sweep again, after everything else. Where it comes out otherwise than before, the
+/// machine has more than one mode, minutes apart: the readings of memory by as many threads are
+/// marked.
+pub(super) fn watch(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
+    let again = read(session, sweep)?;
+    let is_same = |reading: &Reading| {
+        reading.measurement == again.measurement && reading.parameters == again.parameters
+    };
+    let Some(first) = session.readings().iter().find(|reading| is_same(reading)) else {
+        return Ok(());
+    };
+    let (before, after) = (first.value, again.value);
+    if (after / before - 1.0).abs() > MODE_SHARE {
+        let note = format!(
+            "{} went from {before:.3e} to {after:.3e} B/s while memory was measured",
+            again.measurement
+        );
+        session.mark_disturbed(&note, |reading| {
+            reading.area == Area::Memory
+                && reading.parameters.integer("threads") == Some(sweep.threads as u64)
+        });
+    }
+    Ok(())
+}
+
+fn read(session: &mut Session<'_>, sweep: Sweep) -> Result<Reading> {
     if !sweep.isa.is_available() {
         let name = sweep.isa.name();
         return Err(Error::BadRequest(format!("{name} is not to be had on this machine")));
@@ -188,8 +222,7 @@ pub fn measure(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
         Ok(trial)
     })?;
     reading.notes.extend(notes(&sweep, &parts));
-    session.push(reading);
-    Ok(())
+    Ok(reading)
 }
 
 fn notes(sweep: &Sweep, parts: &[Part]) -> Vec<String> {
@@ -200,7 +233,7 @@ fn notes(sweep: &Sweep, parts: &[Part]) -> Vec<String> {
     }
     let is_small = parts.iter().any(|part| part.pages.kind() == PageKind::Small);
     if sweep.pages == PageKind::Huge && is_small && sweep.bytes >= sweep.threads << 21 {
-        notes.push("no huge pages here: small ones".to_owned());
+        notes.push(NO_HUGE_PAGES.to_owned());
     }
     let arrays = sweep.operation.arrays();
     if sweep.operation.writes() && !streaming {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
+use super::PORT;
 use super::frame::{Account, Answer, Hello, Name, Task, encode_ended, read_frame};
 use crate::error::{Error, Result};
 
@@ -48,10 +49,11 @@ pub(super) struct Link<'a> {
 }
 
 impl Peer {
-    /// Looks `text` up: `host:port`.
+    /// Looks `text` up: `host:port`, or `host` alone.
     pub(super) fn find(text: &str) -> Result<Peer> {
         let mut addresses = text
             .to_socket_addrs()
+            .or_else(|_| (text, PORT).to_socket_addrs())
             .map_err(|error| Error::io(text, "look the address up (host:port)", error))?;
         let none = || Error::Peer { address: text.to_owned(), reason: "no such host".to_owned() };
         Ok(Peer { address: addresses.next().ok_or_else(none)? })

@@ -94,6 +94,15 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Marks readings that were taken over already, because of what was found out since.
+    pub fn mark_disturbed(&mut self, note: &str, which: impl Fn(&Reading) -> bool) {
+        for reading in self.readings.iter_mut().filter(|reading| which(reading)) {
+            reading.disturbed = true;
+            reading.conditions.disturbed = true;
+            reading.notes.push(note.to_owned());
+        }
+    }
+
     /// Stops here if the caller asked for it.
     ///
     /// # Errors
