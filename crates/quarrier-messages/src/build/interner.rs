@@ -43,24 +43,21 @@ const SLOTS_MIN: usize = 64;
 /// Bytes of a short text, and of zeros that must follow texts that are looked up.
 pub(super) const SHORT_BYTES: usize = 32;
 
-/// Where texts lie that are to be looked up: each ends at its end; [`NULL`] marks rows without
-/// value. [`SHORT_BYTES`] more bytes follow the last.
+/// Where texts lie that are to be looked up: each ends at its end. [`SHORT_BYTES`] more bytes follow
+/// the last.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Texts<'t> {
     pub(super) ends: &'t [u32],
     pub(super) bytes: &'t [u8],
 }
 
-/// Marks an end as that of a row without value.
-pub(super) const NULL: u32 = 1 << 31;
-
 impl Texts<'_> {
-    /// Start and length of each; `None` for a row without value.
-    fn places(&self) -> impl Iterator<Item = Option<(usize, usize)>> {
+    /// Start and length of each.
+    fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
-            let from = std::mem::replace(&mut start, (end & !NULL) as usize);
-            (end & NULL == 0).then(|| (from, start - from))
+            let from = std::mem::replace(&mut start, end as usize);
+            (from, start - from)
         })
     }
 }
@@ -111,23 +108,22 @@ impl Interner {
         (start as usize, (self.ends[code] - start) as usize)
     }
 
-    /// Appends the code of each text to `codes`. Hashes first and asks for the slots, so that the
-    /// misses of a batch overlap.
-    pub(super) fn codes(&mut self, texts: Texts<'_>, codes: &mut Vec<u32>) {
+    /// Sets the code of each text in `codes`, at its row. Hashes first and asks for the slots, so
+    /// that the misses of a batch overlap.
+    pub(super) fn codes(&mut self, texts: Texts<'_>, rows: &[u32], codes: &mut [u32]) {
         let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();
-        hashes.extend(texts.places().map(|place| {
-            let hash = place.map_or(0, |(start, len)| self.hash(texts.bytes, start, len));
+        hashes.extend(texts.places().map(|(start, len)| {
+            let hash = self.hash(texts.bytes, start, len);
             self.fetch(hash);
             hash
         }));
         for &hash in &hashes {
             self.fetch_text(hash);
         }
-        let found = texts.places().zip(&hashes).map(|(place, &hash)| {
-            place.map_or(NO_CODE, |(start, len)| self.code(hash, texts.bytes, start, len))
-        });
-        codes.extend(found);
+        for (((start, len), &hash), &row) in texts.places().zip(&hashes).zip(rows) {
+            codes[row as usize] = self.code(hash, texts.bytes, start, len);
+        }
         self.hashes = hashes;
     }
 

@@ -17,11 +17,14 @@
 mod bytes;
 mod dictionary;
 mod envelope;
+mod foreseen;
+mod lanes;
 mod names;
 mod parser;
 mod slots;
 mod time;
 mod value;
+mod verify;
 
 pub use dictionary::{Dictionary, DictionaryError, FixType};
 pub use parser::FixParser;
