@@ -94,7 +94,8 @@ impl Marks for Avx512 {
             let (mut sums, mut all) = (_mm512_setzero_si512(), _mm512_setzero_si512());
             let mut line_feeds = 0;
             ends.count = 0;
-            for base in (0..len).step_by(AHEAD_BYTES) {
+            let mut base = 0;
+            while base < len {
                 let own = own_bits(len - base);
                 let block = _mm512_maskz_loadu_epi8(own, p.add(base).cast());
                 sums = _mm512_add_epi64(sums, _mm512_sad_epu8(block, _mm512_setzero_si512()));
@@ -102,6 +103,7 @@ impl Marks for Avx512 {
                 let feeds = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'\n' as i8));
                 line_feeds += feeds.count_ones();
                 ends.add(base, _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(SEPARATOR as i8)));
+                base += AHEAD_BYTES;
             }
             Marked {
                 sum: _mm512_reduce_add_epi64(sums) as u8,
@@ -138,7 +140,8 @@ impl Marks for Avx2 {
             let (mut sums, mut all) = (_mm256_setzero_si256(), _mm256_setzero_si256());
             let mut line_feeds = 0;
             ends.count = 0;
-            for base in (0..len).step_by(AHEAD_BYTES) {
+            let mut base = 0;
+            while base < len {
                 let masks = OWN_BYTES.as_ptr().add(AHEAD_BYTES - (len - base).min(AHEAD_BYTES));
                 let half = |at: usize| {
                     let mask = _mm256_loadu_si256(masks.add(at).cast());
@@ -150,6 +153,7 @@ impl Marks for Avx2 {
                 all = _mm256_or_si256(all, _mm256_or_si256(low, high));
                 line_feeds += (equal(low, b'\n') | equal(high, b'\n') << 32).count_ones();
                 ends.add(base, equal(low, SEPARATOR) | equal(high, SEPARATOR) << 32);
+                base += AHEAD_BYTES;
             }
             let sums =
                 _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));

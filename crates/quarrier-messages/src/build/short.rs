@@ -43,8 +43,8 @@ const NONE: Known = Known { word: Word { bytes: 0, len: u32::MAX }, code: 0 };
 
 /// As many places as there are texts, twice, so that a few texts touch a few lines of the cache.
 const PLACES_MIN: usize = 16;
-/// Of symbols, of which 5,000 come as often as Zipf's law has it, 1,024 places know four of five;
-/// 4,096 know nine of ten, and were slower: the cache is everybody's.
+/// More of them need more of the cache, which the bytes and the columns need too. Two texts a place
+/// were tried: which of them it is cannot be predicted, and it was no faster.
 const PLACES_MAX: usize = 1_024;
 
 /// See the module.

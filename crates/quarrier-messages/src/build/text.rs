@@ -1,6 +1,6 @@
 //! A column of text: as codes of a dictionary, or as it comes.
 
-use super::interner::{Interner, NO_CODE, SHORT_BYTES, Texts};
+use super::interner::{Interner, NO_CODE, SHORT_BYTES, Waiting};
 use super::short::{WORD_BYTES, Word, Words};
 use crate::column::raw::RawData;
 
@@ -21,11 +21,11 @@ pub(super) struct TextBuilder {
     pub(super) rows: usize,
     /// One a row; rows that wait have [`NO_CODE`] until then.
     codes: Vec<u32>,
-    /// The rows that wait, ascending.
-    waiting: Vec<u32>,
-    /// Where their texts end; where those of all rows do, if the column has no dictionary.
-    ends: Vec<u32>,
-    bytes: Vec<u8>,
+    /// The last rows whose texts wait; if the column has no dictionary, those of all rows.
+    waiting: Waiting,
+    /// Those that waited before them, and were fetched: while they come into the cache, others
+    /// are written.
+    fetched: Waiting,
     words: Words,
     interner: Interner,
     is_plain: bool,
@@ -45,7 +45,7 @@ impl TextBuilder {
         {
             return self.push_code(code);
         }
-        self.bytes.extend_from_slice(text.as_bytes());
+        self.waiting.bytes.extend_from_slice(text.as_bytes());
         self.pushed()
     }
 
@@ -60,12 +60,12 @@ impl TextBuilder {
             return self.push_code(code);
         }
         if text.len() > SHORT_BYTES {
-            self.bytes.extend_from_slice(text.as_bytes());
+            self.waiting.bytes.extend_from_slice(text.as_bytes());
             return self.pushed();
         }
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(ahead);
-        self.bytes.truncate(start + text.len());
+        let start = self.waiting.bytes.len();
+        self.waiting.bytes.extend_from_slice(ahead);
+        self.waiting.bytes.truncate(start + text.len());
         self.pushed()
     }
 
@@ -79,15 +79,15 @@ impl TextBuilder {
     /// The row's text is the last of `bytes`.
     #[inline(always)]
     fn pushed(&mut self) -> usize {
-        self.ends.push(self.bytes.len() as u32);
+        self.waiting.ends.push(self.waiting.bytes.len() as u32);
         if self.is_plain {
             self.rows += 1;
-            return self.bytes.len();
+            return self.waiting.bytes.len();
         }
-        self.waiting.push(self.rows as u32);
+        self.waiting.rows.push(self.rows as u32);
         self.codes.push(NO_CODE);
         self.rows += 1;
-        if self.ends.len() >= BATCH || self.bytes.len() >= BATCH_BYTES {
+        if self.waiting.ends.len() >= BATCH || self.waiting.bytes.len() >= BATCH_BYTES {
             return self.flush();
         }
         0
@@ -95,7 +95,7 @@ impl TextBuilder {
 
     pub(super) fn push_null(&mut self) {
         match self.is_plain {
-            true => self.ends.push(self.bytes.len() as u32),
+            true => self.waiting.ends.push(self.waiting.bytes.len() as u32),
             false => self.codes.push(NO_CODE),
         }
         self.nulls += 1;
@@ -105,19 +105,14 @@ impl TextBuilder {
     /// Takes the last row back.
     pub(super) fn pop(&mut self) {
         self.rows -= 1;
-        let had_text = match self.is_plain {
-            true => true,
-            false => {
-                let is_known = self.codes.pop() != Some(NO_CODE);
-                let did_wait = self.waiting.pop_if(|row| *row as usize == self.rows).is_some();
-                self.nulls -= u64::from(!is_known && !did_wait);
-                did_wait
-            }
-        };
-        if had_text {
-            self.ends.pop();
-            self.bytes.truncate(self.ends.last().map_or(0, |&end| end as usize));
+        if self.is_plain {
+            self.waiting.ends.pop();
+            let end = self.waiting.ends.last().map_or(0, |&end| end as usize);
+            return self.waiting.bytes.truncate(end);
         }
+        let is_known = self.codes.pop() != Some(NO_CODE);
+        let did_wait = self.waiting.pop_if(self.rows) || self.fetched.pop_if(self.rows);
+        self.nulls -= u64::from(!is_known && !did_wait);
     }
 
     /// The texts that codes stand for.
@@ -133,11 +128,12 @@ impl TextBuilder {
     /// begins.
     pub(super) fn finish(&mut self, nulls: &[u32]) -> RawData {
         self.flush();
+        self.set_codes();
         self.seen += (self.rows as u64).saturating_sub(self.nulls);
         (self.rows, self.nulls) = (0, 0);
         if self.is_plain {
-            let ends = std::mem::take(&mut self.ends);
-            return RawData::Text { ends, bytes: std::mem::take(&mut self.bytes) };
+            let ends = std::mem::take(&mut self.waiting.ends);
+            return RawData::Text { ends, bytes: std::mem::take(&mut self.waiting.bytes) };
         }
         for &row in nulls {
             self.codes[row as usize] = 0;
@@ -155,49 +151,47 @@ impl TextBuilder {
             RawData::Text { mut ends, mut bytes } => {
                 ends.clear();
                 bytes.clear();
-                (self.ends, self.bytes) = (ends, bytes);
+                (self.waiting.ends, self.waiting.bytes) = (ends, bytes);
             }
             _ => {}
         }
     }
 
-    /// Looks up what waits.
+    /// Looks up what was fetched, and fetches what waits.
     #[inline(never)]
     fn flush(&mut self) -> usize {
         if self.is_plain {
-            return self.bytes.len();
+            return self.waiting.bytes.len();
         }
-        self.bytes.extend_from_slice(&[0; SHORT_BYTES]);
-        let texts = Texts { ends: &self.ends, bytes: &self.bytes };
-        self.interner.codes(texts, &self.waiting, &mut self.codes);
-        self.learn();
-        self.waiting.clear();
-        self.ends.clear();
-        self.bytes.clear();
+        self.set_codes();
+        self.interner.fetch(&mut self.waiting);
+        std::mem::swap(&mut self.waiting, &mut self.fetched);
         let distinct = self.interner.len() as u64;
-        let seen = (self.seen + self.rows as u64).saturating_sub(self.nulls);
+        let rows = (self.rows - self.fetched.rows.len()) as u64;
+        let seen = (self.seen + rows).saturating_sub(self.nulls);
         if (distinct > DISTINCT_TRIED && distinct * 2 > seen)
             || (distinct > UNIQUE_TRIED && distinct == seen)
             || self.interner.bytes() > DICTIONARY_BYTES_MAX
         {
+            self.set_codes();
             self.give_up_codes();
         }
         0
     }
 
-    /// Knows the short ones of the texts that waited.
-    fn learn(&mut self) {
+    /// Looks up what was fetched. Short texts are known from now on.
+    fn set_codes(&mut self) {
+        self.interner.codes(&self.fetched, &mut self.codes);
         self.words.make_room(self.interner.len());
-        let mut start = 0;
-        for (&end, &row) in self.ends.iter().zip(&self.waiting) {
-            let from = std::mem::replace(&mut start, end as usize);
-            let len = start - from;
+        for ((start, len), &row) in self.fetched.places().zip(&self.fetched.rows) {
             if len <= WORD_BYTES
-                && let Some(ahead) = self.bytes.get(from..).and_then(|text| text.first_chunk())
+                && let Some(ahead) = self.fetched.bytes.get(start..)
+                && let Some(ahead) = ahead.first_chunk()
             {
                 self.words.learn(Word::new(ahead, len), self.codes[row as usize]);
             }
         }
+        self.fetched.clear();
     }
 
     /// Goes on without a dictionary; the segment's codes become texts again. Segments that were
@@ -207,9 +201,9 @@ impl TextBuilder {
         self.is_plain = true;
         for code in std::mem::take(&mut self.codes) {
             if code != NO_CODE {
-                self.bytes.extend_from_slice(self.interner.text(code));
+                self.waiting.bytes.extend_from_slice(self.interner.text(code));
             }
-            self.ends.push(self.bytes.len() as u32);
+            self.waiting.ends.push(self.waiting.bytes.len() as u32);
         }
     }
 }

@@ -132,10 +132,11 @@ impl FixParser {
             // SAFETY: a key has no separator, so it ends before the field does; what is between
             // two characters of ASCII is text.
             let value = unsafe { text.get_unchecked(start..end) };
-            match next.act {
-                Act::Stop => break,
-                Act::Length => length = (end + 1, digits(value.as_bytes())),
-                _ => {}
+            if next.act <= Act::Length {
+                if next.act == Act::Stop {
+                    break;
+                }
+                length = (end + 1, digits(value.as_bytes()));
             }
             if let Some(field) = next.field {
                 // SAFETY: the caller promised the instruction set, and the bytes behind the value.
@@ -171,10 +172,15 @@ impl FixParser {
 /// The step that stands at `at`, if it is the one at `step` or one soon behind, to which `step`
 /// moves.
 #[inline(always)]
-fn follow<'s>(steps: &'s [Step], bytes: &[u8], at: usize, step: &mut usize) -> Option<&'s Step> {
+pub(super) fn follow<'s>(
+    steps: &'s [Step],
+    bytes: &[u8],
+    at: usize,
+    step: &mut usize,
+) -> Option<&'s Step> {
     let head = load(bytes, at);
     let next = steps.get(*step)?;
-    if head & next.mask == next.head && next.key.len() <= 8 {
+    if head & next.mask == next.head {
         return Some(next);
     }
     follow_far(steps, bytes, at, step)
@@ -195,13 +201,14 @@ fn follow_far<'s>(
 }
 
 /// What is done with the value of a field that is foreseen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(super) enum Act {
     /// It is not for this way of reading: other fields have to do with it.
     Stop,
+    /// Another field may have to do with it.
+    Length,
     Text,
     Int,
-    Length,
     Number,
     /// A whole number, if it is written as one.
     Found,
@@ -274,3 +281,6 @@ fn set_with_care(slot: SlotId, value: &str, slots: &mut Slots, row: &mut impl Ro
         value::set(slot, value, row);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,7 @@ pub struct FixParser {
     pub(super) isa: Isa,
     keys: Keys,
     /// The keys again; `None` where they are too long.
-    pub(super) seals: Option<Seals>,
+    pub(super) seals: Option<Box<Seals>>,
     /// Where the fields of the last message end.
     pub(super) ends: Ends,
     names: Names,
@@ -55,7 +55,7 @@ pub(super) struct MessageType {
 /// A field outside of groups.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// The first bytes of the key and its `=`; `mask` has those that there are.
+    /// The key and its `=`, if they are bytes of `mask`; longer ones are like no bytes.
     pub(super) head: u64,
     pub(super) mask: u64,
     /// Key and `=`.
@@ -124,7 +124,7 @@ impl FixParser {
         FixParser {
             isa,
             keys,
-            seals: Seals::new(&keys),
+            seals: Seals::new(&keys).map(Box::new),
             ends: Ends::new(),
             names,
             slots: Slots::new(limits.columns_max),
@@ -265,7 +265,7 @@ impl FixParser {
             let (field, act) =
                 slot.map_or((None, Act::Stop), |slot| (slot.field, Act::of(slot.kind)));
             let act = if known.counts.is_some() { Act::Stop } else { act };
-            let (head, mask) = (0, 0);
+            let (head, mask) = (!0, 0);
             let key = bytes[at..value].into();
             self.types[kind].learn(Step { head, mask, key, known, field, act }, step);
         }
@@ -332,18 +332,10 @@ impl RecordFormat for FixParser {
 impl MessageType {
     /// The field at `at`, if it is the next step or one soon after; where its value starts.
     #[inline(always)]
-    pub(super) fn step(&self, bytes: &[u8], at: usize, step: &mut usize) -> Option<(Known, usize)> {
-        let head = load(bytes, at);
-        let ahead = self.steps.get(*step..)?;
-        for (skipped, next) in ahead.iter().take(STEPS_AHEAD).enumerate() {
-            if head & next.mask == next.head
-                && (next.key.len() <= 8 || bytes[at..].starts_with(&next.key))
-            {
-                *step += skipped + 1;
-                return Some((next.known, at + next.key.len()));
-            }
-        }
-        None
+    fn step(&self, bytes: &[u8], at: usize, step: &mut usize) -> Option<(Known, usize)> {
+        let found = foreseen::follow(&self.steps, bytes, at, step)?;
+        *step += 1;
+        Some((found.known, at + found.key.len()))
     }
 
     /// Puts a step that was not foreseen before the one that was. Of steps with the same slot, the
@@ -352,10 +344,10 @@ impl MessageType {
         if self.steps.len() >= STEPS_MAX {
             return;
         }
-        new.head = load(&new.key, 0);
-        new.mask = match new.key.len() {
-            0..8 => (1 << (8 * new.key.len())) - 1,
-            _ => !0,
+        (new.head, new.mask) = match new.key.len() {
+            len @ 0..8 => (load(&new.key, 0), (1 << (8 * len)) - 1),
+            8 => (load(&new.key, 0), !0),
+            _ => (!0, 0),
         };
         let (before, behind) = self.steps.split_at_mut(*step);
         if before.iter().any(|other| other.known.slot == new.known.slot) {
