@@ -7,12 +7,14 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod digits;
+mod marks;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
+pub(crate) use marks::{Ends, MARKED_BYTES_MAX, Marked, Marks};
 pub(crate) use portable::Portable;
 
 /// An instruction set.

@@ -20,7 +20,6 @@ pub(super) struct Interner {
     /// Seeded anew in each process, so that no input can be made to collide.
     state: RandomState,
     seeds: [u64; 4],
-    hashes: Vec<u64>,
 }
 
 /// A place of the hash table. The text's place stands here too, so that a look-up touches two
@@ -43,25 +42,46 @@ const SLOTS_MIN: usize = 64;
 /// Bytes of a short text, and of zeros that must follow texts that are looked up.
 pub(super) const SHORT_BYTES: usize = 32;
 
-/// Where texts lie that are to be looked up: each ends at its end; [`NULL`] marks rows without
-/// value. [`SHORT_BYTES`] more bytes follow the last.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Texts<'t> {
-    pub(super) ends: &'t [u32],
-    pub(super) bytes: &'t [u8],
+/// Texts that wait to be looked up, of one row each.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) rows: Vec<u32>,
+    /// Where each text ends in `bytes`.
+    pub(super) ends: Vec<u32>,
+    /// The texts; behind them [`SHORT_BYTES`] zeros, once they were [fetched](Interner::fetch).
+    pub(super) bytes: Vec<u8>,
+    hashes: Vec<u64>,
 }
 
-/// Marks an end as that of a row without value.
-pub(super) const NULL: u32 = 1 << 31;
-
-impl Texts<'_> {
-    /// Start and length of each; `None` for a row without value.
-    fn places(&self) -> impl Iterator<Item = Option<(usize, usize)>> {
+impl Waiting {
+    /// Start and length of each.
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
-            let from = std::mem::replace(&mut start, (end & !NULL) as usize);
-            (end & NULL == 0).then(|| (from, start - from))
+            let from = std::mem::replace(&mut start, end as usize);
+            (from, start - from)
         })
+    }
+
+    /// Takes the text of a row back, if it is the last. Says whether it was.
+    pub(super) fn pop_if(&mut self, row: usize) -> bool {
+        let is_last = self.rows.pop_if(|last| *last as usize == row).is_some();
+        if is_last {
+            self.ends.pop();
+            self.hashes.truncate(self.rows.len());
+            self.bytes.truncate(self.ends.last().map_or(0, |&end| end as usize));
+            if !self.hashes.is_empty() {
+                self.bytes.extend_from_slice(&[0; SHORT_BYTES]);
+            }
+        }
+        is_last
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.rows.clear();
+        self.ends.clear();
+        self.bytes.clear();
+        self.hashes.clear();
     }
 }
 
@@ -69,14 +89,7 @@ impl Default for Interner {
     fn default() -> Self {
         let state = RandomState::default();
         let seeds = [1u64, 2, 3, 4].map(|number| state.hash_one(number) | 1);
-        Interner {
-            slots: Vec::new(),
-            ends: Vec::new(),
-            bytes: vec![0; SHORT_BYTES],
-            state,
-            seeds,
-            hashes: Vec::new(),
-        }
+        Interner { slots: Vec::new(), ends: Vec::new(), bytes: vec![0; SHORT_BYTES], state, seeds }
     }
 }
 
@@ -111,24 +124,27 @@ impl Interner {
         (start as usize, (self.ends[code] - start) as usize)
     }
 
-    /// Appends the code of each text to `codes`. Hashes first and asks for the slots, so that the
-    /// misses of a batch overlap.
-    pub(super) fn codes(&mut self, texts: Texts<'_>, codes: &mut Vec<u32>) {
-        let mut hashes = std::mem::take(&mut self.hashes);
-        hashes.clear();
-        hashes.extend(texts.places().map(|place| {
-            let hash = place.map_or(0, |(start, len)| self.hash(texts.bytes, start, len));
-            self.fetch(hash);
+    /// Hashes texts and asks for the slots, then for the texts there: the misses of all overlap,
+    /// with each other and with what is done until [`codes`](Self::codes) is asked for.
+    pub(super) fn fetch(&self, texts: &mut Waiting) {
+        texts.bytes.extend_from_slice(&[0; SHORT_BYTES]);
+        let mut hashes = std::mem::take(&mut texts.hashes);
+        hashes.extend(texts.places().map(|(start, len)| {
+            let hash = self.hash(&texts.bytes, start, len);
+            self.fetch_slot(hash);
             hash
         }));
         for &hash in &hashes {
             self.fetch_text(hash);
         }
-        let found = texts.places().zip(&hashes).map(|(place, &hash)| {
-            place.map_or(NO_CODE, |(start, len)| self.code(hash, texts.bytes, start, len))
-        });
-        codes.extend(found);
-        self.hashes = hashes;
+        texts.hashes = hashes;
+    }
+
+    /// Sets the code of each text that was fetched in `codes`, at its row.
+    pub(super) fn codes(&mut self, texts: &Waiting, codes: &mut [u32]) {
+        for (((start, len), &hash), &row) in texts.places().zip(&texts.hashes).zip(&texts.rows) {
+            codes[row as usize] = self.code(hash, &texts.bytes, start, len);
+        }
     }
 
     #[inline(always)]
@@ -145,20 +161,25 @@ impl Interner {
 
     /// Asks for the slot that a hash points to.
     #[inline(always)]
-    fn fetch(&self, hash: u64) {
+    fn fetch_slot(&self, hash: u64) {
         let mask = self.slots.len().wrapping_sub(1);
         fetch(self.slots.as_ptr().wrapping_add(hash as usize & mask).cast());
     }
 
-    /// Asks for the text of that slot, which is nearly always the one looked for.
+    /// Asks for the text of the slot that holds a text of this hash, if there is one. Of slots half
+    /// in use every fourth text is not in the first one, and would be a miss that nothing overlaps.
     #[inline(always)]
     fn fetch_text(&self, hash: u64) {
         let mask = self.slots.len().wrapping_sub(1);
-        if let Some(slot) = self.slots.get(hash as usize & mask) {
-            let text = self.bytes.as_ptr().wrapping_add(slot.start as usize);
-            fetch(text);
-            // A text may lie across two lines.
-            fetch(text.wrapping_add(slot.bytes as usize));
+        let mut at = hash as usize & mask;
+        while let Some(slot) = self.slots.get(at).filter(|slot| slot.code != NO_CODE) {
+            if slot.tag == (hash >> 32) as u32 {
+                let text = self.bytes.as_ptr().wrapping_add(slot.start as usize);
+                fetch(text);
+                // A text may lie across two lines.
+                return fetch(text.wrapping_add(slot.bytes as usize));
+            }
+            at = (at + 1) & mask;
         }
     }
 

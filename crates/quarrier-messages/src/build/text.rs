@@ -1,6 +1,7 @@
 //! A column of text: as codes of a dictionary, or as it comes.
 
-use super::interner::{Interner, NO_CODE, NULL, SHORT_BYTES, Texts};
+use super::interner::{Interner, NO_CODE, SHORT_BYTES, Waiting};
+use super::short::{WORD_BYTES, Word, Words};
 use crate::column::raw::RawData;
 
 /// Texts that wait to be looked up together.
@@ -9,69 +10,109 @@ const BATCH_BYTES: usize = 64 << 10;
 
 /// A dictionary pays where texts come again: one of so many texts must save half of the rows.
 const DISTINCT_TRIED: u64 = 1 << 20;
+/// So many texts of which none came again are numbers of orders or the like: for random ones to be
+/// so, there had to be billions.
+const UNIQUE_TRIED: u64 = 1 << 17;
 const DICTIONARY_BYTES_MAX: usize = 64 << 20;
 
-/// See the module. `ends` and `bytes` hold the last rows: those that have no code yet, or all of them
-/// where the column has no dictionary.
+/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct TextBuilder {
     pub(super) rows: usize,
+    /// One a row; rows that wait have [`NO_CODE`] until then.
     codes: Vec<u32>,
-    ends: Vec<u32>,
-    bytes: Vec<u8>,
+    /// The last rows whose texts wait; if the column has no dictionary, those of all rows.
+    waiting: Waiting,
+    /// Those that waited before them, and were fetched: while they come into the cache, others
+    /// are written.
+    fetched: Waiting,
+    words: Words,
     interner: Interner,
     is_plain: bool,
-    /// Rows with a value over all segments.
+    /// Rows with a value of the segments before.
     seen: u64,
+    /// Rows of this segment without one.
+    nulls: u64,
 }
 
 impl TextBuilder {
     /// Appends a row; returns how many bytes of plain text the segment has.
     #[inline(always)]
     pub(super) fn push(&mut self, text: &str) -> usize {
-        self.bytes.extend_from_slice(text.as_bytes());
+        if text.len() <= WORD_BYTES
+            && !self.is_plain
+            && let Some(code) = Word::of(text.as_bytes()).and_then(|word| self.words.code(word))
+        {
+            return self.push_code(code);
+        }
+        self.waiting.bytes.extend_from_slice(text.as_bytes());
         self.pushed()
     }
 
     /// The same for a text of which more than is its own is known to be readable.
     #[inline(always)]
     pub(super) fn push_ahead(&mut self, text: &str, ahead: &[u8; SHORT_BYTES]) -> usize {
-        if text.len() > SHORT_BYTES {
-            return self.push(text);
+        if text.len() <= WORD_BYTES
+            && !self.is_plain
+            && let Some(first) = ahead.first_chunk()
+            && let Some(code) = self.words.code(Word::new(first, text.len()))
+        {
+            return self.push_code(code);
         }
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(ahead);
-        self.bytes.truncate(start + text.len());
+        if text.len() > SHORT_BYTES {
+            self.waiting.bytes.extend_from_slice(text.as_bytes());
+            return self.pushed();
+        }
+        let start = self.waiting.bytes.len();
+        self.waiting.bytes.extend_from_slice(ahead);
+        self.waiting.bytes.truncate(start + text.len());
         self.pushed()
     }
 
     #[inline(always)]
-    fn pushed(&mut self) -> usize {
-        self.ends.push(self.bytes.len() as u32);
+    fn push_code(&mut self, code: u32) -> usize {
+        self.codes.push(code);
         self.rows += 1;
-        if self.ends.len() >= BATCH || self.bytes.len() >= BATCH_BYTES {
+        0
+    }
+
+    /// The row's text is the last of `bytes`.
+    #[inline(always)]
+    fn pushed(&mut self) -> usize {
+        self.waiting.ends.push(self.waiting.bytes.len() as u32);
+        if self.is_plain {
+            self.rows += 1;
+            return self.waiting.bytes.len();
+        }
+        self.waiting.rows.push(self.rows as u32);
+        self.codes.push(NO_CODE);
+        self.rows += 1;
+        if self.waiting.ends.len() >= BATCH || self.waiting.bytes.len() >= BATCH_BYTES {
             return self.flush();
         }
         0
     }
 
     pub(super) fn push_null(&mut self) {
-        let flag = if self.is_plain { 0 } else { NULL };
-        self.ends.push(self.bytes.len() as u32 | flag);
-        self.rows += 1;
-        if self.ends.len() >= BATCH {
-            self.flush();
+        match self.is_plain {
+            true => self.waiting.ends.push(self.waiting.bytes.len() as u32),
+            false => self.codes.push(NO_CODE),
         }
+        self.nulls += 1;
+        self.rows += 1;
     }
 
     /// Takes the last row back.
     pub(super) fn pop(&mut self) {
         self.rows -= 1;
-        if self.ends.pop().is_none() {
-            self.codes.pop();
+        if self.is_plain {
+            self.waiting.ends.pop();
+            let end = self.waiting.ends.last().map_or(0, |&end| end as usize);
+            return self.waiting.bytes.truncate(end);
         }
-        let end = self.ends.last().map_or(0, |end| end & !NULL);
-        self.bytes.truncate(end as usize);
+        let is_known = self.codes.pop() != Some(NO_CODE);
+        let did_wait = self.waiting.pop_if(self.rows) || self.fetched.pop_if(self.rows);
+        self.nulls -= u64::from(!is_known && !did_wait);
     }
 
     /// The texts that codes stand for.
@@ -87,10 +128,12 @@ impl TextBuilder {
     /// begins.
     pub(super) fn finish(&mut self, nulls: &[u32]) -> RawData {
         self.flush();
-        self.rows = 0;
+        self.set_codes();
+        self.seen += (self.rows as u64).saturating_sub(self.nulls);
+        (self.rows, self.nulls) = (0, 0);
         if self.is_plain {
-            let ends = std::mem::take(&mut self.ends);
-            return RawData::Text { ends, bytes: std::mem::take(&mut self.bytes) };
+            let ends = std::mem::take(&mut self.waiting.ends);
+            return RawData::Text { ends, bytes: std::mem::take(&mut self.waiting.bytes) };
         }
         for &row in nulls {
             self.codes[row as usize] = 0;
@@ -108,30 +151,47 @@ impl TextBuilder {
             RawData::Text { mut ends, mut bytes } => {
                 ends.clear();
                 bytes.clear();
-                (self.ends, self.bytes) = (ends, bytes);
+                (self.waiting.ends, self.waiting.bytes) = (ends, bytes);
             }
             _ => {}
         }
     }
 
+    /// Looks up what was fetched, and fetches what waits.
     #[inline(never)]
     fn flush(&mut self) -> usize {
         if self.is_plain {
-            return self.bytes.len();
+            return self.waiting.bytes.len();
         }
-        self.seen += self.ends.iter().filter(|&end| end & NULL == 0).count() as u64;
-        self.bytes.extend_from_slice(&[0; SHORT_BYTES]);
-        let texts = Texts { ends: &self.ends, bytes: &self.bytes };
-        self.interner.codes(texts, &mut self.codes);
-        self.ends.clear();
-        self.bytes.clear();
+        self.set_codes();
+        self.interner.fetch(&mut self.waiting);
+        std::mem::swap(&mut self.waiting, &mut self.fetched);
         let distinct = self.interner.len() as u64;
-        if (distinct > DISTINCT_TRIED && distinct * 2 > self.seen)
+        let rows = (self.rows - self.fetched.rows.len()) as u64;
+        let seen = (self.seen + rows).saturating_sub(self.nulls);
+        if (distinct > DISTINCT_TRIED && distinct * 2 > seen)
+            || (distinct > UNIQUE_TRIED && distinct == seen)
             || self.interner.bytes() > DICTIONARY_BYTES_MAX
         {
+            self.set_codes();
             self.give_up_codes();
         }
         0
+    }
+
+    /// Looks up what was fetched. Short texts are known from now on.
+    fn set_codes(&mut self) {
+        self.interner.codes(&self.fetched, &mut self.codes);
+        self.words.make_room(self.interner.len());
+        for ((start, len), &row) in self.fetched.places().zip(&self.fetched.rows) {
+            if len <= WORD_BYTES
+                && let Some(ahead) = self.fetched.bytes.get(start..)
+                && let Some(ahead) = ahead.first_chunk()
+            {
+                self.words.learn(Word::new(ahead, len), self.codes[row as usize]);
+            }
+        }
+        self.fetched.clear();
     }
 
     /// Goes on without a dictionary; the segment's codes become texts again. Segments that were
@@ -141,9 +201,9 @@ impl TextBuilder {
         self.is_plain = true;
         for code in std::mem::take(&mut self.codes) {
             if code != NO_CODE {
-                self.bytes.extend_from_slice(self.interner.text(code));
+                self.waiting.bytes.extend_from_slice(self.interner.text(code));
             }
-            self.ends.push(self.bytes.len() as u32);
+            self.waiting.ends.push(self.waiting.bytes.len() as u32);
         }
     }
 }

@@ -7,6 +7,7 @@ mod lines;
 pub use lines::{LineFormat, Lines};
 
 mod records;
+pub(crate) use records::pass_line_ends;
 pub use records::{RecordFormat, Records};
 
 use crate::Fault;

@@ -42,6 +42,12 @@ pub trait RecordFormat: Send {
         false
     }
 
+    /// Parses messages from `at` on the fast way, while it can. Stops before one that has to be
+    /// looked at by [`message`](Self::message); the row may have been set in part.
+    fn messages<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+        let _ = (chunk, taker);
+    }
+
     /// Parses a message.
     ///
     /// # Errors
@@ -119,7 +125,7 @@ fn pass(chunk: &mut Chunk<'_>) {
 
 /// Passes over the ends of lines; over that of a message's line with the message, whoever's it is.
 #[inline]
-fn pass_line_ends(chunk: &mut Chunk<'_>) {
+pub(crate) fn pass_line_ends(chunk: &mut Chunk<'_>) {
     while let Some(byte) = chunk.bytes.get(chunk.at)
         && matches!(byte, b'\r' | b'\n')
         && (chunk.at < chunk.until || chunk.at > 0 && chunk.bytes[chunk.at - 1] != b'\n')
@@ -170,6 +176,7 @@ impl<F: RecordFormat> Reader for Records<F> {
             pass(chunk);
         }
         loop {
+            self.format.messages(chunk, taker);
             pass_line_ends(chunk);
             if chunk.at >= chunk.until.min(chunk.bytes.len()) {
                 return Step::Done;

@@ -17,17 +17,20 @@ pub(super) struct Keys {
     pub(super) begin: &'static [u8],
     pub(super) length: &'static [u8],
     pub(super) check: &'static [u8],
+    /// The body's first field.
+    pub(super) type_of: &'static [u8],
     /// A message may do without them.
     pub(super) are_optional: bool,
 }
 
 pub(super) const TAGS: Keys =
-    Keys { begin: b"8=", length: b"9=", check: b"10=", are_optional: false };
+    Keys { begin: b"8=", length: b"9=", check: b"10=", type_of: b"35=", are_optional: false };
 
 pub(super) const NAMES: Keys = Keys {
     begin: b"BeginString=",
     length: b"BodyLength=",
     check: b"CheckSum=",
+    type_of: b"MsgType=",
     are_optional: true,
 };
 

@@ -1,9 +1,10 @@
 //! FIX (`tag=value`, each with a SOH behind it) and NVFIX (`name=value`).
 //!
 //! ```text
-//!  8=FIX.4.4|9=57|35=D|…|10=128|  ─→ envelope: length and sum right? ─→ fields ─→ Row
-//!                                    where the message ends             each in the slot that
-//!                                                                       the last message had
+//!  8=FIX.4.4|9=57|35=D|…|10=128|  ─→ verify: length and sum right? ─→ foreseen ─→ Row
+//!                                    where the fields end, in one     fields as in the
+//!                                    pass over the message            messages before
+//!                                     └── no ─→ envelope: why ─→ parser: what was not foreseen
 //! ```
 //!
 //! Messages stand a line each or back to back. Every field is a column, by the name that the
@@ -17,11 +18,14 @@
 mod bytes;
 mod dictionary;
 mod envelope;
+mod foreseen;
+mod lanes;
 mod names;
 mod parser;
 mod slots;
 mod time;
 mod value;
+mod verify;
 
 pub use dictionary::{Dictionary, DictionaryError, FixType};
 pub use parser::FixParser;

@@ -9,61 +9,85 @@ use super::SEPARATOR;
 use super::bytes::{digits, find_separator, load};
 use super::dictionary::{Dictionary, FixType, GroupId};
 use super::envelope::{self, Keys};
+use super::foreseen::{self, Act};
 use super::names::Names;
 use super::slots::{Place, SlotId, Slots};
 use super::value;
-use crate::build::Row;
-use crate::frame::RecordFormat;
+use super::verify::Seals;
+use crate::arch::{Ends, Isa, Short};
+use crate::build::{FieldId, Row};
+use crate::frame::{Chunk, RecordFormat, Taker};
 use crate::{Fault, Limits};
 
 /// A worker's parser: what it learns from one message serves the next.
 #[derive(Debug)]
 pub struct FixParser {
+    pub(super) isa: Isa,
     keys: Keys,
+    /// The keys again; `None` where they are too long.
+    pub(super) seals: Option<Box<Seals>>,
+    /// Where the fields of the last message end.
+    pub(super) ends: Ends,
     names: Names,
-    slots: Slots,
-    types: Vec<MessageType>,
+    pub(super) slots: Slots,
+    pub(super) types: Vec<MessageType>,
     type_ids: HashMap<Box<[u8]>, usize, RandomState>,
-    last_type: usize,
+    pub(super) last_type: usize,
     /// The groups whose entries are being read, outermost first.
-    open: Vec<Open>,
+    pub(super) open: Vec<Open>,
     /// Messages so far.
-    number: u64,
-    message_bytes_max: usize,
+    pub(super) number: u64,
+    pub(super) message_bytes_max: usize,
     depth_max: usize,
 }
 
 /// What messages of one type have in common.
 #[derive(Debug)]
-struct MessageType {
+pub(super) struct MessageType {
     value: Box<[u8]>,
+    /// What messages of the type have in front of all other fields of their bodies.
+    pub(super) head: Option<Short>,
     members: Option<GroupId>,
     /// The keys in the order in which they came, those that some messages lack among them.
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
 }
 
 /// A field outside of groups.
 #[derive(Debug)]
-struct Step {
-    /// The first bytes of the key and its `=`; `mask` has those that there are.
-    head: u64,
-    mask: u64,
+pub(super) struct Step {
+    /// The key and its `=`, if they are bytes of `mask`; longer ones are like no bytes.
+    pub(super) head: u64,
+    pub(super) mask: u64,
     /// Key and `=`.
-    key: Box<[u8]>,
-    field: Known,
+    pub(super) key: Box<[u8]>,
+    pub(super) known: Known,
+    /// What the slot says: the field, if it is wanted, and what is done with its values.
+    pub(super) field: Option<FieldId>,
+    pub(super) act: Act,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
-    slot: SlotId,
+pub(super) struct Known {
+    pub(super) slot: SlotId,
     number: u32,
     /// The group whose entries it counts.
-    counts: Option<GroupId>,
+    pub(super) counts: Option<GroupId>,
+}
+
+/// How far a message is read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reached {
+    /// The next field.
+    pub(super) at: usize,
+    /// The step that is foreseen.
+    pub(super) step: usize,
+    /// The value of the last field, if that was a length.
+    pub(super) length: Option<i64>,
 }
 
 /// A group whose entries are being read.
 #[derive(Debug)]
-struct Open {
+pub(super) struct Open {
     group: GroupId,
     of: Place,
     counter: u32,
@@ -75,14 +99,14 @@ struct Open {
 
 /// Steps of one type that are kept, and how many of them a message may lack in a row.
 const STEPS_MAX: usize = 512;
-const STEPS_AHEAD: usize = 8;
+pub(super) const STEPS_AHEAD: usize = 8;
 /// Types that are told apart.
 const TYPES_MAX: usize = 1_024;
 
 impl FixParser {
     /// A parser of FIX that has seen no message yet.
     pub fn fix(dictionary: Arc<Dictionary>, limits: &Limits) -> Self {
-        FixParser::new(envelope::TAGS, Names::Tags(dictionary), limits)
+        FixParser::new(Isa::best(), envelope::TAGS, Names::Tags(dictionary), limits)
     }
 
     /// A parser of NVFIX that has seen no message yet. The dictionary knows types and groups.
@@ -93,12 +117,15 @@ impl FixParser {
             own: Vec::new(),
             own_max: 4 * limits.columns_max + 1_024,
         };
-        FixParser::new(envelope::NAMES, names, limits)
+        FixParser::new(Isa::best(), envelope::NAMES, names, limits)
     }
 
-    fn new(keys: Keys, names: Names, limits: &Limits) -> Self {
+    fn new(isa: Isa, keys: Keys, names: Names, limits: &Limits) -> Self {
         FixParser {
+            isa,
             keys,
+            seals: Seals::new(&keys).map(Box::new),
+            ends: Ends::new(),
             names,
             slots: Slots::new(limits.columns_max),
             types: Vec::new(),
@@ -122,13 +149,12 @@ impl FixParser {
         self.number += 1;
         self.open.clear();
         let kind = self.message_type(message, body);
-        self.fields(text, kind, row)
+        self.fields(text, kind, Reached::default(), row)
     }
 
     /// The index of the message's type, which is the value of the body's first field.
-    #[inline]
-    fn message_type(&mut self, message: &[u8], body: usize) -> usize {
-        let key: &[u8] = if self.keys.are_optional { b"MsgType=" } else { b"35=" };
+    pub(super) fn message_type(&mut self, message: &[u8], body: usize) -> usize {
+        let key = self.keys.type_of;
         let value = match message[body..].starts_with(key) {
             true => &message[body + key.len()..find_separator(message, body)],
             false => b"",
@@ -149,16 +175,22 @@ impl FixParser {
             return at;
         }
         let members = self.names.dictionary().message(value);
-        self.types.push(MessageType { value: value.into(), members, steps: Vec::new() });
+        let head = foreseen::head(self.keys.type_of, value);
+        self.types.push(MessageType { value: value.into(), head, members, steps: Vec::new() });
         self.type_ids.insert(value.into(), self.types.len() - 1);
         self.types.len() - 1
     }
 
-    fn fields(&mut self, text: &str, kind: usize, row: &mut impl Row) -> Result<(), Fault> {
+    /// Sets the fields from `from` on.
+    pub(super) fn fields(
+        &mut self,
+        text: &str,
+        kind: usize,
+        from: Reached,
+        row: &mut impl Row,
+    ) -> Result<(), Fault> {
         let bytes = text.as_bytes();
-        let (mut at, mut step) = (0, 0);
-        // The value of the last field, if that was a length.
-        let mut length = None;
+        let Reached { mut at, mut step, mut length } = from;
         while at < bytes.len() {
             let foreseen = match self.open.is_empty() {
                 true => self.types[kind].step(bytes, at, &mut step),
@@ -229,7 +261,13 @@ impl FixParser {
         };
         let known = Known { slot, number, counts: member.flatten() };
         if self.open.is_empty() && slot != SlotId::BEYOND {
-            self.types[kind].learn(&bytes[at..value], known, step);
+            let slot = self.slots.get_mut(slot);
+            let (field, act) =
+                slot.map_or((None, Act::Stop), |slot| (slot.field, Act::of(slot.kind)));
+            let act = if known.counts.is_some() { Act::Stop } else { act };
+            let (head, mask) = (!0, 0);
+            let key = bytes[at..value].into();
+            self.types[kind].learn(Step { head, mask, key, known, field, act }, step);
         }
         Ok((known, value))
     }
@@ -282,7 +320,10 @@ impl RecordFormat for FixParser {
         self.keys.extent(bytes, is_last, self.message_bytes_max)
     }
 
-    #[inline]
+    fn messages<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+        self.foreseen(chunk, taker);
+    }
+
     fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
         self.parse(message, row)
     }
@@ -292,29 +333,29 @@ impl MessageType {
     /// The field at `at`, if it is the next step or one soon after; where its value starts.
     #[inline(always)]
     fn step(&self, bytes: &[u8], at: usize, step: &mut usize) -> Option<(Known, usize)> {
-        let head = load(bytes, at);
-        let ahead = self.steps.get(*step..)?;
-        for (skipped, next) in ahead.iter().take(STEPS_AHEAD).enumerate() {
-            if head & next.mask == next.head
-                && (next.key.len() <= 8 || bytes[at..].starts_with(&next.key))
-            {
-                *step += skipped + 1;
-                return Some((next.field, at + next.key.len()));
-            }
-        }
-        None
+        let found = foreseen::follow(&self.steps, bytes, at, step)?;
+        *step += 1;
+        Some((found.known, at + found.key.len()))
     }
 
-    /// Puts a step that was not foreseen before the one that was.
-    fn learn(&mut self, key: &[u8], field: Known, step: &mut usize) {
+    /// Puts a step that was not foreseen before the one that was. Of steps with the same slot, the
+    /// first is for the tag's first value, and all others stop who foresees.
+    fn learn(&mut self, mut new: Step, step: &mut usize) {
         if self.steps.len() >= STEPS_MAX {
             return;
         }
-        let mask = match key.len() {
-            0..8 => (1 << (8 * key.len())) - 1,
-            _ => !0,
+        (new.head, new.mask) = match new.key.len() {
+            len @ 0..8 => (load(&new.key, 0), (1 << (8 * len)) - 1),
+            8 => (load(&new.key, 0), !0),
+            _ => (!0, 0),
         };
-        let new = Step { head: load(key, 0), mask, key: key.into(), field };
+        let (before, behind) = self.steps.split_at_mut(*step);
+        if before.iter().any(|other| other.known.slot == new.known.slot) {
+            new.act = Act::Stop;
+        }
+        for other in behind.iter_mut().filter(|other| other.known.slot == new.known.slot) {
+            other.act = Act::Stop;
+        }
         self.steps.insert(*step, new);
         *step += 1;
     }

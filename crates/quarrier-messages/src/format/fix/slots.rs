@@ -69,8 +69,16 @@ impl Slots {
         }
     }
 
+    #[inline(always)]
     pub(super) fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
         self.slots.get_mut(id.0 as usize)
+    }
+
+    /// Notes that a message has a field, once so far. Messages are numbered from 1.
+    pub(super) fn remember(&mut self, id: SlotId, message: u64) {
+        if let Some(slot) = self.get_mut(id) {
+            (slot.seen, slot.times) = (message, 1);
+        }
     }
 
     /// The slot of a tag at a place, where it is known.

@@ -19,19 +19,28 @@ pub(super) fn set(slot: &mut Slot, text: &str, row: &mut impl Row) {
             None => other(slot, field, text, row),
         },
         FixType::Number => match number(text.as_bytes()) {
-            Some(Cell::Decimal { mantissa, scale }) => {
-                slot.has_fractions = true;
-                row.decimal(field, mantissa, scale);
-            }
-            Some(Cell::Integer(value)) if slot.has_fractions => row.decimal(field, value, 0),
-            Some(Cell::Integer(value)) => row.integer(field, value),
-            _ => other(slot, field, text, row),
+            Some(cell) => set_number(slot, field, cell, row),
+            None => other(slot, field, text, row),
         },
         FixType::Timestamp => match time::timestamp(text.as_bytes()) {
             Some(nanoseconds) => row.timestamp(field, nanoseconds),
             None => other(slot, field, text, row),
         },
         _ => other(slot, field, text, row),
+    }
+}
+
+/// Sets the field of a slot of numbers.
+#[inline(always)]
+pub(super) fn set_number(slot: &mut Slot, field: FieldId, cell: Cell<'_>, row: &mut impl Row) {
+    match cell {
+        Cell::Decimal { mantissa, scale } => {
+            slot.has_fractions = true;
+            row.decimal(field, mantissa, scale);
+        }
+        Cell::Integer(value) if slot.has_fractions => row.decimal(field, value, 0),
+        Cell::Integer(value) => row.integer(field, value),
+        cell => set_cell(row, field, cell),
     }
 }
 

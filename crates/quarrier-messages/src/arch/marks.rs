@@ -1,0 +1,297 @@
+//! One pass over a whole message whose fields end with SOH: where they end, what the bytes sum
+//! to, and what else is asked of every byte.
+
+use super::{AHEAD_BYTES, Lanes, Portable};
+#[cfg(target_arch = "x86_64")]
+use super::{Avx2, Avx512};
+
+/// Bytes of a message that is looked at in one pass.
+pub(crate) const MARKED_BYTES_MAX: usize = 4_096;
+
+/// Places are written so many at a time.
+const PLACES_AT_ONCE: usize = 8;
+
+/// Where the separators of a message are.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    places: Box<[u16; MARKED_BYTES_MAX + PLACES_AT_ONCE]>,
+    count: usize,
+}
+
+impl Ends {
+    pub(crate) fn new() -> Self {
+        Ends { places: Box::new([0; MARKED_BYTES_MAX + PLACES_AT_ONCE]), count: 0 }
+    }
+
+    /// The places, ascending.
+    #[inline(always)]
+    pub(crate) fn places(&self) -> &[u16] {
+        &self.places[..self.count]
+    }
+
+    /// Appends the places of a block's separators, a bit for each; the block starts at `base`.
+    /// Writes eight at a time, since messages differ in how many there are; what is too much is
+    /// written over.
+    #[inline(always)]
+    fn add(&mut self, base: usize, separators: u64) {
+        let mut left = separators;
+        let mut at = self.count;
+        self.count += separators.count_ones() as usize;
+        while left != 0 {
+            let Some(places) = self.places.get_mut(at..at + PLACES_AT_ONCE) else { return };
+            for place in places {
+                *place = (base + left.trailing_zeros() as usize) as u16;
+                left &= left.wrapping_sub(1);
+            }
+            at += PLACES_AT_ONCE;
+        }
+    }
+}
+
+/// What a pass saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Marked {
+    /// The sum of all bytes, modulo 256.
+    pub(crate) sum: u8,
+    pub(crate) is_ascii: bool,
+    pub(crate) line_feeds: u32,
+}
+
+const SEPARATOR: u8 = 1;
+
+/// One instruction set's pass.
+///
+/// # Safety
+/// Of every function: the instruction set is there, and [`AHEAD_BYTES`] are readable at `p`.
+pub(crate) trait Marks: Lanes {
+    /// Bit i is set where byte i of the next 64 is SOH.
+    unsafe fn separators(p: *const u8) -> u64;
+
+    /// Looks at `len` bytes, at most [`MARKED_BYTES_MAX`]; [`AHEAD_BYTES`] more are readable.
+    unsafe fn mark(p: *const u8, len: usize, ends: &mut Ends) -> Marked;
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Marks for Avx512 {
+    #[inline(always)]
+    unsafe fn separators(p: *const u8) -> u64 {
+        use std::arch::x86_64::{_mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_set1_epi8};
+        // SAFETY: the caller promised the feature and 64 readable bytes.
+        unsafe {
+            _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(p.cast()), _mm512_set1_epi8(SEPARATOR as i8))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mark(p: *const u8, len: usize, ends: &mut Ends) -> Marked {
+        use std::arch::x86_64::{
+            _mm512_add_epi64, _mm512_cmpeq_epi8_mask, _mm512_maskz_loadu_epi8, _mm512_movepi8_mask,
+            _mm512_or_si512, _mm512_reduce_add_epi64, _mm512_sad_epu8, _mm512_set1_epi8,
+            _mm512_setzero_si512,
+        };
+        // SAFETY: the caller promised the feature, and all bytes of the blocks.
+        unsafe {
+            let (mut sums, mut all) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+            let mut line_feeds = 0;
+            ends.count = 0;
+            let mut base = 0;
+            while base < len {
+                let own = own_bits(len - base);
+                let block = _mm512_maskz_loadu_epi8(own, p.add(base).cast());
+                sums = _mm512_add_epi64(sums, _mm512_sad_epu8(block, _mm512_setzero_si512()));
+                all = _mm512_or_si512(all, block);
+                let feeds = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'\n' as i8));
+                line_feeds += feeds.count_ones();
+                ends.add(base, _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(SEPARATOR as i8)));
+                base += AHEAD_BYTES;
+            }
+            Marked {
+                sum: _mm512_reduce_add_epi64(sums) as u8,
+                is_ascii: _mm512_movepi8_mask(all) == 0,
+                line_feeds,
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Marks for Avx2 {
+    #[inline(always)]
+    unsafe fn separators(p: *const u8) -> u64 {
+        use std::arch::x86_64::_mm256_loadu_si256;
+        // SAFETY: the caller promised the feature and 64 readable bytes.
+        unsafe {
+            let low = equal(_mm256_loadu_si256(p.cast()), SEPARATOR);
+            let high = equal(_mm256_loadu_si256(p.add(32).cast()), SEPARATOR);
+            low | high << 32
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mark(p: *const u8, len: usize, ends: &mut Ends) -> Marked {
+        use std::arch::x86_64::{
+            _mm_add_epi64, _mm_cvtsi128_si64, _mm_extract_epi64, _mm256_add_epi64,
+            _mm256_and_si256, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_loadu_si256,
+            _mm256_movemask_epi8, _mm256_or_si256, _mm256_sad_epu8, _mm256_setzero_si256,
+        };
+        // SAFETY: the caller promised the feature, and all bytes of the blocks; the masks' table
+        // has 64 bytes behind each place that is taken.
+        unsafe {
+            let (mut sums, mut all) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+            let mut line_feeds = 0;
+            ends.count = 0;
+            let mut base = 0;
+            while base < len {
+                let masks = OWN_BYTES.as_ptr().add(AHEAD_BYTES - (len - base).min(AHEAD_BYTES));
+                let half = |at: usize| {
+                    let mask = _mm256_loadu_si256(masks.add(at).cast());
+                    _mm256_and_si256(_mm256_loadu_si256(p.add(base + at).cast()), mask)
+                };
+                let (low, high) = (half(0), half(32));
+                sums = _mm256_add_epi64(sums, _mm256_sad_epu8(low, _mm256_setzero_si256()));
+                sums = _mm256_add_epi64(sums, _mm256_sad_epu8(high, _mm256_setzero_si256()));
+                all = _mm256_or_si256(all, _mm256_or_si256(low, high));
+                line_feeds += (equal(low, b'\n') | equal(high, b'\n') << 32).count_ones();
+                ends.add(base, equal(low, SEPARATOR) | equal(high, SEPARATOR) << 32);
+                base += AHEAD_BYTES;
+            }
+            let sums =
+                _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
+            let sum = _mm_cvtsi128_si64(sums) + _mm_extract_epi64::<1>(sums);
+            Marked { sum: sum as u8, is_ascii: _mm256_movemask_epi8(all) == 0, line_feeds }
+        }
+    }
+}
+
+/// Bit i is set where byte i is `byte`.
+///
+/// # Safety
+/// AVX2 is there.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn equal(bytes: std::arch::x86_64::__m256i, byte: u8) -> u64 {
+    use std::arch::x86_64::{_mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_set1_epi8};
+    // SAFETY: the caller promised the feature.
+    unsafe {
+        let equal = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
+        u64::from(_mm256_movemask_epi8(equal) as u32)
+    }
+}
+
+/// Masks of a block's own bytes: those of a block of `n` start at `64 - n`.
+#[cfg(target_arch = "x86_64")]
+static OWN_BYTES: [u8; 2 * AHEAD_BYTES] = {
+    let mut bytes = [0; 2 * AHEAD_BYTES];
+    let mut at = 0;
+    while at < AHEAD_BYTES {
+        bytes[at] = 0xFF;
+        at += 1;
+    }
+    bytes
+};
+
+impl Marks for Portable {
+    #[inline(always)]
+    unsafe fn separators(p: *const u8) -> u64 {
+        // SAFETY: the caller promised 64 readable bytes.
+        separators_of(unsafe { &*p.cast::<[u8; AHEAD_BYTES]>() })
+    }
+
+    #[inline(always)]
+    unsafe fn mark(p: *const u8, len: usize, ends: &mut Ends) -> Marked {
+        // SAFETY: the caller promised them.
+        let bytes = unsafe { std::slice::from_raw_parts(p, len) };
+        ends.count = 0;
+        for base in (0..len).step_by(AHEAD_BYTES) {
+            // SAFETY: the caller promised 64 bytes behind the last.
+            let separators = unsafe { Self::separators(p.add(base)) };
+            ends.add(base, separators & own_bits(len - base));
+        }
+        Marked {
+            sum: bytes.iter().fold(0, |sum, &byte| sum.wrapping_add(byte)),
+            is_ascii: bytes.is_ascii(),
+            line_feeds: bytes.iter().map(|&byte| u32::from(byte == b'\n')).sum(),
+        }
+    }
+}
+
+#[inline(always)]
+fn separators_of(bytes: &[u8; AHEAD_BYTES]) -> u64 {
+    let (eights, _) = bytes.as_chunks::<8>();
+    eights.iter().rev().fold(0, |bits, eight| {
+        let differs = u64::from_le_bytes(*eight) ^ (ONES * u64::from(SEPARATOR));
+        // The high bit of every byte that is 0, and of no other.
+        let zeros = !(((differs & (ONES * 0x7F)) + ONES * 0x7F) | differs) & (ONES << 7);
+        bits << 8 | (zeros >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    })
+}
+
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+
+/// A bit for each byte of a block that is one of `left`, which are more than 0.
+#[inline(always)]
+fn own_bits(left: usize) -> u64 {
+    !0 >> (AHEAD_BYTES - left.min(AHEAD_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Isa;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pass(isa: Isa, bytes: &[u8], at: usize, len: usize, ends: &mut Ends) -> (u64, Marked) {
+        assert!(at + len + AHEAD_BYTES <= bytes.len());
+        let p = bytes[at..].as_ptr();
+        // SAFETY: the bytes are there, and the instruction set is, where it is asked for.
+        unsafe {
+            match isa {
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 => (Avx512::separators(p), Avx512::mark(p, len, ends)),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 => (Avx2::separators(p), Avx2::mark(p, len, ends)),
+                _ => (Portable::separators(p), Portable::mark(p, len, ends)),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn one_pass_sees_what_a_loop_sees_wherever_a_message_starts_and_ends(
+            bytes in proptest::collection::vec(
+                prop_oneof![Just(1u8), Just(b'\n'), 0u8..4, any::<u8>(), 0u8..128, 0x20u8..0x7F], 64..700),
+            at in 0usize..64,
+            len in any::<prop::sample::Index>(),
+        ) {
+            let at = at.min(bytes.len() - AHEAD_BYTES);
+            let len = len.index(bytes.len() - AHEAD_BYTES - at + 1);
+            let own = &bytes[at..at + len];
+            let places: Vec<u16> =
+                (0..len).filter(|&place| own[place] == 1).map(|place| place as u16).collect();
+            let first = &bytes[at..at + AHEAD_BYTES];
+            let separators = (0..AHEAD_BYTES).fold(0u64, |bits, bit| {
+                bits | u64::from(first[bit] == 1) << bit
+            });
+            let marked = Marked {
+                sum: (own.iter().map(|&byte| u32::from(byte)).sum::<u32>() % 256) as u8,
+                is_ascii: own.iter().all(|&byte| byte < 128),
+                line_feeds: own.iter().filter(|&&byte| byte == b'\n').count() as u32,
+            };
+            let mut ends = Ends::new();
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                prop_assert_eq!(pass(isa, &bytes, at, len, &mut ends), (separators, marked));
+                prop_assert_eq!(ends.places(), &places[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_of_nothing_but_separators_is_marked_whole() {
+        let bytes = [SEPARATOR; MARKED_BYTES_MAX + AHEAD_BYTES];
+        let mut ends = Ends::new();
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            pass(isa, &bytes, 0, MARKED_BYTES_MAX, &mut ends);
+            assert!(ends.places().iter().copied().eq(0..MARKED_BYTES_MAX as u16));
+        }
+    }
+}

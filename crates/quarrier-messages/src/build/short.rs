@@ -1,0 +1,139 @@
+//! Texts of up to eight bytes that came lately, and their codes.
+//!
+//! Many columns have a few short texts: sides, states, currencies, symbols. Such a text is a word,
+//! which is looked for in one place; where it stands there, its code is known at once, and no copy
+//! waits to be looked up. What is there is what was seen last.
+
+/// A text of up to [`WORD_BYTES`] bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Word {
+    /// The bytes, zeros behind them.
+    bytes: u64,
+    len: u32,
+}
+
+pub(super) const WORD_BYTES: usize = 8;
+
+impl Word {
+    /// The first `len` bytes of `ahead`, at most [`WORD_BYTES`].
+    #[inline(always)]
+    pub(super) fn new(ahead: &[u8; WORD_BYTES], len: usize) -> Self {
+        let others = 8 * (WORD_BYTES - len) as u32;
+        let mask = u64::MAX.checked_shr(others).unwrap_or(0);
+        Word { bytes: u64::from_le_bytes(*ahead) & mask, len: len as u32 }
+    }
+
+    /// The word of a whole text; `None` where it is longer.
+    #[inline]
+    pub(super) fn of(text: &[u8]) -> Option<Self> {
+        let mut ahead = [0; WORD_BYTES];
+        ahead.get_mut(..text.len())?.copy_from_slice(text);
+        Some(Word::new(&ahead, text.len()))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    word: Word,
+    code: u32,
+}
+
+/// No text has this length.
+const NONE: Known = Known { word: Word { bytes: 0, len: u32::MAX }, code: 0 };
+
+/// As many places as there are texts, twice, so that a few texts touch a few lines of the cache.
+const PLACES_MIN: usize = 16;
+/// More of them need more of the cache, which the bytes and the columns need too. Two texts a place
+/// were tried: which of them it is cannot be predicted, and what was measured on a busy machine
+/// spoke for it once and against it once.
+const PLACES_MAX: usize = 1_024;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Words {
+    /// A power of two of them.
+    places: Box<[Known]>,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Words { places: Box::new([NONE; PLACES_MIN]) }
+    }
+}
+
+impl Words {
+    /// The code of a text, where it is known.
+    #[inline(always)]
+    pub(super) fn code(&self, word: Word) -> Option<u32> {
+        let known = self.places.get(self.place(word))?;
+        (known.word == word).then_some(known.code)
+    }
+
+    /// Knows a text from now on, in the place of another.
+    #[inline]
+    pub(super) fn learn(&mut self, word: Word, code: u32) {
+        let at = self.place(word);
+        if let Some(known) = self.places.get_mut(at) {
+            *known = Known { word, code };
+        }
+    }
+
+    /// Makes room for so many texts, if there are not too many.
+    pub(super) fn make_room(&mut self, texts: usize) {
+        let count = (2 * texts).clamp(PLACES_MIN, PLACES_MAX).next_power_of_two();
+        if count > self.places.len() {
+            let before = std::mem::replace(&mut self.places, vec![NONE; count].into());
+            for known in before.iter().filter(|known| known.word.len != NONE.word.len) {
+                self.learn(known.word, known.code);
+            }
+        }
+    }
+
+    /// The high half of the product depends on all bytes; texts cannot choose their places by more
+    /// than to drive each other out.
+    #[inline(always)]
+    fn place(&self, word: Word) -> usize {
+        let product = (word.bytes ^ u64::from(word.len) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (product >> 32) as usize & (self.places.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PLACES_MAX, Word, Words};
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn a_text_is_known_by_its_bytes_and_its_length() {
+        let texts: [&[u8]; 7] = [b"", b"\0", b"\0\0", b"a", b"a\0", b"abcdefgh", b"abcdefg\0"];
+        for (at, a) in texts.iter().enumerate() {
+            for (other, b) in texts.iter().enumerate() {
+                assert_eq!(Word::of(a) == Word::of(b), at == other, "{a:?} {b:?}");
+            }
+        }
+        assert_eq!(Word::of(b"abcdefghi"), None);
+        assert_eq!(Word::new(b"abcdefgh", 3), Word::of(b"abc").unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn a_code_that_is_known_is_the_one_learnt_last(
+            texts in proptest::collection::vec("[ab]{0,8}|[a-z]{2,4}", 0..3000),
+        ) {
+            let (mut words, mut codes) = (Words::default(), HashMap::new());
+            for text in &texts {
+                let word = Word::of(text.as_bytes()).unwrap();
+                match words.code(word) {
+                    Some(code) => prop_assert_eq!(Some(&code), codes.get(text)),
+                    None => {
+                        let next = codes.len() as u32;
+                        words.learn(word, *codes.entry(text).or_insert(next));
+                        words.make_room(codes.len());
+                    }
+                }
+            }
+            prop_assert!(words.places.len() <= PLACES_MAX);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Messages that are as the ones before: verified in one pass, and their fields taken one after
+//! the other where that pass saw them end. The first field that was not foreseen, or that asks
+//! for more than a look at its type, ends this; the rest of the message is read with care.
+
+use super::bytes::{digits, load};
+use super::dictionary::FixType;
+use super::lanes;
+use super::parser::{FixParser, Reached, STEPS_AHEAD, Step};
+use super::slots::{SlotId, Slots};
+use super::value;
+#[cfg(target_arch = "x86_64")]
+use crate::arch::{Avx2, Avx512};
+use crate::arch::{Isa, Marks, Portable, Short};
+use crate::build::{FieldId, Row};
+use crate::frame::{Chunk, Taker, pass_line_ends};
+
+/// What a type of message starts with, behind the envelope; `None` where that is too long, or
+/// nothing.
+pub(super) fn head(key: &[u8], value: &[u8]) -> Option<Short> {
+    let whole = [key, value, &[super::SEPARATOR]].concat();
+    Short::new(&whole).filter(|_| !value.is_empty())
+}
+
+impl FixParser {
+    /// See [`RecordFormat::messages`](crate::frame::RecordFormat::messages).
+    pub(super) fn foreseen<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+        match self.isa {
+            // SAFETY: the parser was made only where the instruction set is available.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { self.foreseen_avx512(chunk, taker) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { self.foreseen_avx2(chunk, taker) },
+            // SAFETY: every machine has it.
+            _ => unsafe { self.foreseen_on::<Portable, T>(chunk, taker) },
+        }
+    }
+
+    /// # Safety
+    /// The features are there.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
+    unsafe fn foreseen_avx512<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+        // SAFETY: the caller promised the features.
+        unsafe { self.foreseen_on::<Avx512, T>(chunk, taker) }
+    }
+
+    /// # Safety
+    /// The features are there.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    unsafe fn foreseen_avx2<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+        // SAFETY: the caller promised the features.
+        unsafe { self.foreseen_on::<Avx2, T>(chunk, taker) }
+    }
+
+    /// # Safety
+    /// The instruction set of `L` is there.
+    #[inline(always)]
+    unsafe fn foreseen_on<L: Marks, T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+        loop {
+            pass_line_ends(chunk);
+            if chunk.at >= chunk.until.min(chunk.bytes.len()) {
+                return;
+            }
+            let bytes = &chunk.bytes[chunk.at..];
+            // SAFETY: the caller promised the instruction set.
+            let message = unsafe { self.message_on::<L, T::Row>(bytes, taker.row()) };
+            let Some((end, line_feeds)) = message else { return };
+            taker.commit(&bytes[..end]);
+            chunk.lines += u64::from(line_feeds);
+            chunk.at += end;
+        }
+    }
+
+    /// The message at the start of `bytes`: where it ends, and its line feeds.
+    ///
+    /// # Safety
+    /// The instruction set of `L` is there.
+    #[inline(always)]
+    unsafe fn message_on<L: Marks, R: Row>(
+        &mut self,
+        bytes: &[u8],
+        row: &mut R,
+    ) -> Option<(usize, u32)> {
+        // SAFETY: the caller promised the instruction set.
+        let seen = unsafe { self.seals.as_ref()?.verify::<L>(bytes, &mut self.ends)? };
+        if seen.end > self.message_bytes_max {
+            return None;
+        }
+        let message = &bytes[..seen.end];
+        let text = match seen.is_ascii {
+            // SAFETY: ASCII is UTF-8.
+            true => unsafe { std::str::from_utf8_unchecked(message) },
+            false => std::str::from_utf8(message).ok()?,
+        };
+        self.number += 1;
+        self.open.clear();
+        let last = self.types.get(self.last_type).and_then(|last| last.head.as_ref());
+        // SAFETY: as above, and 64 bytes are behind the message.
+        let is_last =
+            last.is_some_and(|head| unsafe { L::starts_with(bytes[seen.body..].as_ptr(), head) });
+        let kind = if is_last { self.last_type } else { self.message_type(message, seen.body) };
+        // SAFETY: as above.
+        let reached = unsafe { self.fields_on::<L, R>(bytes, text, kind, row) };
+        if reached.at < seen.end {
+            self.fields(text, kind, reached, row).ok()?;
+        }
+        Some((seen.end, seen.line_feeds))
+    }
+
+    /// Takes fields while they are as foreseen; where the first stands that is not.
+    ///
+    /// # Safety
+    /// The instruction set of `L` is there, `text` starts `bytes`, and 64 bytes are behind it.
+    #[inline(always)]
+    unsafe fn fields_on<L: Marks, R: Row>(
+        &mut self,
+        bytes: &[u8],
+        text: &str,
+        kind: usize,
+        row: &mut R,
+    ) -> Reached {
+        let steps = &self.types[kind].steps[..];
+        let (mut at, mut step) = (0, 0);
+        // Behind the last length, and what it was.
+        let mut length = (0, None);
+        for &end in self.ends.places() {
+            let end = usize::from(end);
+            let Some(next) = follow(steps, bytes, at, &mut step) else { break };
+            let start = at + next.key.len();
+            // SAFETY: a key has no separator, so it ends before the field does; what is between
+            // two characters of ASCII is text.
+            let value = unsafe { text.get_unchecked(start..end) };
+            if next.act <= Act::Length {
+                if next.act == Act::Stop {
+                    break;
+                }
+                length = (end + 1, digits(value.as_bytes()));
+            }
+            if let Some(field) = next.field {
+                // SAFETY: the caller promised the instruction set, and the bytes behind the value.
+                unsafe { set_on::<L, R>(next, field, value, &mut self.slots, row) };
+            }
+            at = end + 1;
+            step += 1;
+        }
+        if at == text.len() {
+            return Reached { at, step, length: None };
+        }
+        self.remember(bytes, kind, at);
+        Reached { at, step, length: length.1.filter(|_| length.0 == at) }
+    }
+
+    /// Notes of the fields before `at` that the message has them, as whoever reads on must know.
+    #[inline(never)]
+    fn remember(&mut self, bytes: &[u8], kind: usize, until: usize) {
+        let (mut at, mut step) = (0, 0);
+        for &end in self.ends.places() {
+            if at >= until {
+                return;
+            }
+            if let Some(next) = follow(&self.types[kind].steps, bytes, at, &mut step) {
+                self.slots.remember(next.known.slot, self.number);
+            }
+            at = usize::from(end) + 1;
+            step += 1;
+        }
+    }
+}
+
+/// The step that stands at `at`, if it is the one at `step` or one soon behind, to which `step`
+/// moves.
+#[inline(always)]
+pub(super) fn follow<'s>(
+    steps: &'s [Step],
+    bytes: &[u8],
+    at: usize,
+    step: &mut usize,
+) -> Option<&'s Step> {
+    let head = load(bytes, at);
+    let next = steps.get(*step)?;
+    if head & next.mask == next.head {
+        return Some(next);
+    }
+    follow_far(steps, bytes, at, step)
+}
+
+/// The same for steps behind others that the message lacks, or with long keys.
+#[inline(never)]
+fn follow_far<'s>(
+    steps: &'s [Step],
+    bytes: &[u8],
+    at: usize,
+    step: &mut usize,
+) -> Option<&'s Step> {
+    let ahead = steps.get(*step..)?.iter().take(STEPS_AHEAD);
+    let skipped = ahead.clone().position(|next| bytes[at..].starts_with(&next.key))?;
+    *step += skipped;
+    steps.get(*step)
+}
+
+/// What is done with the value of a field that is foreseen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(super) enum Act {
+    /// It is not for this way of reading: other fields have to do with it.
+    Stop,
+    /// Another field may have to do with it.
+    Length,
+    Text,
+    Int,
+    Number,
+    /// A whole number, if it is written as one.
+    Found,
+    Other,
+}
+
+impl Act {
+    pub(super) fn of(kind: FixType) -> Self {
+        match kind {
+            FixType::Data => Act::Stop,
+            FixType::Text => Act::Text,
+            FixType::Int => Act::Int,
+            FixType::Length => Act::Length,
+            FixType::Number => Act::Number,
+            FixType::Timestamp | FixType::Found => Act::Found,
+            FixType::Boolean | FixType::Date => Act::Other,
+        }
+    }
+}
+
+/// Sets a field as [`value::set`] does.
+///
+/// # Safety
+/// The instruction set of `L` is there, 64 bytes are readable behind the value, and the first is
+/// a separator.
+#[inline(always)]
+unsafe fn set_on<L: Marks, R: Row>(
+    step: &Step,
+    field: FieldId,
+    value: &str,
+    slots: &mut Slots,
+    row: &mut R,
+) {
+    let (p, len) = (value.as_ptr(), value.len());
+    match step.act {
+        Act::Text if len > 0 => {
+            // SAFETY: the caller promised more than 32 bytes.
+            let ahead = unsafe { &*p.cast::<[u8; 32]>() };
+            return row.text_ahead(field, value, ahead);
+        }
+        Act::Int | Act::Length => {
+            // SAFETY: the caller promised the instruction set and the bytes.
+            if let Some(value) = unsafe { lanes::whole::<L>(p, len) } {
+                return row.integer(field, value);
+            }
+        }
+        Act::Number => {
+            // SAFETY: as above.
+            let number = unsafe { lanes::number::<L>(p, len) };
+            let slot = slots.get_mut(step.known.slot);
+            if let (Some(cell), Some(slot)) = (number, slot) {
+                return value::set_number(slot, field, cell, row);
+            }
+        }
+        // SAFETY: as above; where there is no value, this is the separator.
+        Act::Found if unsafe { *p } != b'0' => {
+            // SAFETY: as above.
+            if let Some(value) = unsafe { lanes::whole::<L>(p, len) } {
+                return row.integer(field, value);
+            }
+        }
+        _ => {}
+    }
+    set_with_care(step.known.slot, value, slots, row);
+}
+
+#[inline(never)]
+fn set_with_care(slot: SlotId, value: &str, slots: &mut Slots, row: &mut impl Row) {
+    if let Some(slot) = slots.get_mut(slot) {
+        value::set(slot, value, row);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! An envelope verified in one pass over the message; what it refuses, [`Keys`] looks at again.
+
+use super::SEPARATOR;
+use super::envelope::Keys;
+use crate::arch::{AHEAD_BYTES, Ends, MARKED_BYTES_MAX, Marked, Marks, Short};
+
+/// How the fields around a message are called, as they are compared with the bytes ahead.
+#[derive(Debug)]
+pub(super) struct Seals {
+    begin: Short,
+    length: Short,
+    check: Short,
+    /// The sum of the bytes of `check`.
+    check_sum: u8,
+}
+
+/// A message that came as it was sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Verified {
+    /// Behind BodyLength.
+    pub(super) body: usize,
+    /// Behind the last separator.
+    pub(super) end: usize,
+    pub(super) is_ascii: bool,
+    pub(super) line_feeds: u32,
+}
+
+/// BeginString, BodyLength and its separator stand in so many bytes; others are seldom, and not
+/// verified here. The keys are looked for within.
+const HEAD_BYTES: usize = AHEAD_BYTES;
+const LENGTH_DIGITS_MAX: usize = 9;
+
+impl Seals {
+    /// `None` where a key is too long.
+    pub(super) fn new(keys: &Keys) -> Option<Self> {
+        Some(Seals {
+            begin: Short::new(keys.begin)?,
+            length: Short::new(keys.length)?,
+            check: Short::new(keys.check)?,
+            check_sum: keys.check.iter().fold(0, |sum, &byte| sum.wrapping_add(byte)),
+        })
+    }
+
+    /// The message at the start of `bytes`, and where its fields end. `None` where it is not right,
+    /// is too long for one pass, or so near to the end of the bytes that lanes cannot look at it.
+    ///
+    /// # Safety
+    /// The instruction set of `L` is there.
+    #[inline(always)]
+    pub(super) unsafe fn verify<L: Marks>(
+        &self,
+        bytes: &[u8],
+        ends: &mut Ends,
+    ) -> Option<Verified> {
+        if bytes.len() < HEAD_BYTES + 2 * AHEAD_BYTES {
+            return None;
+        }
+        let p = bytes.as_ptr();
+        // SAFETY: the caller promised the instruction set, and the bytes that lanes look at start
+        // in the head, behind which there are more.
+        let (body, length) = unsafe {
+            let separators = L::separators(p);
+            let begin_end = separators.trailing_zeros() as usize;
+            let body = (separators & separators.wrapping_sub(1)).trailing_zeros() as usize + 1;
+            let is_head = body <= HEAD_BYTES
+                && L::starts_with(p, &self.begin)
+                && L::starts_with(p.add(begin_end + 1), &self.length);
+            let digits = begin_end + 1 + self.length.len;
+            if !is_head || digits >= body {
+                return None;
+            }
+            let count = body - 1 - digits;
+            let is_number = (1..=LENGTH_DIGITS_MAX).contains(&count)
+                && L::no_digits(p.add(digits)).trailing_zeros() as usize == count;
+            if !is_number {
+                return None;
+            }
+            (body, L::value(p.add(digits), count, count) as usize)
+        };
+        let check = body + length;
+        let end = check + self.check.len + 4;
+        if end > MARKED_BYTES_MAX || end + AHEAD_BYTES > bytes.len() {
+            return None;
+        }
+        let [a, b, c, last] = *bytes[end - 4..].first_chunk()?;
+        let [a, b, c] = [a, b, c].map(|digit| digit.wrapping_sub(b'0'));
+        // SAFETY: the caller promised the instruction set, and 64 bytes are behind the message.
+        let (is_check, marked) =
+            unsafe { (L::starts_with(p.add(check), &self.check), L::mark(p, end, ends)) };
+        let said = u32::from(a) * 100 + u32::from(b) * 10 + u32::from(c);
+        // What CheckSum itself sums to is part of what was marked.
+        let own = [a, b, c]
+            .iter()
+            .fold(self.check_sum, |sum, digit| sum.wrapping_add(digit.wrapping_add(b'0')));
+        let sum = marked.sum.wrapping_sub(own.wrapping_add(SEPARATOR));
+        let is_right = is_check
+            && bytes[check - 1] == SEPARATOR
+            && last == SEPARATOR
+            && a.max(b).max(c) <= 9
+            && said == u32::from(sum);
+        let Marked { is_ascii, line_feeds, .. } = marked;
+        is_right.then_some(Verified { body, end, is_ascii, line_feeds })
+    }
+}
