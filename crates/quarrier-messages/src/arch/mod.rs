@@ -83,9 +83,10 @@ pub(crate) struct Text {
 /// One instruction set's way of looking at the bytes ahead.
 ///
 /// # Safety
-/// Of every function: the instruction set is there. [`look`](Lanes::look) is given a pointer to
-/// twice [`AHEAD_BYTES`], which stay there as long as what it returned is used;
-/// [`value`](Lanes::value) one to [`AHEAD_BYTES`]. `skip` is less than [`AHEAD_BYTES`].
+/// Of every function: the instruction set is there. What is given to [`look`](Lanes::look) points to
+/// [`AHEAD_BYTES`], and to twice as many where [`text`](Lanes::text) skips some; they stay there as
+/// long as what it returned is used. [`value`](Lanes::value) is given a pointer to 17 bytes. `skip`
+/// is less than [`AHEAD_BYTES`].
 pub(crate) trait Lanes: Copy {
     /// The bytes ahead: loaded once, asked for several things.
     type Ahead: Copy;
@@ -98,6 +99,20 @@ pub(crate) trait Lanes: Copy {
 
     /// Whether they start with `text`.
     unsafe fn starts_with(ahead: Self::Ahead, text: &Short) -> bool;
+
+    /// Whether the bytes at `p` start with `text`.
+    #[inline(always)]
+    unsafe fn is_at(p: *const u8, text: &Short) -> bool {
+        // SAFETY: as the caller promised.
+        unsafe { Self::starts_with(Self::look(p), text) }
+    }
+
+    /// Bit i is set where byte i at `p` is no decimal digit.
+    #[inline(always)]
+    unsafe fn no_digits(p: *const u8) -> u64 {
+        // SAFETY: as the caller promised.
+        unsafe { !Self::digits(Self::look(p), 0) }
+    }
 
     /// Whether [`digits`](Lanes::digits) and [`value`](Lanes::value) are quicker than a loop.
     const HAS_DIGITS: bool;

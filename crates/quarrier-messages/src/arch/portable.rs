@@ -34,7 +34,7 @@ impl Lanes for Portable {
 
     #[inline(always)]
     unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
-        // SAFETY: the caller promised 64 readable bytes.
+        // SAFETY: the caller promised 17 readable bytes.
         let ahead = unsafe { p.cast::<[u8; 17]>().read_unaligned() };
         let digit = |place: usize| u64::from(ahead[place + usize::from(place >= whole)] - b'0');
         (0..digits).map(digit).fold(0, |value, digit| 10 * value + digit)

@@ -99,7 +99,7 @@ impl FixParser {
         let last = self.types.get(self.last_type).and_then(|last| last.head.as_ref());
         // SAFETY: as above, and 64 bytes are behind the message.
         let is_last =
-            last.is_some_and(|head| unsafe { L::starts_with(bytes[seen.body..].as_ptr(), head) });
+            last.is_some_and(|head| unsafe { L::is_at(bytes[seen.body..].as_ptr(), head) });
         let kind = if is_last { self.last_type } else { self.message_type(message, seen.body) };
         // SAFETY: as above.
         let reached = unsafe { self.fields_on::<L, R>(bytes, text, kind, row) };

@@ -63,8 +63,8 @@ impl Seals {
             let begin_end = separators.trailing_zeros() as usize;
             let body = (separators & separators.wrapping_sub(1)).trailing_zeros() as usize + 1;
             let is_head = body <= HEAD_BYTES
-                && L::starts_with(p, &self.begin)
-                && L::starts_with(p.add(begin_end + 1), &self.length);
+                && L::is_at(p, &self.begin)
+                && L::is_at(p.add(begin_end + 1), &self.length);
             let digits = begin_end + 1 + self.length.len;
             if !is_head || digits >= body {
                 return None;
@@ -86,7 +86,7 @@ impl Seals {
         let [a, b, c] = [a, b, c].map(|digit| digit.wrapping_sub(b'0'));
         // SAFETY: the caller promised the instruction set, and 64 bytes are behind the message.
         let (is_check, marked) =
-            unsafe { (L::starts_with(p.add(check), &self.check), L::mark(p, end, ends)) };
+            unsafe { (L::is_at(p.add(check), &self.check), L::mark(p, end, ends)) };
         let said = u32::from(a) * 100 + u32::from(b) * 10 + u32::from(c);
         // What CheckSum itself sums to is part of what was marked.
         let own = [a, b, c]
