@@ -53,6 +53,7 @@ pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -
         }
         let generation = file.next_generation();
         let shared: &TrialFile = file;
+        workers.iter_mut().try_for_each(|worker| worker.prepare(shared, generation))?;
         let trial = team.run(&mut workers, |_, worker| {
             if needs == Needs::Answers {
                 team.unpin();

@@ -85,7 +85,15 @@ impl RingWorker {
         })
     }
 
-    /// Makes requests as `schedule` says, and waits for all of them.
+    /// What takes time before a run, and is not the disk's: what was read last is compared, and
+    /// buffers get their place and this run's bytes.
+    pub(super) fn prepare(&mut self, file: &TrialFile, generation: u8) -> Result<()> {
+        self.put_again(file, generation);
+        self.settle(file, generation).map(|_| ())
+    }
+
+    /// Makes requests as `schedule` says, and waits for all of them. The last ones are compared by
+    /// [`RingWorker::compare_last`].
     pub(super) fn run(
         &mut self,
         file: &TrialFile,
@@ -93,11 +101,27 @@ impl RingWorker {
         schedule: &mut Schedule<'_>,
         outcome: &mut Outcome,
     ) -> Result<()> {
-        self.put_again(file, generation);
         let result = self.make_requests(file, generation, schedule, outcome);
         self.wait_for_all();
-        result?;
-        self.settle(file, generation).map(|_| ())
+        result
+    }
+
+    /// Compares what was read and not yet compared.
+    pub(super) fn compare_last(&mut self, file: &TrialFile) -> Result<()> {
+        while let Some(index) = self.landed.pop() {
+            self.take_in(file, index)?;
+        }
+        Ok(())
+    }
+
+    /// A buffer whose request is done becomes idle; what was read into it is compared.
+    fn take_in(&mut self, file: &TrialFile, index: usize) -> Result<()> {
+        self.idle.push(index);
+        let slot = &self.slots[index];
+        match self.action {
+            Action::Read => file.compare(slot.offset, &slot.buffer),
+            Action::Write => Ok(()),
+        }
     }
 
     /// What was made ready in an earlier run gets this run's stamps.
@@ -117,7 +141,6 @@ impl RingWorker {
         schedule: &mut Schedule<'_>,
         outcome: &mut Outcome,
     ) -> Result<()> {
-        self.settle(file, generation)?;
         loop {
             let turn = self.launch(file, generation, schedule, &mut outcome.recent);
             if self.in_flight > 0 && !self.landed.is_empty() {
@@ -234,13 +257,7 @@ impl RingWorker {
 
     /// Compares what was read, and gives idle buffers their next place. True if there were any.
     fn settle(&mut self, file: &TrialFile, generation: u8) -> Result<bool> {
-        while let Some(index) = self.landed.pop() {
-            self.idle.push(index);
-            if self.action == Action::Read {
-                let slot = &self.slots[index];
-                file.compare(slot.offset, &slot.buffer)?;
-            }
-        }
+        self.compare_last(file)?;
         let mut made_ready = false;
         while let Some(index) = self.idle.pop() {
             let slot = &mut self.slots[index];
