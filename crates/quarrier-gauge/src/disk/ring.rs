@@ -19,6 +19,9 @@ use super::worker::{Outcome, Recent};
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
+/// With as much or more to compare, requests are submitted before: less of it takes no longer than
+/// another system call.
+const SUBMIT_FIRST_BYTES: usize = 64 << 10;
 /// Buffers beyond the requests under way.
 const SPARE_BUFFERS: usize = 8;
 
@@ -124,6 +127,10 @@ impl RingWorker {
         }
     }
 
+    fn block_bytes(&self) -> usize {
+        self.slots.first().map_or(0, |slot| slot.buffer.len())
+    }
+
     /// What was made ready in an earlier run gets this run's stamps.
     fn put_again(&mut self, file: &TrialFile, generation: u8) {
         if self.action == Action::Write {
@@ -143,7 +150,7 @@ impl RingWorker {
     ) -> Result<()> {
         loop {
             let turn = self.launch(file, generation, schedule, &mut outcome.recent);
-            if self.in_flight > 0 && !self.landed.is_empty() {
+            if self.in_flight > 0 && self.landed.len() * self.block_bytes() >= SUBMIT_FIRST_BYTES {
                 self.enter(0, None).map_err(|error| file.failed("submit requests", error))?;
             }
             let made_ready = self.settle(file, generation)?;
