@@ -53,12 +53,12 @@ pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -
         }
         let generation = file.next_generation();
         let shared: &TrialFile = file;
-        let trial = team.run(&mut workers, |_, worker| {
-            if needs == Needs::Answers {
-                team.unpin();
-            }
-            worker.run(shared, generation, time, stop)
-        })?;
+        workers.iter_mut().try_for_each(|worker| worker.prepare(shared, generation))?;
+        let work = |_: usize, worker: &mut Worker| worker.run(shared, generation, time, stop);
+        let trial = match needs {
+            Needs::Cpu => team.run(&mut workers, work),
+            Needs::Answers => team.run_unpinned(&mut workers, work),
+        }?;
         if stop.load(Ordering::Relaxed) {
             // What was cut short is no run.
             return Err(Error::Stopped);

@@ -19,6 +19,9 @@ use super::worker::{Outcome, Recent};
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
+/// With as much or more to compare, requests are submitted before: less of it takes no longer than
+/// another system call.
+const SUBMIT_FIRST_BYTES: usize = 64 << 10;
 /// Buffers beyond the requests under way.
 const SPARE_BUFFERS: usize = 8;
 
@@ -85,7 +88,15 @@ impl RingWorker {
         })
     }
 
-    /// Makes requests as `schedule` says, and waits for all of them.
+    /// What takes time before a run, and is not the disk's: what was read last is compared, and
+    /// buffers get their place and this run's bytes.
+    pub(super) fn prepare(&mut self, file: &TrialFile, generation: u8) -> Result<()> {
+        self.put_again(file, generation);
+        self.settle(file, generation).map(|_| ())
+    }
+
+    /// Makes requests as `schedule` says, and waits for all of them. The last ones are compared by
+    /// [`RingWorker::compare_last`].
     pub(super) fn run(
         &mut self,
         file: &TrialFile,
@@ -93,11 +104,31 @@ impl RingWorker {
         schedule: &mut Schedule<'_>,
         outcome: &mut Outcome,
     ) -> Result<()> {
-        self.put_again(file, generation);
         let result = self.make_requests(file, generation, schedule, outcome);
         self.wait_for_all();
-        result?;
-        self.settle(file, generation).map(|_| ())
+        result
+    }
+
+    /// Compares what was read and not yet compared.
+    pub(super) fn compare_last(&mut self, file: &TrialFile) -> Result<()> {
+        while let Some(index) = self.landed.pop() {
+            self.take_in(file, index)?;
+        }
+        Ok(())
+    }
+
+    /// A buffer whose request is done becomes idle; what was read into it is compared.
+    fn take_in(&mut self, file: &TrialFile, index: usize) -> Result<()> {
+        self.idle.push(index);
+        let slot = &self.slots[index];
+        match self.action {
+            Action::Read => file.compare(slot.offset, &slot.buffer),
+            Action::Write => Ok(()),
+        }
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.slots.first().map_or(0, |slot| slot.buffer.len())
     }
 
     /// What was made ready in an earlier run gets this run's stamps.
@@ -117,10 +148,9 @@ impl RingWorker {
         schedule: &mut Schedule<'_>,
         outcome: &mut Outcome,
     ) -> Result<()> {
-        self.settle(file, generation)?;
         loop {
             let turn = self.launch(file, generation, schedule, &mut outcome.recent);
-            if self.in_flight > 0 && !self.landed.is_empty() {
+            if self.in_flight > 0 && self.landed.len() * self.block_bytes() >= SUBMIT_FIRST_BYTES {
                 self.enter(0, None).map_err(|error| file.failed("submit requests", error))?;
             }
             let made_ready = self.settle(file, generation)?;
@@ -234,13 +264,7 @@ impl RingWorker {
 
     /// Compares what was read, and gives idle buffers their next place. True if there were any.
     fn settle(&mut self, file: &TrialFile, generation: u8) -> Result<bool> {
-        while let Some(index) = self.landed.pop() {
-            self.idle.push(index);
-            if self.action == Action::Read {
-                let slot = &self.slots[index];
-                file.compare(slot.offset, &slot.buffer)?;
-            }
-        }
+        self.compare_last(file)?;
         let mut made_ready = false;
         while let Some(index) = self.idle.pop() {
             let slot = &mut self.slots[index];

@@ -42,8 +42,7 @@ pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<R
     let mut reading = session.read(subject, Needs::Answers, |team| {
         let generation = file.next_generation();
         let shared: &TrialFile = file;
-        let trial = team.run(&mut writer, |_, writer| {
-            team.unpin();
+        let trial = team.run_unpinned(&mut writer, |_, writer| {
             writer.run(shared, generation, &mut Schedule::new(time, None, stop))
         })?;
         if stop.load(Ordering::Relaxed) {

@@ -102,6 +102,14 @@ impl Worker {
         })
     }
 
+    /// What takes time before a run, and is not the disk's.
+    pub(super) fn prepare(&mut self, file: &TrialFile, generation: u8) -> Result<()> {
+        match &mut self.way {
+            Way::Ring(worker) => worker.prepare(file, generation),
+            Way::Plain(_) | Way::Small(_) => Ok(()),
+        }
+    }
+
     /// Makes requests for `time`, or until `stop` is set. What came of the run before is forgotten.
     pub(super) fn run(
         &mut self,
@@ -129,7 +137,7 @@ impl Worker {
         match &mut self.way {
             Way::Small(worker) => worker.compare_and_mend(file, &self.outcome),
             Way::Plain(worker) if self.action == Action::Read => worker.compare_last(file),
-            Way::Ring(_) if self.action == Action::Read => Ok(()),
+            Way::Ring(worker) if self.action == Action::Read => worker.compare_last(file),
             _ => self.read_back(file),
         }
     }

@@ -132,9 +132,8 @@ fn one_run(
     stop: &AtomicBool,
 ) -> Result<Trial> {
     let streams = flows.len() as f64;
-    team.run(flows, |_, flow| {
-        // The other side's threads have to go somewhere.
-        team.unpin();
+    // The other side's threads have to go somewhere.
+    team.run_unpinned(flows, |_, flow| {
         let offered = match job.course {
             Course::Offered(rate) => Some(rate / streams),
             Course::Throughput | Course::RoundTrip => None,

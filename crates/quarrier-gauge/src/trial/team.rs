@@ -50,15 +50,6 @@ impl Team {
         self.first.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lets the calling thread run on any of the CPUs again. Who waits for a device is woken
-    /// soonest on the CPU that its interrupts come to, and the scheduler knows which that is.
-    pub fn unpin(&self) {
-        let mut set = CpuSet::new();
-        self.cpus.iter().for_each(|&cpu| set.set(cpu));
-        // Where the system refuses, the thread stays where it is.
-        let _ = rustix::thread::sched_setaffinity(None, &set);
-    }
-
     /// Makes a state for each of `threads`, each on the thread's CPU, so that the memory it
     /// touches is near.
     ///
@@ -97,6 +88,28 @@ impl Team {
         states: &mut [S],
         work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
     ) -> Result<Trial> {
+        self.run_threads(states, true, work)
+    }
+
+    /// The same with threads that are not pinned, for who waits for a device: it is woken soonest
+    /// on the CPU that the device's interrupts come to, and the scheduler knows which that is.
+    ///
+    /// # Errors
+    /// As [`Team::run`].
+    pub fn run_unpinned<S: Send>(
+        &self,
+        states: &mut [S],
+        work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
+    ) -> Result<Trial> {
+        self.run_threads(states, false, work)
+    }
+
+    fn run_threads<S: Send>(
+        &self,
+        states: &mut [S],
+        pinned: bool,
+        work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
+    ) -> Result<Trial> {
         if states.is_empty() {
             return Err(Error::BadRequest("0 threads measure nothing; ask for 1".to_owned()));
         }
@@ -107,7 +120,9 @@ impl Team {
             for (index, state) in states.iter_mut().enumerate() {
                 let cpu = self.cpu_of(index);
                 let spawned = thread::Builder::new().spawn_scoped(scope, move || {
-                    pin(cpu);
+                    if pinned {
+                        pin(cpu);
+                    }
                     if gate.pass() {
                         timed(cpu, || work(index, state))
                     } else {
