@@ -177,7 +177,7 @@ fn the_report_is_made_also_where_there_is_little_to_tell() {
 }
 
 #[test]
-fn the_explanation_names_an_engine_for_every_kind_of_pattern() {
+fn the_explanation_names_an_engine_for_every_kind_of_pattern_and_the_plan() {
     let lab = Lab::with("xxabcxx");
     let explained = |args: &[&str]| {
         let ran = lab.search(args.iter().chain(&["f", "--explain"]));
@@ -188,7 +188,9 @@ fn the_explanation_names_an_engine_for_every_kind_of_pattern() {
     assert!(["packed", "gram", "memmem"].iter().any(|engine| auto.contains(engine)), "{auto}");
     assert!(explained(&["abc", "--engine", "gram"]).contains("gram: asked for"));
     let both = explained(&["-e", "abc", "-E", "zz[0-9]"]);
-    assert!(both.contains("regex") && both.lines().count() == 2, "{both}");
+    assert!(both.contains("regex") && both.lines().count() == 3, "{both}");
+    assert!(both.contains("f: window (the source is in memory or page cache), "), "{both}");
+    assert!(explained(&["abc", "--readers", "3"]).contains("3 readers"));
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(super) fn here(tries: u32) -> Result<f64> {
 /// Cycles a second of the team's first CPU.
 ///
 /// # Errors
-/// As [`here`].
+/// The chain's sum was wrong, or a thread could not be started.
 pub fn clock_hertz(team: &Team) -> Result<f64> {
     team.prepare(1, |_| here(9))?.first().copied().ok_or(Error::Stopped)
 }
