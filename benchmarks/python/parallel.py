@@ -262,6 +262,9 @@ def promises(records: list[dict[str, Any]], count: int) -> Iterator[Promise]:
         value = ratio("k1 cold", name, threads)
         text = f"k1, cold, kernel of numba, {kind}: times the better of numba and numpy on threads"
         yield Promise(text, value, 1.2, False)
+    value = ratio("k1 cold", ours, threads)
+    text = "k1, cold, kernel of numpy: times the better of numba and numpy on threads"
+    yield Promise(text, value, 1.2, False)
     value = ratio("k1 cold", ours, "numpy in blocks, threads")
     yield Promise("k1, cold, kernel of numpy: times numpy on threads", value, 1.2, False)
     for name, kind in [("quarrier, numba", "numba"), (ours, "numpy")]:

@@ -36,7 +36,7 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
     if wanted.quick {
         return measure_quick(wanted, session);
     }
-    let watched = Sweep { bytes: beyond_caches_bytes(session), ..Sweep::new(Operation::Triad, 1) };
+    let watched = Sweep::new(Operation::Triad, 1).beyond_caches(beyond_caches_bytes(session));
     for &threads in &wanted.threads {
         streams(session, threads)?;
         caches(session, threads)?;
@@ -60,12 +60,10 @@ fn measure_quick(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
     let bytes = beyond_caches_bytes(session);
     for &threads in &wanted.threads {
         for operation in [Operation::Read, Operation::ReadFour, Operation::Copy, Operation::Triad] {
-            let sweep = Sweep { bytes, ..Sweep::new(operation, threads) };
-            measure_stream(session, sweep)?;
+            measure_stream(session, Sweep::new(operation, threads).beyond_caches(bytes))?;
         }
-        let sweep =
-            Sweep { bytes, stores: Stores::Streaming, ..Sweep::new(Operation::Copy, threads) };
-        measure_stream(session, sweep)?;
+        let sweep = Sweep { stores: Stores::Streaming, ..Sweep::new(Operation::Copy, threads) };
+        measure_stream(session, sweep.beyond_caches(bytes))?;
     }
     for bytes in [16 << 10, 512 << 10, 64 << 20] {
         measure_latency(session, bytes, PageKind::Huge)?;
@@ -80,8 +78,8 @@ fn streams(session: &mut Session<'_>, threads: usize) -> Result<()> {
         for operation in Operation::ALL {
             for stores in Stores::ALL {
                 if operation.writes() || stores == Stores::Ordinary {
-                    let sweep = Sweep { bytes, stores, pages, ..Sweep::new(operation, threads) };
-                    measure_stream(session, sweep)?;
+                    let sweep = Sweep { stores, pages, ..Sweep::new(operation, threads) };
+                    measure_stream(session, sweep.beyond_caches(bytes))?;
                 }
             }
         }

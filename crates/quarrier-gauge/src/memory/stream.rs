@@ -51,6 +51,17 @@ impl Sweep {
         Sweep { operation, bytes: 0, threads, stores, pages, isa: Isa::best() }
     }
 
+    /// The same over arrays of so many bytes in main memory. Ordinary stores are then of 256 bits at
+    /// most: add reached 0.95 of plain C so, and 0.83 by 512 bits (a core of Zen 4 or 5).
+    #[must_use]
+    pub fn beyond_caches(mut self, bytes: usize) -> Sweep {
+        let is_narrow = self.operation.writes() && self.stores == Stores::Ordinary;
+        let fits = |isa: &Isa| !(is_narrow && *isa == Isa::Avx512);
+        self.isa = Isa::available().filter(fits).last().unwrap_or(Isa::Portable);
+        self.bytes = bytes;
+        self
+    }
+
     fn subject(&self) -> Subject {
         let mut parameters =
             Parameters::new().with("threads", self.threads).with("bytes", self.bytes);
