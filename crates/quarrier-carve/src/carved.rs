@@ -1,0 +1,52 @@
+//! What is found: files, with where their bytes lie and how whole they are.
+
+use crate::view::Extent;
+
+/// How whole a carved file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Read to its end as its format says, its checksums right where it has some.
+    Valid,
+    /// Right up to a byte, where it breaks.
+    Partial,
+    /// Nothing but the header could be read.
+    Header,
+}
+
+impl Status {
+    /// As reports write it: `valid`, `partial`, `header`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Valid => "valid",
+            Status::Partial => "partial",
+            Status::Header => "header",
+        }
+    }
+}
+
+/// A carved file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carved {
+    /// Its type, as `--types` and folders name it.
+    pub kind: String,
+    /// The ending of its name, without a dot.
+    pub extension: String,
+    /// Where its bytes lie in the source, in the order of the file. Never empty.
+    pub extents: Vec<Extent>,
+    /// How whole it is.
+    pub status: Status,
+    /// Why it is not `valid`; empty where it is.
+    pub reason: String,
+}
+
+impl Carved {
+    /// The offset of its first byte in the source.
+    pub fn offset(&self) -> u64 {
+        self.extents.first().map_or(0, |extent| extent.offset)
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> u64 {
+        self.extents.iter().map(|extent| extent.length).sum()
+    }
+}

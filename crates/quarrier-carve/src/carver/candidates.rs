@@ -1,0 +1,107 @@
+//! Where files may begin: one search for the signatures of all formats.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::AtomicBool;
+
+use quarrier_core::pipeline::{Pipeline, Run};
+use quarrier_core::source::Source;
+use quarrier_search::{Finding, Pattern, Sample, Searcher};
+
+use crate::error::{Error, Result};
+use crate::format::Format;
+
+/// More candidates than this are not looked for at once; 16 bytes each.
+const CANDIDATES_MAX: usize = 1 << 20;
+
+/// A place where a file may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate {
+    /// Its offset in the source.
+    pub(super) offset: u64,
+    /// Its format, by its place in the carver's list.
+    pub(super) format: u32,
+}
+
+/// The compiled signatures of a list of formats.
+pub(super) struct Signatures {
+    searcher: Searcher,
+    /// Format and offset in the file, by pattern.
+    of_pattern: Vec<(u32, u64)>,
+    /// The longest signature in bytes.
+    length_bytes_max: u64,
+}
+
+/// What a search for candidates found.
+pub(super) struct Looked {
+    /// In order, each once.
+    pub(super) candidates: Vec<Candidate>,
+    /// Everything before this offset was looked at.
+    pub(super) until: u64,
+    pub(super) run: Run,
+}
+
+impl Signatures {
+    pub(super) fn new(formats: &[&dyn Format], sample: Sample) -> Result<Self> {
+        let mut patterns = Vec::new();
+        let mut of_pattern = Vec::new();
+        let mut length_bytes_max = 1;
+        for (index, format) in formats.iter().enumerate() {
+            for signature in format.signatures() {
+                let bytes = signature.hex.split_whitespace().map(str::len).sum::<usize>() / 2;
+                length_bytes_max = length_bytes_max.max(bytes as u64);
+                let pattern = Pattern::hex(signature.hex).map_err(not_a_signature)?;
+                patterns.push(pattern);
+                of_pattern.push((index as u32, signature.at));
+            }
+        }
+        let searcher =
+            Searcher::builder().sample(sample).build(patterns).map_err(not_a_signature)?;
+        Ok(Signatures { searcher, of_pattern, length_bytes_max })
+    }
+
+    pub(super) fn engine_name(&self) -> String {
+        self.searcher.engine_name()
+    }
+
+    /// Looks for candidates in `range`; those whose signature begins there.
+    pub(super) fn look(
+        &self,
+        source: &dyn Source,
+        range: Range<u64>,
+        workers: usize,
+        stop: &AtomicBool,
+    ) -> Result<Looked> {
+        let mut candidates = Vec::new();
+        let mut until = range.end;
+        let mut sink = self.searcher.sink(|_, findings: &[Finding]| {
+            for finding in findings {
+                if finding.offset >= range.end {
+                    break;
+                }
+                if candidates.len() >= CANDIDATES_MAX {
+                    until = finding.offset;
+                    return ControlFlow::Break(());
+                }
+                let (format, at) = self.of_pattern[finding.pattern as usize];
+                if let Some(offset) = finding.offset.checked_sub(at) {
+                    candidates.push(Candidate { offset, format });
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        let seen = range.start..range.end.saturating_add(self.length_bytes_max - 1);
+        let seen = seen.start..seen.end.min(source.length());
+        let run = Pipeline::new(source)
+            .range(seen)
+            .workers(workers)
+            .stop(stop)
+            .run(&self.searcher, &mut sink)?;
+        candidates.sort_unstable();
+        candidates.dedup();
+        Ok(Looked { candidates, until, run })
+    }
+}
+
+fn not_a_signature(error: quarrier_search::Error) -> Error {
+    Error::Signature(format!("a signature cannot be searched for: {error}"))
+}

@@ -1,0 +1,42 @@
+//! What can go wrong.
+
+/// What can go wrong in carving as a whole; damaged files are values, not errors.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source failed as a whole.
+    Source(quarrier_core::Error),
+    /// What was carved could not be kept.
+    Keep(std::io::Error),
+    /// A signature or a type that nobody knows, with what is wrong about it.
+    Signature(String),
+}
+
+/// A result with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Source(error) => error.fmt(f),
+            Error::Keep(error) => write!(f, "what was carved cannot be kept: {error}"),
+            Error::Signature(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Source(error) => Some(error),
+            Error::Keep(error) => Some(error),
+            Error::Signature(_) => None,
+        }
+    }
+}
+
+impl From<quarrier_core::Error> for Error {
+    fn from(error: quarrier_core::Error) -> Self {
+        Error::Source(error)
+    }
+}

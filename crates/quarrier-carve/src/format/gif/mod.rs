@@ -1,0 +1,87 @@
+//! GIF: a chain of blocks, each with its length, up to a trailer.
+//!
+//! CompuServe, *Graphics Interchange Format, Version 89a* (1990).
+
+use super::{Format, Kind, Signature, Verdict};
+use crate::view::View;
+
+/// GIF 87a and 89a. Has no checksum: what is verified is the chain of blocks, and that every
+/// picture has bytes of LZW codes.
+pub struct Gif;
+
+const GIF: Kind = Kind::new("gif");
+
+impl Format for Gif {
+    fn kinds(&self) -> &[Kind] {
+        &[GIF]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[
+            Signature { hex: "47 49 46 38 37 61", at: 0 },
+            Signature { hex: "47 49 46 38 39 61", at: 0 },
+        ]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let Some(screen) = view.array::<13>(0) else { return Verdict::Not };
+        let (width, height) = (&screen[6..8], &screen[8..10]);
+        if width == [0, 0] || height == [0, 0] {
+            return Verdict::Not;
+        }
+        let mut at = 13 + table_bytes(screen[10]);
+        let mut sure = 0;
+        let mut pictures = 0;
+        let end = view.length();
+        let broken = |sure, at: u64, reason: &str| Verdict::Broken {
+            kind: GIF,
+            sure,
+            at: at.min(end),
+            reason: reason.to_string(),
+        };
+        loop {
+            let next = match view.byte(at) {
+                Some(0x21) => blocks(view, at + 2),
+                Some(0x2C) => picture(view, at).inspect(|_| pictures += 1),
+                Some(0x3B) if pictures > 0 => return Verdict::Whole { length: at + 1, kind: GIF },
+                Some(0x3B) => return Verdict::Not,
+                Some(_) => return broken(sure, at, "no block begins here"),
+                None => return broken(sure, at, "truncated"),
+            };
+            match next {
+                Ok(next) => at = next,
+                Err(place) => return broken(sure, place, "blocks without an end"),
+            }
+            if pictures > 0 {
+                sure = at;
+            }
+        }
+    }
+}
+
+/// Bytes of the colour table that the flags of a screen or a picture announce.
+fn table_bytes(flags: u8) -> u64 {
+    if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
+}
+
+/// Where a chain of blocks that begins at `at` ends, or where it breaks off.
+fn blocks(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
+    loop {
+        match view.byte(at) {
+            Some(0) => return Ok(at + 1),
+            Some(bytes) => at += 1 + u64::from(bytes),
+            None => return Err(at),
+        }
+    }
+}
+
+/// Where the picture whose descriptor begins at `at` ends.
+fn picture(view: &mut View<'_>, at: u64) -> Result<u64, u64> {
+    let descriptor = view.array::<10>(at).ok_or(at)?;
+    let codes = at + 10 + table_bytes(descriptor[9]);
+    // The least number of bits of a code.
+    match view.byte(codes) {
+        Some(1..=11) => blocks(view, codes + 1),
+        _ => Err(codes),
+    }
+}

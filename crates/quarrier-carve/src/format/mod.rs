@@ -1,0 +1,102 @@
+//! File formats: a folder each, with its signatures and its validator.
+
+pub mod gif;
+
+use crate::mend::Yard;
+use crate::view::{Extent, View};
+
+/// All formats, in the order in which they are tried at one offset.
+pub static ALL: &[&dyn Format] = &[&gif::Gif];
+
+/// Bytes by which files of a format are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// Hexadecimal, `??` for any byte, `?A` and `A?` for half a byte. At least two whole bytes, and
+    /// rare ones: each place where it stands is looked at.
+    pub hex: &'static str,
+    /// Where it stands in the file, in bytes from its start.
+    pub at: u64,
+}
+
+/// What a validator says of a candidate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is a whole file of `length` bytes: read to its end, every checksum right. `kind` is one
+    /// of the format's [`kinds`](Format::kinds).
+    Whole {
+        /// In bytes.
+        length: u64,
+        /// Type and ending.
+        kind: Kind,
+    },
+    /// It begins as a file of the format does, and breaks.
+    Broken {
+        /// Type and ending, as far as can be told.
+        kind: Kind,
+        /// The bytes before this one belong to the file for certain: a checksum or a decoder has
+        /// seen them. 0 where only the header could be read.
+        sure: u64,
+        /// The byte of the file at which it was found to be broken; at least `sure`, at most the
+        /// length of the view. What is wrong may lie before.
+        at: u64,
+        /// Why, in a few words: `"CRC of IDAT"`.
+        reason: String,
+    },
+    /// Not a file of this format.
+    Not,
+}
+
+/// A type as reports and folders name it, and the ending of file names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Kind {
+    /// As `--types` names it: `"jpg"`.
+    pub name: &'static str,
+    /// Without a dot: `"jpg"`.
+    pub extension: &'static str,
+}
+
+impl Kind {
+    /// A type whose files end as it is called.
+    pub const fn new(name: &'static str) -> Self {
+        Kind { name, extension: name }
+    }
+}
+
+/// A file format.
+///
+/// Validators read hostile bytes: they never panic, never allocate by a length that they read,
+/// keep little memory (64 KiB and what a decoder needs), and their nesting is bounded. Their time
+/// is bounded by the view's fuel: whatever loops, reads or [`spend`](View::spend)s in each turn.
+pub trait Format: Send + Sync {
+    /// The types that it tells apart, the most general first.
+    fn kinds(&self) -> &[Kind];
+
+    /// How its files begin.
+    fn signatures(&self) -> &[Signature];
+
+    /// Reads the candidate that begins at byte 0 of `view`. The view goes on to the end of the
+    /// source: most of it is not of the file.
+    fn validate(&self, view: &mut View<'_>) -> Verdict;
+
+    /// Whether it may be mistaken for what it is not, having few marks of its own (text, streams
+    /// of frames). Of two files that overlap, the one that is not weak is believed.
+    fn is_weak(&self) -> bool {
+        false
+    }
+
+    /// Finds the extents of a file that `validate` found broken, `view` being as it was then.
+    /// `None` where it cannot tell. What is returned must be [`Verdict::Whole`] when validated.
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        let _ = (view, broken, yard);
+        None
+    }
+}
+
+/// Where a candidate breaks; see [`Verdict::Broken`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The bytes before this one are of the file for certain.
+    pub sure: u64,
+    /// The byte at which it was found to be broken.
+    pub at: u64,
+}

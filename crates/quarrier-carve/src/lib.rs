@@ -1,0 +1,25 @@
+//! Recovers files from raw bytes.
+//!
+//! ```text
+//!  Source ──→ signatures ──→ candidates ──→ validators ──→ resolve ──→ mend ──→ Carved
+//!             (one search)   (offset,       (in parallel,  (who holds  (broken ones:
+//!                             format)        in place)      which       where does it
+//!                                                           bytes)      go on?)
+//! ```
+//!
+//! A [`Format`] reads a candidate as programs of its kind do, through a [`View`], and says where
+//! the file ends, or at which byte it breaks. Nothing here reads a file name or writes a file;
+//! who carves says by [`Keep`] what becomes of what is found.
+
+mod carved;
+mod carver;
+mod error;
+pub mod format;
+pub mod mend;
+mod view;
+
+pub use carved::{Carved, Status};
+pub use carver::{BrokenFile, Carver, Claims, Keep, Stride, Summary};
+pub use error::{Error, Result};
+pub use format::{Broken, Format, Kind, Signature, Verdict};
+pub use view::{Extent, TAKE_BYTES_MAX, View};

@@ -1,0 +1,123 @@
+//! Looks for the rest of files that break: where do they go on?
+
+mod in_order;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use crate::carver::Claims;
+pub use in_order::{Reading, Step, in_order};
+
+use crate::view::Extent;
+
+/// How hard the rest of a file is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Effort {
+    /// Bytes that may be read for one file.
+    pub fuel_bytes: u64,
+    /// The widest gap between two fragments, in bytes.
+    pub gap_bytes_max: u64,
+    /// How far before the byte at which a file broke it may have been left, in bytes.
+    pub back_bytes_max: u64,
+    /// Fragments at most.
+    pub fragments_max: usize,
+}
+
+impl Effort {
+    /// A tenth of a second or so for each broken file.
+    pub const NORMAL: Effort = Effort {
+        fuel_bytes: 32 << 20,
+        gap_bytes_max: 16 << 20,
+        back_bytes_max: 1 << 20,
+        fragments_max: 3,
+    };
+
+    /// Seconds for each broken file.
+    pub const THOROUGH: Effort = Effort {
+        fuel_bytes: 4 << 30,
+        gap_bytes_max: 4 << 30,
+        back_bytes_max: 16 << 20,
+        fragments_max: 6,
+    };
+}
+
+/// What is known of the source when files are mended: all that is whole has been found.
+pub struct Yard<'y> {
+    /// Fragments begin at multiples of this many bytes from the file's own start.
+    pub block_bytes: u64,
+    /// The bytes of files that are whole.
+    pub claims: &'y Claims,
+    /// How hard to look.
+    pub effort: Effort,
+    pub(crate) ground: &'y [Range<u64>],
+    pub(crate) stop: &'y AtomicBool,
+}
+
+impl<'y> Yard<'y> {
+    /// A yard over all of `ground` (ranges of the source, in order), for tests and for who mends
+    /// on their own.
+    pub fn new(
+        block_bytes: u64,
+        claims: &'y Claims,
+        effort: Effort,
+        ground: &'y [Range<u64>],
+        stop: &'y AtomicBool,
+    ) -> Self {
+        Yard { block_bytes: block_bytes.max(1), claims, effort, ground, stop }
+    }
+
+    /// Whether to give up: the user does not want to wait.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Where a file that is left at `offset` of the source may go on: offsets a multiple of the
+    /// block size behind it, nearest first, carved, not of a file that is whole, within the
+    /// widest gap.
+    pub fn continuations(&self, offset: u64) -> impl Iterator<Item = u64> + '_ {
+        let block = self.block_bytes;
+        let end = offset.saturating_add(self.effort.gap_bytes_max);
+        let mut at = offset;
+        std::iter::from_fn(move || {
+            loop {
+                at = at.checked_add(block)?;
+                let carved = self.next_carved(at)?;
+                let free = self.claims.end_of(carved).unwrap_or(carved);
+                if free == at {
+                    return (at <= end).then_some(at);
+                }
+                // The last place of the grid before what is free, so that the next is in it.
+                at += (free - at).div_ceil(block) * block - block;
+                if at > end {
+                    return None;
+                }
+            }
+        })
+    }
+
+    /// Extents of a file whose first `left_at` bytes lie in `extents`, and which goes on at
+    /// `offset` to the end of what is carved.
+    pub fn continued(&self, extents: &[Extent], left_at: u64, offset: u64) -> Vec<Extent> {
+        let mut continued = crate::carver::cut(extents, left_at);
+        for range in self.ground {
+            let start = range.start.max(offset);
+            if start < range.end {
+                let more = Extent { offset: start, length: range.end - start };
+                match continued.last_mut() {
+                    Some(last) if last.end() == more.offset => last.length += more.length,
+                    _ => continued.push(more),
+                }
+                if continued.len() > 256 {
+                    break;
+                }
+            }
+        }
+        continued
+    }
+
+    fn next_carved(&self, offset: u64) -> Option<u64> {
+        let index = self.ground.partition_point(|range| range.end <= offset);
+        self.ground.get(index).map(|range| range.start.max(offset))
+    }
+}

@@ -1,0 +1,358 @@
+//! How validators see a candidate: as the bytes of a file, wherever those lie in the source.
+
+use std::io;
+use std::ops::Range;
+
+use quarrier_core::region::Region;
+use quarrier_core::source::{Source, read_full_at};
+
+/// The longest piece that [`View::take`] gives, in bytes.
+pub const TAKE_BYTES_MAX: usize = 64 << 10;
+
+/// Windows begin at multiples of this, so that they are pages of the file.
+const WINDOW_ALIGN_BYTES: u64 = 1 << 20;
+const WINDOW_BYTES: u64 = 16 << 20;
+/// What is fetched at once from a source that shows no windows.
+const BUFFER_BYTES: u64 = 1 << 20;
+
+/// Bytes of a file that lie together in the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Extent {
+    /// Where they lie in the source, in bytes.
+    pub offset: u64,
+    /// How many.
+    pub length: u64,
+}
+
+impl Extent {
+    /// The offset behind the last byte.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.length)
+    }
+}
+
+/// The bytes of a candidate, as far as anybody knows where they lie: extents of a source put end
+/// to end. A validator asks for bytes by their place in the file.
+///
+/// Every byte that is asked for costs fuel. When that has run out the view ends there, as a
+/// truncated file would, and says so by [`is_starved`](View::is_starved): this is what bounds the
+/// time of every validator, however hostile the lengths it reads. A validator that works more
+/// than it reads (a decompressor) pays for it by [`spend`](View::spend).
+pub struct View<'s> {
+    source: &'s dyn Source,
+    extents: Vec<Extent>,
+    /// Where each extent begins in the file; one more than extents, the last is the length.
+    starts: Vec<u64>,
+    at_hand: AtHand<'s>,
+    joined: Vec<u8>,
+    fuel_bytes: u64,
+    is_starved: bool,
+    unreadable: Vec<Range<u64>>,
+}
+
+/// A part of the source in memory.
+enum AtHand<'s> {
+    Nothing,
+    Window(u64, Region<'s>),
+    Buffer(u64, Vec<u8>),
+}
+
+impl AtHand<'_> {
+    fn bytes(&self) -> (u64, &[u8]) {
+        match self {
+            AtHand::Nothing => (0, &[]),
+            AtHand::Window(offset, region) => (*offset, region.bytes()),
+            AtHand::Buffer(offset, bytes) => (*offset, bytes),
+        }
+    }
+}
+
+impl<'s> View<'s> {
+    /// A view without a byte; [`look_at`](View::look_at) gives it some.
+    pub fn new(source: &'s dyn Source) -> Self {
+        View {
+            source,
+            extents: Vec::new(),
+            starts: vec![0],
+            at_hand: AtHand::Nothing,
+            joined: Vec::new(),
+            fuel_bytes: u64::MAX,
+            is_starved: false,
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// A view of `extents`, with fuel without end. What lies beyond the source is left out.
+    pub fn of(source: &'s dyn Source, extents: &[Extent]) -> Self {
+        let mut view = Self::new(source);
+        view.look_at(extents, u64::MAX);
+        view
+    }
+
+    /// Shows other extents, with `fuel_bytes` of fuel. What is in memory stays there.
+    pub fn look_at(&mut self, extents: &[Extent], fuel_bytes: u64) {
+        let length = self.source.length();
+        self.extents.clear();
+        self.starts.clear();
+        let mut start = 0;
+        for extent in extents {
+            let offset = extent.offset.min(length);
+            let extent = Extent { offset, length: extent.length.min(length - offset) };
+            self.starts.push(start);
+            start += extent.length;
+            self.extents.push(extent);
+        }
+        self.starts.push(start);
+        self.fuel_bytes = fuel_bytes;
+        self.is_starved = false;
+        self.unreadable.clear();
+    }
+
+    /// Where the bytes lie.
+    pub fn extents(&self) -> &[Extent] {
+        &self.extents
+    }
+
+    /// The source behind it.
+    pub fn source(&self) -> &'s dyn Source {
+        self.source
+    }
+
+    /// How many bytes there are at most, in bytes: the file ends before, or here.
+    pub fn length(&self) -> u64 {
+        self.starts[self.extents.len()]
+    }
+
+    /// Whether a byte was refused for want of fuel.
+    pub fn is_starved(&self) -> bool {
+        self.is_starved
+    }
+
+    /// Fuel left, in bytes.
+    pub fn fuel_bytes(&self) -> u64 {
+        self.fuel_bytes
+    }
+
+    /// Pays for work beyond reading.
+    pub fn spend(&mut self, bytes: u64) {
+        self.is_starved |= bytes > self.fuel_bytes;
+        self.fuel_bytes = self.fuel_bytes.saturating_sub(bytes);
+    }
+
+    /// Ranges of the source that could not be read since `look_at`, and are shown as zeros.
+    pub fn unreadable(&self) -> &[Range<u64>] {
+        &self.unreadable
+    }
+
+    /// The offset in the source of the byte at `at` of the file.
+    pub fn offset_of(&self, at: u64) -> Option<u64> {
+        let index = self.extent_at(at)?;
+        Some(self.extents[index].offset + (at - self.starts[index]))
+    }
+
+    /// Some of the bytes from `at`: at least one, if there is one, and at most `most`. They are as
+    /// they lie in memory, without a copy; walk on with the next call.
+    pub fn run(&mut self, at: u64, most: usize) -> &[u8] {
+        let Some(index) = self.extent_at(at) else { return &[] };
+        let into = at - self.starts[index];
+        let extent = self.extents[index];
+        let together = (extent.length - into).min(most as u64);
+        if together > 0 && self.fuel_bytes == 0 {
+            self.is_starved = true;
+            return &[];
+        }
+        let together = together.min(self.fuel_bytes);
+        let offset = extent.offset + into;
+        self.bring(offset);
+        let (from, bytes) = self.at_hand.bytes();
+        let skip = (offset - from) as usize;
+        let count = (bytes.len().saturating_sub(skip)).min(together as usize);
+        self.fuel_bytes -= count as u64;
+        let (_, bytes) = self.at_hand.bytes();
+        &bytes[skip.min(bytes.len())..][..count]
+    }
+
+    /// Exactly `bytes` bytes from `at`, or `None` where there are not as many (or not as much
+    /// fuel), or where more than [`TAKE_BYTES_MAX`] are asked for.
+    pub fn take(&mut self, at: u64, bytes: usize) -> Option<&[u8]> {
+        if bytes > TAKE_BYTES_MAX || at.checked_add(bytes as u64)? > self.length() {
+            return None;
+        }
+        if bytes as u64 > self.fuel_bytes {
+            self.is_starved = true;
+            return None;
+        }
+        if self.lies_at_hand(at, bytes) {
+            return Some(self.run(at, bytes));
+        }
+        let mut joined = std::mem::take(&mut self.joined);
+        joined.clear();
+        while joined.len() < bytes {
+            let more = self.run(at + joined.len() as u64, bytes - joined.len());
+            if more.is_empty() {
+                break;
+            }
+            joined.extend_from_slice(more);
+        }
+        self.joined = joined;
+        (self.joined.len() == bytes).then_some(&self.joined[..])
+    }
+
+    /// The `N` bytes from `at`.
+    pub fn array<const N: usize>(&mut self, at: u64) -> Option<[u8; N]> {
+        self.take(at, N)?.try_into().ok()
+    }
+
+    /// The byte at `at`.
+    pub fn byte(&mut self, at: u64) -> Option<u8> {
+        self.array::<1>(at).map(|[byte]| byte)
+    }
+
+    /// Whether `bytes` stand at `at`.
+    pub fn is_at(&mut self, at: u64, bytes: &[u8]) -> bool {
+        self.take(at, bytes.len()) == Some(bytes)
+    }
+
+    /// Two bytes, the least significant first.
+    pub fn u16_le(&mut self, at: u64) -> Option<u16> {
+        self.array(at).map(u16::from_le_bytes)
+    }
+
+    /// Two bytes, the most significant first.
+    pub fn u16_be(&mut self, at: u64) -> Option<u16> {
+        self.array(at).map(u16::from_be_bytes)
+    }
+
+    /// Four bytes, the least significant first.
+    pub fn u32_le(&mut self, at: u64) -> Option<u32> {
+        self.array(at).map(u32::from_le_bytes)
+    }
+
+    /// Four bytes, the most significant first.
+    pub fn u32_be(&mut self, at: u64) -> Option<u32> {
+        self.array(at).map(u32::from_be_bytes)
+    }
+
+    /// Eight bytes, the least significant first.
+    pub fn u64_le(&mut self, at: u64) -> Option<u64> {
+        self.array(at).map(u64::from_le_bytes)
+    }
+
+    /// Eight bytes, the most significant first.
+    pub fn u64_be(&mut self, at: u64) -> Option<u64> {
+        self.array(at).map(u64::from_be_bytes)
+    }
+
+    /// Calls `take` with all bytes of `range`, in order, in pieces. Returns how many there were.
+    pub fn each(&mut self, range: Range<u64>, mut take: impl FnMut(&[u8])) -> u64 {
+        let mut at = range.start;
+        while at < range.end {
+            let most = usize::try_from(range.end - at).unwrap_or(usize::MAX);
+            let bytes = self.run(at, most);
+            if bytes.is_empty() {
+                break;
+            }
+            take(bytes);
+            at += bytes.len() as u64;
+        }
+        at.saturating_sub(range.start)
+    }
+
+    /// The place of `needle` in the bytes of `range`, if it is there.
+    pub fn find(&mut self, range: Range<u64>, needle: &[u8]) -> Option<u64> {
+        let finder = memchr::memmem::Finder::new(needle);
+        let behind = needle.len().checked_sub(1)? as u64;
+        let end = range.end.min(self.length());
+        let mut at = range.start;
+        while at.checked_add(needle.len() as u64)? <= end {
+            let bytes = self.run(at, usize::try_from(end - at).unwrap_or(usize::MAX));
+            let count = bytes.len() as u64;
+            if count == 0 {
+                return None;
+            }
+            if let Some(place) = finder.find(bytes) {
+                return Some(at + place as u64);
+            }
+            // What begins in these bytes and ends in the next ones.
+            let seam = (at + count).saturating_sub(behind).max(at);
+            let length = (2 * behind).min(end - seam) as usize;
+            let place = self.take(seam, length).and_then(|seam| finder.find(seam));
+            if let Some(place) = place {
+                return Some(seam + place as u64);
+            }
+            at += count;
+        }
+        None
+    }
+
+    fn extent_at(&self, at: u64) -> Option<usize> {
+        if at >= self.length() {
+            return None;
+        }
+        Some(self.starts.partition_point(|start| *start <= at) - 1)
+    }
+
+    /// Whether the bytes lie in one piece in memory already.
+    fn lies_at_hand(&mut self, at: u64, bytes: usize) -> bool {
+        let Some(index) = self.extent_at(at) else { return bytes == 0 };
+        let into = at - self.starts[index];
+        let extent = self.extents[index];
+        if extent.length - into < bytes as u64 {
+            return false;
+        }
+        let offset = extent.offset + into;
+        self.bring(offset);
+        let (from, held) = self.at_hand.bytes();
+        offset + bytes as u64 <= from + held.len() as u64
+    }
+
+    /// Brings the byte at `offset` of the source into memory, with what follows it.
+    fn bring(&mut self, offset: u64) {
+        let (from, bytes) = self.at_hand.bytes();
+        let is_torn = matches!(&self.at_hand, AtHand::Window(_, region) if region.is_torn());
+        if !is_torn && (from..from + bytes.len() as u64).contains(&offset) {
+            return;
+        }
+        let length = self.source.length();
+        let from = offset - offset % WINDOW_ALIGN_BYTES;
+        if !is_torn {
+            let range = from..length.min(from + WINDOW_BYTES);
+            if let Some(Ok(region)) = self.source.window(range) {
+                self.at_hand = AtHand::Window(from, region);
+                return;
+            }
+        }
+        let mut buffer = match std::mem::replace(&mut self.at_hand, AtHand::Nothing) {
+            AtHand::Buffer(_, buffer) => buffer,
+            _ => Vec::new(),
+        };
+        buffer.resize(BUFFER_BYTES.min(length - from) as usize, 0);
+        if !fill(self.source, from, &mut buffer) {
+            self.read_by_sectors(from, &mut buffer);
+        }
+        self.at_hand = AtHand::Buffer(from, buffer);
+    }
+
+    /// Reads what can be read, and remembers what cannot.
+    fn read_by_sectors(&mut self, from: u64, buffer: &mut [u8]) {
+        let sector_bytes = self.source.sector_bytes().max(1);
+        let mut at = from;
+        for sector in buffer.chunks_mut(sector_bytes) {
+            let end = at + sector.len() as u64;
+            if !fill(self.source, at, sector) {
+                sector.fill(0);
+                match self.unreadable.last_mut() {
+                    Some(last) if last.end == at => last.end = end,
+                    _ => self.unreadable.push(at..end),
+                }
+            }
+            at = end;
+        }
+    }
+}
+
+/// Whether all of `buffer` could be read.
+fn fill(source: &dyn Source, offset: u64, buffer: &mut [u8]) -> bool {
+    let filled: io::Result<usize> = read_full_at(source, offset, buffer);
+    filled.is_ok_and(|bytes| bytes == buffer.len())
+}

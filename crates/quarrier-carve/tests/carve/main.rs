@@ -1,0 +1,6 @@
+//! Tests of carving.
+
+mod carver;
+mod gif;
+mod sample;
+mod view;

@@ -1,0 +1,87 @@
+//! What tests of formats share: a carver over bytes in memory, and rules for every validator.
+
+use std::io;
+use std::sync::Mutex;
+
+use quarrier_carve::{Carved, Carver, Extent, Format, Keep, Status, Verdict, View};
+use quarrier_core::source::Memory;
+
+/// What a validator says of `bytes`, with whatever may follow a file in a source behind them.
+pub(crate) fn validated(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Verdict {
+    let all = [bytes, behind].concat();
+    let length = all.len() as u64;
+    let source = Memory::new("sample", all);
+    format.validate(&mut View::of(&source, &[Extent { offset: 0, length }]))
+}
+
+/// Checks what must hold for every file of every format:
+/// - it is whole, to its last byte, whatever follows;
+/// - cut off anywhere it is not whole, and what is `sure` is not more than there is;
+/// - a signature stands in it.
+pub(crate) fn check_whole_file(format: &dyn Format, kind: &str, file: &[u8]) {
+    let noise: Vec<u8> =
+        (0u32..70_000).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    for behind in [&[][..], &[0; 5000], &[0xFF; 5000], b"some text follows here\n", &noise] {
+        match validated(format, file, behind) {
+            Verdict::Whole { length, kind: found } => {
+                assert_eq!(length, file.len() as u64, "with {} bytes behind", behind.len());
+                assert_eq!(found.name, kind);
+            }
+            other => panic!("{other:?} with {} bytes behind", behind.len()),
+        }
+    }
+    for cut in (0..file.len()).step_by((file.len() / 300).max(1)) {
+        match validated(format, &file[..cut], &[]) {
+            Verdict::Whole { length, .. } => panic!("whole with {length} bytes, cut at {cut}"),
+            Verdict::Broken { sure, at, .. } => {
+                assert!(sure <= at && at <= cut as u64, "sure {sure}, at {at}, cut {cut}");
+            }
+            Verdict::Not => {}
+        }
+    }
+    let stands = |signature: &quarrier_carve::Signature| {
+        let digits: Vec<_> = signature.hex.split_whitespace().collect();
+        digits.iter().enumerate().all(|(index, digit)| {
+            let byte = file.get(signature.at as usize + index).map(|byte| format!("{byte:02X}"));
+            byte.is_some_and(|byte| {
+                byte.chars()
+                    .zip(digit.chars())
+                    .all(|(b, d)| d == '?' || b == d.to_ascii_uppercase())
+            })
+        })
+    };
+    assert!(format.signatures().iter().any(stands), "no signature stands in it");
+}
+
+/// What a carver found, with the bytes.
+#[derive(Default)]
+pub(crate) struct Found(pub(crate) Mutex<Vec<(Carved, Vec<u8>)>>);
+
+impl Keep for Found {
+    fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        view.each(0..carved.length(), |piece| bytes.extend_from_slice(piece));
+        self.0.lock().expect("no thread panicked").push((carved.clone(), bytes));
+        Ok(())
+    }
+}
+
+/// All files found in `image`, by offset, with their bytes.
+pub(crate) fn carved(carver: &Carver<'_>, image: &[u8]) -> Vec<(Carved, Vec<u8>)> {
+    let found = Found::default();
+    carver
+        .run(&Memory::new("image", image.to_vec()), &found)
+        .expect("bytes in memory can be carved");
+    let mut all = found.0.into_inner().expect("no thread panicked");
+    all.sort_by_key(|(carved, _)| (carved.offset(), carved.kind.clone()));
+    all
+}
+
+/// The bytes of the files that are valid.
+pub(crate) fn valid(files: &[(Carved, Vec<u8>)]) -> Vec<&[u8]> {
+    files
+        .iter()
+        .filter(|(carved, _)| carved.status == Status::Valid)
+        .map(|(_, bytes)| &bytes[..])
+        .collect()
+}
