@@ -46,6 +46,14 @@ pub enum Verdict {
     Not,
 }
 
+impl Verdict {
+    /// Broken at `at`, or at the end of `view` if that comes first.
+    pub(crate) fn broken(view: &View<'_>, kind: Kind, sure: u64, at: u64, reason: &str) -> Self {
+        let at = at.min(view.length());
+        Verdict::Broken { kind, sure: sure.min(at), at, reason: reason.to_string() }
+    }
+}
+
 /// A type as reports and folders name it, and the ending of file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kind {

@@ -32,25 +32,20 @@ impl Format for Gif {
         let mut at = 13 + table_bytes(screen[10]);
         let mut sure = 0;
         let mut pictures = 0;
-        let end = view.length();
-        let broken = |sure, at: u64, reason: &str| Verdict::Broken {
-            kind: GIF,
-            sure,
-            at: at.min(end),
-            reason: reason.to_string(),
-        };
         loop {
             let next = match view.byte(at) {
                 Some(0x21) => blocks(view, at + 2),
                 Some(0x2C) => picture(view, at).inspect(|_| pictures += 1),
                 Some(0x3B) if pictures > 0 => return Verdict::Whole { length: at + 1, kind: GIF },
                 Some(0x3B) => return Verdict::Not,
-                Some(_) => return broken(sure, at, "no block begins here"),
-                None => return broken(sure, at, "truncated"),
+                Some(_) => return Verdict::broken(view, GIF, sure, at, "no block begins here"),
+                None => return Verdict::broken(view, GIF, sure, at, "truncated"),
             };
             match next {
                 Ok(next) => at = next,
-                Err(place) => return broken(sure, place, "blocks without an end"),
+                Err(place) => {
+                    return Verdict::broken(view, GIF, sure, place, "blocks without an end");
+                }
             }
             if pictures > 0 {
                 sure = at;
