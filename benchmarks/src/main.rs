@@ -9,6 +9,7 @@
 //! started by the script `run`, which builds what it needs; see README.md.
 
 mod contender;
+mod gauge;
 mod hostile;
 mod image;
 mod measure;
@@ -34,7 +35,8 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const PARTS: [&str; 7] = ["search", "hostile", "plan", "sparse", "traces", "parallel", "messages"];
+const PARTS: [&str; 8] =
+    ["search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "gauge"];
 
 const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only PART]";
 
@@ -133,6 +135,9 @@ fn run() -> Result<()> {
         if is_wanted("messages") {
             record["messages"] = messages::run(&python, &programs.quarrier, &home, &scale)?;
         }
+    }
+    if is_wanted("gauge") && scale.rounds > 0 {
+        record["gauge"] = gauge::run(&home, &scale)?;
     }
     if scale.rounds > 0 {
         let path = record::append(&home.join("records"), record)?;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy.typing as npt
@@ -11,6 +12,8 @@ from quarrier.parallel._options import at_least, count_of
 # The temporaries of a kernel over so many bytes stay in the cache of a core, and are not many
 # megabytes in all workers together.
 _CHUNK_BYTES = 128 << 10
+# A kernel that numba compiled has none; each call of it costs as much as 10 to 20 KiB.
+_COMPILED_CHUNK_BYTES = 1 << 20
 # So many chunks a worker even out what chunks differ in.
 _CHUNKS_A_WORKER_MIN = 8
 _PAGE_BYTES = 4 << 10
@@ -19,13 +22,17 @@ _HUGE_PAGE_BYTES = 2 << 20
 _CHUNKS_MAX = 1 << 26
 
 
-def rows_of(array: npt.NDArray[Any], chunk: int | None, workers: int | None) -> int:
-    """The indices of a chunk of `array`."""
+def rows_of(
+    array: npt.NDArray[Any], kernel: Callable[..., Any], chunk: int | None, workers: int | None
+) -> int:
+    """The indices of a chunk of `array`, that `kernel` fills."""
     length = len(array)
     if chunk is not None:
         return max(at_least("chunk", chunk, 1), -(-length // _CHUNKS_MAX))
     row_bytes = max(1, array.nbytes // length)
-    rows = max(1, _CHUNK_BYTES // row_bytes)
+    # Numba's mark of what it compiled, by which it says the function it was made of.
+    is_compiled = hasattr(kernel, "py_func")
+    rows = max(1, (_COMPILED_CHUNK_BYTES if is_compiled else _CHUNK_BYTES) // row_bytes)
     even = -(-length // (_CHUNKS_A_WORKER_MIN * count_of(workers)))
     rows = max(1, min(rows, even))
     for bytes_of in (_PAGE_BYTES, 64):

@@ -47,7 +47,7 @@ def init(
         raise ValueError("the array needs an axis to be cut along; its shape is ()")
     if array.size == 0:
         return array
-    rows = rows_of(array, chunk, workers)
+    rows = rows_of(array, kernel, chunk, workers)
     job = Filling(kernel, array, rows)
     perform(
         job,

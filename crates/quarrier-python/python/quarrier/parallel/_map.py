@@ -67,7 +67,7 @@ def map(
         in_place = mode == "thread" or in_worker() or place_of(out) is not None
         target = out if in_place else empty(out.shape, out.dtype)
     if target.size > 0:
-        rows = rows_of(target, chunk, workers)
+        rows = rows_of(target, kernel, chunk, workers)
         job = Mapping(kernel, target, inputs, halo, rows)
         perform(
             job,
