@@ -17,7 +17,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -356,7 +356,7 @@ class Quarrier(Way):
     """Workers are forked for each call."""
 
     mode = "process"
-    kernels: dict[str, Callable[..., None]] = {"k1": mean_of_two, "k2": window_means}
+    kernels: Mapping[str, Callable[..., None]] = {"k1": mean_of_two, "k2": window_means}
 
     def __init__(self, a: Array, b: Array, workers: int) -> None:
         super().__init__(a, b, workers)

@@ -20,9 +20,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import svfsc
-
 import quarrier
+import svfsc
 
 FILE_BYTES = 1 << 20
 BLOCKS = (1, 8, 64, 512)
