@@ -2,6 +2,7 @@
 //! memory that processes share.
 
 mod aligned;
+mod freed;
 mod guard;
 mod large;
 mod mapped;
@@ -10,6 +11,7 @@ mod pool;
 mod shared;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
+pub use freed::give_back_freed_memory;
 pub use large::prefer_large_pages;
 pub use mapped::MappedWindow;
 pub use pool::{BufferPool, Lease};

@@ -16,12 +16,17 @@ pub(super) use parallel::in_parallel;
 
 use std::sync::Arc;
 
+use quarrier_core::region::give_back_freed_memory;
+
 use super::{Column, Part, Table};
 use crate::column::raw::SEGMENT_ROWS;
 use crate::column::{SegmentColumn, Texts};
 use crate::{Field, Schema};
 use fields::ColumnParts;
 use plan::Plan;
+
+/// What fewer rows leave behind is not worth the time.
+const SETTLED_ROWS_MIN: u64 = 1 << 20;
 
 /// Segments on the way into a table, in order.
 pub(super) struct Pieces<'p> {
@@ -69,13 +74,23 @@ impl Table {
             (0..parts.len()).map(|part| std::mem::take(&mut parts[part].segments)).collect();
         let pieces = Pieces::of_parts(&parts, &mut taken, schema);
         drop(taken);
-        Table::from_pieces(pieces, workers)
+        let table = Table::from_pieces(pieces, workers);
+        drop(parts);
+        table.settled()
     }
 
     /// The rows of all `tables`, one table after the other, as if they were parts of one. Segments
     /// and dictionaries that stay as they are are shared.
     pub fn concat(tables: &[Table], workers: usize) -> Table {
-        Table::from_pieces(Pieces::of_tables(tables), workers)
+        Table::from_pieces(Pieces::of_tables(tables), workers).settled()
+    }
+
+    /// The table, when what it was made of has been freed.
+    fn settled(self) -> Table {
+        if self.rows() >= SETTLED_ROWS_MIN {
+            give_back_freed_memory();
+        }
+        self
     }
 
     fn from_pieces(pieces: Pieces<'_>, workers: usize) -> Table {
