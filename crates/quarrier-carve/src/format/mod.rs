@@ -1,12 +1,13 @@
 //! File formats: a folder each, with its signatures and its validator.
 
 pub mod gif;
+pub mod pdf;
 
 use crate::mend::Yard;
 use crate::view::{Extent, View};
 
 /// All formats, in the order in which they are tried at one offset.
-pub static ALL: &[&dyn Format] = &[&gif::Gif];
+pub static ALL: &[&dyn Format] = &[&gif::Gif, &pdf::Pdf];
 
 /// Bytes by which files of a format are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,5 +2,6 @@
 
 mod carver;
 mod gif;
+mod pdf;
 mod sample;
 mod view;

@@ -1,0 +1,83 @@
+//! The ends of a PDF, and the cross-reference from there to its beginning.
+
+use std::ops::Range;
+
+use super::object::{after_comments, object_near, some};
+use super::section::section;
+use super::syntax::{is_space, number};
+use crate::view::View;
+
+/// Sections of one cross-reference.
+const SECTIONS_MAX: usize = 1024;
+
+/// `startxref`, a number, `%%EOF`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ending {
+    /// Where the word `startxref` stands.
+    pub(super) place: u64,
+    /// Where the section of the cross-reference is said to begin.
+    pub(super) said: u64,
+    /// Behind `%%EOF` and its end of line.
+    pub(super) end: u64,
+}
+
+impl Ending {
+    /// The first in `range`.
+    pub(super) fn find(view: &mut View<'_>, range: Range<u64>) -> Option<Ending> {
+        let mut from = range.start;
+        loop {
+            let place = view.find(from..range.end, b"startxref")?;
+            if let Some(ending) = Self::at(view, place) {
+                return Some(ending);
+            }
+            from = place + 9;
+        }
+    }
+
+    fn at(view: &mut View<'_>, place: u64) -> Option<Ending> {
+        let bytes = some(view, place, 64);
+        let spaces = |at: usize| at + bytes[at..].iter().take_while(|b| is_space(**b)).count();
+        let (said, end) = number(bytes, spaces(9))?;
+        let mark = spaces(end);
+        if !bytes[mark..].starts_with(b"%%EOF") {
+            return None;
+        }
+        let end = place + mark as u64 + 5;
+        // One end of line; some writers make two, both the same.
+        let line = match some(view, end, 4) {
+            [b'\r', b'\n', b'\r', b'\n'] => 4,
+            [b'\r', b'\n', ..] | [b'\n', b'\n', ..] => 2,
+            [b'\n' | b'\r', ..] => 1,
+            _ => 0,
+        };
+        Some(Ending { place, said, end: end + line })
+    }
+}
+
+/// Whether all of the cross-reference stands where it should, one section of it right before
+/// `ending`, and the objects as well.
+pub(super) fn chain(view: &mut View<'_>, ending: &Ending) -> bool {
+    let mut seen: Vec<u64> = Vec::new();
+    let mut next = vec![ending.said];
+    let mut is_closed = false;
+    let (mut right, mut wrong) = (0u64, 0u64);
+    while let Some(said) = next.pop() {
+        if seen.contains(&said) {
+            continue;
+        }
+        seen.push(said);
+        if said >= ending.place || seen.len() > SECTIONS_MAX {
+            return false;
+        }
+        let Ok(section) = section(view, said) else { return false };
+        is_closed |= after_comments(view, section.end) == ending.place;
+        for entry in &section.entries {
+            let is_right = entry.offset < ending.place
+                && object_near(view, entry.offset, entry.number).is_some();
+            right += u64::from(is_right);
+            wrong += u64::from(!is_right);
+        }
+        next.extend(section.others);
+    }
+    is_closed && right > 0 && wrong <= right / 8
+}

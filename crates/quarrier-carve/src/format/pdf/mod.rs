@@ -1,0 +1,94 @@
+//! PDF: objects anywhere, and a cross-reference that says where.
+//!
+//! ISO 32000-1, 7.5. A file ends behind the `%%EOF` of the last section of its cross-reference.
+//! What is written by hand, by scripts and through text filters is off by some bytes; readers
+//! bear with that, and so do we, as fragments are off by whole blocks.
+
+mod chain;
+mod object;
+mod section;
+mod syntax;
+
+use super::{Format, Kind, Signature, Verdict};
+use crate::view::View;
+use chain::{Ending, chain};
+use object::{after_comments, object_at, walk};
+
+/// Verified: the cross-reference with all sections before it, and that the objects stand where it
+/// says.
+pub struct Pdf;
+
+const PDF: Kind = Kind::new("pdf");
+/// How far behind the last object that could be followed an end is looked for.
+const SEARCH_BYTES: u64 = 64 << 20;
+/// Ends that are looked at, and updates of a file.
+const ENDS_MAX: usize = 1024;
+
+impl Format for Pdf {
+    fn kinds(&self) -> &[Kind] {
+        &[PDF]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[Signature { hex: "25 50 44 46 2D 3? 2E 3?", at: 0 }]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let walked = walk(view, 8);
+        let (mut sure, mut at, mut trouble) = (walked.sure, walked.at, walked.at);
+        let mut search_end = at.saturating_add(SEARCH_BYTES);
+        let mut whole = None;
+        let mut follows = Follows::Nothing;
+        for _ in 0..ENDS_MAX {
+            let Some(ending) = Ending::find(view, at..search_end) else { break };
+            let is_good = chain(view, &ending);
+            if is_good {
+                whole = Some(ending.end);
+                follows = what_follows(view, ending.end);
+                if follows == Follows::Nothing {
+                    break;
+                }
+                sure = sure.max(ending.end);
+            }
+            at = walk(view, ending.end).at;
+            if is_good {
+                trouble = at;
+                search_end = at.saturating_add(SEARCH_BYTES);
+            }
+        }
+        let reason = match whole {
+            Some(length) if follows != Follows::Update => {
+                return Verdict::Whole { length, kind: PDF };
+            }
+            Some(_) => "an update without an end",
+            None => "no cross-reference that fits",
+        };
+        // Not even one object.
+        if walked.sure == 8 && object_at(view, walked.at).is_none() {
+            return Verdict::Not;
+        }
+        Verdict::broken(view, PDF, sure, trouble.max(sure), reason)
+    }
+}
+
+/// What stands right behind an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    /// Nothing of a PDF.
+    Nothing,
+    /// The head of a PDF: of an update by some writers, of another file mostly.
+    Head,
+    /// What an update begins with.
+    Update,
+}
+
+fn what_follows(view: &mut View<'_>, end: u64) -> Follows {
+    let next = after_comments(view, end);
+    if object_at(view, next).is_none() && !view.is_at(next, b"xref") {
+        Follows::Nothing
+    } else if view.is_at(end, b"%PDF-") {
+        Follows::Head
+    } else {
+        Follows::Update
+    }
+}

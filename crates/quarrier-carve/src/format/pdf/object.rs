@@ -1,0 +1,171 @@
+//! Objects of a PDF, in a view.
+
+use super::syntax::{self, head, is_space, skip_space, skip_value};
+use crate::view::{TAKE_BYTES_MAX, View};
+
+/// Writers that count wrongly are wrong by less than this, in bytes: far less than a block.
+const SLIP_BYTES: u64 = 32;
+/// The longest head of an object, `12345 0 obj`, with white space before it.
+const HEAD_BYTES: usize = 48;
+/// How far the end of an object is looked for where its length is not known.
+const END_BYTES_MAX: u64 = 64 << 20;
+
+/// At most `most` bytes from `at`, as many as there are.
+pub(super) fn some<'v>(view: &'v mut View<'_>, at: u64, most: usize) -> &'v [u8] {
+    let there = view.length().saturating_sub(at).min(most as u64) as usize;
+    view.take(at, there).unwrap_or(&[])
+}
+
+/// The place of the first byte from `at` on that is not white space; it is not looked for further
+/// than some hundred bytes.
+pub(super) fn after_space(view: &mut View<'_>, mut at: u64) -> u64 {
+    for bytes in [4, 64, 512] {
+        let bytes = some(view, at, bytes);
+        match bytes.iter().position(|byte| !is_space(*byte)) {
+            Some(place) => return at + place as u64,
+            None => at += bytes.len() as u64,
+        }
+    }
+    at
+}
+
+/// The place behind white space and comments, `%%EOF` not being one.
+pub(super) fn after_comments(view: &mut View<'_>, at: u64) -> u64 {
+    let mut at = after_space(view, at);
+    for _ in 0..64 {
+        let bytes = some(view, at, 512);
+        if !bytes.starts_with(b"%") || bytes.starts_with(b"%%EOF") {
+            break;
+        }
+        let Some(end) = memchr::memchr2(b'\r', b'\n', bytes) else { break };
+        at = after_space(view, at + end as u64);
+    }
+    at
+}
+
+/// Number of the object that begins at `at`, and the place behind its head.
+pub(super) fn object_at(view: &mut View<'_>, at: u64) -> Option<(u64, u64)> {
+    let bytes = some(view, at, HEAD_BYTES);
+    let from = bytes.iter().position(|byte| !is_space(*byte))?;
+    head(bytes, from).map(|(number, end)| (number, at + end as u64))
+}
+
+/// The place of object `number`, which a table says to be at `at`.
+pub(super) fn object_near(view: &mut View<'_>, at: u64, number: u64) -> Option<u64> {
+    if object_at(view, at).is_some_and(|(found, _)| found == number) {
+        return Some(at);
+    }
+    let from = at.saturating_sub(SLIP_BYTES);
+    let bytes = some(view, from, 2 * SLIP_BYTES as usize + HEAD_BYTES);
+    let starts = (0..bytes.len().min(2 * SLIP_BYTES as usize)).filter(|start| {
+        bytes[*start].is_ascii_digit() && (*start == 0 || !bytes[start - 1].is_ascii_digit())
+    });
+    let mut places = starts.filter(|start| head(bytes, *start).is_some_and(|(n, _)| n == number));
+    places.next().map(|place| from + place as u64)
+}
+
+/// The place of the word `xref`, which something says to be at `at`.
+pub(super) fn table_near(view: &mut View<'_>, at: u64) -> Option<u64> {
+    if view.is_at(at, b"xref") {
+        return Some(at);
+    }
+    let from = at.saturating_sub(SLIP_BYTES);
+    let bytes = some(view, from, 2 * SLIP_BYTES as usize + 4);
+    let mut places = memchr::memmem::find_iter(bytes, b"xref")
+        .filter(|place| *place == 0 || is_space(bytes[place - 1]));
+    places.next().map(|place| from + place as u64)
+}
+
+/// The dictionary that begins at `at`, and the place behind it.
+pub(super) fn dictionary(view: &mut View<'_>, at: u64) -> Option<(Vec<u8>, u64)> {
+    for most in [512, 4096, TAKE_BYTES_MAX] {
+        let bytes = some(view, at, most);
+        let from = skip_space(bytes, 0);
+        if !bytes.get(from..)?.starts_with(b"<<") {
+            return None;
+        }
+        if let Some(end) = skip_value(bytes, from) {
+            return Some((bytes[from..end].to_vec(), at + end as u64));
+        }
+        if bytes.len() < most {
+            return None;
+        }
+    }
+    None
+}
+
+/// Where the bytes of a stream begin whose dictionary ends at `at`.
+pub(super) fn stream_at(view: &mut View<'_>, at: u64) -> Option<u64> {
+    let word = after_space(view, at);
+    if !view.is_at(word, b"stream") {
+        return None;
+    }
+    Some(match some(view, word + 6, 2) {
+        [b'\r', b'\n'] => word + 8,
+        [b'\n' | b'\r', ..] => word + 7,
+        _ => word + 6,
+    })
+}
+
+/// Where the stream that begins at `from` and is `length` bytes long is said to end, if it does.
+pub(super) fn stream_ends(view: &mut View<'_>, from: u64, length: u64) -> Option<u64> {
+    let end = from.checked_add(length)?;
+    let word = after_space(view, end);
+    (word - end <= 4 && view.is_at(word, b"endstream")).then_some(word + 9)
+}
+
+/// How far objects follow each other.
+pub(super) struct Walked {
+    /// The bytes before are of the file for certain.
+    pub(super) sure: u64,
+    /// No object begins here.
+    pub(super) at: u64,
+}
+
+/// Goes from object to object, beginning at `from`.
+pub(super) fn walk(view: &mut View<'_>, from: u64) -> Walked {
+    let mut walked = Walked { sure: from, at: from };
+    let mut is_sure = true;
+    loop {
+        walked.at = after_comments(view, walked.at);
+        let Some((_, body)) = object_at(view, walked.at) else { return walked };
+        let Some((end, is_certain)) = object_ends(view, body) else { return walked };
+        walked.at = end;
+        is_sure &= is_certain;
+        if is_sure {
+            walked.sure = end;
+        }
+    }
+}
+
+/// The place behind the object whose head ends at `body`, and whether nothing else can be true.
+fn object_ends(view: &mut View<'_>, body: u64) -> Option<(u64, bool)> {
+    let Some((dictionary, behind)) = dictionary(view, body) else {
+        let bytes = some(view, body, 4096);
+        let value = skip_value(bytes, 0).map(|end| body + end as u64);
+        return match value.map(|end| after_space(view, end)) {
+            Some(end) if view.is_at(end, b"endobj") => Some((end + 6, true)),
+            _ => object_end_from(view, body).map(|end| (end, false)),
+        };
+    };
+    let Some(data) = stream_at(view, behind) else {
+        let end = after_space(view, behind);
+        return match view.is_at(end, b"endobj") {
+            true => Some((end + 6, true)),
+            false => object_end_from(view, behind).map(|end| (end, false)),
+        };
+    };
+    let length = syntax::value_of(&dictionary, b"Length").and_then(syntax::integer);
+    if let Some(end) = length.and_then(|length| stream_ends(view, data, length)) {
+        let word = after_space(view, end);
+        if view.is_at(word, b"endobj") {
+            return Some((word + 6, true));
+        }
+    }
+    let end = view.find(data..data.saturating_add(END_BYTES_MAX), b"endstream")?;
+    object_end_from(view, end).map(|end| (end, false))
+}
+
+fn object_end_from(view: &mut View<'_>, at: u64) -> Option<u64> {
+    view.find(at..at.saturating_add(1 << 20), b"endobj").map(|place| place + 6)
+}

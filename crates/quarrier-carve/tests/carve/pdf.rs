@@ -1,0 +1,155 @@
+//! PDF.
+
+use quarrier_carve::Verdict;
+use quarrier_carve::format::pdf::Pdf;
+
+use crate::sample::{check_whole_file, validated};
+
+/// Writes a file object by object, and knows where they are.
+pub(crate) struct Writer {
+    bytes: Vec<u8>,
+    /// Offsets by number, from 1 on.
+    offsets: Vec<usize>,
+    said: usize,
+}
+
+impl Writer {
+    pub(crate) fn new() -> Self {
+        let bytes = b"%PDF-1.5\n%\xE2\xE3\xCF\xD3\n".to_vec();
+        Writer { bytes, offsets: Vec::new(), said: 0 }
+    }
+
+    pub(crate) fn object(&mut self, body: &[u8]) -> &mut Self {
+        self.offsets.push(self.bytes.len());
+        let head = format!("{} 0 obj\n", self.offsets.len());
+        self.bytes.extend_from_slice(&[head.as_bytes(), body, b"\nendobj\n"].concat());
+        self
+    }
+
+    pub(crate) fn stream(&mut self, about: &str, data: &[u8]) -> &mut Self {
+        let head = format!("<< /Length {} {about} >>\nstream\n", data.len());
+        self.object(&[head.as_bytes(), data, b"\nendstream"].concat())
+    }
+
+    /// A table of all objects from `first` on, and the end.
+    pub(crate) fn table(&mut self, first: usize) -> &mut Self {
+        let prev = if self.said > 0 { format!("/Prev {}", self.said) } else { String::new() };
+        self.said = self.bytes.len();
+        let mut text = format!("xref\n0 1\n0000000000 65535 f \n{first} ");
+        text += &format!("{}\n", self.offsets.len() + 1 - first);
+        for offset in &self.offsets[first - 1..] {
+            text += &format!("{offset:010} 00000 n \n");
+        }
+        text += &format!("trailer\n<< /Root 1 0 R {prev} >>\n");
+        self.end(&text)
+    }
+
+    fn end(&mut self, text: &str) -> &mut Self {
+        let text = format!("{text}startxref\n{}\n%%EOF\n", self.said);
+        self.bytes.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// As [`table`](Self::table), as a stream that is not packed.
+    pub(crate) fn table_stream(&mut self) -> &mut Self {
+        self.said = self.bytes.len();
+        let mut rows = vec![0; 6];
+        for offset in self.offsets.iter().chain([&self.said]) {
+            rows.push(1);
+            rows.extend_from_slice(&(*offset as u32).to_be_bytes());
+            rows.push(0);
+        }
+        let size = rows.len() / 6;
+        self.stream(&format!("/Type /XRef /W [1 4 1] /Size {size} /Root 1 0 R"), &rows);
+        self.end("")
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.bytes.clone()
+    }
+}
+
+/// Pages with a stream of `bytes` bytes each, that are noise as packed ones are.
+pub(crate) fn with_streams(streams: &[&[u8]]) -> Writer {
+    let mut writer = Writer::new();
+    writer.object(b"<< /Type /Catalog /Pages 2 0 R >>");
+    writer.object(b"<< /Type /Pages /Kids [3 0 R] /Count 1 /Title (a \\) (b)) >>");
+    for stream in streams {
+        writer.stream("/Filter /FlateDecode", stream);
+    }
+    writer
+}
+
+fn small() -> Writer {
+    with_streams(&[b"not packed, and nobody looks", b"another"])
+}
+
+#[test]
+fn a_pdf_ends_behind_the_last_line_of_its_trailer() {
+    let file = small().table(1).bytes();
+    let bare = file.trim_ascii_end();
+    check_whole_file(&Pdf, "pdf", bare);
+    for line in ["\n", "\r", "\r\n", "\n\n"] {
+        let file = [bare, line.as_bytes()].concat();
+        match validated(&Pdf, &file, b"\0\n") {
+            Verdict::Whole { length, .. } => assert_eq!(length, file.len() as u64, "{line:?}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_table_may_be_a_stream() {
+    check_whole_file(&Pdf, "pdf", small().table_stream().bytes().trim_ascii_end());
+}
+
+#[test]
+fn an_update_belongs_to_the_file() {
+    let file = small().table(1).object(b"(new)").table(5).object(b"42").table(6).bytes();
+    for behind in [&b""[..], &[0; 2000]] {
+        match validated(&Pdf, &file, behind) {
+            Verdict::Whole { length, .. } => assert_eq!(length, file.len() as u64),
+            other => panic!("{other:?}"),
+        }
+    }
+    // Cut off in the update it is whole at no place.
+    let cut = &file[..file.len() - 60];
+    assert!(matches!(validated(&Pdf, cut, &[0xEE; 3000]), Verdict::Broken { .. }));
+}
+
+#[test]
+fn tables_that_are_off_by_some_bytes_are_believed_and_by_a_block_not() {
+    let file = small().table(1).bytes();
+    let slipped = [&file[..9], b"% a line that a filter put in\n", &file[9..]].concat();
+    match validated(&Pdf, &slipped, &[]) {
+        Verdict::Whole { length, .. } => assert_eq!(length, slipped.len() as u64),
+        other => panic!("{other:?}"),
+    }
+    let torn = [&file[..9], &[b'\n'; 512], &file[9..]].concat();
+    assert!(!matches!(validated(&Pdf, &torn, &[]), Verdict::Whole { .. }));
+}
+
+#[test]
+fn tables_that_lead_in_circles_come_to_an_end() {
+    let mut writer = small();
+    writer.said = writer.bytes.len();
+    let file = writer.table(1).bytes();
+    let text = format!("/Prev {}", writer.said);
+    assert!(file.windows(text.len()).any(|window| window == text.as_bytes()), "it does");
+    assert!(matches!(validated(&Pdf, &file, &[]), Verdict::Whole { .. }));
+}
+
+#[test]
+fn nesting_without_an_end_is_no_value() {
+    for open in [&b"<<"[..], b"[", b"(", b"<</a", b"{"] {
+        let deep = open.repeat(20_000);
+        let file = Writer::new().object(&deep).table(1).bytes();
+        validated(&Pdf, &file, &[]);
+    }
+}
+
+#[test]
+fn a_header_alone_is_no_file() {
+    assert_eq!(validated(&Pdf, b"%PDF-1.4\n", &[b'a'; 9000]), Verdict::Not);
+    assert_eq!(validated(&Pdf, b"%PDF-1.4\n", b"startxref\n0\n%%EOF\n"), Verdict::Not);
+}
