@@ -1,13 +1,18 @@
 //! File formats: a folder each, with its signatures and its validator.
 
+pub mod avi;
 pub mod gif;
+pub mod mp3;
+pub mod ogg;
 pub mod pdf;
+mod riff;
+pub mod wav;
 
 use crate::mend::Yard;
 use crate::view::{Extent, View};
 
 /// All formats, in the order in which they are tried at one offset.
-pub static ALL: &[&dyn Format] = &[&gif::Gif, &pdf::Pdf];
+pub static ALL: &[&dyn Format] = &[&avi::Avi, &gif::Gif, &mp3::Mp3, &ogg::Ogg, &pdf::Pdf, &wav::Wav];
 
 /// Bytes by which files of a format are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,94 @@
+//! Headers of MPEG audio frames of layer III.
+
+use crate::view::View;
+
+/// Bytes of a header.
+pub(super) const HEADER_BYTES: u64 = 4;
+
+const KBIT_1: [u32; 15] = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
+const KBIT_2: [u32; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
+const RATE_HZ: [u32; 3] = [44_100, 48_000, 32_000];
+
+/// What a header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// Of the whole frame.
+    pub(super) bytes: u64,
+    /// Bits that are the same in all frames of a file.
+    pub(super) stream: u32,
+    is_1: bool,
+    is_mono: bool,
+    is_checked: bool,
+}
+
+/// MPEG version, layer, rate of samples.
+const STREAM_MASK: u32 = 0xFFFE_0C00;
+
+impl Frame {
+    /// The frame whose header begins at `at`.
+    pub(super) fn read(view: &mut View<'_>, at: u64) -> Option<Frame> {
+        Frame::parse(view.u32_be(at)?)
+    }
+
+    pub(super) fn parse(header: u32) -> Option<Frame> {
+        let version = header >> 19 & 3;
+        let kbit_index = (header >> 12 & 15) as usize;
+        let rate_index = (header >> 10 & 3) as usize;
+        // Layer III; emphasis 2 is reserved.
+        let is_layer_3 = header >> 21 == 0x7FF && version != 1 && header >> 17 & 3 == 1;
+        if !is_layer_3 || header & 3 == 2 || !(1..15).contains(&kbit_index) || rate_index == 3 {
+            return None;
+        }
+        let is_1 = version == 3;
+        let (kbit, shift) = match version {
+            3 => (KBIT_1[kbit_index], 0),
+            2 => (KBIT_2[kbit_index], 1),
+            _ => (KBIT_2[kbit_index], 2),
+        };
+        let rate_hz = RATE_HZ[rate_index] >> shift;
+        let bits_a_sample = if is_1 { 144_000 } else { 72_000 };
+        Some(Frame {
+            bytes: u64::from(bits_a_sample * kbit / rate_hz + (header >> 9 & 1)),
+            stream: header & STREAM_MASK,
+            is_1,
+            is_mono: header >> 6 & 3 == 3,
+            is_checked: header >> 16 & 1 == 0,
+        })
+    }
+
+    /// Where its main data begins, from its start.
+    pub(super) fn main_data_at(&self) -> u64 {
+        HEADER_BYTES + 2 * u64::from(self.is_checked) + self.side_bytes()
+    }
+
+    /// Where encoders write how long the file is, from its start: in what would be main data, the
+    /// checksum not counted.
+    pub(super) fn note_at(&self) -> u64 {
+        HEADER_BYTES + self.side_bytes()
+    }
+
+    fn side_bytes(&self) -> u64 {
+        match (self.is_1, self.is_mono) {
+            (true, false) => 32,
+            (true, true) | (false, false) => 17,
+            (false, true) => 9,
+        }
+    }
+
+    /// How many bytes of frames before the one at `at` hold main data of it.
+    pub(super) fn borrowed_bytes(&self, view: &mut View<'_>, at: u64) -> Option<u64> {
+        let side = at + self.main_data_at() - self.side_bytes();
+        let bits = view.u16_be(side)?;
+        Some(u64::from(if self.is_1 { bits >> 7 } else { bits >> 8 }))
+    }
+
+    /// Whether what is before `before`'s end is a frame of the same stream that ends there.
+    pub(super) fn is_follower(&self, before: &[u8]) -> bool {
+        (24..=1441.min(before.len())).any(|bytes| {
+            let header = &before[before.len() - bytes..][..4];
+            let header = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
+            header & STREAM_MASK == self.stream
+                && Frame::parse(header).is_some_and(|frame| frame.bytes == bytes as u64)
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! MP3: tags, and a chain of frames that agree with each other.
+//!
+//! ISO/IEC 11172-3 and 13818-3, layer III; ID3v2 (id3.org), APEv2, Lyrics3; the notes of Xing and
+//! VBRI.
+
+mod frame;
+mod frames;
+mod note;
+mod tags;
+
+use super::{Broken, Format, Kind, Signature, Verdict};
+use crate::mend::{Reading, Step, Yard, in_order};
+use crate::view::{Extent, View};
+
+use frames::Frames;
+
+/// MPEG 1, 2 and 2.5, layer III. Frames have no checksum: what is verified is that each begins
+/// where the one before ends, in version and rate as all others, and that they are as many bytes
+/// as the first one notes. A file without a note and without tags shows neither where it begins
+/// nor where it ends; it is whole only if it begins where a sector does, and zeros fill the
+/// last one.
+pub struct Mp3;
+
+const MP3: Kind = Kind::new("mp3");
+
+/// Fewer frames than this, and no note, are no file.
+const FRAMES_MIN: u64 = 8;
+const SECTOR_BYTES: u64 = 512;
+/// The longest frame.
+const FRAME_BYTES_MAX: usize = 1441;
+
+impl Format for Mp3 {
+    fn kinds(&self) -> &[Kind] {
+        &[MP3]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        SIGNATURES
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let Some(mut frames) = Frames::begin(view) else { return Verdict::Not };
+        let is_bare = frames.start == 0 && frames.note.is_none();
+        if is_bare && !frames.is_begun_here(view) {
+            return Verdict::Not;
+        }
+        let step = frames.read_to(view, u64::MAX);
+        if let Step::Whole { length } = step {
+            return Verdict::Whole { length, kind: MP3 };
+        }
+        let least = if frames.note.is_some() { 2 } else { FRAMES_MIN };
+        if frames.count < least || is_bare && is_in_stream(view, &frames) {
+            return Verdict::Not;
+        }
+        let broken = |view: &View<'_>, sure, at, why| Verdict::broken(view, MP3, sure, at, why);
+        if frames.note.is_some_and(|note| note.bytes.is_some()) {
+            return broken(view, frames.last, frames.at, "shorter than its first frame notes");
+        }
+        let end = match tags::behind(view, frames.at) {
+            Ok(end) => end,
+            Err(at) => return broken(view, frames.at, at, "tag without an end"),
+        };
+        if is_bare && view.offset_of(0).is_some_and(|offset| offset % SECTOR_BYTES != 0) {
+            return broken(view, end, end, "nothing shows where it begins");
+        }
+        if end == frames.at && !is_slack(view, end) {
+            return broken(view, end, end, "nothing shows where it ends");
+        }
+        Verdict::Whole { length: end, kind: MP3 }
+    }
+
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        let frames = Frames::begin(view)?;
+        // Without a length nothing would show that what was found is all.
+        frames.note?.bytes?;
+        in_order(view, yard, broken, Box::new(frames))
+    }
+}
+
+/// Whether the first frame only goes on with a stream that began before.
+fn is_in_stream(view: &View<'_>, frames: &Frames) -> bool {
+    let Some(offset) = view.offset_of(0) else { return false };
+    let mut before = [0; FRAME_BYTES_MAX];
+    let bytes = before.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
+    let before = &mut before[..bytes];
+    let read = view.source().read_at(offset - bytes as u64, before);
+    read.is_ok_and(|read| read == bytes) && frames.is_preceded(before)
+}
+
+/// Whether the rest of the sector in which a file ends is not in use, or the source ends there.
+fn is_slack(view: &mut View<'_>, end: u64) -> bool {
+    let bytes = (end.next_multiple_of(SECTOR_BYTES) - end).min(view.length() - end);
+    let is_end = end == view.length();
+    is_end || bytes > 0 && view.take(end, bytes as usize).is_some_and(|b| b.iter().all(|b| *b == 0))
+}
+
+/// Tags; notes, which stand where side information of a frame ends; and headers of frames of the
+/// usual kinds without padding, as the first one is.
+const SIGNATURES: &[Signature] = &[
+    Signature { hex: "49 44 33 02 00", at: 0 },
+    Signature { hex: "49 44 33 03 00", at: 0 },
+    Signature { hex: "49 44 33 04 00", at: 0 },
+    Signature { hex: "58 69 6E 67 00 00 00", at: 13 },
+    Signature { hex: "58 69 6E 67 00 00 00", at: 21 },
+    Signature { hex: "58 69 6E 67 00 00 00", at: 36 },
+    Signature { hex: "49 6E 66 6F 00 00 00", at: 13 },
+    Signature { hex: "49 6E 66 6F 00 00 00", at: 21 },
+    Signature { hex: "49 6E 66 6F 00 00 00", at: 36 },
+    Signature { hex: "56 42 52 49 00", at: 36 },
+    Signature { hex: "FF FB ?0", at: 0 },
+    Signature { hex: "FF FB ?4", at: 0 },
+    Signature { hex: "FF FA ?0", at: 0 },
+    Signature { hex: "FF FA ?4", at: 0 },
+    Signature { hex: "FF F3 ?0", at: 0 },
+    Signature { hex: "FF F3 ?4", at: 0 },
+    Signature { hex: "FF F3 ?8", at: 0 },
+    Signature { hex: "FF E3 ?0", at: 0 },
+    Signature { hex: "FF E3 ?8", at: 0 },
+];

@@ -1,0 +1,109 @@
+//! WAV: a RIFF file of samples.
+//!
+//! Microsoft and IBM, *Multimedia Programming Interface and Data Specifications 1.0* (1991);
+//! EBU Tech 3306 for `RF64`.
+
+mod foreign;
+
+use super::riff::{Chunk, HEADER_BYTES};
+use super::{Format, Kind, Signature, Verdict};
+use crate::view::View;
+
+use foreign::Samples;
+
+/// Samples in RIFF. Has no checksum: what is verified is the chain of chunks, and that nothing
+/// foreign lies between samples.
+pub struct Wav;
+
+const WAV: Kind = Kind::new("wav");
+
+/// A length that is not given here but elsewhere, or not known.
+const ELSEWHERE: u64 = 0xFFFF_FFFF;
+/// More chunks than this are not a file.
+const CHUNKS_MAX: usize = 1 << 16;
+
+/// What the chunks told.
+struct Told {
+    /// The length of the file.
+    length: u64,
+    data: std::ops::Range<u64>,
+    samples: Samples,
+}
+
+/// Where a file is wrong, and why.
+type Fault = (u64, &'static str);
+
+impl Format for Wav {
+    fn kinds(&self) -> &[Kind] {
+        &[WAV]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[
+            Signature { hex: "52 49 46 46 ?? ?? ?? ?? 57 41 56 45", at: 0 },
+            Signature { hex: "52 46 36 34 FF FF FF FF 57 41 56 45 64 73 36 34", at: 0 },
+        ]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let Some(told) = chunks(view) else { return Verdict::Not };
+        let told = match told {
+            Ok(told) => told,
+            Err((at, why)) => return Verdict::broken(view, WAV, 0, at, why),
+        };
+        match foreign::find(view, told.data.clone(), told.samples) {
+            Ok(()) => Verdict::Whole { length: told.length, kind: WAV },
+            Err(at) => {
+                let sure = told.data.start;
+                Verdict::broken(view, WAV, sure, at, "what lies here is no sound")
+            }
+        }
+    }
+}
+
+/// Goes through all chunks. `None` where it does not begin as a file of samples does.
+fn chunks(view: &mut View<'_>) -> Option<Result<Told, Fault>> {
+    let riff = Chunk::read(view, 0)?;
+    let format = Chunk::read(view, 12)?;
+    let mut length = riff.end(0);
+    let mut long_data = None;
+    if format.name == *b"ds64" {
+        length = view.u64_le(20)?.checked_add(8)?;
+        long_data = Some(view.u64_le(28)?);
+    }
+    let mut samples = None;
+    let mut data = None;
+    let mut at = 12;
+    for _ in 0..CHUNKS_MAX {
+        if at >= length {
+            break;
+        }
+        let Some(mut chunk) = Chunk::read(view, at) else {
+            samples?;
+            return Some(Err((at, "no chunk begins here")));
+        };
+        if chunk.name == *b"fmt " {
+            samples = Some(Samples::read(view, at + HEADER_BYTES, chunk.bytes)?);
+        } else if chunk.name == *b"data" {
+            samples?;
+            if chunk.bytes == ELSEWHERE {
+                chunk.bytes = long_data.unwrap_or(ELSEWHERE);
+            }
+            data = data.or(Some(at + HEADER_BYTES..chunk.end(at)));
+        }
+        if chunk.end(at) > length {
+            samples?;
+            return Some(Err((at, "chunks do not fit in their file")));
+        }
+        if chunk.end(at) > view.length() {
+            return samples.map(|_| Err((view.length(), "truncated")));
+        }
+        // The length of the file may leave out the padding of the last chunk.
+        at = chunk.next(at);
+    }
+    match (samples, data) {
+        (Some(samples), Some(data)) => Some(Ok(Told { length, data, samples })),
+        (Some(_), None) => Some(Err((at, "no samples"))),
+        (None, _) => None,
+    }
+}
