@@ -4,4 +4,5 @@ mod carver;
 mod gif;
 mod pdf;
 mod sample;
+mod sound;
 mod view;

@@ -1,0 +1,175 @@
+//! The chain of blocks and frames.
+
+use super::header::{FRAME_HEADER_BYTES_MAX, Frame, Stream, crc16};
+use super::subframe::frame_bytes;
+use crate::mend::{Reading, Step};
+use crate::view::View;
+
+/// Bytes of a checksum behind a frame.
+const CRC_BYTES: u64 = 2;
+
+/// Stands behind the last block or frame that is right.
+#[derive(Clone)]
+pub(super) struct Frames {
+    stream: Stream,
+    pub(super) at: u64,
+    /// Whether what follows are frames.
+    is_past_blocks: bool,
+    /// Frames, and samples in them, before `at`.
+    pub(super) count: u64,
+    samples: u64,
+    /// Of the frame before.
+    frame_bytes: u64,
+    is_variable: bool,
+}
+
+/// What became of an attempt to read.
+enum Got {
+    /// The block or frame ends at the byte.
+    End(u64),
+    /// The last frame does.
+    Last(u64),
+    /// It may go on behind what may be read.
+    Beyond,
+    /// It is none, which shows at the byte.
+    Wrong(u64),
+}
+
+impl Frames {
+    /// The blocks and frames behind the one that every file begins with.
+    pub(super) fn begin(view: &mut View<'_>) -> Option<Frames> {
+        let block = view.array::<8>(0)?;
+        let is_past_blocks = block[4] & 0x80 != 0;
+        let [b'f', b'L', b'a', b'C', 0 | 0x80, 0, 0, bytes] = block else { return None };
+        if usize::from(bytes) != Stream::BYTES {
+            return None;
+        }
+        let stream = Stream::read(view, 8)?;
+        let at = 8 + Stream::BYTES as u64;
+        let is_variable = false;
+        Some(Frames {
+            stream,
+            at,
+            is_past_blocks,
+            count: 0,
+            samples: 0,
+            frame_bytes: 4096,
+            is_variable,
+        })
+    }
+
+    /// A block of what is no sound: only its length can be read.
+    fn block(&mut self, view: &mut View<'_>, to: u64) -> Got {
+        if self.at + 4 > to {
+            return Got::Beyond;
+        }
+        let Some([kind, length @ ..]) = view.array::<4>(self.at) else { return Got::Beyond };
+        let [a, b, c] = length;
+        if kind & 0x7F > 6 {
+            return Got::Wrong(self.at + 1);
+        }
+        self.is_past_blocks = kind & 0x80 != 0;
+        Got::End(self.at + 4 + u64::from(u32::from_be_bytes([0, a, b, c])))
+    }
+
+    /// The frame that begins here, no byte of it behind `to`.
+    fn frame(&mut self, view: &mut View<'_>, to: u64) -> Got {
+        let most = to.saturating_sub(self.at).min(FRAME_HEADER_BYTES_MAX as u64) as usize;
+        let stream = self.stream;
+        let header = view.take(self.at, most).and_then(|bytes| Frame::parse(bytes, &stream));
+        let frame = match header {
+            Some(frame) if self.is_next(&frame) => frame,
+            None if most < FRAME_HEADER_BYTES_MAX => return Got::Beyond,
+            _ => return Got::Wrong(self.at + 2),
+        };
+        let end = self.at + frame.bytes_max();
+        // Frames are about as long as the one before; few need be looked for up to the longest.
+        let near = self.at + self.frame_bytes * 5 / 4 + 64;
+        for until in [near.min(end), end] {
+            let Some(got) = self.frame_before(view, &frame, until.min(to)) else { continue };
+            if let Got::End(end) = got {
+                self.frame_bytes = end - self.at;
+                self.samples += u64::from(frame.samples);
+                self.is_variable = frame.is_variable;
+            }
+            self.count += 1;
+            return got;
+        }
+        if to < end { Got::Beyond } else { Got::Wrong(end) }
+    }
+
+    /// Where the frame that begins here with `frame` ends, if it is right, reading nothing behind
+    /// `until` but the header of the next one.
+    fn frame_before(&self, view: &mut View<'_>, frame: &Frame, until: u64) -> Option<Got> {
+        let mut bytes = Vec::new();
+        view.each(self.at..until, |run| bytes.extend_from_slice(run));
+        let next = || self.followed(&bytes, frame).map(|bytes| Got::End(self.at + bytes));
+        let last = || last(&bytes, frame).map(|bytes| Got::Last(self.at + bytes));
+        match self.stream.samples {
+            0 => next().or_else(last),
+            all if self.samples + u64::from(frame.samples) < all => next(),
+            _ => last(),
+        }
+    }
+
+    /// Whether a frame is the one that should follow.
+    fn is_next(&self, frame: &Frame) -> bool {
+        let number = if frame.is_variable { self.samples } else { self.count };
+        frame.number == number && (self.count == 0 || frame.is_variable == self.is_variable)
+    }
+
+    /// Bytes of the frame that `bytes` begin with, if the next one stands behind it.
+    fn followed(&self, bytes: &[u8], frame: &Frame) -> Option<u64> {
+        let next = match frame.is_variable {
+            true => self.samples + u64::from(frame.samples),
+            false => self.count + 1,
+        };
+        let sync = [0xFF, if frame.is_variable { 0xF9 } else { 0xF8 }];
+        let least = (self.stream.frame_bytes_min.max(frame.bytes as u64 + 3)) as usize;
+        let places = memchr::memmem::find_iter(bytes.get(least..)?, &sync);
+        for place in places {
+            let place = least + place;
+            let Some(follower) = Frame::parse(&bytes[place..], &self.stream) else { continue };
+            if follower.number == next && is_checksum_right(&bytes[..place]) {
+                return Some(place as u64);
+            }
+        }
+        None
+    }
+}
+
+/// Bytes of the frame that `bytes` begin with, found by its codes.
+fn last(bytes: &[u8], frame: &Frame) -> Option<u64> {
+    let end = frame_bytes(bytes, frame)? + CRC_BYTES as usize;
+    is_checksum_right(bytes.get(..end)?).then_some(end as u64)
+}
+
+/// Whether a frame ends with its checksum.
+fn is_checksum_right(frame: &[u8]) -> bool {
+    crc16(frame) == 0
+}
+
+impl Reading for Frames {
+    fn read_to(&mut self, view: &mut View<'_>, to: u64) -> Step {
+        let length = view.length();
+        let to_seen = to.min(length);
+        while self.at < to {
+            let got = match self.is_past_blocks {
+                true => self.frame(view, to_seen),
+                false => self.block(view, to_seen),
+            };
+            match got {
+                Got::End(end) => self.at = end,
+                Got::Last(length) => return Step::Whole { length },
+                Got::Beyond if to_seen < length && !view.is_starved() => return Step::Going,
+                Got::Beyond => return Step::Broken { at: length },
+                Got::Wrong(at) => return Step::Broken { at: at.min(length) },
+            }
+        }
+        Step::Going
+    }
+
+    fn copy(&self) -> Box<dyn Reading> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,48 @@
+//! FLAC: blocks about the sound, then frames, each with its number and two checksums.
+//!
+//! RFC 9639.
+
+mod frames;
+mod header;
+mod subframe;
+
+use super::{Broken, Format, Kind, Signature, Verdict};
+use crate::mend::{Reading, Step, Yard, in_order};
+use crate::view::{Extent, View};
+
+use frames::Frames;
+
+/// Free Lossless Audio Codec, without Ogg around it. Every frame is verified by its checksum and
+/// its number; the file ends with the frame that has the last of its samples.
+pub struct Flac;
+
+const FLAC: Kind = Kind::new("flac");
+
+impl Format for Flac {
+    fn kinds(&self) -> &[Kind] {
+        &[FLAC]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[Signature { hex: "66 4C 61 43 ?0 00 00 22", at: 0 }]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let Some(mut frames) = Frames::begin(view) else { return Verdict::Not };
+        let begin = frames.at;
+        let step = frames.read_to(view, u64::MAX);
+        let sure = if frames.count > 0 { frames.at } else { begin };
+        match step {
+            Step::Whole { length } => Verdict::Whole { length, kind: FLAC },
+            Step::Broken { at } => {
+                Verdict::broken(view, FLAC, sure, at, "no frame as it should be")
+            }
+            Step::Going => Verdict::broken(view, FLAC, sure, u64::MAX, "truncated"),
+        }
+    }
+
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        let frames = Frames::begin(view)?;
+        in_order(view, yard, broken, Box::new(frames))
+    }
+}
