@@ -13,7 +13,8 @@ use crate::mend::Yard;
 use crate::view::{Extent, View};
 
 /// All formats, in the order in which they are tried at one offset.
-pub static ALL: &[&dyn Format] = &[&avi::Avi, &flac::Flac, &gif::Gif, &mp3::Mp3, &ogg::Ogg, &pdf::Pdf, &wav::Wav];
+pub static ALL: &[&dyn Format] =
+    &[&avi::Avi, &flac::Flac, &gif::Gif, &mp3::Mp3, &ogg::Ogg, &pdf::Pdf, &wav::Wav];
 
 /// Bytes by which files of a format are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
