@@ -13,8 +13,11 @@
 
 mod carved;
 mod carver;
+mod crc32;
+pub mod embedded;
 mod error;
 pub mod format;
+mod inflate;
 pub mod mend;
 mod view;
 

@@ -3,18 +3,31 @@
 pub mod avi;
 pub mod flac;
 pub mod gif;
+pub mod gz;
 pub mod mp3;
 pub mod ogg;
 pub mod pdf;
+pub mod png;
 mod riff;
 pub mod wav;
+pub mod zip;
 
 use crate::mend::Yard;
 use crate::view::{Extent, View};
 
 /// All formats, in the order in which they are tried at one offset.
-pub static ALL: &[&dyn Format] =
-    &[&avi::Avi, &flac::Flac, &gif::Gif, &mp3::Mp3, &ogg::Ogg, &pdf::Pdf, &wav::Wav];
+pub static ALL: &[&dyn Format] = &[
+    &avi::Avi,
+    &flac::Flac,
+    &gif::Gif,
+    &gz::Gz,
+    &mp3::Mp3,
+    &ogg::Ogg,
+    &pdf::Pdf,
+    &png::Png,
+    &wav::Wav,
+    &zip::Zip,
+];
 
 /// Bytes by which files of a format are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +37,25 @@ pub struct Signature {
     pub hex: &'static str,
     /// Where it stands in the file, in bytes from its start.
     pub at: u64,
+}
+
+impl Signature {
+    /// Whether it stands in a file that begins with `bytes`.
+    pub fn stands_in(&self, bytes: &[u8]) -> bool {
+        let Some(there) = usize::try_from(self.at).ok().and_then(|at| bytes.get(at..)) else {
+            return false;
+        };
+        let mut bytes = there.iter();
+        self.hex.split_ascii_whitespace().all(|digits| {
+            bytes.next().is_some_and(|byte| {
+                let halves = [byte >> 4, byte & 15];
+                digits
+                    .chars()
+                    .zip(halves)
+                    .all(|(digit, half)| digit == '?' || digit.to_digit(16) == Some(half.into()))
+            })
+        })
+    }
 }
 
 /// What a validator says of a candidate.

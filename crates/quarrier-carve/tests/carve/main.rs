@@ -1,8 +1,12 @@
 //! Tests of carving.
 
 mod carver;
+mod embedded;
 mod gif;
+mod gz;
 mod pdf;
+mod png;
 mod sample;
 mod sound;
 mod view;
+mod zip;

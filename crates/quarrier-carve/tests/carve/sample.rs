@@ -6,6 +6,17 @@ use std::sync::Mutex;
 use quarrier_carve::{Carved, Carver, Extent, Format, Keep, Status, Verdict, View};
 use quarrier_core::source::Memory;
 
+/// `bytes` bytes that cannot be compressed, always the same for a `seed`.
+pub(crate) fn noise(seed: u32, bytes: usize) -> Vec<u8> {
+    let mut state = u64::from(seed) << 32 | 0x9E37_79B9;
+    let mut next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
 /// What a validator says of `bytes`, with whatever may follow a file in a source behind them.
 pub(crate) fn validated(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Verdict {
     let all = [bytes, behind].concat();

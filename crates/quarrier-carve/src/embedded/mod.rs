@@ -1,0 +1,235 @@
+//! Files inside files: what lies compressed in archives.
+//!
+//! An archive that was carved is unpacked member by member, and each member is shown to the
+//! validators: those that one of them knows are handed on with the way that leads to them,
+//! `zip!word/media/image1.png`. Names are data, for the report; nobody may use them as paths.
+//! One member at a time is in memory; tapes (tar) are read as they stream by. Archives in archives
+//! are followed to a bounded depth, and all together may not give more than a bounded number of
+//! bytes, so that a bomb costs no more than that.
+
+mod archive;
+mod reader;
+mod tape;
+
+use std::io::Read;
+
+use flate2::bufread::MultiGzDecoder;
+use quarrier_core::source::{Memory, Source};
+
+use crate::format::{self, Format, Kind, Verdict};
+use crate::view::{Extent, View};
+
+use reader::Reader;
+
+/// How much is unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Archives in archives: with 1 only the members of the outermost are looked at.
+    pub depth_max: usize,
+    /// What is larger is not looked at, in bytes; this much memory is used, for each level.
+    pub member_bytes_max: u64,
+    /// What all members of all levels may take together, in bytes.
+    pub unpacked_bytes_max: u64,
+    /// What all members may take together, as a multiple of the length of the archive; 64 MiB are
+    /// always allowed.
+    pub ratio_max: u64,
+    /// Members of all levels together.
+    pub members_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            depth_max: 4,
+            member_bytes_max: 64 << 20,
+            unpacked_bytes_max: 16 << 30,
+            ratio_max: 100,
+            members_max: 1 << 20,
+        }
+    }
+}
+
+/// Something inside an archive.
+#[derive(Debug)]
+pub struct Inside<'i> {
+    /// The type of the outermost archive and the names that lead from there, joined by `!`. Signs
+    /// that are no text are escaped. Never a path of a file system.
+    pub path: &'i str,
+    /// What it is.
+    pub content: Content<'i>,
+}
+
+/// What there is inside an archive.
+#[derive(Debug)]
+pub enum Content<'i> {
+    /// A file that is whole.
+    File {
+        /// Type and ending.
+        kind: Kind,
+        /// All of it.
+        bytes: &'i [u8],
+    },
+    /// Something that was not looked at.
+    Skipped {
+        /// Why, in a few words.
+        reason: &'i str,
+    },
+}
+
+/// Bytes that are unpacked whatever the ratio.
+const RATIO_FREE_BYTES: u64 = 64 << 20;
+/// As much of a name as is shown, in bytes.
+const NAME_BYTES_MAX: usize = 1024;
+
+/// Whether files of this type are looked into.
+pub fn is_archive(kind: &str) -> bool {
+    matches!(kind, "gz" | "tar") || is_zip(kind)
+}
+
+fn is_zip(kind: &str) -> bool {
+    format::zip::Zip.kinds().iter().any(|one| one.name == kind)
+}
+
+/// Unpacks the archive of type `kind` that `view` shows, and hands each file in it to `take`, in
+/// the order of the archive; what is in an archive in it comes behind that. Does nothing for other
+/// types (see [`is_archive`]).
+pub fn walk(kind: &str, view: &mut View<'_>, limits: &Limits, take: &mut dyn FnMut(Inside<'_>)) {
+    let by_ratio = view.length().saturating_mul(limits.ratio_max).max(RATIO_FREE_BYTES);
+    let mut walker = Walker {
+        limits: *limits,
+        left_bytes: limits.unpacked_bytes_max.min(by_ratio),
+        left_members: limits.members_max,
+        path: kind.to_string(),
+        take,
+    };
+    walker.archive(kind, view, 1);
+}
+
+/// On the way through an archive.
+struct Walker<'w> {
+    limits: Limits,
+    left_bytes: u64,
+    left_members: u64,
+    path: String,
+    take: &'w mut dyn FnMut(Inside<'_>),
+}
+
+impl Walker<'_> {
+    fn archive(&mut self, kind: &str, view: &mut View<'_>, depth: usize) {
+        match kind {
+            "tar" => tape::walk(self, &mut Reader::all(view), depth),
+            "gz" => {
+                let name = gz_name(view);
+                let mut reader = MultiGzDecoder::new(Reader::all(view));
+                self.member(&name, &mut reader, depth);
+            }
+            _ if is_zip(kind) => archive::walk(self, view, depth),
+            _ => {}
+        }
+    }
+
+    /// Whether more may be unpacked.
+    fn may_go_on(&self) -> bool {
+        self.left_bytes > 0 && self.left_members > 0
+    }
+
+    /// Takes up a member: its bytes come from `reader`. Returns whether to go on.
+    fn member(&mut self, name: &[u8], reader: &mut dyn Read, depth: usize) -> bool {
+        let before = self.path.len();
+        self.path.push('!');
+        push_name(&mut self.path, name);
+        self.left_members = self.left_members.saturating_sub(1);
+        self.content(reader, depth);
+        if !self.may_go_on() {
+            self.skip("archive unpacks to more than the limit");
+        }
+        self.path.truncate(before);
+        self.may_go_on()
+    }
+
+    /// Counts bytes that were unpacked and not looked at. Returns whether to go on.
+    fn pass(&mut self, bytes: u64) -> bool {
+        self.left_bytes = self.left_bytes.saturating_sub(bytes);
+        self.may_go_on()
+    }
+
+    fn content(&mut self, reader: &mut dyn Read, depth: usize) {
+        let mut bytes = Vec::new();
+        if !self.fill(reader, &mut bytes, tape::HEADER_BYTES as u64) {
+            return self.skip("cannot be unpacked");
+        }
+        if tape::is_header(&bytes) {
+            match depth < self.limits.depth_max {
+                true => tape::walk(self, &mut bytes.chain(reader), depth + 1),
+                false => self.skip("archives nested too deep"),
+            }
+            return;
+        }
+        let most = self.limits.member_bytes_max.min(self.left_bytes);
+        if !self.fill(reader, &mut bytes, most.saturating_add(1)) {
+            return self.skip("cannot be unpacked");
+        }
+        if bytes.len() as u64 > self.limits.member_bytes_max {
+            return self.skip("larger than the limit for a member");
+        }
+        let Some((kind, length)) = recognised(&bytes) else { return };
+        let bytes = &bytes[..length];
+        (self.take)(Inside { path: &self.path, content: Content::File { kind, bytes } });
+        if is_archive(kind.name) {
+            if depth >= self.limits.depth_max {
+                return self.skip("archives nested too deep");
+            }
+            let source = Memory::new("member", bytes);
+            let extent = Extent { offset: 0, length: length as u64 };
+            self.archive(kind.name, &mut View::of(&source, &[extent]), depth + 1);
+        }
+    }
+
+    /// Reads from `reader` until there are `most` bytes, or no more. Whether that was possible.
+    fn fill(&mut self, reader: &mut dyn Read, bytes: &mut Vec<u8>, most: u64) -> bool {
+        let had = bytes.len() as u64;
+        let result = reader.take(most.saturating_sub(had)).read_to_end(bytes);
+        self.left_bytes = self.left_bytes.saturating_sub(bytes.len() as u64 - had);
+        result.is_ok()
+    }
+
+    /// Says that what `path` leads to was not looked at.
+    fn skip(&mut self, reason: &str) {
+        (self.take)(Inside { path: &self.path, content: Content::Skipped { reason } });
+    }
+}
+
+/// What validators say of bytes that begin a file: its type and its length.
+fn recognised(bytes: &[u8]) -> Option<(Kind, usize)> {
+    let source = Memory::new("member", bytes);
+    let mut view = View::new(&source);
+    for format in format::ALL {
+        if !format.signatures().iter().any(|signature| signature.stands_in(bytes)) {
+            continue;
+        }
+        view.look_at(&[Extent { offset: 0, length: source.length() }], u64::MAX);
+        if let Verdict::Whole { length, kind } = format.validate(&mut view) {
+            let length = usize::try_from(length).ok().filter(|length| *length <= bytes.len())?;
+            return Some((kind, length));
+        }
+    }
+    None
+}
+
+/// The name that a gzip file says it had.
+fn gz_name(view: &mut View<'_>) -> Vec<u8> {
+    let named = view.byte(3).is_some_and(|flags| flags & (4 | 8) == 8);
+    let end = if named { view.find(10..10 + NAME_BYTES_MAX as u64, &[0]) } else { None };
+    end.and_then(|end| view.take(10, (end - 10) as usize))
+        .map_or_else(|| b"content".to_vec(), <[u8]>::to_vec)
+}
+
+/// Appends a name as text that fits on a line.
+fn push_name(path: &mut String, name: &[u8]) {
+    for sign in String::from_utf8_lossy(&name[..name.len().min(NAME_BYTES_MAX)]).chars() {
+        match sign.is_control() {
+            true => path.extend(sign.escape_default()),
+            false => path.push(sign),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A view as something that is read from front to back.
+
+use std::io::{BufRead, Read, Result};
+
+use crate::view::View;
+
+/// What is shown at once, in bytes.
+const RUN_BYTES: usize = 64 << 10;
+
+/// Reads a range of a view.
+pub(super) struct Reader<'r, 's> {
+    view: &'r mut View<'s>,
+    at: u64,
+    end: u64,
+}
+
+impl<'r, 's> Reader<'r, 's> {
+    /// All bytes of `view`.
+    pub(super) fn all(view: &'r mut View<'s>) -> Self {
+        let end = view.length();
+        Reader { view, at: 0, end }
+    }
+
+    /// The bytes from `at` to `end` of `view`.
+    pub(super) fn range(view: &'r mut View<'s>, at: u64, end: u64) -> Self {
+        Reader { view, at, end }
+    }
+}
+
+impl Read for Reader<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let bytes = self.fill_buf()?;
+        let count = bytes.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&bytes[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for Reader<'_, '_> {
+    fn fill_buf(&mut self) -> Result<&[u8]> {
+        let most = self.end.saturating_sub(self.at).min(RUN_BYTES as u64);
+        Ok(self.view.run(self.at, most as usize))
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.at += count as u64;
+    }
+}

@@ -1,0 +1,106 @@
+//! Gzip: a deflate stream between a header and its checksum.
+//!
+//! RFC 1952. Members that follow one another without a gap are one file.
+
+use super::{Format, Kind, Signature, Verdict};
+use crate::crc32::Crc32;
+use crate::inflate::{Failed, Inflater};
+use crate::view::View;
+
+/// Gzip. The checksum and the length of what each member holds are verified.
+pub struct Gz;
+
+const GZ: Kind = Kind::new("gz");
+/// What breaks before so many bytes were inflated began like a header by chance.
+const CHANCE_BYTES: u64 = 512;
+const NAME_BYTES_MAX: u64 = 4096;
+
+impl Format for Gz {
+    fn kinds(&self) -> &[Kind] {
+        &[GZ]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[Signature { hex: "1F 8B 08", at: 0 }]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let Some(data_at) = header(view, 0) else { return Verdict::Not };
+        let mut inflater = Inflater::new();
+        let mut end = match member(view, &mut inflater, data_at) {
+            Ok(end) => end,
+            Err((at, _)) if at < data_at + CHANCE_BYTES && !view.is_starved() => {
+                return Verdict::Not;
+            }
+            Err((at, reason)) => {
+                let at = at.min(view.length());
+                return Verdict::Broken { kind: GZ, sure: 0, at, reason: reason.to_string() };
+            }
+        };
+        // What follows and is a member, too, belongs to it.
+        while let Some(data_at) = header(view, end) {
+            match member(view, &mut inflater, data_at) {
+                Ok(next) => end = next,
+                Err(_) => break,
+            }
+        }
+        Verdict::Whole { length: end, kind: GZ }
+    }
+}
+
+/// Where the data of the member begin whose header stands at `at`.
+pub(crate) fn header(view: &mut View<'_>, at: u64) -> Option<u64> {
+    let [id_1, id_2, method, flags, _, _, _, _, extra_flags, system] = view.array::<10>(at)?;
+    if (id_1, id_2, method) != (0x1F, 0x8B, 8)
+        || flags & 0xE0 != 0
+        || !matches!(extra_flags, 0 | 2 | 4)
+        || !matches!(system, 0..=13 | 255)
+    {
+        return None;
+    }
+    let mut at = at + 10;
+    if flags & 4 != 0 {
+        at += 2 + u64::from(view.u16_le(at)?);
+    }
+    for flag in [8, 16] {
+        if flags & flag != 0 {
+            let end = view.find(at..at + NAME_BYTES_MAX, &[0])?;
+            if view.take(at, (end - at) as usize)?.iter().any(|byte| *byte < b'\t') {
+                return None;
+            }
+            at = end + 1;
+        }
+    }
+    if flags & 2 != 0 {
+        at += 2;
+    }
+    (at < view.length()).then_some(at)
+}
+
+/// Reads the member whose data begin at `at`. Returns where it ends, or where it breaks and why.
+fn member(
+    view: &mut View<'_>,
+    inflater: &mut Inflater,
+    at: u64,
+) -> Result<u64, (u64, &'static str)> {
+    let mut crc = Crc32::new();
+    let mut count = 0u64;
+    let result = inflater.all(view, at..u64::MAX, &mut |bytes| {
+        crc.update(bytes);
+        count += bytes.len() as u64;
+        true
+    });
+    let end = match result {
+        Ok(end) => end,
+        Err(Failed::At(at)) => return Err((at, "deflated data")),
+        Err(Failed::Stopped) => return Err((at, "too long")),
+    };
+    let told = (view.u32_le(end), view.u32_le(end + 4));
+    match told {
+        (Some(told_crc), Some(told_count)) => {
+            let is_right = told_crc == crc.value() && told_count == count as u32;
+            if is_right { Ok(end + 8) } else { Err((end, "CRC")) }
+        }
+        _ => Err((view.length(), "truncated")),
+    }
+}

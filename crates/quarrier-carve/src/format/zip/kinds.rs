@@ -1,0 +1,66 @@
+//! What lives in an archive, told by its entries.
+
+use crate::format::Kind;
+use crate::view::View;
+
+pub(super) const ZIP: Kind = Kind::new("zip");
+const DOCX: Kind = Kind::new("docx");
+const XLSX: Kind = Kind::new("xlsx");
+const PPTX: Kind = Kind::new("pptx");
+const ODT: Kind = Kind::new("odt");
+const ODS: Kind = Kind::new("ods");
+const ODP: Kind = Kind::new("odp");
+const EPUB: Kind = Kind::new("epub");
+const JAR: Kind = Kind::new("jar");
+const APK: Kind = Kind::new("apk");
+
+pub(super) static KINDS: [Kind; 10] = [ZIP, DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, JAR, APK];
+
+/// The type that the member `mimetype` of an archive names.
+const BY_MIMETYPE: [(&[u8], Kind); 4] = [
+    (b"application/vnd.oasis.opendocument.text", ODT),
+    (b"application/vnd.oasis.opendocument.spreadsheet", ODS),
+    (b"application/vnd.oasis.opendocument.presentation", ODP),
+    (b"application/epub+zip", EPUB),
+];
+
+/// What the names of the members seen so far say.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    by_mimetype: Option<Kind>,
+    office: Option<Kind>,
+    has_content_types: bool,
+    has_manifest: bool,
+    has_android_manifest: bool,
+}
+
+impl Told {
+    /// Looks at a member: its name stands at `name_at`, its data at `data_at`.
+    pub(super) fn see(&mut self, view: &mut View<'_>, name_at: u64, name_bytes: u16, data_at: u64) {
+        let Some(name) = view.take(name_at, name_bytes.into()) else { return };
+        match name {
+            b"[Content_Types].xml" => self.has_content_types = true,
+            b"META-INF/MANIFEST.MF" => self.has_manifest = true,
+            b"AndroidManifest.xml" => self.has_android_manifest = true,
+            b"mimetype" => {
+                let stands = |(text, _): &&(&[u8], Kind)| view.is_at(data_at, text);
+                self.by_mimetype = BY_MIMETYPE.iter().find(stands).map(|(_, kind)| *kind);
+            }
+            _ if self.office.is_some() => {}
+            _ if name.starts_with(b"word/") => self.office = Some(DOCX),
+            _ if name.starts_with(b"xl/") => self.office = Some(XLSX),
+            _ if name.starts_with(b"ppt/") => self.office = Some(PPTX),
+            _ => {}
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match (self.by_mimetype, self.office) {
+            (Some(kind), _) => kind,
+            (None, Some(kind)) if self.has_content_types => kind,
+            _ if self.has_android_manifest => APK,
+            _ if self.has_manifest => JAR,
+            _ => ZIP,
+        }
+    }
+}

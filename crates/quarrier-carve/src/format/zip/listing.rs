@@ -1,0 +1,72 @@
+//! The members of an archive that is whole, for who unpacks them.
+
+use std::ops::Range;
+
+use super::directory::{End, Entry};
+use super::local::{DEFLATED, ENCRYPTED, Local, STORED};
+use crate::view::View;
+
+/// A member of an archive.
+#[derive(Debug)]
+pub(crate) struct Listed<'n> {
+    /// As the directory has it.
+    pub(crate) name: &'n [u8],
+    /// Where its packed bytes lie in the file.
+    pub(crate) data: Range<u64>,
+    pub(crate) packing: Packing,
+}
+
+/// How a member is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Stored,
+    Deflated,
+    /// In a way that is not read here, or encrypted.
+    Other,
+}
+
+/// Calls `take` with each member of the archive that `view` shows, in the order of its directory,
+/// until that says to stop.
+pub(crate) fn members(
+    view: &mut View<'_>,
+    take: &mut dyn FnMut(&mut View<'_>, &Listed<'_>) -> bool,
+) {
+    let Some(mut at) = directory_at(view) else { return };
+    while let Some(entry) = Entry::read(view, at) {
+        at = entry.end;
+        let Some(name) = view.take(entry.name_at, entry.name_bytes.into()) else { return };
+        let name = name.to_vec();
+        let Some(local) = Local::read(view, entry.offset) else { continue };
+        let Some(end) = local.data_at.checked_add(entry.packed) else { continue };
+        let packing = match entry.method {
+            _ if entry.flags & ENCRYPTED != 0 => Packing::Other,
+            STORED => Packing::Stored,
+            DEFLATED => Packing::Deflated,
+            _ => Packing::Other,
+        };
+        if entry.unpacked == 0 || packing == Packing::Other {
+            continue;
+        }
+        if !take(view, &Listed { name: &name, data: local.data_at..end, packing }) {
+            return;
+        }
+    }
+}
+
+/// Where the directory begins in the archive that ends where `view` does.
+fn directory_at(view: &mut View<'_>) -> Option<u64> {
+    let length = view.length();
+    let mut at = length.checked_sub(super::directory::END_BYTES)?;
+    let last = length.saturating_sub(super::directory::END_BYTES + 0xFFFF);
+    loop {
+        if let Some(end) = End::read_narrow(view, at)
+            && end.end == length
+        {
+            let wide = at.checked_sub(20).filter(|at| view.is_at(*at, b"PK\x06\x07"));
+            let at = wide.and_then(|at| view.u64_le(at + 8));
+            let wide = at.and_then(|at| End::read(view, at));
+            return Some(wide.unwrap_or(end).offset);
+        }
+        at = at.checked_sub(1).filter(|at| *at >= last)?;
+    }
+}

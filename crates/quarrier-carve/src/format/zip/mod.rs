@@ -1,0 +1,184 @@
+//! Zip archives, and the documents and programs that are zip archives.
+//!
+//! PKWARE, *APPNOTE.TXT – .ZIP File Format Specification*, 6.3.10. Members follow one another,
+//! each behind a local header; the central directory behind them names each with its place, and
+//! the end record says where the directory is.
+
+mod directory;
+mod kinds;
+mod listing;
+mod local;
+mod member;
+
+use quarrier_core::source::read_full_at;
+
+use super::{Format, Kind, Signature, Verdict};
+use crate::inflate::Inflater;
+use crate::view::View;
+
+use directory::{End, Entry};
+use kinds::{KINDS, Told};
+pub(crate) use listing::{Packing, members};
+use local::{HEADER_BYTES, Local};
+use member::Member;
+
+/// More members than this are not followed; 24 MiB of memory.
+const MEMBERS_MAX: usize = 1 << 20;
+/// As far as a header is looked for before a candidate, in bytes.
+const BEFORE_BYTES: u64 = 32 << 10;
+
+/// Zip and its kin. Every member is read and its checksum verified if it is stored or deflated
+/// and not encrypted; of other members the lengths are. The directory must say what the members
+/// do.
+pub struct Zip;
+
+impl Format for Zip {
+    fn kinds(&self) -> &[Kind] {
+        &KINDS
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[Signature { hex: "50 4B 03 04", at: 0 }]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        if Local::read(view, 0).is_none() || is_behind_a_member(view) {
+            return Verdict::Not;
+        }
+        let walk = Walk::through(view);
+        let broken = |at: u64, reason: &str| Verdict::Broken {
+            kind: walk.told.kind(),
+            sure: walk.sure.min(at),
+            at,
+            reason: reason.to_string(),
+        };
+        if let Some(wrong) = walk.wrong {
+            return broken(wrong.at.min(view.length()), wrong.why);
+        }
+        match walk.directory(view) {
+            Ok(end) if end.end <= view.length() => {
+                Verdict::Whole { length: end.end, kind: walk.told.kind() }
+            }
+            Ok(_) => broken(view.length(), "truncated"),
+            Err(Astray::Another) => Verdict::Not,
+            Err(Astray::At(at, why)) => broken(at.min(view.length()), why),
+        }
+    }
+}
+
+/// What was found from the first member on.
+#[derive(Default)]
+struct Walk {
+    /// Place, end and checksum, in order.
+    members: Vec<(u64, u64, u32)>,
+    told: Told,
+    /// Everything before this byte was verified.
+    sure: u64,
+    /// Where the members end.
+    at: u64,
+    wrong: Option<member::Wrong>,
+}
+
+/// Why a directory does not end an archive.
+enum Astray {
+    /// It is that of an archive that begins elsewhere.
+    Another,
+    At(u64, &'static str),
+}
+
+impl Walk {
+    /// Reads members until there are no more.
+    fn through(view: &mut View<'_>) -> Walk {
+        let mut walk = Walk::default();
+        let mut inflater: Option<Inflater> = None;
+        let mut all_verified = true;
+        while let Some(local) = Local::read(view, walk.at) {
+            if walk.members.len() == MEMBERS_MAX {
+                walk.wrong = Some(member::Wrong { at: walk.at, why: "too many members" });
+                break;
+            }
+            let name_at = walk.at + HEADER_BYTES;
+            walk.told.see(view, name_at, local.name_bytes, local.data_at);
+            match member::read(view, &mut inflater, walk.at, &local) {
+                Ok(Member { at, end, crc, is_verified, .. }) => {
+                    walk.members.push((at, end, crc));
+                    walk.at = end;
+                    all_verified &= is_verified;
+                    if all_verified {
+                        walk.sure = end;
+                    }
+                }
+                Err(wrong) => {
+                    walk.wrong = Some(wrong);
+                    break;
+                }
+            }
+        }
+        walk
+    }
+
+    /// Reads the directory behind the members, and compares it with them.
+    fn directory(&self, view: &mut View<'_>) -> Result<End, Astray> {
+        let start = behind_signing_block(view, self.at).unwrap_or(self.at);
+        let mut at = start;
+        if view.is_at(at, b"PK\x06\x08") {
+            at = at.saturating_add(8 + u64::from(view.u32_le(at + 4).unwrap_or(0)));
+        }
+        let start = if at > start { at } else { start };
+        let mut entries = 0u64;
+        let mut strays = false;
+        let mut is_named = vec![false; self.members.len()];
+        while let Some(entry) = Entry::read(view, at) {
+            let found = self.members.binary_search_by_key(&entry.offset, |(at, ..)| *at);
+            strays |= !found.is_ok_and(|index| {
+                let is_twice = std::mem::replace(&mut is_named[index], true);
+                !is_twice && self.members[index].2 == entry.crc
+            });
+            at = entry.end;
+            entries += 1;
+        }
+        if view.is_at(at, b"PK\x05\x05") {
+            at = at.saturating_add(6 + u64::from(view.u16_le(at + 4).unwrap_or(0)));
+        }
+        let Some(end) = End::read(view, at) else {
+            let why = if entries == 0 { "no member begins here" } else { "directory" };
+            return Err(Astray::At(at, why));
+        };
+        if end.offset != start && end.size <= at - start {
+            return Err(Astray::Another);
+        }
+        if strays || end.size != at - start || end.entries & 0xFFFF != entries & 0xFFFF {
+            return Err(Astray::At(at, "the directory does not fit the members"));
+        }
+        Ok(end)
+    }
+}
+
+/// Where the block of signatures ends that Android's packages have before their directory.
+fn behind_signing_block(view: &mut View<'_>, at: u64) -> Option<u64> {
+    let bytes = view.u64_le(at)?;
+    let end = at.checked_add(8)?.checked_add(bytes)?;
+    view.is_at(end.checked_sub(16)?, b"APK Sig Block 42").then_some(end)
+}
+
+/// Whether a member ends where the candidate begins: then it is in the middle of an archive.
+fn is_behind_a_member(view: &View<'_>) -> bool {
+    let Some(offset) = view.offset_of(0) else { return false };
+    let from = offset.saturating_sub(BEFORE_BYTES);
+    let mut bytes = vec![0; (offset - from) as usize];
+    if !read_full_at(view.source(), from, &mut bytes).is_ok_and(|count| count == bytes.len()) {
+        return false;
+    }
+    let described = |back: usize| {
+        bytes.len().checked_sub(back).is_some_and(|at| bytes[at..].starts_with(b"PK\x07\x08"))
+    };
+    if described(16) || described(24) {
+        return true;
+    }
+    let Some(place) = memchr::memmem::rfind(&bytes, b"PK\x03\x04") else { return false };
+    let header = &bytes[place..];
+    let Some(sizes) = header.get(18..30) else { return false };
+    let number = |at: usize| usize::from(u16::from_le_bytes([sizes[at], sizes[at + 1]]));
+    let packed = number(0) | number(2) << 16;
+    packed + number(8) + number(10) + HEADER_BYTES as usize == header.len()
+}

@@ -1,0 +1,46 @@
+//! Gzip.
+
+use std::io::Write;
+
+use flate2::{Compression, GzBuilder};
+use quarrier_carve::Verdict;
+use quarrier_carve::format::gz::Gz;
+
+use crate::sample::{check_whole_file, noise, validated};
+
+/// `content`, compressed, as a file called `name`.
+pub(crate) fn packed(name: &str, content: &[u8]) -> Vec<u8> {
+    let builder = GzBuilder::new().filename(name).mtime(1_700_000_000);
+    let mut gz = builder.write(Vec::new(), Compression::default());
+    gz.write_all(content).expect("memory takes it");
+    gz.finish().expect("memory takes it")
+}
+
+#[test]
+fn a_gz_ends_behind_its_checksum() {
+    check_whole_file(&Gz, "gz", &packed("noise", &noise(3, 20_000)));
+    check_whole_file(&Gz, "gz", &packed("zeros", &[0; 300_000]));
+}
+
+#[test]
+fn members_one_behind_the_other_are_one_gz() {
+    let (one, two) = (packed("one", &noise(3, 5000)), packed("two", &noise(4, 6000)));
+    let both = [&one[..], &two].concat();
+    let whole = Verdict::Whole { length: both.len() as u64, kind: quarrier_carve::Kind::new("gz") };
+    assert_eq!(validated(&Gz, &both, &[0; 100]), whole);
+    // The second is broken: what is before stands on its own.
+    let cut = &both[..both.len() - 100];
+    let whole = Verdict::Whole { length: one.len() as u64, kind: quarrier_carve::Kind::new("gz") };
+    assert_eq!(validated(&Gz, cut, &[0; 100]), whole);
+}
+
+#[test]
+fn a_gz_whose_checksum_is_wrong_is_broken_there() {
+    let mut gz = packed("noise", &noise(3, 20_000));
+    let at = gz.len() - 8;
+    gz[at] ^= 1;
+    match validated(&Gz, &gz, &[1; 100]) {
+        Verdict::Broken { sure: 0, at: broken, .. } => assert_eq!(broken, at as u64),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,67 @@
+//! PNG.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use quarrier_carve::Verdict;
+use quarrier_carve::format::png::Png;
+
+use crate::sample::{check_whole_file, noise, validated};
+
+/// A chunk with its checksum.
+pub(crate) fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let named = [&name[..], data].concat();
+    let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32IsoHdlc, &named) as u32;
+    [&(data.len() as u32).to_be_bytes()[..], &named, &crc.to_be_bytes()].concat()
+}
+
+/// A grey picture of 256 pixels a row, its pixels taken from `pixels`, in chunks of `idat_bytes`.
+pub(crate) fn picture(pixels: &[u8], idat_bytes: usize) -> Vec<u8> {
+    let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
+    for row in pixels.chunks_exact(256) {
+        zlib.write_all(&[0]).expect("memory takes it");
+        zlib.write_all(row).expect("memory takes it");
+    }
+    let mut header = [0, 0, 1, 0].to_vec();
+    header.extend_from_slice(&((pixels.len() / 256) as u32).to_be_bytes());
+    header.extend_from_slice(&[8, 0, 0, 0, 0]);
+    let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
+    png.extend(chunk(b"IHDR", &header));
+    png.extend(chunk(b"tEXt", b"Comment\0made by a test"));
+    for data in zlib.finish().expect("memory takes it").chunks(idat_bytes) {
+        png.extend(chunk(b"IDAT", data));
+    }
+    png.extend(chunk(b"IEND", b""));
+    png
+}
+
+#[test]
+fn a_png_ends_behind_iend() {
+    check_whole_file(&Png, "png", &picture(&[7; 256 * 20], 8192));
+    check_whole_file(&Png, "png", &picture(&noise(1, 256 * 40), 1000));
+}
+
+#[test]
+fn a_png_breaks_at_the_chunk_whose_checksum_is_wrong() {
+    let whole = picture(&noise(1, 256 * 40), 1000);
+    let second = memchr::memmem::find_iter(&whole, b"IDAT").nth(1).unwrap() - 4;
+    let mut png = whole.clone();
+    png[second + 500] ^= 1;
+    match validated(&Png, &png, &[]) {
+        Verdict::Broken { sure, at, reason, .. } => {
+            assert_eq!((sure, at), (second as u64, second as u64 + 1008));
+            assert_eq!(reason, "CRC of IDAT");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn chunks_that_are_right_and_pixels_that_are_not_are_no_picture() {
+    let png = picture(&noise(1, 256 * 40), 1000);
+    let second = memchr::memmem::find_iter(&png, b"IDAT").nth(1).unwrap() - 4;
+    let mut without = png[..second].to_vec();
+    without.extend_from_slice(&png[second + 1012..]);
+    assert!(matches!(validated(&Png, &without, &[]), Verdict::Broken { .. }));
+}
