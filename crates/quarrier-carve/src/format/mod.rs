@@ -4,6 +4,7 @@ pub mod avi;
 pub mod flac;
 pub mod gif;
 pub mod gz;
+pub mod jpg;
 pub mod mp3;
 pub mod ogg;
 pub mod pdf;
@@ -21,6 +22,7 @@ pub static ALL: &[&dyn Format] = &[
     &flac::Flac,
     &gif::Gif,
     &gz::Gz,
+    &jpg::Jpg,
     &mp3::Mp3,
     &ogg::Ogg,
     &pdf::Pdf,

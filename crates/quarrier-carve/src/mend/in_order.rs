@@ -2,9 +2,8 @@
 //!
 //! The reader is taken up again from the last places at which the file may have been left, at
 //! each of the next places at which it may go on. Wrong ones show within some hundred bytes, so
-//! that thousands of pairs are tried in the time in which one file is read.
-
-use std::collections::VecDeque;
+//! that thousands of pairs are tried in the time in which one file is read. What goes far and
+//! breaks again may be a fragment with another behind it.
 
 use super::Yard;
 use crate::format::Broken;
@@ -13,7 +12,9 @@ use crate::view::{Extent, View};
 /// A reader that can be left at any byte, and taken up again by copies of it: on the same bytes
 /// it always says the same.
 pub trait Reading {
-    /// Reads on from where it stands to byte `to` of the file at least, or to the end.
+    /// Reads on from where it stands, as far as the bytes before byte `to` of the file say
+    /// anything, or to the end of the file. What it is then must not depend on bytes at or behind
+    /// `to`: it may be taken up with other bytes there.
     fn read_to(&mut self, view: &mut View<'_>, to: u64) -> Step;
 
     /// One that stands at the same place.
@@ -32,161 +33,254 @@ pub enum Step {
     },
     /// It is wrong at byte `at` of the file, or before.
     Broken {
-        /// In bytes from the start of the file.
+        /// In bytes from the start of the file: behind all that was looked at.
         at: u64,
     },
 }
 
-/// Where a file was taken up, and how far it went from there.
+/// The shares of effort with which pairs are tried: blocks back, and the widest gap in blocks.
+const WIDENING: [(u64, u64); 7] =
+    [(3, 24), (8, 96), (32, 64), (4, 1024), (64, 512), (256, 256), (u64::MAX, u64::MAX)];
+/// How many of the unfinished pairs are looked into for another fragment: those that went on at
+/// the nearest places, and of the others those that went furthest. What lies behind a fragment in
+/// the same file goes further than the fragment itself.
+const NEAR_MAX: usize = 6;
+const FAR_MAX: usize = 3;
+/// What a pair costs at least, in bytes of fuel.
+const PAIR_BYTES: u64 = 256;
+/// How far a reader is sent at first.
+const STRIDE_BYTES: u64 = 1 << 10;
+
+/// A file up to its last known fragment, which breaks.
 struct Lead {
     extents: Vec<Extent>,
-    left_at: u64,
+    /// Where in the source its last fragment begins.
+    place: u64,
+    /// It was left at this byte or behind.
+    sure: u64,
     broke_at: u64,
+    /// Stands at `sure`, or before.
     before: Box<dyn Reading>,
+    /// The places at which it may have been left, the last first; see [`Search::left`].
+    left: Option<Vec<Left>>,
+    /// What was tried: blocks back, widest gap.
+    tried: (u64, u64),
+    /// What went on furthest, and is to be widened by as many steps less.
+    next: Vec<(usize, Lead)>,
 }
 
-/// How many of the best unfinished pairs are looked into for another fragment.
-const LEADS_MAX: usize = 3;
-/// The shares of effort with which pairs are tried: blocks back, and the widest gap in blocks.
-const WIDENING: [(u64, u64); 5] = [(4, 64), (32, 64), (4, 1024), (256, 256), (u64::MAX, u64::MAX)];
+/// A place at which a file may have been left.
+struct Left {
+    at: u64,
+    /// The offset in the source behind the byte before.
+    offset: u64,
+    /// Stands there.
+    reading: Box<dyn Reading>,
+}
 
-/// Finds the fragments of the file that `start` began to read in `view` and found broken.
+/// Finds the fragments of the file that `start`, standing at its first byte, finds broken in
+/// `view`.
 pub fn in_order(
     view: &mut View<'_>,
     yard: &Yard<'_>,
     broken: &Broken,
     start: Box<dyn Reading>,
 ) -> Option<Vec<Extent>> {
-    let mut fuel = yard.effort.fuel_bytes;
     let extents = view.extents().to_vec();
-    let mut leads =
-        vec![Lead { extents, left_at: broken.sure, broke_at: broken.at, before: start }];
-    for _ in 1..yard.effort.fragments_max {
-        let mut next: Vec<Lead> = Vec::new();
-        for lead in leads {
-            match follow(view, yard, lead, &mut fuel) {
-                Ok(extents) => return Some(extents),
-                Err(more) => next.extend(more),
-            }
+    let mut search = Search { view, yard, fuel: yard.effort.fuel_bytes, start: start.copy() };
+    let mut lead = Lead::new(extents, 0, broken.sure, broken.at, start);
+    for step in 0..WIDENING.len() {
+        let found = search.widen(&mut lead, step, 2);
+        if found.is_some() || search.is_over() {
+            return found;
         }
-        // Those that went furthest from where they were taken up.
-        next.sort_by_key(|lead| std::cmp::Reverse(lead.broke_at));
-        next.truncate(LEADS_MAX);
-        leads = next;
     }
     None
 }
 
-/// Tries all pairs for one more fragment: the extents of the whole file, or the leads for another.
-fn follow(
-    view: &mut View<'_>,
-    yard: &Yard<'_>,
-    lead: Lead,
-    fuel: &mut u64,
-) -> Result<Vec<Extent>, Vec<Lead>> {
-    let block = yard.block_bytes;
-    let left = left_at(view, yard, &lead, fuel);
-    let mut leads: Vec<Lead> = Vec::new();
-    let mut tried = (0, 0);
-    for (back, gap) in WIDENING {
-        for (index, (at, reading)) in left.iter().rev().enumerate() {
-            if index as u64 >= back {
-                break;
+impl Lead {
+    fn new(
+        extents: Vec<Extent>,
+        place: u64,
+        sure: u64,
+        broke_at: u64,
+        before: Box<dyn Reading>,
+    ) -> Self {
+        Lead { extents, place, sure, broke_at, before, left: None, tried: (0, 0), next: Vec::new() }
+    }
+
+    fn keep_best(&mut self, lead: Lead) {
+        self.next.push((0, lead));
+        self.next.sort_by_key(|(_, lead)| (lead.place, std::cmp::Reverse(lead.sure)));
+        if self.next.len() > NEAR_MAX + FAR_MAX {
+            let far = self.next.iter().enumerate().skip(NEAR_MAX);
+            if let Some((least, _)) = far.min_by_key(|(_, (_, lead))| lead.broke_at) {
+                self.next.remove(least);
             }
-            let Some(offset) = last_offset(&lead.extents, *at) else { continue };
-            for place in yard.continuations(offset) {
-                let blocks = (place - offset) / block;
+        }
+    }
+}
+
+struct Search<'a, 'v, 'y> {
+    view: &'a mut View<'v>,
+    yard: &'a Yard<'y>,
+    fuel: u64,
+    start: Box<dyn Reading>,
+}
+
+impl Search<'_, '_, '_> {
+    fn is_over(&self) -> bool {
+        self.fuel == 0 || self.yard.is_stopped()
+    }
+
+    /// Tries all pairs of a step that were not tried before, then looks for the fragment after.
+    fn widen(&mut self, lead: &mut Lead, step: usize, fragments: usize) -> Option<Vec<Extent>> {
+        let left = match lead.left.take() {
+            Some(left) => left,
+            None => self.left(lead),
+        };
+        let found = self.pairs(lead, &left, WIDENING[step]);
+        let is_done = found.is_some() || fragments >= self.yard.effort.fragments_max;
+        lead.left = Some(left);
+        if is_done {
+            return found;
+        }
+        for (done, next) in &mut lead.next {
+            while *done <= step {
+                if self.is_over() {
+                    return None;
+                }
+                let found = self.widen(next, *done, fragments + 1);
+                if found.is_some() {
+                    return found;
+                }
+                *done += 1;
+            }
+        }
+        None
+    }
+
+    fn pairs(
+        &mut self,
+        lead: &mut Lead,
+        left: &[Left],
+        (back, gap): (u64, u64),
+    ) -> Option<Vec<Extent>> {
+        let block = self.yard.block_bytes;
+        let tried = std::mem::replace(&mut lead.tried, (back, gap));
+        let back = usize::try_from(back).unwrap_or(usize::MAX);
+        for (index, left) in left.iter().take(back).enumerate() {
+            let is_tried = (index as u64) < tried.0;
+            for place in self.yard.continuations(left.offset) {
+                let blocks = (place - left.offset) / block;
                 if blocks > gap {
                     break;
                 }
-                if (index as u64) < tried.0 && blocks <= tried.1 {
+                if is_tried && blocks <= tried.1 {
                     continue;
                 }
-                if *fuel == 0 || yard.is_stopped() {
-                    return Err(leads);
+                if self.is_over() {
+                    return None;
                 }
-                let extents = yard.continued(&lead.extents, *at, place);
-                view.look_at(&extents, *fuel);
-                let step = read_on(view, reading.as_ref(), *at, block);
-                *fuel = view.fuel_bytes().min(fuel.saturating_sub(256));
-                match step {
+                let extents = self.yard.continued(&lead.extents, left.at, place);
+                match self.read_on(&extents, left) {
                     Step::Whole { length } => {
-                        return Ok(crate::carver::cut(&extents, length));
+                        let extents = crate::carver::cut(&extents, length);
+                        if self.is_certain(&extents, length) {
+                            return Some(extents);
+                        }
                     }
-                    Step::Broken { at: broke_at } if broke_at > at + 2 * block => {
-                        let lead =
-                            Lead { extents, left_at: at + block, broke_at, before: reading.copy() };
-                        keep_best(&mut leads, lead);
+                    Step::Broken { at } if at >= left.at + block => {
+                        let before = left.reading.copy();
+                        lead.keep_best(Lead::new(extents, place, left.at + block, at, before));
                     }
                     _ => {}
                 }
             }
         }
-        tried = (back, gap);
-        if back > left.len() as u64 && gap >= yard.effort.gap_bytes_max / block {
-            break;
-        }
+        None
     }
-    Err(leads)
-}
 
-fn keep_best(leads: &mut Vec<Lead>, lead: Lead) {
-    leads.push(lead);
-    leads.sort_by_key(|lead| std::cmp::Reverse(lead.broke_at));
-    leads.truncate(LEADS_MAX);
-}
-
-/// The places at which the file may have been left, in order, each with a reader that stands
-/// there.
-fn left_at(
-    view: &mut View<'_>,
-    yard: &Yard<'_>,
-    lead: &Lead,
-    fuel: &mut u64,
-) -> VecDeque<(u64, Box<dyn Reading>)> {
-    let block = yard.block_bytes;
-    let first = lead.left_at.div_ceil(block).max(1) * block;
-    let first =
-        first.max((lead.broke_at / block * block).saturating_sub(yard.effort.back_bytes_max));
-    let mut reading = lead.before.copy();
-    let mut left = VecDeque::new();
-    let mut at = first;
-    view.look_at(&lead.extents, *fuel);
-    while at <= lead.broke_at {
-        if reading.read_to(view, at) != Step::Going {
-            break;
+    /// The places at which the file may have been left, the last first.
+    fn left(&mut self, lead: &Lead) -> Vec<Left> {
+        let block = self.yard.block_bytes;
+        let back = self.yard.effort.back_bytes_max;
+        let first = lead.sure.div_ceil(block).max(1) * block;
+        let first = first.max((lead.broke_at / block * block).saturating_sub(back));
+        let mut reading = lead.before.copy();
+        let mut left = Vec::new();
+        let mut at = first;
+        self.view.look_at(&lead.extents, self.fuel);
+        while at <= lead.broke_at && reading.read_to(self.view, at) == Step::Going {
+            let Some(last) = self.view.offset_of(at - 1) else { break };
+            left.push(Left { at, offset: last + 1, reading: reading.copy() });
+            at += block;
         }
-        left.push_back((at, reading.copy()));
-        at += block;
+        self.fuel = self.view.fuel_bytes();
+        left.reverse();
+        left
     }
-    *fuel = view.fuel_bytes();
-    left
-}
 
-/// Reads on from `at` in strides that grow, so that what is wrong costs little.
-fn read_on(view: &mut View<'_>, reading: &dyn Reading, at: u64, block: u64) -> Step {
-    let mut reading = reading.copy();
-    let mut stride = block;
-    let mut to = at;
-    loop {
-        to = to.saturating_add(stride);
-        match reading.read_to(view, to) {
-            Step::Going if view.is_starved() => return Step::Broken { at },
-            Step::Going => stride = stride.saturating_mul(4),
-            step => return step,
-        }
+    /// Reads on from where the file was left, in strides that grow, so that what is wrong costs
+    /// little.
+    fn read_on(&mut self, extents: &[Extent], left: &Left) -> Step {
+        self.view.look_at(extents, self.fuel);
+        let mut reading = left.reading.copy();
+        let mut stride = STRIDE_BYTES;
+        let mut to = left.at;
+        let step = loop {
+            to = to.saturating_add(stride);
+            match reading.read_to(self.view, to) {
+                Step::Going if self.view.is_starved() => break Step::Broken { at: left.at },
+                Step::Going => stride = stride.saturating_mul(4),
+                step => break step,
+            }
+        };
+        self.fuel = self.view.fuel_bytes().min(self.fuel.saturating_sub(PAIR_BYTES));
+        step
     }
-}
 
-/// The offset in the source at which byte `at` of the file would lie if it went on: behind its
-/// byte `at - 1`.
-fn last_offset(extents: &[Extent], at: u64) -> Option<u64> {
-    let mut left = at;
-    for extent in extents {
-        if left <= extent.length {
-            return Some(extent.offset + left);
-        }
-        left -= extent.length;
+    /// Whether none of the joints could as well be a block before or behind where it is: in bytes
+    /// that nothing verifies, any place would do.
+    fn is_certain(&mut self, extents: &[Extent], length: u64) -> bool {
+        let block = self.yard.block_bytes;
+        (1..extents.len()).all(|joint| {
+            let (before, behind) = (extents[joint - 1], extents[joint]);
+            let mut earlier = extents.to_vec();
+            if before.length > block && behind.offset >= block {
+                earlier[joint - 1].length -= block;
+                earlier[joint] =
+                    Extent { offset: behind.offset - block, length: behind.length + block };
+                if self.is_another(&earlier, length, before.end() - block, behind.offset - block) {
+                    return false;
+                }
+            }
+            let mut later = extents.to_vec();
+            if behind.length > block {
+                later[joint - 1].length += block;
+                later[joint] =
+                    Extent { offset: behind.offset + block, length: behind.length - block };
+                if self.is_another(&later, length, before.end(), behind.offset) {
+                    return false;
+                }
+            }
+            true
+        })
     }
-    None
+
+    /// Whether `extents` are a whole file, too, and another one: not the same bytes in the blocks
+    /// that were exchanged.
+    fn is_another(&mut self, extents: &[Extent], length: u64, one: u64, other: u64) -> bool {
+        let block = self.yard.block_bytes;
+        let blocks = [one, other].map(|offset| Extent { offset, length: block });
+        self.view.look_at(&blocks, u64::MAX);
+        let bytes = self.view.take(0, block as usize).map(<[u8]>::to_vec);
+        if bytes.as_deref() == self.view.take(block, block as usize) {
+            return false;
+        }
+        self.view.look_at(extents, self.fuel);
+        let step = self.start.copy().read_to(self.view, u64::MAX);
+        self.fuel = self.view.fuel_bytes();
+        step == Step::Whole { length }
+    }
 }

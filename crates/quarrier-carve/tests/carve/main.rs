@@ -4,6 +4,7 @@ mod carver;
 mod embedded;
 mod gif;
 mod gz;
+mod jpg;
 mod pdf;
 mod png;
 mod sample;

@@ -1,0 +1,131 @@
+//! The bits of a scan: bytes without the zeros stuffed behind FF, up to a marker.
+
+/// Reads bits of `bytes`. Behind their end, or a marker, bits are zero and counted as missing, so
+/// that the inner loops need not ask.
+#[derive(Clone, Copy)]
+pub(super) struct Bits<'b> {
+    bytes: &'b [u8],
+    /// The next byte to be loaded.
+    at: usize,
+    /// The next bit is the highest.
+    buffer: u64,
+    /// Bits in the buffer; negative once bits were read that are not there.
+    count: i32,
+}
+
+impl<'b> Bits<'b> {
+    /// Begins at bit `bit` (0 is the highest) of the first byte.
+    pub(super) fn new(bytes: &'b [u8], bit: u32) -> Self {
+        let mut bits = Bits { bytes, at: 0, buffer: 0, count: 0 };
+        bits.refill();
+        bits.skip(bit);
+        bits
+    }
+
+    /// At least 32 bits in the buffer, as far as there are some.
+    #[inline(always)]
+    pub(super) fn refill(&mut self) {
+        if self.count >= 32 {
+            return;
+        }
+        if let Some(next) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
+            let next = u64::from_be_bytes(*next);
+            let is_ff = next & (!next).wrapping_sub(0x0101_0101_0101_0101) & 0x8080_8080_8080_8080;
+            if is_ff == 0 && self.count >= 0 {
+                // What is loaded beyond the count is loaded again, the same bits.
+                self.buffer |= next >> self.count;
+                let bytes = (63 - self.count) >> 3;
+                self.at += bytes as usize;
+                self.count += bytes * 8;
+                return;
+            }
+        }
+        self.refill_slowly();
+    }
+
+    #[inline(never)]
+    fn refill_slowly(&mut self) {
+        while (0..=56).contains(&self.count) {
+            let Some(&byte) = self.bytes.get(self.at) else { return };
+            if byte == 0xFF {
+                if self.bytes.get(self.at + 1) != Some(&0) {
+                    return;
+                }
+                self.at += 1;
+            }
+            self.at += 1;
+            self.buffer |= u64::from(byte) << (56 - self.count);
+            self.count += 8;
+        }
+    }
+
+    /// The next 16 bits. They must be in the buffer.
+    #[inline(always)]
+    pub(super) fn peek16(&self) -> u32 {
+        (self.buffer >> 48) as u32
+    }
+
+    /// The next `count` bits, 1 to 16. They must be in the buffer.
+    #[inline(always)]
+    pub(super) fn peek(&self, count: u32) -> u32 {
+        (self.buffer >> (64 - count)) as u32
+    }
+
+    /// Steps over up to 31 bits.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, count: u32) {
+        self.buffer <<= count;
+        self.count -= count as i32;
+    }
+
+    /// Reads up to 16 bits.
+    #[inline(always)]
+    pub(super) fn read(&mut self, count: u32) -> u32 {
+        if count == 0 {
+            return 0;
+        }
+        self.refill();
+        let bits = self.peek(count);
+        self.skip(count);
+        bits
+    }
+
+    /// Whether bits were read that are not there.
+    #[inline(always)]
+    pub(super) fn is_overrun(&self) -> bool {
+        self.count < 0
+    }
+
+    /// The place of the marker that stopped it, if it was one.
+    pub(super) fn marker(&self) -> Option<usize> {
+        let is_marker = self.bytes.get(self.at) == Some(&0xFF)
+            && self.bytes.get(self.at + 1).is_some_and(|next| *next != 0);
+        is_marker.then_some(self.at)
+    }
+
+    /// The byte before which all were looked at.
+    pub(super) fn seen(&self) -> usize {
+        self.at
+    }
+
+    /// The byte that holds the next bit, and which bit of it. Between bytes it is the next byte.
+    pub(super) fn place(&self) -> (usize, u32) {
+        let (mut at, count) = (self.at, self.count.max(0) as u32);
+        for _ in 0..count.div_ceil(8) {
+            at -= 1;
+            if self.bytes[at] == 0 && at > 0 && self.bytes[at - 1] == 0xFF {
+                at -= 1;
+            }
+        }
+        (at, (8 - count % 8) % 8)
+    }
+
+    /// The next byte that holds nothing but bits to come.
+    pub(super) fn next_byte(&self) -> usize {
+        match self.place() {
+            (at, 0) => at,
+            (at, _) if self.bytes[at] == 0xFF => at + 2,
+            (at, _) => at + 1,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Huffman codes as scans use them: looked up, not walked.
+
+/// Bits looked up at once for a single symbol.
+const SHORT_BITS: u32 = 9;
+/// Bits looked up at once for as many symbols of a block as they hold.
+pub(super) const GLANCE_BITS: u32 = 11;
+
+/// The codes of one DHT table.
+pub(super) struct Huffman {
+    /// Length and symbol by the first `SHORT_BITS` bits; 0 where the code is longer.
+    short: Box<[u16]>,
+    /// The first code behind those of each length, in 16 bits; what to add for its symbol.
+    end: [u32; 17],
+    place: [i32; 17],
+    symbols: Vec<u8>,
+}
+
+impl Huffman {
+    /// The table in a DHT segment behind its class, and its length in bytes there. `None` where
+    /// it is none: more codes than there can be, a DC size beyond 15 bits.
+    pub(super) fn parse(bytes: &[u8], is_dc: bool) -> Option<(Self, usize)> {
+        let counts = bytes.get(..16)?;
+        let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
+        let symbols = bytes.get(16..16 + total)?.to_vec();
+        if total == 0 || total > 256 || (is_dc && symbols.iter().any(|symbol| *symbol > 15)) {
+            return None;
+        }
+        let mut huffman = Huffman {
+            short: vec![0; 1 << SHORT_BITS].into(),
+            end: [0; 17],
+            place: [0; 17],
+            symbols,
+        };
+        let (mut code, mut index) = (0u32, 0usize);
+        for length in 1..=16u32 {
+            let count = u32::from(counts[length as usize - 1]);
+            huffman.place[length as usize] = index as i32 - code as i32;
+            if length <= SHORT_BITS {
+                for (symbol, code) in huffman.symbols[index..].iter().zip(code..code + count) {
+                    let first = (code << (SHORT_BITS - length)) as usize;
+                    let entry = (length as u16) << 8 | u16::from(*symbol);
+                    let same = 1usize << (SHORT_BITS - length);
+                    huffman.short.get_mut(first..first + same)?.fill(entry);
+                }
+            }
+            code += count;
+            index += count as usize;
+            if code > 1 << length {
+                return None;
+            }
+            huffman.end[length as usize] = code << (16 - length);
+            code <<= 1;
+        }
+        Some((huffman, 16 + total))
+    }
+
+    /// Length and symbol of the code with which the 16 bits `peek` begin.
+    #[inline(always)]
+    pub(super) fn symbol(&self, peek: u32) -> Option<(u32, u32)> {
+        let entry = u32::from(self.short[(peek >> (16 - SHORT_BITS)) as usize & 511]);
+        if entry != 0 {
+            return Some((entry >> 8, entry & 255));
+        }
+        self.long_symbol(peek)
+    }
+
+    #[cold]
+    fn long_symbol(&self, peek: u32) -> Option<(u32, u32)> {
+        let length = (SHORT_BITS + 1..=16).find(|length| peek < self.end[*length as usize])?;
+        let place = (peek >> (16 - length)) as i32 + self.place[length as usize];
+        let symbol = self.symbols.get(usize::try_from(place).ok()?)?;
+        Some((length, u32::from(*symbol)))
+    }
+
+    /// Whether bits that are all zero say nothing but "no change" for ever.
+    pub(super) fn is_zero_nothing(&self) -> bool {
+        self.symbol(0).is_some_and(|(_, symbol)| symbol & 15 == 0 && symbol != 0xF0)
+    }
+
+    /// What the first [`GLANCE_BITS`] bits of AC codes stand for; see [`Glance`].
+    pub(super) fn glances(&self) -> Box<[Glance]> {
+        (0..1u32 << GLANCE_BITS).map(|peek| self.glance(peek)).collect()
+    }
+
+    fn glance(&self, peek: u32) -> Glance {
+        let (mut bits, mut step) = (0, 0);
+        while bits < GLANCE_BITS {
+            let rest = (peek << bits << (16 - GLANCE_BITS)) & 0xFFFF;
+            let Some((length, symbol)) = self.symbol(rest) else { break };
+            if bits + length > GLANCE_BITS {
+                break;
+            }
+            let more = match (symbol >> 4, symbol & 15) {
+                (15, 0) => 16,
+                (_, 0) => return Glance::new(bits + length, step, true),
+                (run, _) => run + 1,
+            };
+            if step + more > 64 {
+                break;
+            }
+            step += more;
+            bits += length + (symbol & 15);
+        }
+        Glance::new(bits, step, false)
+    }
+}
+
+/// What a few bits of AC codes stand for: how many bits they take with their values, how many
+/// coefficients they step over, and whether they end their block.
+#[derive(Clone, Copy)]
+pub(super) struct Glance(u16);
+
+impl Glance {
+    fn new(bits: u32, step: u32, ends: bool) -> Self {
+        Glance((bits | step << 5 | u32::from(ends) << 12) as u16)
+    }
+
+    /// Bits with the values; 0 where not one code could be seen.
+    #[inline(always)]
+    pub(super) fn bits(self) -> u32 {
+        u32::from(self.0) & 31
+    }
+
+    #[inline(always)]
+    pub(super) fn step(self) -> u32 {
+        u32::from(self.0) >> 5 & 127
+    }
+
+    /// 1 where the block ends.
+    #[inline(always)]
+    pub(super) fn ends(self) -> u32 {
+        u32::from(self.0) >> 12
+    }
+}

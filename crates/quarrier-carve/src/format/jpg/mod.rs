@@ -1,0 +1,52 @@
+//! JPEG: markers, and the entropy of every scan decoded as far as it takes to know that it is a
+//! picture's.
+//!
+//! ITU-T T.81 (1992). Baseline, extended and progressive pictures with Huffman codes are decoded;
+//! of arithmetic and lossless ones markers are followed.
+
+mod bits;
+mod blocks;
+mod entropy;
+mod frame;
+mod huffman;
+mod reader;
+
+use reader::Reader;
+
+use super::{Broken, Format, Kind, Signature, Verdict};
+use crate::mend::{self, Reading, Step, Yard};
+use crate::view::{Extent, View};
+
+/// JPEG. Has no checksum: what is verified is that the codes of every scan are codes, and as many
+/// as the picture has blocks.
+pub struct Jpg;
+
+const JPG: Kind = Kind::new("jpg");
+
+impl Format for Jpg {
+    fn kinds(&self) -> &[Kind] {
+        &[JPG]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[Signature { hex: "FF D8 FF", at: 0 }]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let mut reader = Reader::new();
+        match reader.read_to(view, u64::MAX) {
+            Step::Whole { length } => Verdict::Whole { length, kind: JPG },
+            Step::Broken { at } if reader.is_likely() => Verdict::Broken {
+                kind: JPG,
+                sure: reader.sure.min(at),
+                at,
+                reason: reader.reason.to_string(),
+            },
+            _ => Verdict::Not,
+        }
+    }
+
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        mend::in_order(view, yard, broken, Box::new(Reader::new()))
+    }
+}
