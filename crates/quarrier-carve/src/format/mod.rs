@@ -7,6 +7,7 @@ pub mod gz;
 pub mod jpg;
 pub mod mp3;
 pub mod ogg;
+pub mod ole;
 pub mod pdf;
 pub mod png;
 mod riff;
@@ -25,6 +26,7 @@ pub static ALL: &[&dyn Format] = &[
     &jpg::Jpg,
     &mp3::Mp3,
     &ogg::Ogg,
+    &ole::Ole,
     &pdf::Pdf,
     &png::Png,
     &wav::Wav,

@@ -1,12 +1,14 @@
 //! Looks for the rest of files that break: where do they go on?
 
 mod in_order;
+mod likeness;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use crate::carver::Claims;
 pub use in_order::{Reading, Step, in_order};
+pub(crate) use likeness::{Gap, likely_gap};
 
 use crate::view::Extent;
 
@@ -114,6 +116,19 @@ impl<'y> Yard<'y> {
             }
         }
         continued
+    }
+
+    /// The offset in the source at which byte `at` of the file would lie if the file went on
+    /// behind its byte `at - 1`.
+    pub fn left_offset(extents: &[Extent], at: u64) -> Option<u64> {
+        let mut left = at;
+        for extent in extents {
+            if left <= extent.length {
+                return Some(extent.offset + left);
+            }
+            left -= extent.length;
+        }
+        None
     }
 
     fn next_carved(&self, offset: u64) -> Option<u64> {

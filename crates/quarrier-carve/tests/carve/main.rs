@@ -5,6 +5,7 @@ mod embedded;
 mod gif;
 mod gz;
 mod jpg;
+mod ole;
 mod pdf;
 mod png;
 mod sample;

@@ -3,7 +3,7 @@
 use quarrier_carve::Verdict;
 use quarrier_carve::format::pdf::Pdf;
 
-use crate::sample::{check_whole_file, validated};
+use crate::sample::{check_starved, check_whole_file, validated};
 
 /// Writes a file object by object, and knows where they are.
 pub(crate) struct Writer {
@@ -152,4 +152,10 @@ fn nesting_without_an_end_is_no_value() {
 fn a_header_alone_is_no_file() {
     assert_eq!(validated(&Pdf, b"%PDF-1.4\n", &[b'a'; 9000]), Verdict::Not);
     assert_eq!(validated(&Pdf, b"%PDF-1.4\n", b"startxref\n0\n%%EOF\n"), Verdict::Not);
+}
+
+#[test]
+fn a_view_without_fuel_is_no_whole_file() {
+    let file = small().table(1).object(b"(new)").table(5).bytes();
+    check_starved(&Pdf, &file);
 }

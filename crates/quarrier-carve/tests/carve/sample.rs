@@ -64,6 +64,20 @@ pub(crate) fn check_whole_file(format: &dyn Format, kind: &str, file: &[u8]) {
     assert!(format.signatures().iter().any(stands), "no signature stands in it");
 }
 
+/// Checks that with any less fuel than it takes, a view that says so has run out of it.
+pub(crate) fn check_starved(format: &dyn Format, file: &[u8]) {
+    let length = file.len() as u64;
+    let source = Memory::new("sample", file.to_vec());
+    let mut view = View::new(&source);
+    for fuel in 0..2 * length {
+        view.look_at(&[Extent { offset: 0, length }], fuel);
+        match format.validate(&mut view) {
+            Verdict::Whole { length: found, .. } => assert_eq!(found, length),
+            _ => assert!(view.is_starved(), "with {fuel} bytes of fuel"),
+        }
+    }
+}
+
 /// What a carver found, with the bytes.
 #[derive(Default)]
 pub(crate) struct Found(pub(crate) Mutex<Vec<(Carved, Vec<u8>)>>);

@@ -36,9 +36,12 @@ impl Ending {
 
     fn at(view: &mut View<'_>, place: u64) -> Option<Ending> {
         let bytes = some(view, place, 64);
-        let spaces = |at: usize| at + bytes[at..].iter().take_while(|b| is_space(**b)).count();
-        let (said, end) = number(bytes, spaces(9))?;
-        let mark = spaces(end);
+        let behind_space = |at: usize| {
+            let rest = bytes.get(at..)?;
+            Some(at + rest.iter().take_while(|byte| is_space(**byte)).count())
+        };
+        let (said, end) = number(bytes, behind_space(9)?)?;
+        let mark = behind_space(end)?;
         if !bytes[mark..].starts_with(b"%%EOF") {
             return None;
         }

@@ -67,6 +67,7 @@ impl Format for Pdf {
         if walked.sure == 8 && object_at(view, walked.at).is_none() {
             return Verdict::Not;
         }
+        let trouble = walked.doubt.unwrap_or(trouble).min(trouble);
         Verdict::broken(view, PDF, sure, trouble.max(sure), reason)
     }
 }

@@ -8,7 +8,7 @@ const SLIP_BYTES: u64 = 32;
 /// The longest head of an object, `12345 0 obj`, with white space before it.
 const HEAD_BYTES: usize = 48;
 /// How far the end of an object is looked for where its length is not known.
-const END_BYTES_MAX: u64 = 64 << 20;
+const END_BYTES_MAX: u64 = 16 << 20;
 
 /// At most `most` bytes from `at`, as many as there are.
 pub(super) fn some<'v>(view: &'v mut View<'_>, at: u64, most: usize) -> &'v [u8] {
@@ -120,16 +120,19 @@ pub(super) struct Walked {
     pub(super) sure: u64,
     /// No object begins here.
     pub(super) at: u64,
+    /// The first stream that does not end where it says it does should have ended here.
+    pub(super) doubt: Option<u64>,
 }
 
 /// Goes from object to object, beginning at `from`.
 pub(super) fn walk(view: &mut View<'_>, from: u64) -> Walked {
-    let mut walked = Walked { sure: from, at: from };
+    let mut walked = Walked { sure: from, at: from, doubt: None };
     let mut is_sure = true;
     loop {
         walked.at = after_comments(view, walked.at);
         let Some((_, body)) = object_at(view, walked.at) else { return walked };
-        let Some((end, is_certain)) = object_ends(view, body) else { return walked };
+        let (end, is_certain) = object_ends(view, body, &mut walked.doubt);
+        let Some(end) = end else { return walked };
         walked.at = end;
         is_sure &= is_certain;
         if is_sure {
@@ -139,31 +142,31 @@ pub(super) fn walk(view: &mut View<'_>, from: u64) -> Walked {
 }
 
 /// The place behind the object whose head ends at `body`, and whether nothing else can be true.
-fn object_ends(view: &mut View<'_>, body: u64) -> Option<(u64, bool)> {
+fn object_ends(view: &mut View<'_>, body: u64, doubt: &mut Option<u64>) -> (Option<u64>, bool) {
     let Some((dictionary, behind)) = dictionary(view, body) else {
         let bytes = some(view, body, 4096);
-        let value = skip_value(bytes, 0).map(|end| body + end as u64);
-        return match value.map(|end| after_space(view, end)) {
-            Some(end) if view.is_at(end, b"endobj") => Some((end + 6, true)),
-            _ => object_end_from(view, body).map(|end| (end, false)),
-        };
+        let behind = skip_value(bytes, 0).map_or(body, |end| body + end as u64);
+        return end_behind(view, behind);
     };
-    let Some(data) = stream_at(view, behind) else {
-        let end = after_space(view, behind);
-        return match view.is_at(end, b"endobj") {
-            true => Some((end + 6, true)),
-            false => object_end_from(view, behind).map(|end| (end, false)),
-        };
-    };
+    let Some(data) = stream_at(view, behind) else { return end_behind(view, behind) };
     let length = syntax::value_of(&dictionary, b"Length").and_then(syntax::integer);
-    if let Some(end) = length.and_then(|length| stream_ends(view, data, length)) {
-        let word = after_space(view, end);
-        if view.is_at(word, b"endobj") {
-            return Some((word + 6, true));
+    if let Some(length) = length {
+        if let Some(end) = stream_ends(view, data, length) {
+            return end_behind(view, end);
         }
+        doubt.get_or_insert(data.saturating_add(length));
     }
-    let end = view.find(data..data.saturating_add(END_BYTES_MAX), b"endstream")?;
-    object_end_from(view, end).map(|end| (end, false))
+    let end = view.find(data..data.saturating_add(END_BYTES_MAX), b"endstream");
+    (end.and_then(|end| object_end_from(view, end)), false)
+}
+
+/// The place behind the `endobj` that stands at `at`, as it should, or further behind.
+fn end_behind(view: &mut View<'_>, at: u64) -> (Option<u64>, bool) {
+    let end = after_space(view, at);
+    match view.is_at(end, b"endobj") {
+        true => (Some(end + 6), true),
+        false => (object_end_from(view, at), false),
+    }
 }
 
 fn object_end_from(view: &mut View<'_>, at: u64) -> Option<u64> {

@@ -1,0 +1,83 @@
+//! Where a gap lies in a file, told by what bytes look like: for content without a structure.
+
+use crate::view::View;
+
+/// The gap between two fragments, of which only the length is known for certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gap {
+    /// It begins here at the earliest, in bytes of the view; what lies before is of the file.
+    pub(crate) first: u64,
+    /// It begins here at the latest.
+    pub(crate) last: u64,
+    /// Its length.
+    pub(crate) bytes: u64,
+}
+
+/// Bytes on both sides by which the file is known.
+const KNOWN_BYTES_MAX: u64 = 4096;
+/// Less is not enough to know anything by.
+const KNOWN_BYTES_MIN: u64 = 256;
+/// Longer stretches are not compared.
+const BLOCKS_MAX: u64 = 4096;
+/// The least unlike block of the gap is more unlike the file than the most unlike of the file, by
+/// this share and this much.
+const MARGIN: (f32, f32) = (1.3, 0.06);
+
+/// Where the gap begins, if all blocks of it look unlike the file, and all others like it.
+/// `known_from..` is where the content begins that goes on across the gap, `known_to` where it
+/// ends behind the gap.
+pub(crate) fn likely_gap(
+    view: &mut View<'_>,
+    gap: Gap,
+    known: std::ops::Range<u64>,
+    block: u64,
+) -> Option<u64> {
+    let end = gap.last.checked_add(gap.bytes)?;
+    let count = (end - gap.first) / block;
+    if count > BLOCKS_MAX || known.start > gap.first || known.end < end {
+        return None;
+    }
+    let before = known.start.max(gap.first.saturating_sub(KNOWN_BYTES_MAX))..gap.first;
+    let behind = end..known.end.min(end + KNOWN_BYTES_MAX);
+    let mut samples = Vec::new();
+    for range in [before, behind] {
+        if range.end - range.start >= KNOWN_BYTES_MIN {
+            samples.push(shares(view, range)?);
+        }
+    }
+    if samples.is_empty() {
+        return None;
+    }
+    let mut unlike = Vec::with_capacity(count as usize);
+    for index in 0..count {
+        let from = gap.first + index * block;
+        let block = shares(view, from..from + block)?;
+        let nearest = samples.iter().map(|sample| difference(sample, &block));
+        unlike.push(nearest.fold(f32::MAX, f32::min));
+    }
+    let gap_blocks = (gap.bytes / block) as usize;
+    let places = 0..=unlike.len().checked_sub(gap_blocks)?;
+    let place = places.into_iter().find(|start| stands_out(&unlike, *start, gap_blocks))?;
+    Some(gap.first + place as u64 * block)
+}
+
+fn stands_out(unlike: &[f32], start: usize, blocks: usize) -> bool {
+    let inside = &unlike[start..start + blocks];
+    let outside = unlike[..start].iter().chain(&unlike[start + blocks..]);
+    let most = outside.fold(0.0, |most: f32, value| most.max(*value));
+    inside.iter().all(|value| *value > most * MARGIN.0 + MARGIN.1)
+}
+
+/// How often each byte occurs, all together 1.
+fn shares(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<[f32; 256]> {
+    let mut counts = [0u32; 256];
+    let seen = view.each(range.clone(), |bytes| {
+        bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    });
+    (seen == range.end - range.start).then(|| counts.map(|count| count as f32 / seen as f32))
+}
+
+/// 0 where both are the same, 1 where they have no byte in common.
+fn difference(one: &[f32; 256], other: &[f32; 256]) -> f32 {
+    one.iter().zip(other).map(|(a, b)| (a - b).abs()).sum::<f32>() / 2.0
+}

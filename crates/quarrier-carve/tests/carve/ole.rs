@@ -1,0 +1,152 @@
+//! Compound files.
+
+use proptest::prelude::*;
+use quarrier_carve::Verdict;
+use quarrier_carve::format::ole::Ole;
+
+use crate::sample::{carved, check_starved, check_whole_file, valid, validated};
+
+const FREE: u32 = u32::MAX;
+const END: u32 = u32::MAX - 1;
+const TABLE: u32 = u32::MAX - 2;
+
+/// An entry of the directory.
+fn entry(name: &str, kind: u8, first: u32, bytes: u64) -> [u8; 128] {
+    let mut entry = [0; 128];
+    for (index, unit) in name.encode_utf16().enumerate() {
+        entry[2 * index..2 * index + 2].copy_from_slice(&unit.to_le_bytes());
+    }
+    let name_bytes = if kind == 0 { 0 } else { 2 * name.encode_utf16().count() as u16 + 2 };
+    entry[64..66].copy_from_slice(&name_bytes.to_le_bytes());
+    entry[66] = kind;
+    entry[67] = 1;
+    entry[116..120].copy_from_slice(&first.to_le_bytes());
+    entry[120..128].copy_from_slice(&bytes.to_le_bytes());
+    entry
+}
+
+/// A file with one stream: its sectors, then the table, then the directory, or these first.
+pub(crate) fn file(name: &str, stream: &[u8], is_table_first: bool) -> Vec<u8> {
+    let data = stream.len().div_ceil(512) as u32;
+    let tables = (data + 1).div_ceil(127);
+    let (table, directory, start) = match is_table_first {
+        true => (0, tables, tables + 1),
+        false => (data, data + tables, 0),
+    };
+    let mut fat = vec![FREE; tables as usize * 128];
+    fat[table as usize..(table + tables) as usize].fill(TABLE);
+    fat[directory as usize] = END;
+    for sector in start..start + data {
+        fat[sector as usize] = if sector + 1 == start + data { END } else { sector + 1 };
+    }
+    let mut header = vec![0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1];
+    header.resize(512, 0);
+    for (at, value) in [(24, 0x3Eu16), (26, 3), (28, 0xFFFE), (30, 9), (32, 6)] {
+        header[at..at + 2].copy_from_slice(&value.to_le_bytes());
+    }
+    let four = [(44, tables), (48, directory), (56, 4096), (60, END), (68, END)];
+    let list = (0..109).map(|n| (76 + 4 * n as usize, if n < tables { table + n } else { FREE }));
+    for (at, value) in four.into_iter().chain(list) {
+        header[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    let mut stream_sectors = stream.to_vec();
+    stream_sectors.resize(data as usize * 512, 0);
+    let mut entries = [entry("Root Entry", 5, END, 0), entry("", 0, 0, 0), [0; 128], [0; 128]];
+    entries[1] = entry(name, 2, start, stream.len() as u64);
+    let fat = fat.iter().flat_map(|next| next.to_le_bytes()).collect();
+    let structure = [fat, entries.concat()].concat();
+    match is_table_first {
+        true => [header, structure, stream_sectors].concat(),
+        false => [header, stream_sectors, structure].concat(),
+    }
+}
+
+/// A workbook of `count` records.
+pub(crate) fn workbook(count: usize) -> Vec<u8> {
+    let mut bytes = vec![9, 8, 4, 0, 0, 6, 5, 0];
+    for index in 0..count {
+        let length = 10 + index % 90;
+        bytes.extend_from_slice(&[0x03, 0x02, length as u8, 0]);
+        bytes.extend((0..length).map(|n| (n * index) as u8));
+    }
+    bytes.extend_from_slice(&[0x0A, 0, 0, 0]);
+    bytes.resize(bytes.len().max(4096), 0);
+    bytes
+}
+
+#[test]
+fn a_compound_file_ends_behind_its_last_sector_in_use() {
+    check_whole_file(&Ole, "ole", &file("Anything", &[7; 5000], false));
+    check_whole_file(&Ole, "xls", &file("Workbook", &workbook(300), true));
+    check_starved(&Ole, &file("Workbook", &workbook(60), false));
+}
+
+#[test]
+fn kinds_are_told_by_the_names_of_streams() {
+    let mut document = vec![0xEC, 0xA5];
+    document.resize(5000, 0);
+    check_whole_file(&Ole, "doc", &file("WordDocument", &document, false));
+    let mut slides = vec![0, 0, 0xE8, 3, 0xF8, 0x1F, 0, 0];
+    slides.resize(0x2000, 1);
+    check_whole_file(&Ole, "ppt", &file("PowerPoint Document", &slides, false));
+    check_whole_file(&Ole, "msg", &file("__properties_version1.0", &[0; 4096], false));
+}
+
+#[test]
+fn records_that_do_not_follow_each_other_are_no_workbook() {
+    let mut stream = workbook(300);
+    stream[8..1000].fill(0xEE);
+    let broken = validated(&Ole, &file("Workbook", &stream, false), &[]);
+    assert!(matches!(broken, Verdict::Broken { at: 512..1600, .. }), "{broken:?}");
+}
+
+#[test]
+fn sectors_in_circles_come_to_an_end() {
+    let good = file("Workbook", &workbook(200), true);
+    for sector in 2..20 {
+        for next in [0u32, 1, 2, sector, 19, 500, 0x7FFF_FFFF, FREE, END, TABLE] {
+            let mut file = good.clone();
+            let place = 512 + 4 * sector as usize;
+            file[place..place + 4].copy_from_slice(&next.to_le_bytes());
+            validated(&Ole, &file, &[0; 4096]);
+        }
+    }
+    // Counts and places that cannot be.
+    for at in (24..80).step_by(4) {
+        for value in [0u32, 1, 0x7FFF_FFFF, 0xFFFF_FFF0, u32::MAX] {
+            let mut file = good.clone();
+            file[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            validated(&Ole, &file, &[0; 4096]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn a_workbook_in_two_fragments_is_mended_or_not_believed(
+        records in 400usize..1200,
+        is_table_first in any::<bool>(),
+        split in any::<prop::sample::Index>(),
+        gap in 1usize..6,
+        filling in 0u8..4,
+    ) {
+        let file = file("Workbook", &workbook(records), is_table_first);
+        let split = (1 + split.index((file.len() - 1) / 4096)) * 4096;
+        let gap: Vec<u8> = (0..gap as u32 * 4096)
+            .map(|n| match filling {
+                0 => 0,
+                1 => b' ' + (n % 60) as u8,
+                2 => (n.wrapping_mul(2_654_435_761) >> 17) as u8,
+                _ => 0xFF,
+            })
+            .collect();
+        let image = [&[0; 4096][..], &file[..split], &gap, &file[split..], &[0; 9000]].concat();
+        let files = carved(&quarrier_carve::Carver::new().formats(vec![&Ole]), &image);
+        for found in valid(&files) {
+            prop_assert!(found == &file[..], "{} bytes instead of {}", found.len(), file.len());
+        }
+        prop_assert_eq!(valid(&files).len(), 1);
+    }
+}
