@@ -22,6 +22,11 @@ impl Status {
             Status::Header => "header",
         }
     }
+
+    /// The status that has this name.
+    pub fn from_name(name: &str) -> Option<Status> {
+        [Status::Valid, Status::Partial, Status::Header].into_iter().find(|s| s.name() == name)
+    }
 }
 
 /// A carved file.

@@ -10,6 +10,8 @@ pub enum Error {
     Keep(std::io::Error),
     /// A signature or a type that nobody knows, with what is wrong about it.
     Signature(String),
+    /// A folder that cannot be carved into, with why.
+    Folder(String),
 }
 
 /// A result with this crate's [`Error`].
@@ -20,7 +22,7 @@ impl std::fmt::Display for Error {
         match self {
             Error::Source(error) => error.fmt(f),
             Error::Keep(error) => write!(f, "what was carved cannot be kept: {error}"),
-            Error::Signature(text) => f.write_str(text),
+            Error::Signature(text) | Error::Folder(text) => f.write_str(text),
         }
     }
 }
@@ -30,7 +32,7 @@ impl std::error::Error for Error {
         match self {
             Error::Source(error) => Some(error),
             Error::Keep(error) => Some(error),
-            Error::Signature(_) => None,
+            Error::Signature(_) | Error::Folder(_) => None,
         }
     }
 }

@@ -8,21 +8,22 @@
 //! ```
 //!
 //! A [`Format`] reads a candidate as programs of its kind do, through a [`View`], and says where
-//! the file ends, or at which byte it breaks. Nothing here reads a file name or writes a file;
-//! who carves says by [`Keep`] what becomes of what is found.
+//! the file ends, or at which byte it breaks. Who carves says by [`Keep`] what becomes of what is
+//! found; [`folder::Folder`] is one that writes files and a report.
 
 mod carved;
 mod carver;
 mod crc32;
 pub mod embedded;
 mod error;
+pub mod folder;
 pub mod format;
 mod inflate;
 pub mod mend;
 mod view;
 
 pub use carved::{Carved, Status};
-pub use carver::{BrokenFile, Carver, Claims, Keep, Stride, Summary};
+pub use carver::{Alignment, Begun, BrokenFile, Carver, Claims, Keep, Stride, Summary};
 pub use error::{Error, Result};
 pub use format::{Broken, Format, Kind, Signature, Verdict};
 pub use view::{Extent, TAKE_BYTES_MAX, View};

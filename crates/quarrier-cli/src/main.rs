@@ -57,6 +57,7 @@ fn main() -> ExitCode {
     leave_caught_panics_untold();
     match args::parse() {
         args::Parsed::Search(search) => commands::search::run(&search).into(),
+        args::Parsed::Carve(carve) => commands::carve::run(&carve).into(),
         args::Parsed::Filter(filter) => commands::filter::run(&filter).into(),
         args::Parsed::Explain(explain) => commands::explain::run(&explain).into(),
         args::Parsed::Gauge(gauge) => commands::gauge::run(&gauge).into(),

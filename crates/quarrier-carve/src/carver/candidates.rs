@@ -1,17 +1,14 @@
 //! Where files may begin: one search for the signatures of all formats.
 
 use std::ops::{ControlFlow, Range};
-use std::sync::atomic::AtomicBool;
 
 use quarrier_core::pipeline::{Pipeline, Run};
 use quarrier_core::source::Source;
 use quarrier_search::{Finding, Pattern, Sample, Searcher};
 
+use super::Carver;
 use crate::error::{Error, Result};
 use crate::format::Format;
-
-/// More candidates than this are not looked for at once; 16 bytes each.
-const CANDIDATES_MAX: usize = 1 << 20;
 
 /// A place where a file may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +56,10 @@ impl Signatures {
         Ok(Signatures { searcher, of_pattern, length_bytes_max })
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.of_pattern.len()
+    }
+
     pub(super) fn engine_name(&self) -> String {
         self.searcher.engine_name()
     }
@@ -68,8 +69,7 @@ impl Signatures {
         &self,
         source: &dyn Source,
         range: Range<u64>,
-        workers: usize,
-        stop: &AtomicBool,
+        carver: &Carver<'_>,
     ) -> Result<Looked> {
         let mut candidates = Vec::new();
         let mut until = range.end;
@@ -78,7 +78,7 @@ impl Signatures {
                 if finding.offset >= range.end {
                     break;
                 }
-                if candidates.len() >= CANDIDATES_MAX {
+                if candidates.len() >= carver.remembered_max() {
                     until = finding.offset;
                     return ControlFlow::Break(());
                 }
@@ -91,11 +91,12 @@ impl Signatures {
         });
         let seen = range.start..range.end.saturating_add(self.length_bytes_max - 1);
         let seen = seen.start..seen.end.min(source.length());
-        let run = Pipeline::new(source)
-            .range(seen)
-            .workers(workers)
-            .stop(stop)
-            .run(&self.searcher, &mut sink)?;
+        let mut pipeline =
+            Pipeline::new(source).range(seen).workers(carver.workers).stop(carver.stop);
+        if let Some(rates) = &carver.rates {
+            pipeline = pipeline.rates(rates.clone());
+        }
+        let run = pipeline.run(&self.searcher, &mut sink)?;
         candidates.sort_unstable();
         candidates.dedup();
         Ok(Looked { candidates, until, run })

@@ -5,9 +5,11 @@
 //! together may get is bounded, and does not depend on who works when: results are the same with
 //! any number of workers.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
+use super::add_since;
 use super::candidates::Candidate;
 use super::claims::Claims;
 use crate::format::{Format, Verdict};
@@ -33,6 +35,8 @@ pub(super) struct Court<'c> {
     pub(super) formats: &'c [&'c dyn Format],
     pub(super) ground: &'c super::ground::Ground,
     pub(super) workers: usize,
+    /// Time of all threads together is added here, in nanoseconds.
+    pub(super) busy_ns: &'c AtomicU64,
     pub(super) stop: &'c AtomicBool,
 }
 
@@ -79,6 +83,7 @@ impl Court<'_> {
         // Single candidates far apart are long; many together are short.
         let batch = (candidates.len() / (64 * self.workers.max(1))).clamp(1, 256);
         let work = || {
+            let begun = Instant::now();
             let mut view = View::new(self.source);
             let mut mine = Vec::new();
             loop {
@@ -94,6 +99,7 @@ impl Court<'_> {
                 }
             }
             all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut mine);
+            add_since(self.busy_ns, begun);
         };
         std::thread::scope(|scope| {
             for _ in 1..self.workers.min(candidates.len().div_ceil(batch)) {

@@ -5,12 +5,15 @@ mod claims;
 mod ground;
 mod judge;
 mod resolve;
+mod resume;
 
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use quarrier_core::pipeline::{Plan, Rates, Run, Stage, StageLoad};
 use quarrier_core::source::Source;
 use quarrier_search::Sample;
 
@@ -26,11 +29,14 @@ use ground::Ground;
 pub(crate) use judge::cut;
 use judge::{Court, Judged};
 use resolve::Resolver;
+pub use resume::{Alignment, Begun};
 
 /// A stride is searched, judged and kept before the next one is begun.
 const STRIDE_BYTES: u64 = 256 << 20;
-/// Broken files that are remembered until all is read; some 100 bytes each.
-const BROKEN_MAX: usize = 1 << 20;
+/// Broken files that are remembered until all is read, and candidates of a stride.
+const REMEMBERED_MAX: usize = 1 << 20;
+/// What one of them takes at most, with all that becomes of it, in bytes.
+const REMEMBERED_BYTES: u64 = 256;
 
 /// What becomes of what is found.
 pub trait Keep: Sync {
@@ -56,10 +62,14 @@ pub trait Keep: Sync {
 pub struct Stride<'a> {
     /// The part, in bytes of the source.
     pub range: Range<u64>,
-    /// The files that are whole.
+    /// The files that are whole, those of types that are not wanted too.
     pub whole: &'a [Carved],
     /// Those that begin here and are broken.
     pub broken: &'a [BrokenFile],
+    /// Ranges of it that could not be read.
+    pub unreadable: &'a [Range<u64>],
+    /// Where the files of all strides until now lie.
+    pub alignment: Alignment,
     /// The length of what is carved, and how much of it is done, in bytes.
     pub total_bytes: u64,
     /// See `total_bytes`.
@@ -89,6 +99,8 @@ pub struct BrokenFile {
 pub struct Summary {
     /// Bytes of the source that were searched.
     pub bytes: u64,
+    /// Of these, bytes in holes that were passed over without reading.
+    pub hole_bytes: u64,
     /// Places that were looked at.
     pub candidates: u64,
     /// Files by status: valid, partial, header.
@@ -107,8 +119,17 @@ pub struct Summary {
     pub block_bytes: u64,
     /// The engine that searched for signatures.
     pub engine: String,
+    /// How many signatures it searched for, and the time it took to prepare.
+    pub signatures: usize,
+    /// See `signatures`.
+    pub compile: Duration,
     /// Threads.
     pub workers: usize,
+    /// How the source was read to find signatures; none where nothing was searched.
+    pub plan: Option<Plan>,
+    /// Time of all threads in reading, in searching, validating and mending, and in keeping; by
+    /// [`Stage`].
+    pub stages: [StageLoad; 3],
 }
 
 /// Carves sources.
@@ -121,6 +142,9 @@ pub struct Carver<'a> {
     embedded: bool,
     keep_broken: bool,
     kinds: Option<Vec<String>>,
+    begun: Begun,
+    memory_bytes_max: u64,
+    rates: Option<Rates>,
     stop: &'a AtomicBool,
 }
 
@@ -144,6 +168,9 @@ impl<'a> Carver<'a> {
             embedded: false,
             keep_broken: true,
             kinds: None,
+            begun: Begun::default(),
+            memory_bytes_max: 1 << 30,
+            rates: None,
             stop: &NEVER,
         }
     }
@@ -213,6 +240,30 @@ impl<'a> Carver<'a> {
         Ok(self)
     }
 
+    /// Goes on where an earlier run over the same source, with the same settings, ended. What is
+    /// whole already is given to `keep` again, before anything else.
+    #[must_use]
+    pub fn resume(mut self, begun: Begun) -> Self {
+        self.begun = begun;
+        self
+    }
+
+    /// Memory for what is remembered of the source, in bytes; 1 GiB where nothing is said. Files
+    /// beyond it that are broken are forgotten, which the summary tells. What a few windows of the
+    /// source and decoders take comes on top of it.
+    #[must_use]
+    pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
+        self.memory_bytes_max = bytes;
+        self
+    }
+
+    /// What the source's disk gives, so that it is read in the way that suits it.
+    #[must_use]
+    pub fn rates(mut self, rates: Rates) -> Self {
+        self.rates = Some(rates);
+        self
+    }
+
     /// Ends the run early when the flag becomes true.
     #[must_use]
     pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
@@ -232,57 +283,95 @@ impl<'a> Carver<'a> {
             None => std::iter::once(0..length).collect(),
         };
         let ground = Ground::new(ranges, self.file_bytes_max);
+        let started = Instant::now();
         let signatures = Signatures::new(&self.formats, Sample::default())?;
         let mut summary = Summary {
+            signatures: signatures.count(),
+            compile: started.elapsed(),
             engine: signatures.engine_name(),
             workers: self.workers,
+            position: ground.span().start,
             ..Summary::default()
         };
+        let times = Times::default();
         let court = Court {
             source,
             formats: &self.formats,
             ground: &ground,
             workers: self.workers,
+            busy_ns: &times.work_ns,
             stop: self.stop,
         };
         let mut resolver = Resolver::new(&self.formats, self.embedded);
-        let mut broken: Vec<BrokenFile> = Vec::new();
-        let mut at = ground.span().start;
+        let mut broken = self.recall(source, keep, &mut resolver, &mut summary, &times)?;
+        let mut at = summary.position;
         while let Some(from) = ground.next(at) {
             let end = (from - from % STRIDE_BYTES + STRIDE_BYTES).min(ground.span().end);
-            let looked = signatures.look(source, from..end, self.workers, self.stop)?;
+            let looked = signatures.look(source, from..end, self)?;
             let stride_bytes = looked.until - from;
             summary.bytes += stride_bytes;
             summary.candidates += looked.candidates.len() as u64;
-            for range in looked.run.unreadable {
-                join(&mut summary.unreadable, range);
+            summary.add(&looked.run);
+            for range in &looked.run.unreadable {
+                join(&mut summary.unreadable, range.clone());
             }
             let judged = court.judge(&looked.candidates, stride_bytes);
             if self.is_stopped() {
                 summary.stopped = true;
                 break;
             }
-            let (mut whole, mut more) = resolver.resolve(judged);
-            whole.retain(|one| self.is_wanted(one));
-            self.keep_all(source, &whole, keep)?;
-            summary.files[0] += whole.len() as u64;
+            let (whole, mut more) = resolver.resolve(judged);
+            summary.files[0] += self.keep_wanted(source, &whole, keep, &times)?;
             at = looked.until.max(from + 1);
             summary.position = at;
             keep.stride(&Stride {
                 range: from..at,
                 whole: &whole,
                 broken: &more,
+                unreadable: &looked.run.unreadable,
+                alignment: resolver.alignment(),
                 total_bytes: ground.span().end - ground.span().start,
                 done_bytes: at - ground.span().start,
             })
             .map_err(Error::Keep)?;
-            let room = BROKEN_MAX - broken.len();
-            summary.forgotten += more.len().saturating_sub(room) as u64;
-            more.truncate(room);
-            broken.append(&mut more);
+            summary.forgotten += self.remember(&mut broken, &mut more);
         }
-        self.rest(source, keep, &ground, resolver, broken, &mut summary)?;
+        self.rest(source, keep, &ground, resolver, broken, &mut summary, &times)?;
+        times.add_to(&mut summary);
         Ok(summary)
+    }
+
+    /// Takes up what an earlier run has done. Returns what it left broken.
+    fn recall(
+        &self,
+        source: &dyn Source,
+        keep: &dyn Keep,
+        resolver: &mut Resolver<'_>,
+        summary: &mut Summary,
+        times: &Times,
+    ) -> Result<Vec<BrokenFile>> {
+        resolver.recall(&self.begun);
+        summary.files[0] += self.keep_wanted(source, &self.begun.whole, keep, times)?;
+        summary.position = summary.position.max(self.begun.position);
+        summary.unreadable.clone_from(&self.begun.unreadable);
+        let mut broken = Vec::new();
+        summary.forgotten += self.remember(&mut broken, &mut self.begun.broken.clone());
+        Ok(broken)
+    }
+
+    /// Appends `more`, as long as there is room. Returns how many were forgotten.
+    fn remember(&self, broken: &mut Vec<BrokenFile>, more: &mut Vec<BrokenFile>) -> u64 {
+        let room = self.remembered_max() - broken.len();
+        let forgotten = more.len().saturating_sub(room) as u64;
+        more.truncate(room);
+        broken.append(more);
+        forgotten
+    }
+
+    /// A quarter of the memory for what is broken, one for the candidates of a stride.
+    fn remembered_max(&self) -> usize {
+        let fit = self.memory_bytes_max / 4 / REMEMBERED_BYTES;
+        usize::try_from(fit).map_or(REMEMBERED_MAX, |fit| fit.clamp(1, REMEMBERED_MAX))
     }
 
     fn is_wanted(&self, carved: &Carved) -> bool {
@@ -293,7 +382,23 @@ impl<'a> Carver<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Keeps those of `files` whose type is wanted; returns how many.
+    fn keep_wanted(
+        &self,
+        source: &dyn Source,
+        files: &[Carved],
+        keep: &dyn Keep,
+        times: &Times,
+    ) -> Result<u64> {
+        let mut wanted: Vec<&Carved> = files.iter().filter(|one| self.is_wanted(one)).collect();
+        // Formats that call a file by the same name mean the same file.
+        wanted.dedup_by(|a, b| a.offset() == b.offset() && a.kind == b.kind);
+        self.keep_all(source, &wanted, keep, &times.sink_ns)?;
+        Ok(wanted.len() as u64)
+    }
+
     /// Mends what is broken, and keeps what is left of the rest.
+    #[expect(clippy::too_many_arguments, reason = "the state of the run, which ends here")]
     fn rest(
         &self,
         source: &dyn Source,
@@ -302,6 +407,7 @@ impl<'a> Carver<'a> {
         mut resolver: Resolver<'_>,
         broken: Vec<BrokenFile>,
         summary: &mut Summary,
+        times: &Times,
     ) -> Result<()> {
         summary.block_bytes = resolver.block_bytes();
         let broken: Vec<BrokenFile> =
@@ -309,18 +415,16 @@ impl<'a> Carver<'a> {
         let mended = if self.is_stopped() {
             vec![None; broken.len()]
         } else {
-            self.mend_all(source, ground, resolver.claims(), summary.block_bytes, &broken)
+            self.mend_all(source, ground, resolver.claims(), summary.block_bytes, &broken, times)
         };
         summary.stopped |= self.is_stopped();
-        let (mut whole, mut partial) = resolver.settle(ground, broken, mended);
-        whole.retain(|one| self.is_wanted(one));
-        partial.retain(|one| self.is_wanted(one));
-        self.keep_all(source, &whole, keep)?;
-        summary.files[0] += whole.len() as u64;
-        summary.mended += whole.len() as u64;
+        let (whole, partial) = resolver.settle(ground, broken, mended);
+        let mended = self.keep_wanted(source, &whole, keep, times)?;
+        summary.files[0] += mended;
+        summary.mended += mended;
         if self.keep_broken {
-            self.keep_all(source, &partial, keep)?;
-            for one in &partial {
+            self.keep_wanted(source, &partial, keep, times)?;
+            for one in partial.iter().filter(|one| self.is_wanted(one)) {
                 summary.files[one.status as usize] += 1;
             }
         }
@@ -335,10 +439,11 @@ impl<'a> Carver<'a> {
         claims: &Claims,
         block_bytes: u64,
         broken: &[BrokenFile],
+        times: &Times,
     ) -> Vec<Option<Judged>> {
         let ranges = ground.ranges();
         let yard = Yard::new(block_bytes, claims, self.effort, ranges, self.stop);
-        self.each(source, broken, |one, view| {
+        self.each(source, broken, &times.work_ns, |one, view| {
             let index = self.formats.iter().position(|f| f.kinds()[0].name == one.format)?;
             let format = self.formats[index];
             view.look_at(&ground.extents_from(one.offset), self.effort.fuel_bytes);
@@ -356,10 +461,18 @@ impl<'a> Carver<'a> {
         })
     }
 
-    /// Gives all of `files` to `keep`, in parallel.
-    fn keep_all(&self, source: &dyn Source, files: &[Carved], keep: &dyn Keep) -> Result<()> {
+    /// Gives all of `files` to `keep`, in parallel, the longest first.
+    fn keep_all(
+        &self,
+        source: &dyn Source,
+        files: &[&Carved],
+        keep: &dyn Keep,
+        busy_ns: &AtomicU64,
+    ) -> Result<()> {
+        let mut files = files.to_vec();
+        files.sort_by_key(|one| std::cmp::Reverse(one.length()));
         let failed = Mutex::new(None);
-        self.each(source, files, |one, view| {
+        self.each(source, &files, busy_ns, |one, view| {
             let is_failed = |e: &Mutex<Option<io::Error>>| {
                 e.lock().unwrap_or_else(PoisonError::into_inner).is_some()
             };
@@ -381,11 +494,13 @@ impl<'a> Carver<'a> {
         &self,
         source: &dyn Source,
         things: &[T],
+        busy_ns: &AtomicU64,
         work: impl Fn(&T, &mut View<'_>) -> R + Sync,
     ) -> Vec<R> {
         let next = AtomicUsize::new(0);
         let all = Mutex::new(Vec::with_capacity(things.len()));
         let run = || {
+            let begun = Instant::now();
             let mut view = View::new(source);
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
@@ -393,6 +508,7 @@ impl<'a> Carver<'a> {
                 let result = work(thing, &mut view);
                 all.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
             }
+            add_since(busy_ns, begun);
         };
         std::thread::scope(|scope| {
             for _ in 1..self.workers.min(things.len()) {
@@ -403,6 +519,41 @@ impl<'a> Carver<'a> {
         let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.sort_by_key(|(index, _)| *index);
         all.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+/// Time of all threads together, in nanoseconds, but for what the search tells of itself.
+#[derive(Default)]
+struct Times {
+    work_ns: AtomicU64,
+    sink_ns: AtomicU64,
+}
+
+impl Times {
+    fn add_to(&self, summary: &mut Summary) {
+        for (stage, ns) in [(Stage::Work, &self.work_ns), (Stage::Sink, &self.sink_ns)] {
+            let busy = Duration::from_nanos(ns.load(Ordering::Relaxed));
+            summary.stages[stage as usize].busy += busy;
+        }
+    }
+}
+
+/// Adds the time since `begun`.
+fn add_since(busy_ns: &AtomicU64, begun: Instant) {
+    let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    busy_ns.fetch_add(ns, Ordering::Relaxed);
+}
+
+impl Summary {
+    /// Adds what a search for signatures says of itself.
+    fn add(&mut self, run: &Run) {
+        for (sum, stage) in self.stages.iter_mut().zip(Stage::ALL) {
+            let load = run.timeline.load(stage);
+            sum.busy += load.busy;
+            sum.waiting += load.waiting;
+        }
+        self.hole_bytes += run.hole_bytes;
+        self.plan.get_or_insert_with(|| run.plan.clone());
     }
 }
 

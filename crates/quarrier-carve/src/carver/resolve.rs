@@ -3,7 +3,7 @@
 use super::claims::Claims;
 use super::ground::Ground;
 use super::judge::Judged;
-use super::{BrokenFile, extents_of};
+use super::{Alignment, Begun, BrokenFile, extents_of};
 use crate::carved::{Carved, Status};
 use crate::format::{Format, Verdict};
 use crate::view::Extent;
@@ -18,14 +18,26 @@ pub(super) struct Resolver<'r> {
     formats: &'r [&'r dyn Format],
     embedded: bool,
     claims: Claims,
-    /// Whole files that were seen, and of those, how many lie at multiples of a block size.
-    seen: u64,
-    aligned: [u64; BLOCK_BYTES.len()],
+    alignment: Alignment,
 }
 
 impl<'r> Resolver<'r> {
     pub(super) fn new(formats: &'r [&'r dyn Format], embedded: bool) -> Self {
-        Resolver { formats, embedded, claims: Claims::default(), seen: 0, aligned: [0; 8] }
+        let alignment = Alignment::default();
+        Resolver { formats, embedded, claims: Claims::default(), alignment }
+    }
+
+    /// Takes up what an earlier run has decided.
+    pub(super) fn recall(&mut self, begun: &Begun) {
+        for extent in begun.whole.iter().flat_map(|one| &one.extents) {
+            self.claims.add(*extent);
+        }
+        self.alignment = begun.alignment;
+    }
+
+    /// Where the files seen so far lie.
+    pub(super) fn alignment(&self) -> Alignment {
+        self.alignment
     }
 
     pub(super) fn claims(&self) -> &Claims {
@@ -40,11 +52,11 @@ impl<'r> Resolver<'r> {
     /// The size of the blocks in which the files seen so far lie: the largest of which most of
     /// them begin at a multiple.
     pub(super) fn block_bytes(&self) -> u64 {
-        if self.seen < SEEN_MIN {
+        if self.alignment.seen < SEEN_MIN {
             return 4096;
         }
-        let most = |count: &u64| *count * 2 > self.seen;
-        let index = self.aligned.iter().position(most).unwrap_or(BLOCK_BYTES.len() - 1);
+        let most = |count: &u64| *count * 2 > self.alignment.seen;
+        let index = self.alignment.aligned.iter().position(most).unwrap_or(BLOCK_BYTES.len() - 1);
         BLOCK_BYTES[index]
     }
 
@@ -155,8 +167,9 @@ impl<'r> Resolver<'r> {
             return None;
         }
         if !self.claims.holds(first.offset) {
-            self.seen += 1;
-            for (count, block_bytes) in self.aligned.iter_mut().zip(BLOCK_BYTES) {
+            self.alignment.seen += 1;
+            let counts = self.alignment.aligned.iter_mut();
+            for (count, block_bytes) in counts.zip(BLOCK_BYTES) {
                 *count += u64::from(first.offset.is_multiple_of(block_bytes));
             }
         }

@@ -1,10 +1,12 @@
 //! The command line. Help, man page and `docs/cli.md` come from here.
 
+mod carve;
 mod explain;
 mod filter;
 mod gauge;
 mod search;
 
+pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
 pub(crate) use filter::{Asked, Filter, InputFormat};
 pub(crate) use gauge::{Gauge, Measure, Task};
@@ -21,6 +23,7 @@ use crate::{Outcome, complain};
 /// What the command line asks for.
 pub(crate) enum Parsed {
     Search(Box<Search>),
+    Carve(Box<Carve>),
     Filter(Box<Filter>),
     Explain(Box<Explain>),
     Gauge(Box<Gauge>),
@@ -47,6 +50,7 @@ pub(crate) fn parse() -> Parsed {
             Ok(Parsed::Done(crate::commands::engines::list()))
         }
         Some(("search", matches)) => search::parse(matches).map(|s| Parsed::Search(Box::new(s))),
+        Some(("carve", matches)) => carve::parse(matches).map(|c| Parsed::Carve(Box::new(c))),
         Some(("filter", matches)) => filter::parse(matches).map(|f| Parsed::Filter(Box::new(f))),
         Some(("explain", matches)) => {
             explain::parse(matches).map(|explain| Parsed::Explain(Box::new(explain)))
@@ -70,8 +74,8 @@ fn one_line(text: &str) -> String {
     let gist = gist.trim_start_matches("error: ");
     let words: Vec<&str> = gist.split_whitespace().collect();
     let typed = std::env::args_os().nth(1).unwrap_or_default();
-    let verb =
-        ["filter", "explain", "gauge"].into_iter().find(|verb| typed == *verb).unwrap_or("search");
+    let verbs = ["carve", "filter", "explain", "gauge"];
+    let verb = verbs.into_iter().find(|verb| typed == *verb).unwrap_or("search");
     format!("{}; try 'quarrier {verb} --help'", words.join(" "))
 }
 
@@ -98,6 +102,7 @@ pub(crate) fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(search::command())
+        .subcommand(carve::command())
         .subcommand(filter::command())
         .subcommand(explain::command())
         .subcommand(gauge::command())

@@ -1,5 +1,6 @@
 //! One module a verb.
 
+pub(crate) mod carve;
 pub(crate) mod engines;
 pub(crate) mod explain;
 pub(crate) mod filter;

@@ -1,6 +1,6 @@
 //! The statistics of a run, as `--stats` writes them.
 
-use quarrier_core::pipeline::{Stage, Timeline};
+use quarrier_core::pipeline::{Stage, StageLoad, Timeline};
 use quarrier_remote::Counters;
 use serde_json::{Value, json};
 
@@ -32,6 +32,20 @@ pub(crate) struct Stats {
     pub(crate) remote: Option<RemoteCost>,
     /// Where the source has messages: how many, and how many were left out.
     pub(crate) messages: Option<(u64, u64)>,
+    /// Where files were carved.
+    pub(crate) files: Option<Files>,
+}
+
+/// Carved files.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Files {
+    pub(crate) valid: u64,
+    pub(crate) partial: u64,
+    pub(crate) header: u64,
+    /// Of the valid ones, those whose fragments were found.
+    pub(crate) mended: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
 }
 
 /// What fetching took, of all remote sources together.
@@ -116,6 +130,15 @@ impl Stats {
             stats["messages"] = json!(messages);
             stats["rejected"] = json!(rejected);
         }
+        if let Some(files) = &self.files {
+            stats["files"] = json!({
+                "valid": files.valid,
+                "partial": files.partial,
+                "header": files.header,
+                "mended": files.mended,
+                "bytes": files.bytes,
+            });
+        }
         stats
     }
 }
@@ -127,6 +150,15 @@ impl StageSeconds {
 }
 
 impl Stages {
+    /// The loads by stage.
+    pub(crate) fn of(loads: &[StageLoad; 3]) -> Self {
+        let [read, work, sink] = loads.map(|load| StageSeconds {
+            busy_seconds: load.busy.as_secs_f64(),
+            waiting_seconds: load.waiting.as_secs_f64(),
+        });
+        Stages { read, work, sink }
+    }
+
     /// The sums over several runs.
     pub(crate) fn new<'t>(timelines: impl Iterator<Item = &'t Timeline>) -> Self {
         let mut sums: [StageSeconds; 3] = Default::default();

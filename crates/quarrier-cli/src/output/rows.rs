@@ -43,6 +43,8 @@ pub(crate) enum Layout {
     Counts,
     /// `count  condition`, from `condition, count`.
     Conditions,
+    /// `offset  type  length  status  reason`.
+    Carved,
     /// One number.
     Number,
 }

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::rows::{Excerpt, Layout, Rows, Value};
 use super::visible::visible;
+use crate::quantity::show_bytes;
 
 /// Shown of a finding's own bytes where it is longer.
 const FOUND_BYTES_SHOWN: usize = 256;
@@ -76,6 +77,20 @@ impl TextRows {
         self.styled(colours.label, &visible(text_of(condition)));
     }
 
+    fn carved(&mut self, values: &[Value<'_>]) {
+        let [_, kind, offset, length, _, status, reason, ..] = values else { return };
+        let colours = self.colours;
+        self.styled(colours.offset, &format!("{:012x}", number_of(offset)));
+        self.line.push_str("  ");
+        self.styled(colours.label, &format!("{:<8}", visible(text_of(kind))));
+        let length = show_bytes(number_of(length));
+        self.line.push_str(&format!(" {length:>10}  {}", text_of(status)));
+        if !text_of(reason).is_empty() {
+            self.line.push_str(": ");
+            self.line.push_str(&visible(text_of(reason)));
+        }
+    }
+
     fn count(&mut self, values: &[Value<'_>]) {
         let [pattern, name, count] = values else { return };
         let colours = self.colours;
@@ -92,6 +107,7 @@ impl Rows for TextRows {
             Layout::Findings => self.finding(values, excerpt),
             Layout::Counts => self.count(values),
             Layout::Conditions => self.condition(values),
+            Layout::Carved => self.carved(values),
             Layout::Number => {
                 self.line.extend(values.iter().map(|value| number_of(value).to_string()));
             }

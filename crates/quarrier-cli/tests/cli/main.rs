@@ -8,6 +8,7 @@ mod harness;
 
 mod account;
 mod bad_sectors;
+mod carve;
 mod devices;
 mod explain;
 mod failures;

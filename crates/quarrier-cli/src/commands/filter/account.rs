@@ -23,7 +23,7 @@ pub(super) fn give(session: &Session<'_>, done: &[Done]) -> Result<(), String> {
     let largest = done.iter().max_by_key(|done| done.run.bytes);
     let measured = largest.filter(|_| !session.is_stopped()).and_then(|done| {
         let source = done.source.as_deref()?;
-        ceiling::find(source, &done.run, 0..source.length())
+        ceiling::find(source, &done.run.plan, 0..source.length())
     });
     let stats = stats(session, done, measured);
     if is_told {
@@ -70,6 +70,7 @@ fn stats(session: &Session<'_>, done: &[Done], measured: Option<Ceiling>) -> Sta
         limited_by,
         remote: None,
         messages: Some((session.tally.messages, session.tally.rejected)),
+        files: None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use quarrier_core::pipeline::{Access, Chunk, Pipeline, Run, Touch};
+use quarrier_core::pipeline::{Access, Chunk, Pipeline, Plan, Touch};
 use quarrier_core::source::{FileSource, Source};
 
 use crate::commands::machine;
@@ -20,20 +20,20 @@ pub(in crate::commands) struct Ceiling {
 const MEMORY_BYTES: u64 = 256 << 20;
 const DISK_BYTES: u64 = 128 << 20;
 
-/// The ceiling for a run, as [`measure`] would find it, of the machine profile where there is one.
+/// The ceiling for a run that went by `plan`, as [`measure`] would find it, of the machine profile where there is one.
 pub(in crate::commands) fn find(
     source: &dyn Source,
-    run: &Run,
+    plan: &Plan,
     range: Range<u64>,
 ) -> Option<Ceiling> {
-    of_profile(source, run).or_else(|| measure(source, run, range))
+    of_profile(source, plan).or_else(|| measure(source, plan, range))
 }
 
-fn of_profile(source: &dyn Source, run: &Run) -> Option<Ceiling> {
-    let (of, bytes_per_second) = match run.plan.access {
+fn of_profile(source: &dyn Source, plan: &Plan) -> Option<Ceiling> {
+    let (of, bytes_per_second) = match plan.access {
         Access::Window | Access::Read => {
             let reads = &machine::known()?.memory.as_ref()?.read;
-            let fits = reads.iter().filter(|read| read.threads as usize <= run.plan.workers);
+            let fits = reads.iter().filter(|read| read.threads as usize <= plan.workers);
             ("memory read", fits.map(|read| read.per_second).fold(0.0, f64::max))
         }
         Access::Queue | Access::Uring => {
@@ -44,27 +44,27 @@ fn of_profile(source: &dyn Source, run: &Run) -> Option<Ceiling> {
     (bytes_per_second > 0.0).then_some(Ceiling { of, bytes_per_second })
 }
 
-/// Measures the ceiling for a run over `range` of `source`, with as many workers.
+/// Measures the ceiling for such a run over `range` of `source`, with as many workers.
 ///
 /// Where the run used windows, that is what memory (or the page cache) yields to as many
 /// threads. Where it read from disk, its pages are cached by now, so it is read past the
 /// cache. `None` where nothing can be measured: an empty range, only holes, no `O_DIRECT`.
-fn measure(source: &dyn Source, run: &Run, range: Range<u64>) -> Option<Ceiling> {
-    let from_memory = matches!(run.plan.access, Access::Window | Access::Read);
+fn measure(source: &dyn Source, plan: &Plan, range: Range<u64>) -> Option<Ceiling> {
+    let from_memory = matches!(plan.access, Access::Window | Access::Read);
     let most = if from_memory { MEMORY_BYTES } else { DISK_BYTES };
     let sample = range.start..range.end.min(range.start.saturating_add(most));
     let direct;
     let (of, access, source) = if from_memory {
-        ("memory read", run.plan.access, source)
+        ("memory read", plan.access, source)
     } else {
         direct = FileSource::open_direct(source.name().as_ref()).ok()?;
         ("disk read", Access::Uring, &direct as &dyn Source)
     };
     let pipeline = Pipeline::new(source)
         .access(access)
-        .workers(run.plan.workers)
-        .buffers(run.plan.buffers)
-        .buffer_bytes(run.plan.buffer_bytes)
+        .workers(plan.workers)
+        .buffers(plan.buffers)
+        .buffer_bytes(plan.buffer_bytes)
         .range(sample);
     let mut sum = 0u64;
     let read = pipeline

@@ -11,6 +11,7 @@ pub(in crate::commands) mod summary;
 
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -87,7 +88,7 @@ impl<'s> Session<'s> {
         let started = std::time::Instant::now();
         let patterns = patterns::collect(&search.patterns)?;
         let named = source::expand(&search.sources);
-        refuse_overwriting(search, &named)?;
+        refuse_overwriting(&[&search.stats, &search.report], &named)?;
         let client = Client::new(search, stop);
         let options = Options {
             ignore_case: search.ignore_case,
@@ -325,7 +326,7 @@ impl<'s> Session<'s> {
             .iter()
             .max_by_key(|searched| searched.run.bytes)
             .filter(|_| self.wants_account() && !self.stop.load(Ordering::Relaxed))
-            .and_then(|s| ceiling::find(s.source.as_deref()?, &s.run, s.range.clone()));
+            .and_then(|s| ceiling::find(s.source.as_deref()?, &s.run.plan, s.range.clone()));
         let summary = summary::Summary::new(&self, done, ceiling);
         if let Some(path) = &self.search.stats
             && let Err(message) = summary.write_stats(path)
@@ -378,23 +379,26 @@ enum Ended {
 }
 
 /// A closed pipe is success: the reader has what it wanted.
-fn is_closed_pipe(error: &io::Error) -> bool {
+pub(in crate::commands) fn is_closed_pipe(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
 }
 
-fn broken_output(error: &io::Error) -> Outcome {
+pub(in crate::commands) fn broken_output(error: &io::Error) -> Outcome {
     complain(&format!("standard output: cannot write: {error}"));
     Outcome::Failed
 }
 
-/// Statistics and report must not replace what is searched: it may be evidence.
-fn refuse_overwriting(search: &Search, named: &[Named]) -> Result<(), String> {
+/// Statistics and report must not replace what is read: it may be evidence.
+pub(in crate::commands) fn refuse_overwriting(
+    written: &[&Option<PathBuf>],
+    named: &[Named],
+) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
     let identity = |path: &std::path::Path| {
         std::fs::metadata(path).ok().filter(|meta| meta.is_file()).map(|m| (m.dev(), m.ino()))
     };
     let read: Vec<_> = named.iter().flat_map(Named::paths).filter_map(|p| identity(&p)).collect();
-    for path in [&search.stats, &search.report].into_iter().flatten() {
+    for path in written.iter().copied().flatten() {
         if identity(path).is_some_and(|id| read.contains(&id)) {
             return Err(format!("{}: is searched and would be overwritten", path.display()));
         }

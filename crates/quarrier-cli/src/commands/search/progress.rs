@@ -31,6 +31,11 @@ impl Progress {
 
     /// Notes that everything up to the chunk's end is done.
     pub(in crate::commands) fn advance(&mut self, chunk: &Chunk<'_>) {
+        self.advance_to(chunk.offset + chunk.own.end as u64);
+    }
+
+    /// Notes that everything before `offset` of the source is done.
+    pub(in crate::commands) fn advance_to(&mut self, offset: u64) {
         if !self.enabled || self.started.elapsed() < DELAY {
             return;
         }
@@ -50,7 +55,7 @@ impl Progress {
             bar.set_message(name.clone());
             bar.with_elapsed(elapsed)
         });
-        bar.set_position(chunk.offset + chunk.own.end as u64 - start);
+        bar.set_position(offset.saturating_sub(start));
     }
 
     /// Takes the bar off the terminal.

@@ -57,6 +57,7 @@ impl Summary {
             limited_by: limited_by.name(),
             remote,
             messages: None,
+            files: None,
         };
         Summary { stats, ceiling: measured }
     }

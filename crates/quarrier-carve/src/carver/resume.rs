@@ -1,0 +1,41 @@
+//! What an earlier run has done, so that another goes on where it ended.
+
+use std::ops::Range;
+
+use super::{BrokenFile, Carver};
+use crate::carved::Carved;
+use crate::format::Kind;
+
+/// How many files lie at multiples of the block sizes that file systems have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Alignment {
+    /// Files that were counted.
+    pub seen: u64,
+    /// Of those, the ones at multiples of 64 KiB, 32 KiB … 512 bytes.
+    pub aligned: [u64; 8],
+}
+
+/// What the strides of an earlier run told; a run with it ends as that one would have.
+#[derive(Debug, Clone, Default)]
+pub struct Begun {
+    /// Everything before this offset is done.
+    pub position: u64,
+    /// The files that are whole, as [`Stride::whole`](super::Stride::whole) had them.
+    pub whole: Vec<Carved>,
+    /// The files that are broken, as [`Stride::broken`](super::Stride::broken) had them.
+    pub broken: Vec<BrokenFile>,
+    /// Ranges that could not be read, in order.
+    pub unreadable: Vec<Range<u64>>,
+    /// As the last stride had it.
+    pub alignment: Alignment,
+}
+
+impl Carver<'_> {
+    /// The format that calls itself `format`, and the one of its kinds that is called `kind`: what
+    /// a [`BrokenFile`] has of them, from their names.
+    pub fn known_as(&self, format: &str, kind: &str) -> Option<(&'static str, Kind)> {
+        let found = self.formats.iter().find(|known| known.kinds()[0].name == format)?;
+        let kind = found.kinds().iter().find(|known| known.name == kind)?;
+        Some((found.kinds()[0].name, *kind))
+    }
+}

@@ -1,0 +1,163 @@
+//! How a folder is begun, and how one goes on that was begun before.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Mutex;
+
+use quarrier_core::source::Source;
+use rustix::fs::{FlockOperation, flock};
+use serde_json::json;
+
+use super::index::Index;
+use super::journal::{Journal, Told};
+use super::place::{JOURNAL, Place, STATE};
+use super::reserve::Reserve;
+use super::{Folder, Inner, REPORT, identity};
+use crate::carver::{Begun, Carver};
+use crate::error::{Error, Result};
+
+/// What is found where a run wants to go on.
+pub enum Resumed {
+    /// Go on: give this to [`Carver::resume`].
+    Begun(Box<Folder>, Box<Begun>),
+    /// Nothing is left to be done.
+    Finished,
+}
+
+impl Folder {
+    /// Begins in `path`, which must be empty, or not there yet. `settings` says how it is carved,
+    /// in any words: another run goes on only with the same.
+    ///
+    /// # Errors
+    /// [`Error::Folder`] where it is not empty, [`Error::Keep`] with what the operating system
+    /// says.
+    pub fn create(path: &Path, source: &dyn Source, settings: &str) -> Result<Folder> {
+        let root = Place::root(path).map_err(Error::Keep)?;
+        let names = Place::names(root.as_fd()).map_err(Error::Keep)?;
+        if names.iter().any(|name| name == STATE) {
+            return refused(path, "a run was begun there and not finished; --resume goes on");
+        }
+        if let Some(name) = names.first() {
+            return refused(path, &format!("is not empty: it has '{name}'; name a new folder"));
+        }
+        let place = Place::new(root).map_err(Error::Keep)?;
+        begun(place, source, settings).map_err(Error::Keep)
+    }
+
+    /// Goes on in `path`, or begins there where nothing was begun. `carver` knows the formats.
+    ///
+    /// # Errors
+    /// As [`create`](Folder::create); [`Error::Folder`] where another source was carved, or with
+    /// other settings, or where another process is at it.
+    pub fn resume(
+        path: &Path,
+        source: &dyn Source,
+        settings: &str,
+        carver: &Carver<'_>,
+    ) -> Result<Resumed> {
+        let root = Place::root(path).map_err(Error::Keep)?;
+        let names = Place::names(root.as_fd()).map_err(Error::Keep)?;
+        let has = |wanted: &str| names.iter().any(|name| name == wanted);
+        if !has(STATE) {
+            return match has(REPORT) {
+                true => Ok(Resumed::Finished),
+                false => Self::create(path, source, settings).map(anew),
+            };
+        }
+        let place = Place::new(root).map_err(Error::Keep)?;
+        let opened = match place.open_in_state(JOURNAL) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            opened => Some(opened.map_err(Error::Keep)?),
+        };
+        if let Some(file) = &opened
+            && flock(file, FlockOperation::NonBlockingLockExclusive).is_err()
+        {
+            return refused(path, "another process carves into it");
+        }
+        let opened = opened.map(|file| Journal::open(file, carver)).transpose();
+        match opened.map_err(Error::Keep)?.flatten() {
+            Some((journal, told)) => {
+                check(path, &told, &header(source, settings))?;
+                place.clear_state().map_err(Error::Keep)?;
+                let Told { begun, files, .. } = told;
+                let known = files.into_iter().collect();
+                let folder = with(place, source, journal, known).map_err(Error::Keep)?;
+                Ok(Resumed::Begun(Box::new(folder), Box::new(begun)))
+            }
+            // Killed before it had begun: only a folder without anything else is taken.
+            None if names.len() == 1 => {
+                begun(place, source, settings).map(anew).map_err(Error::Keep)
+            }
+            None => {
+                refused(path, "what was begun there cannot be read any more; name a new folder")
+            }
+        }
+    }
+}
+
+fn anew(folder: Folder) -> Resumed {
+    Resumed::Begun(Box::new(folder), Box::default())
+}
+
+fn begun(place: Place, source: &dyn Source, settings: &str) -> io::Result<Folder> {
+    let file = place.create_in_state(JOURNAL)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    let journal = Journal::new(file, &header(source, settings))?;
+    with(place, source, journal, HashMap::new())
+}
+
+fn with(
+    place: Place,
+    source: &dyn Source,
+    journal: Journal,
+    known: HashMap<String, super::journal::Line>,
+) -> io::Result<Folder> {
+    let mut reserve = Reserve::new(&place)?;
+    reserve.grow(0)?;
+    let inner = Mutex::new(Inner { journal, reserve, index: Index::default(), known });
+    let (source_name, source_bytes) = (source.name().to_string(), source.length());
+    Ok(Folder { place, source_name, source_bytes, inner })
+}
+
+/// What is carved, and how.
+fn header(source: &dyn Source, settings: &str) -> String {
+    json!({
+        "quarrier": env!("CARGO_PKG_VERSION"),
+        "settings": settings,
+        "source": source.name(),
+        "length": source.length(),
+        "samples": identity::samples(source),
+    })
+    .to_string()
+}
+
+/// Says what is not as it was.
+fn check(path: &Path, told: &Told, now: &str) -> Result<()> {
+    if told.header == now {
+        return Ok(());
+    }
+    let field = |header: &str, name: &str| {
+        let value: Option<serde_json::Value> = serde_json::from_str(header).ok();
+        value.and_then(|value| value.get(name).cloned()).unwrap_or_default()
+    };
+    for (name, words) in [
+        ("quarrier", "another version of quarrier"),
+        ("source", "another source"),
+        ("length", "a source of another length"),
+        ("samples", "a source with other bytes"),
+        ("settings", "other options"),
+    ] {
+        let (before, now) = (field(&told.header, name), field(now, name));
+        if before != now {
+            let reason = format!("was begun with {words}: {before}, and now it is {now}");
+            return refused(path, &reason);
+        }
+    }
+    refused(path, "was begun in another way")
+}
+
+fn refused<T>(path: &Path, reason: &str) -> Result<T> {
+    Err(Error::Folder(format!("{}: {reason}", path.display())))
+}

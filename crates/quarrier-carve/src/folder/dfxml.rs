@@ -1,0 +1,77 @@
+//! The report as DFXML, which forensic tools read.
+
+use std::io::{self, Write};
+
+use super::Row;
+
+/// What a row takes here beyond what it takes as JSON, in bytes, at most about.
+pub(super) const BYTES_AROUND: u64 = 400;
+
+/// Writes the whole document.
+pub(super) fn write(
+    out: &mut dyn Write,
+    source_name: &str,
+    source_bytes: u64,
+    rows: impl Iterator<Item = io::Result<Row>>,
+) -> io::Result<()> {
+    write!(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <dfxml xmlns=\"http://www.forensicswiki.org/wiki/Category:Digital_Forensics_XML\" \
+         xmlns:dc=\"http://purl.org/dc/elements/1.1/\" version=\"1.2.0\">\n\
+         <metadata><dc:type>Carve Report</dc:type></metadata>\n\
+         <creator><program>quarrier</program><version>{}</version></creator>\n\
+         <source><image_filename>{}</image_filename><image_size>{source_bytes}</image_size>\
+         </source>\n",
+        env!("CARGO_PKG_VERSION"),
+        escaped(source_name),
+    )?;
+    for row in rows {
+        object(out, &row?)?;
+    }
+    out.write_all(b"</dfxml>\n")
+}
+
+fn object(out: &mut dyn Write, row: &Row) -> io::Result<()> {
+    write!(
+        out,
+        "<fileobject><filename>{}</filename><filesize>{}</filesize>",
+        escaped(&row.path),
+        row.length()
+    )?;
+    if !row.reason.is_empty() {
+        write!(out, "<error>{}: {}</error>", row.status.name(), escaped(&row.reason))?;
+    }
+    out.write_all(b"<byte_runs>")?;
+    let mut at = 0;
+    for extent in &row.extents {
+        write!(
+            out,
+            "<byte_run file_offset=\"{at}\" img_offset=\"{}\" len=\"{}\"/>",
+            extent.offset, extent.length
+        )?;
+        at += extent.length;
+    }
+    writeln!(
+        out,
+        "</byte_runs><hashdigest type=\"sha256\">{}</hashdigest></fileobject>",
+        row.sha256
+    )
+}
+
+/// Text for XML: marks escaped, and what XML cannot hold left out.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' | '\n' | '\r' => out.push_str(&format!("&#{};", u32::from(c))),
+            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,92 @@
+//! The bytes of a file: copied and hashed in one pass, without all of it in memory.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use sha2::{Digest, Sha256};
+
+use super::Row;
+use crate::carved::{Carved, Status};
+use crate::view::View;
+
+/// Bytes that are hashed and written before the next ones: they stay in the cache between.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// `jpg/00000001a000.jpg`; with a number, where several begin at one offset.
+pub(super) fn path_of(carved: &Carved, number: Option<u64>) -> String {
+    let number = number.map_or(String::new(), |number| format!("-{number}"));
+    format!("{}/{:012x}{number}.{}", carved.kind, carved.offset(), carved.extension)
+}
+
+/// Copies the first `length` bytes of `view` to `out`. Returns how many there were, and their
+/// SHA-256 in hexadecimal.
+pub(super) fn copy(
+    view: &mut View<'_>,
+    length: u64,
+    mut out: Option<&mut File>,
+) -> io::Result<(u64, String)> {
+    let mut hash = Sha256::new();
+    let mut at = 0;
+    while at < length {
+        let most = usize::try_from(length - at).map_or(PIECE_BYTES, |left| left.min(PIECE_BYTES));
+        let piece = view.run(at, most);
+        if piece.is_empty() {
+            break;
+        }
+        hash.update(piece);
+        if let Some(out) = &mut out {
+            out.write_all(piece)?;
+        }
+        at += piece.len() as u64;
+    }
+    Ok((at, hexadecimal(&hash.finalize())))
+}
+
+/// The row of a file whose bytes were just read through `view`.
+pub(super) fn row(
+    source_name: &str,
+    carved: &Carved,
+    view: &View<'_>,
+    length: u64,
+    sha256: String,
+    path: String,
+) -> Row {
+    let mut row = Row {
+        source: source_name.to_string(),
+        kind: carved.kind.clone(),
+        extents: crate::carver::cut(&carved.extents, length),
+        status: carved.status,
+        reason: carved.reason.clone(),
+        sha256,
+        path,
+    };
+    let lost: u64 = view.unreadable().iter().map(|range| lost_of(carved, range)).sum();
+    if lost > 0 && row.status == Status::Valid {
+        row.status = Status::Partial;
+        row.reason = format!("{lost} bytes of it could not be read and are zeros");
+    }
+    row
+}
+
+/// How many bytes of `range` are the file's.
+fn lost_of(carved: &Carved, range: &std::ops::Range<u64>) -> u64 {
+    let within = |extent: &crate::view::Extent| {
+        extent.end().min(range.end).saturating_sub(extent.offset.max(range.start))
+    };
+    carved.extents.iter().map(within).sum()
+}
+
+/// The row that a file would have, were it written.
+///
+/// # Errors
+/// None now; as [`Folder::write`](super::Folder::write).
+pub fn described(source_name: &str, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
+    let (length, sha256) = copy(view, carved.length(), None)?;
+    Ok(row(source_name, carved, view, length, sha256, path_of(carved, None)))
+}
+
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |half: u8| DIGITS[usize::from(half)] as char;
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}

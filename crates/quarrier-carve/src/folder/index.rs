@@ -1,0 +1,52 @@
+//! Which rows there are, in few bytes each: the rows themselves lie in the journal.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Row;
+use super::journal::Line;
+use crate::carved::Carved;
+
+/// The rows of all files, to be put in order.
+#[derive(Default)]
+pub(super) struct Index {
+    /// Numbers of types, as they came.
+    kinds: HashMap<String, u32>,
+    /// Offset, type, and where the journal has the row.
+    entries: Vec<(u64, u32, Line)>,
+    /// Offset and type of what was begun to be written.
+    claimed: HashSet<(u64, u32)>,
+}
+
+impl Index {
+    pub(super) fn add(&mut self, row: &Row, line: Line) {
+        let kind = self.number_of(&row.kind);
+        self.entries.push((row.offset(), kind, line));
+    }
+
+    /// Whether this file is the first of its type at its offset: the others would have its name.
+    pub(super) fn claim(&mut self, carved: &Carved) -> bool {
+        let kind = self.number_of(&carved.kind);
+        self.claimed.insert((carved.offset(), kind))
+    }
+
+    fn number_of(&mut self, kind: &str) -> u32 {
+        if let Some(number) = self.kinds.get(kind) {
+            return *number;
+        }
+        let number = self.kinds.len() as u32;
+        self.kinds.insert(kind.to_string(), number);
+        number
+    }
+
+    /// All of them by offset, and by the name of their type where that is the same.
+    pub(super) fn sorted(&mut self) -> Vec<Line> {
+        let mut names: Vec<&String> = self.kinds.keys().collect();
+        names.sort();
+        let mut rank = vec![0; names.len()];
+        for (place, name) in names.into_iter().enumerate() {
+            rank[self.kinds[name] as usize] = place;
+        }
+        self.entries.sort_by_key(|(offset, kind, _)| (*offset, rank[*kind as usize]));
+        self.entries.iter().map(|(_, _, line)| *line).collect()
+    }
+}

@@ -1,0 +1,240 @@
+//! What was done, line by line, so that a run can go on after a crash.
+//!
+//! ```text
+//! LINE   = SUM ' ' LETTER ' ' JSON '\n'     SUM: 16 digits of the SHA-256 of what follows it
+//! H {…}  what is carved, and how                          the first line
+//! F {…}  a file was written: its row in the report        one write for each
+//! W […]  a file is whole, wanted or not                   \
+//! B […]  a file is broken                                  } a stride, in one write
+//! S {…}  the stride is done: everything before `position` /
+//! ```
+//!
+//! Lines are only appended. Reading ends at the first that is not what its sum says, and at the
+//! last that is no `W` or `B`: a stride that was not noted to its end was not done.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Row;
+use super::file::hexadecimal;
+use super::row::extents_of;
+use crate::carved::{Carved, Status};
+use crate::carver::{Alignment, Begun, BrokenFile, Carver, Stride};
+use crate::view::Extent;
+
+const SUM_DIGITS: usize = 16;
+/// Before the JSON of a line: sum, blank, letter, blank.
+const BEFORE: usize = SUM_DIGITS + 3;
+
+/// Where the JSON of a line lies in the journal.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line {
+    offset: u64,
+    bytes: u32,
+}
+
+/// The journal, open for appending.
+pub(super) struct Journal {
+    file: File,
+    end: u64,
+}
+
+/// What a journal says.
+pub(super) struct Told {
+    pub(super) header: String,
+    pub(super) begun: Begun,
+    /// Files that were written: path, and where the row is.
+    pub(super) files: Vec<(String, Line)>,
+}
+
+impl Journal {
+    /// A new one in an empty file.
+    pub(super) fn new(file: File, header: &str) -> io::Result<Self> {
+        let mut journal = Journal { file, end: 0 };
+        journal.append(line_of('H', header))?;
+        Ok(journal)
+    }
+
+    /// Appends behind what is good of `file`; `None` where not even the header is.
+    pub(super) fn open(file: File, carver: &Carver<'_>) -> io::Result<Option<(Self, Told)>> {
+        let Some((told, end)) = read(&file, carver)? else { return Ok(None) };
+        file.set_len(end)?;
+        Ok(Some((Journal { file, end }, told)))
+    }
+
+    /// Notes a file by its row; returns where the row is.
+    pub(super) fn file(&mut self, row: &str) -> io::Result<Line> {
+        let offset = self.end + BEFORE as u64;
+        self.append(line_of('F', row))?;
+        Ok(Line { offset, bytes: row.len() as u32 })
+    }
+
+    pub(super) fn stride(&mut self, stride: &Stride<'_>) -> io::Result<()> {
+        let mut text = String::new();
+        for one in stride.whole {
+            let extents: Vec<_> = one.extents.iter().map(|e| [e.offset, e.length]).collect();
+            text += &line_of('W', &json!([one.kind, one.extension, extents]).to_string());
+        }
+        for one in stride.broken {
+            let fields =
+                json!([one.offset, one.format, one.kind.name, one.sure, one.at, one.reason]);
+            text += &line_of('B', &fields.to_string());
+        }
+        let unreadable: Vec<_> = stride.unreadable.iter().map(|r| [r.start, r.end]).collect();
+        let done = json!({
+            "position": stride.range.end,
+            "unreadable": unreadable,
+            "seen": stride.alignment.seen,
+            "aligned": stride.alignment.aligned,
+        });
+        text += &line_of('S', &done.to_string());
+        self.append(text)
+    }
+
+    /// The JSON at `line`.
+    pub(super) fn text(&self, line: Line) -> io::Result<Vec<u8>> {
+        let mut text = vec![0; line.bytes as usize];
+        self.file.read_exact_at(&mut text, line.offset)?;
+        Ok(text)
+    }
+
+    /// The row at `line`.
+    pub(super) fn row(&self, line: Line) -> io::Result<Row> {
+        let text = String::from_utf8(self.text(line)?).ok();
+        text.and_then(|text| Row::from_json(&text))
+            .ok_or_else(|| io::Error::other("the journal was changed by somebody else"))
+    }
+
+    fn append(&mut self, text: String) -> io::Result<()> {
+        let written = self.file.write_all_at(text.as_bytes(), self.end);
+        match written {
+            Ok(()) => self.end += text.len() as u64,
+            // What is behind the end would be taken for torn.
+            Err(_) => drop(self.file.set_len(self.end)),
+        }
+        written
+    }
+}
+
+fn line_of(letter: char, json: &str) -> String {
+    let text = format!("{letter} {json}");
+    format!("{} {text}\n", sum_of(text.as_bytes()))
+}
+
+fn sum_of(text: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(text)[..SUM_DIGITS / 2])
+}
+
+/// Everything that is good, and where that ends.
+fn read(file: &File, carver: &Carver<'_>) -> io::Result<Option<(Told, u64)>> {
+    let mut reader = BufReader::new(file);
+    reader.seek(SeekFrom::Start(0))?;
+    let mut told: Option<Told> = None;
+    let mut stride = Begun::default();
+    let (mut at, mut end) = (0u64, 0u64);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let Some((letter, json)) = checked(&line) else { break };
+        let place = Line { offset: at + BEFORE as u64, bytes: json.len() as u32 };
+        at += line.len() as u64;
+        let is_understood = match (letter, &mut told) {
+            ('H', told @ None) => {
+                let header = json.to_string();
+                *told = Some(Told { header, begun: Begun::default(), files: Vec::new() });
+                true
+            }
+            (_, Some(told)) => take(told, &mut stride, letter, json, place, carver).is_some(),
+            (_, None) => false,
+        };
+        if !is_understood {
+            break;
+        }
+        if !matches!(letter, 'W' | 'B') {
+            end = at;
+        }
+    }
+    Ok(told.map(|told| (told, end)))
+}
+
+/// Letter and JSON of a line, if its sum is right.
+fn checked(line: &[u8]) -> Option<(char, &str)> {
+    let text = std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?;
+    let (sum, rest) = text.split_at_checked(SUM_DIGITS)?;
+    let rest = rest.strip_prefix(' ')?;
+    if sum_of(rest.as_bytes()) != sum {
+        return None;
+    }
+    let (letter, json) = rest.split_once(' ')?;
+    let mut letters = letter.chars();
+    letters.next().filter(|_| letters.next().is_none()).map(|letter| (letter, json))
+}
+
+/// Takes a line behind the header.
+fn take(
+    told: &mut Told,
+    stride: &mut Begun,
+    letter: char,
+    json: &str,
+    place: Line,
+    carver: &Carver<'_>,
+) -> Option<()> {
+    let value: Value = serde_json::from_str(json).ok()?;
+    match letter {
+        'F' => {
+            // Bytes were written for it before, so what follows of a stride is a new attempt.
+            *stride = Begun::default();
+            told.files.push((value.get("path")?.as_str()?.to_string(), place));
+        }
+        'W' => stride.whole.push(whole_of(&value)?),
+        'B' => stride.broken.push(broken_of(&value, carver)?),
+        'S' => {
+            let stride = std::mem::take(stride);
+            let begun = &mut told.begun;
+            begun.position = value.get("position")?.as_u64()?;
+            begun.alignment = alignment_of(&value)?;
+            begun.whole.extend(stride.whole);
+            begun.broken.extend(stride.broken);
+            let ranges = extents_of(value.get("unreadable")?)?;
+            begun.unreadable.extend(ranges.iter().map(|pair| pair.offset..pair.length));
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn whole_of(value: &Value) -> Option<Carved> {
+    Some(Carved {
+        kind: value.get(0)?.as_str()?.to_string(),
+        extension: value.get(1)?.as_str()?.to_string(),
+        extents: Some(extents_of(value.get(2)?)?)
+            .filter(|extents: &Vec<Extent>| !extents.is_empty())?,
+        status: Status::Valid,
+        reason: String::new(),
+    })
+}
+
+fn broken_of(value: &Value, carver: &Carver<'_>) -> Option<BrokenFile> {
+    let (format, kind) = carver.known_as(value.get(1)?.as_str()?, value.get(2)?.as_str()?)?;
+    Some(BrokenFile {
+        offset: value.get(0)?.as_u64()?,
+        format,
+        kind,
+        sure: value.get(3)?.as_u64()?,
+        at: value.get(4)?.as_u64()?,
+        reason: value.get(5)?.as_str()?.to_string(),
+    })
+}
+
+fn alignment_of(value: &Value) -> Option<Alignment> {
+    let counts = value.get("aligned")?.as_array()?.iter();
+    let aligned: Vec<u64> = counts.map(Value::as_u64).collect::<Option<_>>()?;
+    Some(Alignment { seen: value.get("seen")?.as_u64()?, aligned: aligned.try_into().ok()? })
+}

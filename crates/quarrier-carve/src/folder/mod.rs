@@ -1,0 +1,168 @@
+//! A folder of carved files: the files themselves, a report of them, and what is needed to go on
+//! after a crash.
+//!
+//! ```text
+//! FOLDER/jpg/00000001a000.jpg    a file: its type, its offset in the source
+//! FOLDER/report.jsonl            a row for each, in the order of the source
+//! FOLDER/report.dfxml            the same for forensic tools
+//! FOLDER/.carving/               while it is not finished: journal, parts of files, a reserve
+//! ```
+//!
+//! A file appears under its name when all of it is written. All of it goes through descriptors of
+//! the folder, and no symbolic link in it is followed: nothing is written anywhere else.
+
+mod begin;
+mod dfxml;
+mod file;
+mod identity;
+mod index;
+mod journal;
+mod place;
+mod reserve;
+mod row;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+pub use begin::Resumed;
+pub use file::described;
+pub use row::Row;
+
+use crate::carved::Carved;
+use crate::carver::{Keep, Stride};
+use crate::view::View;
+use index::Index;
+use journal::Journal;
+use place::Place;
+use reserve::Reserve;
+
+/// Name of the report with a JSON object a line.
+pub const REPORT: &str = "report.jsonl";
+/// Name of the report as DFXML.
+pub const REPORT_DFXML: &str = "report.dfxml";
+
+/// A folder that carved files are written into, by many threads at once.
+pub struct Folder {
+    place: Place,
+    source_name: String,
+    source_bytes: u64,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    journal: Journal,
+    reserve: Reserve,
+    index: Index,
+    /// Where the journal has the rows of files that an earlier run wrote, by path; those that this
+    /// run has not come to yet.
+    known: HashMap<String, journal::Line>,
+}
+
+impl Folder {
+    /// Writes the file, or finds it written already, and returns its row.
+    ///
+    /// # Errors
+    /// What the operating system says; nothing is left of the file then.
+    pub fn write(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
+        let path = file::path_of(carved, None);
+        if !self.lock().index.claim(carved) {
+            return file::described(&self.source_name, carved, view);
+        }
+        if let Some(row) = self.already(carved, &path)? {
+            return Ok(row);
+        }
+        let (kind, name) = path.split_once('/').unwrap_or(("", &path));
+        let (length, sha256) =
+            self.place.write(kind, name, |out| file::copy(view, carved.length(), Some(out)))?;
+        let row = file::row(&self.source_name, carved, view, length, sha256, path.clone());
+        let added = self.lock().add(&row);
+        if added.is_err() {
+            self.place.remove(kind, name);
+        }
+        added.map(|()| row)
+    }
+
+    /// The row of a file that an earlier run wrote, if it is still what it was.
+    fn already(&self, carved: &Carved, path: &str) -> io::Result<Option<Row>> {
+        let Some(line) = self.lock().known.remove(path) else { return Ok(None) };
+        let row = self.lock().journal.row(line)?;
+        let is_same = row.extents == carved.extents
+            && row.status == carved.status
+            && row.reason == carved.reason;
+        if !is_same || !self.place.holds(&row) {
+            return Ok(None);
+        }
+        self.lock().index.add(&row, line);
+        Ok(Some(row))
+    }
+
+    /// Notes a stride, so that another run can go on behind it.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn note(&self, stride: &Stride<'_>) -> io::Result<()> {
+        self.lock().journal.stride(stride)
+    }
+
+    /// Writes the reports. With `is_complete`, removes what was there for going on; else another
+    /// run can [`resume`](Folder::resume).
+    ///
+    /// # Errors
+    /// What the operating system says; reports that are there are whole.
+    pub fn finish(&self, is_complete: bool) -> io::Result<()> {
+        let inner = &mut *self.lock();
+        for (path, line) in inner.known.drain() {
+            let row = inner.journal.row(line)?;
+            if !is_complete && self.place.holds(&row) {
+                inner.index.add(&row, line);
+            } else if let Some((kind, name)) = path.split_once('/') {
+                // It was broken when an earlier run was stopped, and is not any more.
+                self.place.remove(kind, name);
+            }
+        }
+        inner.reserve.release(&self.place);
+        let lines = inner.index.sorted();
+        let journal = &inner.journal;
+        self.place.write_report(REPORT, |out| {
+            for line in &lines {
+                out.write_all(&journal.text(*line)?)?;
+                out.write_all(b"\n")?;
+            }
+            Ok(())
+        })?;
+        self.place.write_report(REPORT_DFXML, |out| {
+            let rows = lines.iter().map(|line| journal.row(*line));
+            dfxml::write(out, &self.source_name, self.source_bytes, rows)
+        })?;
+        if is_complete {
+            self.place.remove_state();
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Takes a file into the journal and the index.
+    fn add(&mut self, row: &Row) -> io::Result<()> {
+        let text = row.to_json();
+        self.reserve.grow(dfxml::BYTES_AROUND + 3 * text.len() as u64)?;
+        let line = self.journal.file(&text)?;
+        self.index.add(row, line);
+        Ok(())
+    }
+}
+
+impl Keep for Folder {
+    fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()> {
+        self.write(carved, view).map(drop)
+    }
+
+    fn stride(&self, stride: &Stride<'_>) -> io::Result<()> {
+        self.note(stride)
+    }
+}

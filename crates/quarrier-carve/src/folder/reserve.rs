@@ -1,0 +1,63 @@
+//! Room on the disk for the reports: on a disk that is full they still can be written.
+
+use std::fs::File;
+use std::io;
+
+use super::place::{Place, RESERVE};
+
+/// How much the reserve grows at once.
+const STEP_BYTES: u64 = 256 << 10;
+
+/// A file that holds as many bytes as the reports will need.
+pub(super) struct Reserve {
+    file: File,
+    needed_bytes: u64,
+    held_bytes: u64,
+}
+
+impl Reserve {
+    pub(super) fn new(place: &Place) -> io::Result<Self> {
+        let file = place.create_in_state(RESERVE)?;
+        Ok(Reserve { file, needed_bytes: 16 << 10, held_bytes: 0 })
+    }
+
+    /// Makes room for `bytes` more.
+    ///
+    /// # Errors
+    /// When the disk has no room for them.
+    pub(super) fn grow(&mut self, bytes: u64) -> io::Result<()> {
+        self.needed_bytes += bytes;
+        if self.needed_bytes > self.held_bytes {
+            let wanted = self.needed_bytes + STEP_BYTES;
+            // Where the step is too much, what is needed may still be there.
+            hold(&self.file, wanted)
+                .map(|()| self.held_bytes = wanted)
+                .or_else(|_| hold(&self.file, self.needed_bytes))?;
+            self.held_bytes = self.held_bytes.max(self.needed_bytes);
+        }
+        Ok(())
+    }
+
+    /// Gives the room back.
+    pub(super) fn release(&mut self, place: &Place) {
+        let _ = self.file.set_len(0);
+        place.remove_in_state(RESERVE);
+        self.held_bytes = u64::MAX;
+    }
+}
+
+/// Has the file system keep `bytes` for `file`; does nothing where it cannot.
+#[cfg(target_os = "linux")]
+fn hold(file: &File, bytes: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
+        held => held.map_err(io::Error::from),
+    }
+}
+
+/// Has the file system keep `bytes` for `file`; does nothing where it cannot.
+#[cfg(not(target_os = "linux"))]
+fn hold(_: &File, _: u64) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! A file as reports tell it.
+
+use serde_json::{Value, json};
+
+use crate::carved::Status;
+use crate::view::Extent;
+
+/// A file as reports tell it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The name of the source.
+    pub source: String,
+    /// Its type.
+    pub kind: String,
+    /// Where its bytes lie in the source.
+    pub extents: Vec<Extent>,
+    /// How whole it is.
+    pub status: Status,
+    /// Why it is not valid; empty where it is.
+    pub reason: String,
+    /// Of the bytes written, in hexadecimal.
+    pub sha256: String,
+    /// Where it was written, from the folder on.
+    pub path: String,
+}
+
+impl Row {
+    /// The offset of its first byte in the source.
+    pub fn offset(&self) -> u64 {
+        self.extents.first().map_or(0, |extent| extent.offset)
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> u64 {
+        self.extents.iter().map(|extent| extent.length).sum()
+    }
+
+    /// One JSON object, without a line break.
+    pub fn to_json(&self) -> String {
+        let extents: Vec<_> = self.extents.iter().map(|e| [e.offset, e.length]).collect();
+        json!({
+            "source": self.source,
+            "type": self.kind,
+            "offset": self.offset(),
+            "length": self.length(),
+            "extents": extents,
+            "status": self.status.name(),
+            "reason": self.reason,
+            "sha256": self.sha256,
+            "path": self.path,
+        })
+        .to_string()
+    }
+
+    /// What [`to_json`](Row::to_json) wrote; `None` for anything else.
+    pub fn from_json(text: &str) -> Option<Row> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let field = |name: &str| value.get(name)?.as_str().map(str::to_string);
+        Some(Row {
+            source: field("source")?,
+            kind: field("type")?,
+            extents: extents_of(value.get("extents")?)?,
+            status: Status::from_name(value.get("status")?.as_str()?)?,
+            reason: field("reason")?,
+            sha256: field("sha256")?,
+            path: field("path")?,
+        })
+    }
+}
+
+/// `[[offset, length], …]`.
+pub(super) fn extents_of(value: &Value) -> Option<Vec<Extent>> {
+    let pair = |pair: &Value| {
+        Some(Extent { offset: pair.get(0)?.as_u64()?, length: pair.get(1)?.as_u64()? })
+    };
+    value.as_array()?.iter().map(pair).collect()
+}

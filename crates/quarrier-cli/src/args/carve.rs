@@ -1,0 +1,153 @@
+//! `quarrier carve`.
+
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use super::{auto_count, flag, format_arg, positive_size, quiet_arg, stats_arg, workers_arg};
+use crate::output::Format;
+use crate::quantity::{parse_range, parse_size};
+
+/// `quarrier carve`.
+#[derive(Debug)]
+pub(crate) struct Carve {
+    pub(crate) source: OsString,
+    /// None in a dry run.
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) types: Option<Vec<String>>,
+    pub(crate) dry_run: bool,
+    pub(crate) resume: bool,
+    pub(crate) file_bytes_max: Option<u64>,
+    pub(crate) keeps_broken: bool,
+    pub(crate) thorough: bool,
+    pub(crate) memory_bytes_max: u64,
+    pub(crate) range: Range<u64>,
+    pub(crate) workers: Option<usize>,
+    pub(crate) format: Format,
+    pub(crate) quiet: bool,
+    pub(crate) stats: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quarrier carve disk.img -o recovered
+  quarrier carve disk.img -o pictures --types jpg,png --keep valid
+  quarrier carve /dev/sdb -o recovered --resume
+  quarrier carve image.001 --dry-run --format json | jq -r .path
+  quarrier carve https://example.org/disk.img -o recovered --range 0..1G
+
+A SOURCE is a file, a block device, the first part of a split image (image.001), a quoted glob
+of its parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY.
+
+FOLDER gets a file for each that is found, FOLDER/<type>/<offset>.<ending> with the offset as 12
+hexadecimal digits, FOLDER/report.jsonl with a row for each, and FOLDER/report.dfxml. Status
+'valid': read to its end as its format says, every checksum right. 'partial': right up to where it
+breaks. 'header': nothing but its beginning could be read.
+
+Exit status: 0 files were found, 1 none, 2 wrong use or failure, 3 part of the source could not
+be read (each range is listed), 130 interrupted (--resume goes on).";
+
+pub(super) fn command() -> Command {
+    Command::new("carve")
+        .about("Recovers files from disk images and devices, deleted and broken ones too")
+        .after_help(EXAMPLES)
+        .arg(
+            Arg::new("source")
+                .value_name("SOURCE")
+                .value_parser(value_parser!(OsString))
+                .required(true)
+                .help("Where files are looked for"),
+        )
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FOLDER")
+                .value_parser(value_parser!(PathBuf))
+                .required_unless_present("dry-run")
+                .help("Where they are written: a new folder, or an empty one"),
+        )
+        .args(what_args())
+        .args(how_args())
+        .arg(format_arg())
+        .arg(quiet_arg())
+        .arg(stats_arg())
+}
+
+fn what_args() -> Vec<Arg> {
+    vec![
+        Arg::new("types")
+            .long("types")
+            .value_name("TYPE,…")
+            .value_delimiter(',')
+            .help("Write files of these types only: jpg,png,pdf"),
+        Arg::new("keep")
+            .long("keep")
+            .value_name("all|valid")
+            .default_value("all")
+            .value_parser(["all", "valid"])
+            .help("Whether files that break are written, too"),
+        Arg::new("max-size")
+            .long("max-size")
+            .value_name("SIZE")
+            .value_parser(positive_size)
+            .help("No file is longer than this; what would be, breaks there"),
+        Arg::new("range")
+            .long("range")
+            .value_name("START..END")
+            .value_parser(parse_range)
+            .help("Carve these offsets only, as if they were the whole source"),
+        flag("dry-run", "Write nothing; print a row for each file"),
+        flag("resume", "Go on where an earlier run into the same folder ended"),
+    ]
+}
+
+fn how_args() -> Vec<Arg> {
+    vec![
+        flag("thorough", "Look harder for the rest of broken files: seconds for each"),
+        workers_arg("Threads that search, read candidates, and write"),
+        Arg::new("max-memory")
+            .long("max-memory")
+            .value_name("SIZE")
+            .default_value("1G")
+            .value_parser(|text: &str| match parse_size(text)? {
+                bytes if bytes < 64 << 20 => Err("must be at least 64M".to_string()),
+                bytes => Ok(bytes),
+            })
+            .help("Memory for what is remembered of the source")
+            .help_heading("Machine"),
+    ]
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
+    let source: &OsString = matches.get_one("source").ok_or("no source was given")?;
+    let dry_run = matches.get_flag("dry-run");
+    let folder: Option<PathBuf> = matches.get_one("output").cloned();
+    if dry_run && matches.get_flag("resume") {
+        return Err("--dry-run writes nothing that --resume could go on with".to_string());
+    }
+    let mut types: Option<Vec<String>> =
+        matches.get_many("types").map(|types| types.cloned().collect());
+    types.iter_mut().for_each(|types| {
+        types.sort();
+        types.dedup();
+    });
+    Ok(Carve {
+        source: source.clone(),
+        folder: folder.filter(|_| !dry_run),
+        types,
+        dry_run,
+        resume: matches.get_flag("resume"),
+        file_bytes_max: matches.get_one("max-size").copied(),
+        keeps_broken: matches.get_one::<String>("keep").is_none_or(|keep| keep == "all"),
+        thorough: matches.get_flag("thorough"),
+        memory_bytes_max: matches.get_one("max-memory").copied().unwrap_or(1 << 30),
+        range: matches.get_one("range").cloned().unwrap_or(0..u64::MAX),
+        workers: auto_count(matches, "workers"),
+        format: *matches.get_one("format").unwrap_or(&Format::Text),
+        quiet: matches.get_flag("quiet"),
+        stats: matches.get_one("stats").cloned(),
+    })
+}

@@ -1,0 +1,124 @@
+//! The run's account: counts by type, statistics, and lines for people.
+
+use std::io::{self, IsTerminal, Write};
+
+use quarrier_carve::Summary;
+
+use super::Run;
+use super::watch::Seen;
+use crate::Outcome;
+use crate::commands::print;
+use crate::commands::search::ceiling;
+use crate::commands::search::summary::{limit, rate, write_stats};
+use crate::output::Format;
+use crate::output::account::{CeilingShare, Files, Stages, Stats};
+use crate::output::visible::visible;
+use crate::quantity::{show_bytes, show_rate};
+
+/// Prints how many files there are of each type, for people.
+pub(super) fn table(format: Format, seen: &Seen) -> Outcome {
+    if format != Format::Text {
+        return Outcome::Found;
+    }
+    let line = |(kind, counts): (&String, &[u64; 3])| {
+        format!("{:<8} {}\n", visible(kind), counts_in_words(counts))
+    };
+    print(&seen.by_type.iter().map(line).collect::<String>())
+}
+
+/// `12 valid, 3 partial`.
+fn counts_in_words(counts: &[u64; 3]) -> String {
+    let names = ["valid", "partial", "header"];
+    let some = counts.iter().zip(names).filter(|(count, _)| **count > 0);
+    some.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Writes the statistics that were asked for, and tells the account on a terminal.
+///
+/// # Errors
+/// In words.
+pub(super) fn give(run: &Run<'_>, summary: &Summary, seen: &Seen) -> Result<(), String> {
+    let is_told = !run.carve.quiet && io::stderr().is_terminal();
+    if run.carve.stats.is_none() && !is_told {
+        return Ok(());
+    }
+    let stats = stats(run, summary, seen);
+    if is_told {
+        tell(&stats, seen);
+    }
+    match &run.carve.stats {
+        Some(path) => write_stats(&stats, path),
+        None => Ok(()),
+    }
+}
+
+fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen) -> Stats {
+    let seconds = run.elapsed.as_secs_f64();
+    let worked = summary.bytes - summary.hole_bytes.min(summary.bytes);
+    let plan = summary.plan.as_ref();
+    let stages = Stages::of(&summary.stages);
+    // What is remote was measured while it was read; reading it again would cost as much.
+    let measured = plan
+        .filter(|_| !summary.stopped && !quarrier_remote::is_remote(run.source.name()))
+        .and_then(|plan| ceiling::find(run.source, plan, run.range.clone()));
+    let ceiling = measured.map(|ceiling| CeilingShare {
+        of: ceiling.of,
+        bytes_per_second: ceiling.bytes_per_second,
+        share: rate(worked, seconds) / ceiling.bytes_per_second,
+    });
+    let limited_by = limit(&stages, ceiling.as_ref(), summary.workers, seconds).name();
+    let [valid, partial, header] = seen.by_status();
+    Stats {
+        command: "carve",
+        bytes: summary.bytes,
+        hole_bytes: summary.hole_bytes,
+        seconds,
+        bytes_per_second: rate(summary.bytes, seconds),
+        findings: seen.total(),
+        patterns: summary.signatures,
+        compile_seconds: summary.compile.as_secs_f64(),
+        workers: summary.workers,
+        readers: plan.map_or(0, |plan| plan.readers),
+        buffers: plan.map_or(0, |plan| plan.buffers),
+        buffer_bytes: plan.map_or(0, |plan| plan.buffer_bytes),
+        access: plan.map_or("", |plan| plan.access.name()),
+        engine: summary.engine.clone(),
+        device: "cpu",
+        stages,
+        ceiling,
+        limited_by,
+        remote: None,
+        messages: None,
+        files: Some(Files { valid, partial, header, mended: summary.mended, bytes: seen.bytes }),
+    }
+}
+
+/// The account in two lines on standard error.
+fn tell(stats: &Stats, seen: &Seen) {
+    let share = stats.ceiling.as_ref().map_or(String::new(), |ceiling| {
+        format!(
+            ", {:.0} % of the ceiling ({} {})",
+            100.0 * ceiling.share,
+            ceiling.of,
+            show_rate(ceiling.bytes_per_second)
+        )
+    });
+    let types = seen
+        .by_type
+        .iter()
+        .map(|(kind, counts)| format!("{} {}", counts.iter().sum::<u64>(), visible(kind)));
+    let types: Vec<_> = types.collect();
+    let types = if types.is_empty() { String::new() } else { format!(": {}", types.join(", ")) };
+    let _ = writeln!(
+        io::stderr(),
+        "{} in {:.3} s: {}{share}\n{} files of {}{types}; engine {}, {} workers; limited by {}",
+        show_bytes(stats.bytes),
+        stats.seconds,
+        show_rate(stats.bytes_per_second),
+        stats.findings,
+        show_bytes(seen.bytes),
+        stats.engine,
+        stats.workers,
+        stats.limited_by,
+    );
+}

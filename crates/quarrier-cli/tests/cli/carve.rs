@@ -1,0 +1,203 @@
+//! `quarrier carve`: what it writes, and where it refuses to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::{Lab, Ran, noise, run};
+
+/// A picture of 2 × 2 pixels with `words` in it.
+pub(crate) fn gif(words: &str) -> Vec<u8> {
+    let mut gif = b"GIF89a\x02\x00\x02\x00\x80\x00\x00\x00\x00\x00\xFF\xFF\xFF".to_vec();
+    gif.extend_from_slice(b"\x21\xFE");
+    for piece in words.as_bytes().chunks(255) {
+        gif.push(piece.len() as u8);
+        gif.extend_from_slice(piece);
+    }
+    gif.extend_from_slice(b"\x00\x2C\x00\x00\x00\x00\x02\x00\x02\x00\x00\x02\x02\x84\x51\x00\x3B");
+    gif
+}
+
+/// Noise with `files` at their offsets.
+pub(crate) fn image(length: usize, files: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut image = noise(length, 8);
+    for (at, file) in files {
+        image[*at..at + file.len()].copy_from_slice(file);
+    }
+    image
+}
+
+/// A lab with an image `f` of three pictures, one of them broken.
+pub(crate) fn lab() -> Lab {
+    let mut broken = gif("c");
+    *broken.last_mut().unwrap() = 0x77;
+    Lab::with(image(100_000, &[(0, &gif("a")), (5001, &gif("b")), (70_000, &broken)]))
+}
+
+/// Runs `quarrier carve ARGS…`.
+pub(crate) fn carve(lab: &Lab, args: &[&str]) -> Ran {
+    let mut command = lab.command(["carve"]);
+    command.args(args);
+    run(command, b"")
+}
+
+/// All files below a folder, with their bytes.
+pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
+                found.insert(name, fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn rows(text: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(text).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn files_lie_by_type_and_offset_and_the_reports_tell_of_them() {
+    let lab = lab();
+    let ran = carve(&lab, &["f", "-o", "out"]);
+    assert_eq!(ran.is_clean().text(), "gif      2 valid, 1 partial\n");
+    let tree = tree(&lab.path("out"));
+    let names: Vec<&str> = tree.keys().map(String::as_str).collect();
+    let expected = [
+        "gif/000000000000.gif",
+        "gif/000000001389.gif",
+        "gif/000000011170.gif",
+        "report.dfxml",
+        "report.jsonl",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(tree["gif/000000001389.gif"], gif("b"));
+    let rows = rows(&tree["report.jsonl"]);
+    assert_eq!(rows.len(), 3);
+    let keys: Vec<&String> = rows[1].as_object().unwrap().keys().collect();
+    let expected =
+        ["source", "type", "offset", "length", "extents", "status", "reason", "sha256", "path"];
+    assert_eq!(keys, expected);
+    assert_eq!(rows[1]["source"], "f");
+    assert_eq!(rows[1]["extents"], serde_json::json!([[5001, gif("b").len()]]));
+    assert_eq!((&rows[1]["status"], &rows[1]["reason"]), (&"valid".into(), &"".into()));
+    assert_eq!(rows[2]["status"], "partial");
+    assert!(rows[2]["reason"].as_str().unwrap().contains("at byte"));
+    let dfxml = String::from_utf8(tree["report.dfxml"].clone()).unwrap();
+    for row in &rows {
+        assert!(dfxml.contains(row["path"].as_str().unwrap()));
+        assert!(dfxml.contains(row["sha256"].as_str().unwrap()));
+    }
+}
+
+#[test]
+fn two_runs_and_any_number_of_workers_give_the_same_bytes() {
+    let lab = lab();
+    for (workers, folder) in [("1", "one"), ("2", "two"), ("7", "seven")] {
+        carve(&lab, &["f", "-o", folder, "--workers", workers]).is_clean();
+        assert_eq!(tree(&lab.path(folder)), tree(&lab.path("one")), "{workers} workers");
+    }
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_prints_the_rows_of_the_report() {
+    let lab = lab();
+    carve(&lab, &["f", "-o", "out"]).is_clean();
+    let report = fs::read_to_string(lab.path("out").join("report.jsonl")).unwrap();
+    let before = lab.names();
+    for args in [&["f", "--dry-run"][..], &["f", "--dry-run", "-o", "other"]] {
+        let ran = carve(&lab, &[args, &["--format", "json"]].concat());
+        // Rows come as they are found: what is broken, in the end.
+        let sorted = |text: &str| text.lines().map(str::to_string).collect::<BTreeSet<_>>();
+        assert_eq!(sorted(ran.is_clean().text()), sorted(&report));
+        assert_eq!(ran.lines().len(), 3);
+    }
+    let ran = carve(&lab, &["f", "--dry-run"]);
+    assert!(ran.text().starts_with("000000000000  gif"), "{}", ran.text());
+    for format in ["csv", "arrow"] {
+        assert!(!carve(&lab, &["f", "--dry-run", "--format", format]).stdout.is_empty());
+    }
+    assert_eq!(lab.names(), before);
+}
+
+#[test]
+fn what_is_written_can_be_chosen() {
+    let lab = lab();
+    let written = |args: &[&str]| {
+        let folder = tempfile::tempdir_in(lab.path("")).unwrap();
+        let out = folder.path().to_str().unwrap();
+        let ran = carve(&lab, &[&["f", "-o", out], args].concat());
+        let mut names: Vec<String> = tree(folder.path()).into_keys().collect();
+        names.retain(|name| name.starts_with("gif/"));
+        assert_eq!(ran.code, Some(i32::from(names.is_empty())));
+        names.len()
+    };
+    assert_eq!(written(&["--keep", "valid"]), 2);
+    assert_eq!(written(&["--types", "gif"]), 3);
+    assert_eq!(written(&["--range", "1..50000"]), 1);
+    assert_eq!(written(&["--range", "10..5000"]), 0);
+    assert_eq!(written(&["--max-size", "20"]), 3);
+    carve(&lab, &["f", "-o", "x", "--types", "no-such"]).refuses(&["no-such", "gif"]);
+    assert!(!lab.names().contains("x"));
+}
+
+#[test]
+fn a_folder_with_something_in_it_is_refused_and_left_as_it_is() {
+    let lab = lab();
+    fs::create_dir(lab.path("mine")).unwrap();
+    lab.put("mine/letter", "dear");
+    carve(&lab, &["f", "-o", "mine"]).refuses(&["mine", "not empty", "letter"]);
+    carve(&lab, &["f", "-o", "mine", "--resume"]).refuses(&["mine", "not empty"]);
+    assert_eq!(tree(&lab.path("mine")).len(), 1);
+    carve(&lab, &["f", "-o", "f"]).refuses(&["f: ", "irectory"]);
+    carve(&lab, &["f", "-o", "no/such/place"]).refuses(&["no/such/place", "No such file"]);
+    carve(&lab, &["f"]).refuses(&["--output"]);
+    fs::create_dir(lab.path("empty")).unwrap();
+    carve(&lab, &["f", "-o", "empty"]).is_clean();
+}
+
+#[test]
+fn sources_that_cannot_be_carved_are_told() {
+    let lab = lab();
+    carve(&lab, &["-", "-o", "out"]).refuses(&["-: ", "in order"]);
+    carve(&lab, &["missing", "-o", "out"]).refuses(&["missing", "No such file"]);
+    carve(&lab, &["f", "-o", "out", "--range", "200000.."]).refuses(&["100000 bytes"]);
+    lab.put("g", "x");
+    carve(&lab, &["[fg]", "-o", "out"]).refuses(&["one by one"]);
+    assert!(!lab.names().contains("out"));
+    carve(&lab, &["f", "-o", "out", "--stats", "f"]).refuses(&["f", "overwritten"]);
+}
+
+#[test]
+fn a_split_image_is_one_source() {
+    let lab = Lab::new();
+    let whole = image(60_000, &[(29_990, &gif("across"))]);
+    lab.put("i.001", &whole[..30_000]);
+    lab.put("i.002", &whole[30_000..]);
+    carve(&lab, &["i.001", "-o", "out"]).is_clean();
+    assert_eq!(tree(&lab.path("out"))["gif/000000007526.gif"], gif("across"));
+}
+
+#[test]
+fn the_statistics_have_the_fields_of_every_command() {
+    let lab = lab();
+    carve(&lab, &["f", "-o", "out", "--stats", "stats"]).is_clean();
+    let stats: Value = serde_json::from_slice(&fs::read(lab.path("stats")).unwrap()).unwrap();
+    assert_eq!((&stats["command"], &stats["bytes"]), (&"carve".into(), &100_000.into()));
+    assert_eq!(stats["findings"], 3);
+    assert_eq!(stats["files"]["valid"], 2);
+    for stage in ["read", "work", "sink"] {
+        assert!(stats["stages"][stage]["busy_seconds"].is_number(), "{stage}");
+    }
+    assert!(["read", "work", "sink"].contains(&stats["limited_by"].as_str().unwrap()));
+}
