@@ -1,0 +1,149 @@
+//! MP4, QuickTime and what is built on them: boxes in boxes.
+//!
+//! ISO/IEC 14496-12; Apple, *QuickTime File Format Specification*.
+
+mod boxes;
+mod movie;
+mod sample;
+
+use std::ops::Range;
+
+use super::{Format, Kind, Signature, Verdict};
+use crate::view::View;
+
+use boxes::Atom;
+
+/// Films and sound in boxes. Nothing has a checksum: what is verified is the chain of boxes, that
+/// all samples that the movie box names lie in the boxes of data, and that those of H.264 and
+/// H.265 are made of units as their codec has them.
+pub struct Mp4;
+
+const MP4: Kind = Kind::new("mp4");
+const M4A: Kind = Kind::new("m4a");
+const MOV: Kind = Kind::new("mov");
+const GP3: Kind = Kind::new("3gp");
+const CR3: Kind = Kind::new("cr3");
+
+/// Boxes of data that are remembered; fragmented films have more, but no tables that need them.
+const DATA_MAX: usize = 4096;
+
+/// Brands of pictures, which have a format of their own.
+const PICTURES: [&[u8; 4]; 10] =
+    [b"mif1", b"msf1", b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"avif", b"avis"];
+
+impl Format for Mp4 {
+    fn kinds(&self) -> &[Kind] {
+        &[MP4, M4A, MOV, GP3, CR3]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[
+            Signature { hex: "00 00 00 ?? 66 74 79 70", at: 0 },
+            Signature { hex: "6D 6F 6F 76 00 00 00 6C 6D 76 68 64", at: 4 },
+            Signature { hex: "00 00 00 08 77 69 64 65 ?? ?? ?? ?? 6D 64 61 74", at: 0 },
+            Signature { hex: "?? ?? ?? ?? 6D 64 61 74", at: 0 },
+        ]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let Some(kind) = kind_of(view) else { return Verdict::Not };
+        let chain = match chain(view) {
+            Ok(chain) => chain,
+            // A length and `mdat` stand in many places; more than that must be right.
+            Err(_) if view.is_at(4, b"mdat") => return Verdict::Not,
+            Err(fault) => {
+                let sure = if fault.sure > 32 { fault.sure } else { 0 };
+                return Verdict::broken(view, kind, sure, fault.at, fault.why);
+            }
+        };
+        let Some(movie) = chain.movie else {
+            return Verdict::broken(view, kind, 0, chain.end, "no movie box");
+        };
+        match movie::check(view, movie, &chain.data) {
+            Ok(()) => Verdict::Whole { length: chain.end, kind },
+            Err(fault) => Verdict::broken(view, kind, fault.sure, fault.at, fault.why),
+        }
+    }
+}
+
+/// What stands at the top.
+struct Chain {
+    end: u64,
+    movie: Option<Range<u64>>,
+    data: Vec<Range<u64>>,
+}
+
+/// Where the chain breaks.
+struct Fault {
+    sure: u64,
+    at: u64,
+    why: &'static str,
+}
+
+/// Goes through the boxes at the top, until something else stands there.
+fn chain(view: &mut View<'_>) -> Result<Chain, Fault> {
+    let mut chain = Chain { end: 0, movie: None, data: Vec::new() };
+    let mut has_data = false;
+    // What was read of the boxes before, not of what the last of them holds.
+    let mut sure = 0;
+    loop {
+        let at = chain.end;
+        let is_whole = chain.movie.is_some() && has_data;
+        let fault = |at, why| Fault { sure, at, why };
+        let atom = Atom::read(view, at, u64::MAX).filter(|atom| is_known(&atom.name));
+        // Another file may begin at once.
+        let is_first = |atom: &Atom| atom.name != *b"ftyp" || at == 0;
+        let Some(atom) = atom.filter(is_first) else {
+            return if is_whole { Ok(chain) } else { Err(fault(at, "no box begins here")) };
+        };
+        if atom.body.end == u64::MAX {
+            return Err(Fault { sure: at, at, why: "nothing shows where the last box ends" });
+        }
+        if atom.body.end > view.length() {
+            return Err(fault(view.length(), "truncated"));
+        }
+        match &atom.name {
+            b"moov" if chain.movie.is_some() => return Ok(chain),
+            b"moov" => chain.movie = Some(atom.body.clone()),
+            b"mdat" => {
+                has_data |= !atom.body.is_empty();
+                if chain.data.len() < DATA_MAX {
+                    chain.data.push(atom.body.clone());
+                }
+            }
+            _ => {}
+        }
+        sure = atom.body.start;
+        chain.end = atom.body.end;
+    }
+}
+
+/// Whether boxes of this name stand at the top of files.
+fn is_known(name: &[u8; 4]) -> bool {
+    const KNOWN: [&[u8; 4]; 22] = [
+        b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"uuid", b"moof", b"mfra", b"sidx",
+        b"ssix", b"styp", b"prft", b"emsg", b"pdin", b"meta", b"pnot", b"udta", b"junk", b"PICT",
+        b"bloc", b"meco",
+    ];
+    KNOWN.contains(&name)
+}
+
+/// What the brand says; `None` for pictures, and for what is none.
+fn kind_of(view: &mut View<'_>) -> Option<Kind> {
+    if !view.is_at(4, b"ftyp") {
+        return Some(MOV);
+    }
+    let bytes = view.u32_be(0)?;
+    let brand = view.array::<4>(8)?;
+    if !(12..=1024).contains(&bytes) || !brand.iter().all(|letter| (0x20..0x7F).contains(letter)) {
+        return None;
+    }
+    match &brand {
+        brand if PICTURES.contains(&brand) => None,
+        b"qt  " => Some(MOV),
+        b"M4A " | b"M4B " | b"M4P " => Some(M4A),
+        b"crx " => Some(CR3),
+        [b'3', b'g', ..] => Some(GP3),
+        _ => Some(MP4),
+    }
+}
