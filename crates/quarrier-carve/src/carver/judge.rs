@@ -55,7 +55,8 @@ impl Court<'_> {
             let mut starved = Vec::new();
             for (one, is_starved) in self.round(&waiting, fuel) {
                 let is_whole = matches!(one.verdict, Verdict::Whole { .. });
-                if is_starved && !is_whole {
+                // Whoever was refused a byte may have taken that for the end.
+                if is_starved {
                     starved.push(one);
                 } else if one.verdict != Verdict::Not {
                     if is_whole && !self.formats[one.candidate.format as usize].is_weak() {

@@ -2,6 +2,7 @@
 
 pub mod avi;
 pub mod flac;
+mod foreign;
 pub mod gif;
 pub mod gz;
 pub mod jpg;

@@ -2,6 +2,7 @@
 
 mod carver;
 mod embedded;
+mod film;
 mod gif;
 mod gz;
 mod jpg;

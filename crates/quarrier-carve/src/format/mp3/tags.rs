@@ -1,5 +1,6 @@
 //! What stands before and behind the frames.
 
+use super::frame::Frame;
 use crate::view::View;
 
 /// Lyrics are shorter than this.
@@ -45,6 +46,11 @@ pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
             b"LYRICSBE" => lyrics_end(view, at).ok_or(at)?,
             [b'T', b'A', b'G', b'+', ..] => at + 227,
             [b'T', b'A', b'G', ..] => at + 128,
+            [b'I', b'D', b'3', ..] => match id3v2_bytes(view, at) {
+                Some(bytes) if Frame::read(view, at + bytes).is_none() => at + bytes,
+                // That of another file, which begins here.
+                _ => return Ok(at),
+            },
             _ => return Ok(at),
         };
         if end > view.length() {

@@ -8,8 +8,9 @@ mod sample;
 
 use std::ops::Range;
 
+use super::foreign::{SECTOR_BYTES, text_sector};
 use super::{Format, Kind, Signature, Verdict};
-use crate::view::View;
+use crate::view::{TAKE_BYTES_MAX, View};
 
 use boxes::Atom;
 
@@ -49,8 +50,8 @@ impl Format for Mp4 {
         let Some(kind) = kind_of(view) else { return Verdict::Not };
         let chain = match chain(view) {
             Ok(chain) => chain,
-            // A length and `mdat` stand in many places; more than that must be right.
-            Err(_) if view.is_at(4, b"mdat") => return Verdict::Not,
+            // One box alone stands in many places; more than that must be right.
+            Err(fault) if fault.is_first => return Verdict::Not,
             Err(fault) => {
                 let sure = if fault.sure > 32 { fault.sure } else { 0 };
                 return Verdict::broken(view, kind, sure, fault.at, fault.why);
@@ -59,9 +60,12 @@ impl Format for Mp4 {
         let Some(movie) = chain.movie else {
             return Verdict::broken(view, kind, 0, chain.end, "no movie box");
         };
-        match movie::check(view, movie, &chain.data) {
-            Ok(()) => Verdict::Whole { length: chain.end, kind },
-            Err(fault) => Verdict::broken(view, kind, fault.sure, fault.at, fault.why),
+        if let Err(fault) = movie::check(view, movie, &chain.data) {
+            return Verdict::broken(view, kind, fault.sure, fault.at, fault.why);
+        }
+        match text_in(view, &chain.data) {
+            None => Verdict::Whole { length: chain.end, kind },
+            Some(at) => Verdict::broken(view, kind, 0, at, "text where samples should lie"),
         }
     }
 }
@@ -78,26 +82,33 @@ struct Fault {
     sure: u64,
     at: u64,
     why: &'static str,
+    /// Whether it was found behind one box at most, or there are none of data.
+    is_first: bool,
 }
 
 /// Goes through the boxes at the top, until something else stands there.
 fn chain(view: &mut View<'_>) -> Result<Chain, Fault> {
     let mut chain = Chain { end: 0, movie: None, data: Vec::new() };
     let mut has_data = false;
+    let has_brand = view.is_at(4, b"ftyp");
+    let mut count = 0;
     // What was read of the boxes before, not of what the last of them holds.
     let mut sure = 0;
     loop {
         let at = chain.end;
         let is_whole = chain.movie.is_some() && has_data;
-        let fault = |at, why| Fault { sure, at, why };
+        let is_first = count < 2 || chain.data.is_empty() && !has_brand;
+        let fault = |at, why| Fault { sure, at, why, is_first };
         let atom = Atom::read(view, at, u64::MAX).filter(|atom| is_known(&atom.name));
         // Another file may begin at once.
-        let is_first = |atom: &Atom| atom.name != *b"ftyp" || at == 0;
-        let Some(atom) = atom.filter(is_first) else {
+        let is_of_this = |atom: &Atom| atom.name != *b"ftyp" || at == 0;
+        let Some(atom) = atom.filter(is_of_this) else {
             return if is_whole { Ok(chain) } else { Err(fault(at, "no box begins here")) };
         };
         if atom.body.end == u64::MAX {
-            return Err(Fault { sure: at, at, why: "nothing shows where the last box ends" });
+            let sure = at;
+            let why = "nothing shows where the last box ends";
+            return Err(Fault { sure, at, why, is_first });
         }
         if atom.body.end > view.length() {
             return Err(fault(view.length(), "truncated"));
@@ -113,9 +124,26 @@ fn chain(view: &mut View<'_>) -> Result<Chain, Fault> {
             }
             _ => {}
         }
+        count += 1;
         sure = atom.body.start;
         chain.end = atom.body.end;
     }
+}
+
+/// Where a sector of text lies in `data`: films have none as long, but gaps between fragments do.
+fn text_in(view: &mut View<'_>, data: &[Range<u64>]) -> Option<u64> {
+    for range in data {
+        let mut at = range.start.next_multiple_of(SECTOR_BYTES);
+        while at + SECTOR_BYTES <= range.end {
+            let bytes = (range.end - at).min(TAKE_BYTES_MAX as u64) as usize;
+            let block = view.take(at, bytes - bytes % SECTOR_BYTES as usize)?;
+            if let Some(sector) = text_sector(block) {
+                return Some(at + sector);
+            }
+            at += block.len() as u64;
+        }
+    }
+    None
 }
 
 /// Whether boxes of this name stand at the top of files.

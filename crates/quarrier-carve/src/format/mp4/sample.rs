@@ -11,6 +11,8 @@ pub(super) enum Check {
     Units(u64),
     /// A JPEG picture.
     Picture,
+    /// Apple's Road Pizza: a mark, and the length of the sample.
+    Pizza,
     /// Nothing can be told.
     Nothing,
 }
@@ -29,6 +31,7 @@ impl Check {
             b"avc1" | b"avc3" => (b"avcC", 8),
             b"hvc1" | b"hev1" => (b"hvcC", 25),
             b"jpeg" => return Check::Picture,
+            b"rpza" => return Check::Pizza,
             _ => return Check::Nothing,
         };
         let place = memchr::memmem::find(body, config);
@@ -42,6 +45,10 @@ impl Check {
         match self {
             Check::Nothing => true,
             Check::Picture => view.is_at(sample.start, &[0xFF, 0xD8, 0xFF]),
+            Check::Pizza => {
+                let mark = view.u32_be(sample.start).map(u64::from);
+                mark == Some(0xE100_0000 | (sample.end - sample.start))
+            }
             Check::Units(length_bytes) => are_units(view, sample, length_bytes),
         }
     }

@@ -4,14 +4,11 @@
 
 use std::ops::Range;
 
+use super::super::foreign::{SECTOR_BYTES, is_noise, text_sector};
 use crate::view::View;
 
-/// What is looked at as one; the least that file systems have.
-const SECTOR_BYTES: u64 = 512;
 /// What is judged to be noise or not: enough bytes to say.
 const BLOCK_BYTES: u64 = 4096;
-/// Bytes of random data have a χ² of 255 ± 23 here; samples, however loud, more than a thousand.
-const NOISE_CHI_SQUARE_MAX: f64 = 420.0;
 /// Zeros shorter than this are not looked into.
 const ZEROS_BYTES_MIN: u64 = 4096;
 
@@ -53,8 +50,8 @@ pub(super) fn find(view: &mut View<'_>, data: Range<u64>, samples: Samples) -> R
     let mut at = data.start.next_multiple_of(SECTOR_BYTES);
     while at < data.end {
         let end = (at + BLOCK_BYTES - at % BLOCK_BYTES).min(data.end);
-        let Some(block) = view.take(at, (end - at) as usize) else { break };
-        if let Some(sector) = text(block) {
+        let block = view.take(at, (end - at) as usize).ok_or(at)?;
+        if let Some(sector) = text_sector(block) {
             return Err(at + sector);
         }
         noise.take(at, block)?;
@@ -62,15 +59,6 @@ pub(super) fn find(view: &mut View<'_>, data: Range<u64>, samples: Samples) -> R
         at = end;
     }
     Ok(())
-}
-
-/// The first sector of `block` in which there is nothing but text.
-fn text(block: &[u8]) -> Option<u64> {
-    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7E);
-    let sectors = block.chunks_exact(SECTOR_BYTES as usize);
-    let is_all =
-        |sector: &[u8]| sector.iter().all(is_text) && sector.iter().any(|b| *b != sector[0]);
-    sectors.into_iter().position(is_all).map(|index| index as u64 * SECTOR_BYTES)
 }
 
 /// Where blocks were noise, and where not.
@@ -98,17 +86,6 @@ impl Noise {
             _ => Ok(()),
         }
     }
-}
-
-/// Whether every value of a byte is as frequent as any other.
-fn is_noise(block: &[u8]) -> bool {
-    let mut counts = [0u32; 256];
-    for byte in block {
-        counts[usize::from(*byte)] += 1;
-    }
-    let expected = block.len() as f64 / 256.0;
-    let square = |count: &u32| (f64::from(*count) - expected).powi(2) / expected;
-    counts.iter().map(square).sum::<f64>() < NOISE_CHI_SQUARE_MAX
 }
 
 /// Zeros that begin and end where blocks do, with sound before and behind them at once.
