@@ -21,7 +21,22 @@ use crate::mend::Yard;
 use crate::view::{Extent, View};
 
 /// All formats, in the order in which they are tried at one offset.
-pub static ALL: &[&dyn Format] = &[&avi::Avi, &flac::Flac, &gif::Gif, &gz::Gz, &jpg::Jpg, &matroska::Matroska, &mp3::Mp3, &mp4::Mp4, &ogg::Ogg, &ole::Ole, &pdf::Pdf, &png::Png, &wav::Wav, &zip::Zip];
+pub static ALL: &[&dyn Format] = &[
+    &avi::Avi,
+    &flac::Flac,
+    &gif::Gif,
+    &gz::Gz,
+    &jpg::Jpg,
+    &matroska::Matroska,
+    &mp3::Mp3,
+    &mp4::Mp4,
+    &ogg::Ogg,
+    &ole::Ole,
+    &pdf::Pdf,
+    &png::Png,
+    &wav::Wav,
+    &zip::Zip,
+];
 
 /// Bytes by which files of a format are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
