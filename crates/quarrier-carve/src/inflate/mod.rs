@@ -1,10 +1,14 @@
 //! Deflate streams (RFC 1951): read as fast as can be, or so that one can be left at any byte.
 
+mod copyable;
+
 use std::ops::Range;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::view::View;
+
+pub(crate) use copyable::{Copyable, Went};
 
 /// What is inflated at once; the last 32 KiB of it are in a cache when they are needed again.
 const OUTPUT_BYTES: usize = 64 << 10;

@@ -17,6 +17,26 @@ pub(crate) fn noise(seed: u32, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
+/// An image with each part behind so many bytes of a filling: noise, text, or zeros. Every part
+/// begins at a multiple of 512, and more of the filling follows the last one.
+pub(crate) fn scattered(parts: &[(usize, &[u8])], filling: usize) -> Vec<u8> {
+    let fill = |image: &mut Vec<u8>, bytes: usize| match filling {
+        0 => image.extend(noise(image.len() as u32, bytes)),
+        1 => image
+            .extend(b"what was here before, and is not of the file. ".iter().cycle().take(bytes)),
+        _ => image.resize(image.len() + bytes, 0),
+    };
+    let mut image = Vec::new();
+    for (gap, part) in parts {
+        let padding = image.len().next_multiple_of(512) - image.len();
+        fill(&mut image, padding + gap);
+        image.extend_from_slice(part);
+    }
+    let padding = image.len().next_multiple_of(512) - image.len();
+    fill(&mut image, padding + 8192);
+    image
+}
+
 /// What a validator says of `bytes`, with whatever may follow a file in a source behind them.
 pub(crate) fn validated(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Verdict {
     let all = [bytes, behind].concat();

@@ -1,6 +1,7 @@
 //! Zip and its kin.
 
 mod build;
+mod fragments;
 
 use quarrier_carve::Verdict;
 use quarrier_carve::format::zip::Zip;

@@ -9,12 +9,14 @@ mod kinds;
 mod listing;
 mod local;
 mod member;
+mod mend;
 
 use quarrier_core::source::read_full_at;
 
-use super::{Format, Kind, Signature, Verdict};
+use super::{Broken, Format, Kind, Signature, Verdict};
 use crate::inflate::Inflater;
-use crate::view::View;
+use crate::mend::Yard;
+use crate::view::{Extent, View};
 
 use directory::{End, Entry};
 use kinds::{KINDS, Told};
@@ -63,6 +65,10 @@ impl Format for Zip {
             Err(Astray::Another) => Verdict::Not,
             Err(Astray::At(at, why)) => broken(at.min(view.length()), why),
         }
+    }
+
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        mend::mend(view, broken, yard)
     }
 }
 

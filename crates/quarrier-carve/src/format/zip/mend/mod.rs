@@ -1,0 +1,145 @@
+//! Archives in fragments.
+//!
+//! The end record says how long the archive is, so that the place where the record lies says how
+//! wide the gaps are together; and the directory says where each local header stands in the file,
+//! so that the place where the header lies says in which fragment it is. Only the members across
+//! a border are read, to find the border by their checksum.
+
+mod border;
+mod plan;
+mod stored;
+
+use std::ops::Range;
+
+use crate::crc32;
+use crate::format::Broken;
+use crate::mend::Yard;
+use crate::view::{Extent, View};
+
+use super::directory::END_BYTES;
+use super::local::Local;
+use plan::Plan;
+
+/// As far behind the beginning as an end record is looked for, as a multiple of the widest gap.
+const REACH_GAPS: u64 = 4;
+/// End records that are looked into.
+const ENDS_MAX: usize = 16;
+const SECTOR_BYTES: u64 = 512;
+/// What is searched at once, in bytes.
+const PIECE_BYTES: u64 = 256 << 10;
+
+/// Where a file goes on: its bytes from `at` on lie `shift` bytes further than if there were no
+/// gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Hop {
+    at: u64,
+    shift: i64,
+}
+
+/// The source as a whole, seen from where a file begins.
+struct Sight<'v, 's> {
+    raw: View<'s>,
+    /// Where the file begins in the source.
+    origin: u64,
+    block_bytes: u64,
+    yard: &'v Yard<'v>,
+}
+
+impl Sight<'_, '_> {
+    /// The offset in the source of byte `at` of the file, in the fragment with this shift.
+    fn place(&self, at: u64, shift: i64) -> Option<u64> {
+        self.origin.checked_add(at)?.checked_add_signed(shift)
+    }
+
+    /// The checksum of these bytes of the file, in the fragment with this shift.
+    fn crc(&mut self, range: Range<u64>, shift: i64) -> Option<u32> {
+        let (from, to) = (self.place(range.start, shift)?, self.place(range.end, shift)?);
+        crc32::of_range(&mut self.raw, from..to)
+    }
+
+    /// Where in the next piece of the source, from `at` on, end records may lie.
+    fn end_records(&mut self, at: &mut u64, end: u64) -> Vec<u64> {
+        let finder = memchr::memmem::Finder::new(b"PK\x05\x06");
+        let most = (end - *at).min(PIECE_BYTES) as usize;
+        let mut bytes = self.raw.run(*at, most);
+        // The next piece begins so that what is cut by the border is found there; of a piece that
+        // is nothing but a border, with what follows it.
+        let step = match bytes.len() {
+            0 => most,
+            1..=3 => {
+                let step = bytes.len();
+                bytes = self.raw.take(*at, step + 3).unwrap_or(&[]);
+                step
+            }
+            many => many - 3,
+        };
+        let places = finder.find_iter(bytes).map(|place| *at + place as u64).collect();
+        *at += step as u64;
+        places
+    }
+
+    fn is_over(&self) -> bool {
+        self.raw.is_starved() || self.yard.is_stopped()
+    }
+}
+
+/// Finds the extents of the archive that begins where `view` does. Where it is not in blocks as
+/// the other files are, it may be in sectors.
+pub(super) fn mend(view: &View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+    mend_in_blocks(view, broken, yard, yard.block_bytes).or_else(|| {
+        let is_coarser = yard.block_bytes > SECTOR_BYTES;
+        is_coarser.then(|| mend_in_blocks(view, broken, yard, SECTOR_BYTES))?
+    })
+}
+
+fn mend_in_blocks(
+    view: &View<'_>,
+    broken: &Broken,
+    yard: &Yard<'_>,
+    block_bytes: u64,
+) -> Option<Vec<Extent>> {
+    let origin = view.offset_of(0)?;
+    let source = view.source();
+    let mut raw = View::new(source);
+    let fuel = yard.effort.fuel_bytes.saturating_mul(2 + REACH_GAPS);
+    raw.look_at(&[Extent { offset: 0, length: source.length() }], fuel);
+    let mut sight = Sight { raw, origin, block_bytes, yard };
+    let first = Local::read(&mut sight.raw, origin)?;
+    let gap = yard.effort.gap_bytes_max;
+    let behind =
+        origin.checked_add(broken.sure)?..origin.saturating_add(gap.saturating_mul(REACH_GAPS));
+    let before = origin.saturating_sub(gap)..origin;
+    let mut ends = 0;
+    for range in [behind, before] {
+        let mut at = range.start;
+        while at < range.end {
+            for place in sight.end_records(&mut at, range.end) {
+                let Some(plan) = Plan::of_end(&mut sight, place, &first) else { continue };
+                if let Some(hops) = plan.hops(&mut sight) {
+                    return Some(extents(view, yard, &hops, origin, plan.length()));
+                }
+                ends += 1;
+            }
+            if ends >= ENDS_MAX || sight.is_over() {
+                return None;
+            }
+        }
+    }
+    None
+}
+
+/// The extents of a file of `length` bytes that is left and taken up at `hops`.
+fn extents(
+    view: &View<'_>,
+    yard: &Yard<'_>,
+    hops: &[Hop],
+    origin: u64,
+    length: u64,
+) -> Vec<Extent> {
+    let mut extents = view.extents().to_vec();
+    for hop in hops {
+        let place = (origin + hop.at).saturating_add_signed(hop.shift);
+        extents = yard.continued(&extents, hop.at, place);
+    }
+    crate::carver::cut(&extents, length)
+}

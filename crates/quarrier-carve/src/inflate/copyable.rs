@@ -1,0 +1,66 @@
+//! An inflater that can be left at any byte of its input, and taken up again by copies of it.
+
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_HAS_MORE_INPUT;
+use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
+
+/// As far as a stream may refer back.
+const WINDOW_BYTES: usize = 32 << 10;
+
+/// The state of a stream: 43 KiB.
+#[derive(Clone)]
+pub(crate) struct Copyable {
+    state: DecompressorOxide,
+    window: Vec<u8>,
+    at: usize,
+}
+
+/// What became of some input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Went {
+    /// All of it was used.
+    On,
+    /// The stream ended behind so many bytes of it.
+    Ended(usize),
+    /// It is wrong behind so many bytes of it, or before.
+    Wrong(usize),
+}
+
+impl Copyable {
+    pub(crate) fn new() -> Self {
+        let state = DecompressorOxide::new();
+        Copyable { state, window: vec![0; WINDOW_BYTES], at: 0 }
+    }
+
+    /// Becomes a copy of `other`, without allocating.
+    pub(crate) fn copy_from(&mut self, other: &Copyable) {
+        self.state.clone_from(&other.state);
+        self.window.copy_from_slice(&other.window);
+        self.at = other.at;
+    }
+
+    /// Inflates `input`. `take` gets the output.
+    pub(crate) fn more(&mut self, input: &[u8], take: &mut dyn FnMut(&[u8])) -> Went {
+        let mut used = 0;
+        loop {
+            let (status, read, written) = decompress(
+                &mut self.state,
+                &input[used..],
+                &mut self.window,
+                self.at,
+                TINFL_FLAG_HAS_MORE_INPUT,
+            );
+            used += read;
+            if written > 0 {
+                take(&self.window[self.at..self.at + written]);
+                self.at = (self.at + written) % WINDOW_BYTES;
+            }
+            match status {
+                TINFLStatus::HasMoreOutput => {}
+                TINFLStatus::NeedsMoreInput => return Went::On,
+                TINFLStatus::Done => return Went::Ended(used),
+                _ => return Went::Wrong(used),
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Zip archives in fragments.
+
+use proptest::prelude::*;
+use quarrier_carve::Carver;
+use quarrier_carve::format::zip::Zip;
+
+use super::{Archive, Way};
+use crate::sample::{carved, noise, scattered, valid};
+
+/// An archive of members of many lengths, each packed in one of the ways.
+fn archive(seed: u32, members: usize, ways: &[Way]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    for index in 0..members {
+        let way = ways[index % ways.len()];
+        let bytes = 200 + (seed as usize * 7919 + index * 104_729) % 30_000;
+        let mut content = noise(seed + index as u32, bytes);
+        // Half of it can be compressed.
+        content.iter_mut().skip(bytes / 2).for_each(|byte| *byte &= 0x11);
+        archive.add(&format!("folder/member-{index}.bin"), &content, way);
+    }
+    archive.finish(b"")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn an_archive_in_two_fragments_is_put_together(
+        seed in 0u32..1000,
+        members in 1usize..12,
+        cut in 0.0f64..1.0,
+        gap in 1usize..20,
+        filling in 0usize..3,
+        way in 0usize..3,
+    ) {
+        let ways = [&[Way::Deflated][..], &[Way::Stored], &[Way::Streamed, Way::Deflated]][way];
+        let zip = archive(seed, members, ways);
+        let blocks = zip.len() / 512;
+        let cut = (1 + (cut * (blocks - 1) as f64) as usize) * 512;
+        let image = scattered(&[(4096, &zip[..cut]), (gap * 512, &zip[cut..])], filling);
+        let files = carved(&Carver::new().formats(vec![&Zip]), &image);
+        prop_assert!(valid(&files) == [&zip[..]]);
+    }
+
+    #[test]
+    fn an_archive_in_three_fragments_is_put_together(
+        seed in 0u32..1000,
+        members in 2usize..12,
+        cuts in (0.0f64..1.0, 0.0f64..1.0),
+        gaps in (1usize..20, 1usize..20),
+        filling in 0usize..3,
+    ) {
+        let zip = archive(seed, members, &[Way::Deflated]);
+        let blocks = zip.len() / 512;
+        prop_assume!(blocks > 8);
+        let cut = |share: f64| 1 + (share * (blocks - 2) as f64) as usize;
+        let (one, two) = (cut(cuts.0.min(cuts.1)), cut(cuts.0.max(cuts.1)) + 1);
+        let (one, two) = (one * 512, two * 512);
+        let parts =
+            [(512, &zip[..one]), (gaps.0 * 512, &zip[one..two]), (gaps.1 * 512, &zip[two..])];
+        let image = scattered(&parts, filling);
+        let files = carved(&Carver::new().formats(vec![&Zip]), &image);
+        // A fragment that holds nothing but a part of the directory cannot be told.
+        let directory = memchr::memmem::find(&zip, b"PK\x01\x02").unwrap();
+        if two <= directory {
+            prop_assert!(valid(&files) == [&zip[..]]);
+        } else {
+            prop_assert!(valid(&files).iter().all(|file| *file == zip));
+        }
+    }
+}
+
+#[test]
+fn an_archive_whose_end_lies_before_its_beginning_is_put_together() {
+    let zip = archive(5, 8, &[Way::Deflated, Way::Stored]);
+    for cut in (1..zip.len() / 4096).map(|block| block * 4096) {
+        let image = scattered(&[(4096, &zip[cut..]), (8192, &zip[..cut])], 0);
+        let files = carved(&Carver::new().formats(vec![&Zip]), &image);
+        let told: Vec<_> = files.iter().map(|(carved, _)| carved).collect();
+        assert!(valid(&files) == [&zip[..]], "cut at {cut}: {told:?}");
+    }
+}
+
+#[test]
+fn an_archive_without_its_end_is_no_whole_file() {
+    let zip = archive(6, 8, &[Way::Deflated]);
+    let other = archive(7, 3, &[Way::Deflated]);
+    let image = scattered(&[(4096, &zip[..zip.len() / 2]), (4096, &other)], 0);
+    let files = carved(&Carver::new().formats(vec![&Zip]), &image);
+    assert!(valid(&files) == [&other[..]]);
+}
