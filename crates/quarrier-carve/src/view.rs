@@ -12,6 +12,8 @@ pub const TAKE_BYTES_MAX: usize = 64 << 10;
 /// Windows begin at multiples of this, so that they are pages of the file.
 const WINDOW_ALIGN_BYTES: u64 = 1 << 20;
 const WINDOW_BYTES: u64 = 16 << 20;
+/// What is searched at once.
+const FIND_BYTES: u64 = 64 << 10;
 /// What is fetched at once from a source that shows no windows.
 const BUFFER_BYTES: u64 = 1 << 20;
 
@@ -265,7 +267,8 @@ impl<'s> View<'s> {
         let end = range.end.min(self.length());
         let mut at = range.start;
         while at.checked_add(needle.len() as u64)? <= end {
-            let bytes = self.run(at, usize::try_from(end - at).unwrap_or(usize::MAX));
+            // What is not looked at is not paid for.
+            let bytes = self.run(at, (end - at).min(FIND_BYTES) as usize);
             let count = bytes.len() as u64;
             if count == 0 {
                 return None;

@@ -1,9 +1,14 @@
 //! PDF.
 
-use quarrier_carve::Verdict;
-use quarrier_carve::format::pdf::Pdf;
+use std::io::Write;
 
-use crate::sample::{check_starved, check_whole_file, validated};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use proptest::prelude::*;
+use quarrier_carve::format::pdf::Pdf;
+use quarrier_carve::{Carver, Verdict};
+
+use crate::sample::{carved, check_starved, check_whole_file, valid, validated};
 
 /// Writes a file object by object, and knows where they are.
 pub(crate) struct Writer {
@@ -158,4 +163,71 @@ fn a_header_alone_is_no_file() {
 fn a_view_without_fuel_is_no_whole_file() {
     let file = small().table(1).object(b"(new)").table(5).bytes();
     check_starved(&Pdf, &file);
+}
+
+/// Pages whose streams are packed, of some thousand bytes each.
+fn packed(lengths: &[usize]) -> Vec<u8> {
+    let streams: Vec<Vec<u8>> = lengths
+        .iter()
+        .enumerate()
+        .map(|(index, length)| {
+            let mut packer = ZlibEncoder::new(Vec::new(), Compression::fast());
+            let mut state = index as u32 + 1;
+            let words = (0..*length / 3).map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 20) as u16 & 0x3FF
+            });
+            words.for_each(|word| write!(packer, "{word} ").expect("memory"));
+            packer.finish().expect("memory")
+        })
+        .collect();
+    let streams: Vec<&[u8]> = streams.iter().map(|stream| &stream[..]).collect();
+    with_streams(&streams).table(1).bytes()
+}
+
+fn filling(kind: u8, blocks: usize) -> Vec<u8> {
+    let bytes = 0..(blocks * 4096) as u32;
+    match kind {
+        0 => bytes.map(|_| 0).collect(),
+        1 => bytes.map(|n| b"the text of a letter \n"[n as usize % 22]).collect(),
+        _ => bytes.map(|n| (n.wrapping_mul(2_654_435_761) >> 15) as u8).collect(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn packed_streams_tell_where_a_pdf_was_left(
+        lengths in prop::collection::vec(3_000usize..90_000, 3..8),
+        splits in prop::collection::vec((any::<prop::sample::Index>(), 1usize..9, 0u8..3), 1..3),
+    ) {
+        let file = packed(&lengths);
+        let table = file.len() - 300;
+        let mut places: Vec<_> = splits
+            .iter()
+            .map(|(split, blocks, kind)| {
+                ((1 + split.index(table / 4096)) * 4096, filling(*kind, *blocks))
+            })
+            .collect();
+        places.sort();
+        places.dedup_by_key(|(place, _)| *place);
+        let mut image = vec![0xEE; 4096];
+        let mut from = 0;
+        for (place, gap) in &places {
+            image.extend_from_slice(&file[from..*place]);
+            image.extend_from_slice(gap);
+            from = *place;
+        }
+        image.extend_from_slice(&file[from..]);
+        image.extend_from_slice(&[0; 5000]);
+        let files = carved(&Carver::new().formats(vec![&Pdf]), &image);
+        for found in valid(&files) {
+            prop_assert!(found == &file[..], "{} bytes instead of {}", found.len(), file.len());
+        }
+        // Two gaps in one stream are not told apart.
+        if places.len() == 1 {
+            prop_assert_eq!(valid(&files).len(), 1, "left at {}", places[0].0);
+        }
+    }
 }

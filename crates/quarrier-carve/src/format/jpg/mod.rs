@@ -11,7 +11,7 @@ mod frame;
 mod huffman;
 mod reader;
 
-use reader::Reader;
+pub(crate) use reader::Reader;
 
 use super::{Broken, Format, Kind, Signature, Verdict};
 use crate::mend::{self, Reading, Step, Yard};

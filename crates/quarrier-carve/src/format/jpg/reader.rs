@@ -16,7 +16,7 @@ const JUNK_BYTES_MAX: u64 = 8;
 
 /// A picture, read up to a byte.
 #[derive(Clone)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// The next byte, and the next bit of it.
     pub(super) at: u64,
     pub(super) bit: u32,
@@ -64,7 +64,7 @@ pub(super) enum Done {
 }
 
 impl Reader {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Reader {
             at: 0,
             bit: 0,

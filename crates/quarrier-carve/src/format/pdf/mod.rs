@@ -5,12 +5,16 @@
 //! bear with that, and so do we, as fragments are off by whole blocks.
 
 mod chain;
+mod mend;
 mod object;
+mod packed;
+mod seam;
 mod section;
 mod syntax;
 
-use super::{Format, Kind, Signature, Verdict};
-use crate::view::View;
+use super::{Broken, Format, Kind, Signature, Verdict};
+use crate::mend::Yard;
+use crate::view::{Extent, View};
 use chain::{Ending, chain};
 use object::{after_comments, object_at, walk};
 
@@ -20,9 +24,11 @@ pub struct Pdf;
 
 const PDF: Kind = Kind::new("pdf");
 /// How far behind the last object that could be followed an end is looked for.
-const SEARCH_BYTES: u64 = 64 << 20;
+const SEARCH_BYTES: u64 = 4 << 20;
 /// Ends that are looked at, and updates of a file.
 const ENDS_MAX: usize = 1024;
+/// Ends that are looked at to mend one file.
+const MENDED_ENDS_MAX: usize = 16;
 
 impl Format for Pdf {
     fn kinds(&self) -> &[Kind] {
@@ -64,11 +70,15 @@ impl Format for Pdf {
             None => "no cross-reference that fits",
         };
         // Not even one object.
-        if walked.sure == 8 && object_at(view, walked.at).is_none() {
+        if walked.heads.is_empty() {
             return Verdict::Not;
         }
         let trouble = walked.doubt.unwrap_or(trouble).min(trouble);
         Verdict::broken(view, PDF, sure, trouble.max(sure), reason)
+    }
+
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        mend::mend(self, view, broken, yard)
     }
 }
 

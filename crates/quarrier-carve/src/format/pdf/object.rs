@@ -4,11 +4,14 @@ use super::syntax::{self, head, is_space, skip_space, skip_value};
 use crate::view::{TAKE_BYTES_MAX, View};
 
 /// Writers that count wrongly are wrong by less than this, in bytes: far less than a block.
-const SLIP_BYTES: u64 = 32;
+pub(super) const SLIP_BYTES: u64 = 32;
 /// The longest head of an object, `12345 0 obj`, with white space before it.
 const HEAD_BYTES: usize = 48;
 /// How far the end of an object is looked for where its length is not known.
 const END_BYTES_MAX: u64 = 16 << 20;
+
+/// Objects that are remembered.
+const HEADS_MAX: usize = 4096;
 
 /// At most `most` bytes from `at`, as many as there are.
 pub(super) fn some<'v>(view: &'v mut View<'_>, at: u64, most: usize) -> &'v [u8] {
@@ -55,12 +58,24 @@ pub(super) fn object_near(view: &mut View<'_>, at: u64, number: u64) -> Option<u
     if object_at(view, at).is_some_and(|(found, _)| found == number) {
         return Some(at);
     }
+    near(view, at, |found| found == number)
+}
+
+/// The place of the object of which something says that it is at `at`.
+pub(super) fn head_near(view: &mut View<'_>, at: u64) -> Option<u64> {
+    if object_at(view, at).is_some() {
+        return Some(at);
+    }
+    near(view, at, |_| true)
+}
+
+fn near(view: &mut View<'_>, at: u64, is_it: impl Fn(u64) -> bool) -> Option<u64> {
     let from = at.saturating_sub(SLIP_BYTES);
     let bytes = some(view, from, 2 * SLIP_BYTES as usize + HEAD_BYTES);
     let starts = (0..bytes.len().min(2 * SLIP_BYTES as usize)).filter(|start| {
         bytes[*start].is_ascii_digit() && (*start == 0 || !bytes[start - 1].is_ascii_digit())
     });
-    let mut places = starts.filter(|start| head(bytes, *start).is_some_and(|(n, _)| n == number));
+    let mut places = starts.filter(|start| head(bytes, *start).is_some_and(|(n, _)| is_it(n)));
     places.next().map(|place| from + place as u64)
 }
 
@@ -120,17 +135,22 @@ pub(super) struct Walked {
     pub(super) sure: u64,
     /// No object begins here.
     pub(super) at: u64,
+    /// Where objects begin: the first of them.
+    pub(super) heads: Vec<u64>,
     /// The first stream that does not end where it says it does should have ended here.
     pub(super) doubt: Option<u64>,
 }
 
 /// Goes from object to object, beginning at `from`.
 pub(super) fn walk(view: &mut View<'_>, from: u64) -> Walked {
-    let mut walked = Walked { sure: from, at: from, doubt: None };
+    let mut walked = Walked { sure: from, at: from, heads: Vec::new(), doubt: None };
     let mut is_sure = true;
     loop {
         walked.at = after_comments(view, walked.at);
         let Some((_, body)) = object_at(view, walked.at) else { return walked };
+        if walked.heads.len() < HEADS_MAX {
+            walked.heads.push(walked.at);
+        }
         let (end, is_certain) = object_ends(view, body, &mut walked.doubt);
         let Some(end) = end else { return walked };
         walked.at = end;
@@ -142,7 +162,11 @@ pub(super) fn walk(view: &mut View<'_>, from: u64) -> Walked {
 }
 
 /// The place behind the object whose head ends at `body`, and whether nothing else can be true.
-fn object_ends(view: &mut View<'_>, body: u64, doubt: &mut Option<u64>) -> (Option<u64>, bool) {
+pub(super) fn object_ends(
+    view: &mut View<'_>,
+    body: u64,
+    doubt: &mut Option<u64>,
+) -> (Option<u64>, bool) {
     let Some((dictionary, behind)) = dictionary(view, body) else {
         let bytes = some(view, body, 4096);
         let behind = skip_value(bytes, 0).map_or(body, |end| body + end as u64);

@@ -1,0 +1,221 @@
+//! PDF in fragments: the cross-reference says where every object would stand in the whole file,
+//! so that where they do stand tells how wide the gaps are.
+
+use super::MENDED_ENDS_MAX;
+use super::chain::Ending;
+use super::object::{SLIP_BYTES, after_comments, object_near, walk};
+use super::seam::{Seam, find_seam};
+use super::section::{Section, section};
+use crate::format::{Broken, Format, Verdict};
+use crate::mend::Yard;
+use crate::view::{Extent, View};
+
+/// Sections of one cross-reference that are looked for.
+const SECTIONS_MAX: usize = 64;
+
+/// Something of which is known where it stands in the whole file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Point {
+    /// In the whole file.
+    offset: u64,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// The object of this number.
+    Object(u64),
+    /// It lies so many bytes further behind in the view than in the file.
+    Shifted(u64),
+}
+
+/// The fragments of the file that broke.
+pub(super) fn mend(
+    format: &dyn Format,
+    view: &mut View<'_>,
+    broken: &Broken,
+    yard: &Yard<'_>,
+) -> Option<Vec<Extent>> {
+    let extents = view.extents().to_vec();
+    let fragments = yard.effort.fragments_max.saturating_sub(1) as u64;
+    let reach = yard.effort.gap_bytes_max.saturating_mul(fragments);
+    let reach = reach.min(yard.effort.fuel_bytes / 2).saturating_add(broken.at);
+    let mut from = broken.sure;
+    for _ in 0..MENDED_ENDS_MAX {
+        let ending = Ending::find(view, from..reach)?;
+        from = ending.end;
+        if yard.is_stopped() || view.is_starved() {
+            return None;
+        }
+        if view.offset_of(ending.place).is_none_or(|offset| yard.claims.holds(offset)) {
+            continue;
+        }
+        let Some((seams, offsets)) = solve(view, yard, &extents, &ending) else { continue };
+        let mended = without(&extents, &seams);
+        view.look_at(&mended, view.fuel_bytes());
+        let is_its_own = is_listed(view, &offsets);
+        if let Verdict::Whole { length, .. } = format.validate(view) {
+            let end = ending.end - seams.iter().map(|seam| seam.gap).sum::<u64>();
+            let cut = crate::carver::cut(&mended, length);
+            return (length >= end && is_its_own && is_free(&cut[1..], yard)).then_some(cut);
+        }
+        view.look_at(&extents, view.fuel_bytes());
+    }
+    None
+}
+
+/// Whether no other file holds the first bytes of any extent.
+fn is_free(extents: &[Extent], yard: &Yard<'_>) -> bool {
+    extents.iter().all(|extent| !yard.claims.holds(extent.offset))
+}
+
+/// Whether the cross-reference knows the objects there are: that it is not another file's.
+fn is_listed(view: &mut View<'_>, offsets: &[u64]) -> bool {
+    let heads = walk(view, 8).heads;
+    let listed = heads.iter().filter(|head| {
+        let next = offsets.partition_point(|offset| offset + SLIP_BYTES < **head);
+        offsets.get(next).is_some_and(|offset| offset.abs_diff(**head) <= SLIP_BYTES)
+    });
+    listed.count() * 10 >= heads.len() * 9
+}
+
+/// `extents` without the gaps.
+fn without(extents: &[Extent], seams: &[Seam]) -> Vec<Extent> {
+    let mut left: Vec<Extent> = extents.to_vec();
+    for seam in seams {
+        let mut kept = crate::carver::cut(&left, seam.left_at);
+        kept.extend(from(&left, seam.left_at.saturating_add(seam.gap)));
+        left = kept;
+    }
+    left
+}
+
+/// `extents` without their first `bytes` bytes.
+pub(super) fn from(extents: &[Extent], bytes: u64) -> Vec<Extent> {
+    let mut skip = bytes;
+    let mut kept = Vec::new();
+    for extent in extents {
+        let skipped = skip.min(extent.length);
+        skip -= skipped;
+        if extent.length > skipped {
+            let (offset, length) = (extent.offset + skipped, extent.length - skipped);
+            kept.push(Extent { offset, length });
+        }
+    }
+    kept
+}
+
+/// Where the file that ends at `ending` was left, and how wide the gaps are.
+fn solve(
+    view: &mut View<'_>,
+    yard: &Yard<'_>,
+    extents: &[Extent],
+    ending: &Ending,
+) -> Option<(Vec<Seam>, Vec<u64>)> {
+    let block = yard.block_bytes;
+    let (mut points, shift) = points(view, ending, block)?;
+    points.push(Point { offset: ending.place - shift, what: What::Shifted(shift) });
+    points.sort_unstable();
+    points.dedup();
+    let offsets = points.iter().map(|point| point.offset).collect();
+    let mut seams = Vec::new();
+    let (mut now, mut last) = (0, 0);
+    let (mut right, mut wrong) = (0, 0);
+    for point in points {
+        let Some(found) = shift_of(view, &point, now, shift, block) else {
+            wrong += 1;
+            continue;
+        };
+        right += 1;
+        if found > now {
+            if seams.len() + 1 >= yard.effort.fragments_max {
+                return None;
+            }
+            // In bytes of the view, as if the gaps before were not there.
+            view.look_at(&without(extents, &seams), view.fuel_bytes());
+            seams.push(find_seam(view, last..point.offset, found - now, block)?);
+            view.look_at(extents, view.fuel_bytes());
+            now = found;
+        }
+        last = point.offset;
+    }
+    (right > wrong * 8 && now == shift && shift > 0).then_some((seams, offsets))
+}
+
+/// How much further behind `point` stands in the view than in the file; not less than `now`.
+fn shift_of(view: &mut View<'_>, point: &Point, now: u64, most: u64, block: u64) -> Option<u64> {
+    let number = match point.what {
+        What::Shifted(shift) => return (shift >= now).then_some(shift),
+        What::Object(number) => number,
+    };
+    let mut stands = |shift| object_near(view, point.offset + shift, number).is_some();
+    if stands(now) {
+        return Some(now);
+    }
+    if stands(most) {
+        return Some(most);
+    }
+    let mut shift = now + block;
+    while shift < most {
+        if stands(shift) {
+            return Some(shift);
+        }
+        shift += block;
+    }
+    None
+}
+
+/// All that the cross-reference says, and how much further behind than in the file its last
+/// section stands.
+fn points(view: &mut View<'_>, ending: &Ending, block: u64) -> Option<(Vec<Point>, u64)> {
+    let mut points = Vec::new();
+    let mut seen = Vec::new();
+    let mut next = vec![ending.said];
+    let mut last = None;
+    while let Some(said) = next.pop() {
+        if seen.contains(&said) {
+            continue;
+        }
+        seen.push(said);
+        if seen.len() > SECTIONS_MAX {
+            return None;
+        }
+        let (shift, is_last, section) = find_section(view, ending, said, block)?;
+        if is_last {
+            last = Some(shift);
+        }
+        points.push(Point { offset: said, what: What::Shifted(shift) });
+        points.extend(
+            section
+                .entries
+                .iter()
+                .map(|entry| Point { offset: entry.offset, what: What::Object(entry.number) }),
+        );
+        next.extend(section.others);
+    }
+    let end = ending.place - last?;
+    points.retain(|point| point.offset < end);
+    Some((points, last?))
+}
+
+/// The section that stands at `said` in the whole file: how much further behind it stands in the
+/// view, and whether it is the last before the end.
+fn find_section(
+    view: &mut View<'_>,
+    ending: &Ending,
+    said: u64,
+    block: u64,
+) -> Option<(u64, bool, Section)> {
+    let mut best = None;
+    let mut shift = 0;
+    while said.saturating_add(shift) < ending.place {
+        if let Ok(section) = section(view, said + shift) {
+            if after_comments(view, section.end) == ending.place {
+                return Some((shift, true, section));
+            }
+            best.get_or_insert((shift, false, section));
+        }
+        shift += block;
+    }
+    best
+}

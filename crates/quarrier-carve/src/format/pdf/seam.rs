@@ -1,0 +1,212 @@
+//! Where exactly, within an object, a file was left.
+
+use std::ops::Range;
+
+use super::mend::from;
+use super::object::{dictionary, head_near, object_at, object_ends, stream_at, stream_ends};
+use super::packed::Packed;
+use super::syntax::{integer, value_of};
+use crate::format::jpg;
+use crate::mend::{Gap, Reading, Step, likely_gap};
+use crate::view::{Extent, View};
+
+/// Places that are tried in one stream.
+const PLACES_MAX: usize = 1024;
+/// How far a reader that was taken up is sent at first.
+const STRIDE_BYTES: u64 = 1 << 10;
+
+/// A place at which a file was left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seam {
+    /// In bytes of the file.
+    pub(super) left_at: u64,
+    /// To where it goes on.
+    pub(super) gap: u64,
+}
+
+/// The place in `within` at which the file was left for `gap` bytes. An object begins where
+/// `within` does; `view` shows the file right up to there, and the gap somewhere behind. `None`
+/// where it cannot be told for certain.
+pub(super) fn find_seam(
+    view: &mut View<'_>,
+    within: Range<u64>,
+    gap: u64,
+    block: u64,
+) -> Option<Seam> {
+    let extents = view.extents().to_vec();
+    let start = head_near(view, within.start).unwrap_or(within.start);
+    let start = certain_end(view, start, within.end);
+    let first = (start.max(within.start + 1)).div_ceil(block) * block;
+    let last = within.end / block * block;
+    if first >= last {
+        return (first == last).then_some(Seam { left_at: first, gap });
+    }
+    let gap = Gap { first, last, bytes: gap };
+    let left_at = match stream_in(view, start) {
+        Some(stream) => in_stream(view, &extents, &stream, gap, within.end, block),
+        None => in_object(view, &extents, start, gap, within.end, block),
+    }?;
+    Some(Seam { left_at, gap: gap.bytes })
+}
+
+/// Goes on from object to object as long as nothing is uncertain.
+fn certain_end(view: &mut View<'_>, start: u64, end: u64) -> u64 {
+    let mut at = start;
+    while let Some((_, body)) = object_at(view, at) {
+        match object_ends(view, body, &mut None) {
+            (Some(behind), true) if behind <= end => at = behind,
+            _ => break,
+        }
+    }
+    at
+}
+
+/// What is known of a stream in the object in which the file was left.
+struct Stream {
+    about: Vec<u8>,
+    data: u64,
+}
+
+fn stream_in(view: &mut View<'_>, start: u64) -> Option<Stream> {
+    let (_, body) = object_at(view, start)?;
+    let (about, behind) = dictionary(view, body)?;
+    let data = stream_at(view, behind)?;
+    Some(Stream { about, data })
+}
+
+/// `extents` without the gap, if the file was left at `left_at`.
+fn split(extents: &[Extent], left_at: u64, gap: u64) -> Vec<Extent> {
+    let mut kept = crate::carver::cut(extents, left_at);
+    kept.extend(from(extents, left_at.saturating_add(gap)));
+    kept
+}
+
+/// The one place at which an object without a stream can have been left.
+fn in_object(
+    view: &mut View<'_>,
+    extents: &[Extent],
+    start: u64,
+    gap: Gap,
+    end: u64,
+    block: u64,
+) -> Option<u64> {
+    let places = (gap.first..=gap.last).step_by(block as usize).take(PLACES_MAX);
+    let mut found = Vec::new();
+    for left_at in places {
+        view.look_at(&split(extents, left_at, gap.bytes), view.fuel_bytes());
+        let ends = object_at(view, start).map(|(_, body)| object_ends(view, body, &mut None));
+        if matches!(ends, Some((Some(behind), true)) if behind <= end && behind > left_at) {
+            found.push(left_at);
+        }
+    }
+    view.look_at(extents, view.fuel_bytes());
+    match found[..] {
+        [] => None,
+        [one] => Some(one),
+        [first, .., last] => {
+            let some = Gap { first, last, ..gap };
+            let place = likely_gap(view, some, start..end + gap.bytes, block)?;
+            found.contains(&place).then_some(place)
+        }
+    }
+}
+
+/// The one place at which a stream can have been left.
+fn in_stream(
+    view: &mut View<'_>,
+    extents: &[Extent],
+    stream: &Stream,
+    gap: Gap,
+    end: u64,
+    block: u64,
+) -> Option<u64> {
+    let first = gap.first.max(stream.data.div_ceil(block) * block);
+    let length = value_of(&stream.about, b"Length").and_then(integer);
+    let ends = length.and_then(|length| stream.data.checked_add(length));
+    if let Some(ends) = ends {
+        // It must end where it says, behind the gap.
+        if ends > end || stream_ends(view, ends + gap.bytes, 0).is_none() {
+            return None;
+        }
+    }
+    let last = gap.last.min(ends.unwrap_or(end) / block * block);
+    let gap = Gap { first, last, ..gap };
+    if first == last {
+        return Some(first);
+    }
+    let filter = value_of(&stream.about, b"Filter").unwrap_or(b"");
+    let filter = filter.trim_ascii_start().strip_prefix(b"[").unwrap_or(filter).trim_ascii_start();
+    let start: Option<Box<dyn Reading>> = if filter.starts_with(b"/FlateDecode") {
+        Some(Box::new(Packed::new()))
+    } else if filter.starts_with(b"/DCTDecode") {
+        Some(Box::new(jpg::Reader::new()))
+    } else {
+        None
+    };
+    let found = start.map(|start| taken_up(view, extents, stream.data, start, gap, block));
+    view.look_at(extents, view.fuel_bytes());
+    match found {
+        Some(Found::At(place)) => Some(place),
+        Some(Found::Many) => None,
+        Some(Found::Unreadable) | None => {
+            let known = stream.data..ends.unwrap_or(end) + gap.bytes;
+            likely_gap(view, gap, known, block)
+        }
+    }
+}
+
+enum Found {
+    At(u64),
+    /// Several, or none at all.
+    Many,
+    /// The bytes before the gap say nothing: they are encrypted.
+    Unreadable,
+}
+
+/// Looks for the place at which `start`, which reads the stream that begins at `data`, can be
+/// left and taken up behind the gap to read to the stream's end.
+fn taken_up(
+    view: &mut View<'_>,
+    extents: &[Extent],
+    data: u64,
+    start: Box<dyn Reading>,
+    gap: Gap,
+    block: u64,
+) -> Found {
+    let stream = from(extents, data);
+    view.look_at(&stream, view.fuel_bytes());
+    let mut reading = start;
+    let mut left: Vec<(u64, Box<dyn Reading>)> = Vec::new();
+    for place in (gap.first..=gap.last).step_by(block as usize) {
+        if reading.read_to(view, place - data) != Step::Going {
+            break;
+        }
+        left.push((place, reading.copy()));
+        if left.len() > PLACES_MAX {
+            left.remove(0);
+        }
+    }
+    if left.is_empty() {
+        return Found::Unreadable;
+    }
+    let mut found = Vec::new();
+    for (place, reading) in left.into_iter().rev() {
+        view.look_at(&split(&stream, place - data, gap.bytes), view.fuel_bytes());
+        let (mut reading, mut stride, mut to) = (reading, STRIDE_BYTES, place - data);
+        loop {
+            to = to.saturating_add(stride);
+            match reading.read_to(view, to) {
+                Step::Going if !view.is_starved() => stride = stride.saturating_mul(4),
+                Step::Whole { .. } => {
+                    found.push(place);
+                    break;
+                }
+                _ => break,
+            }
+        }
+    }
+    match found[..] {
+        [place] => Found::At(place),
+        _ => Found::Many,
+    }
+}
