@@ -1,10 +1,13 @@
 //! File formats: a folder each, with its signatures and its validator.
 
 pub mod avi;
+pub mod bmp;
 pub mod flac;
 mod foreign;
 pub mod gif;
 pub mod gz;
+pub mod heif;
+pub mod ico;
 pub mod jpg;
 pub mod matroska;
 pub mod mp3;
@@ -14,7 +17,10 @@ pub mod ole;
 pub mod pdf;
 pub mod png;
 mod riff;
+pub mod svg;
+pub mod tif;
 pub mod wav;
+pub mod webp;
 pub mod zip;
 
 use crate::mend::Yard;
@@ -23,9 +29,12 @@ use crate::view::{Extent, View};
 /// All formats, in the order in which they are tried at one offset.
 pub static ALL: &[&dyn Format] = &[
     &avi::Avi,
+    &bmp::Bmp,
     &flac::Flac,
     &gif::Gif,
     &gz::Gz,
+    &heif::Heif,
+    &ico::Ico,
     &jpg::Jpg,
     &matroska::Matroska,
     &mp3::Mp3,
@@ -34,7 +43,10 @@ pub static ALL: &[&dyn Format] = &[
     &ole::Ole,
     &pdf::Pdf,
     &png::Png,
+    &svg::Svg,
+    &tif::Tif,
     &wav::Wav,
+    &webp::Webp,
     &zip::Zip,
 ];
 

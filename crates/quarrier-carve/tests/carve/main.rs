@@ -8,6 +8,7 @@ mod gz;
 mod jpg;
 mod ole;
 mod pdf;
+mod pictures;
 mod png;
 mod sample;
 mod sound;

@@ -1,0 +1,143 @@
+//! Windows bitmaps: a header, a palette, and rows whose length is known; or runs, which are
+//! walked to their end.
+
+mod runs;
+
+use super::{Format, Kind, Signature, Verdict};
+use crate::view::View;
+
+/// BMP, of Windows and OS/2. Has no checksum: what is verified is that the header agrees with
+/// itself, and runs with the picture.
+pub struct Bmp;
+
+const BMP: Kind = Kind::new("bmp");
+/// Bytes of the file header.
+const FILE_BYTES: u64 = 14;
+/// Bytes behind the pixels that a writer may have counted.
+const SLACK_BYTES: u64 = 4096;
+
+/// What the headers say.
+struct Header {
+    file_bytes: u64,
+    pixels_at: u64,
+    width: u64,
+    height: u64,
+    bits: u64,
+    compression: u32,
+    /// Of the pixels, as the header has it; 0 where it does not say.
+    pixel_bytes: u64,
+    /// Where a colour profile ends.
+    profile_end: u64,
+}
+
+impl Format for Bmp {
+    fn kinds(&self) -> &[Kind] {
+        &[BMP]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        // "BM", length, nothing, a short way to the pixels, a shorter header.
+        &[Signature { hex: "42 4D ?? ?? ?? ?? 00 00 00 00 ?? ?? 00 00 ?? 00 00 00", at: 0 }]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let Some(header) = Header::read(view) else { return Verdict::Not };
+        let broken = |at: u64, end: u64, reason: &str| Verdict::Broken {
+            kind: BMP,
+            sure: 0,
+            at: at.min(end),
+            reason: reason.to_string(),
+        };
+        let end = view.length();
+        let pixels_end = match header.compression {
+            1 | 2 => match runs::end(view, &header) {
+                Ok(pixels_end) => pixels_end,
+                Err(at) => return broken(at, end, "runs that leave the picture"),
+            },
+            4 | 5 => header.pixels_at.saturating_add(header.pixel_bytes),
+            _ => header.pixels_at.saturating_add(header.row_bytes().saturating_mul(header.height)),
+        };
+        let least = pixels_end.max(header.profile_end);
+        let length = match header.file_bytes {
+            bytes if bytes >= least && bytes - least <= SLACK_BYTES => bytes,
+            // Some write what is wrong, or nothing.
+            0 => least,
+            bytes if bytes < least && least - bytes <= FILE_BYTES + 40 => least,
+            _ => return Verdict::Not,
+        };
+        if length > end {
+            return broken(end, end, "truncated");
+        }
+        Verdict::Whole { length, kind: BMP }
+    }
+}
+
+impl Header {
+    /// `None` where it contradicts itself.
+    fn read(view: &mut View<'_>) -> Option<Header> {
+        let file_bytes = u64::from(view.u32_le(2)?);
+        let pixels_at = u64::from(view.u32_le(10)?);
+        let header_bytes = u64::from(view.u32_le(FILE_BYTES)?);
+        let mut header = Header {
+            file_bytes,
+            pixels_at,
+            width: 0,
+            height: 0,
+            bits: 0,
+            compression: 0,
+            pixel_bytes: 0,
+            profile_end: 0,
+        };
+        let mut colours = 0;
+        let mut entry_bytes = 4;
+        let planes;
+        match header_bytes {
+            12 => {
+                header.width = u64::from(view.u16_le(18)?);
+                header.height = u64::from(view.u16_le(20)?);
+                planes = view.u16_le(22)?;
+                header.bits = u64::from(view.u16_le(24)?);
+                entry_bytes = 3;
+            }
+            40 | 52 | 56 | 64 | 108 | 124 => {
+                header.width = u64::try_from(view.u32_le(18)?.cast_signed()).ok()?;
+                header.height = u64::from(view.u32_le(22)?.cast_signed().unsigned_abs());
+                planes = view.u16_le(26)?;
+                header.bits = u64::from(view.u16_le(28)?);
+                header.compression = view.u32_le(30)?;
+                header.pixel_bytes = u64::from(view.u32_le(34)?);
+                colours = u64::from(view.u32_le(46)?);
+            }
+            _ => return None,
+        }
+        if header_bytes == 124 {
+            let (at, bytes) = (u64::from(view.u32_le(126)?), u64::from(view.u32_le(130)?));
+            if at > 0 && bytes > 0 {
+                header.profile_end = FILE_BYTES + at + bytes;
+            }
+        }
+        let is_sane = match (header.bits, header.compression) {
+            (1 | 2 | 4 | 8 | 16 | 24 | 32, 0) | (4, 2) | (8, 1) => true,
+            (16 | 32, 3 | 6) => true,
+            (0, 4 | 5) => header.pixel_bytes > 0,
+            _ => false,
+        };
+        let palette = match header.bits {
+            1..=8 if colours == 0 => 1 << header.bits,
+            _ => colours,
+        };
+        // Some palettes are shorter than they say: what counts is where the pixels begin.
+        let is_room = pixels_at >= FILE_BYTES + header_bytes
+            && pixels_at <= FILE_BYTES + header_bytes + 12 + palette * entry_bytes + SLACK_BYTES
+            && palette <= 1 << 16;
+        let is_size = (1..=1 << 20).contains(&header.width)
+            && (1..=1 << 20).contains(&header.height)
+            && header.row_bytes().checked_mul(header.height)? <= 1 << 36;
+        (is_sane && is_room && is_size && planes == 1).then_some(header)
+    }
+
+    /// Rows end at multiples of four bytes.
+    fn row_bytes(&self) -> u64 {
+        (self.width * self.bits).div_ceil(32) * 4
+    }
+}

@@ -1,0 +1,34 @@
+//! Pixels written as runs (RLE4 and RLE8).
+
+use super::Header;
+use crate::view::View;
+
+/// Where runs end: behind their end mark. Else the byte at which they cannot be.
+pub(super) fn end(view: &mut View<'_>, header: &Header) -> Result<u64, u64> {
+    let (mut at, mut x, mut y) = (header.pixels_at, 0, 0);
+    let pixels_of = |bytes: u64| if header.bits == 4 { 2 * bytes } else { bytes };
+    loop {
+        let Some([count, value]) = view.array::<2>(at) else { return Err(at) };
+        at += 2;
+        match (count, value) {
+            (0, 0) => (x, y) = (0, y + 1),
+            (0, 1) => return Ok(at),
+            (0, 2) => {
+                let Some([right, up]) = view.array::<2>(at) else { return Err(at) };
+                at += 2;
+                x += u64::from(right);
+                y += u64::from(up);
+            }
+            (0, count) => {
+                let count = u64::from(count);
+                x += count;
+                at += (count.div_ceil(pixels_of(1)) + 1) & !1;
+            }
+            (count, _) => x += u64::from(count),
+        }
+        // Runs may fill their last byte, and the last row may be ended.
+        if x > header.width + 1 || y > header.height || (y == header.height && x > 0) {
+            return Err(at);
+        }
+    }
+}

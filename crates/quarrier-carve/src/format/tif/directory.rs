@@ -1,0 +1,128 @@
+//! Directories: lists of entries, each with a few numbers or the place where they lie.
+
+use crate::view::View;
+
+/// More entries are not a directory.
+const ENTRIES_MAX: u64 = 4096;
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order {
+    is_big_endian: bool,
+    /// BigTIFF: places take 8 bytes.
+    is_wide: bool,
+}
+
+impl Order {
+    /// Reads the header: the order, and the place of the first directory.
+    pub(super) fn read(view: &mut View<'_>) -> Option<(Order, u64)> {
+        let mark = view.array::<4>(0)?;
+        let order =
+            Order { is_big_endian: mark[0] == b'M', is_wide: mark[2] == 0x2B || mark[3] == 0x2B };
+        let first = order.place(view, if order.is_wide { 8 } else { 4 })?;
+        let least = if order.is_wide { 16 } else { 8 };
+        (first >= least && first < view.length()).then_some((order, first))
+    }
+
+    fn u16(self, view: &mut View<'_>, at: u64) -> Option<u64> {
+        let number = if self.is_big_endian { view.u16_be(at) } else { view.u16_le(at) };
+        number.map(u64::from)
+    }
+
+    fn u32(self, view: &mut View<'_>, at: u64) -> Option<u64> {
+        let number = if self.is_big_endian { view.u32_be(at) } else { view.u32_le(at) };
+        number.map(u64::from)
+    }
+
+    fn u64(self, view: &mut View<'_>, at: u64) -> Option<u64> {
+        if self.is_big_endian { view.u64_be(at) } else { view.u64_le(at) }
+    }
+
+    /// A place or a count.
+    fn place(self, view: &mut View<'_>, at: u64) -> Option<u64> {
+        if self.is_wide { self.u64(view, at) } else { self.u32(view, at) }
+    }
+}
+
+/// A directory.
+pub(super) struct Directory {
+    pub(super) at: u64,
+    pub(super) end: u64,
+    /// The place of the next one; 0 where there is none.
+    pub(super) next: u64,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// An entry of a directory.
+pub(super) struct Entry {
+    pub(super) tag: u16,
+    /// Bytes of each value.
+    size: u64,
+    pub(super) count: u64,
+    /// Where its values lie.
+    pub(super) at: u64,
+}
+
+impl Directory {
+    /// `None` where there is none.
+    pub(super) fn read(view: &mut View<'_>, order: Order, at: u64) -> Option<Directory> {
+        let (count, head, entry_bytes, place_bytes) = match order.is_wide {
+            true => (order.u64(view, at)?, 8, 20, 8),
+            false => (order.u16(view, at)?, 2, 12, 4),
+        };
+        if count == 0 || count > ENTRIES_MAX {
+            return None;
+        }
+        let mut entries = Vec::new();
+        let mut strange = 0;
+        for index in 0..count {
+            let entry = at.checked_add(head + index * entry_bytes)?;
+            let tag = order.u16(view, entry)? as u16;
+            let size = match order.u16(view, entry + 2)? {
+                1 | 2 | 6 | 7 => 1,
+                3 | 8 => 2,
+                4 | 9 | 11 | 13 => 4,
+                5 | 10 | 12 | 16 | 17 | 18 => 8,
+                _ => {
+                    strange += 1;
+                    continue;
+                }
+            };
+            let count = order.place(view, entry + 4)?;
+            let values = entry + 4 + place_bytes;
+            let is_inside = count.checked_mul(size).is_some_and(|bytes| bytes <= place_bytes);
+            let at = if is_inside { values } else { order.place(view, values)? };
+            entries.push(Entry { tag, size, count, at });
+        }
+        if strange > 2 + count / 8 {
+            return None;
+        }
+        let end = at + head + count * entry_bytes;
+        // The last directory may lack the place of the next one.
+        let next = order.place(view, end).unwrap_or(0);
+        Some(Directory { at, end: (end + place_bytes).min(view.length()), next, entries })
+    }
+
+    pub(super) fn entry(&self, tag: u16) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.tag == tag)
+    }
+}
+
+impl Entry {
+    /// Where its values end.
+    pub(super) fn end(&self) -> Option<u64> {
+        self.at.checked_add(self.count.checked_mul(self.size)?)
+    }
+
+    /// One of its values, if it is a whole number.
+    pub(super) fn number(&self, view: &mut View<'_>, order: Order, index: u64) -> Option<u64> {
+        let at = self.at.checked_add(index.checked_mul(self.size)?)?;
+        match self.size {
+            _ if index >= self.count => None,
+            2 => order.u16(view, at),
+            4 => order.u32(view, at),
+            8 => order.u64(view, at),
+            _ => None,
+        }
+    }
+}

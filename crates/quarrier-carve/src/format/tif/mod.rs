@@ -1,0 +1,205 @@
+//! TIFF, and the raw formats of cameras that are built on it: a chain of directories that say
+//! where everything lies. The file ends behind the furthest byte that any of them refers to.
+//!
+//! Adobe, *TIFF Revision 6.0* (1992).
+
+mod directory;
+
+use directory::{Directory, Order};
+
+use super::{Format, Kind, Signature, Verdict};
+use crate::view::View;
+
+/// TIFF, BigTIFF, and CR2, NEF, ARW, DNG. Has no checksum: what is verified is that directories
+/// and pictures lie in the file.
+pub struct Tif;
+
+const TIF: Kind = Kind::new("tif");
+const DNG: Kind = Kind::new("dng");
+const CR2: Kind = Kind::new("cr2");
+const NEF: Kind = Kind::new("nef");
+const ARW: Kind = Kind::new("arw");
+/// More directories are not followed.
+const DIRECTORIES_MAX: usize = 4096;
+
+impl Format for Tif {
+    fn kinds(&self) -> &[Kind] {
+        &[TIF, DNG, CR2, NEF, ARW]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[
+            Signature { hex: "49 49 2A 00", at: 0 },
+            Signature { hex: "4D 4D 00 2A", at: 0 },
+            Signature { hex: "49 49 2B 00 08 00 00 00", at: 0 },
+            Signature { hex: "4D 4D 00 2B 00 08 00 00", at: 0 },
+        ]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let Some((order, first)) = Order::read(view) else { return Verdict::Not };
+        let mut walk =
+            Walk { order, waiting: vec![first], seen: Vec::new(), end: 0, found: Found::default() };
+        match walk.all(view) {
+            Ok(()) if walk.found.pictures > 0 => {
+                Verdict::Whole { length: walk.padded(view), kind: walk.found.kind(view) }
+            }
+            Err(at) if walk.found.pictures > 0 || (walk.seen.len() > 1 && walk.found.width) => {
+                Verdict::Broken {
+                    kind: walk.found.kind(view),
+                    sure: 0,
+                    at: at.min(view.length()),
+                    reason: "a directory or a picture that is not there".to_string(),
+                }
+            }
+            _ => Verdict::Not,
+        }
+    }
+}
+
+/// What directories told.
+#[derive(Default)]
+struct Found {
+    /// Directories with a picture.
+    pictures: u32,
+    width: bool,
+    is_dng: bool,
+    is_photoshop: bool,
+    maker: Option<Kind>,
+}
+
+impl Found {
+    fn kind(&self, view: &mut View<'_>) -> Kind {
+        match self.maker {
+            _ if self.is_dng => DNG,
+            _ if view.is_at(8, b"CR\x02") => CR2,
+            Some(maker) => maker,
+            None => TIF,
+        }
+    }
+}
+
+struct Walk {
+    order: Order,
+    waiting: Vec<u64>,
+    seen: Vec<u64>,
+    end: u64,
+    found: Found,
+}
+
+impl Walk {
+    /// Follows all directories. Else the place of what is missing.
+    fn all(&mut self, view: &mut View<'_>) -> Result<(), u64> {
+        while let Some(at) = self.waiting.pop() {
+            if at == 0 || self.seen.contains(&at) {
+                continue;
+            }
+            if self.seen.len() >= DIRECTORIES_MAX {
+                return Err(at);
+            }
+            self.seen.push(at);
+            let directory = Directory::read(view, self.order, at).ok_or(at)?;
+            self.directory(view, &directory)?;
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, view: &mut View<'_>, directory: &Directory) -> Result<(), u64> {
+        self.reach(view, directory.end)?;
+        self.waiting.push(directory.next);
+        for entry in &directory.entries {
+            // Values of tags that say nothing about pictures may be nonsense.
+            match entry.end() {
+                Some(end) if end <= view.length() => self.reach(view, end)?,
+                _ if entry.tag >= 0x8000 && entry.tag != 0x8769 => continue,
+                _ => return Err(directory.at),
+            }
+            match entry.tag {
+                0x0100 => self.found.width = true,
+                0x010F => {
+                    let bytes = (entry.count.min(8)) as usize;
+                    let maker = view.take(entry.at, bytes).unwrap_or_default();
+                    self.found.maker = match maker {
+                        _ if maker.starts_with(b"NIKON") => Some(NEF),
+                        _ if maker.starts_with(b"SONY") => Some(ARW),
+                        _ => None,
+                    };
+                }
+                0x0131 => self.found.is_photoshop = view.is_at(entry.at, b"Adobe Photoshop"),
+                0xC612 => self.found.is_dng = true,
+                // Directories of their own: sub-pictures, EXIF, GPS, interoperability.
+                0x014A | 0x8769 | 0x8825 | 0xA005 => {
+                    for index in 0..entry.count.min(64) {
+                        self.waiting.extend(entry.number(view, self.order, index));
+                    }
+                }
+                _ => {}
+            }
+        }
+        // Strips, tiles, and pictures of their own.
+        for (places, lengths) in [(0x0111, 0x0117), (0x0144, 0x0145), (0x0201, 0x0202)] {
+            self.pieces(view, directory, places, lengths)?;
+        }
+        Ok(())
+    }
+
+    /// The pieces of a picture, by the tags of their places and lengths.
+    fn pieces(
+        &mut self,
+        view: &mut View<'_>,
+        directory: &Directory,
+        places: u16,
+        lengths: u16,
+    ) -> Result<(), u64> {
+        let (Some(places), Some(lengths)) = (directory.entry(places), directory.entry(lengths))
+        else {
+            return Ok(());
+        };
+        if places.count == 0 || places.count > lengths.count {
+            return Err(directory.at);
+        }
+        let most = self.bytes_max(view, directory);
+        let mut sum = 0u64;
+        for index in 0..places.count {
+            let place = places.number(view, self.order, index).ok_or(directory.at)?;
+            let bytes = lengths.number(view, self.order, index).ok_or(directory.at)?;
+            sum = sum.saturating_add(bytes);
+            if sum > most {
+                return Err(directory.at);
+            }
+            if bytes > 0 {
+                self.reach(view, place.checked_add(bytes).ok_or(directory.at)?)?;
+            }
+        }
+        self.found.pictures += 1;
+        Ok(())
+    }
+
+    /// More bytes than a picture of these sides takes, however badly it is packed.
+    fn bytes_max(&self, view: &mut View<'_>, directory: &Directory) -> u64 {
+        let mut number = |tag: u16| {
+            directory.entry(tag).and_then(|entry| entry.number(view, self.order, 0)).unwrap_or(0)
+        };
+        let side = |side: u64| side.saturating_add(1024);
+        let pixel_bytes = number(0x0115).clamp(1, 64) * number(0x0102).clamp(8, 64).div_ceil(8);
+        match (number(0x0100), number(0x0101)) {
+            (0, _) | (_, 0) => u64::MAX,
+            (w, h) => side(w).saturating_mul(side(h)).saturating_mul(2 * pixel_bytes),
+        }
+    }
+
+    /// Where the file ends: Photoshop fills the last four bytes.
+    fn padded(&self, view: &mut View<'_>) -> u64 {
+        let padded = self.end.next_multiple_of(4);
+        let is_padded = self.found.is_photoshop
+            && view
+                .take(self.end, (padded - self.end) as usize)
+                .is_some_and(|b| b.iter().all(|b| *b == 0));
+        if is_padded { padded } else { self.end }
+    }
+
+    fn reach(&mut self, view: &View<'_>, end: u64) -> Result<(), u64> {
+        self.end = self.end.max(end);
+        if end > view.length() { Err(view.length()) } else { Ok(()) }
+    }
+}
