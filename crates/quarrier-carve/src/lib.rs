@@ -20,6 +20,7 @@ pub mod folder;
 pub mod format;
 mod inflate;
 pub mod mend;
+pub mod own;
 mod view;
 
 pub use carved::{Carved, Status};

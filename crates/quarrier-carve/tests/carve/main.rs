@@ -7,6 +7,7 @@ mod gif;
 mod gz;
 mod jpg;
 mod ole;
+mod own;
 mod pdf;
 mod pictures;
 mod png;

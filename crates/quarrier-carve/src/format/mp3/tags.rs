@@ -57,9 +57,6 @@ pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
             return Err(view.length());
         }
         at = end;
-        if begin.starts_with(b"TAG") && begin[3] != b'+' {
-            break;
-        }
     }
     Ok(at)
 }

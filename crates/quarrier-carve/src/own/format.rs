@@ -1,0 +1,195 @@
+//! A format made of what the user wrote.
+
+use super::masked::{BYTES_MAX, Masked};
+use super::names;
+use crate::format::{Format, Kind, Signature, Verdict};
+use crate::view::View;
+
+/// Headers further from the start than this are refused, in bytes.
+const OFFSET_BYTES_MAX: u64 = 1 << 30;
+
+/// What the user says of a kind of file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// The type, as reports and folders name it.
+    pub name: String,
+    /// The ending of file names, without a dot.
+    pub extension: String,
+    /// What stands at `offset`.
+    pub header: Masked,
+    /// Of the header in the file, in bytes.
+    pub offset: u64,
+    /// Files are at least this long, in bytes.
+    pub size_bytes_min: u64,
+    /// And at most this long.
+    pub size_bytes_max: u64,
+    /// Where the length of the file stands.
+    pub length: Option<Length>,
+    /// What stands at the end.
+    pub footer: Masked,
+    /// Which footer is the end.
+    pub end: End,
+}
+
+/// A length in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Length {
+    /// Where it stands, in bytes from the start of the file.
+    pub at: u64,
+    /// How long it is itself: 1 to 8.
+    pub bytes: u8,
+    /// Whether the most significant byte comes first.
+    pub is_big: bool,
+    /// What makes it the length of the whole file.
+    pub plus: i64,
+}
+
+/// Which footer is the end of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The first one, which is part of it.
+    First,
+    /// The last one within the largest size, which is part of it.
+    Last,
+    /// The first one, which is not part of it.
+    Before,
+}
+
+/// A format of the user's own.
+pub struct Own {
+    rules: Rules,
+    kinds: [Kind; 1],
+    signatures: Vec<Signature>,
+}
+
+impl Own {
+    /// A format with these rules. Its names are kept until the program ends.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
+    pub fn new(rules: Rules) -> Result<Own, String> {
+        check(&rules)?;
+        let keep = |text: &str| names::keep(text).ok_or("too many names have been read");
+        let kind = Kind { name: keep(&rules.name)?, extension: keep(&rules.extension)? };
+        let (texts, skip) = rules.header.searched();
+        let mut signatures = Vec::new();
+        for hex in texts {
+            signatures.push(Signature { hex: keep(&hex)?, at: rules.offset + skip });
+        }
+        Ok(Own { rules, kinds: [kind], signatures })
+    }
+
+    /// What it was made of.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Where the length in the file says that it ends; `None` where there is no length.
+    fn told_end(&self, view: &mut View<'_>) -> Option<Option<u64>> {
+        let length = self.rules.length?;
+        let bytes = view.take(length.at, usize::from(length.bytes));
+        let number = bytes.map(|bytes| {
+            let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+            match length.is_big {
+                true => bytes.iter().fold(0, add),
+                false => bytes.iter().rev().fold(0, add),
+            }
+        });
+        Some(number.and_then(|number| number.checked_add_signed(length.plus)))
+    }
+
+    /// Where a footer says that it ends.
+    fn found_end(&self, view: &mut View<'_>) -> Option<u64> {
+        let Rules { footer, end, .. } = &self.rules;
+        let header_end = self.rules.offset + self.rules.header.length() as u64;
+        let behind = if *end == End::Before { 0 } else { footer.length() as u64 };
+        let from = self.rules.size_bytes_min.saturating_sub(behind).max(header_end);
+        // A footer that is not part of the file may stand behind the last byte of the largest.
+        let until = match end {
+            End::Before => self.rules.size_bytes_max.saturating_add(footer.length() as u64),
+            _ => self.rules.size_bytes_max,
+        };
+        let place = footer.find(view, from..until, *end == End::Last)?;
+        Some(place + behind)
+    }
+}
+
+impl Format for Own {
+    fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &self.signatures
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let kind = self.kinds[0];
+        let Rules { header, offset, footer, size_bytes_min, size_bytes_max, .. } = &self.rules;
+        let is_header = view.take(*offset, header.length()).is_some_and(|at| header.begins(at));
+        if !is_header {
+            return Verdict::Not;
+        }
+        let broken = |view: &View<'_>, why| Verdict::broken(view, kind, 0, *size_bytes_max, why);
+        match self.told_end(view) {
+            Some(Some(end)) if end < (offset + header.length() as u64).max(*size_bytes_min) => {
+                Verdict::Not
+            }
+            Some(Some(end)) if end > *size_bytes_max || end > view.length() => {
+                broken(view, "it says that it is longer")
+            }
+            Some(Some(end)) => {
+                let at = end.saturating_sub(footer.length() as u64);
+                match view.take(at, footer.length()).is_some_and(|at| footer.begins(at)) {
+                    true => Verdict::Whole { length: end, kind },
+                    false => broken(view, "no footer where its length says that it ends"),
+                }
+            }
+            Some(None) => Verdict::Not,
+            None if footer.is_empty() => broken(view, "nothing shows where it ends"),
+            None => match self.found_end(view) {
+                Some(length) => Verdict::Whole { length, kind },
+                None => broken(view, "no footer"),
+            },
+        }
+    }
+
+    fn is_weak(&self) -> bool {
+        true
+    }
+}
+
+fn check(rules: &Rules) -> Result<(), String> {
+    for (what, name) in [("name", &rules.name), ("extension", &rules.extension)] {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.+".contains(&byte);
+        let is_name = name.bytes().all(is_letter) && !name.starts_with('.');
+        if !is_name || !(1..=32).contains(&name.len()) {
+            return Err(format!(
+                "{what} {name:?} is not 1 to 32 letters, digits or any of '_', '-', '+', '.' within"
+            ));
+        }
+    }
+    if rules.header.given() < 2 {
+        return Err("header gives less than two bytes; it would stand everywhere".to_string());
+    }
+    if rules.header.length() > BYTES_MAX || rules.footer.length() > BYTES_MAX {
+        return Err(format!("header or footer is longer than {BYTES_MAX} bytes"));
+    }
+    if !rules.footer.is_empty() && rules.footer.given() == 0 {
+        return Err("footer gives no byte; it would stand everywhere".to_string());
+    }
+    if rules.offset > OFFSET_BYTES_MAX {
+        return Err(format!("offset is more than {OFFSET_BYTES_MAX}"));
+    }
+    let header_end = rules.offset + rules.header.length() as u64;
+    if rules.size_bytes_max < header_end || rules.size_bytes_max < rules.size_bytes_min {
+        let bytes = rules.size_bytes_max;
+        return Err(format!("a largest size of {bytes} bytes is less than what a file must have"));
+    }
+    match rules.length {
+        Some(length) if !(1..=8).contains(&length.bytes) => {
+            Err(format!("length has {} bytes; it can have 1 to 8", length.bytes))
+        }
+        _ => Ok(()),
+    }
+}

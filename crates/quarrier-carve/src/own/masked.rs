@@ -1,0 +1,144 @@
+//! Bytes of which some may be anything.
+
+use std::ops::Range;
+
+use crate::view::{TAKE_BYTES_MAX, View};
+
+/// Longer ones are refused.
+pub(super) const BYTES_MAX: usize = 1024;
+
+/// Bytes under a mask: those bits count that are set in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Masked {
+    /// Value and mask of each byte.
+    bytes: Vec<(u8, u8)>,
+}
+
+impl Masked {
+    /// These bytes.
+    pub fn exact(bytes: &[u8]) -> Self {
+        Masked { bytes: bytes.iter().map(|byte| (*byte, 0xFF)).collect() }
+    }
+
+    /// Hexadecimal, `??` for any byte, `?A` and `A?` for half a byte.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn hex(text: &str) -> std::result::Result<Self, String> {
+        let mut halves = Vec::new();
+        for letter in text.chars().filter(|letter| !letter.is_whitespace()) {
+            match (letter, letter.to_digit(16)) {
+                ('?', _) => halves.push((0, 0)),
+                (_, Some(digit)) => halves.push((digit as u8, 0xF)),
+                _ => return Err(format!("{letter:?} is neither a hexadecimal digit nor '?'")),
+            }
+        }
+        if !halves.len().is_multiple_of(2) {
+            return Err("has an odd number of digits; write each byte with two".to_string());
+        }
+        let byte = |pair: &[(u8, u8)]| (pair[0].0 << 4 | pair[1].0, pair[0].1 << 4 | pair[1].1);
+        Ok(Masked { bytes: halves.chunks_exact(2).map(byte).collect() })
+    }
+
+    /// Adds a byte.
+    pub(super) fn push(&mut self, value: u8, mask: u8) {
+        self.bytes.push((value & mask, mask));
+    }
+
+    /// The same, letters in either case.
+    #[must_use]
+    pub fn in_any_case(mut self) -> Self {
+        for (value, mask) in &mut self.bytes {
+            if *mask == 0xFF && value.is_ascii_alphabetic() {
+                *mask = 0xDF;
+                *value &= 0xDF;
+            }
+        }
+        self
+    }
+
+    /// In bytes.
+    pub fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// How many bytes are given, at least by half.
+    pub(super) fn given(&self) -> usize {
+        self.bytes.iter().filter(|(_, mask)| *mask != 0).count()
+    }
+
+    /// Whether `bytes` begin with it.
+    pub fn begins(&self, bytes: &[u8]) -> bool {
+        let is_right = |((value, mask), byte): (&(u8, u8), &u8)| byte & mask == *value;
+        bytes.len() >= self.bytes.len() && self.bytes.iter().zip(bytes).all(is_right)
+    }
+
+    /// How to search for it: hexadecimal, a text for each way to write its first letters where
+    /// their case is free, and how many bytes of any value stand before.
+    pub(super) fn searched(&self) -> (Vec<String>, u64) {
+        let skip = self.bytes.iter().take_while(|(_, mask)| *mask == 0).count();
+        let behind = self.bytes.iter().rev().take_while(|(_, mask)| *mask == 0).count();
+        let bytes = self.bytes.get(skip..self.bytes.len() - behind).unwrap_or_default();
+        let mut texts = vec![String::new()];
+        for (value, mask) in bytes {
+            let ways = match mask {
+                0xDF if texts.len() < 8 => {
+                    vec![format!("{value:02X}"), format!("{:02X}", value | 0x20)]
+                }
+                0xDF => vec![format!("?{:X}", value & 0xF)],
+                0xFF => vec![format!("{value:02X}")],
+                0xF0 => vec![format!("{:X}?", value >> 4)],
+                0x0F => vec![format!("?{value:X}")],
+                _ => vec!["??".to_string()],
+            };
+            let longer = |text: &String| -> Vec<String> {
+                ways.iter().map(|way| format!("{text} {way}").trim().to_string()).collect()
+            };
+            texts = texts.iter().flat_map(longer).collect();
+        }
+        (texts, skip as u64)
+    }
+
+    /// Its first place in `range`, or its last.
+    pub(super) fn find(
+        &self,
+        view: &mut View<'_>,
+        range: Range<u64>,
+        is_last: bool,
+    ) -> Option<u64> {
+        let length = self.bytes.len();
+        let end = range.end.min(view.length());
+        let mut found = None;
+        let mut at = range.start;
+        while length > 0 && at.checked_add(length as u64)? <= end {
+            let bytes = view.take(at, (end - at).min(TAKE_BYTES_MAX as u64) as usize)?;
+            let place = self.place_in(bytes, is_last).map(|place| at + place as u64);
+            found = place.or(found);
+            if found.is_some() && !is_last {
+                break;
+            }
+            at += (bytes.len() - (length - 1)) as u64;
+        }
+        found
+    }
+
+    fn place_in(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
+        let is_here = |place: &usize| self.begins(&bytes[*place..]);
+        let last = (bytes.len() + 1).checked_sub(self.bytes.len())?;
+        // The first byte that is given as a whole is looked for, if there is one.
+        match self.bytes.iter().position(|(_, mask)| *mask == 0xFF) {
+            None if is_last => (0..last).rev().find(is_here),
+            None => (0..last).find(is_here),
+            Some(index) => {
+                let places = memchr::memchr_iter(self.bytes[index].0, &bytes[index..]);
+                let mut places = places.filter(|place| *place < last);
+                if is_last { places.rev().find(is_here) } else { places.find(is_here) }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Signatures of the user's own: in TOML, or as `foremost.conf` and `scalpel.conf` have them.
+//!
+//! What is found by one is whole where its footer or its length says where it ends, and broken
+//! at its largest size where neither does. Files of the formats that are built in are believed
+//! before it.
+
+mod conf;
+mod format;
+mod masked;
+mod names;
+mod table;
+
+use crate::error::{Error, Result};
+use crate::format::Format;
+
+pub use format::{End, Length, Own, Rules};
+pub use masked::Masked;
+
+/// A file of signatures is shorter than this, in bytes.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+/// Signatures of a file are no more than this.
+pub const SIGNATURES_MAX: usize = 4096;
+
+/// Reads a file of signatures: as `foremost.conf` and `scalpel.conf` are written if its `name`
+/// ends with `.conf`, else as TOML.
+///
+/// # Errors
+/// [`Error::Signature`] with name, line, and what is wrong there.
+pub fn read(name: &str, bytes: &[u8]) -> Result<Vec<Box<dyn Format>>> {
+    let fault = |fault: Fault| match fault.line {
+        0 => Error::Signature(format!("{name}: {}", fault.what)),
+        line => Error::Signature(format!("{name}, line {line}: {}", fault.what)),
+    };
+    if bytes.len() > FILE_BYTES_MAX {
+        return Err(fault(Fault::new(0, "is longer than 1 MiB; are these signatures?")));
+    }
+    let rules = match name.to_ascii_lowercase().ends_with(".conf") {
+        true => conf::parse(bytes),
+        false => table::parse(bytes),
+    };
+    let rules = rules.map_err(fault)?;
+    if rules.len() > SIGNATURES_MAX {
+        return Err(fault(Fault::new(0, "has more than 4096 signatures")));
+    }
+    let own = |(line, rules): (usize, Rules)| {
+        let own = Own::new(rules).map_err(|what| fault(Fault { line, what }))?;
+        Ok(Box::new(own) as Box<dyn Format>)
+    };
+    rules.into_iter().map(own).collect()
+}
+
+/// What is wrong in a file of signatures.
+#[derive(Debug)]
+struct Fault {
+    /// From 1; 0 where it is none.
+    line: usize,
+    what: String,
+}
+
+impl Fault {
+    fn new(line: usize, what: impl Into<String>) -> Self {
+        Fault { line, what: what.into() }
+    }
+}
