@@ -9,7 +9,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 help: ## This list
 	@sed -n 's/^\([a-z]*\): ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-demo: ## Set up, build, make a disk image from files of this machine, search it
+demo: ## Set up, build, make a disk image from files of this machine, search and carve it
 	@scripts/setup.sh rust image
 	@demo/run.sh
 

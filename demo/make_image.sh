@@ -1,5 +1,6 @@
 #!/bin/sh
 # Makes a disk image for the demo: make_image.sh OUT.img
+# The hashes of what is deleted on it lie beside it, in OUT.img.deleted.
 # A 256 MiB file system (ext4, or FAT where e2fsprogs is missing) made without root from
 # files that this machine has anyway. Some are then deleted; their bytes stay. No network.
 set -eu
@@ -13,6 +14,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 image_mib=256
 block_bytes=4096
 deleted_pictures=5
+deleted_documents=4
 
 # How many files of a kind are taken at most, how many MiB together, and its endings.
 kinds='
@@ -134,11 +136,21 @@ NOTES
     done
 }
 
-# Prints the files to delete, relative to FOLDER: a few pictures and the meeting notes.
-list_deleted() {
-    (cd "$1" && find jpg png gif -type f -size +8 2>/dev/null || true) | sort |
+# Prints N of the files in folders of FOLDER, spread over all: spread FOLDER N KIND...
+spread() (
+    cd "$1"
+    n=$2
+    shift 2
+    (find "$@" -type f -size +8 2>/dev/null || true) | sort |
         awk '{ path[NR] = $0 }
-             END { for (i = 0; i < n && i < NR; i++) print path[1 + int(i * NR / n)] }' n="$deleted_pictures"
+             END { for (i = 0; i < n && i < NR; i++) print path[1 + int(i * NR / n)] }' n="$n"
+)
+
+# Prints the files to delete, relative to FOLDER: a few pictures and documents, and the meeting
+# notes.
+list_deleted() {
+    spread "$1" "$deleted_pictures" jpg png gif
+    spread "$1" "$deleted_documents" pdf zip
     echo notes/meeting-notes.txt
 }
 
@@ -175,6 +187,7 @@ collect "$work/files"
 write_notes "$work/files"
 list_deleted "$work/files" >"$work/deleted"
 "make_$system" "$work/image" "$work/files"
+(cd "$work/files" && tr '\n' '\0' <"$work/deleted" | xargs -0 sha256sum) >"$image.deleted"
 mv "$work/image" "$image"
 
 files=$work/files

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The demo: makes a disk image from files of this machine, searches it, writes a report.
+# The demo: makes a disk image from files of this machine, searches it, brings back what was
+# deleted on it, writes reports.
 # FRESH=1 makes the image anew. Everything lands in demo/out.
 set -eu
 
@@ -10,6 +11,7 @@ quarrier=${CARGO_TARGET_DIR:-target}/release/quarrier
 image=demo/out/disk.img
 report=demo/out/report.html
 stats=demo/out/stats.json
+carved=demo/out/carved
 
 exec 3>&1
 
@@ -59,9 +61,28 @@ summarise() {
         }'
 }
 
+# For every line "hash  name" on standard input, whether a carved file has that hash.
+tell_recovered() {
+    recovered=0
+    deleted=0
+    while read -r hash name; do
+        deleted=$((deleted + 1))
+        path=$(sed -n 's/.*"sha256":"'"$hash"'".*"path":"\([^"]*\)".*/\1/p' "$carved/report.jsonl" | head -n 1)
+        if [ -n "$path" ] && [ "$(sha256sum <"$carved/$path")" = "$hash  -" ]; then
+            recovered=$((recovered + 1))
+            echo "  recovered  $name as $path, bit for bit"
+        elif [ "${name##*.}" = txt ]; then
+            echo "  not carved $name: plain text has no beginning that could be told; search finds it"
+        else
+            echo "  not found  $name"
+        fi
+    done
+    echo "recovered $recovered of $deleted deleted files"
+}
+
 show cargo build --quiet --release --locked -p quarrier-cli
 
-if [ -f "$image" ] && [ "${FRESH:-0}" != 1 ]; then
+if [ -f "$image" ] && [ -f "$image.deleted" ] && [ "${FRESH:-0}" != 1 ]; then
     printf '\n%s is there already (FRESH=1 makes it anew)\n' "$image"
 else
     show demo/make_image.sh "$image"
@@ -84,3 +105,10 @@ show "$quarrier" search -f demo/patterns.txt -c --report "$report" --stats "$sta
 printf '\n'
 summarise
 echo "report: $report (open it in a browser)   statistics: $stats   counts: demo/out/counts.txt"
+
+printf '\nAll files that lie on it, deleted ones too, read as their formats do:\n'
+rm -rf "$carved"
+show "$quarrier" carve "$image" -o "$carved" --report demo/out/carved.html
+printf '\nThe hashes of what was deleted, beside those of what came back:\n'
+tell_recovered <"$image.deleted"
+echo "files: $carved   report: demo/out/carved.html (open it in a browser)"

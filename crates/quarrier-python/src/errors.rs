@@ -142,6 +142,30 @@ pub(crate) fn of_gauge(py: Python<'_>, error: &quarrier_gauge::Error) -> PyErr {
     }
 }
 
+/// What could not be carved, or not be written to `folder`.
+pub(crate) fn of_carve(
+    py: Python<'_>,
+    error: &quarrier_carve::Error,
+    folder: &std::path::Path,
+) -> PyErr {
+    use quarrier_carve::Error;
+    let message = error.to_string();
+    match error {
+        Error::Source(error) => of_core(py, error),
+        Error::Keep(error) => match error.raw_os_error() {
+            Some(number) => {
+                let text = std::io::Error::from_raw_os_error(number).to_string();
+                let text = text.split(" (os error").next().unwrap_or(&text);
+                PyOSError::new_err((number, text.to_string(), folder.to_path_buf()))
+            }
+            None => PyOSError::new_err(format!("{}: {error}", folder.display())),
+        },
+        Error::Signature(_) => raise(py, "PlanError", (message,)),
+        Error::Folder(_) => raise(py, "FolderError", (message.replace("--resume", "resume=True"),)),
+        _ => raise(py, "QuarrierError", (message,)),
+    }
+}
+
 /// What the system said of a read.
 pub(crate) fn of_io(py: Python<'_>, error: std::io::Error, name: &str) -> PyErr {
     of_core(py, &quarrier_core::Error::io(name, "read", error))

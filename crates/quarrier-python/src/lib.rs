@@ -3,6 +3,7 @@
 //! ```text
 //!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    (quarrier-search)
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
+//!                                            ├─ carve     files recovered (quarrier-carve)
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
 //!                                            ├─ parallel memory that processes share
 //!                                            ├─ table     messages as columns (quarrier-messages)
@@ -26,6 +27,10 @@ mod search;
 
 mod findings;
 
+mod carve;
+
+mod carved;
+
 mod stream;
 
 mod source;
@@ -43,6 +48,10 @@ use pyo3::prelude::*;
 /// The native half of the package; see `quarrier`.
 #[pymodule(gil_used = false, name = "_native")]
 mod native {
+    #[pymodule_export]
+    use super::carve::carve;
+    #[pymodule_export]
+    use super::carved::CarvedFiles;
     #[pymodule_export]
     use super::findings::Findings;
     #[pymodule_export]

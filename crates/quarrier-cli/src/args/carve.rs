@@ -28,6 +28,9 @@ pub(crate) struct Carve {
     pub(crate) format: Format,
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
+    pub(crate) report: Option<PathBuf>,
+    /// The command line as typed, for the report's title.
+    pub(crate) line: String,
 }
 
 const EXAMPLES: &str = "\
@@ -74,6 +77,14 @@ pub(super) fn command() -> Command {
         .arg(format_arg())
         .arg(quiet_arg())
         .arg(stats_arg())
+        .arg(
+            Arg::new("report")
+                .long("report")
+                .value_name("FILE.html")
+                .value_parser(value_parser!(PathBuf))
+                .help("Write a page with a map of the source, the pictures, and all files")
+                .help_heading("Output"),
+        )
 }
 
 fn what_args() -> Vec<Arg> {
@@ -149,5 +160,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         format: *matches.get_one("format").unwrap_or(&Format::Text),
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
+        report: matches.get_one("report").cloned(),
+        line: super::search::typed_line(),
     })
 }

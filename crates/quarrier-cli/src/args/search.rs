@@ -109,7 +109,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
 
 /// The command line as typed; paths in it need not be UTF-8. It will be shown, so URLs stand
 /// in it without passwords and signatures.
-fn typed_line() -> String {
+pub(super) fn typed_line() -> String {
     let shown = |word: OsString| {
         let word = word.to_string_lossy();
         if is_remote(&word) { redacted(&word) } else { word.into_owned() }

@@ -9,6 +9,7 @@ mod harness;
 mod account;
 mod bad_sectors;
 mod carve;
+mod carve_resume;
 mod devices;
 mod explain;
 mod failures;

@@ -5,6 +5,8 @@
 >>> [(finding.offset, finding.pattern) for finding in found]
 [(4, 'GIF8'), (7, '38 3?')]
 
+`quarrier.carve("disk.img", "recovered")` writes the files that lie in an image, deleted ones too.
+
 A sparse file holds what was fetched of a big one, and knows what is missing:
 
 >>> file = quarrier.SparseFile("https://example.org/big.tif")
@@ -19,6 +21,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from quarrier._carved import CarvedFile
 from quarrier._errors import (
     ArrowColumnError,
     BeyondLengthError,
@@ -30,6 +33,7 @@ from quarrier._errors import (
     DictionaryError,
     DuplicateFileError,
     EngineError,
+    FolderError,
     KernelError,
     MeasurementError,
     NoRoomError,
@@ -62,6 +66,7 @@ from quarrier._finding import Finding
 from quarrier._fsspec import register_when_imported
 from quarrier._gauge import Reading, gauge
 from quarrier._native import (
+    CarvedFiles,
     CostModel,
     Findings,
     Pattern,
@@ -69,6 +74,7 @@ from quarrier._native import (
     SparseFile,
     SparseStore,
     Table,
+    carve,
     hex,
     regex,
     search,
@@ -82,6 +88,8 @@ __all__ = [
     "ArrowColumnError",
     "BeyondLengthError",
     "BufferLayoutError",
+    "CarvedFile",
+    "CarvedFiles",
     "ColumnFileError",
     "CompressedError",
     "ConflictError",
@@ -92,6 +100,7 @@ __all__ = [
     "EngineError",
     "Finding",
     "Findings",
+    "FolderError",
     "KernelError",
     "MeasurementError",
     "NoRoomError",
@@ -125,6 +134,7 @@ __all__ = [
     "WorkerDiedError",
     "WorkerError",
     "WorkerTimeoutError",
+    "carve",
     "gauge",
     "hex",
     "open",

@@ -66,6 +66,10 @@ class PlanError(QuarrierError, ValueError):
     """A size, range or count that cannot be used."""
 
 
+class FolderError(QuarrierError, ValueError):
+    """A folder that cannot be carved into: it is not empty, or was begun in another way."""
+
+
 class NoRoomError(QuarrierError, MemoryError):
     """There is not as much memory, or disk for a measurement, as was asked for."""
 

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
+from quarrier._carved import CarvedFile
 from quarrier._finding import Finding
 
 __all__ = [
+    "CarvedFiles",
     "CostModel",
     "Findings",
     "Pattern",
@@ -22,6 +24,7 @@ __all__ = [
     "SparseStore",
     "Table",
     "available_workers",
+    "carve",
     "gauge_json",
     "hex",
     "keep_freed_memory",
@@ -52,8 +55,31 @@ class Findings:
     def __getitem__(self, index: int, /) -> Finding: ...
     def __iter__(self) -> Iterator[Finding]: ...
 
+@final
+class CarvedFiles:
+    @property
+    def unreadable(self) -> list[tuple[int, int]]: ...
+    def to_pylist(self) -> list[dict[str, Any]]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> CarvedFile: ...
+    def __iter__(self) -> Iterator[CarvedFile]: ...
+
 _AnyPattern: TypeAlias = str | bytes | Pattern
 
+def carve(
+    source: str | os.PathLike[str] | Buffer,
+    folder: str | os.PathLike[str],
+    *,
+    types: Sequence[str] | None = None,
+    keep: Literal["all", "valid"] = "all",
+    max_size: int | None = None,
+    range: tuple[int, int] | None = None,
+    resume: bool = False,
+    thorough: bool = False,
+    workers: int | None = None,
+    max_memory: int = 1 << 30,
+) -> CarvedFiles: ...
 def gauge_json(areas: list[str], quick: bool, path: str | os.PathLike[str]) -> str: ...
 def hex(text: str, /) -> Pattern: ...
 def regex(expression: bytes | str, /) -> Pattern: ...

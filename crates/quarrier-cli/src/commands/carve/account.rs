@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use quarrier_carve::Summary;
 
-use super::Run;
 use super::watch::Seen;
+use super::{Run, page};
 use crate::Outcome;
 use crate::commands::print;
 use crate::commands::search::ceiling;
@@ -33,18 +33,21 @@ fn counts_in_words(counts: &[u64; 3]) -> String {
     some.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Writes the statistics that were asked for, and tells the account on a terminal.
+/// Writes statistics and report that were asked for, and tells the account on a terminal.
 ///
 /// # Errors
 /// In words.
 pub(super) fn give(run: &Run<'_>, summary: &Summary, seen: &Seen) -> Result<(), String> {
     let is_told = !run.carve.quiet && io::stderr().is_terminal();
-    if run.carve.stats.is_none() && !is_told {
+    if run.carve.stats.is_none() && run.carve.report.is_none() && !is_told {
         return Ok(());
     }
     let stats = stats(run, summary, seen);
     if is_told {
         tell(&stats, seen);
+    }
+    if let Some(path) = &run.carve.report {
+        page::write(path, run, summary, &stats, seen)?;
     }
     match &run.carve.stats {
         Some(path) => write_stats(&stats, path),

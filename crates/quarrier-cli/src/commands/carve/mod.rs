@@ -1,6 +1,7 @@
 //! `quarrier carve`.
 
 mod account;
+mod page;
 mod target;
 mod watch;
 
@@ -51,7 +52,7 @@ pub(crate) fn run(carve: &Carve) -> Outcome {
 /// Opens the one source.
 fn open(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Input, String> {
     let named = source::expand(std::slice::from_ref(&carve.source));
-    refuse_overwriting(&[&carve.stats], &named)?;
+    refuse_overwriting(&[&carve.stats, &carve.report], &named)?;
     let [one] = named.as_slice() else {
         let name = carve.source.to_string_lossy();
         return Err(format!("{name}: names {} sources; carve them one by one", named.len()));

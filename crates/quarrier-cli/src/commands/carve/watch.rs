@@ -33,6 +33,8 @@ pub(super) struct Seen {
     pub(super) by_type: BTreeMap<String, [u64; 3]>,
     /// Bytes of all.
     pub(super) bytes: u64,
+    /// All rows in the order of the source, where a dry run is to have a report of them.
+    pub(super) rows: Vec<Row>,
     /// Why rows could not be printed any more.
     pub(super) output_error: Option<io::Error>,
 }
@@ -63,6 +65,8 @@ struct Inner {
     progress: Progress,
     /// Whether rows are printed, and the printer once there was one.
     prints: bool,
+    /// Whether rows are remembered: there is no folder with a report to read them from.
+    remembers: bool,
     rows: Option<Box<dyn Rows>>,
 }
 
@@ -70,8 +74,14 @@ impl<'w> Watch<'w> {
     pub(super) fn new(carve: &Carve, target: &'w Target, progress: Progress) -> Self {
         // For people, files in a folder are counted in the end.
         let prints = carve.dry_run || carve.format != Format::Text;
-        let inner =
-            Inner { pending: Vec::new(), seen: Seen::default(), progress, prints, rows: None };
+        let inner = Inner {
+            pending: Vec::new(),
+            seen: Seen::default(),
+            progress,
+            prints,
+            remembers: carve.dry_run && carve.report.is_some(),
+            rows: None,
+        };
         Watch { target, format: carve.format, inner: Mutex::new(inner) }
     }
 
@@ -100,6 +110,9 @@ impl<'w> Watch<'w> {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
         }
+        if inner.remembers {
+            inner.seen.rows.append(&mut rows);
+        }
         if let Some(offset) = offset {
             inner.progress.advance_to(offset);
         }
@@ -112,6 +125,7 @@ impl<'w> Watch<'w> {
         inner.progress.clear();
         let finished = inner.rows.take().map_or(Ok(()), |mut rows| rows.finish());
         let mut seen = std::mem::take(&mut inner.seen);
+        seen.rows.sort_by(|a, b| (a.offset(), &a.kind).cmp(&(b.offset(), &b.kind)));
         if let Err(error) = finished
             && !is_closed_pipe(&error)
         {

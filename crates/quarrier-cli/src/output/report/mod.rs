@@ -7,6 +7,7 @@
 //!                ── hits   findings over the source's length         ┘
 //!                ── tables busy and waiting times
 //!    └ patterns ── tables
+//! CarvedReport ── carved  what was carved: map, types, pictures, files
 //! ```
 //!
 //! Plots are SVG without text, stretched to the width at hand; labels are HTML beside them
@@ -15,6 +16,7 @@
 
 mod agents;
 mod axis;
+mod carved;
 mod hits;
 mod load;
 mod page;
@@ -25,6 +27,8 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod text;
+
+pub(crate) use carved::{CarvedReport, html as carved_html};
 
 use std::ops::Range;
 use std::time::Duration;
@@ -109,7 +113,7 @@ const SOURCES_OPEN_MAX: usize = 4;
 pub(crate) fn html(report: &Report<'_>) -> String {
     let drawn = drawn(report.sources);
     let mut out = String::with_capacity(64 * 1024);
-    page::head(&mut out, report.title);
+    page::head(&mut out, report.title, &[]);
     page::facts(&mut out, report.facts);
     if report.sources.len() > 1 {
         page::overview(&mut out, report.sources, &drawn);
@@ -132,7 +136,7 @@ pub(crate) fn html(report: &Report<'_>) -> String {
         });
     }
     tables::patterns(&mut out, report.patterns);
-    page::foot(&mut out);
+    page::foot(&mut out, &[]);
     out
 }
 

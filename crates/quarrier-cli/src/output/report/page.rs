@@ -9,10 +9,11 @@ const TITLE_CHARS_MAX: usize = 1000;
 const FACT_CHARS_MAX: usize = 400;
 
 /// Nothing is loaded from anywhere, whatever a name in the page may try.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
+    script-src 'unsafe-inline'; img-src data:";
 
-/// Everything before the facts.
-pub(super) fn head(out: &mut String, title: &str) {
+/// Everything before the facts; `styles` come behind those that all pages have.
+pub(super) fn head(out: &mut String, title: &str, styles: &[&str]) {
     let title = text::escape_cut(title, TITLE_CHARS_MAX);
     put!(
         out,
@@ -21,10 +22,11 @@ pub(super) fn head(out: &mut String, title: &str) {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta name=\"generator\" content=\"quarrier {}\">\n\
-         <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n\
+         <title>{title}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<main>\n\
          <header><p class=\"kicker\">quarrier report</p><h1>{title}</h1></header>\n",
         env!("CARGO_PKG_VERSION"),
         include_str!("report.css"),
+        styles.concat(),
     );
 }
 
@@ -132,13 +134,14 @@ pub(super) fn source(
     put!(out, "{close}\n");
 }
 
-/// Everything after the last section.
-pub(super) fn foot(out: &mut String) {
+/// Everything after the last section; `scripts` come behind the one that all pages have.
+pub(super) fn foot(out: &mut String, scripts: &[&str]) {
     put!(
         out,
         "<footer>Written by quarrier {}. This page loads nothing from the network.</footer>\n\
-         </main>\n<script>\n{}</script>\n</body>\n</html>\n",
+         </main>\n<script>\n{}{}</script>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
         include_str!("report.js"),
+        scripts.concat(),
     );
 }

@@ -1,0 +1,91 @@
+//! `--report FILE.html`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Component, Path, PathBuf};
+
+use quarrier_carve::Summary;
+use quarrier_carve::folder::{REPORT, Row};
+
+use super::Run;
+use super::watch::Seen;
+use crate::output::account::Stats;
+use crate::output::file::write_whole;
+use crate::output::report::{CarvedReport, carved_html};
+use crate::quantity::{show_bytes, show_rate};
+
+/// Writes the page.
+///
+/// # Errors
+/// In words.
+pub(super) fn write(
+    path: &Path,
+    run: &Run<'_>,
+    summary: &Summary,
+    stats: &Stats,
+    seen: &Seen,
+) -> Result<(), String> {
+    let folder = run.carve.folder.as_deref();
+    let link = folder.and_then(|folder| link_to(path, folder));
+    let facts = facts(run, summary, stats);
+    let report = CarvedReport {
+        title: &run.carve.line,
+        facts: &facts,
+        range: run.range.clone(),
+        unreadable: &summary.unreadable,
+        folder,
+        link: link.as_deref(),
+    };
+    let cannot = |error| format!("{}: cannot write the report: {error}", path.display());
+    let page = match folder {
+        None => carved_html(&report, seen.rows.iter().cloned()),
+        Some(folder) => {
+            let file = File::open(folder.join(REPORT)).map_err(cannot)?;
+            let lines = BufReader::new(file).lines().map_while(Result::ok);
+            carved_html(&report, lines.filter_map(|line| Row::from_json(&line)))
+        }
+    };
+    write_whole(path, page.as_bytes()).map_err(cannot)
+}
+
+fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String)> {
+    let files = stats.files.unwrap_or_default();
+    let mut facts = vec![
+        ("source", run.source.name().to_string()),
+        ("bytes", format!("{} ({})", show_bytes(stats.bytes), stats.bytes)),
+        ("files", format!("{} of {}", stats.findings, show_bytes(files.bytes))),
+        ("valid", files.valid.to_string()),
+        ("partial", files.partial.to_string()),
+        ("header", files.header.to_string()),
+        ("put together from fragments", files.mended.to_string()),
+        ("blocks", format!("{} bytes", summary.block_bytes)),
+        ("time", format!("{:.3} s", stats.seconds)),
+        ("rate", show_rate(stats.bytes_per_second)),
+        ("looked at", format!("{} candidates", summary.candidates)),
+    ];
+    if let Some(ceiling) = &stats.ceiling {
+        let rate = show_rate(ceiling.bytes_per_second);
+        let share = format!("{:.0} % of {rate} ({})", 100.0 * ceiling.share, ceiling.of);
+        facts.push(("share of the ceiling", share));
+    }
+    if summary.stopped {
+        facts.push(("interrupted", format!("at byte {}", summary.position)));
+    }
+    facts.into_iter().map(|(label, value)| (label.to_string(), value)).collect()
+}
+
+/// The way from the folder of the page to the folder of the files; none where it is not text.
+fn link_to(page: &Path, folder: &Path) -> Option<String> {
+    let beside = page.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let from = beside.unwrap_or(Path::new(".")).canonicalize().ok()?;
+    let to = folder.canonicalize().ok()?;
+    let (from, to): (Vec<Component<'_>>, Vec<Component<'_>>) =
+        (from.components().collect(), to.components().collect());
+    let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = from[common..].iter().map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(to[common..].iter().copied()).collect();
+    match way.to_str()? {
+        "" => Some(".".to_string()),
+        way => Some(way.to_string()),
+    }
+}

@@ -1,0 +1,80 @@
+//! The page of a carving: where which files lie, how many of each type, pictures, all files.
+
+mod base64;
+mod files;
+mod group;
+mod map;
+mod pictures;
+mod types;
+
+use std::ops::Range;
+use std::path::Path;
+
+use quarrier_carve::folder::Row;
+
+use super::{page, put, text};
+
+/// What the page shows beside the files.
+pub(crate) struct CarvedReport<'r> {
+    /// What was run, such as the command line.
+    pub title: &'r str,
+    /// Label and value of each.
+    pub facts: &'r [(String, String)],
+    /// The part of the source that was carved, in bytes.
+    pub range: Range<u64>,
+    /// Ranges that could not be read, in order.
+    pub unreadable: &'r [Range<u64>],
+    /// Where the files were written; none in a dry run.
+    pub folder: Option<&'r Path>,
+    /// How the page links to that folder, where it can.
+    pub link: Option<&'r str>,
+}
+
+/// The page, whole, with `rows` in the order of the source.
+pub(crate) fn html(report: &CarvedReport<'_>, rows: impl Iterator<Item = Row>) -> String {
+    let mut map = map::Map::new(report.range.clone());
+    let mut types = types::Types::default();
+    let mut pictures = pictures::Pictures::new(report.folder, report.link);
+    let mut files = files::Files::new(report.link);
+    for row in rows {
+        map.add(&row);
+        types.add(&row);
+        pictures.add(&row);
+        files.add(&row);
+    }
+    let mut out = String::with_capacity(256 * 1024);
+    page::head(&mut out, report.title, &[include_str!("carved.css")]);
+    page::facts(&mut out, report.facts);
+    map.write(&mut out, report.unreadable);
+    types.write(&mut out);
+    pictures.write(&mut out);
+    files.write(&mut out);
+    page::foot(&mut out, &[include_str!("carved.js")]);
+    out
+}
+
+/// A link to a file in the folder; its name alone where there is none.
+fn linked(link: Option<&str>, path: &str, shown: &str) -> String {
+    match link {
+        Some(link) => format!(
+            "<a href=\"{}\">{}</a>",
+            text::escape(&format!("{}/{}", percent_encoded(link), percent_encoded(path))),
+            text::escape(shown)
+        ),
+        None => text::escape(shown),
+    }
+}
+
+/// A path as part of a URL.
+fn percent_encoded(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
+                out.push(byte as char);
+            }
+            byte => put!(out, "%{byte:02X}"),
+        }
+    }
+    out
+}

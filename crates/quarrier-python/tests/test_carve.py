@@ -1,0 +1,127 @@
+"""quarrier.carve: files, rows, resuming, errors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import zlib
+
+import pyarrow as pa
+import pytest
+
+import quarrier
+
+
+def gif(words: bytes) -> bytes:
+    """A picture of 2 × 2 pixels with a comment."""
+    comment = b"\x21\xfe" + bytes([len(words)]) + words + b"\0"
+    head = b"GIF89a\x02\x00\x02\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff"
+    return head + comment + b"\x2c\x00\x00\x00\x00\x02\x00\x02\x00\x00\x02\x02\x84\x51\x00\x3b"
+
+
+def image() -> bytes:
+    broken = gif(b"c")[:-1] + b"\x77"
+    return bytes(1000) + gif(b"a") + bytes(3000) + gif(b"b") + bytes(500) + broken + bytes(99)
+
+
+def test_files_are_written_and_rows_are_those_of_the_report(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "disk.img"
+    path.write_bytes(image())
+    files = quarrier.carve(path, tmp_path / "out")
+    assert (len(files), [file.status for file in files]) == (3, ["valid", "valid", "partial"])
+    report = (tmp_path / "out" / "report.jsonl").read_text().splitlines()
+    assert files.to_pylist() == [json.loads(line) for line in report]
+    first = files[0]
+    assert (first.source, first.type, first.offset) == (str(path), "gif", 1000)
+    assert first.extents == [(1000, len(gif(b"a")))]
+    assert (tmp_path / "out" / first.path).read_bytes() == gif(b"a")
+    assert first.sha256 == hashlib.sha256(gif(b"a")).hexdigest()
+    assert files[-1] == list(files)[2]
+    assert repr(files) == f"<quarrier.CarvedFiles: 3 of {path}>"
+    assert files.unreadable == []
+    with pytest.raises(IndexError):
+        files[3]
+
+
+def test_rows_go_to_arrow_as_the_report_has_them(tmp_path: pathlib.Path) -> None:
+    files = quarrier.carve(image(), tmp_path / "out")
+    table = pa.table(files)
+    assert table.to_pylist() == files.to_pylist()
+    assert table.schema.field("offset").type == pa.uint64()
+
+
+def test_what_is_kept_can_be_chosen(tmp_path: pathlib.Path) -> None:
+    def count(**options) -> int:
+        count.calls += 1  # type: ignore[attr-defined]
+        return len(quarrier.carve(image(), tmp_path / str(count.calls), **options))  # type: ignore[attr-defined]
+
+    count.calls = 0  # type: ignore[attr-defined]
+    assert count(keep="valid") == 2
+    assert count(types=["gif"]) == 3
+    assert count(range=(1001, 1 << 40)) == 2
+    assert count(workers=3, thorough=True, max_size=1 << 20) == 3
+
+
+def test_what_cannot_be_done_is_an_exception_of_its_own(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(quarrier.PlanError, match="nonsense"):
+        quarrier.carve(image(), tmp_path / "a", types=["nonsense"])
+    with pytest.raises(quarrier.PlanError, match="keep"):
+        quarrier.carve(image(), tmp_path / "a", keep="some")  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError):
+        quarrier.carve(tmp_path / "missing", tmp_path / "a")
+    with pytest.raises(FileNotFoundError):
+        quarrier.carve(image(), tmp_path / "no" / "folder")
+    with pytest.raises(TypeError):
+        quarrier.carve(7, tmp_path / "a")  # type: ignore[arg-type]
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter").write_text("dear")
+    with pytest.raises(quarrier.FolderError, match="not empty"):
+        quarrier.carve(image(), tmp_path / "full")
+    assert sorted(os.listdir(tmp_path / "full")) == ["letter"]
+
+
+def test_what_is_finished_stays_and_is_told_again(tmp_path: pathlib.Path) -> None:
+    first = quarrier.carve(image(), tmp_path / "out", resume=True)
+    again = quarrier.carve(image(), tmp_path / "out", resume=True)
+    assert again.to_pylist() == first.to_pylist()
+
+
+PROGRAM = """
+import sys, quarrier
+print("ready", flush=True)
+try:
+    quarrier.carve(sys.argv[1], sys.argv[2], workers=1)
+except KeyboardInterrupt:
+    print("interrupted")
+else:
+    print("ended by itself")
+"""
+
+
+def test_ctrl_c_ends_it_and_it_can_go_on(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "large.img"
+    with path.open("wb") as file:
+        # Half a gigabyte of what must be read, with a picture in every 64 KiB.
+        block = (gif(zlib.compress(os.urandom(90))) + os.urandom(1 << 16))[: 1 << 16]
+        for _ in range(1 << 13):
+            file.write(block)
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(path), str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert said in ("interrupted\n", "ended by itself\n")
+    files = quarrier.carve(path, tmp_path / "out", resume=True, workers=2)
+    assert len(files) == 1 << 13
