@@ -50,12 +50,13 @@ impl<'r> Resolver<'r> {
     }
 
     /// The size of the blocks in which the files seen so far lie: the largest of which most of
-    /// them begin at a multiple.
+    /// them begin at a multiple. Those that lie at odd places, as parts of others do, say nothing.
     pub(super) fn block_bytes(&self) -> u64 {
-        if self.alignment.seen < SEEN_MIN {
+        let seen = self.alignment.aligned[BLOCK_BYTES.len() - 1];
+        if seen < SEEN_MIN {
             return 4096;
         }
-        let most = |count: &u64| *count * 2 > self.alignment.seen;
+        let most = |count: &u64| *count * 2 > seen;
         let index = self.alignment.aligned.iter().position(most).unwrap_or(BLOCK_BYTES.len() - 1);
         BLOCK_BYTES[index]
     }

@@ -17,6 +17,7 @@ pub mod ole;
 pub mod pdf;
 pub mod png;
 mod riff;
+pub mod sqlite;
 pub mod svg;
 pub mod tif;
 pub mod wav;
@@ -43,6 +44,7 @@ pub static ALL: &[&dyn Format] = &[
     &ole::Ole,
     &pdf::Pdf,
     &png::Png,
+    &sqlite::Sqlite,
     &svg::Svg,
     &tif::Tif,
     &wav::Wav,

@@ -2,6 +2,7 @@
 
 mod in_order;
 mod likeness;
+mod pairs;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use crate::carver::Claims;
 pub use in_order::{Reading, Step, in_order};
 pub(crate) use likeness::{Gap, likely_gap};
+pub(crate) use pairs::{Whole, pairs};
 
 use crate::view::Extent;
 

@@ -13,5 +13,6 @@ mod pictures;
 mod png;
 mod sample;
 mod sound;
+mod sqlite;
 mod view;
 mod zip;

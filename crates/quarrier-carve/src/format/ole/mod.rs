@@ -8,7 +8,7 @@ mod mend;
 mod table;
 
 use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::Yard;
+use crate::mend::{Yard, pairs};
 use crate::view::{Extent, View};
 use table::{Compound, Header, Trouble, read};
 
@@ -45,7 +45,8 @@ impl Format for Ole {
     }
 
     fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
-        mend::mend(view, broken, yard)
+        let header = Header::read(view)?;
+        pairs(view, yard, broken.at, &header)
     }
 }
 

@@ -1,0 +1,123 @@
+//! Files in fragments whose validator must read all of them to say anything: every pair of a place
+//! where the file may have been left and one where it may go on is tried, as far as what is known
+//! does not rule it out.
+
+use std::ops::Range;
+
+use super::{Gap, Yard, likely_gap};
+use crate::view::{Extent, View};
+
+/// Blocks before the one that broke at which the file may have been left.
+const BACK_BLOCKS_MAX: u64 = 512;
+/// What a pair costs at least, in bytes of fuel.
+const PAIR_BYTES: u64 = 256;
+
+/// What a format knows of its files.
+pub(crate) trait Whole {
+    /// The length of the file that `view` shows, or the byte at which it breaks.
+    fn check(&self, view: &mut View<'_>) -> Result<u64, u64>;
+
+    /// The part of `places` at which the file may have been left, if the gap is `gap` bytes;
+    /// `view` shows the file with the gap in it. For what can be told at once.
+    fn left_within(&self, view: &mut View<'_>, gap: u64, places: Range<u64>) -> Range<u64>;
+}
+
+/// A file up to its last known fragment: extents, the first place at which it may have been left,
+/// the byte at which it breaks.
+struct Lead {
+    extents: Vec<Extent>,
+    from: u64,
+    broke_at: u64,
+}
+
+enum Found {
+    Whole(Vec<Extent>),
+    Further(Lead),
+}
+
+/// The extents of the file that broke at `broke_at`.
+pub(crate) fn pairs(
+    view: &mut View<'_>,
+    yard: &Yard<'_>,
+    broke_at: u64,
+    whole: &dyn Whole,
+) -> Option<Vec<Extent>> {
+    let extents = view.extents().to_vec();
+    let mut lead = Lead { extents, from: yard.block_bytes, broke_at };
+    for _ in 1..yard.effort.fragments_max {
+        match widen(view, yard, &lead, whole)? {
+            Found::Whole(found) => return Some(found),
+            Found::Further(further) => lead = further,
+        }
+    }
+    None
+}
+
+/// Looks for one more fragment.
+fn widen(view: &mut View<'_>, yard: &Yard<'_>, lead: &Lead, whole: &dyn Whole) -> Option<Found> {
+    let block = yard.block_bytes;
+    let last = lead.broke_at / block * block;
+    let first = lead.from.max(last.saturating_sub(BACK_BLOCKS_MAX * block));
+    let mut fuel = yard.effort.fuel_bytes;
+    let mut further: Option<(u64, u64, u64)> = None;
+    let offset = Yard::left_offset(&lead.extents, first)?;
+    'gaps: for place in yard.continuations(offset) {
+        let gap = place - offset;
+        view.look_at(&lead.extents, fuel);
+        let range = whole.left_within(view, gap, first..last + 1);
+        fuel = view.fuel_bytes();
+        let mut right: Vec<(u64, u64)> = Vec::new();
+        let low = range.start.div_ceil(block) * block;
+        let mut left_at = range.end.saturating_sub(1) / block * block;
+        while left_at >= low.max(block) && range.end > range.start {
+            if fuel == 0 || yard.is_stopped() {
+                break 'gaps;
+            }
+            let Some(at) = Yard::left_offset(&lead.extents, left_at) else { break };
+            view.look_at(&yard.continued(&lead.extents, left_at, at + gap), fuel);
+            match whole.check(view) {
+                Ok(length) => right.push((left_at, length)),
+                Err(at) => {
+                    let is_further = further.is_none_or(|(most, ..)| at > most);
+                    if at > left_at.max(lead.broke_at) + block && is_further {
+                        further = Some((at, left_at, gap));
+                    }
+                }
+            }
+            fuel = view.fuel_bytes().min(fuel.saturating_sub(PAIR_BYTES));
+            left_at -= block;
+        }
+        if right.is_empty() {
+            continue;
+        }
+        right.reverse();
+        let (left_at, length) = choose(view, yard, &lead.extents, gap, &right)?;
+        let at = Yard::left_offset(&lead.extents, left_at)?;
+        let found = yard.continued(&lead.extents, left_at, at + gap);
+        return Some(Found::Whole(crate::carver::cut(&found, length)));
+    }
+    let (broke_at, left_at, gap) = further?;
+    let at = Yard::left_offset(&lead.extents, left_at)?;
+    let extents = yard.continued(&lead.extents, left_at, at + gap);
+    Some(Found::Further(Lead { extents, from: left_at + block, broke_at }))
+}
+
+/// The one place that is right, of those at which all that can be checked is right, with the
+/// length of the file.
+fn choose(
+    view: &mut View<'_>,
+    yard: &Yard<'_>,
+    extents: &[Extent],
+    gap: u64,
+    right: &[(u64, u64)],
+) -> Option<(u64, u64)> {
+    let (first, last) = (right.first()?, right.last()?);
+    if first == last {
+        return Some(*first);
+    }
+    view.look_at(extents, yard.effort.fuel_bytes);
+    let known = 0..last.1 + gap;
+    let gap = Gap { first: first.0, last: last.0, bytes: gap };
+    let place = likely_gap(view, gap, known, yard.block_bytes)?;
+    right.iter().find(|(left_at, _)| *left_at == place).copied()
+}
