@@ -26,6 +26,11 @@ impl Crc32 {
     }
 }
 
+/// The checksum of `bytes`.
+pub(crate) fn of(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(ALGORITHM, bytes) as u32
+}
+
 /// The checksum of the bytes of `range`, or `None` where there are not as many.
 pub(crate) fn of_range(view: &mut View<'_>, range: Range<u64>) -> Option<u32> {
     let bytes = range.end.checked_sub(range.start)?;

@@ -16,6 +16,7 @@ use std::io::Read;
 use flate2::bufread::MultiGzDecoder;
 use quarrier_core::source::{Memory, Source};
 
+use crate::format::tar::header::{BLOCK_BYTES, is_header};
 use crate::format::{self, Format, Kind, Verdict};
 use crate::view::{Extent, View};
 
@@ -155,10 +156,10 @@ impl Walker<'_> {
 
     fn content(&mut self, reader: &mut dyn Read, depth: usize) {
         let mut bytes = Vec::new();
-        if !self.fill(reader, &mut bytes, tape::HEADER_BYTES as u64) {
+        if !self.fill(reader, &mut bytes, BLOCK_BYTES as u64) {
             return self.skip("cannot be unpacked");
         }
-        if tape::is_header(&bytes) {
+        if is_header(&bytes) {
             match depth < self.limits.depth_max {
                 true => tape::walk(self, &mut bytes.chain(reader), depth + 1),
                 false => self.skip("archives nested too deep"),

@@ -5,43 +5,19 @@
 use std::io::{ErrorKind, Read, copy, sink};
 
 use super::Walker;
+use crate::format::tar::header::{BLOCK_BYTES, content_bytes, is_header};
 
-pub(super) const HEADER_BYTES: usize = 512;
 /// A name that stands in an entry of its own is not longer than this.
 const LONG_NAME_BYTES_MAX: u64 = 64 << 10;
-
-/// Whether `block` begins with the header of an entry.
-pub(super) fn is_header(block: &[u8]) -> bool {
-    let Some(block) = block.get(..HEADER_BYTES) else { return false };
-    block[257..262] == *b"ustar" && octal(&block[148..156]) == Some(checksum(block))
-}
-
-/// The sum of all bytes, those of the checksum itself taken as spaces.
-fn checksum(block: &[u8]) -> u64 {
-    let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
-    sum(&block[..148]) + 8 * 32 + sum(&block[156..])
-}
-
-/// A number as text, to the first byte that is none, or as bytes where the first says so.
-fn octal(field: &[u8]) -> Option<u64> {
-    if field.first()? & 0x80 != 0 {
-        let (head, low) = field.split_at(field.len().checked_sub(8)?);
-        let is_small = head[0] == 0x80 && head[1..].iter().all(|byte| *byte == 0);
-        return is_small.then(|| low.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)));
-    }
-    let digits = field.iter().skip_while(|byte| **byte == b' ');
-    let mut digits = digits.take_while(|byte| (b'0'..=b'7').contains(*byte));
-    digits.try_fold(0u64, |n, digit| n.checked_mul(8)?.checked_add(u64::from(digit - b'0')))
-}
 
 /// Hands on each file of the tape that `tape` reads, from where it stands to its end. Where it
 /// is broken nothing more comes.
 pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, depth: usize) {
     let mut name: Option<Vec<u8>> = None;
     let mut size: Option<u64> = None;
-    let mut header = [0; HEADER_BYTES];
+    let mut header = [0; BLOCK_BYTES];
     while read_exact(tape, &mut header) && is_header(&header) {
-        let told = octal(&header[124..136]).unwrap_or(0);
+        let Some(told) = content_bytes(&header) else { return };
         let bytes = size.take().unwrap_or(told);
         let mut content = (&mut *tape).take(bytes);
         match header[156] {
@@ -62,7 +38,7 @@ pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, depth: usize) {
         }
         let left = content.limit();
         // To the next header, which stands at a multiple of 512.
-        let padding = bytes.wrapping_neg() % HEADER_BYTES as u64;
+        let padding = bytes.wrapping_neg() % BLOCK_BYTES as u64;
         let rest = left.saturating_add(padding);
         let passed = copy(&mut tape.take(rest), &mut sink());
         if !passed.is_ok_and(|count| count == rest) || !walker.pass(rest) {
@@ -104,7 +80,7 @@ fn pax<'r>(mut records: &'r [u8], wanted: &[u8]) -> Option<&'r [u8]> {
 }
 
 /// The name in a header: prefix and name.
-fn header_name(header: &[u8; HEADER_BYTES]) -> Vec<u8> {
+fn header_name(header: &[u8; BLOCK_BYTES]) -> Vec<u8> {
     let text = |field: &[u8]| {
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
         field[..end].to_vec()

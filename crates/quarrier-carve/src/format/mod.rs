@@ -2,6 +2,7 @@
 
 pub mod avi;
 pub mod bmp;
+pub mod bz2;
 pub mod flac;
 mod foreign;
 pub mod gif;
@@ -16,13 +17,18 @@ pub mod ogg;
 pub mod ole;
 pub mod pdf;
 pub mod png;
+pub mod rar;
 mod riff;
+pub mod seven_zip;
 pub mod sqlite;
 pub mod svg;
+pub mod tar;
 pub mod tif;
 pub mod wav;
 pub mod webp;
+pub mod xz;
 pub mod zip;
+pub mod zst;
 
 use crate::mend::Yard;
 use crate::view::{Extent, View};
@@ -31,6 +37,7 @@ use crate::view::{Extent, View};
 pub static ALL: &[&dyn Format] = &[
     &avi::Avi,
     &bmp::Bmp,
+    &bz2::Bz2,
     &flac::Flac,
     &gif::Gif,
     &gz::Gz,
@@ -44,12 +51,17 @@ pub static ALL: &[&dyn Format] = &[
     &ole::Ole,
     &pdf::Pdf,
     &png::Png,
+    &rar::Rar,
+    &seven_zip::SevenZip,
     &sqlite::Sqlite,
     &svg::Svg,
+    &tar::Tar,
     &tif::Tif,
     &wav::Wav,
     &webp::Webp,
+    &xz::Xz,
     &zip::Zip,
+    &zst::Zst,
 ];
 
 /// Bytes by which files of a format are found.

@@ -5,6 +5,7 @@ use quarrier_carve::{Extent, View};
 use quarrier_core::source::{Memory, Source};
 
 use crate::sample::noise;
+use crate::tar::{entry, tape};
 use crate::zip::{Archive, Way};
 use crate::{gif, gz, png};
 
@@ -24,27 +25,6 @@ fn inside(kind: &str, archive: &[u8], limits: &Limits) -> Vec<(String, String)> 
         found.push((one.path.to_string(), what));
     });
     found
-}
-
-/// An entry of a tape.
-fn entry(name: &[u8], kind: u8, content: &[u8]) -> Vec<u8> {
-    let mut header = [0u8; 512];
-    header[..name.len().min(100)].copy_from_slice(&name[..name.len().min(100)]);
-    header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
-    header[156] = kind;
-    header[257..265].copy_from_slice(b"ustar  \0");
-    header[148..156].fill(b' ');
-    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    let mut entry = [&header[..], content].concat();
-    entry.resize(entry.len().next_multiple_of(512), 0);
-    entry
-}
-
-fn tape(entries: &[Vec<u8>]) -> Vec<u8> {
-    let mut tape = entries.concat();
-    tape.resize((tape.len() + 1024).next_multiple_of(10_240), 0);
-    tape
 }
 
 fn texts(found: &[(String, String)]) -> Vec<(&str, &str)> {

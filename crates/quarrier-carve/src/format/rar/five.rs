@@ -1,0 +1,125 @@
+//! Version 5.
+
+use super::Chain;
+use crate::crc32;
+use crate::view::View;
+
+const MAIN: u64 = 1;
+const FILE: u64 = 2;
+const ENCRYPTION: u64 = 4;
+const END: u64 = 5;
+/// A header longer than this is not believed; the format allows no more.
+const HEADER_BYTES_MAX: u64 = 2 << 20;
+/// Sizes of volumes are multiples of one of these.
+const VOLUME_UNITS: [u64; 2] = [1000, 1024];
+/// Zeros at the end of a volume, at most.
+const FILLING_BYTES_MAX: u64 = 64;
+
+/// A block.
+struct Block {
+    kind: u64,
+    /// Of the last block: whether another volume follows.
+    is_continued: bool,
+    /// Checksum of what it holds, if that is stored as it is.
+    stored_crc: Option<u32>,
+    /// Where its data begin and end.
+    data: std::ops::Range<u64>,
+}
+
+/// Takes a number off the front: seven bits a byte, the lowest first.
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+impl Block {
+    fn read(view: &mut View<'_>, at: u64) -> Option<Block> {
+        let told = view.u32_le(at)?;
+        let size_at = at + 4;
+        let size_field = view.array::<3>(size_at)?;
+        let mut rest = &size_field[..];
+        let size = number(&mut rest)?;
+        let header_at = size_at + (3 - rest.len()) as u64;
+        let header_end = header_at + size;
+        let is_right = (2..=HEADER_BYTES_MAX).contains(&size)
+            && crc32::of_range(view, size_at..header_end) == Some(told);
+        if !is_right {
+            return None;
+        }
+        let seen = size.min(1024) as usize;
+        let mut fields = view.take(header_at, seen)?;
+        let fields = &mut fields;
+        let (kind, flags) = (number(fields)?, number(fields)?);
+        let extra_bytes = if flags & 1 != 0 { number(fields)? } else { 0 };
+        let data_bytes = if flags & 2 != 0 { number(fields)? } else { 0 };
+        let is_part = flags & 0x18 != 0;
+        let is_continued = kind == END && fields.first().is_some_and(|flags| flags & 1 != 0);
+        let stored_crc = match kind == FILE && extra_bytes == 0 && !is_part {
+            true => stored_crc(fields, data_bytes),
+            false => None,
+        };
+        let data = header_end..header_end.checked_add(data_bytes)?;
+        Some(Block { kind, is_continued, stored_crc, data })
+    }
+}
+
+/// The checksum in the header of a file that is stored, from its own fields on.
+fn stored_crc(fields: &mut &[u8], data_bytes: u64) -> Option<u32> {
+    let (flags, unpacked, _attributes) = (number(fields)?, number(fields)?, number(fields)?);
+    if flags & 2 != 0 {
+        *fields = fields.get(4..)?;
+    }
+    let crc = u32::from_le_bytes(fields.get(..4)?.try_into().ok()?);
+    *fields = &fields[4..];
+    let method = number(fields)? >> 7 & 7;
+    (flags & 4 != 0 && method == 0 && unpacked == data_bytes).then_some(crc)
+}
+
+/// Where a volume ends whose last block ends at `at`, and which another one follows: all have the
+/// same size, a round number, and are filled with a few zeros.
+fn filled(view: &mut View<'_>, at: u64) -> u64 {
+    let ends = VOLUME_UNITS.map(|unit| at.next_multiple_of(unit));
+    let end = ends.into_iter().min().filter(|end| end - at <= FILLING_BYTES_MAX);
+    let is_zero = |end: &u64| {
+        let filling = view.take(at, (end - at) as usize);
+        filling.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
+    };
+    end.filter(is_zero).unwrap_or(at)
+}
+
+/// Follows the chain from the marker on.
+pub(super) fn follow(view: &mut View<'_>) -> Chain {
+    let mut at = 8;
+    let mut sure = 0;
+    loop {
+        let Some(block) = Block::read(view, at) else {
+            return match sure {
+                0 => Chain::Not,
+                _ => Chain::Wrong(sure, at, "no block begins here"),
+            };
+        };
+        if sure == 0 && !matches!(block.kind, MAIN | ENCRYPTION) {
+            return Chain::Not;
+        }
+        sure = block.data.start;
+        match block.kind {
+            END if block.is_continued => return Chain::End(filled(view, block.data.end)),
+            END => return Chain::End(block.data.end),
+            ENCRYPTION => return Chain::Wrong(sure, sure, "its headers are encrypted"),
+            _ => {}
+        }
+        let data = block.data.clone();
+        if block.stored_crc.is_some_and(|crc| crc32::of_range(view, data) != Some(crc)) {
+            return Chain::Wrong(sure, block.data.end, "CRC of a file");
+        }
+        at = block.data.end;
+    }
+}

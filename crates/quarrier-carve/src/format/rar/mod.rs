@@ -1,0 +1,49 @@
+//! RAR archives, of version 4 and 5: a chain of blocks, each with the checksum of its header.
+//!
+//! RARLAB, *technote.txt* of RAR 4 and *RAR 5.0 archive format*. What is packed cannot be read
+//! here, but the chain leads over it, so that a gap shows at the next header; what is only stored
+//! is verified.
+
+mod five;
+mod four;
+
+use super::{Format, Kind, Signature, Verdict};
+use crate::view::View;
+
+/// RAR. The checksum of every header is verified, and that of files that are stored.
+pub struct Rar;
+
+const RAR: Kind = Kind::new("rar");
+
+/// How far the chain leads.
+enum Chain {
+    /// To the end of the archive.
+    End(u64),
+    /// To something wrong; everything before the first number is of the archive for certain.
+    Wrong(u64, u64, &'static str),
+    /// Nowhere.
+    Not,
+}
+
+impl Format for Rar {
+    fn kinds(&self) -> &[Kind] {
+        &[RAR]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[Signature { hex: "52 61 72 21 1A 07", at: 0 }]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let chain = match view.array::<8>(0) {
+            Some([_, _, _, _, _, _, 0, _]) => four::follow(view),
+            Some([_, _, _, _, _, _, 1, 0]) => five::follow(view),
+            _ => Chain::Not,
+        };
+        match chain {
+            Chain::End(length) => Verdict::Whole { length, kind: RAR },
+            Chain::Wrong(sure, at, reason) => Verdict::broken(view, RAR, sure, at, reason),
+            Chain::Not => Verdict::Not,
+        }
+    }
+}

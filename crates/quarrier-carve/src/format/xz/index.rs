@@ -1,0 +1,65 @@
+//! The index of a stream.
+
+use super::HEADER_BYTES;
+use crate::crc32;
+use crate::view::View;
+
+/// Blocks of a stream at most; xz makes one for some MiB.
+const BLOCKS_MAX: u64 = 1 << 20;
+
+/// Whether the footer whose last four bytes stand at `place` ends the stream that begins at
+/// `start`: its index names the blocks that stand there.
+pub(super) fn fits(view: &mut View<'_>, start: u64, place: u64) -> bool {
+    check(view, start, place).is_some()
+}
+
+fn check(view: &mut View<'_>, start: u64, place: u64) -> Option<()> {
+    let footer = place.checked_sub(8)?;
+    let told = view.u32_le(footer)?;
+    let index_bytes = (u64::from(view.u32_le(footer + 4)?) + 1) * 4;
+    if crc32::of_range(view, footer + 4..place + 2)? != told {
+        return None;
+    }
+    let index = footer.checked_sub(index_bytes).filter(|at| *at >= start + HEADER_BYTES)?;
+    if crc32::of_range(view, index..footer - 4)? != view.u32_le(footer - 4)? {
+        return None;
+    }
+    let mut at = index;
+    if view.byte(at)? != 0 {
+        return None;
+    }
+    at += 1;
+    let count = number(view, &mut at)?;
+    if count > BLOCKS_MAX {
+        return None;
+    }
+    let mut block = start + HEADER_BYTES;
+    for _ in 0..count {
+        let unpadded = number(view, &mut at)?;
+        number(view, &mut at)?;
+        is_block(view, block).then_some(())?;
+        block = block.checked_add(unpadded.checked_next_multiple_of(4)?)?;
+    }
+    (block == index && at <= footer - 4).then_some(())
+}
+
+/// Whether a block's header stands at `at`.
+fn is_block(view: &mut View<'_>, at: u64) -> bool {
+    let Some(size) = view.byte(at).filter(|size| *size > 0) else { return false };
+    let end = at + u64::from(size) * 4;
+    view.u32_le(end).is_some_and(|told| crc32::of_range(view, at..end) == Some(told))
+}
+
+/// The number at `at`: seven bits a byte, the lowest first.
+fn number(view: &mut View<'_>, at: &mut u64) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..63).step_by(7) {
+        let byte = view.byte(*at)?;
+        *at += 1;
+        value |= u64::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}

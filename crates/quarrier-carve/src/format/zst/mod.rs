@@ -1,0 +1,154 @@
+//! Zstandard: frames of blocks, each with its length.
+//!
+//! RFC 8878. The chain of blocks says where a frame ends; then it is unpacked, which verifies its
+//! checksum.
+
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+
+use super::{Format, Kind, Signature, Verdict};
+use crate::view::View;
+
+/// Zstandard. Frames are unpacked, and their checksum verified where they have one.
+pub struct Zst;
+
+const ZST: Kind = Kind::new("zst");
+const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+const BLOCK_BYTES_MAX: u64 = 128 << 10;
+/// Frames that need more memory are not unpacked: their blocks are believed. 8 MiB is what every
+/// program must support.
+const WINDOW_LOG_MAX: u32 = 23;
+const OUTPUT_BYTES: usize = 128 << 10;
+/// What gives more than this many bytes, and [`RATIO_MAX`] times what it takes, is not unpacked
+/// further.
+const UNPACKED_BYTES_MAX: u64 = 256 << 20;
+const RATIO_MAX: u64 = 100;
+/// Bytes that are unpacked for a byte of fuel.
+const OUTPUT_PER_FUEL: u64 = 8;
+
+/// A frame as its header and its blocks have it.
+struct Frame {
+    end: u64,
+    is_readable: bool,
+}
+
+impl Format for Zst {
+    fn kinds(&self) -> &[Kind] {
+        &[ZST]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[Signature { hex: "28 B5 2F FD", at: 0 }]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let mut end = match frame(view, 0) {
+            Ok(frame) if !unpacks(view, 0, &frame) => {
+                return Verdict::broken(view, ZST, 0, frame.end, "packed data");
+            }
+            Ok(frame) => frame.end,
+            // Random bytes begin like a block, too.
+            Err((at, _)) if at < 1024 && !view.is_starved() => return Verdict::Not,
+            Err((at, reason)) => return Verdict::broken(view, ZST, 0, at, reason),
+        };
+        // What follows and is a frame, too, belongs to it.
+        while view.is_at(end, &MAGIC) {
+            match frame(view, end) {
+                Ok(next) if unpacks(view, end, &next) => end = next.end,
+                _ => break,
+            }
+        }
+        Verdict::Whole { length: end, kind: ZST }
+    }
+}
+
+/// The frame at `at`, or where it breaks and why.
+fn frame(view: &mut View<'_>, at: u64) -> Result<Frame, (u64, &'static str)> {
+    let truncated = (view.length(), "truncated");
+    let flags = view.byte(at + 4).ok_or(truncated)?;
+    if flags & 0x18 != 0 {
+        return Err((at, "header"));
+    }
+    let is_single = flags & 0x20 != 0;
+    let dictionary_bytes = [0, 1, 2, 4][usize::from(flags & 3)];
+    let size_bytes = match flags >> 6 {
+        0 => u64::from(is_single),
+        log => 1 << log,
+    };
+    let mut next = at + 5 + u64::from(!is_single) + dictionary_bytes + size_bytes;
+    loop {
+        let [low, middle, high] = view.array::<3>(next).ok_or(truncated)?;
+        let header = u64::from(low) | u64::from(middle) << 8 | u64::from(high) << 16;
+        let (is_last, kind, size) = (header & 1 != 0, header >> 1 & 3, header >> 3);
+        if kind == 3 || size > BLOCK_BYTES_MAX {
+            return Err((next, "no block begins here"));
+        }
+        next += 3 + if kind == 1 { 1 } else { size };
+        if is_last {
+            break;
+        }
+    }
+    let end = next + if flags & 4 != 0 { 4 } else { 0 };
+    if end > view.length() {
+        return Err(truncated);
+    }
+    Ok(Frame { end, is_readable: dictionary_bytes == 0 })
+}
+
+/// Whether the frame at `at` can be unpacked, as far as that is tried.
+fn unpacks(view: &mut View<'_>, at: u64, frame: &Frame) -> bool {
+    if !frame.is_readable {
+        return true;
+    }
+    let Ok(mut decoder) = Decoder::new() else { return true };
+    if decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).is_err() {
+        return true;
+    }
+    let is_wide = window_log(view, at).is_none_or(|log| log > WINDOW_LOG_MAX);
+    let mut output = vec![0; OUTPUT_BYTES];
+    let (mut next, mut unpacked) = (at, 0u64);
+    while next < frame.end && !is_wide {
+        let most = (frame.end - next).min(OUTPUT_BYTES as u64) as usize;
+        let bytes = view.run(next, most);
+        if bytes.is_empty() {
+            return false;
+        }
+        next += bytes.len() as u64;
+        let mut input = InBuffer::around(bytes);
+        let mut count = 0;
+        loop {
+            let mut out = OutBuffer::around(&mut output[..]);
+            let Ok(hint) = decoder.run(&mut input, &mut out) else { return false };
+            count += out.pos() as u64;
+            let is_full = out.pos() == OUTPUT_BYTES;
+            if input.pos() == bytes.len() && !is_full {
+                if next == frame.end {
+                    return hint == 0;
+                }
+                break;
+            }
+        }
+        view.spend(count / OUTPUT_PER_FUEL);
+        unpacked += count;
+        if unpacked > UNPACKED_BYTES_MAX && unpacked / RATIO_MAX > next - at {
+            return true;
+        }
+    }
+    true
+}
+
+/// The logarithm of the memory that the frame at `at` needs, rounded up, in bytes.
+fn window_log(view: &mut View<'_>, at: u64) -> Option<u32> {
+    let flags = view.byte(at + 4)?;
+    if flags & 0x20 == 0 {
+        let window = view.byte(at + 5)?;
+        return Some(10 + u32::from(window >> 3) + u32::from(window & 7 != 0));
+    }
+    let size_at = at + 5;
+    let size = match flags >> 6 {
+        0 => u64::from(view.byte(size_at)?),
+        1 => u64::from(view.u16_le(size_at)?) + 256,
+        2 => u64::from(view.u32_le(size_at)?),
+        _ => view.u64_le(size_at)?,
+    };
+    size.checked_next_power_of_two().map(u64::ilog2)
+}
