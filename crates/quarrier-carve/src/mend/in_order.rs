@@ -17,6 +17,13 @@ pub trait Reading {
     /// `to`: it may be taken up with other bytes there.
     fn read_to(&mut self, view: &mut View<'_>, to: u64) -> Step;
 
+    /// Whether what lies on both sides of all `joints`, bytes of a whole file in order, belongs
+    /// together as far as can be told. Asked of a reader that stands at the first byte.
+    fn fits(&self, view: &mut View<'_>, joints: &[u64]) -> bool {
+        let _ = (view, joints);
+        true
+    }
+
     /// One that stands at the same place.
     fn copy(&self) -> Box<dyn Reading>;
 }
@@ -46,6 +53,10 @@ const WIDENING: [(u64, u64); 7] =
 /// the same file goes further than the fragment itself.
 const NEAR_MAX: usize = 6;
 const FAR_MAX: usize = 3;
+/// How far all pairs are read, in blocks, and how many of those that go further are read to where
+/// they break.
+const FIRST_BLOCKS: u64 = 16;
+const FAR_READ_MAX: usize = 16;
 /// What a pair costs at least, in bytes of fuel.
 const PAIR_BYTES: u64 = 256;
 /// How far a reader is sent at first.
@@ -169,6 +180,7 @@ impl Search<'_, '_, '_> {
         let block = self.yard.block_bytes;
         let tried = std::mem::replace(&mut lead.tried, (back, gap));
         let back = usize::try_from(back).unwrap_or(usize::MAX);
+        let mut far = Vec::new();
         for (index, left) in left.iter().take(back).enumerate() {
             let is_tried = (index as u64) < tried.0;
             for place in self.yard.continuations(left.offset) {
@@ -183,22 +195,53 @@ impl Search<'_, '_, '_> {
                     return None;
                 }
                 let extents = self.yard.continued(&lead.extents, left.at, place);
-                match self.read_on(&extents, left) {
-                    Step::Whole { length } => {
-                        let extents = crate::carver::cut(&extents, length);
-                        if self.is_certain(&extents, length) {
-                            return Some(extents);
+                let limit = left.at.saturating_add(FIRST_BLOCKS * block);
+                match self.read_on(&extents, left, limit) {
+                    Step::Going => far.push((place, std::cmp::Reverse(left.at), left, extents)),
+                    step => {
+                        let found = self.weigh(lead, left, place, extents, step);
+                        if found.is_some() {
+                            return found;
                         }
                     }
-                    Step::Broken { at } if at >= left.at + block => {
-                        let before = left.reading.copy();
-                        lead.keep_best(Lead::new(extents, place, left.at + block, at, before));
-                    }
-                    _ => {}
                 }
             }
         }
+        // What lies behind a fragment in the same file goes as far as the fragment itself.
+        far.sort_by_key(|(place, at, ..)| (*place, *at));
+        for (place, _, left, extents) in far.into_iter().take(FAR_READ_MAX) {
+            let step = self.read_on(&extents, left, u64::MAX);
+            let found = self.weigh(lead, left, place, extents, step);
+            if found.is_some() || self.is_over() {
+                return found;
+            }
+        }
         None
+    }
+
+    /// Says whether a pair makes the file whole, and remembers it if another fragment may follow.
+    fn weigh(
+        &mut self,
+        lead: &mut Lead,
+        left: &Left,
+        place: u64,
+        extents: Vec<Extent>,
+        step: Step,
+    ) -> Option<Vec<Extent>> {
+        let block = self.yard.block_bytes;
+        match step {
+            Step::Whole { length } => {
+                let extents = crate::carver::cut(&extents, length);
+                let is_it = self.is_certain(&extents, length) && self.fits(&extents);
+                is_it.then_some(extents)
+            }
+            Step::Broken { at } if at >= left.at + block => {
+                let before = left.reading.copy();
+                lead.keep_best(Lead::new(extents, place, left.at + block, at, before));
+                None
+            }
+            _ => None,
+        }
     }
 
     /// The places at which the file may have been left, the last first.
@@ -222,22 +265,39 @@ impl Search<'_, '_, '_> {
     }
 
     /// Reads on from where the file was left, in strides that grow, so that what is wrong costs
-    /// little.
-    fn read_on(&mut self, extents: &[Extent], left: &Left) -> Step {
+    /// little. Not beyond `limit`.
+    fn read_on(&mut self, extents: &[Extent], left: &Left, limit: u64) -> Step {
         self.view.look_at(extents, self.fuel);
         let mut reading = left.reading.copy();
         let mut stride = STRIDE_BYTES;
         let mut to = left.at;
         let step = loop {
-            to = to.saturating_add(stride);
+            to = to.saturating_add(stride).min(limit);
             match reading.read_to(self.view, to) {
                 Step::Going if self.view.is_starved() => break Step::Broken { at: left.at },
+                Step::Going if to == limit => break Step::Going,
                 Step::Going => stride = stride.saturating_mul(4),
                 step => break step,
             }
         };
         self.fuel = self.view.fuel_bytes().min(self.fuel.saturating_sub(PAIR_BYTES));
         step
+    }
+
+    /// Whether the reader thinks that the fragments belong together.
+    fn fits(&mut self, extents: &[Extent]) -> bool {
+        let mut at = 0;
+        let joints: Vec<u64> = extents[..extents.len() - 1]
+            .iter()
+            .map(|extent| {
+                at += extent.length;
+                at
+            })
+            .collect();
+        self.view.look_at(extents, self.fuel);
+        let fits = self.start.fits(self.view, &joints);
+        self.fuel = self.view.fuel_bytes();
+        fits
     }
 
     /// Whether none of the joints could as well be a block before or behind where it is: in bytes
@@ -247,7 +307,9 @@ impl Search<'_, '_, '_> {
         (1..extents.len()).all(|joint| {
             let (before, behind) = (extents[joint - 1], extents[joint]);
             let mut earlier = extents.to_vec();
-            if before.length > block && behind.offset >= block {
+            // A fragment of one block may as well not be one.
+            let is_longer = before.length > block || (joint > 1 && before.length == block);
+            if is_longer && behind.offset >= block {
                 earlier[joint - 1].length -= block;
                 earlier[joint] =
                     Extent { offset: behind.offset - block, length: behind.length + block };
@@ -256,7 +318,7 @@ impl Search<'_, '_, '_> {
                 }
             }
             let mut later = extents.to_vec();
-            if behind.length > block {
+            if behind.length > block || (joint + 1 < extents.len() && behind.length == block) {
                 later[joint - 1].length += block;
                 later[joint] =
                     Extent { offset: behind.offset + block, length: behind.length - block };

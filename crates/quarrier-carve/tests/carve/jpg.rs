@@ -150,7 +150,8 @@ fn jpg(made: Made) -> Vec<u8> {
             dc = [0; 3];
         }
         for slot in slots {
-            let next = (dc[*slot] + dice.roll(19) as i32 - 9).clamp(-90, 90);
+            // Neighbours are alike, and so are rows.
+            let next = (dc[*slot] * 3 / 4 + dice.roll(19) as i32 - 9).clamp(-90, 90);
             bits.put(dc_codes().code(size(next - dc[*slot]) as u8));
             bits.value(next - dc[*slot]);
             dc[*slot] = next;

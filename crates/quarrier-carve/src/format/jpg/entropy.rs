@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 use super::blocks::{Wrong, progressive, sequential};
-use super::frame::{Coding, Frame, Scan};
+use super::frame::{Coding, Frame, Part, Scan};
 use super::reader::{Done, Reader, Where};
 use crate::view::{TAKE_BYTES_MAX, View};
 
@@ -126,6 +126,9 @@ impl Reader {
                 }
                 self.slot += 1;
             }
+            if let Some(mosaic) = &mut self.mosaic {
+                mosaic.add(dc);
+            }
             self.slot = 0;
             self.mcu += 1;
             left -= 1;
@@ -162,6 +165,9 @@ impl Reader {
                 }
                 self.slot += 1;
             }
+            if let Some(mosaic) = &mut self.mosaic {
+                mosaic.add(self.state.dc);
+            }
             self.slot = 0;
             self.mcu += 1;
             left -= 1;
@@ -178,6 +184,11 @@ impl Reader {
     }
 
     fn end_of_scan(&mut self, scan: &Scan) {
+        if let (Some(mosaic), Some(frame)) = (&mut self.mosaic, &self.frame) {
+            let quantiser =
+                |part: &Part| self.quantisers[frame.components[part.component].quantiser];
+            mosaic.finish(scan.across, &scan.parts.iter().map(quantiser).collect::<Vec<_>>());
+        }
         for part in &scan.parts {
             self.seen[part.component] |= scan.band.0 == 0;
         }

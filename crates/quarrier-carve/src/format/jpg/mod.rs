@@ -10,6 +10,7 @@ mod entropy;
 mod frame;
 mod huffman;
 mod reader;
+mod seam;
 
 pub(crate) use reader::Reader;
 

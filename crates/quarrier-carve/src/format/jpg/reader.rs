@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::blocks::State;
 use super::frame::{Coding, Frame, Scan, Tables};
 use super::huffman::Huffman;
+use super::seam::{self, Mosaic};
 use crate::mend::{Reading, Step};
 use crate::view::{TAKE_BYTES_MAX, View};
 
@@ -35,6 +36,8 @@ pub(crate) struct Reader {
     /// Components of which a DC scan is done.
     pub(super) seen: [bool; 4],
     segments: u32,
+    /// Kept where somebody wants to look at it.
+    pub(super) mosaic: Option<Box<Mosaic>>,
     /// Not a byte of what is before this one may be another file's.
     pub(super) sure: u64,
     /// Why it is broken.
@@ -79,6 +82,7 @@ impl Reader {
             state: State::default(),
             seen: [false; 4],
             segments: 0,
+            mosaic: None,
             sure: 0,
             reason: "",
         }
@@ -264,6 +268,10 @@ impl Reading for Reader {
                 }
             }
         }
+    }
+
+    fn fits(&self, view: &mut View<'_>, joints: &[u64]) -> bool {
+        seam::fits(view, joints)
     }
 
     fn copy(&self) -> Box<dyn Reading> {
