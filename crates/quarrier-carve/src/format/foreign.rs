@@ -17,6 +17,23 @@ pub(super) fn text_sector(block: &[u8]) -> Option<u64> {
     Some(index as u64 * SECTOR_BYTES)
 }
 
+/// The place of the first `count` sectors in a row of `block` in which there is nothing but text.
+pub(super) fn text_sectors(block: &[u8], count: u64) -> Option<u64> {
+    let mut at = 0;
+    loop {
+        let from = at + text_sector(block.get(at as usize..)?)?;
+        let is_text = |number: &u64| {
+            let sector = (from + number * SECTOR_BYTES) as usize;
+            let sector = block.get(sector..sector + SECTOR_BYTES as usize);
+            sector.is_some_and(|sector| text_sector(sector).is_some())
+        };
+        match (1..count).find(|number| !is_text(number)) {
+            None => return Some(from),
+            Some(number) => at = from + number * SECTOR_BYTES,
+        }
+    }
+}
+
 /// Whether every value of a byte is as frequent as any other; `block` has some thousand bytes.
 pub(super) fn is_noise(block: &[u8]) -> bool {
     let mut counts = [0u32; 256];

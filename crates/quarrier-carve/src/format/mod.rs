@@ -1,8 +1,11 @@
 //! File formats: a folder each, with its signatures and its validator.
 
+pub mod asf;
 pub mod avi;
 pub mod bmp;
 pub mod bz2;
+pub mod class;
+pub mod elf;
 pub mod flac;
 mod foreign;
 pub mod gif;
@@ -13,9 +16,12 @@ pub mod jpg;
 pub mod matroska;
 pub mod mp3;
 pub mod mp4;
+pub mod mpg;
 pub mod ogg;
 pub mod ole;
+pub mod pcap;
 pub mod pdf;
+pub mod pe;
 pub mod png;
 pub mod rar;
 mod riff;
@@ -34,35 +40,7 @@ use crate::mend::Yard;
 use crate::view::{Extent, View};
 
 /// All formats, in the order in which they are tried at one offset.
-pub static ALL: &[&dyn Format] = &[
-    &avi::Avi,
-    &bmp::Bmp,
-    &bz2::Bz2,
-    &flac::Flac,
-    &gif::Gif,
-    &gz::Gz,
-    &heif::Heif,
-    &ico::Ico,
-    &jpg::Jpg,
-    &matroska::Matroska,
-    &mp3::Mp3,
-    &mp4::Mp4,
-    &ogg::Ogg,
-    &ole::Ole,
-    &pdf::Pdf,
-    &png::Png,
-    &rar::Rar,
-    &seven_zip::SevenZip,
-    &sqlite::Sqlite,
-    &svg::Svg,
-    &tar::Tar,
-    &tif::Tif,
-    &wav::Wav,
-    &webp::Webp,
-    &xz::Xz,
-    &zip::Zip,
-    &zst::Zst,
-];
+pub static ALL: &[&dyn Format] = &[&asf::Asf, &avi::Avi, &bmp::Bmp, &bz2::Bz2, &class::Class, &elf::Elf, &flac::Flac, &gif::Gif, &gz::Gz, &heif::Heif, &ico::Ico, &jpg::Jpg, &matroska::Matroska, &mp3::Mp3, &mp4::Mp4, &mpg::Mpg, &ogg::Ogg, &ole::Ole, &pcap::Pcap, &pcap::PcapNg, &pdf::Pdf, &pe::Pe, &png::Png, &rar::Rar, &seven_zip::SevenZip, &sqlite::Sqlite, &svg::Svg, &tar::Tar, &tif::Tif, &wav::Wav, &webp::Webp, &xz::Xz, &zip::Zip, &zst::Zst];
 
 /// Bytes by which files of a format are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Tests of carving.
 
+mod binary;
 mod carver;
 mod embedded;
 mod film;

@@ -8,7 +8,7 @@ mod sample;
 
 use std::ops::Range;
 
-use super::foreign::{SECTOR_BYTES, text_sector};
+use super::foreign::{SECTOR_BYTES, text_sectors};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::{TAKE_BYTES_MAX, View};
 
@@ -27,6 +27,9 @@ const CR3: Kind = Kind::new("cr3");
 
 /// Boxes of data that are remembered; fragmented films have more, but no tables that need them.
 const DATA_MAX: usize = 4096;
+
+/// Text of fewer sectors is what an encoder notes of itself.
+const TEXT_SECTORS_MIN: u64 = 4;
 
 /// Brands of pictures, which have a format of their own.
 const PICTURES: [&[u8; 4]; 10] =
@@ -61,6 +64,10 @@ impl Format for Mp4 {
             return Verdict::broken(view, kind, 0, chain.end, "no movie box");
         };
         if let Err(fault) = movie::check(view, movie, &chain.data) {
+            if fault.sure == 0 && !view.is_at(4, b"ftyp") {
+                // The middle of a file that begins before.
+                return Verdict::Not;
+            }
             return Verdict::broken(view, kind, fault.sure, fault.at, fault.why);
         }
         match text_in(view, &chain.data) {
@@ -130,14 +137,14 @@ fn chain(view: &mut View<'_>) -> Result<Chain, Fault> {
     }
 }
 
-/// Where a sector of text lies in `data`: films have none as long, but gaps between fragments do.
+/// Where text lies in `data`, more than encoders write: what lies between fragments.
 fn text_in(view: &mut View<'_>, data: &[Range<u64>]) -> Option<u64> {
     for range in data {
         let mut at = range.start.next_multiple_of(SECTOR_BYTES);
         while at + SECTOR_BYTES <= range.end {
             let bytes = (range.end - at).min(TAKE_BYTES_MAX as u64) as usize;
             let block = view.take(at, bytes - bytes % SECTOR_BYTES as usize)?;
-            if let Some(sector) = text_sector(block) {
+            if let Some(sector) = text_sectors(block, TEXT_SECTORS_MIN) {
                 return Some(at + sector);
             }
             at += block.len() as u64;

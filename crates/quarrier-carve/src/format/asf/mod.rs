@@ -1,0 +1,132 @@
+//! ASF: films and sound of Windows Media.
+//!
+//! Microsoft, *Advanced Systems Format (ASF) Specification 1.2*.
+
+use super::{Format, Kind, Signature, Verdict};
+use crate::view::View;
+
+/// Windows Media. Nothing has a checksum: what is verified is the chain of objects, that it is
+/// as long as the file says, and that every packet of data begins as the first one does.
+pub struct Asf;
+
+const WMV: Kind = Kind::new("wmv");
+const WMA: Kind = Kind::new("wma");
+
+/// The first eight bytes of what objects are called.
+const HEADER: u64 = 0x11CF_668E_75B2_2630;
+const DATA: u64 = 0x11CF_668E_75B2_2636;
+const PROPERTIES: u64 = 0x11CF_A947_8CAB_DCA1;
+const STREAM: u64 = 0x11CF_A9B7_B7DC_0791;
+const VIDEO: u64 = 0x11CF_5B4D_BC19_EFC0;
+/// Indexes: simple, of a stream, of media objects, of time codes.
+const INDEXES: [u64; 4] =
+    [0x11CF_E5B1_3300_0890, 0x11D1_35DA_D6E2_29D3, 0x4C64_12AD_FEB1_03F8, 0x4803_0C4A_3CB7_3FD0];
+
+const OBJECTS_MAX: u32 = 10_000;
+
+/// What the header says.
+struct Told {
+    end: u64,
+    /// Of the file; 0 where it was not known when it was written.
+    file_bytes: u64,
+    packet_bytes: u64,
+    kind: Kind,
+}
+
+/// Where a file is wrong, and why.
+type Fault = (u64, &'static str);
+
+impl Format for Asf {
+    fn kinds(&self) -> &[Kind] {
+        &[WMV, WMA]
+    }
+
+    fn signatures(&self) -> &[Signature] {
+        &[Signature { hex: "30 26 B2 75 8E 66 CF 11 A6 D9 00 AA 00 62 CE 6C", at: 0 }]
+    }
+
+    fn validate(&self, view: &mut View<'_>) -> Verdict {
+        let Some(told) = header(view) else { return Verdict::Not };
+        let kind = told.kind;
+        match end(view, &told) {
+            Ok(length) => Verdict::Whole { length, kind },
+            Err((at, why)) => Verdict::broken(view, kind, 0, at, why),
+        }
+    }
+}
+
+fn header(view: &mut View<'_>) -> Option<Told> {
+    let (name, end) = object(view, 0)?;
+    let count = view.u32_le(24)?;
+    if name != HEADER || count > OBJECTS_MAX || !view.is_at(28, &[1, 2]) {
+        return None;
+    }
+    let mut told = Told { end, file_bytes: 0, packet_bytes: 0, kind: WMA };
+    let mut at = 30;
+    // Their count includes one more in some files.
+    while at < end {
+        let (name, next) = object(view, at).filter(|(_, next)| *next <= end)?;
+        match name {
+            PROPERTIES => {
+                told.file_bytes = view.u64_le(at + 40)?;
+                told.packet_bytes = u64::from(view.u32_le(at + 92)?);
+                // Of a broadcast, lengths are not known.
+                if view.u32_le(at + 88)? & 1 != 0 {
+                    told.file_bytes = 0;
+                }
+            }
+            STREAM if view.u64_le(at + 24) == Some(VIDEO) => told.kind = WMV,
+            _ => {}
+        }
+        at = next;
+    }
+    (at == end).then_some(told)
+}
+
+/// Name and end of the object at `at`.
+fn object(view: &mut View<'_>, at: u64) -> Option<(u64, u64)> {
+    let name = view.u64_le(at)?;
+    let bytes = view.u64_le(at + 16)?;
+    if bytes < 24 {
+        return None;
+    }
+    Some((name, at.checked_add(bytes)?))
+}
+
+fn end(view: &mut View<'_>, told: &Told) -> Result<u64, Fault> {
+    let (name, mut end) = object(view, told.end).ok_or((told.end, "no data"))?;
+    if name != DATA {
+        return Err((told.end, "no data"));
+    }
+    if end > view.length() {
+        return Err((view.length(), "truncated"));
+    }
+    packets(view, told.end + 50, end, told.packet_bytes)?;
+    while let Some((_, next)) = object(view, end).filter(|(name, _)| INDEXES.contains(name)) {
+        if next > view.length() {
+            return Err((view.length(), "truncated"));
+        }
+        end = next;
+    }
+    match told.file_bytes {
+        0 => Ok(end),
+        bytes if bytes == end => Ok(end),
+        _ => Err((end, "not as long as it says")),
+    }
+}
+
+/// Checks that packets begin alike.
+fn packets(view: &mut View<'_>, from: u64, end: u64, bytes: u64) -> Result<(), Fault> {
+    let first = view.byte(from).unwrap_or(0);
+    if bytes == 0 || first & 0x90 != 0x80 {
+        return Ok(());
+    }
+    let mut at = from;
+    while at.saturating_add(bytes) <= end {
+        if view.byte(at) != Some(first) {
+            return Err((at, "no packet begins here"));
+        }
+        at += bytes;
+    }
+    Ok(())
+}
