@@ -40,7 +40,42 @@ use crate::mend::Yard;
 use crate::view::{Extent, View};
 
 /// All formats, in the order in which they are tried at one offset.
-pub static ALL: &[&dyn Format] = &[&asf::Asf, &avi::Avi, &bmp::Bmp, &bz2::Bz2, &class::Class, &elf::Elf, &flac::Flac, &gif::Gif, &gz::Gz, &heif::Heif, &ico::Ico, &jpg::Jpg, &matroska::Matroska, &mp3::Mp3, &mp4::Mp4, &mpg::Mpg, &ogg::Ogg, &ole::Ole, &pcap::Pcap, &pcap::PcapNg, &pdf::Pdf, &pe::Pe, &png::Png, &rar::Rar, &seven_zip::SevenZip, &sqlite::Sqlite, &svg::Svg, &tar::Tar, &tif::Tif, &wav::Wav, &webp::Webp, &xz::Xz, &zip::Zip, &zst::Zst];
+pub static ALL: &[&dyn Format] = &[
+    &asf::Asf,
+    &avi::Avi,
+    &bmp::Bmp,
+    &bz2::Bz2,
+    &class::Class,
+    &elf::Elf,
+    &flac::Flac,
+    &gif::Gif,
+    &gz::Gz,
+    &heif::Heif,
+    &ico::Ico,
+    &jpg::Jpg,
+    &matroska::Matroska,
+    &mp3::Mp3,
+    &mp4::Mp4,
+    &mpg::Mpg,
+    &ogg::Ogg,
+    &ole::Ole,
+    &pcap::Pcap,
+    &pcap::PcapNg,
+    &pdf::Pdf,
+    &pe::Pe,
+    &png::Png,
+    &rar::Rar,
+    &seven_zip::SevenZip,
+    &sqlite::Sqlite,
+    &svg::Svg,
+    &tar::Tar,
+    &tif::Tif,
+    &wav::Wav,
+    &webp::Webp,
+    &xz::Xz,
+    &zip::Zip,
+    &zst::Zst,
+];
 
 /// Bytes by which files of a format are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
