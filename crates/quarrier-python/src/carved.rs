@@ -39,7 +39,7 @@ impl Carved {
             py.import("quarrier._carved")?.getattr("CarvedFile").map(Bound::unbind)
         })?;
         let status = row.status.name();
-        let fields = (&row.source, &row.kind, row.offset(), row.length(), extents(row));
+        let fields = (&row.source, &row.kind, row.offset, row.length, extents(row));
         let (source, kind, offset, length, extents) = fields;
         class.bind(py).call1((
             source,
@@ -78,8 +78,8 @@ impl CarvedFiles {
             let dict = PyDict::new(py);
             dict.set_item(intern!(py, "source"), &row.source)?;
             dict.set_item(intern!(py, "type"), &row.kind)?;
-            dict.set_item(intern!(py, "offset"), row.offset())?;
-            dict.set_item(intern!(py, "length"), row.length())?;
+            dict.set_item(intern!(py, "offset"), row.offset)?;
+            dict.set_item(intern!(py, "length"), row.length)?;
             dict.set_item(intern!(py, "extents"), extents)?;
             dict.set_item(intern!(py, "status"), row.status.name())?;
             dict.set_item(intern!(py, "reason"), &row.reason)?;
@@ -155,8 +155,8 @@ fn batch(rows: &[Row]) -> Result<RecordBatch, ArrowError> {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("source", text(&|row| &row.source)),
         ("type", text(&|row| &row.kind)),
-        ("offset", number(&Row::offset)),
-        ("length", number(&Row::length)),
+        ("offset", number(&|row| row.offset)),
+        ("length", number(&|row| row.length)),
         ("extents", Arc::new(extents.finish())),
         ("status", text(&|row| row.status.name())),
         ("reason", text(&|row| &row.reason)),

@@ -189,6 +189,11 @@ impl<'a> Carver<'a> {
         self
     }
 
+    /// How many threads it will use.
+    pub fn workers_count(&self) -> usize {
+        self.workers
+    }
+
     /// Carves these ranges of the source as if there were nothing else.
     #[must_use]
     pub fn ranges(mut self, ranges: Vec<Range<u64>>) -> Self {
@@ -210,7 +215,8 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Files inside other files are found, too.
+    /// Files inside other files are found, too; but not in archives, whose members
+    /// [`embedded::walk`](crate::embedded::walk) tells by name.
     #[must_use]
     pub fn embedded(mut self, embedded: bool) -> Self {
         self.embedded = embedded;
@@ -238,6 +244,13 @@ impl<'a> Carver<'a> {
         }
         self.kinds = Some(kinds);
         Ok(self)
+    }
+
+    /// Files of all types are kept, whatever [`kinds`](Carver::kinds) was told before.
+    #[must_use]
+    pub fn all_kinds(mut self) -> Self {
+        self.kinds = None;
+        self
     }
 
     /// Goes on where an earlier run over the same source, with the same settings, ended. What is

@@ -5,6 +5,7 @@ use super::ground::Ground;
 use super::judge::Judged;
 use super::{Alignment, Begun, BrokenFile, extents_of};
 use crate::carved::{Carved, Status};
+use crate::embedded::is_archive;
 use crate::format::{Format, Verdict};
 use crate::view::Extent;
 
@@ -18,19 +19,22 @@ pub(super) struct Resolver<'r> {
     formats: &'r [&'r dyn Format],
     embedded: bool,
     claims: Claims,
+    /// Those of archives: what lies in them is nobody's file of its own.
+    sealed: Claims,
     alignment: Alignment,
 }
 
 impl<'r> Resolver<'r> {
     pub(super) fn new(formats: &'r [&'r dyn Format], embedded: bool) -> Self {
         let alignment = Alignment::default();
-        Resolver { formats, embedded, claims: Claims::default(), alignment }
+        let (claims, sealed) = <(Claims, Claims)>::default();
+        Resolver { formats, embedded, claims, sealed, alignment }
     }
 
     /// Takes up what an earlier run has decided.
     pub(super) fn recall(&mut self, begun: &Begun) {
-        for extent in begun.whole.iter().flat_map(|one| &one.extents) {
-            self.claims.add(*extent);
+        for one in &begun.whole {
+            self.claim(&one.kind, &one.extents);
         }
         self.alignment = begun.alignment;
     }
@@ -46,7 +50,16 @@ impl<'r> Resolver<'r> {
 
     /// Whether a file that begins here is part of another, and not wanted for that.
     pub(super) fn is_covered(&self, offset: u64) -> bool {
-        !self.embedded && self.claims.holds(offset)
+        if self.embedded { self.sealed.holds(offset) } else { self.claims.holds(offset) }
+    }
+
+    fn claim(&mut self, kind: &str, extents: &[Extent]) {
+        for extent in extents {
+            self.claims.add(*extent);
+            if is_archive(kind) {
+                self.sealed.add(*extent);
+            }
+        }
     }
 
     /// The size of the blocks in which the files seen so far lie: the largest of which most of
@@ -174,7 +187,7 @@ impl<'r> Resolver<'r> {
                 *count += u64::from(first.offset.is_multiple_of(block_bytes));
             }
         }
-        one.extents.iter().for_each(|extent| self.claims.add(*extent));
+        self.claim(kind.name, &one.extents);
         Some(Carved {
             kind: kind.name.to_string(),
             extension: kind.extension.to_string(),

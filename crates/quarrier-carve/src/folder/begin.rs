@@ -117,8 +117,7 @@ fn with(
     let mut reserve = Reserve::new(&place)?;
     reserve.grow(0)?;
     let inner = Mutex::new(Inner { journal, reserve, index: Index::default(), known });
-    let (source_name, source_bytes) = (source.name().to_string(), source.length());
-    Ok(Folder { place, source_name, source_bytes, inner })
+    Ok(Folder { place, source_name: source.name().to_string(), inner })
 }
 
 /// What is carved, and how.

@@ -11,7 +11,6 @@ pub(super) const BYTES_AROUND: u64 = 400;
 pub(super) fn write(
     out: &mut dyn Write,
     source_name: &str,
-    source_bytes: u64,
     rows: impl Iterator<Item = io::Result<Row>>,
 ) -> io::Result<()> {
     write!(
@@ -21,8 +20,7 @@ pub(super) fn write(
          xmlns:dc=\"http://purl.org/dc/elements/1.1/\" version=\"1.2.0\">\n\
          <metadata><dc:type>Carve Report</dc:type></metadata>\n\
          <creator><program>quarrier</program><version>{}</version></creator>\n\
-         <source><image_filename>{}</image_filename><image_size>{source_bytes}</image_size>\
-         </source>\n",
+         <source><image_filename>{}</image_filename></source>\n",
         env!("CARGO_PKG_VERSION"),
         escaped(source_name),
     )?;
@@ -33,15 +31,11 @@ pub(super) fn write(
 }
 
 fn object(out: &mut dyn Write, row: &Row) -> io::Result<()> {
-    write!(
-        out,
-        "<fileobject><filename>{}</filename><filesize>{}</filesize>",
-        escaped(&row.path),
-        row.length()
-    )?;
+    write!(out, "<fileobject><filename>{}</filename>", escaped(&row.path))?;
     if !row.reason.is_empty() {
         write!(out, "<error>{}: {}</error>", row.status.name(), escaped(&row.reason))?;
     }
+    write!(out, "<filesize>{}</filesize>", row.length)?;
     out.write_all(b"<byte_runs>")?;
     let mut at = 0;
     for extent in &row.extents {

@@ -7,15 +7,15 @@ use sha2::{Digest, Sha256};
 
 use super::Row;
 use crate::carved::{Carved, Status};
+use crate::format::Kind;
 use crate::view::View;
 
 /// Bytes that are hashed and written before the next ones: they stay in the cache between.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// `jpg/00000001a000.jpg`; with a number, where several begin at one offset.
-pub(super) fn path_of(carved: &Carved, number: Option<u64>) -> String {
-    let number = number.map_or(String::new(), |number| format!("-{number}"));
-    format!("{}/{:012x}{number}.{}", carved.kind, carved.offset(), carved.extension)
+/// `jpg/00000001a000.jpg`.
+pub(super) fn path_of(carved: &Carved) -> String {
+    format!("{}/{:012x}.{}", carved.kind, carved.offset(), carved.extension)
 }
 
 /// Copies the first `length` bytes of `view` to `out`. Returns how many there were, and their
@@ -54,11 +54,14 @@ pub(super) fn row(
     let mut row = Row {
         source: source_name.to_string(),
         kind: carved.kind.clone(),
+        offset: carved.offset(),
+        length,
         extents: crate::carver::cut(&carved.extents, length),
         status: carved.status,
         reason: carved.reason.clone(),
         sha256,
         path,
+        container: None,
     };
     let lost: u64 = view.unreadable().iter().map(|range| lost_of(carved, range)).sum();
     if lost > 0 && row.status == Status::Valid {
@@ -82,7 +85,38 @@ fn lost_of(carved: &Carved, range: &std::ops::Range<u64>) -> u64 {
 /// None now; as [`Folder::write`](super::Folder::write).
 pub fn described(source_name: &str, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
     let (length, sha256) = copy(view, carved.length(), None)?;
-    Ok(row(source_name, carved, view, length, sha256, path_of(carved, None)))
+    Ok(row(source_name, carved, view, length, sha256, path_of(carved)))
+}
+
+/// The row of a file inside the archive `outer`: the `number`th there, from 1, of type `kind`;
+/// `way` leads to it, as [`Inside::path`](crate::embedded::Inside::path) does.
+pub fn described_inside(
+    source_name: &str,
+    outer: &Carved,
+    number: u64,
+    kind: Kind,
+    way: &str,
+    bytes: &[u8],
+) -> Row {
+    let offset = outer.offset();
+    let names = way.split_once('!').map_or("", |(_, names)| names);
+    Row {
+        source: source_name.to_string(),
+        kind: kind.name.to_string(),
+        offset,
+        length: bytes.len() as u64,
+        extents: Vec::new(),
+        status: Status::Valid,
+        reason: String::new(),
+        sha256: fingerprint(bytes),
+        path: format!("{}/{offset:012x}-{number}.{}", kind.name, kind.extension),
+        container: Some(format!("{}@{offset:#x}!{names}", outer.kind)),
+    }
+}
+
+/// The SHA-256 of bytes, in hexadecimal.
+pub fn fingerprint(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
 }
 
 pub(super) fn hexadecimal(bytes: &[u8]) -> String {

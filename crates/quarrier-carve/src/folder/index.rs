@@ -11,8 +11,8 @@ use crate::carved::Carved;
 pub(super) struct Index {
     /// Numbers of types, as they came.
     kinds: HashMap<String, u32>,
-    /// Offset, type, and where the journal has the row.
-    entries: Vec<(u64, u32, Line)>,
+    /// Offset, number inside the archive there, type, and where the journal has the row.
+    entries: Vec<(u64, u32, u32, Line)>,
     /// Offset and type of what was begun to be written.
     claimed: HashSet<(u64, u32)>,
 }
@@ -20,7 +20,7 @@ pub(super) struct Index {
 impl Index {
     pub(super) fn add(&mut self, row: &Row, line: Line) {
         let kind = self.number_of(&row.kind);
-        self.entries.push((row.offset(), kind, line));
+        self.entries.push((row.offset, row.number(), kind, line));
     }
 
     /// Whether this file is the first of its type at its offset: the others would have its name.
@@ -46,7 +46,8 @@ impl Index {
         for (place, name) in names.into_iter().enumerate() {
             rank[self.kinds[name] as usize] = place;
         }
-        self.entries.sort_by_key(|(offset, kind, _)| (*offset, rank[*kind as usize]));
-        self.entries.iter().map(|(_, _, line)| *line).collect()
+        self.entries
+            .sort_by_key(|(offset, number, kind, _)| (*offset, *number, rank[*kind as usize]));
+        self.entries.iter().map(|(_, _, _, line)| *line).collect()
     }
 }

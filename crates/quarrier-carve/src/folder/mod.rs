@@ -26,7 +26,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 pub use begin::Resumed;
-pub use file::described;
+pub use file::{described, described_inside, fingerprint};
 pub use row::Row;
 
 use crate::carved::Carved;
@@ -46,7 +46,6 @@ pub const REPORT_DFXML: &str = "report.dfxml";
 pub struct Folder {
     place: Place,
     source_name: String,
-    source_bytes: u64,
     inner: Mutex<Inner>,
 }
 
@@ -65,36 +64,61 @@ impl Folder {
     /// # Errors
     /// What the operating system says; nothing is left of the file then.
     pub fn write(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
-        let path = file::path_of(carved, None);
+        let path = file::path_of(carved);
         if !self.lock().index.claim(carved) {
             return file::described(&self.source_name, carved, view);
         }
-        if let Some(row) = self.already(carved, &path)? {
+        let is_same = |row: &Row| {
+            row.extents == carved.extents
+                && row.status == carved.status
+                && row.reason == carved.reason
+        };
+        if let Some(row) = self.already(&path, is_same)? {
             return Ok(row);
         }
         let (kind, name) = path.split_once('/').unwrap_or(("", &path));
         let (length, sha256) =
             self.place.write(kind, name, |out| file::copy(view, carved.length(), Some(out)))?;
         let row = file::row(&self.source_name, carved, view, length, sha256, path.clone());
-        let added = self.lock().add(&row);
-        if added.is_err() {
-            self.place.remove(kind, name);
+        self.add(&row).map(|()| row)
+    }
+
+    /// Writes a file that lay inside another; `row` is of [`described_inside`].
+    ///
+    /// # Errors
+    /// As [`write`](Folder::write).
+    pub fn write_inside(&self, row: Row, bytes: &[u8]) -> io::Result<Row> {
+        if let Some(row) = self.already(&row.path, |before| *before == row)? {
+            return Ok(row);
         }
-        added.map(|()| row)
+        let (kind, name) = row.path.split_once('/').unwrap_or(("", &row.path));
+        self.place.write(kind, name, |out| io::Write::write_all(out, bytes))?;
+        self.add(&row).map(|()| row)
     }
 
     /// The row of a file that an earlier run wrote, if it is still what it was.
-    fn already(&self, carved: &Carved, path: &str) -> io::Result<Option<Row>> {
+    fn already(&self, path: &str, is_same: impl Fn(&Row) -> bool) -> io::Result<Option<Row>> {
         let Some(line) = self.lock().known.remove(path) else { return Ok(None) };
         let row = self.lock().journal.row(line)?;
-        let is_same = row.extents == carved.extents
-            && row.status == carved.status
-            && row.reason == carved.reason;
-        if !is_same || !self.place.holds(&row) {
+        if !is_same(&row) || !self.place.holds(&row) {
             return Ok(None);
         }
         self.lock().index.add(&row, line);
         Ok(Some(row))
+    }
+
+    /// Notes a file that was written. Where that cannot be, it is removed.
+    fn add(&self, row: &Row) -> io::Result<()> {
+        let added = self.lock().add(row);
+        if let (Err(_), Some((kind, name))) = (&added, row.path.split_once('/')) {
+            self.place.remove(kind, name);
+        }
+        added
+    }
+
+    /// The name of the source, as rows have it.
+    pub fn source_name(&self) -> &str {
+        &self.source_name
     }
 
     /// Notes a stride, so that another run can go on behind it.
@@ -133,7 +157,7 @@ impl Folder {
         })?;
         self.place.write_report(REPORT_DFXML, |out| {
             let rows = lines.iter().map(|line| journal.row(*line));
-            dfxml::write(out, &self.source_name, self.source_bytes, rows)
+            dfxml::write(out, &self.source_name, rows)
         })?;
         if is_complete {
             self.place.remove_state();

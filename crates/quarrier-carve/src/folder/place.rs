@@ -173,7 +173,7 @@ impl Place {
     /// Whether the row's file is there with the row's length and hash.
     pub(super) fn holds(&self, row: &Row) -> bool {
         let found = row.path.split_once('/').and_then(|(kind, name)| self.read(kind, name).ok());
-        found.is_some_and(|(length, sha256)| length == row.length() && sha256 == row.sha256)
+        found.is_some_and(|(length, sha256)| length == row.length && sha256 == row.sha256)
     }
 
     /// Length and hash of a file.

@@ -12,7 +12,11 @@ pub struct Row {
     pub source: String,
     /// Its type.
     pub kind: String,
-    /// Where its bytes lie in the source.
+    /// The offset of its first byte in the source; inside an archive, that of the archive.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Where its bytes lie in the source; none inside an archive.
     pub extents: Vec<Extent>,
     /// How whole it is.
     pub status: Status,
@@ -22,34 +26,36 @@ pub struct Row {
     pub sha256: String,
     /// Where it was written, from the folder on.
     pub path: String,
+    /// The way to it from the outermost archive, where it lay in one:
+    /// `"zip@0x1234!word/media/image1.png"`.
+    pub container: Option<String>,
 }
 
 impl Row {
-    /// The offset of its first byte in the source.
-    pub fn offset(&self) -> u64 {
-        self.extents.first().map_or(0, |extent| extent.offset)
-    }
-
-    /// Its length in bytes.
-    pub fn length(&self) -> u64 {
-        self.extents.iter().map(|extent| extent.length).sum()
+    /// Its number inside an archive, as its name has it; 0 for what lies in no archive.
+    pub fn number(&self) -> u32 {
+        let number = || self.path.rsplit_once('-')?.1.split_once('.')?.0.parse().ok();
+        self.container.as_ref().and_then(|_| number()).unwrap_or(0)
     }
 
     /// One JSON object, without a line break.
     pub fn to_json(&self) -> String {
         let extents: Vec<_> = self.extents.iter().map(|e| [e.offset, e.length]).collect();
-        json!({
+        let mut object = json!({
             "source": self.source,
             "type": self.kind,
-            "offset": self.offset(),
-            "length": self.length(),
+            "offset": self.offset,
+            "length": self.length,
             "extents": extents,
             "status": self.status.name(),
             "reason": self.reason,
             "sha256": self.sha256,
             "path": self.path,
-        })
-        .to_string()
+        });
+        if let Some(container) = &self.container {
+            object["container"] = json!(container);
+        }
+        object.to_string()
     }
 
     /// What [`to_json`](Row::to_json) wrote; `None` for anything else.
@@ -59,11 +65,14 @@ impl Row {
         Some(Row {
             source: field("source")?,
             kind: field("type")?,
+            offset: value.get("offset")?.as_u64()?,
+            length: value.get("length")?.as_u64()?,
             extents: extents_of(value.get("extents")?)?,
             status: Status::from_name(value.get("status")?.as_str()?)?,
             reason: field("reason")?,
             sha256: field("sha256")?,
             path: field("path")?,
+            container: field("container"),
         })
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Carve {
     /// None in a dry run.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) types: Option<Vec<String>>,
+    pub(crate) signatures: Option<PathBuf>,
+    pub(crate) embedded: bool,
     pub(crate) dry_run: bool,
     pub(crate) resume: bool,
     pub(crate) file_bytes_max: Option<u64>,
@@ -39,6 +41,7 @@ Examples:
   quarrier carve disk.img -o pictures --types jpg,png --keep valid
   quarrier carve /dev/sdb -o recovered --resume
   quarrier carve image.001 --dry-run --format json | jq -r .path
+  quarrier carve disk.img -o recovered --embedded --report recovered.html
   quarrier carve https://example.org/disk.img -o recovered --range 0..1G
 
 A SOURCE is a file, a block device, the first part of a split image (image.001), a quoted glob
@@ -94,6 +97,12 @@ fn what_args() -> Vec<Arg> {
             .value_name("TYPE,…")
             .value_delimiter(',')
             .help("Write files of these types only: jpg,png,pdf"),
+        Arg::new("signatures")
+            .long("signatures")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help("Look for these signatures, too: TOML, or a foremost.conf or scalpel.conf"),
+        flag("embedded", "Write files inside other files, too, and what lies packed in archives"),
         Arg::new("keep")
             .long("keep")
             .value_name("all|valid")
@@ -149,6 +158,8 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         source: source.clone(),
         folder: folder.filter(|_| !dry_run),
         types,
+        signatures: matches.get_one("signatures").cloned(),
+        embedded: matches.get_flag("embedded"),
         dry_run,
         resume: matches.get_flag("resume"),
         file_bytes_max: matches.get_one("max-size").copied(),

@@ -201,3 +201,79 @@ fn the_statistics_have_the_fields_of_every_command() {
     }
     assert!(["read", "work", "sink"].contains(&stats["limited_by"].as_str().unwrap()));
 }
+
+/// `content` in gzip, not compressed, with a name.
+fn gz(content: &[u8]) -> Vec<u8> {
+    let mut sum = !0u32;
+    for byte in content {
+        sum ^= u32::from(*byte);
+        for _ in 0..8 {
+            sum = (sum >> 1) ^ (0xEDB8_8320 & 0u32.wrapping_sub(sum & 1));
+        }
+    }
+    let length = content.len() as u16;
+    let mut gz = b"\x1F\x8B\x08\x08\0\0\0\0\0\x03../a\0\x01".to_vec();
+    gz.extend_from_slice(&length.to_le_bytes());
+    gz.extend_from_slice(&(!length).to_le_bytes());
+    gz.extend_from_slice(content);
+    gz.extend_from_slice(&(!sum).to_le_bytes());
+    gz.extend_from_slice(&u32::from(length).to_le_bytes());
+    gz
+}
+
+#[test]
+fn what_lies_in_archives_is_written_when_asked_for_and_names_never_become_paths() {
+    let packed = gz(&gif("inside"));
+    let lab = Lab::with(image(20_000, &[(0x1000, &packed), (9000, &gif("beside"))]));
+    carve(&lab, &["f", "-o", "plain"]).is_clean();
+    assert_eq!(tree(&lab.path("plain")).len(), 4);
+    carve(&lab, &["f", "-o", "all", "--embedded"]).is_clean();
+    let all = tree(&lab.path("all"));
+    assert_eq!(all["gif/000000001000-1.gif"], gif("inside"));
+    assert_eq!(all.len(), 5);
+    let rows = rows(&all["report.jsonl"]);
+    let inside = rows.iter().find(|row| row["container"].is_string()).unwrap();
+    assert!(inside["container"].as_str().unwrap().starts_with("gz@0x1000!"), "{inside}");
+    assert_eq!(inside["length"], gif("inside").len());
+    assert_eq!(lab.names().len(), 3);
+    carve(&lab, &["f", "-o", "again", "--embedded", "--workers", "5"]).is_clean();
+    assert!(tree(&lab.path("again")) == all);
+    // Who holds them need not be wanted.
+    carve(&lab, &["f", "-o", "gifs", "--embedded", "--types", "gif"]).is_clean();
+    let gifs = tree(&lab.path("gifs"));
+    assert_eq!(gifs.len(), 4);
+    assert!(gifs.contains_key("gif/000000001000-1.gif"));
+}
+
+#[test]
+fn signatures_of_the_user_s_own_are_looked_for() {
+    let lab = Lab::with(image(20_000, &[(777, b"\xAC\xBE\x01\x02 the text\xED\xED\xFE")]));
+    let toml = "[[signature]]\nname = \"acme\"\nheader = \"AC BE 01 02\"\n\
+                footer = \"ED ED FE\"\nmax_size = 1000\n";
+    lab.put("own.toml", toml);
+    carve(&lab, &["f", "-o", "out", "--signatures", "own.toml", "--types", "acme"]).is_clean();
+    assert_eq!(tree(&lab.path("out"))["acme/000000000309.acme"].len(), 16);
+    lab.put("bad.toml", "[[signature]]\nname = 7\n");
+    carve(&lab, &["f", "-o", "no", "--signatures", "bad.toml"]).refuses(&["bad.toml", "line 2"]);
+    carve(&lab, &["f", "-o", "no", "--signatures", "none"]).refuses(&["none", "No such file"]);
+}
+
+#[test]
+fn the_page_loads_nothing_and_names_in_it_are_text() {
+    let lab = Lab::new();
+    let name = "<img src=x onerror=alert(1)>";
+    lab.put(name, image(50_000, &[(512, &gif("a")), (9000, &gif("b"))]));
+    carve(&lab, &[name, "-o", "out", "--report", "page.html"]).is_clean();
+    let page = fs::read_to_string(lab.path("page.html")).unwrap();
+    assert!(!page.contains(name));
+    assert!(page.contains("&lt;img src=x"));
+    assert!(page.contains("default-src 'none'"));
+    assert!(page.contains("src=\"data:image/gif;base64,R0lGODlh"));
+    assert!(page.contains("href=\"out/gif/000000000200.gif\""));
+    for outside in ["http:", "https:", "src=\"/", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    carve(&lab, &[name, "--dry-run", "--report", "dry.html"]);
+    assert!(fs::read_to_string(lab.path("dry.html")).unwrap().contains("000000000200"));
+    carve(&lab, &[name, "-o", "x", "--report", name]).refuses(&["overwritten"]);
+}

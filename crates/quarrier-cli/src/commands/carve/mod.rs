@@ -1,6 +1,8 @@
 //! `quarrier carve`.
 
 mod account;
+mod inside;
+mod own;
 mod page;
 mod target;
 mod watch;
@@ -81,10 +83,11 @@ fn refuse_folder_on_source(carve: &Carve, named: &Named) -> Result<(), String> {
 
 fn carve_one(carve: &Carve, source: &dyn Source, stop: &AtomicBool) -> Result<Outcome, String> {
     let range = range_in(carve, source)?;
-    let mut carver = carver(carve, range.clone(), stop).map_err(|error| error.to_string())?;
+    let own = own::Own::read(carve)?;
+    let mut carver = carver(carve, &own, range.clone(), stop).map_err(|error| error.to_string())?;
     let target = match &carve.folder {
         None => Target::Dry(source.name().to_string()),
-        Some(path) => match folder(carve, path, source, &carver)? {
+        Some(path) => match folder(carve, path, source, &carver, &own)? {
             Resumed::Finished => {
                 complain(&format!("{}: is finished already; nothing was done", path.display()));
                 return Ok(Outcome::Found);
@@ -99,7 +102,8 @@ fn carve_one(carve: &Carve, source: &dyn Source, stop: &AtomicBool) -> Result<Ou
         carver = carver.rates(rates);
     }
     let progress = Progress::new(source.name(), range.clone(), carve.quiet);
-    let watch = Watch::new(carve, &target, progress);
+    let inside = inside::Inside::new(carve, carver.workers_count());
+    let watch = Watch::new(carve, &target, inside, progress);
     let started = Instant::now();
     let carved = carver.run(source, &watch).and_then(|summary| {
         watch.flush(None).map_err(Error::Keep)?;
@@ -140,6 +144,9 @@ impl Run<'_> {
             complain(&format!(
                 "{name}: {count} broken files were not looked at again; there are too many (--max-memory)"
             ));
+        }
+        if let Some(skipped) = &seen.skipped {
+            complain(&format!("{name}: {}", skipped.in_words()));
         }
         if summary.stopped {
             complain(&self.stopped_at(summary.position));
@@ -201,16 +208,21 @@ impl Run<'_> {
 /// The carver that the command line asks for.
 fn carver<'a>(
     carve: &Carve,
+    own: &'a own::Own,
     range: Range<u64>,
     stop: &'a AtomicBool,
 ) -> quarrier_carve::Result<Carver<'a>> {
     let mut carver = Carver::new()
+        .formats(own.with_all())
+        .embedded(carve.embedded)
         .ranges(vec![range])
         .keep_broken(carve.keeps_broken)
         .memory_bytes_max(carve.memory_bytes_max)
         .stop(stop);
     if let Some(types) = &carve.types {
-        carver = carver.kinds(types.clone())?;
+        // With --embedded, who holds files that are wanted need not be wanted: `inside` tells.
+        let chosen = carver.kinds(types.clone())?;
+        carver = if carve.embedded { chosen.all_kinds() } else { chosen };
     }
     if let Some(bytes) = carve.file_bytes_max {
         carver = carver.file_bytes_max(bytes);
@@ -225,9 +237,11 @@ fn carver<'a>(
 }
 
 /// The options that say what is found: only with the same ones a run goes on.
-fn settings(carve: &Carve) -> String {
+fn settings(carve: &Carve, own: &own::Own) -> String {
     json!({
         "types": carve.types,
+        "signatures": own.fingerprint,
+        "embedded": carve.embedded,
         "keep": if carve.keeps_broken { "all" } else { "valid" },
         "max-size": carve.file_bytes_max,
         "range": [carve.range.start, carve.range.end],
@@ -242,8 +256,9 @@ fn folder(
     path: &Path,
     source: &dyn Source,
     carver: &Carver<'_>,
+    own: &own::Own,
 ) -> Result<Resumed, String> {
-    let settings = settings(carve);
+    let settings = settings(carve, own);
     let opened = match carve.resume {
         true => Folder::resume(path, source, &settings, carver),
         false => Folder::create(path, source, &settings)

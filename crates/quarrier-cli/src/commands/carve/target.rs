@@ -19,6 +19,20 @@ impl Target {
         }
     }
 
+    pub(super) fn take_inside(&self, row: Row, bytes: &[u8]) -> io::Result<Row> {
+        match self {
+            Target::Folder(folder) => folder.write_inside(row, bytes),
+            Target::Dry(_) => Ok(row),
+        }
+    }
+
+    pub(super) fn source_name(&self) -> &str {
+        match self {
+            Target::Folder(folder) => folder.source_name(),
+            Target::Dry(source_name) => source_name,
+        }
+    }
+
     pub(super) fn note(&self, stride: &Stride<'_>) -> io::Result<()> {
         match self {
             Target::Folder(folder) => folder.note(stride),

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use quarrier_carve::embedded::is_archive;
 use quarrier_carve::folder::Row;
-use quarrier_carve::{Carved, Keep, Stride, View};
+use quarrier_carve::{Carved, Keep, Status, Stride, View};
 
+use super::inside::{Inside, Skipped};
 use super::target::Target;
 use crate::args::Carve;
 use crate::commands::search::is_closed_pipe;
@@ -26,6 +28,20 @@ const COLUMNS: &[Column] = &[
     Column { name: "path", kind: Kind::Text },
 ];
 
+/// As `COLUMNS`, with the way to files inside others.
+const COLUMNS_EMBEDDED: &[Column] = &[
+    COLUMNS[0],
+    COLUMNS[1],
+    COLUMNS[2],
+    COLUMNS[3],
+    COLUMNS[4],
+    COLUMNS[5],
+    COLUMNS[6],
+    COLUMNS[7],
+    COLUMNS[8],
+    Column { name: "container", kind: Kind::Text },
+];
+
 /// What was found.
 #[derive(Default)]
 pub(super) struct Seen {
@@ -35,6 +51,8 @@ pub(super) struct Seen {
     pub(super) bytes: u64,
     /// All rows in the order of the source, where a dry run is to have a report of them.
     pub(super) rows: Vec<Row>,
+    /// Members of archives that were not looked at.
+    pub(super) skipped: Option<Skipped>,
     /// Why rows could not be printed any more.
     pub(super) output_error: Option<io::Error>,
 }
@@ -54,6 +72,7 @@ impl Seen {
 /// Between the carver and where files go.
 pub(super) struct Watch<'w> {
     target: &'w Target,
+    inside: Option<Inside>,
     format: Format,
     inner: Mutex<Inner>,
 }
@@ -71,7 +90,12 @@ struct Inner {
 }
 
 impl<'w> Watch<'w> {
-    pub(super) fn new(carve: &Carve, target: &'w Target, progress: Progress) -> Self {
+    pub(super) fn new(
+        carve: &Carve,
+        target: &'w Target,
+        inside: Option<Inside>,
+        progress: Progress,
+    ) -> Self {
         // For people, files in a folder are counted in the end.
         let prints = carve.dry_run || carve.format != Format::Text;
         let inner = Inner {
@@ -82,7 +106,7 @@ impl<'w> Watch<'w> {
             remembers: carve.dry_run && carve.report.is_some(),
             rows: None,
         };
-        Watch { target, format: carve.format, inner: Mutex::new(inner) }
+        Watch { target, inside, format: carve.format, inner: Mutex::new(inner) }
     }
 
     /// Counts and prints what was kept lately, in the order of the source; `offset`: everything
@@ -93,13 +117,13 @@ impl<'w> Watch<'w> {
     pub(super) fn flush(&self, offset: Option<u64>) -> io::Result<()> {
         let inner = &mut *self.lock();
         let mut rows = std::mem::take(&mut inner.pending);
-        rows.sort_by(|a, b| (a.offset(), &a.kind).cmp(&(b.offset(), &b.kind)));
+        rows.sort_by(in_order);
         for row in &rows {
-            inner.seen.bytes += row.length();
+            inner.seen.bytes += row.length;
             inner.seen.by_type.entry(row.kind.clone()).or_default()[row.status as usize] += 1;
         }
         if inner.prints
-            && let Err(error) = inner.print(self.format, &rows)
+            && let Err(error) = inner.print(self.format, self.inside.is_some(), &rows)
         {
             inner.prints = false;
             if matches!(self.target, Target::Folder(_)) && is_closed_pipe(&error) {
@@ -125,7 +149,7 @@ impl<'w> Watch<'w> {
         inner.progress.clear();
         let finished = inner.rows.take().map_or(Ok(()), |mut rows| rows.finish());
         let mut seen = std::mem::take(&mut inner.seen);
-        seen.rows.sort_by(|a, b| (a.offset(), &a.kind).cmp(&(b.offset(), &b.kind)));
+        seen.rows.sort_by(in_order);
         if let Err(error) = finished
             && !is_closed_pipe(&error)
         {
@@ -139,11 +163,18 @@ impl<'w> Watch<'w> {
     }
 }
 
+/// By offset; of an archive, itself first and then what lies in it.
+fn in_order(a: &Row, b: &Row) -> std::cmp::Ordering {
+    let key = |row: &Row| (row.offset, row.number());
+    key(a).cmp(&key(b)).then_with(|| a.kind.cmp(&b.kind))
+}
+
 impl Inner {
-    fn print(&mut self, format: Format, rows: &[Row]) -> io::Result<()> {
+    fn print(&mut self, format: Format, is_embedded: bool, rows: &[Row]) -> io::Result<()> {
+        let columns = if is_embedded { COLUMNS_EMBEDDED } else { COLUMNS };
         let printer = match &mut self.rows {
             Some(printer) => printer,
-            None => self.rows.insert(rows::to_stdout(format, Layout::Carved, COLUMNS)?),
+            None => self.rows.insert(rows::to_stdout(format, Layout::Carved, columns)?),
         };
         for row in rows {
             let extents: Vec<_> = row.extents.iter().map(|e| [e.offset, e.length]).collect();
@@ -151,15 +182,16 @@ impl Inner {
             let values = [
                 Value::Text(&row.source),
                 Value::Text(&row.kind),
-                Value::Unsigned(row.offset()),
-                Value::Unsigned(row.length()),
+                Value::Unsigned(row.offset),
+                Value::Unsigned(row.length),
                 Value::Json(&extents),
                 Value::Text(row.status.name()),
                 Value::Text(&row.reason),
                 Value::Text(&row.sha256),
                 Value::Text(&row.path),
+                row.container.as_deref().map_or(Value::Missing, Value::Text),
             ];
-            printer.row(&values, Excerpt::default())?;
+            printer.row(&values[..columns.len()], Excerpt::default())?;
         }
         Ok(())
     }
@@ -167,8 +199,23 @@ impl Inner {
 
 impl Keep for Watch<'_> {
     fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()> {
-        let row = self.target.take(carved, view)?;
-        self.lock().pending.push(row);
+        let mut rows = Vec::new();
+        if self.inside.as_ref().is_none_or(|inside| inside.wants(&carved.kind)) {
+            rows.push(self.target.take(carved, view)?);
+        }
+        let mut done = Ok(None);
+        if let Some(inside) = &self.inside
+            && carved.status == Status::Valid
+            && is_archive(&carved.kind)
+        {
+            view.look_at(&carved.extents, u64::MAX);
+            done = inside.take(carved, view, self.target, &mut rows);
+        }
+        let mut inner = self.lock();
+        inner.pending.append(&mut rows);
+        if let Some(skipped) = done? {
+            Skipped::add(&mut inner.seen.skipped, skipped);
+        }
         Ok(())
     }
 

@@ -34,14 +34,14 @@ impl<'r> Files<'r> {
              <td class=\"n\" title=\"{} bytes\">{}</td><td class=\"{}\">{}{fragments}</td>\
              <td class=\"text\">{}</td><td class=\"mono\">{}</td>\
              <td class=\"mono\" title=\"{sha}\">{}…</td></tr>\n",
-            row.offset(),
+            row.offset,
             Group::of(&row.kind).class(),
             text::escape(&row.kind),
-            text::count(row.length()),
-            text::bytes(row.length()),
+            text::count(row.length),
+            text::bytes(row.length),
             row.status.name(),
             row.status.name(),
-            text::escape_cut(&row.reason, 200),
+            text::escape_cut(row.container.as_deref().unwrap_or(&row.reason), 200),
             linked(self.link, &row.path, &row.path),
             text::escape(row.sha256.get(..12).unwrap_or_default()),
             sha = text::escape(&row.sha256),
@@ -58,7 +58,7 @@ impl<'r> Files<'r> {
              <p class=\"find\"><input type=\"search\" id=\"find\" placeholder=\"type, offset, \
              status, hash …\" aria-label=\"Search the files\"><span id=\"found\">{}</span></p>\n\
              <div class=\"wide\"><table class=\"files\"><thead><tr><th class=\"n\">offset</th>\
-             <th>type</th><th class=\"n\">size</th><th>status</th><th>why</th><th>file</th>\
+             <th>type</th><th class=\"n\">size</th><th>status</th><th>why, or where</th><th>file</th>\
              <th>SHA-256</th></tr></thead><tbody id=\"files\">\n{}</tbody></table></div>\n",
             text::counted(self.count.min(FILES_MAX), "file"),
             self.rows,

@@ -34,13 +34,13 @@ impl<'r> Pictures<'r> {
             return;
         }
         let fits =
-            row.length() <= PICTURE_BYTES_MAX.min(self.left_bytes) && self.count < PICTURES_MAX;
+            row.length <= PICTURE_BYTES_MAX.min(self.left_bytes) && self.count < PICTURES_MAX;
         let bytes = if fits { std::fs::read(folder.join(&row.path)).ok() } else { None };
-        let Some(bytes) = bytes.filter(|bytes| bytes.len() as u64 == row.length()) else {
+        let Some(bytes) = bytes.filter(|bytes| bytes.len() as u64 == row.length) else {
             self.not_shown += 1;
             return;
         };
-        self.left_bytes -= row.length();
+        self.left_bytes -= row.length;
         self.count += 1;
         let name = row.path.rsplit('/').next().unwrap_or(&row.path);
         put!(
@@ -49,7 +49,7 @@ impl<'r> Pictures<'r> {
              src=\"data:image/{media};base64,{}\"><figcaption>{}<br>{}</figcaption></figure>\n",
             encoded(&bytes),
             linked(self.link, &row.path, name),
-            text::bytes(row.length()),
+            text::bytes(row.length),
         );
     }
 

@@ -24,7 +24,7 @@ impl Types {
         let of_type = self.by_type.entry(row.kind.clone()).or_default();
         of_type.files[row.status as usize] += 1;
         of_type.mended += u64::from(row.extents.len() > 1);
-        of_type.bytes += row.length();
+        of_type.bytes += row.length;
     }
 
     pub(super) fn write(&self, out: &mut String) {
