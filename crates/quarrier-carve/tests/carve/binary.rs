@@ -15,7 +15,7 @@ fn whole(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Option<u64> {
 }
 
 /// A program of 64 bits with one segment and two sections, their table at the end.
-fn elf() -> Vec<u8> {
+pub(crate) fn elf() -> Vec<u8> {
     let mut file = b"\x7FELF\x02\x01\x01".to_vec();
     file.resize(16, 0);
     file.extend([2, 0, 62, 0, 1, 0, 0, 0]);
@@ -54,7 +54,7 @@ fn elf_ends_with_what_its_tables_name() {
 }
 
 /// A program of one section, with a checksum if it is to have one.
-fn pe(flags: u16, has_checksum: bool) -> Vec<u8> {
+pub(crate) fn pe(flags: u16, has_checksum: bool) -> Vec<u8> {
     let mut file = b"MZ\x90\0\x03\0\0\0\x04\0".to_vec();
     file.resize(128, 0);
     file[60] = 128;
@@ -98,7 +98,7 @@ fn pe_ends_with_the_last_section_and_its_checksum_is_verified() {
 }
 
 /// A class with a field and an attribute.
-fn class() -> Vec<u8> {
+pub(crate) fn class() -> Vec<u8> {
     let mut file = b"\xCA\xFE\xBA\xBE\0\0\0\x41\0\x07".to_vec();
     file.extend(b"\x01\0\x04Name\x07\0\x01\x05\0\0\0\0\0\0\0\x09\x01\0\x01I\x01\0\x01x");
     file.extend(b"\0\x21\0\x02\0\0\0\0\0\x01\0\0\0\x06\0\x05\0\0\0\0\0\x01\0\x01\0\0\0\x05bytes");
@@ -171,7 +171,7 @@ fn object(name: &[u8; 8], body: &[u8]) -> Vec<u8> {
     [&name[..], &[0xAA; 8], &bytes, body].concat()
 }
 
-fn asf() -> Vec<u8> {
+pub(crate) fn asf() -> Vec<u8> {
     let packets: Vec<u8> =
         (1..5u64).flat_map(|number| [&[0x82, 0, 0][..], &noise(497, number)].concat()).collect();
     let data = object(b"\x36\x26\xB2\x75\x8E\x66\xCF\x11", &[&[0; 26][..], &packets].concat());

@@ -53,7 +53,7 @@ fn movie(offset: u32, sizes: &[u32]) -> Vec<u8> {
 }
 
 /// A film with its tables before the data, or behind.
-fn mp4(is_movie_first: bool) -> Vec<u8> {
+pub(crate) fn mp4(is_movie_first: bool) -> Vec<u8> {
     let brand = boxed(b"ftyp", b"isom\0\0\0\x01isomavc1");
     let (data, sizes) = samples(20);
     let bytes = movie(0, &sizes).len();
@@ -117,7 +117,7 @@ fn element(id: &[u8], body: &[u8]) -> Vec<u8> {
     [id, &length, body].concat()
 }
 
-fn matroska(kind: &[u8], is_open: bool) -> Vec<u8> {
+pub(crate) fn matroska(kind: &[u8], is_open: bool) -> Vec<u8> {
     let head = element(&[0x1A, 0x45, 0xDF, 0xA3], &element(&[0x42, 0x82], kind));
     let tracks = element(&[0x16, 0x54, 0xAE, 0x6B], &noise(90, 3));
     let blocks: Vec<u8> = (1..6).flat_map(|n| element(&[0xA3], &noise(900, n))).collect();

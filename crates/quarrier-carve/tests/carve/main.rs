@@ -6,6 +6,7 @@ mod embedded;
 mod film;
 mod gif;
 mod gz;
+mod hostile;
 mod jpg;
 mod ole;
 mod own;
