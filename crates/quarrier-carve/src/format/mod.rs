@@ -6,13 +6,19 @@ pub mod bmp;
 pub mod bz2;
 pub mod class;
 pub mod elf;
+pub mod evtx;
 pub mod flac;
 mod foreign;
 pub mod gif;
 pub mod gz;
 pub mod heif;
+pub mod hive;
+pub mod html;
 pub mod ico;
 pub mod jpg;
+pub mod lnk;
+pub mod mail;
+mod markup;
 pub mod matroska;
 pub mod mp3;
 pub mod mp4;
@@ -22,16 +28,21 @@ pub mod ole;
 pub mod pcap;
 pub mod pdf;
 pub mod pe;
+pub mod plist;
 pub mod png;
+pub mod pst;
 pub mod rar;
 mod riff;
+pub mod rtf;
 pub mod seven_zip;
 pub mod sqlite;
 pub mod svg;
 pub mod tar;
+mod text;
 pub mod tif;
 pub mod wav;
 pub mod webp;
+pub mod xml;
 pub mod xz;
 pub mod zip;
 pub mod zst;
@@ -47,12 +58,17 @@ pub static ALL: &[&dyn Format] = &[
     &bz2::Bz2,
     &class::Class,
     &elf::Elf,
+    &evtx::Evtx,
     &flac::Flac,
     &gif::Gif,
     &gz::Gz,
     &heif::Heif,
+    &hive::Hive,
+    &html::Html,
     &ico::Ico,
     &jpg::Jpg,
+    &lnk::Lnk,
+    &mail::Mail,
     &matroska::Matroska,
     &mp3::Mp3,
     &mp4::Mp4,
@@ -63,8 +79,11 @@ pub static ALL: &[&dyn Format] = &[
     &pcap::PcapNg,
     &pdf::Pdf,
     &pe::Pe,
+    &plist::Plist,
     &png::Png,
+    &pst::Pst,
     &rar::Rar,
+    &rtf::Rtf,
     &seven_zip::SevenZip,
     &sqlite::Sqlite,
     &svg::Svg,
@@ -72,6 +91,7 @@ pub static ALL: &[&dyn Format] = &[
     &tif::Tif,
     &wav::Wav,
     &webp::Webp,
+    &xml::Xml,
     &xz::Xz,
     &zip::Zip,
     &zst::Zst,

@@ -1,0 +1,68 @@
+//! What text formats share. They have few marks of their own, so that much is asked of them.
+
+use crate::view::{Extent, View};
+
+/// Files begin at multiples of this, in bytes of the source.
+const SECTOR_BYTES: u64 = 512;
+/// White space behind the end that belongs to a file.
+const SPACE_BYTES_MAX: u64 = 64;
+
+/// Whether a file may begin where the view does: where a sector does. Elsewhere there is too much
+/// that looks like it, in archives, documents and programs.
+pub(crate) fn may_begin(view: &View<'_>) -> bool {
+    view.offset_of(0).is_some_and(|offset| offset.is_multiple_of(SECTOR_BYTES))
+}
+
+/// Whether what lies right before the view is marked-up text that does not end with `last`: then
+/// the file that begins here lies in the midst of another, and whose end is found behind cannot be
+/// told.
+pub(crate) fn interrupts(view: &View<'_>, last: &[u8]) -> bool {
+    let Some(offset) = view.offset_of(0).filter(|offset| *offset >= SECTOR_BYTES) else {
+        return false;
+    };
+    let before = [Extent { offset: offset - SECTOR_BYTES, length: SECTOR_BYTES }];
+    let mut before = View::of(view.source(), &before);
+    let Some(bytes) = before.take(0, SECTOR_BYTES as usize) else { return false };
+    let is_markup =
+        bytes.iter().all(|byte| is_text(*byte)) && memchr::memmem::find(bytes, b"</").is_some();
+    let end = bytes.trim_ascii_end();
+    is_markup && !end[end.len().saturating_sub(last.len())..].eq_ignore_ascii_case(last)
+}
+
+/// Whether text has such a byte, in whatever encoding of single bytes or UTF-8.
+pub(crate) fn is_text(byte: u8) -> bool {
+    !matches!(byte, 0..=8 | 11 | 14..=26 | 28..=31 | 127 | 254 | 255)
+}
+
+/// The place behind the white space at `at`; of more than there may be, none belongs to the file
+/// but one end of line.
+pub(crate) fn after_space(view: &mut View<'_>, at: u64) -> u64 {
+    let mut end = at;
+    while end < at + SPACE_BYTES_MAX {
+        match view.byte(end) {
+            Some(b' ' | b'\t' | b'\r' | b'\n') => end += 1,
+            _ => return end,
+        }
+    }
+    match (view.byte(at), view.byte(at + 1)) {
+        (Some(b'\r'), Some(b'\n')) => at + 2,
+        (Some(b'\r' | b'\n'), _) => at + 1,
+        _ => at,
+    }
+}
+
+/// The place of the first byte from `at` on that is no text, if there is one before `end`.
+pub(crate) fn no_text(view: &mut View<'_>, at: u64, end: u64) -> Option<u64> {
+    let mut place = at;
+    while place < end {
+        let bytes = view.run(place, (end - place).min(64 << 10) as usize);
+        if bytes.is_empty() {
+            return Some(place);
+        }
+        if let Some(found) = bytes.iter().position(|byte| !is_text(*byte)) {
+            return Some(place + found as u64);
+        }
+        place += bytes.len() as u64;
+    }
+    None
+}
