@@ -187,7 +187,7 @@ collect "$work/files"
 write_notes "$work/files"
 list_deleted "$work/files" >"$work/deleted"
 "make_$system" "$work/image" "$work/files"
-(cd "$work/files" && tr '\n' '\0' <"$work/deleted" | xargs -0 sha256sum) >"$image.deleted"
+tr '\n' '\0' <"$work/deleted" | (cd "$work/files" && xargs -0 sha256sum) >"$image.deleted"
 mv "$work/image" "$image"
 
 files=$work/files
