@@ -136,12 +136,27 @@ NOTES
     done
 }
 
+# Of the paths on standard input, those whose files are what their folder says: packages hold
+# pieces of documents, too.
+begin_as_named() {
+    while IFS= read -r path; do
+        case $path in
+            pdf/*) begin=%PDF ;;
+            zip/*) begin=PK ;;
+            *) begin= ;;
+        esac
+        case $(head -c 4 "$path" | tr -d '\0') in
+            "$begin"*) echo "$path" ;;
+        esac
+    done
+}
+
 # Prints N of the files in folders of FOLDER, spread over all: spread FOLDER N KIND...
 spread() (
     cd "$1"
     n=$2
     shift 2
-    (find "$@" -type f -size +8 2>/dev/null || true) | sort |
+    (find "$@" -type f -size +8 2>/dev/null || true) | sort | begin_as_named |
         awk '{ path[NR] = $0 }
              END { for (i = 0; i < n && i < NR; i++) print path[1 + int(i * NR / n)] }' n="$n"
 )

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
-use quarrier_carve::folder::{Folder, REPORT, Resumed, Row};
+use quarrier_carve::folder::{Folder, REPORT, Resumed, Row, fingerprint};
+use quarrier_carve::format::ALL;
 use quarrier_carve::mend::Effort;
-use quarrier_carve::{Carver, Error};
+use quarrier_carve::{Carver, Error, own};
 use quarrier_core::source::{self, Memory, Source};
 use quarrier_remote::Remote;
 
 use crate::buffer::Buffer;
 use crate::carved::{Carved, CarvedFiles};
-use crate::errors::{of_carve, of_core, of_remote, raise};
+use crate::errors::{of_carve, of_core, of_io, of_remote, raise};
 use crate::interrupt::interruptible;
 use crate::search::{MEMORY_NAME, path_of};
 use crate::source::{environment, options_of, remote_name};
@@ -25,6 +26,8 @@ use crate::source::{environment, options_of, remote_name};
 struct Wishes {
     folder: PathBuf,
     types: Option<Vec<String>>,
+    /// Name and bytes of a file of signatures.
+    signatures: Option<(String, Vec<u8>)>,
     keeps_broken: bool,
     file_bytes_max: Option<u64>,
     range: Range<u64>,
@@ -50,7 +53,7 @@ impl From<Error> for Failure {
 /// Recovers files from a disk image, device, URL or bytes-like object into a folder.
 #[pyfunction]
 #[pyo3(signature = (
-    source, folder, *, types=None, keep="all", max_size=None, range=None, resume=false,
+    source, folder, *, types=None, signatures=None, keep="all", max_size=None, range=None, resume=false,
     thorough=false, workers=None, max_memory=1 << 30,
 ))]
 #[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
@@ -58,6 +61,7 @@ pub(crate) fn carve(
     source: &Bound<'_, PyAny>,
     folder: PathBuf,
     types: Option<Vec<String>>,
+    signatures: Option<PathBuf>,
     keep: &str,
     max_size: Option<u64>,
     range: Option<(u64, u64)>,
@@ -78,9 +82,18 @@ pub(crate) fn carve(
     if range.0 > range.1 {
         return Err(refuse(&format!("the range {}..{} ends before it begins", range.0, range.1)));
     }
+    let signatures = match signatures {
+        None => None,
+        Some(path) => {
+            let name = path.display().to_string();
+            let bytes = std::fs::read(&path).map_err(|error| of_io(py, error, &name))?;
+            Some((name, bytes))
+        }
+    };
     let wishes = Wishes {
         folder,
         types,
+        signatures,
         keeps_broken: keep == "all",
         file_bytes_max: max_size,
         range: range.0..range.1,
@@ -122,7 +135,13 @@ fn carve_remote(url: &str, wishes: &Wishes, stop: &Arc<AtomicBool>) -> Result<Ca
 
 /// Carves into the folder, and reads what its report says.
 fn run(source: &dyn Source, wishes: &Wishes, stop: &AtomicBool) -> Result<Carved, Failure> {
+    let own = match &wishes.signatures {
+        None => Vec::new(),
+        Some((name, bytes)) => own::read(name, bytes)?,
+    };
+    let formats = ALL.iter().copied().chain(own.iter().map(|format| &**format));
     let mut carver = Carver::new()
+        .formats(formats.collect())
         .ranges(vec![wishes.range.clone()])
         .keep_broken(wishes.keeps_broken)
         .memory_bytes_max(wishes.memory_bytes_max)
@@ -159,8 +178,9 @@ fn run(source: &dyn Source, wishes: &Wishes, stop: &AtomicBool) -> Result<Carved
 fn settings(wishes: &Wishes) -> String {
     let mut types = wishes.types.clone();
     types.iter_mut().for_each(|types| types.sort());
+    let signatures = wishes.signatures.as_ref().map(|(_, bytes)| fingerprint(bytes));
     format!(
-        "{types:?} {} {:?} {:?} {} {}",
+        "{types:?} {signatures:?} {} {:?} {:?} {} {}",
         wishes.keeps_broken,
         wishes.file_bytes_max,
         wishes.range,

@@ -19,7 +19,7 @@ import quarrier
 
 
 def gif(words: bytes) -> bytes:
-    """A picture of 2 × 2 pixels with a comment."""
+    """A picture of 2 by 2 pixels with a comment."""
     comment = b"\x21\xfe" + bytes([len(words)]) + words + b"\0"
     head = b"GIF89a\x02\x00\x02\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff"
     return head + comment + b"\x2c\x00\x00\x00\x00\x02\x00\x02\x00\x00\x02\x02\x84\x51\x00\x3b"
@@ -66,6 +66,19 @@ def test_what_is_kept_can_be_chosen(tmp_path: pathlib.Path) -> None:
     assert count(types=["gif"]) == 3
     assert count(range=(1001, 1 << 40)) == 2
     assert count(workers=3, thorough=True, max_size=1 << 20) == 3
+
+
+def test_signatures_of_the_user_s_own_are_looked_for(tmp_path: pathlib.Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(
+        '[[signature]]\nname = "acme"\nheader = "AC BE 01 02"\nfooter = "ED FE"\nmax_size = 99\n'
+    )
+    source = bytes(100) + b"\xac\xbe\x01\x02 text \xed\xfe" + bytes(100)
+    files = quarrier.carve(source, tmp_path / "out", signatures=own)
+    assert [(file.type, file.offset, file.length) for file in files] == [("acme", 100, 12)]
+    own.write_text("[[signature]]\nname = 7\n")
+    with pytest.raises(quarrier.PlanError, match="line 2"):
+        quarrier.carve(source, tmp_path / "other", signatures=own)
 
 
 def test_what_cannot_be_done_is_an_exception_of_its_own(tmp_path: pathlib.Path) -> None:

@@ -72,6 +72,7 @@ def carve(
     folder: str | os.PathLike[str],
     *,
     types: Sequence[str] | None = None,
+    signatures: str | os.PathLike[str] | None = None,
     keep: Literal["all", "valid"] = "all",
     max_size: int | None = None,
     range: tuple[int, int] | None = None,
