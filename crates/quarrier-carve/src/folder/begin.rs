@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use quarrier_core::source::Source;
 use rustix::fs::{FlockOperation, flock};
@@ -17,6 +18,10 @@ use super::reserve::Reserve;
 use super::{Folder, Inner, REPORT, identity};
 use crate::carver::{Begun, Carver};
 use crate::error::{Error, Result};
+
+/// How often, and with which pauses, a journal that another process has locked is tried.
+const LOCK_TRIES: u32 = 40;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// What is found where a run wants to go on.
 pub enum Resumed {
@@ -72,7 +77,7 @@ impl Folder {
             opened => Some(opened.map_err(Error::Keep)?),
         };
         if let Some(file) = &opened
-            && flock(file, FlockOperation::NonBlockingLockExclusive).is_err()
+            && !is_locked_soon(file)
         {
             return refused(path, "another process carves into it");
         }
@@ -95,6 +100,18 @@ impl Folder {
             }
         }
     }
+}
+
+/// Locks the journal. A process that was killed holds its lock until it is gone, which may take a
+/// moment.
+fn is_locked_soon(file: &std::fs::File) -> bool {
+    for _ in 0..LOCK_TRIES {
+        if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    false
 }
 
 fn anew(folder: Folder) -> Resumed {
