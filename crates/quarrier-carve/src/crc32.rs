@@ -38,8 +38,55 @@ pub(crate) fn of_range(view: &mut View<'_>, range: Range<u64>) -> Option<u32> {
     (view.each(range, |piece| crc.update(piece)) == bytes).then(|| crc.value())
 }
 
-/// The checksum of bytes whose checksum is `first`, followed by `bytes` bytes whose checksum is
-/// `second`.
-pub(crate) fn joined(first: u32, second: u32, bytes: u64) -> u32 {
-    crc_fast::checksum_combine(ALGORITHM, first.into(), second.into(), bytes) as u32
+/// The polynomial, its lowest power first.
+const POLYNOMIAL: u32 = 0xEDB8_8320;
+
+/// What appending a number of bytes does to a checksum.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Appended(u32);
+
+impl Appended {
+    pub(crate) fn new(bytes: u64) -> Self {
+        // The polynomial x to the power of the bits that are appended, by squaring.
+        let (mut power, mut square, mut left) = (1 << 31, 1 << 23, bytes);
+        while left > 0 {
+            if left & 1 != 0 {
+                power = product(square, power);
+            }
+            square = product(square, square);
+            left >>= 1;
+        }
+        Appended(power)
+    }
+
+    /// The checksum of bytes whose checksum is `first`, followed by as many bytes, whose checksum
+    /// is `second`.
+    pub(crate) fn joined(self, first: u32, second: u32) -> u32 {
+        product(self.0, first) ^ second
+    }
+}
+
+/// The product of two polynomials, their lowest power in the highest bit.
+fn product(a: u32, mut b: u32) -> u32 {
+    let mut product = 0;
+    for bit in (0..32).rev() {
+        product ^= b & 0u32.wrapping_sub(a >> bit & 1);
+        b = b >> 1 ^ POLYNOMIAL & 0u32.wrapping_sub(b & 1);
+    }
+    product
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_of_parts_joined_are_that_of_the_whole() {
+        let bytes: Vec<u8> = (0..5000u32).map(|n| (n * n >> 3) as u8).collect();
+        for cut in [0, 1, 2, 63, 64, 1000, 4096, 4999, 5000] {
+            let (first, second) = bytes.split_at(cut);
+            let appended = Appended::new(second.len() as u64);
+            assert_eq!(appended.joined(of(first), of(second)), of(&bytes), "cut at {cut}");
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! An inflater that can be left at any byte of its input, and taken up again by copies of it.
 
 use miniz_oxide::inflate::TINFLStatus;
-use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_HAS_MORE_INPUT;
+use miniz_oxide::inflate::core::inflate_flags::{
+    TINFL_FLAG_HAS_MORE_INPUT, TINFL_FLAG_IGNORE_ADLER32, TINFL_FLAG_PARSE_ZLIB_HEADER,
+};
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
 /// As far as a stream may refer back.
@@ -13,6 +15,7 @@ pub(crate) struct Copyable {
     state: DecompressorOxide,
     window: Vec<u8>,
     at: usize,
+    flags: u32,
 }
 
 /// What became of some input.
@@ -27,29 +30,35 @@ pub(crate) enum Went {
 }
 
 impl Copyable {
+    /// For a stream without a header.
     pub(crate) fn new() -> Self {
+        Self::with(TINFL_FLAG_HAS_MORE_INPUT)
+    }
+
+    /// For a stream with the header of zlib, whose checksum is not verified.
+    pub(crate) fn zlib() -> Self {
+        let flags = TINFL_FLAG_PARSE_ZLIB_HEADER | TINFL_FLAG_IGNORE_ADLER32;
+        Self::with(TINFL_FLAG_HAS_MORE_INPUT | flags)
+    }
+
+    fn with(flags: u32) -> Self {
         let state = DecompressorOxide::new();
-        Copyable { state, window: vec![0; WINDOW_BYTES], at: 0 }
+        Copyable { state, window: vec![0; WINDOW_BYTES], at: 0, flags }
     }
 
     /// Becomes a copy of `other`, without allocating.
     pub(crate) fn copy_from(&mut self, other: &Copyable) {
         self.state.clone_from(&other.state);
         self.window.copy_from_slice(&other.window);
-        self.at = other.at;
+        (self.at, self.flags) = (other.at, other.flags);
     }
 
     /// Inflates `input`. `take` gets the output.
     pub(crate) fn more(&mut self, input: &[u8], take: &mut dyn FnMut(&[u8])) -> Went {
         let mut used = 0;
         loop {
-            let (status, read, written) = decompress(
-                &mut self.state,
-                &input[used..],
-                &mut self.window,
-                self.at,
-                TINFL_FLAG_HAS_MORE_INPUT,
-            );
+            let (status, read, written) =
+                decompress(&mut self.state, &input[used..], &mut self.window, self.at, self.flags);
             used += read;
             if written > 0 {
                 take(&self.window[self.at..self.at + written]);

@@ -3,6 +3,7 @@
 mod in_order;
 mod likeness;
 mod pairs;
+mod streams;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +12,7 @@ pub use crate::carver::Claims;
 pub use in_order::{Reading, Step, in_order};
 pub(crate) use likeness::{Gap, likely_gap};
 pub(crate) use pairs::{Whole, pairs};
+pub(crate) use streams::streams;
 
 use crate::view::Extent;
 

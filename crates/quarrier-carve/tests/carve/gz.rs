@@ -3,10 +3,11 @@
 use std::io::Write;
 
 use flate2::{Compression, GzBuilder};
-use quarrier_carve::Verdict;
+use proptest::prelude::*;
 use quarrier_carve::format::gz::Gz;
+use quarrier_carve::{Carver, Verdict};
 
-use crate::sample::{check_whole_file, noise, validated};
+use crate::sample::{carved, check_whole_file, mixed, noise, scattered, valid, validated};
 
 /// `content`, compressed, as a file called `name`.
 pub(crate) fn packed(name: &str, content: &[u8]) -> Vec<u8> {
@@ -42,5 +43,25 @@ fn a_gz_whose_checksum_is_wrong_is_broken_there() {
     match validated(&Gz, &gz, &[1; 100]) {
         Verdict::Broken { sure: 0, at: broken, .. } => assert_eq!(broken, at as u64),
         other => panic!("{other:?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+    #[test]
+    fn a_gz_in_two_fragments_is_put_together(
+        seed in 0u32..1000,
+        kib in 8usize..150,
+        cut in 0.0f64..1.0,
+        gap in 1usize..17,
+        filling in 0usize..3,
+    ) {
+        let gz = packed("x", &mixed(seed, kib * 1024));
+        let blocks = gz.len() / 4096;
+        prop_assume!(blocks > 1);
+        let cut = (1 + (cut * (blocks - 1) as f64) as usize) * 4096;
+        let image = scattered(&[(4096, &gz[..cut]), (gap * 4096, &gz[cut..])], filling);
+        let files = carved(&Carver::new().formats(vec![&Gz]), &image);
+        prop_assert!(valid(&files) == [&gz[..]]);
     }
 }

@@ -4,10 +4,11 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use quarrier_carve::Verdict;
+use proptest::prelude::*;
 use quarrier_carve::format::png::Png;
+use quarrier_carve::{Carver, Verdict};
 
-use crate::sample::{check_whole_file, noise, validated};
+use crate::sample::{carved, check_whole_file, mixed, noise, scattered, valid, validated};
 
 /// A chunk with its checksum.
 pub(crate) fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
@@ -64,4 +65,25 @@ fn chunks_that_are_right_and_pixels_that_are_not_are_no_picture() {
     let mut without = png[..second].to_vec();
     without.extend_from_slice(&png[second + 1012..]);
     assert!(matches!(validated(&Png, &without, &[]), Verdict::Broken { .. }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+    #[test]
+    fn a_png_in_two_fragments_is_put_together(
+        seed in 0u32..1000,
+        rows in 40usize..500,
+        idat_bytes in prop::sample::select(vec![8192usize, 32_768, 1 << 20]),
+        cut in 0.0f64..1.0,
+        gap in 1usize..17,
+        filling in 0usize..3,
+    ) {
+        let png = picture(&mixed(seed, rows * 256), idat_bytes);
+        let blocks = png.len() / 4096;
+        prop_assume!(blocks > 1);
+        let cut = (1 + (cut * (blocks - 1) as f64) as usize) * 4096;
+        let image = scattered(&[(4096, &png[..cut]), (gap * 4096, &png[cut..])], filling);
+        let files = carved(&Carver::new().formats(vec![&Png]), &image);
+        prop_assert!(valid(&files) == [&png[..]]);
+    }
 }

@@ -17,6 +17,13 @@ pub(crate) fn noise(seed: u32, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
+/// `bytes` bytes of which about half can be compressed away.
+pub(crate) fn mixed(seed: u32, bytes: usize) -> Vec<u8> {
+    let mut mixed = noise(seed, bytes);
+    mixed.iter_mut().for_each(|byte| *byte = b'a' + (*byte & 15));
+    mixed
+}
+
 /// An image with each part behind so many bytes of a filling: noise, text, or zeros. Every part
 /// begins at a multiple of 512, and more of the filling follows the last one.
 pub(crate) fn scattered(parts: &[(usize, &[u8])], filling: usize) -> Vec<u8> {

@@ -2,10 +2,13 @@
 //!
 //! RFC 1952. Members that follow one another without a gap are one file.
 
-use super::{Format, Kind, Signature, Verdict};
+mod reading;
+
+use super::{Broken, Format, Kind, Signature, Verdict};
 use crate::crc32::Crc32;
 use crate::inflate::{Failed, Inflater};
-use crate::view::View;
+use crate::mend::{Yard, streams};
+use crate::view::{Extent, View};
 
 /// Gzip. The checksum and the length of what each member holds are verified.
 pub struct Gz;
@@ -45,6 +48,10 @@ impl Format for Gz {
             }
         }
         Verdict::Whole { length: end, kind: GZ }
+    }
+
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        streams(view, yard, broken, Box::new(reading::GzReading::new()))
     }
 }
 

@@ -4,6 +4,8 @@ use crate::crc32::Crc32;
 use crate::view::View;
 
 pub(super) const SIGNATURE_BYTES: u64 = 8;
+/// The signature and the first chunk.
+pub(super) const FIRST_BYTES: u64 = 33;
 /// What a chunk takes beyond its data: length, name and checksum.
 pub(super) const OVERHEAD_BYTES: u64 = 12;
 

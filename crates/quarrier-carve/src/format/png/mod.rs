@@ -3,10 +3,12 @@
 //! W3C, *Portable Network Graphics (PNG) Specification*, third edition.
 
 mod chunk;
+mod reading;
 
-use super::{Format, Kind, Signature, Verdict};
+use super::{Broken, Format, Kind, Signature, Verdict};
 use crate::inflate::Inflater;
-use crate::view::View;
+use crate::mend::{Yard, streams};
+use crate::view::{Extent, View};
 
 use chunk::{Chunk, Wrong};
 
@@ -54,6 +56,10 @@ impl Format for Png {
                 };
             }
         }
+    }
+
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        streams(view, yard, broken, Box::new(reading::PngReading::new()))
     }
 }
 

@@ -6,7 +6,7 @@
 use super::border::Data;
 use super::plan::{between, borders};
 use super::{Hop, Sight};
-use crate::crc32;
+use crate::crc32::Appended;
 
 /// Pairs of borders that are tried, for all places of the fragment between them: more would find
 /// one by chance.
@@ -22,9 +22,10 @@ pub(super) fn find(
     let borders = borders(data.at, data.end, sight.block_bytes);
     let before = before(sight, data, &borders, from);
     let behind = behind(sight, data, &borders, to);
+    let appended: Vec<_> = borders.iter().map(|at| Appended::new(data.end - at)).collect();
     let is_right = |crc: Option<u32>, index: usize| {
         let (Some(crc), Some(rest)) = (crc, behind[index]) else { return false };
-        crc32::joined(crc, rest, data.end - borders[index]) == data.crc
+        appended[index].joined(crc, rest) == data.crc
     };
     if let Some(index) = (0..borders.len()).find(|index| is_right(before[*index], *index)) {
         return Some(vec![Hop { at: borders[index], shift: to }]);
@@ -34,13 +35,14 @@ pub(super) fn find(
     if hops_max < 2 || count * count / 2 * shifts > PAIRS_MAX {
         return None;
     }
+    let block = Appended::new(sight.block_bytes);
     for shift in between(from, to, sight.block_bytes) {
         let blocks: Vec<Option<u32>> =
             borders.windows(2).map(|pair| sight.crc(pair[0]..pair[1], shift)).collect();
         for (first, crc) in before.iter().enumerate() {
             let mut crc = *crc;
             for second in first + 1..borders.len() {
-                crc = joined(crc, blocks[second - 1], sight.block_bytes);
+                crc = joined(crc, blocks[second - 1], block);
                 if is_right(crc, second) {
                     let hop = |at: usize, shift| Hop { at: borders[at], shift };
                     return Some(vec![hop(first, shift), hop(second, to)]);
@@ -57,7 +59,7 @@ fn before(sight: &mut Sight<'_, '_>, data: &Data, borders: &[u64], shift: i64) -
     let (mut crc, mut start) = (Some(0), data.at);
     let mut all = Vec::with_capacity(borders.len());
     for at in borders {
-        crc = joined(crc, sight.crc(start..*at, shift), at - start);
+        crc = joined(crc, sight.crc(start..*at, shift), Appended::new(at - start));
         start = *at;
         all.push(crc);
     }
@@ -70,12 +72,12 @@ fn behind(sight: &mut Sight<'_, '_>, data: &Data, borders: &[u64], shift: i64) -
     let (mut crc, mut end) = (Some(0), data.end);
     let mut all = vec![None; borders.len()];
     for (at, slot) in borders.iter().zip(&mut all).rev() {
-        crc = joined(sight.crc(*at..end, shift), crc, data.end - end);
+        crc = joined(sight.crc(*at..end, shift), crc, Appended::new(data.end - end));
         (*slot, end) = (crc, *at);
     }
     all
 }
 
-fn joined(first: Option<u32>, second: Option<u32>, bytes: u64) -> Option<u32> {
-    Some(crc32::joined(first?, second?, bytes))
+fn joined(first: Option<u32>, second: Option<u32>, appended: Appended) -> Option<u32> {
+    Some(appended.joined(first?, second?))
 }

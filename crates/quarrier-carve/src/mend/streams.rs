@@ -1,0 +1,196 @@
+//! Fragments of compressed streams, of which only the end tells for certain.
+//!
+//! Wrong bytes in a stream show late, after some kilobytes: what goes on for a while is no sign
+//! that it is right. So all pairs of places near the break are tried to the end of the file first,
+//! then places before the file's beginning, and only then those that went on furthest as one of
+//! three fragments.
+
+use super::in_order::{Reading, Step, in_order};
+use super::{Effort, Yard};
+use crate::format::Broken;
+use crate::view::{Extent, View};
+
+/// Pairs of places that are tried one after another: blocks back from the break, blocks of gap.
+const FORWARD: [(usize, u64); 2] = [(24, 20), (48, 48)];
+/// The same, for places before the beginning.
+const BACKWARD: (usize, u64) = (40, 160);
+/// Pairs of places behind each of the leads for three fragments.
+const BEHIND: (usize, u64) = (16, 20);
+/// How many leads there are.
+const LEADS_MAX: usize = 10;
+const STRIDE_BYTES: u64 = 2 << 10;
+
+/// A file up to its last known fragment.
+struct Lead {
+    extents: Vec<Extent>,
+    sure: u64,
+    broke_at: u64,
+    before: Box<dyn Reading>,
+}
+
+/// A place at which a file may have been left, with a reader that stands there.
+struct Left {
+    at: u64,
+    /// The offset in the source behind the byte before.
+    offset: u64,
+    reading: Box<dyn Reading>,
+}
+
+/// Finds the fragments of the stream that `start`, standing at its first byte, finds broken in
+/// `view`; two or three in order, or two of which the second lies before the first. Where there is
+/// more effort than usual, goes on as [`in_order`] does.
+pub(crate) fn streams(
+    view: &mut View<'_>,
+    yard: &Yard<'_>,
+    broken: &Broken,
+    start: Box<dyn Reading>,
+) -> Option<Vec<Extent>> {
+    let origin = view.offset_of(0)?;
+    let all = view.extents().to_vec();
+    let lead =
+        Lead { extents: all.clone(), sure: broken.sure, broke_at: broken.at, before: start.copy() };
+    let mut search = Search { view, yard, fuel: yard.effort.fuel_bytes };
+    let found = search.all(&lead, origin);
+    if found.is_some() || yard.effort.fuel_bytes <= Effort::NORMAL.fuel_bytes {
+        return found;
+    }
+    let view = search.view;
+    view.look_at(&all, yard.effort.fuel_bytes);
+    in_order(view, yard, broken, start)
+}
+
+struct Search<'a, 'v, 'y> {
+    view: &'a mut View<'v>,
+    yard: &'a Yard<'y>,
+    fuel: u64,
+}
+
+impl Search<'_, '_, '_> {
+    fn is_over(&self) -> bool {
+        self.fuel == 0 || self.yard.is_stopped()
+    }
+
+    fn all(&mut self, lead: &Lead, origin: u64) -> Option<Vec<Extent>> {
+        let left = self.left(lead, FORWARD[1].0.max(BACKWARD.0));
+        let mut leads: Vec<Lead> = Vec::new();
+        let mut tried = (0, 0);
+        for (back, gap) in FORWARD {
+            for (index, left) in left.iter().take(back).enumerate() {
+                let from = if index < tried.0 { tried.1 } else { 0 };
+                let found = self.forward(lead, left, from..gap, Some(&mut leads));
+                if found.is_some() || self.is_over() {
+                    return found;
+                }
+            }
+            tried = (back, gap);
+        }
+        for left in left.iter().take(BACKWARD.0) {
+            let found = self.backward(lead, left, origin);
+            if found.is_some() || self.is_over() {
+                return found;
+            }
+        }
+        for lead in leads {
+            for left in self.left(&lead, BEHIND.0) {
+                let found = self.forward(&lead, &left, 0..BEHIND.1, None);
+                if found.is_some() || self.is_over() {
+                    return found;
+                }
+            }
+        }
+        None
+    }
+
+    /// The last `most` places at which the file may have been left, the last first.
+    fn left(&mut self, lead: &Lead, most: usize) -> Vec<Left> {
+        let block = self.yard.block_bytes;
+        let last = lead.broke_at / block;
+        let first = lead.sure.div_ceil(block).max(1).max((last + 1).saturating_sub(most as u64));
+        let mut reading = lead.before.copy();
+        let mut left = Vec::new();
+        self.view.look_at(&lead.extents, u64::MAX);
+        for at in (first..=last).map(|count| count * block) {
+            if reading.read_to(self.view, at) != Step::Going {
+                break;
+            }
+            let Some(last) = self.view.offset_of(at - 1) else { break };
+            left.push(Left { at, offset: last + 1, reading: reading.copy() });
+        }
+        left.reverse();
+        left
+    }
+
+    /// Tries the places behind `left` with a gap of so many blocks.
+    fn forward(
+        &mut self,
+        lead: &Lead,
+        left: &Left,
+        gaps: std::ops::Range<u64>,
+        mut leads: Option<&mut Vec<Lead>>,
+    ) -> Option<Vec<Extent>> {
+        let block = self.yard.block_bytes;
+        for place in self.yard.continuations(left.offset) {
+            let gap = (place - left.offset) / block;
+            if gap > gaps.end || self.is_over() {
+                break;
+            }
+            if gap <= gaps.start {
+                continue;
+            }
+            let (found, extents) = self.try_at(lead, left, place);
+            match found {
+                Step::Whole { length } => return Some(crate::carver::cut(&extents, length)),
+                Step::Broken { at } if at >= left.at + block => {
+                    if let Some(leads) = &mut leads {
+                        let (sure, before) = (left.at + block, left.reading.copy());
+                        leads.push(Lead { extents, sure, broke_at: at, before });
+                        leads.sort_by_key(|lead| {
+                            std::cmp::Reverse(lead.broke_at + block - lead.sure)
+                        });
+                        leads.truncate(LEADS_MAX);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Tries places before the beginning.
+    fn backward(&mut self, lead: &Lead, left: &Left, origin: u64) -> Option<Vec<Extent>> {
+        let block = self.yard.block_bytes;
+        for count in 1..=BACKWARD.1 {
+            let place = origin.checked_sub(count * block)?;
+            if self.yard.claims.holds(place) {
+                continue;
+            }
+            if self.is_over() {
+                return None;
+            }
+            let (found, extents) = self.try_at(lead, left, place);
+            if let Step::Whole { length } = found {
+                return Some(crate::carver::cut(&extents, length));
+            }
+        }
+        None
+    }
+
+    /// Reads on at `place`, in strides that grow.
+    fn try_at(&mut self, lead: &Lead, left: &Left, place: u64) -> (Step, Vec<Extent>) {
+        let extents = self.yard.continued(&lead.extents, left.at, place);
+        self.view.look_at(&extents, self.fuel);
+        let mut reading = left.reading.copy();
+        let mut stride = STRIDE_BYTES;
+        let mut to = left.at;
+        let step = loop {
+            to = to.saturating_add(stride);
+            match reading.read_to(self.view, to) {
+                Step::Going if self.view.is_starved() => break Step::Broken { at: left.at },
+                Step::Going => stride = stride.saturating_mul(2),
+                step => break step,
+            }
+        };
+        self.fuel = self.view.fuel_bytes();
+        (step, extents)
+    }
+}
