@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn checksums_of_parts_joined_are_that_of_the_whole() {
-        let bytes: Vec<u8> = (0..5000u32).map(|n| (n * n >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..5000u32).map(|n| ((n * n) >> 3) as u8).collect();
         for cut in [0, 1, 2, 63, 64, 1000, 4096, 4999, 5000] {
             let (first, second) = bytes.split_at(cut);
             let appended = Appended::new(second.len() as u64);

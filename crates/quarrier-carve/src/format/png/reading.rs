@@ -13,24 +13,27 @@ const RUN_BYTES: u64 = 64 << 10;
 pub(super) struct PngReading {
     at: u64,
     stage: Stage,
+    /// Of the chunk so far.
+    crc: Crc32,
     pixels: Copyable,
     /// Whether the pixels' stream has ended.
     is_done: bool,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 enum Stage {
     /// Before the first chunk.
     Start,
     /// Before another chunk.
     Chunk,
     /// In its data.
-    Data(Chunk, Crc32),
+    Data(Chunk),
 }
 
 impl PngReading {
     pub(super) fn new() -> Self {
-        PngReading { at: 0, stage: Stage::Start, pixels: Copyable::zlib(), is_done: false }
+        let (crc, pixels) = (Crc32::new(), Copyable::zlib());
+        PngReading { at: 0, stage: Stage::Start, crc, pixels, is_done: false }
     }
 
     /// Takes up the next chunk, if its header ends before `to`.
@@ -41,16 +44,16 @@ impl PngReading {
         let Ok(chunk) = Chunk::read(view, self.at) else {
             return Some(Step::Broken { at: self.at + 8 });
         };
-        let mut crc = Crc32::new();
-        crc.update(&chunk.name);
+        self.crc = Crc32::new();
+        self.crc.update(&chunk.name);
         self.at += 8;
-        self.stage = Stage::Data(chunk, crc);
+        self.stage = Stage::Data(chunk);
         None
     }
 
     /// Reads data of a chunk.
     fn data(&mut self, view: &mut View<'_>, to: u64) -> Option<Step> {
-        let Stage::Data(chunk, crc) = &mut self.stage else { return None };
+        let Stage::Data(chunk) = self.stage else { return None };
         let end = chunk.at + 8 + chunk.data_bytes;
         while self.at < end.min(to) {
             let most = RUN_BYTES.min(end.min(to) - self.at) as usize;
@@ -58,7 +61,7 @@ impl PngReading {
             if bytes.is_empty() {
                 return Some(Step::Broken { at: self.at });
             }
-            crc.update(bytes);
+            self.crc.update(bytes);
             if chunk.name == *b"IDAT" && !self.is_done {
                 match self.pixels.more(bytes, &mut |_| ()) {
                     Went::On => {}
@@ -73,7 +76,7 @@ impl PngReading {
         if chunk.end() > to {
             return Some(Step::Going);
         }
-        if view.u32_be(end) != Some(crc.value()) {
+        if view.u32_be(end) != Some(self.crc.value()) {
             return Some(Step::Broken { at: chunk.end() });
         }
         self.at = chunk.end();
