@@ -11,6 +11,7 @@ mod packed;
 mod seam;
 mod section;
 mod syntax;
+mod type1;
 
 use super::{Broken, Format, Kind, Signature, Verdict};
 use crate::mend::Yard;

@@ -6,12 +6,15 @@ use super::mend::from;
 use super::object::{dictionary, head_near, object_at, object_ends, stream_at, stream_ends};
 use super::packed::Packed;
 use super::syntax::{integer, value_of};
+use super::type1::Type1;
 use crate::format::jpg;
 use crate::mend::{Gap, Reading, Step, likely_gap};
 use crate::view::{Extent, View};
 
 /// Places that are tried in one stream.
 const PLACES_MAX: usize = 1024;
+/// What a reader may look at behind a stream, to know that it has ended.
+const BEHIND_BYTES: u64 = 64;
 /// How far a reader that was taken up is sent at first.
 const STRIDE_BYTES: u64 = 1 << 10;
 
@@ -140,15 +143,20 @@ fn in_stream(
         Some(Box::new(Packed::new()))
     } else if filter.starts_with(b"/DCTDecode") {
         Some(Box::new(jpg::Reader::new()))
+    } else if filter.is_empty() && value_of(&stream.about, b"Length2").is_some() {
+        Some(Box::new(Type1::new()))
     } else {
         None
     };
-    let found = start.map(|start| taken_up(view, extents, stream.data, start, gap, block));
+    let within = stream.data..ends.unwrap_or(end);
+    let found = start.map(|start| taken_up(view, extents, within, start, gap, block));
     view.look_at(extents, view.fuel_bytes());
     match found {
         Some(Found::At(place)) => Some(place),
+        // A font may be written in another way.
+        Some(Found::Nowhere) if !filter.is_empty() => None,
         Some(Found::Many) => None,
-        Some(Found::Unreadable) | None => {
+        Some(Found::Unreadable | Found::Nowhere) | None => {
             let known = stream.data..ends.unwrap_or(end) + gap.bytes;
             likely_gap(view, gap, known, block)
         }
@@ -157,23 +165,27 @@ fn in_stream(
 
 enum Found {
     At(u64),
-    /// Several, or none at all.
     Many,
+    /// At no place does it come to its end.
+    Nowhere,
     /// The bytes before the gap say nothing: they are encrypted.
     Unreadable,
 }
 
-/// Looks for the place at which `start`, which reads the stream that begins at `data`, can be
+/// Looks for the place at which `start`, which reads the stream that lies `within`, can be
 /// left and taken up behind the gap to read to the stream's end.
 fn taken_up(
     view: &mut View<'_>,
     extents: &[Extent],
-    data: u64,
+    within: Range<u64>,
     start: Box<dyn Reading>,
     gap: Gap,
     block: u64,
 ) -> Found {
+    let data = within.start;
+    // It goes no further than the stream does.
     let stream = from(extents, data);
+    let length = within.end - data + BEHIND_BYTES;
     view.look_at(&stream, view.fuel_bytes());
     let mut reading = start;
     let mut left: Vec<(u64, Box<dyn Reading>)> = Vec::new();
@@ -191,7 +203,8 @@ fn taken_up(
     }
     let mut found = Vec::new();
     for (place, reading) in left.into_iter().rev() {
-        view.look_at(&split(&stream, place - data, gap.bytes), view.fuel_bytes());
+        let joined = crate::carver::cut(&split(&stream, place - data, gap.bytes), length);
+        view.look_at(&joined, view.fuel_bytes());
         let (mut reading, mut stride, mut to) = (reading, STRIDE_BYTES, place - data);
         loop {
             to = to.saturating_add(stride);
@@ -206,6 +219,7 @@ fn taken_up(
         }
     }
     match found[..] {
+        [] => Found::Nowhere,
         [place] => Found::At(place),
         _ => Found::Many,
     }
