@@ -75,7 +75,7 @@ fn tapes_stream_and_archives_in_them_are_followed() {
 fn names_are_text_and_never_more() {
     let mut archive = Archive::default();
     archive.add("../../etc/passwd", &gif::small(), Way::Stored);
-    archive.add("/root/x", &gif::small(), Way::Stored);
+    archive.add("/x", &gif::small(), Way::Stored);
     let found = inside("zip", &archive.finish(b""), &Limits::default());
     assert_eq!(found[0].0, "zip!../../etc/passwd");
     let bad = tape(&[entry(b"line\nbreak\x1b[2J", b'0', &gif::small())]);
