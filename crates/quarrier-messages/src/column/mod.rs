@@ -13,6 +13,7 @@ mod texts;
 pub use texts::{Dictionary, TEXTS_BYTES_MAX, Texts};
 
 mod zone;
+pub(crate) use zone::bytes_key;
 pub use zone::{Zone, float_key, text_key};
 
 mod packed;

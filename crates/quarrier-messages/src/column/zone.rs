@@ -57,8 +57,14 @@ pub fn float_key(value: f64) -> i64 {
 /// and may be the same for both.
 #[inline]
 pub fn text_key(text: &str) -> i64 {
+    bytes_key(text.as_bytes())
+}
+
+/// As [`text_key`], for a part of a text.
+#[inline]
+pub(crate) fn bytes_key(bytes: &[u8]) -> i64 {
     let mut first = [0; 8];
-    let length = text.len().min(8);
-    first[..length].copy_from_slice(&text.as_bytes()[..length]);
+    let length = bytes.len().min(8);
+    first[..length].copy_from_slice(&bytes[..length]);
     (u64::from_be_bytes(first) ^ (1 << 63)) as i64
 }

@@ -1,6 +1,6 @@
 //! Many dictionaries, in the order of first sight, become one in the order of its texts.
 
-use crate::column::{Texts, text_key};
+use crate::column::{Texts, bytes_key};
 
 /// See [`merge`].
 pub(super) struct Merged {
@@ -10,7 +10,8 @@ pub(super) struct Merged {
     pub(super) codes: Vec<Option<Vec<u32>>>,
 }
 
-/// A text of one of the dictionaries. Most comparisons end with the key.
+/// A text of one of the dictionaries, with eight of its bytes.
+#[derive(Clone, Copy)]
 struct Entry {
     key: i64,
     dictionary: u32,
@@ -22,13 +23,13 @@ pub(super) fn merge(dictionaries: &[&Texts]) -> Option<Merged> {
     let mut entries = Vec::with_capacity(dictionaries.iter().map(|texts| texts.len()).sum());
     for (dictionary, texts) in dictionaries.iter().enumerate() {
         entries.extend(texts.iter().enumerate().map(|(code, text)| Entry {
-            key: text_key(text),
+            key: bytes_key(text.as_bytes()),
             dictionary: dictionary as u32,
             code: code as u32,
         }));
     }
     let text = |entry: &Entry| dictionaries[entry.dictionary as usize].get(entry.code as usize);
-    entries.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| text(a).cmp(text(b))));
+    sort(&mut entries, 0, &|entry| text(entry).as_bytes());
     let mut texts = Texts::new();
     let mut codes: Vec<Vec<u32>> =
         dictionaries.iter().map(|dictionary| vec![0; dictionary.len()]).collect();
@@ -45,4 +46,65 @@ pub(super) fn merge(dictionaries: &[&Texts]) -> Option<Merged> {
     let stay = |codes: &[u32]| codes.iter().enumerate().all(|(old, &new)| old == new as usize);
     let codes = codes.into_iter().map(|codes| (!stay(&codes)).then_some(codes)).collect();
     Some(Merged { texts, codes })
+}
+
+/// Entries that are few, or the same for so many bytes, are compared as wholes.
+const KEYED_MIN: usize = 16;
+const KEYED_BYTES_MAX: usize = 64;
+
+/// Sorts entries whose texts are the same before byte `from`, and whose keys are of the bytes from
+/// there: by keys, then those with the same key by the next eight bytes. Comparing words that stand
+/// together takes a third of the time that comparing texts all over memory does.
+fn sort<'t>(entries: &mut [Entry], from: usize, text: &impl Fn(&Entry) -> &'t [u8]) {
+    if entries.len() < KEYED_MIN || from >= KEYED_BYTES_MAX {
+        entries.sort_unstable_by(|a, b| text(a).cmp(text(b)));
+        return;
+    }
+    entries.sort_unstable_by_key(|entry| entry.key);
+    let next = from + size_of::<i64>();
+    for same in entries.chunk_by_mut(|a, b| a.key == b.key).filter(|same| same.len() > 1) {
+        if same.len() >= KEYED_MIN {
+            for entry in same.iter_mut() {
+                entry.key = bytes_key(text(entry).get(next..).unwrap_or_default());
+            }
+        }
+        sort(same, next, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn texts_are_sorted_as_texts_are(
+            lists in prop::collection::vec(
+                prop::collection::btree_set("(a{0,40}|[ab\0é]{0,12}|.{0,4})", 0..120),
+                1..4,
+            ),
+        ) {
+            let dictionaries: Vec<Texts> = lists.iter().map(|list| {
+                let mut texts = Texts::new();
+                // Not in their order.
+                for text in list.iter().rev() {
+                    texts.push(text);
+                }
+                texts
+            }).collect();
+            let all: std::collections::BTreeSet<&str> =
+                lists.iter().flatten().map(String::as_str).collect();
+            let merged = merge(&dictionaries.iter().collect::<Vec<_>>());
+            let Merged { texts, codes } = merged.expect("few texts");
+            prop_assert!(texts.iter().eq(all.iter().copied()));
+            for (dictionary, codes) in dictionaries.iter().zip(&codes) {
+                for (old, text) in dictionary.iter().enumerate() {
+                    let new = codes.as_ref().map_or(old, |codes| codes[old] as usize);
+                    prop_assert_eq!(texts.get(new), text);
+                }
+            }
+        }
+    }
 }
