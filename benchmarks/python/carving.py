@@ -1,0 +1,337 @@
+"""Carving, scored and timed: carving.py score|versus|image …
+
+    carving.py score IMAGE.json FOLDER [--list]        what of the planted files a folder holds
+    carving.py versus IMAGE IMAGE.json [--rounds N] [--only WORD] [--json] [--work FOLDER]
+                                       [--quarrier PROGRAM]
+    carving.py image FOLDER --sources DIR,… [--size 1GiB] [--seed 1]
+
+`score` prints exact files (equal by SHA-256) of those planted, by type and by how they lie. With
+`--list` also what a report of quarrier has wrong: `valid` rows that were not planted, and planted
+files without a row, with the row that came nearest. Ends with status 1 if there is a wrong row.
+
+`versus` runs quarrier, foremost (with and without -q), scalpel and photorec on the same image, a
+process each, in turns; the image is in the page cache, output folders are removed between. What a
+run wrote is hashed each time, and must be the same in all rounds. Rivals that are not installed are
+named and left out (Debian: foremost scalpel testdisk). `--json` prints a line of JSON a tool.
+
+`image` makes an image with its truth from a folder of real files. The generator is not part of this
+repository: it is looked for in `../shared/tools` beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from carving_truth import MODES, Score, Truth, explained, read_report, score_folder, table
+
+HOME = pathlib.Path(__file__).resolve().parents[2]
+GENERATOR = HOME.parent / "shared" / "tools" / "make_image.py"
+SCALPEL_CONF = HOME / "benchmarks" / "rivals" / "scalpel.conf"
+# A rival that fills the disk is stopped when this is left.
+DISK_LEFT_BYTES = 4 << 30
+
+ARCHIVES = {"zip", "docx", "xlsx", "pptx"}
+FOREMOST = {
+    "jpg",
+    "gif",
+    "png",
+    "bmp",
+    "avi",
+    "wav",
+    "mp4",
+    "mov",
+    "wmv",
+    "pdf",
+    "ole",
+    "rar",
+    "html",
+}
+SCALPEL = {"jpg", "gif", "png", "pdf"} | ARCHIVES
+
+
+class Contender(NamedTuple):
+    """A tool, its command for an image and a folder that does not exist, and the types it knows."""
+
+    name: str
+    command: Callable[[str, str], list[str]]
+    types: set[str] | None = None
+
+
+class Run(NamedTuple):
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    score: Score
+
+
+class UnavailableError(Exception):
+    """A tool that this machine does not have, or that did not end well."""
+
+
+def contenders(quarrier: str) -> list[Contender]:
+    return [
+        Contender("quarrier", lambda image, out: [quarrier, "carve", image, "-o", out, "--quiet"]),
+        Contender(
+            "photorec", lambda image, out: ["photorec", "/log", "/d", out, "/cmd", image, "search"]
+        ),
+        Contender(
+            "foremost -q",
+            lambda image, out: ["foremost", "-Q", "-q", "-i", image, "-o", out],
+            FOREMOST | ARCHIVES,
+        ),
+        Contender(
+            "foremost",
+            lambda image, out: ["foremost", "-Q", "-i", image, "-o", out],
+            FOREMOST | ARCHIVES,
+        ),
+        Contender(
+            "scalpel",
+            lambda image, out: ["scalpel", "-c", str(SCALPEL_CONF), "-o", out, image],
+            SCALPEL,
+        ),
+    ]
+
+
+def stop_when_full(
+    process: subprocess.Popen[bytes], folder: pathlib.Path, over: threading.Event
+) -> None:
+    """Ends a process that is about to fill the disk."""
+    while not over.wait(0.2):
+        if shutil.disk_usage(folder).free < DISK_LEFT_BYTES:
+            process.kill()
+            return
+
+
+def run(contender: Contender, image: pathlib.Path, truth: Truth, work: pathlib.Path) -> Run:
+    """One run in a folder of its own, which is gone afterwards."""
+    with tempfile.TemporaryDirectory(dir=work) as made:
+        folder = pathlib.Path(made)
+        command = contender.command(str(image), str(folder / "out"))
+        if shutil.which(command[0]) is None:
+            raise UnavailableError(f"there is no {command[0]}")
+        # Whatever was written before must not be on its way to the disk any more.
+        os.sync()
+        begun = time.perf_counter()
+        with (folder / "said.txt").open("wb") as said:
+            process = subprocess.Popen(
+                command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+            )
+        over = threading.Event()
+        watch = threading.Thread(target=stop_when_full, args=(process, work, over))
+        watch.start()
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begun
+        process.returncode = os.waitstatus_to_exitcode(status)
+        over.set()
+        watch.join()
+        if process.returncode not in (0, 1) and not (
+            contender.name == "quarrier" and process.returncode == 3
+        ):
+            last = (folder / "said.txt").read_bytes()[-200:].decode(errors="replace").strip()
+            raise UnavailableError(f"{contender.name} ended with {process.returncode}: {last}")
+        score = score_folder(truth, sorted(folder.glob("out*")))
+        return Run(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, score)
+
+
+def compare(options: argparse.Namespace) -> int:
+    """All contenders in turn, each as often as there are rounds."""
+    truth = Truth(options.truth)
+    image = options.image.resolve()
+    if image.stat().st_size != truth.image_bytes:
+        sys.exit(f"carving.py: {image} is not the image that {options.truth} tells of")
+    runs: dict[str, list[Run]] = {}
+    left = [
+        one
+        for one in contenders(str(pathlib.Path(options.quarrier).resolve()))
+        if options.only in one.name
+    ]
+    for turn in range(max(options.rounds, 1)):
+        for contender in left[turn % 2 :] + left[: turn % 2]:
+            if runs.get(contender.name) == []:
+                continue
+            warm(image)
+            try:
+                done = run(contender, image, truth, options.work)
+            except UnavailableError as why:
+                print(f"{contender.name}: left out: {why}", file=sys.stderr)
+                runs[contender.name] = []
+                continue
+            before = runs.setdefault(contender.name, [])
+            if before and before[0].score != done.score:
+                sys.exit(
+                    f"carving.py: {contender.name} wrote something else in round {turn + 1}; "
+                    "no time is given"
+                )
+            before.append(done)
+    if not options.json:
+        print(f"{truth.image_bytes} bytes, {len(truth.files)} files planted")
+        print(HEADS)
+    for contender in left:
+        if measured := runs.get(contender.name):
+            print(
+                as_json(contender, truth, measured)
+                if options.json
+                else as_row(contender, truth, measured)
+            )
+    return 0
+
+
+def warm(image: pathlib.Path) -> None:
+    """Reads the image, so that it lies in the page cache for whoever comes next."""
+    with image.open("rb", buffering=0) as file:
+        buffer = bytearray(1 << 20)
+        while file.readinto(buffer):
+            pass
+
+
+HEADS = (
+    f"{'':12} {'seconds':>8} {'from .. to':>13} {'CPU s':>7} {'exact':>5} {'of its types':>13} "
+    f"{'contig':>9} {'unaligned':>9} {'frag2':>8} "
+    f"{'files':>6} {'spurious':>8} {'twice':>5} {'MB':>8} {'peak MB':>8}"
+)
+
+
+def of_mode(
+    contender: Contender, truth: Truth, score: Score, modes: tuple[str, ...]
+) -> tuple[int, int]:
+    """Exact and planted files of the types that a tool knows, that lie in one of these ways."""
+    known = [
+        file
+        for file in truth.files
+        if file.mode in modes and (contender.types is None or file.type in contender.types)
+    ]
+    return sum(file.sha256 in score.exact for file in known), len(known)
+
+
+def as_row(contender: Contender, truth: Truth, runs: list[Run]) -> str:
+    score = runs[0].score
+    times = [one.seconds for one in runs]
+    columns = [("contig", "sector"), ("unaligned",), ("frag2",)]
+    recoverable = tuple(mode for mode in MODES if mode != "trunc")
+    known, *ways = (
+        "{} / {}".format(*of_mode(contender, truth, score, modes))
+        for modes in [recoverable, *columns]
+    )
+    cpu = statistics.median(one.cpu_seconds for one in runs)
+    peak = max(one.peak_bytes for one in runs)
+    return (
+        f"{contender.name:12} {statistics.median(times):8.2f} {min(times):5.2f} .. {max(times):<5.2f} "
+        f"{cpu:7.2f} {len(score.exact):5} {known:>13} {ways[0]:>9} {ways[1]:>9} {ways[2]:>8} "
+        f"{score.files:6} {score.spurious:8} {score.twice:5} {score.bytes / 1e6:8.0f} {peak / 1e6:8.0f}"
+    )
+
+
+def as_json(contender: Contender, truth: Truth, runs: list[Run]) -> str:
+    score = runs[0].score
+    modes = {mode: of_mode(contender, truth, score, (mode,)) for mode in MODES}
+    told = {
+        "name": contender.name,
+        "seconds": [one.seconds for one in runs],
+        "cpu_seconds": [one.cpu_seconds for one in runs],
+        "peak_bytes": max(one.peak_bytes for one in runs),
+        "image_bytes": truth.image_bytes,
+        "planted": len(truth.files),
+        "exact": len(score.exact),
+        "exact_of_known": modes,
+        "files": score.files,
+        "spurious": score.spurious,
+        "written_twice": score.twice,
+        "written_bytes": score.bytes,
+    }
+    return json.dumps(told)
+
+
+def score(options: argparse.Namespace) -> int:
+    """Prints what a folder holds; of a report also what it has wrong."""
+    truth = Truth(options.truth)
+    folder: pathlib.Path = options.folder
+    if not (folder / "report.jsonl").exists():
+        found = score_folder(truth, [folder])
+        print(table(truth, found.exact))
+        print(
+            f"{found.files} files of {found.bytes} bytes, {found.spurious} spurious, "
+            f"{found.twice} written twice"
+        )
+        return 0
+    rows = read_report(folder)
+    print(table(truth, {row.sha256 for row in rows} & truth.by_hash.keys()))
+    wrong = sum(row.status == "valid" and row.sha256 not in truth.by_hash for row in rows)
+    valid = sum(row.status == "valid" for row in rows)
+    print(f"{len(rows)} rows, {valid} valid, of them {wrong} not planted")
+    if options.list:
+        for line in explained(truth, rows):
+            print(line)
+    return 1 if wrong else 0
+
+
+def make_image(options: argparse.Namespace) -> int:
+    """The generator's image of a size and seed, once."""
+    if not GENERATOR.exists():
+        print(
+            f"carving.py: skipped: the generator of images is not here ({GENERATOR})",
+            file=sys.stderr,
+        )
+        return 0
+    options.folder.mkdir(parents=True, exist_ok=True)
+    image = options.folder / f"carving-{options.size}-{options.seed}.img"
+    truth = image.with_suffix(".json")
+    if not truth.exists():
+        command = [sys.executable, str(GENERATOR), "--out", str(image), "--truth", str(truth)]
+        command += [
+            "--sources",
+            options.sources,
+            "--size",
+            options.size,
+            "--seed",
+            str(options.seed),
+        ]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    print(image, truth)
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    verbs = parser.add_subparsers(required=True)
+    one = verbs.add_parser("score", help="what of the planted files a folder holds")
+    one.add_argument("truth", type=pathlib.Path)
+    one.add_argument("folder", type=pathlib.Path)
+    one.add_argument("--list", action="store_true", help="also each wrong row and each missed file")
+    one.set_defaults(run=score)
+    one = verbs.add_parser("versus", help="quarrier and its rivals in turns")
+    one.add_argument("image", type=pathlib.Path)
+    one.add_argument("truth", type=pathlib.Path)
+    one.add_argument("--rounds", type=int, default=5)
+    one.add_argument("--only", default="", help="tools whose name holds this")
+    one.add_argument("--quarrier", default=str(HOME / "target" / "release" / "quarrier"))
+    one.add_argument("--work", type=pathlib.Path, default="/var/tmp", help="where folders are made")
+    one.add_argument("--json", action="store_true", help="a line of JSON a tool")
+    one.set_defaults(run=compare)
+    one = verbs.add_parser("image", help="an image with its truth")
+    one.add_argument("folder", type=pathlib.Path)
+    one.add_argument("--sources", required=True, help="folders of real files, with commas between")
+    one.add_argument("--size", default="1GiB")
+    one.add_argument("--seed", type=int, default=1)
+    one.set_defaults(run=make_image)
+    options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    return options.run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
