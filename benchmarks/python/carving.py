@@ -228,9 +228,11 @@ def as_row(contender: Contender, truth: Truth, runs: list[Run]) -> str:
     cpu = statistics.median(one.cpu_seconds for one in runs)
     peak = max(one.peak_bytes for one in runs)
     return (
-        f"{contender.name:12} {statistics.median(times):8.2f} {min(times):5.2f} .. {max(times):<5.2f} "
-        f"{cpu:7.2f} {len(score.exact):5} {known:>13} {ways[0]:>9} {ways[1]:>9} {ways[2]:>8} "
-        f"{score.files:6} {score.spurious:8} {score.twice:5} {score.bytes / 1e6:8.0f} {peak / 1e6:8.0f}"
+        f"{contender.name:12} {statistics.median(times):8.2f}"
+        f" {min(times):5.2f} .. {max(times):<5.2f}"
+        f" {cpu:7.2f} {len(score.exact):5} {known:>13} {ways[0]:>9} {ways[1]:>9} {ways[2]:>8} "
+        f"{score.files:6} {score.spurious:8} {score.twice:5} {score.bytes / 1e6:8.0f}"
+        f" {peak / 1e6:8.0f}"
     )
 
 
