@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use quarrier_core::pipeline::{Access, Chunk, Pipeline};
-use quarrier_core::source::{self, FileSource, Memory, Source};
+use quarrier_core::source::{FileSource, Memory, Source};
 use quarrier_remote::Remote;
 use quarrier_search::{EngineName, Finding, Options, Sample, Searcher};
 
@@ -147,7 +147,10 @@ pub(crate) fn path_of(source: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
 }
 
 fn open(path: &std::path::Path, direct: bool) -> quarrier_core::Result<Box<dyn Source>> {
-    if direct { Ok(Box::new(FileSource::open_direct(path)?)) } else { source::open(path) }
+    if direct && !quarrier_ewf::is_ewf(path) {
+        return Ok(Box::new(FileSource::open_direct(path)?));
+    }
+    quarrier_ewf::open(path)
 }
 
 fn parse_access(text: &str) -> Result<Option<Access>, String> {

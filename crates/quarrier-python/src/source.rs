@@ -67,7 +67,7 @@ pub(crate) fn open_source(
             let (source, remote) = opened.map_err(|error| of_remote(py, &error))?;
             Kind::Remote { source, _remote: remote }
         }
-        None => Kind::Local(source::open(&name).map_err(|error| of_core(py, &error))?),
+        None => Kind::Local(quarrier_ewf::open(&name).map_err(|error| of_core(py, &error))?),
     };
     Ok(Source { kind })
 }

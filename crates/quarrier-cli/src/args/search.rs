@@ -169,8 +169,9 @@ Examples:
   quarrier search -f patterns.txt --cache ~/.cache/quarrier https://example.org/disk.img
 
 A SOURCE is a file, a block device, '-' for standard input, the first part of a split
-image (image.001), a quoted glob of its parts ('image.*'), or a URL: https://…, http://…,
-s3://BUCKET/KEY (with the usual AWS_… variables of the environment).
+image (image.001) or of an EWF image (image.E01), a quoted glob of its parts ('image.*'), or
+a URL: https://…, http://…, s3://BUCKET/KEY (with the usual AWS_… variables of the
+environment).
 A pattern file holds one pattern a line: a literal, or hex:…, re:…, utf16:…; a name may
 stand before, as in 'jpeg = hex:FF D8 FF'; lines that begin with # are comments.
 

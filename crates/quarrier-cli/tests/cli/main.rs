@@ -11,6 +11,7 @@ mod bad_sectors;
 mod carve;
 mod carve_resume;
 mod devices;
+mod ewf;
 mod explain;
 mod failures;
 mod filter;

@@ -145,7 +145,7 @@ def open(
     memory: int | None = None,
     requests: int | None = None,
 ) -> SourceFile:
-    """Opens a source for reading: a file, device, split image, `https://…` or `s3://…`.
+    """Opens a source for reading: a file, device, image (split, or `.E01`), URL.
 
     Of a remote source only what is read is fetched, and what is cheap to fetch with it; what was
     fetched is held in memory, up to `memory` bytes (256 MiB) together with other sources opened

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use quarrier_core::source::{self, Memory, Source};
+use quarrier_core::source::{Memory, Source};
 use quarrier_messages::format::csv::Csv;
 use quarrier_messages::format::fix::{Dictionary, DictionaryError};
 use quarrier_messages::format::xml::Xml;
@@ -100,7 +100,7 @@ pub(super) fn load(
                 source.announce(0..source.length());
                 wish.load(&source, stop)
             }
-            None => wish.load(&*source::open(&path)?, stop),
+            None => wish.load(&*quarrier_ewf::open(&path)?, stop),
         })?
     } else {
         let buffer = Buffer::of(source)?;

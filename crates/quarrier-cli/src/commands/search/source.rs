@@ -9,7 +9,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use quarrier_core::source::{self, FileSource, Polled, Source, SplitSource};
+use quarrier_core::source::{FileSource, Polled, Source, SplitSource};
+use quarrier_ewf::{is_ewf, segments_from};
 use quarrier_remote::{RemoteSource, is_remote, redacted};
 
 use super::remote::Client;
@@ -62,8 +63,7 @@ impl Named {
     /// The files that it would read.
     pub(in crate::commands) fn paths(&self) -> Vec<PathBuf> {
         match self {
-            Named::Path(path) if SplitSource::is_first_part(path) => SplitSource::parts_from(path),
-            Named::Path(path) => vec![path.clone()],
+            Named::Path(path) => parts_from(path).unwrap_or_else(|| vec![path.clone()]),
             Named::Stdin | Named::Url(_) | Named::Refused(_) => Vec::new(),
         }
     }
@@ -103,25 +103,33 @@ pub(in crate::commands) fn expand(args: &[OsString]) -> Vec<Named> {
         } else if !path.exists() && text.contains(['*', '?', '[']) {
             named.extend(expand_glob(&text));
         } else if !taken.contains(path) {
-            if SplitSource::is_first_part(path) {
-                taken.extend(SplitSource::parts_from(path));
-            }
+            taken.extend(parts_from(path).into_iter().flatten());
             named.push(Named::Path(path.to_path_buf()));
         }
     }
     named
 }
 
+/// The files of an image in several parts of which `path` is the first, or `None` if it is none.
+fn parts_from(path: &Path) -> Option<Vec<PathBuf>> {
+    if is_ewf(path) {
+        return Some(segments_from(path));
+    }
+    SplitSource::is_first_part(path).then(|| SplitSource::parts_from(path))
+}
+
 /// Kinds of sources that this build knows of but does not read.
 fn not_yet(arg: &str) -> Option<&'static str> {
     let mut lower = arg.to_ascii_lowercase();
-    if is_remote(arg)
-        && let Some(end) = lower.find(['?', '#'])
-    {
+    let is_remote = is_remote(arg);
+    if is_remote && let Some(end) = lower.find(['?', '#']) {
         lower.truncate(end);
     }
-    if lower.ends_with(".e01") || lower.ends_with(".ex01") {
-        return Some("this build reads no EWF images; export it as raw first (ewfexport)");
+    if is_remote && lower.ends_with(".e01") {
+        return Some("EWF images are read from files only; fetch it first, with all its segments");
+    }
+    if lower.ends_with(".ex01") {
+        return Some("EWF images of the second format are not read; export it as raw or E01 first");
     }
     None
 }
@@ -135,7 +143,7 @@ fn open(path: &Path, direct: bool) -> Result<Input, String> {
     if let Some(stream) = open_stream(path)? {
         return Ok(stream);
     }
-    let opened = if direct { open_direct(path) } else { source::open(path) };
+    let opened = if direct { open_direct(path) } else { quarrier_ewf::open(path) };
     opened.map(Input::Source).map_err(|error| error.to_string())
 }
 
@@ -162,8 +170,12 @@ fn open_stream(path: &Path) -> Result<Option<Input>, String> {
     }
 }
 
-/// As [`source::open`], past the page cache.
+/// As [`quarrier_ewf::open`], past the page cache, but for EWF images: their chunks lie at any
+/// offset.
 fn open_direct(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
+    if is_ewf(path) {
+        return quarrier_ewf::open(path);
+    }
     if !SplitSource::is_first_part(path) {
         return Ok(Box::new(FileSource::open_direct(path)?));
     }
@@ -184,9 +196,9 @@ fn expand_glob(pattern: &str) -> Vec<Named> {
         let reason = format!("{pattern}: no such file, and no file matches it as a glob");
         return vec![Named::Refused(reason)];
     }
-    let first = paths.iter().find(|path| SplitSource::is_first_part(path));
-    if let Some(first) = first
-        && SplitSource::parts_from(first).len() == paths.len()
+    let mut parts = paths.iter().filter_map(|path| Some((path, parts_from(path)?.len())));
+    if let Some((first, count)) = parts.next()
+        && count == paths.len()
     {
         return vec![Named::Path(first.clone())];
     }

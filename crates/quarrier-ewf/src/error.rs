@@ -1,0 +1,78 @@
+//! The one error type of this crate: what, where, and what to try.
+
+use std::fmt;
+
+/// Why an image could not be opened or verified.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A segment could not be opened or read.
+    Source(quarrier_core::Error),
+    /// The file is no image, or one that this crate does not read.
+    NotAnImage {
+        /// The path or name of the segment.
+        source_name: String,
+        /// What it is instead, and what to try.
+        reason: String,
+    },
+    /// The bytes are not what they must be.
+    Damaged {
+        /// The path or name of the segment.
+        source_name: String,
+        /// Where in the segment, in bytes.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Source(error) => error.fmt(f),
+            Error::NotAnImage { source_name, reason } => write!(f, "{source_name}: {reason}"),
+            Error::Damaged { source_name, offset, reason } => write!(
+                f,
+                "{source_name}: damaged at byte {offset}: {reason}; copy the image again from \
+                 where it came"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Source(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<quarrier_core::Error> for Error {
+    fn from(error: quarrier_core::Error) -> Self {
+        Error::Source(error)
+    }
+}
+
+/// For whoever opens sources of all kinds: what is wrong with an image is a reason why it is
+/// not readable.
+impl From<Error> for quarrier_core::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Source(error) => error,
+            Error::NotAnImage { source_name, reason } => {
+                quarrier_core::Error::NotReadable { source_name, reason }
+            }
+            Error::Damaged { source_name, offset, reason } => quarrier_core::Error::NotReadable {
+                source_name,
+                reason: format!(
+                    "damaged at byte {offset}: {reason}; copy the image again from where it came"
+                ),
+            },
+        }
+    }
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,96 @@
+//! The hashes that an image has of itself, and whether they hold.
+
+use md5::Md5;
+use sha1::{Digest, Sha1};
+
+use crate::layout::{DIGEST_BYTES, HASH_BYTES, is_sealed};
+
+/// The hashes that are stored in an image, over all bytes of its media.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoredHashes {
+    /// The MD5, if there is one.
+    pub md5: Option<[u8; 16]>,
+    /// The SHA-1, if there is one.
+    pub sha1: Option<[u8; 20]>,
+}
+
+impl StoredHashes {
+    pub(crate) fn add_hash(&mut self, bytes: &[u8; HASH_BYTES]) -> Result<(), &'static str> {
+        if !is_sealed(bytes) {
+            return Err("the checksum of the stored hash is wrong");
+        }
+        self.md5 = self.md5.or(known(&bytes[..]));
+        Ok(())
+    }
+
+    pub(crate) fn add_digest(&mut self, bytes: &[u8; DIGEST_BYTES]) -> Result<(), &'static str> {
+        if !is_sealed(bytes) {
+            return Err("the checksum of the stored digests is wrong");
+        }
+        self.md5 = self.md5.or(known(&bytes[..]));
+        self.sha1 = self.sha1.or(known(&bytes[16..]));
+        Ok(())
+    }
+}
+
+/// The hash that `bytes` begin with; zeros stand for none.
+fn known<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.first_chunk().copied().filter(|hash| *hash != [0; N])
+}
+
+/// A hash as it is stored, and as the bytes have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check<const N: usize> {
+    /// What the image says.
+    pub stored: [u8; N],
+    /// What its bytes say.
+    pub computed: [u8; N],
+}
+
+/// What came of a verification.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// The MD5, if one is stored.
+    pub md5: Option<Check<16>>,
+    /// The SHA-1, if one is stored.
+    pub sha1: Option<Check<20>>,
+}
+
+impl Verified {
+    /// Whether at least one hash is stored and all that are stored hold.
+    pub fn holds(&self) -> bool {
+        let md5 = self.md5.map(|check| check.stored == check.computed);
+        let sha1 = self.sha1.map(|check| check.stored == check.computed);
+        [md5, sha1].into_iter().flatten().reduce(|all, one| all && one) == Some(true)
+    }
+}
+
+/// Hashes as they are computed, of those that are stored.
+pub(crate) struct Hashing {
+    stored: StoredHashes,
+    md5: Md5,
+    sha1: Sha1,
+}
+
+impl Hashing {
+    pub(crate) fn new(stored: StoredHashes) -> Self {
+        Hashing { stored, md5: Md5::new(), sha1: Sha1::new() }
+    }
+
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        if self.stored.md5.is_some() {
+            self.md5.update(bytes);
+        }
+        if self.stored.sha1.is_some() {
+            self.sha1.update(bytes);
+        }
+    }
+
+    pub(crate) fn finish(self) -> Verified {
+        let (md5, sha1) = (self.md5.finalize().into(), self.sha1.finalize().into());
+        Verified {
+            md5: self.stored.md5.map(|stored| Check { stored, computed: md5 }),
+            sha1: self.stored.sha1.map(|stored| Check { stored, computed: sha1 }),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! An image as a source.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quarrier_core::source::Source;
+
+use crate::chunk::Scratch;
+use crate::error::{Error, Result};
+use crate::hashes::{Hashing, StoredHashes, Verified};
+use crate::names::segments_from;
+use crate::parts::Parts;
+use crate::segment::{Map, map};
+use crate::table::invalid;
+
+/// Decoded chunks that are kept for those who read parts of them, in bytes; one at least.
+const KEPT_BYTES_MAX: usize = 8 << 20;
+
+/// An EWF image: the bytes of the media that it was made of.
+///
+/// Reads of whole chunks go to the reader's buffer; of others a few are kept (8 MiB). Beside
+/// these and a buffer for each thread that reads, 48 bytes are held a table, of which there is
+/// one for each 16,000 chunks or so.
+pub struct EwfSource {
+    name: String,
+    parts: Parts,
+    map: Map,
+    /// The chunks that were decoded last, the latest at the end.
+    kept: Mutex<VecDeque<(u64, Arc<[u8]>)>>,
+    /// One for each thread that ever read at the same time.
+    scratches: Mutex<Vec<Scratch>>,
+}
+
+impl std::fmt::Debug for EwfSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EwfSource")
+            .field("name", &self.name)
+            .field("segments", &self.parts.count())
+            .field("length", &self.map.volume.length)
+            .finish()
+    }
+}
+
+impl EwfSource {
+    /// Opens the first segment of an image, with those beside it that follow. Reads all their
+    /// tables once: four bytes for each chunk.
+    ///
+    /// A segment that is missing, or damaged behind the description of the media, is met by who
+    /// reads there.
+    ///
+    /// # Errors
+    /// [`Error::Source`] when it cannot be read, [`Error::NotAnImage`] and [`Error::Damaged`]
+    /// when it does not tell of a media.
+    pub fn open(first: &Path) -> Result<Self> {
+        let parts = Parts::files(segments_from(first));
+        EwfSource::from_map(first.display().to_string(), parts)
+    }
+
+    /// Makes an image of its segments, in order.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_segments(name: impl Into<String>, segments: Vec<Box<dyn Source>>) -> Result<Self> {
+        EwfSource::from_map(name.into(), Parts::Sources(segments))
+    }
+
+    fn from_map(name: String, parts: Parts) -> Result<Self> {
+        let map = map(&parts)?;
+        let (kept, scratches) = (Mutex::default(), Mutex::default());
+        let mut image = EwfSource { name, parts, map, kept, scratches };
+        image.add_partial_sector();
+        Ok(image)
+    }
+
+    /// How many segments there are.
+    pub fn segments(&self) -> usize {
+        self.parts.count()
+    }
+
+    /// The hashes that are stored in the image.
+    pub fn stored_hashes(&self) -> StoredHashes {
+        self.map.hashes
+    }
+
+    /// Reads the whole image and compares it with the hashes that are stored in it; takes as
+    /// long as to decompress and hash every byte, on the calling thread.
+    ///
+    /// `progress` is told how many bytes are done, after each chunk; where it answers `false` the
+    /// verification ends with `None`.
+    ///
+    /// # Errors
+    /// [`Error::Source`] for the first chunk that cannot be read, [`Error::Damaged`] for a stored
+    /// hash.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64) -> bool) -> Result<Option<Verified>> {
+        if let Some((source_name, offset, reason)) = self.map.hash_damage.clone() {
+            return Err(Error::Damaged { source_name, offset, reason });
+        }
+        let mut hashing = Hashing::new(self.map.hashes);
+        let mut buffer = vec![0; self.map.volume.chunk_bytes as usize];
+        let mut done = 0;
+        while done < self.length() {
+            let read = self.read_at(done, &mut buffer).map_err(|error| {
+                let what = format!("read at byte {done}");
+                Error::Source(quarrier_core::Error::io(&self.name, what, error))
+            })?;
+            hashing.add(&buffer[..read]);
+            done += read as u64;
+            if !progress(done) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(hashing.finish()))
+    }
+
+    /// Hands the first `wanted` bytes of a chunk, or all it has, to `take`.
+    fn decode<T>(
+        &self,
+        number: u64,
+        wanted: Option<usize>,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> io::Result<T> {
+        let at = self.map.tables.partition_point(|table| table.first <= number);
+        let table = at.checked_sub(1).map(|at| self.map.tables[at]);
+        let Some(table) = table.filter(|table| number - table.first < u64::from(table.count))
+        else {
+            // Nothing behind it can be read either.
+            let why = format!("the image ends before chunk {number}: {}", self.map.ended);
+            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        };
+        let index = table.segment as usize;
+        let segment = self.parts.get(index).map_err(io::Error::other)?;
+        let mut offset = table.entries_at;
+        let mut scratch = self.scratches().pop().unwrap_or_else(Scratch::new);
+        let done = table.place(&segment, number).and_then(|place| {
+            offset = place.offset;
+            scratch.read(&segment, place, self.map.volume.chunk_bytes, wanted).map(take)
+        });
+        self.scratches().push(scratch);
+        done.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                let name = self.parts.name(index);
+                invalid(format!("chunk {number} (byte {offset} of {name}) is damaged: {error}"))
+            }
+            _ => error,
+        })
+    }
+
+    /// What is made of a file may end within a sector, of which the volume section says nothing,
+    /// while the chunk and the stored hashes have it.
+    fn add_partial_sector(&mut self) {
+        let volume = self.map.volume;
+        let number = volume.length / u64::from(volume.chunk_bytes);
+        let known = volume.length % u64::from(volume.chunk_bytes);
+        let Ok(length) = self.decode(number, None, <[u8]>::len) else { return };
+        let more = (length as u64).saturating_sub(known);
+        if more < u64::from(volume.sector_bytes) {
+            self.map.volume.length += more;
+        }
+    }
+
+    /// The chunk `number`, of those that are kept or decoded and kept.
+    fn chunk(&self, number: u64, length: usize) -> io::Result<Arc<[u8]>> {
+        let held =
+            self.kept().iter().find(|(held, _)| *held == number).map(|(_, chunk)| chunk.clone());
+        if let Some(chunk) = held {
+            return Ok(chunk);
+        }
+        let chunk: Arc<[u8]> = self.decode(number, Some(length), |chunk| Arc::from(chunk))?;
+        let room = (KEPT_BYTES_MAX / self.map.volume.chunk_bytes as usize).max(1);
+        let mut kept = self.kept();
+        while kept.len() >= room {
+            kept.pop_front();
+        }
+        kept.push_back((number, Arc::clone(&chunk)));
+        Ok(chunk)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<[u8]>)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn scratches(&self) -> MutexGuard<'_, Vec<Scratch>> {
+        self.scratches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source for EwfSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn length(&self) -> u64 {
+        self.map.volume.length
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let chunk_bytes = u64::from(self.map.volume.chunk_bytes);
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let at = offset.saturating_add(filled as u64);
+            if at >= self.length() {
+                break;
+            }
+            let (number, from) = (at / chunk_bytes, (at % chunk_bytes) as usize);
+            let length = chunk_bytes.min(self.length() - number * chunk_bytes) as usize;
+            let wanted = (length - from).min(buffer.len() - filled);
+            let out = &mut buffer[filled..filled + wanted];
+            let read = if wanted == length {
+                self.decode(number, Some(length), |chunk| out.copy_from_slice(chunk))
+            } else {
+                self.chunk(number, length)
+                    .map(|chunk| out.copy_from_slice(&chunk[from..from + wanted]))
+            };
+            match read {
+                Ok(()) => filled += wanted,
+                // What was read is given; who asks for the rest is told.
+                Err(_) if filled > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// A chunk is read as a whole or not at all.
+    fn sector_bytes(&self) -> usize {
+        self.map.volume.chunk_bytes as usize
+    }
+}

@@ -1,0 +1,56 @@
+//! EWF images, as forensic tools write them: `image.E01` and the segments that follow it.
+//!
+//! ```text
+//!  image.E01                        image.E02
+//!  header volume [sectors table table2] next  →  [sectors table table2]* hash done
+//!                    chunks  where each lies
+//! ```
+//!
+//! An image is cut into chunks (32 KiB by default), each stored as it is or compressed, each
+//! with a checksum. An [`EwfSource`] reads them at any offset, from many threads: it keeps a few
+//! chunks, but no table, so that the memory it takes does not grow with the image. Whatever is
+//! wrong with a chunk is an error of that chunk alone; wrong bytes are never given.
+//!
+//! ```no_run
+//! use quarrier_core::source::Source;
+//! use quarrier_ewf::EwfSource;
+//!
+//! let image = EwfSource::open("image.E01".as_ref())?;
+//! println!("{} bytes in {} segments", image.length(), image.segments());
+//! if let Some(verified) = image.verify(&mut |_| true)? {
+//!     assert!(verified.holds());
+//! }
+//! # Ok::<(), quarrier_ewf::Error>(())
+//! ```
+
+mod chunk;
+mod error;
+mod hashes;
+mod image;
+mod layout;
+mod names;
+mod parts;
+mod segment;
+
+mod table;
+
+pub use error::{Error, Result};
+pub use hashes::{Check, StoredHashes, Verified};
+pub use image::EwfSource;
+pub use names::{is_ewf, segments_from};
+
+use std::path::Path;
+
+use quarrier_core::source::{self, Source};
+
+/// Opens a path as [`quarrier_core::source::open`] does, or as an image where it is named as one
+/// ([`is_ewf`]).
+///
+/// # Errors
+/// As [`quarrier_core::source::open`] and [`EwfSource::open`].
+pub fn open(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
+    if is_ewf(path) {
+        return Ok(Box::new(EwfSource::open(path)?));
+    }
+    source::open(path)
+}
