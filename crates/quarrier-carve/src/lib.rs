@@ -21,6 +21,7 @@ pub mod format;
 mod inflate;
 pub mod mend;
 pub mod own;
+pub mod unallocated;
 mod view;
 
 pub use carved::{Carved, Status};

@@ -23,6 +23,7 @@ mod sample;
 mod sound;
 mod sqlite;
 mod tar;
+mod unallocated;
 mod view;
 mod windows;
 mod xml;
