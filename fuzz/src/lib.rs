@@ -11,6 +11,7 @@
 
 pub mod condition;
 pub mod engines;
+pub mod ewf;
 pub mod formats;
 pub mod journal;
 pub mod messages;
@@ -20,6 +21,7 @@ pub mod regex;
 mod setup;
 pub mod sparse;
 mod text;
+pub mod unallocated;
 
 /// Something to fuzz.
 pub struct Target {
@@ -48,7 +50,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 10] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -57,4 +59,6 @@ pub const TARGETS: [Target; 8] = [
     condition::TARGET,
     messages::TARGET,
     formats::TARGET,
+    ewf::TARGET,
+    unallocated::TARGET,
 ];

@@ -22,7 +22,8 @@ usage: quarrier-fuzz [--seconds N] [--seed N] [TARGET...]
   --seed N      which inputs, 1 unless told
   --replay X    one input: a file, or bytes in hexadecimal
 
-targets: pattern_file engines regex sparse journal condition messages formats; all unless told
+targets: pattern_file engines regex sparse journal condition messages formats ewf
+         unallocated; all unless told
 ";
 
 /// An input that takes longer hangs.

@@ -1,0 +1,65 @@
+//! Any bytes as a file system: an error, or free ranges in order, within the source.
+
+use quarrier_carve::unallocated::find;
+use quarrier_core::source::Memory;
+
+use crate::{Target, Verdict};
+
+/// See the module.
+pub const TARGET: Target =
+    Target { name: "unallocated", run, once: &[], seeds: SEEDS, words: WORDS };
+
+/// A place of two bytes, a length, and what stands there; what is put in front is the kind.
+const SEEDS: &[&[u8]] = &[
+    b"\x00\x0B\x00\x0D\x00\x02\x01\x01\x00\x01\x10\x00\x64\x00\xF8\x01\x00",
+    b"\x01\x50\x00\x20\x18\0\0\0\x01\0\0\0\x20\0\0\0\x20\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\x09\0\0\0",
+    b"\x02\x04\x04\x04\xE0\x03\0\0\x20\x04\x04\0\x20\0\0",
+    b"\x03\x28\x00\x09\xF0\x03\0\0\0\0\0\0\x01\x40\0\x01\xF6",
+    b"\x04\x48\x02\x10\x02\0\0\0\0\0\0\0\x04\0\0\0\x80\0\0\0",
+    b"\x05\xC2\x01\x01\x05\xC6\x01\x08\x10\0\0\0\x40\0\0\0",
+];
+
+const WORDS: &[&[u8]] = &[&[0xFF; 8], b"FILE", b"EFI PART", b"\x53\xEF", b"\x55\xAA", b"\x81\0"];
+
+/// Writes `bytes` into a source of 512 KiB that begins as one of the kinds.
+pub fn run(bytes: &[u8]) -> Verdict {
+    let Some((kind, mut rest)) = bytes.split_first() else { return Verdict::Skipped };
+    let mut image = vec![0; 512 << 10];
+    let marks: &[(usize, &[u8])] = match kind % 6 {
+        0 => &[(0, &[0xEB, 0x3C, 0x90])],
+        1 => &[(3, b"EXFAT   "), (96, &[2]), (16384, &[0x81])],
+        2 => &[(1024 + 56, &[0x53, 0xEF])],
+        3 => &[
+            (3, b"NTFS    "),
+            (11, &[0, 2, 1]),
+            (48, &[1]),
+            (512 + 6144, b"FILE\x30\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\x38\0"),
+            (512 + 6144 + 56, &[0x80, 0, 0, 0, 0x50, 0, 0, 0, 1]),
+        ],
+        4 => &[(450, &[0xEE]), (458, &[1]), (510, &[0x55, 0xAA]), (512, b"EFI PART")],
+        _ => &[(510, &[0x55, 0xAA])],
+    };
+    for (at, mark) in marks {
+        image[*at..at + mark.len()].copy_from_slice(mark);
+    }
+    while let [low, high, length, more @ ..] = rest {
+        let (put, after) = more.split_at(usize::from(*length).min(more.len()));
+        let at = usize::from(*low) | usize::from(*high) << 8;
+        image[at..at + put.len()].copy_from_slice(put);
+        rest = after;
+    }
+    let length = image.len() as u64;
+    match find(&Memory::new("image", image)) {
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            Verdict::Skipped
+        }
+        Ok(found) => {
+            let ends = found.ranges.windows(2).all(|pair| pair[0].end < pair[1].start);
+            assert!(ends && found.ranges.iter().all(|range| range.start < range.end));
+            assert!(found.ranges.last().is_none_or(|last| last.end <= length));
+            assert!(found.volumes.iter().all(|volume| volume.free_bytes <= volume.length));
+            Verdict::Checked
+        }
+    }
+}
