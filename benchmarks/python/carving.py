@@ -118,7 +118,7 @@ def stop_when_full(
 def run(contender: Contender, image: pathlib.Path, truth: Truth, work: pathlib.Path) -> Run:
     """One run in a folder of its own, which is gone afterwards."""
     with tempfile.TemporaryDirectory(dir=work) as made:
-        folder = pathlib.Path(made)
+        folder = pathlib.Path(made).resolve()
         command = contender.command(str(image), str(folder / "out"))
         if shutil.which(command[0]) is None:
             raise UnavailableError(f"there is no {command[0]}")
