@@ -71,7 +71,7 @@ fn lab() -> (Lab, usize) {
     let lab = Lab::with(&media);
     let segments = ewf(&media, 4);
     for (index, segment) in segments.iter().enumerate() {
-        lab.put(&format!("image.E{:02}", index + 1), segment);
+        lab.put(format!("image.E{:02}", index + 1), segment);
     }
     (lab, segments.len())
 }
