@@ -12,7 +12,7 @@ use quarrier_carve::folder::{Folder, REPORT, Resumed, Row, fingerprint};
 use quarrier_carve::format::ALL;
 use quarrier_carve::mend::Effort;
 use quarrier_carve::{Carver, Error, own};
-use quarrier_core::source::{self, Memory, Source};
+use quarrier_core::source::{Memory, Source};
 use quarrier_remote::Remote;
 
 use crate::buffer::Buffer;
@@ -106,7 +106,7 @@ pub(crate) fn carve(
         interruptible(py, |stop| match remote_name(&path) {
             Some(url) => carve_remote(url, &wishes, stop),
             None => {
-                let source = source::open(&path).map_err(Failure::Core)?;
+                let source = quarrier_ewf::open(&path).map_err(Failure::Core)?;
                 run(&*source, &wishes, stop)
             }
         })?
