@@ -26,6 +26,7 @@ pub(crate) struct Carve {
     pub(crate) thorough: bool,
     pub(crate) memory_bytes_max: u64,
     pub(crate) range: Range<u64>,
+    pub(crate) unallocated: bool,
     pub(crate) workers: Option<usize>,
     pub(crate) format: Format,
     pub(crate) quiet: bool,
@@ -40,6 +41,7 @@ Examples:
   quarrier carve disk.img -o recovered
   quarrier carve disk.img -o pictures --types jpg,png --keep valid
   quarrier carve /dev/sdb -o recovered --resume
+  quarrier carve disk.img -o deleted --unallocated
   quarrier carve image.001 --dry-run --format json | jq -r .path
   quarrier carve disk.img -o recovered --embedded --report recovered.html
   quarrier carve https://example.org/disk.img -o recovered --range 0..1G
@@ -119,6 +121,10 @@ fn what_args() -> Vec<Arg> {
             .value_name("START..END")
             .value_parser(parse_range)
             .help("Carve these offsets only, as if they were the whole source"),
+        flag(
+            "unallocated",
+            "Carve only what the file systems in it (ext2 to ext4, FAT, exFAT, NTFS) say is free",
+        ),
         flag("dry-run", "Write nothing; print a row for each file"),
         flag("resume", "Go on where an earlier run into the same folder ended"),
     ]
@@ -167,6 +173,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         thorough: matches.get_flag("thorough"),
         memory_bytes_max: matches.get_one("max-memory").copied().unwrap_or(1 << 30),
         range: matches.get_one("range").cloned().unwrap_or(0..u64::MAX),
+        unallocated: matches.get_flag("unallocated"),
         workers: auto_count(matches, "workers"),
         format: *matches.get_one("format").unwrap_or(&Format::Text),
         quiet: matches.get_flag("quiet"),

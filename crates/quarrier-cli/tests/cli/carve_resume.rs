@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::carve::{carve, gif, lab, tree};
+use crate::carve_free::does;
 use crate::harness::{Lab, Ran, drain, noise, run, skip, wait, works};
 
 /// An image of several strides that is mostly holes, with many pictures, some of them broken.
@@ -61,10 +62,14 @@ fn whenever_it_is_killed_the_next_run_ends_as_an_undisturbed_one() {
 
 /// A folder as a kill leaves it: everything is written, the reports are not.
 fn begun(lab: &Lab, folder: &str) -> PathBuf {
+    begun_with(lab, folder, &[])
+}
+
+fn begun_with(lab: &Lab, folder: &str, options: &[&str]) -> PathBuf {
     let path = lab.path(folder);
     for delay in 1.. {
         let _ = fs::remove_dir_all(&path);
-        let args = ["carve", "f", "-o", folder];
+        let args = [&["carve", "f", "-o", folder], options].concat();
         let mut child =
             lab.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         thread::sleep(Duration::from_millis(delay));
@@ -127,6 +132,26 @@ fn a_journal_that_is_torn_or_changed_is_believed_up_to_there() {
             assert!(tree(&folder) == expected, "{damage}");
         }
     }
+}
+
+#[test]
+fn a_run_goes_on_only_with_the_same_free_ranges() {
+    let lab = large();
+    if !does(&lab, "mkfs.vfat", &["-F", "32", "f"]) {
+        return skip("mkfs.vfat does not run");
+    }
+    let folder = begun_with(&lab, "out", &["--unallocated"]);
+    carve(&lab, &["f", "-o", "out", "--resume"]).refuses(&["other options"]);
+    let file = fs::OpenOptions::new().write(true).open(lab.path("f")).unwrap();
+    // A cluster of the table, behind 32 reserved sectors, is allocated for a moment.
+    let entry = 32 * 512 + 4 * 9000;
+    file.write_all_at(&[0xFF, 0xFF, 0xFF, 0x0F], entry).unwrap();
+    carve(&lab, &["f", "-o", "out", "--resume", "--unallocated"]).refuses(&["other options"]);
+    file.write_all_at(&[0; 4], entry).unwrap();
+    let ran = carve(&lab, &["f", "-o", "out", "--resume", "--unallocated"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    carve(&lab, &["f", "-o", "whole", "--unallocated"]).is_clean();
+    assert!(tree(&folder) == tree(&lab.path("whole")));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod harness;
 mod account;
 mod bad_sectors;
 mod carve;
+mod carve_free;
 mod carve_resume;
 mod devices;
 mod ewf;

@@ -44,7 +44,7 @@ pub(super) fn give(run: &Run<'_>, summary: &Summary, seen: &Seen) -> Result<(), 
     }
     let stats = stats(run, summary, seen);
     if is_told {
-        tell(&stats, seen);
+        tell(run, &stats, seen);
     }
     if let Some(path) = &run.carve.report {
         page::write(path, run, summary, &stats, seen)?;
@@ -96,8 +96,8 @@ fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen) -> Stats {
     }
 }
 
-/// The account in two lines on standard error.
-fn tell(stats: &Stats, seen: &Seen) {
+/// The account on standard error: two lines, and one of what is free.
+fn tell(run: &Run<'_>, stats: &Stats, seen: &Seen) {
     let share = stats.ceiling.as_ref().map_or(String::new(), |ceiling| {
         format!(
             ", {:.0} % of the ceiling ({} {})",
@@ -106,6 +106,9 @@ fn tell(stats: &Stats, seen: &Seen) {
             show_rate(ceiling.bytes_per_second)
         )
     });
+    if let Some(free) = &run.free {
+        let _ = writeln!(io::stderr(), "unallocated: {free}");
+    }
     let types = seen
         .by_type
         .iter()

@@ -1,6 +1,7 @@
 //! `quarrier carve`.
 
 mod account;
+mod free;
 mod inside;
 mod own;
 mod page;
@@ -84,19 +85,22 @@ fn refuse_folder_on_source(carve: &Carve, named: &Named) -> Result<(), String> {
 fn carve_one(carve: &Carve, source: &dyn Source, stop: &AtomicBool) -> Result<Outcome, String> {
     let range = range_in(carve, source)?;
     let own = own::Own::read(carve)?;
-    let mut carver = carver(carve, &own, range.clone(), stop).map_err(|error| error.to_string())?;
+    let ground = free::Ground::of(carve, source, range.clone())?;
+    let mut carver = carver(carve, &own, &ground, stop).map_err(|error| error.to_string())?;
     let target = match &carve.folder {
         None => Target::Dry(source.name().to_string()),
-        Some(path) => match folder(carve, path, source, &carver, &own)? {
-            Resumed::Finished => {
-                complain(&format!("{}: is finished already; nothing was done", path.display()));
-                return Ok(Outcome::Found);
+        Some(path) => {
+            match folder(carve, path, source, &carver, &settings(carve, &own, &ground))? {
+                Resumed::Finished => {
+                    complain(&format!("{}: is finished already; nothing was done", path.display()));
+                    return Ok(Outcome::Found);
+                }
+                Resumed::Begun(folder, begun) => {
+                    carver = carver.resume(*begun);
+                    Target::Folder(folder)
+                }
             }
-            Resumed::Begun(folder, begun) => {
-                carver = carver.resume(*begun);
-                Target::Folder(folder)
-            }
-        },
+        }
     };
     if let Some(rates) = machine::rates(source, &range) {
         carver = carver.rates(rates);
@@ -113,7 +117,7 @@ fn carve_one(carve: &Carve, source: &dyn Source, stop: &AtomicBool) -> Result<Ou
     let finished = target.finish(is_complete);
     let elapsed = started.elapsed();
     let seen = watch.end();
-    let run = Run { carve, source, range, elapsed };
+    let run = Run { carve, source, range, free: ground.told, elapsed };
     match carved {
         Ok(summary) => finished
             .map_err(|error| run.cannot_write(&error, &seen))
@@ -127,6 +131,8 @@ struct Run<'r> {
     carve: &'r Carve,
     source: &'r dyn Source,
     range: Range<u64>,
+    /// How much of it is carved, with --unallocated.
+    free: Option<String>,
     elapsed: Duration,
 }
 
@@ -209,13 +215,13 @@ impl Run<'_> {
 fn carver<'a>(
     carve: &Carve,
     own: &'a own::Own,
-    range: Range<u64>,
+    ground: &free::Ground,
     stop: &'a AtomicBool,
 ) -> quarrier_carve::Result<Carver<'a>> {
     let mut carver = Carver::new()
         .formats(own.with_all())
         .embedded(carve.embedded)
-        .ranges(vec![range])
+        .ranges(ground.ranges.clone())
         .keep_broken(carve.keeps_broken)
         .memory_bytes_max(carve.memory_bytes_max)
         .stop(stop);
@@ -237,7 +243,7 @@ fn carver<'a>(
 }
 
 /// The options that say what is found: only with the same ones a run goes on.
-fn settings(carve: &Carve, own: &own::Own) -> String {
+fn settings(carve: &Carve, own: &own::Own, ground: &free::Ground) -> String {
     json!({
         "types": carve.types,
         "signatures": own.fingerprint,
@@ -245,6 +251,7 @@ fn settings(carve: &Carve, own: &own::Own) -> String {
         "keep": if carve.keeps_broken { "all" } else { "valid" },
         "max-size": carve.file_bytes_max,
         "range": [carve.range.start, carve.range.end],
+        "unallocated": ground.fingerprint,
         "thorough": carve.thorough,
         "max-memory": carve.memory_bytes_max,
     })
@@ -256,12 +263,11 @@ fn folder(
     path: &Path,
     source: &dyn Source,
     carver: &Carver<'_>,
-    own: &own::Own,
+    settings: &str,
 ) -> Result<Resumed, String> {
-    let settings = settings(carve, own);
     let opened = match carve.resume {
-        true => Folder::resume(path, source, &settings, carver),
-        false => Folder::create(path, source, &settings)
+        true => Folder::resume(path, source, settings, carver),
+        false => Folder::create(path, source, settings)
             .map(|folder| Resumed::Begun(Box::new(folder), Box::default())),
     };
     opened.map_err(|error| match error {

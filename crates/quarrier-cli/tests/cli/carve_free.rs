@@ -1,0 +1,100 @@
+//! `quarrier carve --unallocated`: deleted files are found, and those that are there are not.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+use crate::carve::{carve, gif, tree};
+use crate::harness::{Lab, skip};
+
+/// Runs a program of the system, which may lie where only root looks; whether it did what it
+/// was asked to.
+pub(crate) fn does(lab: &Lab, program: &str, args: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin")).env("MTOOLS_SKIP_CHECK", "1");
+    command.args(args.iter().map(OsStr::new)).current_dir(lab.path(""));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Pictures of several blocks, and a volume `f` of 16 MiB that holds nothing yet.
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.put_sparse("f", 16 << 20, &[]);
+    std::fs::create_dir(lab.path("files")).unwrap();
+    for name in ["live", "gone", "away"] {
+        lab.put(format!("files/{name}.gif"), gif(&name.repeat(3000)));
+    }
+    lab
+}
+
+/// What is carved is `gone` and `away`, and with all of it `live` too.
+fn check(lab: &Lab) {
+    let pictures = |folder: &str, args: &[&str]| {
+        carve(lab, &[&["f", "-o", folder], args].concat()).is_clean();
+        let mut found = tree(&lab.path(folder));
+        found.retain(|name, _| name.starts_with("gif/"));
+        found.into_values().collect::<Vec<_>>()
+    };
+    let sorted = |names: &[&str]| {
+        let mut pictures: Vec<_> = names.iter().map(|name| gif(&name.repeat(3000))).collect();
+        pictures.sort();
+        pictures
+    };
+    let mut all = pictures("all", &[]);
+    let mut free = pictures("free", &["--unallocated"]);
+    all.sort();
+    free.sort();
+    assert!(all == sorted(&["live", "gone", "away"]), "{} of all", all.len());
+    assert!(free == sorted(&["gone", "away"]), "{} of what is free", free.len());
+}
+
+fn ext4() -> Option<Lab> {
+    let lab = lab();
+    let made = does(&lab, "mke2fs", &["-q", "-F", "-t", "ext4", "-d", "files", "f"]);
+    let rm = |name: &str| does(&lab, "debugfs", &["-w", "-R", &format!("rm {name}"), "f"]);
+    (made && rm("/gone.gif") && rm("/away.gif")).then_some(lab)
+}
+
+#[test]
+fn deleted_files_of_ext4_are_found_and_live_ones_are_not() {
+    let Some(lab) = ext4() else { return skip("mke2fs or debugfs does not run") };
+    check(&lab);
+}
+
+#[test]
+fn deleted_files_of_fat_are_found_and_live_ones_are_not() {
+    let lab = lab();
+    let mut made = does(&lab, "mkfs.vfat", &["-F", "16", "f"]);
+    for name in ["gone", "live", "away"] {
+        made = made && does(&lab, "mcopy", &["-i", "f", &format!("files/{name}.gif"), "::"]);
+    }
+    if !made || !does(&lab, "mdel", &["-i", "f", "::gone.gif", "::away.gif"]) {
+        return skip("mkfs.vfat or mtools do not run");
+    }
+    check(&lab);
+}
+
+#[test]
+fn what_is_free_is_cut_to_the_range_and_told_in_the_report() {
+    let Some(lab) = ext4() else { return skip("mke2fs or debugfs does not run") };
+    carve(&lab, &["f", "-o", "out", "--unallocated", "--report", "page.html"]).is_clean();
+    let report = String::from_utf8(tree(&lab.path("out"))["report.jsonl"].clone()).unwrap();
+    let row: serde_json::Value = serde_json::from_str(report.lines().next().unwrap()).unwrap();
+    let offset = row["offset"].as_u64().unwrap();
+    let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
+    assert!(page.contains("as ext at byte 0 says"));
+    let before = format!("0..{offset}");
+    let ran = carve(&lab, &["f", "--dry-run", "--unallocated", "--range", &before]);
+    assert_eq!((ran.code, ran.text()), (Some(1), ""), "{}", ran.stderr);
+    let from = format!("{offset}..16M");
+    let ran = carve(&lab, &["f", "--dry-run", "--unallocated", "--range", &from]);
+    assert_eq!(ran.is_clean().lines().len(), 2);
+}
+
+#[test]
+fn where_no_file_system_says_what_is_free_carving_refuses() {
+    let lab = Lab::with([gif("a"), vec![0; 5000]].concat());
+    carve(&lab, &["f", "-o", "out", "--unallocated"]).refuses(&["no file system", "without"]);
+    assert!(!lab.path("out").exists());
+}
