@@ -76,7 +76,9 @@ pub struct Stride<'a> {
     pub done_bytes: u64,
 }
 
-/// A file that broke, before anybody has looked for its rest.
+/// A file that is not decided yet: it broke, and nobody has looked for its rest; or it is whole
+/// (then `sure` and `at` are its length, and there is no reason), but lies where another that broke
+/// may go on, and may be a part of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenFile {
     /// Its offset in the source.
@@ -91,6 +93,13 @@ pub struct BrokenFile {
     pub at: u64,
     /// See [`Verdict::Broken`].
     pub reason: String,
+}
+
+impl BrokenFile {
+    /// Whether it is whole, and perhaps a part of another.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.reason.is_empty()
+    }
 }
 
 /// What a run was.
@@ -333,7 +342,9 @@ impl<'a> Carver<'a> {
                 summary.stopped = true;
                 break;
             }
-            let (whole, mut more) = resolver.resolve(judged);
+            // Of those that wait only the broken ones may be forgotten: they get half of the room.
+            let room = (self.remembered_max() / 2).saturating_sub(broken.len());
+            let (whole, mut more) = resolver.resolve(judged, room);
             summary.files[0] += self.keep_wanted(source, &whole, keep, &times)?;
             at = looked.until.max(from + 1);
             summary.position = at;
@@ -372,13 +383,21 @@ impl<'a> Carver<'a> {
         Ok(broken)
     }
 
-    /// Appends `more`, as long as there is room. Returns how many were forgotten.
+    /// Appends `more`, of broken ones as many as there is room for. Returns how many were
+    /// forgotten.
     fn remember(&self, broken: &mut Vec<BrokenFile>, more: &mut Vec<BrokenFile>) -> u64 {
-        let room = self.remembered_max() - broken.len();
-        let forgotten = more.len().saturating_sub(room) as u64;
-        more.truncate(room);
+        let room = self.remembered_max().saturating_sub(broken.len());
+        let over = more.len().saturating_sub(room);
+        let mut broken_left = more.iter().filter(|one| !one.is_whole()).count();
+        let forgotten = over.min(broken_left);
+        broken_left -= forgotten;
+        more.retain(|one| {
+            let stays = one.is_whole() || broken_left > 0;
+            broken_left -= usize::from(stays && !one.is_whole());
+            stays
+        });
         broken.append(more);
-        forgotten
+        forgotten as u64
     }
 
     /// A quarter of the memory for what is broken, one for the candidates of a stride.
@@ -431,8 +450,9 @@ impl<'a> Carver<'a> {
             self.mend_all(source, ground, resolver.claims(), summary.block_bytes, &broken, times)
         };
         summary.stopped |= self.is_stopped();
-        let (whole, partial) = resolver.settle(ground, broken, mended);
-        let mended = self.keep_wanted(source, &whole, keep, times)?;
+        let resolve::Settled { mended, alone, partial } = resolver.settle(ground, broken, mended);
+        summary.files[0] += self.keep_wanted(source, &alone, keep, times)?;
+        let mended = self.keep_wanted(source, &mended, keep, times)?;
         summary.files[0] += mended;
         summary.mended += mended;
         if self.keep_broken {
@@ -460,8 +480,13 @@ impl<'a> Carver<'a> {
             let index = self.formats.iter().position(|f| f.kinds()[0].name == one.format)?;
             let format = self.formats[index];
             view.look_at(&ground.extents_from(one.offset), self.effort.fuel_bytes);
-            let told = Broken { sure: one.sure, at: one.at };
-            let extents = format.mend(view, &told, &yard)?;
+            let candidate = candidates::Candidate { offset: one.offset, format: index as u32 };
+            if one.is_whole() {
+                let verdict = Verdict::Whole { length: one.at, kind: one.kind };
+                let extents = extents_of(ground, one.offset, one.at);
+                return Some(Judged { candidate, verdict, extents });
+            }
+            let extents = format.mend(view, &Broken { sure: one.sure, at: one.at }, &yard)?;
             // Nothing is believed that does not stand on its own.
             view.look_at(&extents, u64::MAX);
             let verdict = format.validate(view);
@@ -469,7 +494,6 @@ impl<'a> Carver<'a> {
             if length != view.length() || extents.first()?.offset != one.offset {
                 return None;
             }
-            let candidate = candidates::Candidate { offset: one.offset, format: index as u32 };
             Some(Judged { candidate, verdict, extents })
         })
     }

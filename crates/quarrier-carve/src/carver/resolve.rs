@@ -6,7 +6,7 @@ use super::judge::Judged;
 use super::{Alignment, Begun, BrokenFile, extents_of};
 use crate::carved::{Carved, Status};
 use crate::embedded::is_archive;
-use crate::format::{Format, Verdict};
+use crate::format::{Format, Kind, Verdict};
 use crate::view::Extent;
 
 /// Block sizes that file systems have, in bytes.
@@ -21,14 +21,31 @@ pub(super) struct Resolver<'r> {
     claims: Claims,
     /// Those of archives: what lies in them is nobody's file of its own.
     sealed: Claims,
+    /// Where files that are broken may lie, from their start to where they were found to break.
+    reach: Claims,
     alignment: Alignment,
 }
+
+/// What became of the files that were not decided.
+#[derive(Default)]
+pub(super) struct Settled {
+    /// Those whose rest was found.
+    pub(super) mended: Vec<Carved>,
+    /// Those that were whole, and turned out to be no part of another.
+    pub(super) alone: Vec<Carved>,
+    /// What is left of the others.
+    pub(super) partial: Vec<Carved>,
+}
+
+/// Files of file systems begin at multiples of this; what lies elsewhere is more often a part of
+/// another file.
+const SECTOR_BYTES: u64 = 512;
 
 impl<'r> Resolver<'r> {
     pub(super) fn new(formats: &'r [&'r dyn Format], embedded: bool) -> Self {
         let alignment = Alignment::default();
-        let (claims, sealed) = <(Claims, Claims)>::default();
-        Resolver { formats, embedded, claims, sealed, alignment }
+        let (claims, sealed, reach) = <(Claims, Claims, Claims)>::default();
+        Resolver { formats, embedded, claims, sealed, reach, alignment }
     }
 
     /// Takes up what an earlier run has decided.
@@ -36,6 +53,7 @@ impl<'r> Resolver<'r> {
         for one in &begun.whole {
             self.claim(&one.kind, &one.extents);
         }
+        begun.broken.iter().for_each(|one| self.reach_of(one));
         self.alignment = begun.alignment;
     }
 
@@ -74,9 +92,21 @@ impl<'r> Resolver<'r> {
         BLOCK_BYTES[index]
     }
 
+    /// Whether a whole file that begins here must wait until it is known what can be mended. What
+    /// begins at odd places is often a part of another, whose other parts may lie anywhere; it
+    /// waits as long as there is `room` for it.
+    fn is_perhaps_a_part(&self, offset: u64, room: usize) -> bool {
+        let is_odd = !offset.is_multiple_of(SECTOR_BYTES);
+        !self.embedded && room > 0 && (is_odd || self.reach.holds(offset))
+    }
+
     /// The files of a stride that count: those that are whole and in no other, and those that
-    /// are broken.
-    pub(super) fn resolve(&mut self, judged: Vec<Judged>) -> (Vec<Carved>, Vec<BrokenFile>) {
+    /// are not decided, for about `room` of which there is room.
+    pub(super) fn resolve(
+        &mut self,
+        judged: Vec<Judged>,
+        room: usize,
+    ) -> (Vec<Carved>, Vec<BrokenFile>) {
         let mut whole = Vec::new();
         let mut broken = Vec::new();
         let (weak, strong): (Vec<_>, Vec<_>) =
@@ -84,18 +114,18 @@ impl<'r> Resolver<'r> {
         for one in longest_first(strong).into_iter().chain(longest_first(weak)) {
             match &one.verdict {
                 Verdict::Not => {}
-                Verdict::Whole { .. } => whole.extend(self.accept(one)),
-                Verdict::Broken { kind, sure, at, reason } => {
-                    if !self.is_covered(one.candidate.offset) {
-                        broken.push(BrokenFile {
-                            offset: one.candidate.offset,
-                            format: self.formats[one.candidate.format as usize].kinds()[0].name,
-                            kind: *kind,
-                            sure: *sure,
-                            at: *at,
-                            reason: reason.clone(),
-                        });
+                _ if self.is_covered(one.candidate.offset) => {}
+                Verdict::Whole { length, kind } => {
+                    if self.is_perhaps_a_part(one.candidate.offset, room - broken.len().min(room)) {
+                        broken.push(self.undecided(&one, *kind, *length, *length, ""));
+                    } else {
+                        whole.extend(self.accept(one));
                     }
+                }
+                Verdict::Broken { kind, sure, at, reason } => {
+                    let file = self.undecided(&one, *kind, *sure, *at, reason);
+                    self.reach_of(&file);
+                    broken.push(file);
                 }
             }
         }
@@ -106,37 +136,59 @@ impl<'r> Resolver<'r> {
         (whole, broken)
     }
 
-    /// Decides between files that were mended and what is left of the others.
+    fn undecided(&self, one: &Judged, kind: Kind, sure: u64, at: u64, why: &str) -> BrokenFile {
+        let format = self.formats[one.candidate.format as usize].kinds()[0].name;
+        let (offset, reason) = (one.candidate.offset, why.to_string());
+        BrokenFile { offset, format, kind, sure, at, reason }
+    }
+
+    /// Remembers that what begins behind the start of `one` may be a part of it.
+    fn reach_of(&mut self, one: &BrokenFile) {
+        if !one.is_whole() {
+            self.reach.add(Extent { offset: one.offset + 1, length: one.at.saturating_sub(1) });
+        }
+    }
+
+    /// Decides, when it is known which files could be mended, what becomes of the others, and of
+    /// those that may be parts of them.
     pub(super) fn settle(
         &mut self,
         ground: &Ground,
-        broken: Vec<BrokenFile>,
+        undecided: Vec<BrokenFile>,
         mended: Vec<Option<Judged>>,
-    ) -> (Vec<Carved>, Vec<Carved>) {
+    ) -> Settled {
+        let mut settled = Settled::default();
         let mut whole = Vec::new();
         let mut left = Vec::new();
-        for (one, mended) in broken.into_iter().zip(mended) {
+        for (one, mended) in undecided.into_iter().zip(mended) {
             match mended {
+                Some(judged) if one.is_whole() => whole.push(judged),
                 Some(judged) => match self.accept(judged) {
-                    Some(carved) => whole.push(carved),
+                    Some(carved) => settled.mended.push(carved),
                     None => left.push(one),
                 },
+                None if one.is_whole() => {}
                 None => left.push(one),
             }
         }
-        let mut partial = Vec::new();
-        let mut parts = Claims::default();
+        left.retain(|one| !self.is_covered(one.offset));
+        let mut parts = Parts::default();
+        let mut kept = Vec::new();
         for one in left {
-            if self.is_covered(one.offset) || (!self.embedded && parts.holds(one.offset)) {
-                continue;
+            if self.embedded || !parts.hold(one.offset) {
+                parts.add(ground, &one);
+                kept.push(one);
             }
-            let carved = self.partial(ground, &one);
-            for extent in extents_of(ground, one.offset, one.sure) {
-                parts.add(extent);
-            }
-            partial.extend(carved);
         }
-        (whole, partial)
+        let (weak, strong): (Vec<_>, Vec<_>) = whole.into_iter().partition(|one| self.is_weak(one));
+        for judged in longest_first(strong).into_iter().chain(longest_first(weak)) {
+            if !parts.hold(judged.candidate.offset) {
+                settled.alone.extend(self.accept(judged));
+            }
+        }
+        kept.retain(|one| !self.is_covered(one.offset));
+        settled.partial = kept.iter().filter_map(|one| self.partial(ground, one)).collect();
+        settled
     }
 
     /// What is left of a file that is broken: its bytes up to where it breaks, or to the next file
@@ -195,6 +247,28 @@ impl<'r> Resolver<'r> {
             status: Status::Valid,
             reason: String::new(),
         })
+    }
+}
+
+/// The bytes of files that stay broken.
+#[derive(Default)]
+struct Parts {
+    /// Theirs for certain.
+    sure: Claims,
+    /// Theirs perhaps.
+    reach: Claims,
+}
+
+impl Parts {
+    fn add(&mut self, ground: &Ground, one: &BrokenFile) {
+        extents_of(ground, one.offset, one.sure).into_iter().for_each(|e| self.sure.add(e));
+        extents_of(ground, one.offset, one.at).into_iter().for_each(|e| self.reach.add(e));
+    }
+
+    /// Whether what begins at `offset` is taken for a part of one of them.
+    fn hold(&self, offset: u64) -> bool {
+        let is_odd = !offset.is_multiple_of(SECTOR_BYTES);
+        self.sure.holds(offset) || is_odd && self.reach.holds(offset)
     }
 }
 
