@@ -57,6 +57,10 @@ const FAR_MAX: usize = 3;
 /// they break.
 const FIRST_BLOCKS: u64 = 16;
 const FAR_READ_MAX: usize = 16;
+/// Decoders take as many times as long for a byte as a checksum does, for which the fuel of an effort
+/// is meant. On an image with 97 fragmented files nothing more was found with all of it, in 0.5 s of
+/// processor time more.
+const FUEL_SHARE: u64 = 8;
 /// What a pair costs at least, in bytes of fuel.
 const PAIR_BYTES: u64 = 256;
 /// How far a reader is sent at first.
@@ -98,7 +102,8 @@ pub fn in_order(
     start: Box<dyn Reading>,
 ) -> Option<Vec<Extent>> {
     let extents = view.extents().to_vec();
-    let mut search = Search { view, yard, fuel: yard.effort.fuel_bytes, start: start.copy() };
+    let fuel = yard.effort.fuel_bytes / FUEL_SHARE;
+    let mut search = Search { view, yard, fuel, start: start.copy() };
     let mut lead = Lead::new(extents, 0, broken.sure, broken.at, start);
     for step in 0..WIDENING.len() {
         let found = search.widen(&mut lead, step, 2);
