@@ -35,7 +35,15 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from carving_truth import MODES, Score, Truth, explained, read_report, score_folder, table
+from carving_truth import (
+    MODES,
+    Score,
+    Truth,
+    explained,
+    read_report,
+    score_folder,
+    table,
+)
 
 HOME = pathlib.Path(__file__).resolve().parents[2]
 GENERATOR = HOME.parent / "shared" / "tools" / "make_image.py"
