@@ -28,6 +28,7 @@ pub mod ole;
 pub mod pcap;
 pub mod pdf;
 pub mod pe;
+mod pixels;
 pub mod plist;
 pub mod png;
 pub mod pst;

@@ -3,11 +3,12 @@
 
 mod runs;
 
+use super::pixels::{self, Pixels};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
 /// BMP, of Windows and OS/2. Has no checksum: what is verified is that the header agrees with
-/// itself, and runs with the picture.
+/// itself, runs with the picture, and that nothing foreign lies among pixels.
 pub struct Bmp;
 
 const BMP: Kind = Kind::new("bmp");
@@ -15,6 +16,8 @@ const BMP: Kind = Kind::new("bmp");
 const FILE_BYTES: u64 = 14;
 /// Bytes behind the pixels that a writer may have counted.
 const SLACK_BYTES: u64 = 4096;
+/// Bytes by which the length of runs may be told wrong.
+const RUNS_SLACK_BYTES: u64 = 4;
 
 /// What the headers say.
 struct Header {
@@ -51,7 +54,8 @@ impl Format for Bmp {
         let end = view.length();
         let pixels_end = match header.compression {
             1 | 2 => match runs::end(view, &header) {
-                Ok(pixels_end) => pixels_end,
+                Ok(pixels_end) if header.is_about(pixels_end) => pixels_end,
+                Ok(at) => return broken(at, end, "runs that end too early or too late"),
                 Err(at) => return broken(at, end, "runs that leave the picture"),
             },
             4 | 5 => header.pixels_at.saturating_add(header.pixel_bytes),
@@ -67,6 +71,17 @@ impl Format for Bmp {
         };
         if length > end {
             return broken(end, end, "truncated");
+        }
+        if let Some(pixels) = header.pixels()
+            && let Some(at) = pixels::foreign(view, &pixels)
+        {
+            return Verdict::broken(
+                view,
+                BMP,
+                pixels.range.start,
+                at,
+                "what lies here is no picture",
+            );
         }
         Verdict::Whole { length, kind: BMP }
     }
@@ -134,6 +149,23 @@ impl Header {
             && (1..=1 << 20).contains(&header.height)
             && header.row_bytes().checked_mul(header.height)? <= 1 << 36;
         (is_sane && is_room && is_size && planes == 1).then_some(header)
+    }
+
+    /// Where pixels lie that are not packed.
+    fn pixels(&self) -> Option<Pixels> {
+        if !matches!(self.compression, 0 | 3 | 6) {
+            return None;
+        }
+        let row_bytes = self.row_bytes();
+        let end = self.pixels_at + row_bytes * self.height;
+        let pixel_bytes = (self.bits / 8).max(1);
+        Some(Pixels { range: self.pixels_at..end, row_bytes, pixel_bytes })
+    }
+
+    /// Whether packed pixels end there, but for a few bytes; some writers do not say.
+    fn is_about(&self, pixels_end: u64) -> bool {
+        let told = self.pixels_at + self.pixel_bytes;
+        self.pixel_bytes == 0 || pixels_end.abs_diff(told) <= RUNS_SLACK_BYTES
     }
 
     /// Rows end at multiples of four bytes.

@@ -1,0 +1,205 @@
+//! What is no part of a picture whose pixels lie there as they are: text, noise, zeros that begin
+//! and end where sectors do, and what is rougher at once than all of the picture before. Nothing
+//! else tells that such a picture lies in fragments, or was overwritten in part.
+
+use std::ops::Range;
+
+use super::foreign::{SECTOR_BYTES, text_sector};
+use crate::view::View;
+
+/// Sectors of text or noise, in a row, that are not of a picture.
+const SECTORS: u32 = 2;
+/// Sectors that must be rougher, and sectors that must be known before.
+const ROUGH_SECTORS: u32 = 4;
+/// By how much they must be rougher: a share, and this much for each byte.
+const ROUGH_MARGIN: (u32, u32) = (3, 8 * SECTOR_BYTES as u32);
+/// The least difference of noise to what is left of it and above it; random data has 85.
+const NOISE_ROUGH_MIN: u32 = 65 * SECTOR_BYTES as u32;
+/// Random data has a χ² of 255 ± 23 over the values of a byte; this is the sum of squares of their
+/// numbers in a sector that gives 420.
+const NOISE_SQUARES_MAX: u32 = (420 + 512) * 2;
+/// Spaces that a sector of text has at least: words have less than thirty letters.
+const SPACES_MIN: usize = 16;
+/// Farther above is not looked.
+const ROW_BYTES_MAX: u64 = 1 << 20;
+
+/// Where pixels lie, and how.
+#[derive(Debug, Clone)]
+pub(super) struct Pixels {
+    /// In bytes of the file.
+    pub(super) range: Range<u64>,
+    /// From one row to the next, in bytes.
+    pub(super) row_bytes: u64,
+    /// From one pixel to the next, in bytes; 1 where it is less.
+    pub(super) pixel_bytes: u64,
+}
+
+/// What a sector is like.
+struct Sector {
+    at: u64,
+    is_zero: bool,
+    is_text: bool,
+    is_noise: bool,
+    /// The sum of differences to the pixels above and to those on the left.
+    rough: [u32; 2],
+}
+
+/// The first byte of the file, at the beginning of a sector, from which something else lies among
+/// `pixels`. Sectors are those of the file: fragments begin there.
+pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
+    let row_bytes = pixels.row_bytes.clamp(pixels.pixel_bytes, ROW_BYTES_MAX);
+    let mut at = pixels.range.start.checked_add(row_bytes)?.next_multiple_of(SECTOR_BYTES);
+    let mut run = Runs::default();
+    let mut rough = Rough::default();
+    let mut zeros = Zeros::default();
+    while at.checked_add(SECTOR_BYTES)? <= pixels.range.end {
+        let sector = Sector::read(view, at, row_bytes, pixels.pixel_bytes)?;
+        let found = run.take(&sector).or_else(|| rough.take(&sector));
+        if found.is_some() {
+            return found;
+        }
+        zeros.take(view, &sector)?;
+        at += SECTOR_BYTES;
+    }
+    zeros.end()
+}
+
+impl Sector {
+    fn read(view: &mut View<'_>, at: u64, row_bytes: u64, pixel_bytes: u64) -> Option<Sector> {
+        let above = view.array::<{ SECTOR_BYTES as usize }>(at - row_bytes)?;
+        let left = view.array::<{ SECTOR_BYTES as usize }>(at - pixel_bytes)?;
+        let bytes = view.array::<{ SECTOR_BYTES as usize }>(at)?;
+        let rough = [difference(&bytes, &above), difference(&bytes, &left)];
+        let spaces = bytes.iter().filter(|byte| **byte == b' ').count();
+        Some(Sector {
+            at,
+            is_zero: bytes.iter().all(|byte| *byte == 0),
+            is_text: spaces >= SPACES_MIN && text_sector(&bytes).is_some() && is_words(&bytes),
+            is_noise: rough.iter().all(|rough| *rough > NOISE_ROUGH_MIN) && is_even(&bytes),
+            rough,
+        })
+    }
+}
+
+fn difference(one: &[u8], other: &[u8]) -> u32 {
+    one.iter().zip(other).map(|(a, b)| u32::from(a.abs_diff(*b))).sum()
+}
+
+/// Whether every value is about as frequent as any other.
+fn is_even(bytes: &[u8]) -> bool {
+    let mut counts = [0u32; 256];
+    bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    counts.iter().map(|count| count * count).sum::<u32>() < NOISE_SQUARES_MAX
+}
+
+/// Whether half of it are letters and digits, next to one another.
+fn is_words(bytes: &[u8]) -> bool {
+    let is_word = |pair: &&[u8]| pair.iter().all(u8::is_ascii_alphanumeric);
+    bytes.windows(2).filter(is_word).count() * 2 > bytes.len()
+}
+
+/// Sectors of text or of noise that follow one another. A picture may be noise from beginning to
+/// end.
+#[derive(Default)]
+struct Runs {
+    text: u32,
+    noise: u32,
+    is_picture_seen: bool,
+    /// Where noise began that may be the picture.
+    noise_at: Option<u64>,
+}
+
+impl Runs {
+    fn take(&mut self, sector: &Sector) -> Option<u64> {
+        let from = |count: u32| sector.at - u64::from(count - 1) * SECTOR_BYTES;
+        self.text = if sector.is_text { self.text + 1 } else { 0 };
+        self.noise = if sector.is_noise { self.noise + 1 } else { 0 };
+        if self.text >= SECTORS {
+            return Some(from(self.text));
+        }
+        if self.noise >= SECTORS {
+            self.noise_at = self.noise_at.or(Some(from(self.noise)));
+        }
+        self.is_picture_seen |= !sector.is_noise;
+        self.noise_at.filter(|_| self.is_picture_seen)
+    }
+}
+
+/// Sectors rougher than all before.
+#[derive(Default)]
+struct Rough {
+    /// The roughest before `pending`.
+    most: [u32; 2],
+    known: u32,
+    /// Sectors that are rougher, and the roughest of them.
+    pending: u32,
+    pending_most: [u32; 2],
+}
+
+impl Rough {
+    fn take(&mut self, sector: &Sector) -> Option<u64> {
+        let is_rougher =
+            |(rough, most): (&u32, &u32)| *rough > most * ROUGH_MARGIN.0 / 2 + ROUGH_MARGIN.1;
+        let most = |one: [u32; 2], other: [u32; 2]| [0, 1].map(|way| one[way].max(other[way]));
+        let is_rough =
+            self.known >= ROUGH_SECTORS && sector.rough.iter().zip(&self.most).all(is_rougher);
+        self.pending_most = most(self.pending_most, sector.rough);
+        self.pending += 1;
+        if !is_rough {
+            self.most = most(self.most, self.pending_most);
+            self.known += self.pending;
+            (self.pending, self.pending_most) = (0, [0, 0]);
+        }
+        let is_long = self.pending >= ROUGH_SECTORS;
+        is_long.then(|| sector.at - u64::from(self.pending - 1) * SECTOR_BYTES)
+    }
+}
+
+/// Zeros that begin and end where sectors do, in a picture that has no others.
+#[derive(Default)]
+struct Zeros {
+    from: Option<u64>,
+    is_sharp: bool,
+    found: Option<u64>,
+    has_others: bool,
+}
+
+impl Zeros {
+    /// `None` where a byte cannot be read.
+    fn take(&mut self, view: &mut View<'_>, sector: &Sector) -> Option<()> {
+        match self.from {
+            None if sector.is_zero => {
+                let before = view.array::<8>(sector.at - 8)?;
+                self.is_sharp = is_loud(&before);
+                self.from = Some(sector.at);
+            }
+            Some(from) if !sector.is_zero => {
+                let behind = view.array::<8>(sector.at)?;
+                self.from = None;
+                self.ended(from, sector.at, self.is_sharp && is_loud(&behind));
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn ended(&mut self, from: u64, end: u64, is_sharp: bool) {
+        let is_long = end - from >= u64::from(SECTORS) * SECTOR_BYTES;
+        if is_sharp && is_long {
+            self.found = self.found.or(Some(from));
+        } else {
+            self.has_others = true;
+        }
+    }
+
+    fn end(self) -> Option<u64> {
+        // Zeros to the end of the picture need not end sharply.
+        let last = self.from.filter(|_| self.is_sharp);
+        self.found.or(last).filter(|_| !self.has_others)
+    }
+}
+
+/// Whether hardly a byte is zero.
+fn is_loud(bytes: &[u8]) -> bool {
+    bytes.iter().filter(|byte| **byte != 0).count() >= 5
+}
