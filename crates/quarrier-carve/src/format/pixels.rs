@@ -11,8 +11,10 @@ use crate::view::View;
 const SECTORS: u32 = 2;
 /// Sectors that must be rougher, and sectors that must be known before.
 const ROUGH_SECTORS: u32 = 4;
-/// By how much they must be rougher: a share, and this much for each byte.
-const ROUGH_MARGIN: (u32, u32) = (3, 8 * SECTOR_BYTES as u32);
+/// By how much they must be rougher: halves of what it was, and this much.
+const ROUGH_MARGIN: (u32, u32) = (3, 16 * SECTOR_BYTES as u32);
+/// So much of the first of them must be rougher, too.
+const FIRST_BYTES: usize = 64;
 /// The least difference of noise to what is left of it and above it; random data has 85.
 const NOISE_ROUGH_MIN: u32 = 65 * SECTOR_BYTES as u32;
 /// Random data has a χ² of 255 ± 23 over the values of a byte; this is the sum of squares of their
@@ -30,8 +32,8 @@ pub(super) struct Pixels {
     pub(super) range: Range<u64>,
     /// From one row to the next, in bytes.
     pub(super) row_bytes: u64,
-    /// From one pixel to the next, in bytes; 1 where it is less.
-    pub(super) pixel_bytes: u64,
+    /// Of one pixel.
+    pub(super) pixel_bits: u64,
 }
 
 /// What a sector is like.
@@ -42,19 +44,24 @@ struct Sector {
     is_noise: bool,
     /// The sum of differences to the pixels above and to those on the left.
     rough: [u32; 2],
+    /// The same of its first bytes, as if all were so.
+    rough_first: [u32; 2],
 }
 
 /// The first byte of the file, at the beginning of a sector, from which something else lies among
 /// `pixels`. Sectors are those of the file: fragments begin there.
 pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
-    let row_bytes = pixels.row_bytes.clamp(pixels.pixel_bytes, ROW_BYTES_MAX);
+    let pixel_bytes = (pixels.pixel_bits / 8).max(1);
+    let row_bytes = pixels.row_bytes.clamp(pixel_bytes, pixel_bytes.max(ROW_BYTES_MAX));
+    // Bytes of several pixels are rough wherever there is anything.
+    let is_deep = pixels.pixel_bits >= 8;
     let mut at = pixels.range.start.checked_add(row_bytes)?.next_multiple_of(SECTOR_BYTES);
     let mut run = Runs::default();
     let mut rough = Rough::default();
     let mut zeros = Zeros::default();
     while at.checked_add(SECTOR_BYTES)? <= pixels.range.end {
-        let sector = Sector::read(view, at, row_bytes, pixels.pixel_bytes)?;
-        let found = run.take(&sector).or_else(|| rough.take(&sector));
+        let sector = Sector::read(view, at, row_bytes, pixel_bytes)?;
+        let found = run.take(&sector).or_else(|| rough.take(&sector).filter(|_| is_deep));
         if found.is_some() {
             return found;
         }
@@ -77,6 +84,10 @@ impl Sector {
             is_text: spaces >= SPACES_MIN && text_sector(&bytes).is_some() && is_words(&bytes),
             is_noise: rough.iter().all(|rough| *rough > NOISE_ROUGH_MIN) && is_even(&bytes),
             rough,
+            rough_first: [&above, &left].map(|other| {
+                let share = bytes.len() / FIRST_BYTES;
+                difference(&bytes[..FIRST_BYTES], &other[..FIRST_BYTES]) * share as u32
+            }),
         })
     }
 }
@@ -138,11 +149,12 @@ struct Rough {
 
 impl Rough {
     fn take(&mut self, sector: &Sector) -> Option<u64> {
-        let is_rougher =
-            |(rough, most): (&u32, &u32)| *rough > most * ROUGH_MARGIN.0 / 2 + ROUGH_MARGIN.1;
+        let limits = self.most.map(|most| most * ROUGH_MARGIN.0 / 2 + ROUGH_MARGIN.1);
+        let is_rougher = |rough: [u32; 2]| rough[0] > limits[0] && rough[1] > limits[1];
         let most = |one: [u32; 2], other: [u32; 2]| [0, 1].map(|way| one[way].max(other[way]));
-        let is_rough =
-            self.known >= ROUGH_SECTORS && sector.rough.iter().zip(&self.most).all(is_rougher);
+        let is_rough = self.known >= ROUGH_SECTORS
+            && is_rougher(sector.rough)
+            && (self.pending > 0 || is_rougher(sector.rough_first));
         self.pending_most = most(self.pending_most, sector.rough);
         self.pending += 1;
         if !is_rough {

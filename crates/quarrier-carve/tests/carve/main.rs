@@ -15,6 +15,7 @@ mod own;
 mod packed;
 mod pdf;
 mod pictures;
+mod pixels;
 mod plist;
 mod png;
 mod rar;

@@ -1,6 +1,7 @@
 //! Windows bitmaps: a header, a palette, and rows whose length is known; or runs, which are
 //! walked to their end.
 
+mod rows;
 mod runs;
 
 use super::pixels::{self, Pixels};
@@ -26,6 +27,8 @@ struct Header {
     width: u64,
     height: u64,
     bits: u64,
+    /// In the palette, as the header has it; 0 where it does not say.
+    colours: u64,
     compression: u32,
     /// Of the pixels, as the header has it; 0 where it does not say.
     pixel_bytes: u64,
@@ -72,16 +75,12 @@ impl Format for Bmp {
         if length > end {
             return broken(end, end, "truncated");
         }
-        if let Some(pixels) = header.pixels()
-            && let Some(at) = pixels::foreign(view, &pixels)
-        {
-            return Verdict::broken(
-                view,
-                BMP,
-                pixels.range.start,
-                at,
-                "what lies here is no picture",
-            );
+        if let Some(pixels) = header.pixels() {
+            let found = [pixels::foreign(view, &pixels), rows::foreign(view, &header)];
+            if let Some(at) = found.into_iter().flatten().min() {
+                let why = "what lies here is no picture";
+                return Verdict::broken(view, BMP, pixels.range.start, at, why);
+            }
         }
         Verdict::Whole { length, kind: BMP }
     }
@@ -99,11 +98,11 @@ impl Header {
             width: 0,
             height: 0,
             bits: 0,
+            colours: 0,
             compression: 0,
             pixel_bytes: 0,
             profile_end: 0,
         };
-        let mut colours = 0;
         let mut entry_bytes = 4;
         let planes;
         match header_bytes {
@@ -121,7 +120,7 @@ impl Header {
                 header.bits = u64::from(view.u16_le(28)?);
                 header.compression = view.u32_le(30)?;
                 header.pixel_bytes = u64::from(view.u32_le(34)?);
-                colours = u64::from(view.u32_le(46)?);
+                header.colours = u64::from(view.u32_le(46)?);
             }
             _ => return None,
         }
@@ -138,8 +137,8 @@ impl Header {
             _ => false,
         };
         let palette = match header.bits {
-            1..=8 if colours == 0 => 1 << header.bits,
-            _ => colours,
+            1..=8 if header.colours == 0 => 1 << header.bits,
+            _ => header.colours,
         };
         // Some palettes are shorter than they say: what counts is where the pixels begin.
         let is_room = pixels_at >= FILE_BYTES + header_bytes
@@ -158,8 +157,7 @@ impl Header {
         }
         let row_bytes = self.row_bytes();
         let end = self.pixels_at + row_bytes * self.height;
-        let pixel_bytes = (self.bits / 8).max(1);
-        Some(Pixels { range: self.pixels_at..end, row_bytes, pixel_bytes })
+        Some(Pixels { range: self.pixels_at..end, row_bytes, pixel_bits: self.bits })
     }
 
     /// Whether packed pixels end there, but for a few bytes; some writers do not say.

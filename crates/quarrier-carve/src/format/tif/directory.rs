@@ -54,6 +54,7 @@ pub(super) struct Directory {
 }
 
 /// An entry of a directory.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) tag: u16,
     /// Bytes of each value.

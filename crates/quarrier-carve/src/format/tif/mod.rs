@@ -4,14 +4,18 @@
 //! Adobe, *TIFF Revision 6.0* (1992).
 
 mod directory;
+mod packed;
+mod strips;
 
 use directory::{Directory, Order};
+use strips::Strips;
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
 /// TIFF, BigTIFF, and CR2, NEF, ARW, DNG. Has no checksum: what is verified is that directories
-/// and pictures lie in the file.
+/// and pictures lie in the file, that what is packed unpacks to the picture's size, and that
+/// nothing foreign lies among pixels that are not packed.
 pub struct Tif;
 
 const TIF: Kind = Kind::new("tif");
@@ -42,7 +46,11 @@ impl Format for Tif {
             Walk { order, waiting: vec![first], seen: Vec::new(), end: 0, found: Found::default() };
         match walk.all(view) {
             Ok(()) if walk.found.pictures > 0 => {
-                Verdict::Whole { length: walk.padded(view), kind: walk.found.kind(view) }
+                let kind = walk.found.kind(view);
+                match walk.strips(view, kind) {
+                    Ok(()) => Verdict::Whole { length: walk.padded(view), kind },
+                    Err(at) => Verdict::broken(view, kind, 0, at, "what lies here is no picture"),
+                }
             }
             Err(at) if walk.found.pictures > 0 || (walk.seen.len() > 1 && walk.found.width) => {
                 Verdict::Broken {
@@ -62,6 +70,7 @@ impl Format for Tif {
 struct Found {
     /// Directories with a picture.
     pictures: u32,
+    strips: Vec<Strips>,
     width: bool,
     is_dng: bool,
     is_photoshop: bool,
@@ -140,7 +149,17 @@ impl Walk {
         for (places, lengths) in [(0x0111, 0x0117), (0x0144, 0x0145), (0x0201, 0x0202)] {
             self.pieces(view, directory, places, lengths)?;
         }
+        for tags in [(0x0111, 0x0117), (0x0144, 0x0145)] {
+            self.found.strips.extend(Strips::read(view, self.order, directory, tags));
+        }
         Ok(())
+    }
+
+    /// Looks into strips and tiles. Else the byte at which one is wrong. Cameras pack theirs in
+    /// ways of their own, and are believed.
+    fn strips(&self, view: &mut View<'_>, kind: Kind) -> Result<(), u64> {
+        let known = self.found.strips.iter().filter(|_| kind == TIF);
+        known.map(|strips| strips.check(view, self.order)).collect()
     }
 
     /// The pieces of a picture, by the tags of their places and lengths.
@@ -171,7 +190,11 @@ impl Walk {
                 self.reach(view, place.checked_add(bytes).ok_or(directory.at)?)?;
             }
         }
-        self.found.pictures += 1;
+        // A picture of its own is the thumbnail that a camera's JPEG has in its EXIF directories,
+        // unless it is in the first one.
+        if places.tag != 0x0201 || self.seen.first() == Some(&directory.at) {
+            self.found.pictures += 1;
+        }
         Ok(())
     }
 
@@ -188,10 +211,12 @@ impl Walk {
         }
     }
 
-    /// Where the file ends: Photoshop fills the last four bytes.
+    /// Where the file ends: Photoshop fills the last four bytes, and Pillow the last sixteen where
+    /// there are several pictures, each with a header of eight bytes.
     fn padded(&self, view: &mut View<'_>) -> u64 {
-        let padded = self.end.next_multiple_of(4);
-        let is_padded = self.found.is_photoshop
+        let is_pillow = self.seen.len() > 1 && self.seen.iter().all(|at| at % 16 == 8);
+        let padded = self.end.next_multiple_of(if is_pillow { 16 } else { 4 });
+        let is_padded = (self.found.is_photoshop || is_pillow)
             && view
                 .take(self.end, (padded - self.end) as usize)
                 .is_some_and(|b| b.iter().all(|b| *b == 0));

@@ -1,0 +1,51 @@
+//! Rows that cannot be of the picture: colours beyond the palette, or bytes that fill the row and
+//! are no zeros. Some writers do so throughout; from one row on, it is something else.
+
+use super::Header;
+use crate::view::{TAKE_BYTES_MAX, View};
+
+/// Rows before the first such one, and rows that must be such ones of those that follow.
+const CLEAN_ROWS: u64 = 8;
+const ODD_ROWS: (u64, u64) = (6, 8);
+const SECTOR_BYTES: u64 = 512;
+
+/// The first byte, at the beginning of a sector, from which rows are not of the picture.
+pub(super) fn foreign(view: &mut View<'_>, header: &Header) -> Option<u64> {
+    let row_bytes = header.row_bytes();
+    let used = (header.width * header.bits).div_ceil(8) as usize;
+    let colours = match header.bits {
+        8 if header.colours > 0 => header.colours,
+        _ => u64::MAX,
+    };
+    let is_telling = used as u64 != row_bytes || colours < 256;
+    if !is_telling || row_bytes > TAKE_BYTES_MAX as u64 {
+        return None;
+    }
+    let mut first: Option<(u64, u64)> = None;
+    let mut odd = 0;
+    for row in 0..header.height {
+        let at = header.pixels_at + row * row_bytes;
+        let bytes = view.take(at, row_bytes as usize)?;
+        let (pixels, padding) = bytes.split_at(used);
+        let beyond = |byte: &u8| u64::from(*byte) >= colours;
+        let place = match (colours < 256).then(|| pixels.iter().position(beyond)).flatten() {
+            Some(place) => Some(place),
+            None => padding.iter().position(|byte| *byte != 0).map(|place| used + place),
+        };
+        let Some(place) = place else {
+            if first.is_some_and(|(first, _)| row >= first + ODD_ROWS.1) {
+                return None;
+            }
+            continue;
+        };
+        let (begun, from) = *first.get_or_insert((row, at + place as u64));
+        if begun < CLEAN_ROWS || row >= begun + ODD_ROWS.1 {
+            return None;
+        }
+        odd += 1;
+        if odd == ODD_ROWS.0 {
+            return Some(from / SECTOR_BYTES * SECTOR_BYTES);
+        }
+    }
+    None
+}

@@ -1,0 +1,133 @@
+//! Pictures in strips or tiles: unpacked as far as it takes to know that each has the length that
+//! its sides give.
+
+use super::super::pixels::{self, Pixels};
+use super::directory::{Directory, Entry, Order};
+use super::packed;
+use crate::inflate::Inflater;
+use crate::view::View;
+
+/// What holds for all strips, or tiles, of a picture.
+pub(super) struct Strips {
+    places: Entry,
+    lengths: Entry,
+    compression: u64,
+    /// The bytes of a row of one strip or tile.
+    row_bytes: u64,
+    pixel_bits: u64,
+    /// Rows of a strip, or of a tile.
+    rows: u64,
+    /// Rows of the picture; `None` for tiles, which are all alike.
+    height: Option<u64>,
+}
+
+impl Strips {
+    /// `None` where a picture does not tell all that must be known.
+    pub(super) fn read(
+        view: &mut View<'_>,
+        order: Order,
+        directory: &Directory,
+        (places, lengths): (u16, u16),
+    ) -> Option<Strips> {
+        let (places, lengths) = (*directory.entry(places)?, *directory.entry(lengths)?);
+        let mut number =
+            |tag: u16| directory.entry(tag).and_then(|entry| entry.number(view, order, 0));
+        let (width, height) = (number(0x0100)?, number(0x0101)?);
+        let bits = number(0x0102).unwrap_or(1);
+        let compression = number(0x0103).unwrap_or(1);
+        let samples = number(0x0115).unwrap_or(1);
+        let is_planar = number(0x011C) == Some(2);
+        // Colours may be there for several pixels at once; rows of bits may run the other way.
+        let is_plain = number(0x0106) != Some(6) && number(0x010A).unwrap_or(1) == 1;
+        let (width, rows, height) = match (number(0x0142), number(0x0143)) {
+            (Some(width), Some(rows)) => (width, rows, None),
+            _ => (width, number(0x0116).unwrap_or(height).clamp(1, height.max(1)), Some(height)),
+        };
+        let bits = bits.checked_mul(if is_planar { 1 } else { samples })?;
+        let row_bytes = width.checked_mul(bits)?.div_ceil(8);
+        let is_sane = (1..=1 << 24).contains(&row_bytes) && (1..=1 << 32).contains(&rows);
+        let is_known = is_plain || compression == 7;
+        (is_sane && is_known).then_some(Strips {
+            places,
+            lengths,
+            compression,
+            row_bytes,
+            pixel_bits: bits.clamp(1, 512),
+            rows,
+            height,
+        })
+    }
+
+    /// Looks at all of them. Else the byte at which one is wrong.
+    pub(super) fn check(&self, view: &mut View<'_>, order: Order) -> Result<(), u64> {
+        let mut inflater = Inflater::zlib();
+        let mut together: Option<Pixels> = None;
+        for index in 0..self.places.count {
+            let place = self.places.number(view, order, index);
+            let bytes = self.lengths.number(view, order, index);
+            let (Some(place), Some(bytes)) = (place, bytes) else { break };
+            let Some(end) = place.checked_add(bytes).filter(|_| bytes > 0) else { continue };
+            if self.compression != 1 {
+                self.unpack(view, &mut inflater, place..end, self.expected(index))?;
+                continue;
+            }
+            // Strips that follow one another are one piece of the picture.
+            match &mut together {
+                Some(pixels) if pixels.range.end == place => pixels.range.end = end,
+                _ => {
+                    let (row_bytes, pixel_bits) = (self.row_bytes, self.pixel_bits);
+                    let next = Pixels { range: place..end, row_bytes, pixel_bits };
+                    look_into(view, together.replace(next))?;
+                }
+            }
+        }
+        look_into(view, together)
+    }
+
+    /// The bytes that a strip or tile unpacks to.
+    fn expected(&self, index: u64) -> u64 {
+        let rows = match self.height {
+            None => self.rows,
+            Some(height) => {
+                let index = index % height.div_ceil(self.rows).max(1);
+                height.saturating_sub(index * self.rows).min(self.rows)
+            }
+        };
+        rows.saturating_mul(self.row_bytes)
+    }
+
+    fn unpack(
+        &self,
+        view: &mut View<'_>,
+        inflater: &mut Inflater,
+        range: std::ops::Range<u64>,
+        expected: u64,
+    ) -> Result<(), u64> {
+        match self.compression {
+            5 => packed::lzw(view, range, expected),
+            7 => packed::jpeg(view, range),
+            8 | 32946 => {
+                let start = range.start;
+                let mut count = 0u64;
+                let end = inflater.all(view, range, &mut |bytes| {
+                    count += bytes.len() as u64;
+                    count <= expected
+                });
+                match end {
+                    Ok(_) if count == expected => Ok(()),
+                    Err(crate::inflate::Failed::At(at)) => Err(at),
+                    _ => Err(start),
+                }
+            }
+            32773 => packed::pack_bits(view, range, expected),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn look_into(view: &mut View<'_>, pixels: Option<Pixels>) -> Result<(), u64> {
+    match pixels.and_then(|pixels| pixels::foreign(view, &pixels)) {
+        Some(at) => Err(at),
+        None => Ok(()),
+    }
+}
