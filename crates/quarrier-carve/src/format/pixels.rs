@@ -60,7 +60,8 @@ pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
     let mut rough = Rough::default();
     let mut zeros = Zeros::default();
     while at.checked_add(SECTOR_BYTES)? <= pixels.range.end {
-        let sector = Sector::read(view, at, row_bytes, pixel_bytes)?;
+        // What cannot be read, for want of fuel, is not known to be of the picture.
+        let Some(sector) = Sector::read(view, at, row_bytes, pixel_bytes) else { return Some(at) };
         let found = run.take(&sector).or_else(|| rough.take(&sector).filter(|_| is_deep));
         if found.is_some() {
             return found;

@@ -25,7 +25,7 @@ pub(super) fn foreign(view: &mut View<'_>, header: &Header) -> Option<u64> {
     let mut odd = 0;
     for row in 0..header.height {
         let at = header.pixels_at + row * row_bytes;
-        let bytes = view.take(at, row_bytes as usize)?;
+        let Some(bytes) = view.take(at, row_bytes as usize) else { return Some(at) };
         let (pixels, padding) = bytes.split_at(used);
         let beyond = |byte: &u8| u64::from(*byte) >= colours;
         let place = match (colours < 256).then(|| pixels.iter().position(beyond)).flatten() {

@@ -117,7 +117,7 @@ fn scan_end(view: &mut View<'_>, mut at: u64, end: u64) -> Result<u64, u64> {
     loop {
         let mark = view.find(at..end, &[0xFF]).ok_or(end)?;
         match view.byte(mark + 1) {
-            Some(0 | 0xD0..=0xD7) => at = mark + 2,
+            Some(0 | 0xD0..=0xD7) => at = (mark + 2).min(end),
             Some(0xFF) => at = mark + 1,
             _ => return Ok(mark),
         }
