@@ -158,8 +158,8 @@ impl Walk {
     /// Looks into strips and tiles. Else the byte at which one is wrong. Cameras pack theirs in
     /// ways of their own, and are believed.
     fn strips(&self, view: &mut View<'_>, kind: Kind) -> Result<(), u64> {
-        let known = self.found.strips.iter().filter(|_| kind == TIF);
-        known.map(|strips| strips.check(view, self.order)).collect()
+        let mut known = self.found.strips.iter().filter(|_| kind == TIF);
+        known.try_for_each(|strips| strips.check(view, self.order))
     }
 
     /// The pieces of a picture, by the tags of their places and lengths.
