@@ -26,6 +26,7 @@ mod sqlite;
 mod tar;
 mod unallocated;
 mod view;
+mod webp;
 mod windows;
 mod xml;
 mod zip;

@@ -1,11 +1,10 @@
-//! Pictures whose lengths their headers say: BMP, ICO, TIFF, WebP, HEIF; and SVG.
+//! Pictures whose lengths their headers say: BMP, ICO, TIFF, HEIF; and SVG.
 
 use quarrier_carve::format::bmp::Bmp;
 use quarrier_carve::format::heif::Heif;
 use quarrier_carve::format::ico::Ico;
 use quarrier_carve::format::svg::Svg;
 use quarrier_carve::format::tif::Tif;
-use quarrier_carve::format::webp::Webp;
 use quarrier_carve::{Format, Verdict};
 
 use crate::sample::{check_whole_file, validated};
@@ -113,30 +112,8 @@ fn directories_that_go_round_in_circles_end() {
     }
 }
 
-fn webp(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
-    let mut body = b"WEBP".to_vec();
-    for (name, bytes) in chunks {
-        body.extend(*name);
-        body.extend(le32(bytes.len() as u32));
-        body.extend(bytes);
-        body.resize(body.len().next_multiple_of(2), 0);
-    }
-    [&b"RIFF"[..], &le32(body.len() as u32), &body].concat()
-}
-
 fn noise(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|n| (n.wrapping_mul(2_654_435_761) >> 15) as u8).collect()
-}
-
-#[test]
-fn a_webp_is_a_chain_of_chunks() {
-    let lossless = [vec![0x2F, 9, 0, 2, 0], noise(70)].concat();
-    let lossy = [vec![0x50, 0, 0, 0x9D, 1, 0x2A, 8, 0, 8, 0], noise(91)].concat();
-    check_whole_file(&Webp, "webp", &webp(&[(b"VP8L", lossless.clone())]));
-    let all = [(b"VP8X", vec![0; 10]), (b"ICCP", noise(33)), (b"VP8 ", lossy), (b"EXIF", noise(8))];
-    check_whole_file(&Webp, "webp", &webp(&all));
-    let file = webp(&[(b"VP8X", vec![0; 10]), (b"what", lossless)]);
-    assert!(matches!(validated(&Webp, &file, &[]), Verdict::Broken { .. }));
 }
 
 fn isobox(name: &[u8; 4], body: &[u8]) -> Vec<u8> {

@@ -1,0 +1,254 @@
+//! Prefix codes of lossless WebP, and the bits that they are read from: RFC 9649, section 3.7.
+
+use super::Fault;
+use crate::view::View;
+
+const BUFFER_BYTES: usize = 16 << 10;
+/// Bytes that old encoders leave at the end, at most; of them all were zero.
+const END_BYTES: u64 = 4;
+/// The longest code.
+const LENGTH_MAX: usize = 15;
+/// Codes of up to so many bits are looked up.
+const LOOK_BITS: usize = 8;
+/// The order in which lengths of the code for lengths are stored.
+const LENGTHS_ORDER: [usize; 19] =
+    [17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/// Bits of some bytes of a file, the lowest of each byte first; behind them it reads zeros.
+pub(super) struct Bits<'v, 's> {
+    pub(super) view: &'v mut View<'s>,
+    /// Where in the file the bytes behind the buffer lie.
+    next: u64,
+    end: u64,
+    buffer: Vec<u8>,
+    at: usize,
+    value: u64,
+    count: u32,
+}
+
+impl<'v, 's> Bits<'v, 's> {
+    /// The bits of the bytes from `start` to `end`.
+    pub(super) fn new(view: &'v mut View<'s>, start: u64, end: u64) -> Self {
+        Bits { view, next: start, end, buffer: Vec::new(), at: 0, value: 0, count: 0 }
+    }
+
+    /// Brings at least 56 bits to hand.
+    #[inline(always)]
+    fn refill(&mut self) {
+        if let Some(next) = self.buffer.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
+            // What is loaded beyond the count is loaded again, the same bits.
+            self.value |= u64::from_le_bytes(*next) << self.count;
+            let bytes = (63 - self.count) >> 3;
+            self.at += bytes as usize;
+            self.count += bytes * 8;
+        } else {
+            self.refill_slowly();
+        }
+    }
+
+    #[inline(never)]
+    fn refill_slowly(&mut self) {
+        if self.next < self.end {
+            self.buffer.drain(..self.at);
+            self.at = 0;
+            while self.next < self.end && self.buffer.len() < BUFFER_BYTES {
+                let most = (self.end - self.next).min((BUFFER_BYTES - self.buffer.len()) as u64);
+                let bytes = self.view.run(self.next, most as usize);
+                if bytes.is_empty() {
+                    self.end = self.next;
+                }
+                self.next += bytes.len() as u64;
+                self.buffer.extend_from_slice(bytes);
+            }
+        }
+        while self.count < 56 {
+            let byte = self.buffer.get(self.at).copied().unwrap_or(0);
+            self.value |= u64::from(byte) << self.count;
+            self.at += 1;
+            self.count += 8;
+        }
+    }
+
+    /// The next `count` bits as a number, up to 24.
+    #[inline]
+    pub(super) fn read(&mut self, count: u32) -> u32 {
+        if self.count < count {
+            self.refill();
+        }
+        let bits = self.value & ((1 << count) - 1);
+        self.skip(count);
+        bits as u32
+    }
+
+    #[inline(always)]
+    fn skip(&mut self, count: u32) {
+        self.value >>= count;
+        self.count -= count;
+    }
+
+    /// Where in the file the byte of the last bit ends; beyond the end where there was none.
+    pub(super) fn place(&self) -> u64 {
+        self.next - self.buffer.len() as u64 + self.at as u64 - u64::from(self.count / 8)
+    }
+
+    /// Whether bits were read that are not there.
+    pub(super) fn is_overrun(&self) -> bool {
+        self.place() > self.end
+    }
+
+    /// Whether the bits end with the last byte, or nearly, and what is left is zero.
+    pub(super) fn is_used_up(&mut self) -> bool {
+        let Some(bytes) = self.end.checked_sub(self.place()) else { return false };
+        let rest = self.count % 8;
+        bytes <= END_BYTES && self.read(rest) == 0 && (0..bytes).all(|_| self.read(8) == 0)
+    }
+
+    /// What is wrong here.
+    pub(super) fn fault(&self, reason: &'static str) -> Fault {
+        Fault::new(self.place(), reason)
+    }
+}
+
+/// A prefix code.
+pub(super) struct Code {
+    /// By the next bits: the symbol, and in the lower four bits its length; 0 for longer codes.
+    look: Box<[u16]>,
+    /// Bits by which `look` is asked.
+    look_bits: u32,
+    /// Of each length.
+    counts: [u16; LENGTH_MAX + 1],
+    /// By length, then in order.
+    symbols: Box<[u16]>,
+}
+
+impl Code {
+    /// Reads the code of an alphabet.
+    pub(super) fn read(bits: &mut Bits<'_, '_>, alphabet: usize) -> Result<Code, Fault> {
+        let mut lengths = vec![0; alphabet];
+        if bits.read(1) == 1 {
+            let count = bits.read(1) + 1;
+            let wide = if bits.read(1) == 1 { 8 } else { 1 };
+            for symbol in [Some(wide), (count == 2).then_some(8)].into_iter().flatten() {
+                let symbol = bits.read(symbol) as usize;
+                *lengths.get_mut(symbol).ok_or_else(|| bits.fault("no such symbol"))? = 1;
+            }
+        } else {
+            let mut of_lengths = [0; LENGTHS_ORDER.len()];
+            for place in LENGTHS_ORDER.into_iter().take(4 + bits.read(4) as usize) {
+                of_lengths[place] = bits.read(3) as u8;
+            }
+            let code = Code::new(&of_lengths).ok_or_else(|| bits.fault("no prefix code"))?;
+            code.read_lengths(bits, &mut lengths)?;
+        }
+        Code::new(&lengths).ok_or_else(|| bits.fault("no prefix code"))
+    }
+
+    /// Reads the lengths of another code.
+    fn read_lengths(&self, bits: &mut Bits<'_, '_>, lengths: &mut [u8]) -> Result<(), Fault> {
+        let mut symbols_max = lengths.len();
+        if bits.read(1) == 1 {
+            let wide = 2 + 2 * bits.read(3);
+            symbols_max = 2 + bits.read(wide) as usize;
+            if symbols_max > lengths.len() {
+                return Err(bits.fault("more symbols than there are"));
+            }
+        }
+        let (mut at, mut last) = (0, 8);
+        for _ in 0..symbols_max {
+            if at == lengths.len() {
+                break;
+            }
+            let (length, times) = match self.symbol(bits) {
+                16 => (last, 3 + bits.read(2)),
+                17 => (0, 3 + bits.read(3)),
+                18 => (0, 11 + bits.read(7)),
+                length => (length as u8, 1),
+            };
+            let repeated = lengths.get_mut(at..at + times as usize);
+            repeated.ok_or_else(|| bits.fault("more symbols than there are"))?.fill(length);
+            at += times as usize;
+            if length != 0 {
+                last = length;
+            }
+        }
+        Ok(())
+    }
+
+    /// The code whose symbols have codes of so many bits; `None` where no code has.
+    fn new(lengths: &[u8]) -> Option<Code> {
+        let mut counts = [0u16; LENGTH_MAX + 1];
+        lengths.iter().for_each(|length| counts[usize::from(*length)] += 1);
+        counts[0] = 0;
+        let mut starts = [0; LENGTH_MAX + 2];
+        for length in 1..=LENGTH_MAX {
+            starts[length + 1] = starts[length] + usize::from(counts[length]);
+        }
+        let mut symbols = vec![0; starts[LENGTH_MAX + 1]].into_boxed_slice();
+        let mut places = starts;
+        for (symbol, length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0) {
+            symbols[places[usize::from(*length)]] = symbol as u16;
+            places[usize::from(*length)] += 1;
+        }
+        if let [only] = *symbols {
+            let look = vec![only << 4].into_boxed_slice();
+            return Some(Code { look, look_bits: 0, counts, symbols });
+        }
+        let used =
+            (1..).zip(&counts[1..]).map(|(length, count)| u32::from(*count) << (15 - length));
+        if used.sum::<u32>() != 1 << LENGTH_MAX {
+            return None;
+        }
+        let longest = (1..=LENGTH_MAX).rev().find(|length| counts[*length] > 0)?;
+        let look_bits = longest.min(LOOK_BITS);
+        let mut look = vec![0; 1 << look_bits].into_boxed_slice();
+        let mut code = 0usize;
+        for length in 1..=look_bits {
+            for symbol in &symbols[starts[length]..starts[length + 1]] {
+                let reversed = code.reverse_bits() >> (usize::BITS as usize - length);
+                for place in (reversed..look.len()).step_by(1 << length) {
+                    look[place] = symbol << 4 | length as u16;
+                }
+                code += 1;
+            }
+            code <<= 1;
+        }
+        Some(Code { look, look_bits: look_bits as u32, counts, symbols })
+    }
+
+    /// The next symbol.
+    #[inline(always)]
+    pub(super) fn symbol(&self, bits: &mut Bits<'_, '_>) -> u32 {
+        if bits.count < LENGTH_MAX as u32 {
+            bits.refill();
+        }
+        let entry = self.look[bits.value as usize & ((1 << self.look_bits) - 1)];
+        if entry & 15 == 0 && self.look_bits > 0 {
+            return self.long_symbol(bits);
+        }
+        bits.skip(u32::from(entry & 15));
+        u32::from(entry >> 4)
+    }
+
+    #[inline(never)]
+    fn long_symbol(&self, bits: &mut Bits<'_, '_>) -> u32 {
+        let (mut code, mut first, mut behind) = (0usize, 0usize, 0usize);
+        for length in 1..=LENGTH_MAX {
+            let count = usize::from(self.counts[length]);
+            code |= (bits.value >> (length - 1)) as usize & 1;
+            if code - first < count {
+                bits.skip(length as u32);
+                return u32::from(self.symbols[behind + code - first]);
+            }
+            behind += count;
+            first = (first + count) << 1;
+            code <<= 1;
+        }
+        // A code is complete: each string of 15 bits begins with one.
+        0
+    }
+
+    /// Whether it has but one symbol, for which it takes no bits.
+    pub(super) fn is_silent(&self) -> bool {
+        self.look_bits == 0
+    }
+}

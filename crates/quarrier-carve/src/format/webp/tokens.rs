@@ -1,0 +1,131 @@
+//! The coefficients of macroblocks of VP8: RFC 6386, section 13.
+
+use super::bools::Bools;
+use super::tables::{COEFFICIENTS, UPDATES};
+
+/// Probabilities of one context, padded to what is quick to index.
+type Branches = [u8; 16];
+
+/// How likely the branches of tokens are: by kind of block, place of the number, and context.
+pub(super) struct Likelihoods([[[Branches; 3]; 17]; 4]);
+
+/// Which band each of the 16 numbers is of; one more, which is never read.
+const BANDS: [usize; 17] = [0, 1, 2, 3, 6, 4, 5, 6, 6, 6, 6, 6, 6, 6, 6, 7, 0];
+
+/// Further bits of the largest numbers.
+const LARGE: [&[u8]; 4] = [
+    &[173, 148, 140],
+    &[176, 155, 140, 135],
+    &[180, 157, 141, 134, 130],
+    &[254, 254, 243, 230, 196, 177, 153, 140, 133, 130, 129],
+];
+
+const LUMA_BEHIND_DC: usize = 0;
+const DC: usize = 1;
+const CHROMA: usize = 2;
+const LUMA: usize = 3;
+
+/// Whether the blocks next to a macroblock's edge had any numbers: 4 of luma, 2 and 2 of chroma,
+/// and that of DC.
+pub(super) type Edge = [u8; 9];
+
+impl Likelihoods {
+    /// Reads what a frame changes of those that all begin with.
+    pub(super) fn read(bools: &mut Bools<'_>) -> Box<Self> {
+        let mut changed = COEFFICIENTS;
+        for (likely, update) in changed.iter_mut().zip(&UPDATES) {
+            if bools.read(*update) {
+                *likely = bools.number(8) as u8;
+            }
+        }
+        let mut all = Box::new(Likelihoods([[[[0; 16]; 3]; 17]; 4]));
+        for (kind, places) in all.0.iter_mut().enumerate() {
+            for (place, band) in places.iter_mut().zip(BANDS) {
+                for (context, branches) in place.iter_mut().enumerate() {
+                    let from = ((kind * 8 + band) * 3 + context) * 11;
+                    branches[..11].copy_from_slice(&changed[from..from + 11]);
+                }
+            }
+        }
+        all
+    }
+
+    /// Reads the numbers of a macroblock.
+    pub(super) fn macroblock(
+        &self,
+        bools: &mut Bools<'_>,
+        is_split: bool,
+        top: &mut Edge,
+        left: &mut Edge,
+    ) {
+        let luma = if is_split {
+            LUMA
+        } else {
+            let some = self.block(bools, DC, 0, top[8] + left[8]);
+            (top[8], left[8]) = (some, some);
+            LUMA_BEHIND_DC
+        };
+        let first = usize::from(!is_split);
+        for (kind, first, plane) in [(luma, first, 0..4), (CHROMA, 0, 4..6), (CHROMA, 0, 6..8)] {
+            for left in &mut left[plane.clone()] {
+                for top in &mut top[plane.clone()] {
+                    *left = self.block(bools, kind, first, *top + *left);
+                    *top = *left;
+                }
+            }
+        }
+    }
+
+    /// Reads the numbers of a block from `first`; 1 if there were any, 0 if not.
+    #[inline]
+    fn block(&self, bools: &mut Bools<'_>, kind: usize, first: usize, context: u8) -> u8 {
+        let places = &self.0[kind];
+        let mut branches = &places[first][usize::from(context).min(2)];
+        let mut place = first;
+        while place < 16 {
+            if !bools.read(branches[0]) {
+                return u8::from(place > first);
+            }
+            while !bools.read(branches[1]) {
+                place += 1;
+                if place == 16 {
+                    return 1;
+                }
+                branches = &places[place][0];
+            }
+            let context = if bools.read(branches[2]) {
+                large(bools, branches);
+                2
+            } else {
+                1
+            };
+            bools.skip_even();
+            place += 1;
+            branches = &places[place][context];
+        }
+        1
+    }
+}
+
+/// Reads what follows of a number above 1.
+#[inline]
+fn large(bools: &mut Bools<'_>, branches: &Branches) {
+    if !bools.read(branches[3]) {
+        if bools.read(branches[4]) {
+            bools.skip(branches[5]);
+        }
+    } else if !bools.read(branches[6]) {
+        if bools.read(branches[7]) {
+            bools.skip(165);
+            bools.skip(145);
+        } else {
+            bools.skip(159);
+        }
+    } else {
+        let high = bools.read(branches[8]);
+        let low = bools.read(branches[9 + usize::from(high)]);
+        for likely in LARGE[2 * usize::from(high) + usize::from(low)] {
+            bools.skip(*likely);
+        }
+    }
+}
