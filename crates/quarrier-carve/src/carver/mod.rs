@@ -4,6 +4,7 @@ mod candidates;
 mod claims;
 mod ground;
 mod judge;
+mod kept;
 mod resolve;
 mod resume;
 
@@ -28,6 +29,7 @@ pub use claims::Claims;
 use ground::Ground;
 pub(crate) use judge::cut;
 use judge::{Court, Judged};
+use kept::Kept;
 use resolve::Resolver;
 pub use resume::{Alignment, Begun};
 
@@ -316,8 +318,9 @@ impl<'a> Carver<'a> {
             ..Summary::default()
         };
         let times = Times::default();
+        let kept = Kept::new(source, self.memory_bytes_max);
         let court = Court {
-            source,
+            source: &kept,
             formats: &self.formats,
             ground: &ground,
             workers: self.workers,
@@ -325,7 +328,7 @@ impl<'a> Carver<'a> {
             stop: self.stop,
         };
         let mut resolver = Resolver::new(&self.formats, self.embedded);
-        let mut broken = self.recall(source, keep, &mut resolver, &mut summary, &times)?;
+        let mut broken = self.recall(&kept, keep, &mut resolver, &mut summary, &times)?;
         let mut at = summary.position;
         while let Some(from) = ground.next(at) {
             let end = (from - from % STRIDE_BYTES + STRIDE_BYTES).min(ground.span().end);
@@ -345,7 +348,7 @@ impl<'a> Carver<'a> {
             // Of those that wait only the broken ones may be forgotten: they get half of the room.
             let room = (self.remembered_max() / 2).saturating_sub(broken.len());
             let (whole, mut more) = resolver.resolve(judged, room);
-            summary.files[0] += self.keep_wanted(source, &whole, keep, &times)?;
+            summary.files[0] += self.keep_wanted(&kept, &whole, keep, &times)?;
             at = looked.until.max(from + 1);
             summary.position = at;
             keep.stride(&Stride {
@@ -360,7 +363,7 @@ impl<'a> Carver<'a> {
             .map_err(Error::Keep)?;
             summary.forgotten += self.remember(&mut broken, &mut more);
         }
-        self.rest(source, keep, &ground, resolver, broken, &mut summary, &times)?;
+        self.rest(&kept, keep, &ground, resolver, broken, &mut summary, &times)?;
         times.add_to(&mut summary);
         Ok(summary)
     }

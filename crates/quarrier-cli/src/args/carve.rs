@@ -27,6 +27,7 @@ pub(crate) struct Carve {
     pub(crate) memory_bytes_max: u64,
     pub(crate) range: Range<u64>,
     pub(crate) unallocated: bool,
+    pub(crate) verify: bool,
     pub(crate) workers: Option<usize>,
     pub(crate) format: Format,
     pub(crate) quiet: bool,
@@ -42,20 +43,20 @@ Examples:
   quarrier carve disk.img -o pictures --types jpg,png --keep valid
   quarrier carve /dev/sdb -o recovered --resume
   quarrier carve disk.img -o deleted --unallocated
+  quarrier carve image.E01 -o recovered --verify
   quarrier carve image.001 --dry-run --format json | jq -r .path
   quarrier carve disk.img -o recovered --embedded --report recovered.html
   quarrier carve https://example.org/disk.img -o recovered --range 0..1G
 
-A SOURCE is a file, a block device, the first part of a split image (image.001), a quoted glob
-of its parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY.
+A SOURCE is a file, a block device, the first part of a split image (image.001) or of an EWF image
+(image.E01), a quoted glob of the parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY.
 
 FOLDER gets a file for each that is found, FOLDER/<type>/<offset>.<ending> with the offset as 12
 hexadecimal digits, FOLDER/report.jsonl with a row for each, and FOLDER/report.dfxml. Status
 'valid': read to its end as its format says, every checksum right. 'partial': right up to where it
 breaks. 'header': nothing but its beginning could be read.
 
-Exit status: 0 files were found, 1 none, 2 wrong use or failure, 3 part of the source could not
-be read (each range is listed), 130 interrupted (--resume goes on).";
+Exit status: 0 files were found, 1 none, 2 wrong use or failure, 3 part of the source could XX interrupted (--resume goes on).";
 
 pub(super) fn command() -> Command {
     Command::new("carve")
@@ -125,6 +126,7 @@ fn what_args() -> Vec<Arg> {
             "unallocated",
             "Carve only what the file systems in it (ext2 to ext4, FAT, exFAT, NTFS) say is free",
         ),
+        flag("verify", "First compare an EWF image with the MD5 and SHA-1 that are stored in it"),
         flag("dry-run", "Write nothing; print a row for each file"),
         flag("resume", "Go on where an earlier run into the same folder ended"),
     ]
@@ -174,6 +176,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         memory_bytes_max: matches.get_one("max-memory").copied().unwrap_or(1 << 30),
         range: matches.get_one("range").cloned().unwrap_or(0..u64::MAX),
         unallocated: matches.get_flag("unallocated"),
+        verify: matches.get_flag("verify"),
         workers: auto_count(matches, "workers"),
         format: *matches.get_one("format").unwrap_or(&Format::Text),
         quiet: matches.get_flag("quiet"),

@@ -2,6 +2,11 @@
 
 use std::path::Path;
 
+use md5::{Digest, Md5};
+use quarrier_core::source::{Source, read_full_at};
+use quarrier_ewf::EwfSource;
+
+use crate::carve::{carve, gif, image, tree};
 use crate::harness::{Lab, noise, skip};
 
 const CHUNK_BYTES: usize = 32 << 10;
@@ -56,6 +61,9 @@ fn ewf(media: &[u8], chunks_each: usize) -> Vec<Vec<u8>> {
         table.resize(20, 0);
         let table = [sealed(table), sealed(entries)].concat();
         section(&mut segment, "table", &table);
+        if index + 1 == count {
+            section(&mut segment, "hash", &sealed([&Md5::digest(media)[..], &[0; 16]].concat()));
+        }
         section(&mut segment, if index + 1 == count { "done" } else { "next" }, &[]);
         segment
     };
@@ -63,17 +71,21 @@ fn ewf(media: &[u8], chunks_each: usize) -> Vec<Vec<u8>> {
 }
 
 /// A lab with the media as `f` and its image as `image.E01` and on.
+fn lab_with(media: &[u8]) -> (Lab, usize) {
+    let lab = Lab::with(media);
+    let segments = ewf(media, 4);
+    for (index, segment) in segments.iter().enumerate() {
+        lab.put(format!("image.E{:02}", index + 1), segment);
+    }
+    (lab, segments.len())
+}
+
 fn lab() -> (Lab, usize) {
     let mut media = noise(700 * 512, 3);
     for at in [0, CHUNK_BYTES - 3, 4 * CHUNK_BYTES - 5, 200_000, media.len() - 7] {
         media[at..at + 7].copy_from_slice(b"<token>");
     }
-    let lab = Lab::with(&media);
-    let segments = ewf(&media, 4);
-    for (index, segment) in segments.iter().enumerate() {
-        lab.put(format!("image.E{:02}", index + 1), segment);
-    }
-    (lab, segments.len())
+    lab_with(&media)
 }
 
 #[test]
@@ -135,4 +147,76 @@ fn known_images_give_the_same_rows_from_every_container() {
     assert!(raw.len() > 40);
     assert_eq!(rows_of("ext2.E01"), raw);
     assert_eq!(rows_of("ext2.split.E01"), raw);
+}
+
+/// Three pictures over the seams of chunks and segments, one broken, in 350 KiB.
+fn pictures() -> Vec<u8> {
+    let mut broken = gif("c");
+    *broken.last_mut().unwrap() = 0x77;
+    let long = gif(&"segment ".repeat(2000));
+    image(700 * 512, &[(CHUNK_BYTES - 9, &gif("a")), (120_000, &long), (250_000, &broken)])
+}
+
+/// The files of a carved folder, but for the name of the source in its reports.
+fn carved(lab: &Lab, source: &str, folder: &str) -> Vec<(String, String)> {
+    let ran = carve(lab, &[source, "-o", folder]);
+    assert!(ran.code < Some(2) && ran.stderr.is_empty(), "{ran:?}");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace(source, "f");
+    tree(&lab.path(folder)).into_iter().map(|(name, bytes)| (name, text(bytes))).collect()
+}
+
+#[test]
+fn carving_an_image_gives_the_files_and_reports_of_its_bytes() {
+    let (lab, segments) = lab_with(&pictures());
+    assert_eq!(segments, 3);
+    let expected = carved(&lab, "f", "raw");
+    assert_eq!(expected.len(), 5);
+    assert!(carved(&lab, "image.E01", "ewf") == expected);
+}
+
+#[test]
+fn the_hash_that_is_stored_in_an_image_is_compared_when_asked_for() {
+    let (lab, _) = lab_with(&pictures());
+    let md5: String = Md5::digest(pictures()).iter().map(|byte| format!("{byte:02x}")).collect();
+    carve(&lab, &["image.E01", "-o", "out", "--verify", "--report", "page.html"])
+        .says(0, &[&format!("image.E01: stored MD5 {md5}: matches")]);
+    assert!(std::fs::read_to_string(lab.path("page.html")).unwrap().contains(&md5));
+    // Another hash, which its checksum says is meant so.
+    let mut segment = std::fs::read(lab.path("image.E03")).unwrap();
+    let at = segment.len() - 76 - 36;
+    let hash = sealed([&[0xAB; 16][..], &[0; 16]].concat());
+    segment[at..at + 36].copy_from_slice(&hash);
+    lab.put("image.E03", &segment);
+    carve(&lab, &["image.E01", "-o", "other", "--verify"])
+        .says(3, &[&"ab".repeat(16), "does not match", &md5]);
+    assert!(tree(&lab.path("other")) == tree(&lab.path("out")));
+    // A hash that is damaged itself.
+    segment[at] ^= 1;
+    lab.put("image.E03", &segment);
+    carve(&lab, &["image.E01", "--dry-run", "--verify"]).refuses(&["hash", "image.E03"]);
+    carve(&lab, &["f", "--dry-run", "--verify"]).refuses(&["EWF", "--verify"]);
+}
+
+#[test]
+fn known_images_are_carved_as_their_bytes_are_and_their_hashes_hold() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora/ewf");
+    if !Path::new(folder).exists() {
+        return skip("the images are not here");
+    }
+    for (name, md5, files) in [
+        ("nps-2010-emails.E01", "2f5ec5894f7fe3cea93bd29e7cf1eb50", 20),
+        ("email_test.E01", "b817ed2590eeeb39f42445088d369f6c", 0),
+    ] {
+        let path = format!("{folder}/{name}");
+        let image = EwfSource::open(Path::new(&path)).unwrap();
+        let mut bytes = vec![0; image.length() as usize];
+        assert_eq!(read_full_at(&image, 0, &mut bytes).unwrap(), bytes.len());
+        let lab = Lab::with(&bytes);
+        let expected = carved(&lab, "f", "raw");
+        assert!(expected.len() > files, "{}", expected.len());
+        assert!(carved(&lab, &path, "ewf") == expected, "{name}");
+        let ran = carve(&lab, &[&path, "--dry-run", "--verify"]);
+        assert!(ran.stderr.contains(&format!("stored MD5 {md5}")), "{}", ran.stderr);
+        assert!(ran.stderr.contains(": matches") && !ran.stderr.contains("not"), "{}", ran.stderr);
+    }
 }

@@ -6,6 +6,7 @@ mod inside;
 mod own;
 mod page;
 mod target;
+mod verify;
 mod watch;
 
 use std::io;
@@ -85,6 +86,10 @@ fn refuse_folder_on_source(carve: &Carve, named: &Named) -> Result<(), String> {
 fn carve_one(carve: &Carve, source: &dyn Source, stop: &AtomicBool) -> Result<Outcome, String> {
     let range = range_in(carve, source)?;
     let own = own::Own::read(carve)?;
+    let verified = verify::verify(carve, stop)?;
+    if verified.as_ref().is_some_and(|verified| verified.outcome == Outcome::Interrupted) {
+        return Ok(Outcome::Interrupted);
+    }
     let ground = free::Ground::of(carve, source, range.clone())?;
     let mut carver = carver(carve, &own, &ground, stop).map_err(|error| error.to_string())?;
     let target = match &carve.folder {
@@ -117,7 +122,7 @@ fn carve_one(carve: &Carve, source: &dyn Source, stop: &AtomicBool) -> Result<Ou
     let finished = target.finish(is_complete);
     let elapsed = started.elapsed();
     let seen = watch.end();
-    let run = Run { carve, source, range, free: ground.told, elapsed };
+    let run = Run { carve, source, range, free: ground.told, verified, elapsed };
     match carved {
         Ok(summary) => finished
             .map_err(|error| run.cannot_write(&error, &seen))
@@ -133,6 +138,7 @@ struct Run<'r> {
     range: Range<u64>,
     /// How much of it is carved, with --unallocated.
     free: Option<String>,
+    verified: Option<verify::Verification>,
     elapsed: Duration,
 }
 
@@ -141,6 +147,9 @@ impl Run<'_> {
     fn close(&self, summary: &Summary, seen: &Seen) -> Result<Outcome, String> {
         let name = self.source.name();
         let mut outcome = if seen.total() > 0 { Outcome::Found } else { Outcome::Nothing };
+        if let Some(verified) = &self.verified {
+            outcome = outcome.worse(verified.outcome);
+        }
         for range in &summary.unreadable {
             complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
             outcome = outcome.worse(Outcome::Incomplete);

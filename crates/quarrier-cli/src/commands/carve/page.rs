@@ -68,6 +68,9 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
         let share = format!("{:.0} % of {rate} ({})", 100.0 * ceiling.share, ceiling.of);
         facts.push(("share of the ceiling", share));
     }
+    if let Some(verified) = &run.verified {
+        facts.push(("verified", verified.told.clone()));
+    }
     if let Some(free) = &run.free {
         facts.push(("unallocated", free.clone()));
     }
