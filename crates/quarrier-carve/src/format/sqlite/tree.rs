@@ -39,7 +39,7 @@ impl Header {
             && bytes[72..92] == [0; 20];
         let is_counted = four(24) == four(92);
         let pages = if is_counted { u64::from(four(28)) } else { 0 };
-        is_sane.then_some(Header {
+        is_sane.then(|| Header {
             page_bytes,
             usable_bytes: page_bytes - reserved,
             pages,
