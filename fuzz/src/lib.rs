@@ -9,6 +9,7 @@
 //! can call it: the driver of this package on stable Rust, libFuzzer from `libfuzzer/`.
 //! Bytes that say nothing useful are passed over.
 
+pub mod carve;
 pub mod condition;
 pub mod engines;
 pub mod ewf;
@@ -50,7 +51,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -61,4 +62,5 @@ pub const TARGETS: [Target; 10] = [
     formats::TARGET,
     ewf::TARGET,
     unallocated::TARGET,
+    carve::TARGET,
 ];
