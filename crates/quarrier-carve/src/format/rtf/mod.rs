@@ -26,7 +26,11 @@ impl Format for Rtf {
     }
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
-        if !may_begin(view) || !matches!(view.byte(6), Some(b'\\' | b'{' | b' ' | b'\r' | b'\n')) {
+        let is_head = view.is_at(0, b"{\\rtf");
+        if !is_head
+            || !may_begin(view)
+            || !matches!(view.byte(6), Some(b'\\' | b'{' | b' ' | b'\r' | b'\n'))
+        {
             return Verdict::Not;
         }
         match last_brace(view) {
@@ -54,7 +58,7 @@ fn last_brace(view: &mut View<'_>) -> Result<u64, (u64, &'static str)> {
         for (index, byte) in bytes.iter().enumerate() {
             match byte {
                 b'{' => depth += 1,
-                b'}' => depth -= 1,
+                b'}' => depth = depth.saturating_sub(1),
                 b'\\' => skip = Some(index),
                 byte if !is_text(*byte) => return Err((at + index as u64, "what is no text")),
                 _ => {}
