@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from parallel_ways import WAYS
 
 WORKERS = 2

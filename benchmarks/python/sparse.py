@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import quarrier
 import svfsc
+
+import quarrier
 
 FILE_BYTES = 1 << 20
 BLOCKS = (1, 8, 64, 512)

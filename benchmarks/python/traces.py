@@ -23,8 +23,9 @@ import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import quarrier
 import tifffile
+
+import quarrier
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "crates/quarrier-python/tests"))
 from range_server import RangeServer

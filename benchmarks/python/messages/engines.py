@@ -268,7 +268,7 @@ def serve(engine: Engine) -> None:
             start = time.perf_counter()
             result = call(*request["arguments"])
             answer = {"seconds": time.perf_counter() - start, "result": result}
-        except Exception as error:  # noqa: BLE001 (whatever it is, the caller is told)
+        except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)
 
