@@ -10,8 +10,7 @@ use quarrier_core::source::{Source, read_full_at};
 pub const TAKE_BYTES_MAX: usize = 64 << 10;
 
 /// Windows begin at multiples of this. They are long: candidates of a stride lie all over it, and to
-/// unmap what was looked at makes all processors wait for each other (with 16 MiB, a third of the
-/// time of a carve).
+/// unmap what was looked at makes all processors wait for each other.
 const WINDOW_ALIGN_BYTES: u64 = 128 << 20;
 const WINDOW_BYTES: u64 = 256 << 20;
 /// What is searched at once.

@@ -12,7 +12,7 @@ from quarrier.parallel._options import at_least, count_of
 # The temporaries of a kernel over so many bytes stay in the cache of a core, and are not many
 # megabytes in all workers together.
 _CHUNK_BYTES = 128 << 10
-# A kernel that numba compiled has none; each call of it costs as much as 10 to 20 KiB.
+# A kernel that numba compiled has none, and the fewer calls of it the better.
 _COMPILED_CHUNK_BYTES = 1 << 20
 # So many chunks a worker even out what chunks differ in.
 _CHUNKS_A_WORKER_MIN = 8
