@@ -9,7 +9,7 @@ use quarrier_core::source::Source;
 use quarrier_remote::{Error, Options, RemoteSource, Unnamed};
 
 use crate::server::{Act, Ask, Server};
-use crate::{Random, exact, hasty, noise, remote};
+use crate::{Random, exact, hasty, impatient, noise, remote};
 
 const LENGTH: usize = 3_000_000;
 const READS: usize = 10_000;
@@ -89,8 +89,7 @@ fn read_at_random(
 
 fn check(seed: u64, mut options: Options) {
     // A busy machine alone should not let them pass.
-    options.timeouts.progress = Duration::from_secs(2);
-    options.timeouts.slow_for = Duration::from_secs(1);
+    options.timeouts = impatient();
     let server = Server::new(noise(LENGTH, seed), faulty(seed));
     let remote = remote(options);
     let open = || {

@@ -14,7 +14,7 @@ use crate::{exact, hasty, noise, remote};
 /// What a request hands over at once, and then some.
 const ARRIVING_BYTES_MAX: u64 = 1 << 20;
 
-const LATE: Act = Act::Late(Duration::from_millis(50));
+const LATE: Act = Act::Late(Duration::from_millis(250));
 
 #[test]
 fn bytes_on_their_way_are_waited_for_and_not_fetched_twice() {

@@ -44,14 +44,15 @@ impl Random {
     }
 }
 
-/// Options that lose no time.
+/// Options that lose no time where a server fails. A busy machine alone does not fail: requests
+/// are counted.
 fn hasty() -> Options {
     let mut options = Options::default();
     options.timeouts = Timeouts {
-        connect: Duration::from_secs(5),
-        progress: Duration::from_millis(400),
-        bytes_per_second_min: 50_000,
-        slow_for: Duration::from_millis(200),
+        connect: Duration::from_secs(60),
+        progress: Duration::from_secs(60),
+        bytes_per_second_min: 1,
+        slow_for: Duration::from_secs(60),
     };
     options.retry = Retry {
         attempts_max: 12,
@@ -67,6 +68,16 @@ fn exact() -> Options {
     let mut options = hasty();
     options.read_ahead = false;
     options
+}
+
+/// Limits for servers that say nothing, or hardly anything.
+fn impatient() -> Timeouts {
+    Timeouts {
+        connect: Duration::from_secs(60),
+        progress: Duration::from_secs(2),
+        bytes_per_second_min: 50_000,
+        slow_for: Duration::from_secs(1),
+    }
 }
 
 fn remote(options: Options) -> Remote {

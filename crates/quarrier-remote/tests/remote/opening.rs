@@ -1,6 +1,7 @@
 //! Opening: what it costs, and what servers say wrong.
 
 use std::io::ErrorKind;
+use std::time::Duration;
 
 use quarrier_core::source::Source;
 use quarrier_remote::Error;
@@ -128,7 +129,9 @@ fn a_server_that_fails_at_first_is_tried_again() {
         5 => Act::Stall,
         _ => Act::Serve,
     });
-    let source_of = remote(hasty());
+    let mut options = hasty();
+    options.timeouts.progress = Duration::from_secs(5);
+    let source_of = remote(options);
     let source = source_of.open(&server.url()).unwrap();
     assert_eq!((source.length(), source.counters().retries), (1000, 6));
 }
