@@ -92,9 +92,11 @@ class Tools:
         return folder
 
     def ours(self, words: tuple[str, ...]) -> list[dict]:
+        return [json.loads(line) for line in self.ours_raw(words).splitlines()]
+
+    def ours_raw(self, words: tuple[str, ...]) -> str:
         words = tuple(f"path={self.disk_folder()}" if word == "path=DISK" else word for word in words)
-        lines = run([str(self.one), *words]).splitlines()
-        return [json.loads(line) for line in lines]
+        return run([str(self.one), *words])
 
     def compiled(self, name: str, *libraries: str) -> pathlib.Path:
         """The reference of this name in plain C, built for this machine."""
@@ -231,19 +233,31 @@ def theoretical(_: Tools) -> dict:
     raise NotImplementedError
 
 
-# Disk: fio, on a new file of the same size in the same folder each time, as ours is.
+# Disk: fio, on the file that ours has just measured: where a file lies changes its rate up to twofold.
+# Ours is first every time, for it knows what it wrote.
 
 
-def fio(mode: str, block_bytes: int, depth: int) -> Callable[[Tools], dict]:
-    def reference(tools: Tools) -> dict:
-        command = ["fio", "--name=pair", f"--filename={tools.disk_folder() / 'fio'}", f"--size={FILE_BYTES}"]
-        command += [f"--rw={mode}", f"--bs={block_bytes}", f"--iodepth={depth}", "--ioengine=io_uring"]
-        command += ["--direct=1", "--overwrite=1", "--unlink=1", "--time_based", "--runtime=2"]
-        job = json.loads(run([*command, "--output-format=json"]))["jobs"][0]
-        done = job["read" if "read" in mode else "write"]
-        return {"value": done["iops"] if mode.startswith("rand") else done["bw_bytes"]}
+class OnTheSameFile(NamedTuple):
+    """A command of fio, whose file is ours."""
 
-    return reference
+    mode: str
+    block_bytes: int
+    depth: int
+
+    def __call__(self, tools: Tools) -> dict:
+        raise NotImplementedError
+
+    def measure(self, tools: Tools, words: tuple[str, ...]) -> tuple[dict, dict]:
+        if shutil.which("fio") is None:
+            raise Unavailable("there is no fio")
+        command = ["fio", "--name=pair", "--filename=FILE", f"--size={FILE_BYTES}"]
+        command += [f"--rw={self.mode}", f"--bs={self.block_bytes}", f"--iodepth={self.depth}"]
+        command += ["--ioengine=io_uring", "--direct=1", "--overwrite=1", "--time_based", "--runtime=2"]
+        reading, _, answer = tools.ours_raw((*words, "--", *command, "--output-format=json")).partition("\n")
+        job = json.loads(answer)["jobs"][0]
+        done = job["read" if "read" in self.mode else "write"]
+        value = done["iops"] if self.mode.startswith("rand") else done["bw_bytes"]
+        return json.loads(reading), {"value": value}
 
 
 def disk_pairs() -> list[Pair]:
@@ -259,7 +273,7 @@ def disk_pairs() -> list[Pair]:
             words += (f"file_bytes={FILE_BYTES}", "path=DISK")
             text = f"{name}, {block_bytes >> 10} KiB, direct, depth {depth}, fio"
             older = {"read": "(iozone 5.8 GB/s)", "write": "(iozone 0.6 GB/s)"}.get(mode, "")
-            pairs.append(Pair(text, words, fio(mode, block_bytes, depth), unit, older=older))
+            pairs.append(Pair(text, words, OnTheSameFile(mode, block_bytes, depth), unit, older=older))
     return pairs
 
 
@@ -267,25 +281,39 @@ def disk_pairs() -> list[Pair]:
 
 
 def iperf3(protocol: str, streams: int, message_bytes: int, congestion: str) -> Callable[[Tools], dict]:
+    """A process for each stream: before version 3.16 one process has one thread for all of them."""
+
     def reference(_: Tools) -> dict:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
-        command = ["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port]
-        if shutil.which(command[0]) is None:
+        if shutil.which("iperf3") is None:
             raise Unavailable("there is no iperf3")
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
-            try:
-                time.sleep(0.3)
-                command = ["iperf3", "-J", "-c", "127.0.0.1", "-p", port, "-t", "2"]
-                command += ["-P", str(streams), "-l", str(message_bytes)]
-                command += ["-u", "-b", "0"] if protocol == "udp" else ["-C", congestion]
-                received = json.loads(run(command))["end"]["sum_received"]
-            finally:
+        ports = free_ports(streams)
+        servers = [
+            subprocess.Popen(["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port], stdout=subprocess.DEVNULL)
+            for port in ports
+        ]
+        try:
+            time.sleep(0.3)
+            command = ["iperf3", "-J", "-c", "127.0.0.1", "-t", "2", "-l", str(message_bytes)]
+            command += ["-u", "-b", "0"] if protocol == "udp" else ["-C", congestion]
+            clients = [subprocess.Popen([*command, "-p", port], stdout=subprocess.PIPE) for port in ports]
+            answers = [json.loads(client.communicate()[0])["end"]["sum_received"] for client in clients]
+        finally:
+            for server in servers:
                 server.terminate()
-        return {"value": received["bytes"] / received["seconds"]}
+                server.wait()
+        return {"value": sum(answer["bytes"] / answer["seconds"] for answer in answers)}
 
     return reference
+
+
+def free_ports(count: int) -> list[str]:
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [str(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
 
 
 def network_pairs() -> list[Pair]:
@@ -349,6 +377,8 @@ def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, S
             reading, reference = (*tools.ours(pair.ours), None)[:2]
             if reference is None:
                 raise Unavailable("the design of this processor is not known")
+        elif isinstance(pair.reference, OnTheSameFile):
+            reading, reference = pair.reference.measure(tools, pair.ours)
         elif turn % 2:
             reference, reading = pair.reference(tools), tools.ours(pair.ours)[0]
         else:

@@ -3,14 +3,21 @@
 //!
 //!     one cpu multiply-add isa=AVX2 type=f64 threads=2
 //!     one memory triad threads=1 bytes=268435456 stores=ordinary
+//!     one disk 'random write' path=/var/tmp file_bytes=1073741824 -- fio --filename=FILE …
+//!
+//! What stands behind `--` is run when the disk was measured, with the same file for the word that
+//! ends in `FILE`, and prints behind the reading.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
-use std::process::ExitCode;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 
+use quarrier_gauge::disk::{TrialFile, measure_on};
 use quarrier_gauge::trial::{Effort, Session};
-use quarrier_gauge::{Area, Error, Parameters, Result, measure_one};
+use quarrier_gauge::{Area, Error, Parameters, Result, Value, measure_one};
 
 fn main() -> ExitCode {
     match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
@@ -23,6 +30,10 @@ fn main() -> ExitCode {
 }
 
 fn run(words: &[String]) -> Result<()> {
+    let (words, other) = match words.iter().position(|word| word == "--") {
+        Some(at) => (&words[..at], &words[at + 1..]),
+        None => (words, &[][..]),
+    };
     let [area, measurement, parameters @ ..] = words else {
         return Err(Error::BadRequest("say AREA MEASUREMENT [NAME=VALUE …]".to_owned()));
     };
@@ -42,7 +53,40 @@ fn run(words: &[String]) -> Result<()> {
     let stop = AtomicBool::new(false);
     let mut nobody = ();
     let mut session = Session::new(Effort::full(5), &mut nobody, &stop)?;
+    if !other.is_empty() {
+        return beside(&mut session, measurement, &parameters, other);
+    }
     measure_one(&mut session, area, measurement, &parameters)?;
+    print(&session)
+}
+
+/// Measures the disk, and lets `other` do so on the same file.
+fn beside(
+    session: &mut Session<'_>,
+    measurement: &str,
+    parameters: &Parameters,
+    other: &[String],
+) -> Result<()> {
+    let folder = parameters.text("path").unwrap_or(".");
+    let Some(&Value::Integer(bytes)) = parameters.get("file_bytes") else {
+        return Err(Error::BadRequest("say file_bytes=N".to_owned()));
+    };
+    let mut file = TrialFile::make(Path::new(folder), bytes as u64, &AtomicBool::new(false))?;
+    measure_on(session, &mut file, measurement, parameters)?;
+    print(session)?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.file().as_raw_fd());
+    let words = other[1..].iter().map(|word| match word.strip_suffix("FILE") {
+        Some(option) => format!("{option}{path}"),
+        None => word.clone(),
+    });
+    let status = Command::new(&other[0]).args(words).status();
+    if !status.is_ok_and(|status| status.success()) {
+        return Err(Error::BadRequest(format!("{} failed", other[0])));
+    }
+    Ok(())
+}
+
+fn print(session: &Session<'_>) -> Result<()> {
     for reading in session.readings() {
         let line = serde_json::to_string(reading)
             .map_err(|error| Error::BadRequest(format!("no JSON: {error}")))?;

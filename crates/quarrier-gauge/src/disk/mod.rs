@@ -29,6 +29,7 @@ use std::time::Duration;
 pub use job::{Action, Cache, Job, Order};
 pub use measure::measure_job;
 pub(crate) use named::measure_named;
+pub use named::measure_on;
 pub use room::TrialFile;
 pub use sync::measure_sync;
 

@@ -20,21 +20,44 @@ pub(crate) fn measure_named(
         .text("path")
         .map(PathBuf::from)
         .ok_or_else(|| Error::BadRequest("say path=FOLDER, on the disk to be measured".into()))?;
-    let job = if name == "sync" { None } else { Some(job_of(name, parameters)?) };
+    let job = job_of(name, parameters)?;
     let bytes = size(parameters, "file_bytes", FULL_BYTES as usize) as u64;
     let mut file = TrialFile::make(&folder, bytes, session.stop)?;
+    measure(session, &mut file, job.as_ref())
+}
+
+/// Measures `name` on a file that is there, for who wants to use the same blocks of the disk with
+/// another program: where a file lies can change its rate twofold.
+///
+/// # Errors
+/// The measurement or a parameter's value is not known, or as [`measure_job`] says.
+pub fn measure_on(
+    session: &mut Session<'_>,
+    file: &mut TrialFile,
+    name: &str,
+    parameters: &Parameters,
+) -> Result<()> {
+    let job = job_of(name, parameters)?;
+    measure(session, file, job.as_ref())
+}
+
+fn measure(session: &mut Session<'_>, file: &mut TrialFile, job: Option<&Job>) -> Result<()> {
     let patient = patient(&session.effort, false);
     let effort = std::mem::replace(&mut session.effort, patient);
-    let reading = match &job {
-        Some(job) => measure_job(session, &mut file, job),
-        None => measure_sync(session, &mut file),
+    let reading = match job {
+        Some(job) => measure_job(session, file, job),
+        None => measure_sync(session, file),
     };
     session.effort = effort;
     session.push(reading?);
     Ok(())
 }
 
-fn job_of(name: &str, parameters: &Parameters) -> Result<Job> {
+/// None for the latency of a sync.
+fn job_of(name: &str, parameters: &Parameters) -> Result<Option<Job>> {
+    if name == "sync" {
+        return Ok(None);
+    }
     let (order, action) = match name.trim_end_matches(" latency") {
         "sequential read" => (Order::Sequential, Action::Read),
         "sequential write" => (Order::Sequential, Action::Write),
@@ -47,7 +70,7 @@ fn job_of(name: &str, parameters: &Parameters) -> Result<Job> {
         Some(Value::Number(rate)) => Some(*rate),
         _ => None,
     };
-    Ok(Job {
+    Ok(Some(Job {
         order,
         action,
         cache: word(parameters, "cache", "direct", Cache::of)?,
@@ -55,5 +78,5 @@ fn job_of(name: &str, parameters: &Parameters) -> Result<Job> {
         depth: size(parameters, "depth", 1),
         threads: threads(parameters),
         offered_per_second,
-    })
+    }))
 }
