@@ -71,7 +71,7 @@ fn beside(
     let Some(&Value::Integer(bytes)) = parameters.get("file_bytes") else {
         return Err(Error::BadRequest("say file_bytes=N".to_owned()));
     };
-    let mut file = TrialFile::make(Path::new(folder), bytes as u64, &AtomicBool::new(false))?;
+    let mut file = TrialFile::make(Path::new(folder), bytes, &AtomicBool::new(false))?;
     measure_on(session, &mut file, measurement, parameters)?;
     print(session)?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), file.file().as_raw_fd());
