@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [python]
+# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python]
 # Installs only what is missing, and says so. Where it may not install, it says the
 # command and stops.
 set -eu
@@ -53,6 +53,12 @@ set_up_image() {
     [ -z "$missing" ] || install "making disk images" $missing
 }
 
+# OpenCL on the CPU, and a simulator that watches kernels: so the tests of devices run without a GPU.
+set_up_gpu() {
+    [ -n "$(ls /etc/OpenCL/vendors 2>/dev/null)" ] && have oclgrind && return
+    install "running the GPU's kernels on the CPU" pocl-opencl-icd ocl-icd-libopencl1 oclgrind
+}
+
 # A virtual environment in .venv with what the tests of the Python package use.
 set_up_python() {
     have python3 || install "the Python package" python3 python3-venv
@@ -72,7 +78,8 @@ for group in "$@"; do
     case $group in
         rust) set_up_rust ;;
         image) set_up_image ;;
+        gpu) set_up_gpu ;;
         python) set_up_python ;;
-        *) stop "unknown group '$group'; known: rust image python" ;;
+        *) stop "unknown group '$group'; known: rust image gpu python" ;;
     esac
 done

@@ -44,6 +44,8 @@ pub enum Error {
     },
     /// A size, count or name that cannot be measured.
     BadRequest(String),
+    /// A device that runs kernels failed.
+    Device(quarrier_gpu::Error),
     /// A thread of the measurement panicked.
     Panicked(String),
     /// The caller asked to stop.
@@ -77,6 +79,7 @@ impl fmt::Display for Error {
                  or measure less"
             ),
             Error::Peer { address, reason } => write!(f, "{address}: {reason}"),
+            Error::Device(error) => error.fmt(f),
             Error::BadRequest(text) => f.write_str(text),
             Error::Panicked(text) => write!(f, "a thread of the measurement panicked: {text}"),
             Error::Stopped => f.write_str("stopped before the measurement was done"),

@@ -1,7 +1,7 @@
-//! The machine's ceilings: what CPU, memory, disk and network can do.
+//! The machine's ceilings: what CPU, memory, disk, network and GPUs can do.
 //!
 //! ```text
-//!  Wanted ─→ measure ─→ cpu · memory · disk · network ─→ Reading, Reading, … ─→ Report
+//!  Wanted ─→ measure ─→ cpu · memory · disk · network · gpu ─→ Reading, Reading, … ─→ Report
 //!                          │ each: a Subject and a trial
 //!                          ▼
 //!             trial: warm-up, runs on pinned threads, some dropped, until the median is known
@@ -46,6 +46,8 @@ pub mod disk;
 
 pub mod network;
 
+mod gpu;
+
 mod latencies;
 
 mod schedule;
@@ -81,6 +83,7 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
             Area::Memory => memory::measure(wanted, &mut session)?,
             Area::Disk => disk::measure(wanted, &mut session)?,
             Area::Network => network::measure(wanted, &mut session)?,
+            Area::Gpu => gpu::measure(wanted, &mut session)?,
         }
     }
     let clock_after_hertz = cpu::clock_hertz(&session.team).ok();

@@ -24,11 +24,13 @@ pub enum Area {
     Disk,
     /// Streams and datagrams.
     Network,
+    /// Devices that run kernels.
+    Gpu,
 }
 
 impl Area {
     /// All of them, in the order in which they are measured.
-    pub const ALL: [Area; 4] = [Area::Cpu, Area::Memory, Area::Disk, Area::Network];
+    pub const ALL: [Area; 5] = [Area::Cpu, Area::Memory, Area::Disk, Area::Network, Area::Gpu];
 
     /// The word of the command line and of JSON.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl Area {
             Area::Memory => "memory",
             Area::Disk => "disk",
             Area::Network => "network",
+            Area::Gpu => "gpu",
         }
     }
 

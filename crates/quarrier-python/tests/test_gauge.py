@@ -25,8 +25,8 @@ def test_a_reading_says_what_was_measured_how_often_and_under_which_conditions(
 
 
 def test_an_area_that_is_none_is_refused() -> None:
-    with pytest.raises(quarrier.PlanError, match=r"'gpu'.*cpu, memory, disk, network"):
-        quarrier.gauge("gpu")
+    with pytest.raises(quarrier.PlanError, match=r"'tpu'.*cpu, memory, disk, network, gpu"):
+        quarrier.gauge("tpu")
 
 
 def test_a_disk_is_measured_in_a_folder_only(tmp_path: pathlib.Path) -> None:

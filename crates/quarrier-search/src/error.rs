@@ -24,6 +24,8 @@ pub enum Error {
     Set(String),
     /// No engine of this name, or it cannot serve these patterns or this machine.
     Engine(String),
+    /// A device cannot search for the set.
+    Device(quarrier_gpu::Error),
 }
 
 impl Error {
@@ -37,6 +39,7 @@ impl fmt::Display for Error {
         match self {
             Error::Pattern { pattern, reason } => write!(f, "pattern '{pattern}': {reason}"),
             Error::Line { line, reason } => write!(f, "line {line}: {reason}"),
+            Error::Device(error) => error.fmt(f),
             Error::Set(reason) | Error::Engine(reason) => f.write_str(reason),
         }
     }

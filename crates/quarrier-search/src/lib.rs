@@ -39,12 +39,15 @@ mod multi;
 
 mod regex;
 
+mod gpu;
+
 mod naive;
 
 mod error;
 
 pub use error::{Error, Result};
 pub use finding::Finding;
+pub use gpu::GpuSearcher;
 pub use pattern::{LENGTH_BYTES_MAX, Options, Pattern, parse_file};
 pub use regex::TooLong;
 pub use sample::Sample;

@@ -6,6 +6,7 @@ use quarrier_core::pipeline::{Chunk, Emitter, Kernel, Need, Sink};
 
 use crate::error::{Error, Result};
 use crate::finding::Finding;
+use crate::gpu::Rest;
 use crate::multi::{BLOCK_BYTES, Haystack};
 use crate::naive;
 use crate::pattern::{Needles, Options, Pattern};
@@ -116,6 +117,14 @@ impl Builder {
     }
 }
 
+/// What of the work on a chunk there is to do here.
+pub(crate) enum Left<'l> {
+    /// All of it.
+    Everything,
+    /// Regexes and these needles: a device has found the others.
+    Beside(Option<&'l Rest>),
+}
+
 /// What a chunk yields: findings in order, complete up to a position.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -195,10 +204,25 @@ impl Searcher {
         }
     }
 
+    pub(crate) fn needles(&self) -> &Needles {
+        &self.needles
+    }
+
+    /// How many needles there are: one or two for each pattern that is no regex.
+    pub fn needle_count(&self) -> usize {
+        self.needles.len()
+    }
+
     /// The furthest that an engine looks behind the start of what it finds.
-    fn reach(&self) -> usize {
+    fn reach(&self, left: &Left<'_>) -> usize {
         let gate = self.gate.as_ref().map_or(0, |gate| gate.reach);
-        gate.max(match &self.literals {
+        let literals = match left {
+            Left::Everything => &self.literals,
+            Left::Beside(rest) => {
+                return gate.max(rest.map_or(0, |rest| rest.engine.anchor_offset_max()));
+            }
+        };
+        gate.max(match literals {
             Literals::Packed(engine) => engine.anchor_offset_max(),
             Literals::Gram(engine) => engine.anchor_offset_max(),
             Literals::None | Literals::Naive | Literals::Memmem(_) => 0,
@@ -208,10 +232,17 @@ impl Searcher {
     /// Adds the literals with an anchor in `positions`.
     fn scan_literals(
         &self,
+        left: &Left<'_>,
         hay: &Haystack<'_>,
         positions: std::ops::Range<usize>,
         found: &mut Vec<Finding>,
     ) {
+        if let Left::Beside(rest) = left {
+            if let Some(rest) = rest {
+                rest.engine.scan(&rest.needles, hay, positions, found);
+            }
+            return;
+        }
         // Engines without anchors look at starts, of which those behind `own` are not ours.
         let starts = positions.start..positions.end.min(hay.own.end);
         match &self.literals {
@@ -311,6 +342,19 @@ impl Kernel for Searcher {
     }
 
     fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, Found>) {
+        self.work_on(chunk, emit, &Left::Everything, std::iter::empty());
+    }
+}
+
+impl Searcher {
+    /// Does what is left of the work on a chunk, of which `given` was found before.
+    pub(crate) fn work_on(
+        &self,
+        chunk: &Chunk<'_>,
+        emit: &mut Emitter<'_, Found>,
+        left: &Left<'_>,
+        given: impl Iterator<Item = Finding>,
+    ) {
         let hay = Haystack { text: chunk.data, own: chunk.own.clone(), offset: chunk.offset };
         let mut cursors: Vec<Cursor<'_>> = self
             .regexes
@@ -320,14 +364,18 @@ impl Kernel for Searcher {
             .map(|(_, regex)| Cursor::new(regex, hay.own.start))
             .collect();
         let mut gated = self.gate.as_ref().map(|gate| gate.start(hay.own.start));
-        let reach = self.reach();
+        let reach = self.reach(left);
         // Anchors may lie behind the last owned position.
         let end = (hay.own.end + reach).min(hay.text.len());
         let mut at = hay.own.start;
         let mut found = std::mem::take(emit.output());
+        found.findings.extend(given);
+        if matches!(left, Left::Beside(None)) && self.regexes.is_empty() {
+            at = end;
+        }
         while at < end {
             let to = (at + BLOCK_BYTES).min(end);
-            self.scan_literals(&hay, at..to, &mut found.findings);
+            self.scan_literals(left, &hay, at..to, &mut found.findings);
             let regex_end = to.min(hay.own.end);
             if let (Some(gate), Some(from)) = (&self.gate, &mut gated) {
                 let (all, too_long) = (&mut found.findings, &mut found.too_long);

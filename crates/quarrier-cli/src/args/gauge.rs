@@ -71,7 +71,7 @@ Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
 
 pub(super) fn command() -> Command {
     Command::new("gauge")
-        .about("Measures the machine's ceilings: CPU, memory, disk, network")
+        .about("Measures the machine's ceilings: CPU, memory, disk, network, GPUs")
         .after_help(EXAMPLES)
         .arg(
             Arg::new("area")
@@ -79,7 +79,7 @@ pub(super) fn command() -> Command {
                 .num_args(0..)
                 .action(ArgAction::Append)
                 .value_parser(parse_area)
-                .help("cpu, memory, disk, network; none named: all of them"),
+                .help("cpu, memory, disk, network, gpu; none named: all that there are"),
         )
         .arg(flag("quick", "Measure only what plans need, in less than 30 s"))
         .arg(
@@ -159,10 +159,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 fn parse_area(text: &str) -> Result<Area, String> {
     let names = Area::ALL.map(Area::name).join(", ");
-    Area::of(text).ok_or_else(|| match text {
-        "gpu" => format!("this version measures no GPU; there are: {names}"),
-        _ => format!("no area '{text}'; there are: {names}"),
-    })
+    Area::of(text).ok_or_else(|| format!("no area '{text}'; there are: {names}"))
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Result<Gauge, String> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use quarrier_core::pipeline::Access;
+use quarrier_gpu::Wish;
 use quarrier_remote::{is_remote, redacted};
 use quarrier_search::EngineName;
 
@@ -43,6 +44,7 @@ pub(crate) struct Search {
     pub(crate) buffer_bytes: Option<usize>,
     pub(crate) access: Option<Access>,
     pub(crate) direct: bool,
+    pub(crate) device: Wish,
     pub(crate) engine: EngineName,
     pub(crate) explain: bool,
     pub(crate) format: Format,
@@ -71,8 +73,6 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
     if positional.is_empty() {
         return Err("no source was given; name files, or '-' for standard input".to_string());
     }
-    let device: &String = matches.get_one("device").ok_or("no device")?;
-    check_device(device)?;
     let auto_count = |id| super::auto_count(matches, id);
     Ok(Search {
         patterns,
@@ -94,6 +94,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
         buffer_bytes: auto_count("buffer-size"),
         access: matches.get_one::<Option<Access>>("access").copied().flatten(),
         direct: matches.get_flag("direct"),
+        device: matches.get_one("device").copied().unwrap_or_default(),
         engine: *matches.get_one("engine").unwrap_or(&EngineName::Auto),
         explain: matches.get_flag("explain"),
         format: *matches.get_one("format").unwrap_or(&Format::Text),
@@ -134,18 +135,6 @@ fn ordered_patterns(matches: &ArgMatches) -> Vec<PatternArg> {
     all.extend(places.zip(files.map(PatternArg::File)));
     all.sort_by_key(|(place, _)| *place);
     all.into_iter().map(|(_, pattern)| pattern).collect()
-}
-
-fn check_device(device: &str) -> Result<(), String> {
-    match device {
-        "auto" | "cpu" => Ok(()),
-        _ if device == "gpu"
-            || device.strip_prefix("gpu:").is_some_and(|i| i.parse::<u32>().is_ok()) =>
-        {
-            Err("no GPU device: this build searches on the CPU; use --device cpu".to_string())
-        }
-        _ => Err(format!("no device '{device}'; there are: auto, cpu, gpu, gpu:0, gpu:1 …")),
-    }
 }
 
 fn parse_access(text: &str) -> Result<Option<Access>, String> {
@@ -274,7 +263,8 @@ fn machine_args() -> Vec<Arg> {
         )
         .value_parser(parse_access),
         flag("direct", "Read past the page cache (O_DIRECT)").help_heading("Machine"),
-        auto("device", "DEVICE", "Where to search: auto, cpu, gpu, gpu:0 …"),
+        auto("device", "DEVICE", "Where to search: auto, cpu, gpu, gpu:0 …, all (with the CPU)")
+            .value_parser(|text: &str| text.parse::<Wish>().map_err(|error| error.to_string())),
         auto("engine", "NAME|auto", "Engine for literals and hex patterns").value_parser(
             |text: &str| text.parse::<EngineName>().map_err(|error| error.to_string()),
         ),

@@ -53,6 +53,7 @@ fn rates_of(disk: &Disk) -> Rates {
     Rates { asked: asked.collect(), of: format!("the disk at {}", disk.mount.path) }
 }
 
-fn now() -> u64 {
+/// Seconds since 1970.
+pub(in crate::commands) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

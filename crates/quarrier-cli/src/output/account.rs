@@ -24,7 +24,10 @@ pub(crate) struct Stats {
     pub(crate) buffer_bytes: usize,
     pub(crate) access: &'static str,
     pub(crate) engine: String,
-    pub(crate) device: &'static str,
+    /// `cpu`, `gpu:0`, or several joined by `+`.
+    pub(crate) device: String,
+    /// What these devices are.
+    pub(crate) device_names: Vec<String>,
     pub(crate) stages: Stages,
     pub(crate) ceiling: Option<CeilingShare>,
     pub(crate) limited_by: &'static str,
@@ -72,6 +75,8 @@ pub(crate) struct Stages {
     pub(crate) read: StageSeconds,
     pub(crate) work: StageSeconds,
     pub(crate) sink: StageSeconds,
+    /// The parts of the work, where a device did some.
+    pub(crate) on_devices: Vec<(&'static str, StageSeconds)>,
 }
 
 /// Time of a stage, all its agents together.
@@ -120,6 +125,12 @@ impl Stats {
             })),
             "limited_by": self.limited_by,
         });
+        if !self.device_names.is_empty() {
+            stats["device_names"] = json!(self.device_names);
+        }
+        for (name, seconds) in &self.stages.on_devices {
+            stats["stages"][name] = seconds.to_json();
+        }
         if let Some(remote) = &self.remote {
             stats["requests"] = json!(remote.requests);
             stats["retries"] = json!(remote.retries);
@@ -144,6 +155,11 @@ impl Stats {
 }
 
 impl StageSeconds {
+    fn add(&mut self, load: StageLoad) {
+        self.busy_seconds += load.busy.as_secs_f64();
+        self.waiting_seconds += load.waiting.as_secs_f64();
+    }
+
     fn to_json(&self) -> Value {
         json!({"busy_seconds": self.busy_seconds, "waiting_seconds": self.waiting_seconds})
     }
@@ -156,20 +172,25 @@ impl Stages {
             busy_seconds: load.busy.as_secs_f64(),
             waiting_seconds: load.waiting.as_secs_f64(),
         });
-        Stages { read, work, sink }
+        Stages { read, work, sink, on_devices: Vec::new() }
     }
 
     /// The sums over several runs.
     pub(crate) fn new<'t>(timelines: impl Iterator<Item = &'t Timeline>) -> Self {
         let mut sums: [StageSeconds; 3] = Default::default();
+        let mut on_devices = [Stage::Copy, Stage::Kernel, Stage::Collect]
+            .map(|stage| (stage, StageSeconds::default()));
+        let mut has_device = false;
         for timeline in timelines {
             for stage in Stage::ALL {
-                let load = timeline.load(stage);
-                sums[stage as usize].busy_seconds += load.busy.as_secs_f64();
-                sums[stage as usize].waiting_seconds += load.waiting.as_secs_f64();
+                sums[stage as usize].add(timeline.load(stage));
             }
+            has_device |= timeline.has_device();
+            on_devices.iter_mut().for_each(|(stage, sum)| sum.add(timeline.load(*stage)));
         }
         let [read, work, sink] = sums;
-        Stages { read, work, sink }
+        let on_devices = on_devices.map(|(stage, sum)| (stage.name(), sum)).into();
+        let on_devices = if has_device { on_devices } else { Vec::new() };
+        Stages { read, work, sink, on_devices }
     }
 }

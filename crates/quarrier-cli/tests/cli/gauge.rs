@@ -171,7 +171,7 @@ fn what_a_report_carries_does_not_reach_the_terminal() {
 
 #[test]
 fn wrong_use_is_refused_before_anything_is_measured() {
-    refuses(&["gpu"], &["gpu", "no GPU", "cpu, memory, disk, network"]);
+    refuses(&["tpu"], &["'tpu'", "cpu, memory, disk, network, gpu"]);
     refuses(&["ram"], &["'ram'", "cpu, memory, disk, network", "quarrier gauge --help"]);
     refuses(&["cpu", "--runs", "2"], &["2", "3"]);
     refuses(&["disk", "--path", "missing"], &["missing", "no folder"]);

@@ -21,6 +21,7 @@ mod filter_sources;
 mod filter_streams;
 mod formats;
 mod gauge;
+mod gpu;
 mod invariance;
 mod known_answers;
 mod patterns;

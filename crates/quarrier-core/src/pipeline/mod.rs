@@ -53,6 +53,12 @@ pub trait Kernel: Sync {
     /// What must be visible around owned positions. Asked once, before the start.
     fn need(&self) -> Need;
 
+    /// What the account calls a worker, `worker 1` for the one with the number 0. A name that ends
+    /// in a number stands beside the others of its kind.
+    fn worker_name(&self, worker: usize) -> String {
+        format!("worker {}", worker + 1)
+    }
+
     /// Works on one chunk and leaves results in `emit.output()`. Results must depend on
     /// the owned positions and their surroundings only, never on where the chunk was cut.
     fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, Self::Output>);

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::{Asked, Need, Rates};
 use crate::error::{Error, Result};
 use crate::parallel::available_workers;
-use crate::region::PAGE_BYTES;
+use crate::region::{AlignedBuffer, PAGE_BYTES};
 use crate::source::Source;
 
 /// How bytes reach memory.
@@ -34,6 +34,9 @@ impl Access {
     }
 }
 
+/// Where buffers come from: given a size in bytes, a buffer of at least that.
+pub(super) type Memory<'a> = &'a (dyn Fn(usize) -> AlignedBuffer + Sync);
+
 /// A run to be: a source and wishes. Whatever is not set is planned.
 #[derive(Clone)]
 pub struct Pipeline<'a> {
@@ -46,6 +49,7 @@ pub struct Pipeline<'a> {
     pub(super) range: Range<u64>,
     pub(super) rates: Option<Rates>,
     pub(super) stop: Option<&'a AtomicBool>,
+    pub(super) memory: Option<Memory<'a>>,
 }
 
 /// What a run is made of.
@@ -89,6 +93,7 @@ impl<'a> Pipeline<'a> {
             range: 0..source.length(),
             rates: None,
             stop: None,
+            memory: None,
         }
     }
 
@@ -146,6 +151,14 @@ impl<'a> Pipeline<'a> {
     #[must_use]
     pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
         self.stop = Some(stop);
+        self
+    }
+
+    /// Takes buffers from `memory`, which is given a size in bytes. Where windows are shown there
+    /// are no buffers.
+    #[must_use]
+    pub fn memory(mut self, memory: &'a (dyn Fn(usize) -> AlignedBuffer + Sync)) -> Self {
+        self.memory = Some(memory);
         self
     }
 

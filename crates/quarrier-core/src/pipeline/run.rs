@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::feed::{Cutter, Feed, QueueFeed, ReadFeed, Step, WindowFeed};
 use super::pieces::Pieces;
+use super::plan::Memory;
 use super::stream::StreamFeed;
 use super::timeline::{Recorder, Stage, Timeline};
-use super::turnstile::{Done, End, Turnstile};
+use super::turnstile::{Done, End, Note, Turnstile};
 use super::{Access, Emitter, Kernel, Need, Pipeline, Plan, Sink};
 use crate::error::{Error, Result};
 use crate::region::{AlignedBuffer, BufferPool};
@@ -62,7 +63,7 @@ impl Pipeline<'_> {
         let epoch = Instant::now();
         let timeline = Mutex::new(Timeline::default());
         // Declared before whatever borrows from them.
-        let (permits, buffers) = pools(&plan, need);
+        let (permits, buffers) = pools(&plan, need, self.memory);
         let turnstile = Turnstile::new(sink, range.start, Some(self.source));
         let crew =
             Crew { source: Some(self.source), kernel, stop: self.stop, epoch, timeline: &timeline };
@@ -110,7 +111,7 @@ pub(super) fn run_stream<K: Kernel>(
     plan.reason = "a stream can only be read in order";
     let epoch = Instant::now();
     let timeline = Mutex::new(Timeline::default());
-    let (_, buffers) = pools(&plan, need);
+    let (_, buffers) = pools(&plan, need, wishes.memory);
     let turnstile = Turnstile::new(sink, 0, None);
     let crew = Crew { source: None, kernel, stop: wishes.stop, epoch, timeline: &timeline };
     let feed = StreamFeed::new(name, reader, need, plan.buffer_bytes, wishes.stop, &buffers);
@@ -119,13 +120,17 @@ pub(super) fn run_stream<K: Kernel>(
 }
 
 /// Permits for windows, or buffers, whichever the plan uses.
-fn pools(plan: &Plan, need: Need) -> (BufferPool<()>, BufferPool) {
+fn pools(plan: &Plan, need: Need, memory: Option<Memory<'_>>) -> (BufferPool<()>, BufferPool) {
     let count = plan.buffers.max(1);
     if plan.access == Access::Window {
         return (BufferPool::new(vec![(); count]), BufferPool::new(Vec::new()));
     }
     let capacity = plan.capacity_bytes(need);
-    let buffers = (0..count).map(|_| AlignedBuffer::new(capacity)).collect();
+    let buffer = |_| match memory {
+        Some(memory) => memory(capacity),
+        None => AlignedBuffer::new(capacity),
+    };
+    let buffers = (0..count).map(buffer).collect();
     (BufferPool::new(Vec::new()), BufferPool::new(buffers))
 }
 
@@ -187,11 +192,11 @@ impl<K: Kernel> Crew<'_, K> {
                     self.recorded(name.clone(), task);
                 });
             }
-            for number in 1..=workers.max(1) {
+            for number in 0..workers.max(1) {
                 scope.spawn(move || {
                     let _guard = CloseOnPanic { feed, turnstile };
-                    self.recorded(format!("worker {number}"), &|recorder| {
-                        self.worker(feed, turnstile, recorder);
+                    self.recorded(self.kernel.worker_name(number), &|recorder| {
+                        self.worker(number, feed, turnstile, recorder);
                     });
                 });
             }
@@ -245,6 +250,7 @@ impl<K: Kernel> Crew<'_, K> {
     /// One worker's life: take a chunk, work on it, hand in the results.
     fn worker<'a>(
         &self,
+        number: usize,
         feed: &dyn Feed<'a>,
         turnstile: &Turnstile<'a, '_, K::Output>,
         recorder: &mut Recorder,
@@ -257,8 +263,13 @@ impl<K: Kernel> Crew<'_, K> {
                     let index = filled.piece.index;
                     let start = Instant::now();
                     let bytes = filled.piece.own.end - filled.piece.own.start;
-                    let done = self.work_on(index, filled, turnstile);
-                    recorder.busy(Stage::Work, start, bytes);
+                    let (done, notes) = self.work_on(number, index, filled, turnstile);
+                    if notes.is_empty() {
+                        recorder.busy(Stage::Work, start, bytes);
+                    }
+                    for Note { stage, start, end, bytes } in notes {
+                        recorder.busy_until(stage, start, end, bytes);
+                    }
                     (index, done)
                 }
             };
@@ -269,26 +280,28 @@ impl<K: Kernel> Crew<'_, K> {
 
     fn work_on<'a>(
         &self,
+        number: usize,
         index: u64,
         filled: super::feed::Filled<'a>,
         turnstile: &Turnstile<'a, '_, K::Output>,
-    ) -> Done<'a, K::Output> {
-        let ((), output, flushed) =
-            Emitter::run(turnstile, index, |emit| self.kernel.work(&filled.chunk(), emit));
+    ) -> (Done<'a, K::Output>, Vec<Note>) {
+        let work = |filled: &super::feed::Filled<'a>| {
+            Emitter::run(turnstile, index, number, |emit| self.kernel.work(&filled.chunk(), emit))
+        };
+        let emitted = work(&filled);
         let Some(source) = self.source.filter(|&source| filled.is_torn(source)) else {
-            return Done::Worked(filled, output);
+            return (Done::Worked(filled, emitted.output), emitted.notes);
         };
         // The file changed under the window. Reading it says how; where all of it can be
         // read after all, the work is done again on what was read.
-        if flushed {
-            return Done::Failed(filled.why_torn(source));
+        if emitted.is_flushed {
+            return (Done::Failed(filled.why_torn(source)), Vec::new());
         }
         match filled.read_again(source) {
-            Err(error) => Done::Failed(error),
+            Err(error) => (Done::Failed(error), Vec::new()),
             Ok(filled) => {
-                let ((), output, _) =
-                    Emitter::run(turnstile, index, |emit| self.kernel.work(&filled.chunk(), emit));
-                Done::Worked(filled, output)
+                let emitted = work(&filled);
+                (Done::Worked(filled, emitted.output), emitted.notes)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The three stages that a chunk passes.
+/// The three stages that a chunk passes, and what work on a device consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// Bytes come into memory.
@@ -11,11 +11,20 @@ pub enum Stage {
     Work,
     /// Results are put in order and handed on.
     Sink,
+    /// A part of the work: bytes go to a device.
+    Copy,
+    /// A part of the work: the device's kernel runs.
+    Kernel,
+    /// A part of the work: what the device found comes back.
+    Collect,
 }
 
 impl Stage {
     /// All stages in the order of flow.
     pub const ALL: [Stage; 3] = [Stage::Read, Stage::Work, Stage::Sink];
+    /// The stages with those of devices, in the order of flow.
+    pub const WITH_DEVICE: [Stage; 6] =
+        [Stage::Read, Stage::Copy, Stage::Kernel, Stage::Collect, Stage::Work, Stage::Sink];
 
     /// The stage's name in reports.
     pub fn name(self) -> &'static str {
@@ -23,7 +32,15 @@ impl Stage {
             Stage::Read => "read",
             Stage::Work => "work",
             Stage::Sink => "sink",
+            Stage::Copy => "copy",
+            Stage::Kernel => "kernel",
+            Stage::Collect => "collect",
         }
+    }
+
+    /// Whether its bytes are those worked on: each byte counts in one of these stages.
+    pub fn is_work(self) -> bool {
+        matches!(self, Stage::Work | Stage::Kernel)
     }
 }
 
@@ -56,13 +73,31 @@ pub struct StageLoad {
 pub struct Timeline {
     /// One list a thread, each in order of time, with the thread's name.
     pub agents: Vec<(String, Vec<Span>)>,
-    loads: [StageLoad; 3],
+    loads: [StageLoad; 6],
 }
 
 impl Timeline {
-    /// The load of a stage, all agents together.
+    /// The load of a stage, all agents together. That of [`Stage::Work`] contains its parts on
+    /// devices.
     pub fn load(&self, stage: Stage) -> StageLoad {
+        let mut load = self.load_alone(stage);
+        if stage == Stage::Work {
+            for part in [Stage::Copy, Stage::Kernel, Stage::Collect] {
+                load.busy += self.loads[part as usize].busy;
+                load.waiting += self.loads[part as usize].waiting;
+            }
+        }
+        load
+    }
+
+    /// The load of a stage, of [`Stage::Work`] without its parts on devices.
+    pub fn load_alone(&self, stage: Stage) -> StageLoad {
         self.loads[stage as usize]
+    }
+
+    /// Whether a device took part.
+    pub fn has_device(&self) -> bool {
+        !self.loads[Stage::Kernel as usize].busy.is_zero()
     }
 
     pub(super) fn add(&mut self, recorder: Recorder) {
@@ -84,7 +119,7 @@ pub(super) struct Recorder {
     name: String,
     epoch: Instant,
     spans: Vec<Span>,
-    loads: [StageLoad; 3],
+    loads: [StageLoad; 6],
     /// Spans shorter than this are merged with the one before; doubles when room runs out.
     resolution: Duration,
 }
@@ -102,10 +137,14 @@ impl Recorder {
 
     /// Notes that this agent was busy in `stage` from `start` until now.
     pub(super) fn busy(&mut self, stage: Stage, start: Instant, bytes: u64) {
-        let now = Instant::now();
-        let busy = now - start;
+        self.busy_until(stage, start, Instant::now(), bytes);
+    }
+
+    /// Notes that this agent was busy in `stage` from `start` to `end`.
+    pub(super) fn busy_until(&mut self, stage: Stage, start: Instant, end: Instant, bytes: u64) {
+        let busy = end - start;
         self.loads[stage as usize].busy += busy;
-        let span = Span { stage, start: start - self.epoch, end: now - self.epoch, busy, bytes };
+        let span = Span { stage, start: start - self.epoch, end: end - self.epoch, busy, bytes };
         self.push(span);
     }
 
@@ -115,7 +154,7 @@ impl Recorder {
     }
 
     fn push(&mut self, span: Span) {
-        if let Some(same) = self.spans.iter_mut().rev().take(3).find(|s| s.stage == span.stage)
+        if let Some(same) = self.spans.iter_mut().rev().take(6).find(|s| s.stage == span.stage)
             && span.end - same.start < self.resolution
         {
             same.end = span.end;
@@ -133,7 +172,7 @@ impl Recorder {
     fn coarsen(&mut self) {
         while self.spans.len() > SPANS_MAX / 2 {
             self.resolution *= 2;
-            let mut open: [Option<usize>; 3] = [None; 3];
+            let mut open: [Option<usize>; 6] = [None; 6];
             let mut kept: Vec<Span> = Vec::with_capacity(SPANS_MAX);
             for span in self.spans.drain(..) {
                 match open[span.stage as usize] {

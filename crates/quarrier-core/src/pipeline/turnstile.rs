@@ -200,6 +200,24 @@ pub struct Emitter<'e, O> {
     output: O,
     flushed: bool,
     gate: Option<Gate<'e, O>>,
+    worker: usize,
+    notes: Vec<Note>,
+}
+
+/// What a kernel says of its own time.
+pub(super) struct Note {
+    pub(super) stage: Stage,
+    pub(super) start: Instant,
+    pub(super) end: Instant,
+    pub(super) bytes: u64,
+}
+
+/// What a kernel left behind.
+pub(super) struct Emitted<O> {
+    pub(super) output: O,
+    /// Parts of it have been handed on.
+    pub(super) is_flushed: bool,
+    pub(super) notes: Vec<Note>,
 }
 
 /// Passes a part of a chunk's results to the sink when it is that chunk's turn.
@@ -209,23 +227,47 @@ struct Gate<'e, O> {
 }
 
 impl<'e, O: Default + Send> Emitter<'e, O> {
-    pub(super) fn run<R>(
+    pub(super) fn run(
         turnstile: &Turnstile<'_, '_, O>,
         index: u64,
-        work: impl FnOnce(&mut Emitter<'_, O>) -> R,
-    ) -> (R, O, bool) {
+        worker: usize,
+        work: impl FnOnce(&mut Emitter<'_, O>),
+    ) -> Emitted<O> {
         let pass = |chunk: &Chunk<'_>, output: &mut O| turnstile.pass_part(index, chunk, output);
         let is_closed = || turnstile.is_closed();
         let gate = Gate { pass: &pass, is_closed: &is_closed };
-        let mut emitter =
-            Emitter { output: turnstile.spare_output(), flushed: false, gate: Some(gate) };
-        let result = work(&mut emitter);
-        (result, emitter.output, emitter.flushed)
+        let mut emitter = Emitter {
+            output: turnstile.spare_output(),
+            flushed: false,
+            gate: Some(gate),
+            worker,
+            notes: Vec::new(),
+        };
+        work(&mut emitter);
+        let Emitter { output, flushed, notes, .. } = emitter;
+        Emitted { output, is_flushed: flushed, notes }
     }
 
     /// An emitter that only collects, for running a kernel over one chunk by hand.
     pub fn collecting() -> Self {
-        Emitter { output: O::default(), flushed: false, gate: None }
+        Emitter::collecting_as(0)
+    }
+
+    /// As [`collecting`](Self::collecting), for the worker of this number.
+    pub fn collecting_as(worker: usize) -> Self {
+        let (output, notes) = (O::default(), Vec::new());
+        Emitter { output, flushed: false, gate: None, worker, notes }
+    }
+
+    /// The number of the worker that asks, from 0: what it alone uses can be found by it.
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// Says what part of the work was done when. A kernel that says so once for a chunk does it
+    /// for all its work on it; of one that says nothing all time is [`Stage::Work`].
+    pub fn note(&mut self, stage: Stage, start: Instant, end: Instant, bytes: u64) {
+        self.notes.push(Note { stage, start, end, bytes });
     }
 
     /// Ends a collecting emitter.

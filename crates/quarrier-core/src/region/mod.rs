@@ -10,7 +10,7 @@ mod pool;
 #[cfg(target_os = "linux")]
 mod shared;
 
-pub use aligned::{AlignedBuffer, PAGE_BYTES};
+pub use aligned::{AlignedBuffer, HostMemory, PAGE_BYTES};
 pub use freed::give_back_freed_memory;
 pub use large::prefer_large_pages;
 pub use mapped::MappedWindow;

@@ -47,6 +47,9 @@ pub struct MachineProfile {
     /// The loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
+    /// One for each device that runs kernels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<Gpu>,
 }
 
 /// What tells machines apart, and a machine from what it was before it was changed.
@@ -129,6 +132,24 @@ pub struct Network {
     pub round_trip_seconds: Option<f64>,
 }
 
+/// A device that runs kernels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    /// As readings name it.
+    pub device: String,
+    /// How it is reached: `opencl`, `cuda`.
+    pub driver: String,
+    /// When it was measured, in seconds since 1970.
+    pub when: u64,
+    /// Whether others used the machine meanwhile, for one of the numbers at least.
+    pub disturbed: bool,
+    /// The most bytes a second from pinned memory of the host.
+    pub host_to_device: f64,
+    /// Bytes a second that the device reads from its own memory.
+    pub memory_read: Option<f64>,
+}
+
 /// A rate by threads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -204,6 +225,13 @@ impl MachineProfile {
     /// What was measured at the mount point that holds a file, if anything.
     pub fn disk(&self, mount: &MountPoint) -> Option<&Disk> {
         self.disks.iter().find(|disk| disk.mount == *mount)
+    }
+}
+
+impl Gpu {
+    /// Whether it should be measured again at `now`, in seconds since 1970.
+    pub fn is_stale(&self, now: u64) -> bool {
+        is_old(self.when, now)
     }
 }
 

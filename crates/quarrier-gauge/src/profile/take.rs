@@ -1,7 +1,8 @@
 //! What a report says about a machine's ceilings, taken over into its profile.
 
 use super::{
-    ByBlock, ByDepth, ByThreads, Cpu, Disk, MachineProfile, Memory, MountPoint, Network, is_old,
+    ByBlock, ByDepth, ByThreads, Cpu, Disk, Gpu, MachineProfile, Memory, MountPoint, Network,
+    is_old,
 };
 use crate::reading::{Area, Reading, Unit};
 use crate::report::{Ceilings, Report};
@@ -40,6 +41,14 @@ impl MachineProfile {
         let has_any = over_loopback && network.tcp_bytes_per_second.is_some();
         if has_any && is_better((network.when, network.disturbed), held) {
             self.network = Some(network);
+        }
+        for gpu in gpus(report, ceilings) {
+            let held = self.gpus.iter().find(|held| held.device == gpu.device);
+            let held = held.map(|held| (held.when, held.disturbed));
+            if is_better((gpu.when, gpu.disturbed), held) {
+                self.gpus.retain(|held| held.device != gpu.device);
+                self.gpus.push(gpu);
+            }
         }
     }
 
@@ -127,6 +136,33 @@ fn network(report: &Report, ceilings: Ceilings<'_>) -> Network {
         tcp_bytes_per_second: throughput.map(|reading| reading.value),
         round_trip_seconds: round_trip.map(|reading| reading.value),
     }
+}
+
+/// Each device whose way from the host was measured.
+fn gpus(report: &Report, ceilings: Ceilings<'_>) -> Vec<Gpu> {
+    let of = |device: &str, name: &str| {
+        ceilings.best(Area::Gpu, |r| {
+            r.measurement == name
+                && r.parameters.text("device") == Some(device)
+                && r.parameters.text("memory") != Some("pageable")
+        })
+    };
+    let mut names: Vec<&str> =
+        ceilings.all(Area::Gpu, |_| true).filter_map(|r| r.parameters.text("device")).collect();
+    names.sort_unstable();
+    names.dedup();
+    let gpu = |name: &str| {
+        let (way, read) = (of(name, "host to device")?, of(name, "read"));
+        Some(Gpu {
+            device: name.to_owned(),
+            driver: way.parameters.text("driver").unwrap_or_default().to_owned(),
+            when: report.when,
+            disturbed: way.disturbed || read.is_some_and(|read| read.disturbed),
+            host_to_device: way.value,
+            memory_read: read.map(|read| read.value),
+        })
+    };
+    names.into_iter().filter_map(gpu).collect()
 }
 
 /// The highest rate for each number of threads, in their order.

@@ -42,9 +42,10 @@ const AXIS_VALUES_LEAST: usize = 3;
 /// Lines of a figure above which it is divided.
 const LINES_MOST: usize = 6;
 /// Parameters that make an axis, the first first; others that count bytes come before them.
-const AXES: [&str; 4] = ["depth", "streams", "threads", "connections"];
+const AXES: [&str; 5] = ["depth", "streams", "threads", "connections", "groups"];
 /// Parameters that divide figures, the first first.
-const PANELS: [&str; 7] = ["access", "cache", "stores", "pages", "way", "protocol", "type"];
+const PANELS: [&str; 8] =
+    ["device", "access", "cache", "stores", "pages", "way", "protocol", "type"];
 
 /// Readings by area, measurement and unit, in the order in which these first appear.
 pub(crate) fn groups(readings: &[Reading]) -> Vec<Group<'_>> {

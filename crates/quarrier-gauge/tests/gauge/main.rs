@@ -5,6 +5,7 @@ mod compare;
 mod cpu;
 mod disk;
 mod engine;
+mod gpu;
 mod made_up;
 mod memory;
 mod network;

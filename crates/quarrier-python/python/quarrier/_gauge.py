@@ -32,7 +32,7 @@ class Reading(NamedTuple):
 def gauge(
     *areas: str, quick: bool = False, path: str | os.PathLike[str] = os.curdir
 ) -> list[Reading]:
-    """Measures areas of the machine (`cpu`, `memory`, `disk`, `network`), or all of them.
+    """Measures areas of the machine (`cpu`, `memory`, `disk`, `network`, `gpu`), or all of them.
 
     `quick` measures what plans need, in less than 30 seconds for all areas; else it takes minutes.
     `path` is a folder on the disk that is measured. The interpreter's lock is released

@@ -236,7 +236,7 @@ fn bits_of(hash: u32, shift: u32) -> u32 {
 }
 
 /// How frequent a window is: counted in the sample, and estimated from its bytes.
-struct GramRarity<'s> {
+pub(crate) struct GramRarity<'s> {
     sample: &'s Sample,
     counts: Vec<u16>,
     fold: u32,
@@ -245,7 +245,7 @@ struct GramRarity<'s> {
 impl<'s> GramRarity<'s> {
     const BITS: u32 = 16;
 
-    fn new(sample: &'s Sample, fold: u32) -> Self {
+    pub(crate) fn new(sample: &'s Sample, fold: u32) -> Self {
         let mut counts = vec![0u16; 1 << Self::BITS];
         for window in sample.bytes().windows(4) {
             let key = u32::from_le_bytes([window[0], window[1], window[2], window[3]]) & fold;
@@ -255,7 +255,7 @@ impl<'s> GramRarity<'s> {
         GramRarity { sample, counts, fold }
     }
 
-    fn of(&self, window: &[u8]) -> f32 {
+    pub(crate) fn of(&self, window: &[u8]) -> f32 {
         let mut product = self.sample.share;
         for &byte in window {
             let frequency = &self.sample.frequency[byte as usize];

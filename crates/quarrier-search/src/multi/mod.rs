@@ -15,8 +15,9 @@ mod gram;
 mod packed;
 mod verify;
 
-pub(crate) use gram::GramEngine;
+pub(crate) use gram::{GramEngine, GramRarity};
 pub(crate) use packed::PackedEngine;
+pub(crate) use verify::{fold_of, load_word};
 
 use std::ops::Range;
 

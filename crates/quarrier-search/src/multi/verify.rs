@@ -52,7 +52,7 @@ pub(super) fn key_bytes(mask: &[u8], fold: u32) -> usize {
 }
 
 /// The fold for a set of needles.
-pub(super) fn fold_of(needles: &Needles) -> u32 {
+pub(crate) fn fold_of(needles: &Needles) -> u32 {
     if needles.has_folded_letters() { FOLD } else { !0 }
 }
 
@@ -69,7 +69,7 @@ fn load_key(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(word)
 }
 
-pub(super) fn load_word(bytes: &[u8]) -> u64 {
+pub(crate) fn load_word(bytes: &[u8]) -> u64 {
     if let Some(word) = bytes.first_chunk::<8>() {
         return u64::from_le_bytes(*word);
     }

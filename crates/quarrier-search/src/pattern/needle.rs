@@ -109,6 +109,20 @@ impl Needles {
         Ok(())
     }
 
+    /// Some of the needles, as a set of their own.
+    pub(crate) fn subset(&self, indexes: &[usize]) -> Self {
+        let mut some = Needles::default();
+        for &index in indexes {
+            let needle = self.get(index);
+            let start = some.values.len() as u32;
+            some.values.extend_from_slice(needle.value);
+            some.masks.extend_from_slice(needle.mask);
+            some.length_bytes_max = some.length_bytes_max.max(needle.len());
+            some.spans.push(Span { start, ..self.spans[index] });
+        }
+        some
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }

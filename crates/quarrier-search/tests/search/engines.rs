@@ -17,7 +17,7 @@ fn byte() -> impl Strategy<Value = u8> {
     ]
 }
 
-fn meant(length: std::ops::Range<usize>) -> impl Strategy<Value = Meant> {
+pub(crate) fn meant(length: std::ops::Range<usize>) -> impl Strategy<Value = Meant> {
     let mask =
         prop_oneof![12 => Just(0xFFu8), 1 => Just(0xF0u8), 1 => Just(0x0Fu8), 1 => Just(0u8)];
     prop::collection::vec((byte(), mask), length)

@@ -4,6 +4,8 @@
 
 mod defects;
 mod engines;
+mod gpu;
+mod gpu_watched;
 mod oracle;
 mod patterns;
 mod pipelines;

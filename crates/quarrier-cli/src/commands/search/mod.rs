@@ -1,6 +1,7 @@
 //! `quarrier search`.
 
 pub(in crate::commands) mod ceiling;
+mod device;
 mod hits;
 mod patterns;
 pub(in crate::commands) mod progress;
@@ -9,22 +10,25 @@ mod sink;
 pub(in crate::commands) mod source;
 pub(in crate::commands) mod summary;
 
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quarrier_core::pipeline::{Access, Kernel, Pipeline, Run};
+use quarrier_core::Error;
+use quarrier_core::pipeline::{Access, Kernel, Pipeline, Run, Sink};
+use quarrier_core::region::AlignedBuffer;
 use quarrier_core::source::Source;
 use quarrier_remote::Counters;
-use quarrier_search::{EngineName, Options, Sample, Searcher};
+use quarrier_search::{EngineName, Found, Options, Sample, Searcher};
 
 use super::machine;
 use crate::args::Search;
 use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
 use crate::{Outcome, complain, interrupt};
 
+use device::OnDevices;
 use hits::Hits;
 use remote::Client;
 use sink::Tally;
@@ -73,7 +77,10 @@ pub(crate) fn run(search: &Search) -> Outcome {
 struct Session<'s> {
     search: &'s Search,
     stop: &'s AtomicBool,
-    searcher: Searcher,
+    searcher: Arc<Searcher>,
+    on_devices: Option<OnDevices>,
+    /// Devices of which was told that they failed.
+    lost_told: usize,
     named: Vec<Named>,
     client: Client,
     /// The buffer size where findings are many and none was asked for.
@@ -105,22 +112,31 @@ impl<'s> Session<'s> {
             .filter(|first| first.is_seekable() && search.engine == EngineName::Auto)
             .and_then(|first| first.open(search.direct, &client).ok())
             .and_then(|first| match first {
-                Input::Source(source) => Some(Sample::take(&*source)),
+                Input::Source(source) => Some((Sample::take(&*source), source.length())),
                 Input::Remote(_) | Input::Stream(..) => None,
             });
+        let (sample, length) = sample.map_or((None, 0), |(sample, length)| (Some(sample), length));
         if let Some(sample) = &sample {
             builder = builder.sample(sample.clone());
         }
         let searcher = builder.build(patterns).map_err(|error| error.to_string())?;
+        let searcher = Arc::new(searcher);
+        let on_devices = device::choose(search, &searcher, sample.as_ref(), length)?;
         let dense_buffer_bytes = sample.and_then(|sample| searcher.buffer_bytes_max(&sample));
         if search.explain {
             searcher.choices().iter().for_each(|choice| complain(&choice.to_string()));
+            if let Some(on) = &on_devices {
+                let (found, all) = (on.searcher.needles(), searcher.needle_count());
+                complain(&format!("{}: {found} of {all} on {}", on.label, on.names.join(", ")));
+            }
         }
         let tally = Tally::new(searcher.patterns().len(), search.max_count);
         Ok(Session {
             search,
             stop,
             searcher,
+            on_devices,
+            lost_told: 0,
             named,
             client,
             dense_buffer_bytes,
@@ -199,7 +215,8 @@ impl<'s> Session<'s> {
         let shown = if self.search.count { None } else { Some(rows) };
         let dense_buffer_bytes = self.dense_buffer_bytes;
         let (search, stop, searcher, tally) =
-            (self.search, self.stop, &self.searcher, &mut self.tally);
+            (self.search, self.stop, &*self.searcher, &mut self.tally);
+        let on = self.on_devices.as_ref();
         let mut output = sink::Output {
             name: &name,
             patterns: searcher.patterns(),
@@ -211,31 +228,41 @@ impl<'s> Session<'s> {
             progress.advance(chunk);
             sink::take(tally, &mut hits, &mut output, chunk, findings)
         });
+        let memory = |bytes: usize| match on {
+            Some(on) => on.searcher.buffer(bytes),
+            None => AlignedBuffer::new(bytes),
+        };
+        let length = range.end.saturating_sub(range.start);
+        let kernel = on.map_or(Either::Cpu(searcher), Either::Devices);
         let run = match input {
             Input::Source(source) => {
                 let mut pipeline = pipeline(search, stop, &*source).range(range.clone());
                 if let (None, Some(bytes)) = (search.buffer_bytes, dense_buffer_bytes) {
                     pipeline = pipeline.buffer_bytes(bytes);
                 }
+                pipeline = kernel.prepare(search, pipeline, Some(&*source), length);
                 if let Some(rates) = machine::rates(&*source, &range) {
                     pipeline = pipeline.rates(rates);
                 }
                 if let (true, Ok(plan)) = (search.explain, pipeline.plan(searcher.need())) {
                     complain(&format!("{name}: {plan}"));
                 }
-                let run = pipeline.run(searcher, &mut sink);
+                let run = kernel.run(&pipeline.memory(&memory), &mut sink);
                 run.map(|run| (run, Some(source), None))
             }
             Input::Remote(source) => {
                 source.announce(range.clone());
                 let pipeline = pipeline(search, stop, &source).range(range.clone());
-                let run = pipeline.run(searcher, &mut sink);
+                let pipeline = kernel.prepare(search, pipeline, Some(&source), length);
+                let run = kernel.run(&pipeline.memory(&memory), &mut sink);
                 run.map(|run| (run, None, Some(source.counters())))
             }
             Input::Stream(name, mut reader) => {
                 let nothing = quarrier_core::source::Memory::new("-", Vec::new());
-                pipeline(search, stop, &nothing)
-                    .run_stream(&name, &mut reader, searcher, &mut sink)
+                let pipeline =
+                    kernel.prepare(search, pipeline(search, stop, &nothing), None, length);
+                kernel
+                    .run_stream(&pipeline.memory(&memory), &name, &mut reader, &mut sink)
                     .map(|run| (run, None, None))
             }
         };
@@ -250,8 +277,18 @@ impl<'s> Session<'s> {
             return Err(Ended::Source(format!("{name}: {error}")));
         }
         self.tell_end(&name, &run, range.end);
+        self.tell_lost();
         let length_bytes = run.position;
         Ok(Searched { name, length_bytes, range, run, hits, source, counters })
+    }
+
+    /// Says which devices failed since it was asked last.
+    fn tell_lost(&mut self) {
+        let lost = self.on_devices.as_ref().map_or_else(Vec::new, |on| on.searcher.lost());
+        for why in lost.iter().skip(self.lost_told) {
+            complain(&format!("{why}; the CPU searched what was left, and nothing is missing"));
+        }
+        self.lost_told = lost.len();
     }
 
     /// The wished range within a source.
@@ -327,6 +364,10 @@ impl<'s> Session<'s> {
             .max_by_key(|searched| searched.run.bytes)
             .filter(|_| self.wants_account() && !self.stop.load(Ordering::Relaxed))
             .and_then(|s| ceiling::find(s.source.as_deref()?, &s.run.plan, s.range.clone()));
+        let ceiling = match &self.on_devices {
+            Some(on) if self.wants_account() => on.ceiling(ceiling),
+            _ => ceiling,
+        };
         let summary = summary::Summary::new(&self, done, ceiling);
         if let Some(path) = &self.search.stats
             && let Err(message) = summary.write_stats(path)
@@ -368,6 +409,49 @@ fn pipeline<'p>(search: &Search, stop: &'p AtomicBool, source: &'p dyn Source) -
         pipeline = pipeline.access(Access::Uring);
     }
     pipeline
+}
+
+/// The kernel of a run.
+#[derive(Clone, Copy)]
+enum Either<'k> {
+    Cpu(&'k Searcher),
+    Devices(&'k OnDevices),
+}
+
+impl Either<'_> {
+    /// The pipeline as this kernel needs it for a source of `length` bytes.
+    fn prepare<'p>(
+        self,
+        search: &Search,
+        pipeline: Pipeline<'p>,
+        source: Option<&dyn Source>,
+        length: u64,
+    ) -> Pipeline<'p> {
+        match self {
+            Either::Cpu(_) => pipeline,
+            Either::Devices(on) => on.pipeline(search, pipeline, source, length),
+        }
+    }
+
+    fn run(self, pipeline: &Pipeline<'_>, sink: &mut dyn Sink<Found>) -> Result<Run, Error> {
+        match self {
+            Either::Cpu(kernel) => pipeline.run(kernel, sink),
+            Either::Devices(on) => pipeline.run(&on.searcher, sink),
+        }
+    }
+
+    fn run_stream(
+        self,
+        pipeline: &Pipeline<'_>,
+        name: &str,
+        reader: &mut (dyn Read + Send),
+        sink: &mut dyn Sink<Found>,
+    ) -> Result<Run, Error> {
+        match self {
+            Either::Cpu(kernel) => pipeline.run_stream(name, reader, kernel, sink),
+            Either::Devices(on) => pipeline.run_stream(name, reader, &on.searcher, sink),
+        }
+    }
 }
 
 /// Why a source's search ended early.

@@ -39,6 +39,11 @@ impl Budget {
     }
 }
 
+/// The stages of a run, in the order of flow: those of devices only where one took part.
+pub(super) fn stages(timeline: &Timeline) -> &'static [Stage] {
+    if timeline.has_device() { &Stage::WITH_DEVICE } else { &Stage::ALL }
+}
+
 /// One agent, or a few of a kind.
 pub(super) struct Lane<'a> {
     pub(super) name: String,
@@ -51,9 +56,15 @@ impl Lane<'_> {
         self.spans(stage).map(|span| span.busy.as_secs_f64()).sum()
     }
 
-    /// Bytes that went through `stage` here.
-    pub(super) fn bytes(&self, stage: Stage) -> u64 {
-        self.spans(stage).map(|span| span.bytes).sum()
+    /// Bytes read here.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.spans(Stage::Read).map(|span| span.bytes).sum()
+    }
+
+    /// Bytes worked on here, by this thread or the device that it waits for.
+    pub(super) fn bytes_worked(&self) -> u64 {
+        let spans = self.agents.iter().copied().flatten();
+        spans.filter(|span| span.stage.is_work()).map(|span| span.bytes).sum()
     }
 
     fn spans(&self, stage: Stage) -> impl Iterator<Item = &Span> {

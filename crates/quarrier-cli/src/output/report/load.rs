@@ -2,7 +2,7 @@
 
 use quarrier_core::pipeline::{Span, Stage};
 
-use super::agents::{Budget, Lane, lanes};
+use super::agents::{Budget, Lane, lanes, stages};
 use super::axis::{self, Tick};
 use super::plot::{self, Left, Plot, Tip};
 use super::{SourceRun, put, series, text};
@@ -23,11 +23,12 @@ pub(super) fn section(out: &mut String, source: &SourceRun<'_>, budget: Budget) 
     }
     let time = Time { seconds, ticks: axis::time_ticks(seconds) };
     put!(out, "<div class=\"sync\">\n");
-    for stage in Stage::ALL {
+    let stages = stages(source.timeline);
+    for &stage in stages {
         stage_plot(out, source, stage, &time);
     }
     put!(out, "<div class=\"legend\"><b>Each thread</b>");
-    for stage in Stage::ALL {
+    for stage in stages {
         put!(out, "<span><i class=\"key {0}\"></i>{0}</span>", stage.name());
     }
     put!(out, "<span><i class=\"key idle\"></i>waiting</span></div>\n");
@@ -42,7 +43,7 @@ pub(super) fn section(out: &mut String, source: &SourceRun<'_>, budget: Budget) 
                 let plot = lane_plot(lane, height_px, (1000, 1), &time, None);
                 plot.write(out, &exact(spans, &time), "");
             }
-            _ => binned(out, lane, height_px, budget.bins, &time),
+            _ => binned(out, lane, stages, height_px, budget.bins, &time),
         }
     }
     plot::x_labels(out, &time.ticks);
@@ -152,11 +153,18 @@ fn overlap(spans: &[Span]) -> bool {
 }
 
 /// The share of each stage in each bin of time, one on top of the other.
-fn binned(out: &mut String, lane: &Lane<'_>, height_px: u32, bins: usize, time: &Time) {
+fn binned(
+    out: &mut String,
+    lane: &Lane<'_>,
+    stages: &[Stage],
+    height_px: u32,
+    bins: usize,
+    time: &Time,
+) {
     let mut sum = vec![0.0; bins];
     let mut areas = Vec::new();
     let mut told = Vec::new();
-    for stage in Stage::ALL {
+    for &stage in stages {
         let mut share = vec![0.0; bins];
         for spans in &lane.agents {
             let busy = series::busy_share(spans, stage, time.seconds, bins);

@@ -33,7 +33,7 @@ pub(crate) use carved::{CarvedReport, html as carved_html};
 use std::ops::Range;
 use std::time::Duration;
 
-use quarrier_core::pipeline::{Stage, Timeline};
+use quarrier_core::pipeline::Timeline;
 
 /// Writes formatted text to a `String`, which cannot fail.
 macro_rules! put {
@@ -80,7 +80,7 @@ impl SourceRun<'_> {
     /// Bytes that the kernel saw.
     fn worked_bytes(&self) -> u64 {
         let spans = self.timeline.agents.iter().flat_map(|(_, spans)| spans);
-        spans.filter(|span| span.stage == Stage::Work).map(|span| span.bytes).sum()
+        spans.filter(|span| span.stage.is_work()).map(|span| span.bytes).sum()
     }
 
     /// Mean rate, where there is something to tell.

@@ -1,6 +1,6 @@
 //! Bytes a second over the time of the run, beside the most the machine can do.
 
-use quarrier_core::pipeline::{Span, Stage};
+use quarrier_core::pipeline::Span;
 
 use super::axis;
 use super::plot::{self, Left, Plot, Tip};
@@ -25,7 +25,7 @@ pub(super) fn section(out: &mut String, source: &SourceRun<'_>) {
         .agents
         .iter()
         .flat_map(|(_, spans)| spans)
-        .filter(|span| span.stage == Stage::Work && span.bytes > 0)
+        .filter(|span| span.stage.is_work() && span.bytes > 0)
         .collect();
     if seconds <= 0.0 || spans.is_empty() {
         put!(out, "<p class=\"none\">No bytes were worked on while time was taken.</p>\n");

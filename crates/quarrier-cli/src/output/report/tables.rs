@@ -1,7 +1,5 @@
 //! Numbers in rows: stages, threads, patterns.
 
-use quarrier_core::pipeline::Stage;
-
 use super::agents::{Budget, Lane, lanes};
 use super::{SourceRun, put, text};
 
@@ -34,11 +32,12 @@ impl Unit {
 
 /// Busy and waiting time of each stage, all threads together.
 pub(super) fn stages(out: &mut String, source: &SourceRun<'_>) {
-    let loads = Stage::ALL.map(|stage| {
-        let load = source.timeline.load(stage);
+    let stages = super::agents::stages(source.timeline).iter();
+    let loads = stages.map(|&stage| {
+        let load = source.timeline.load_alone(stage);
         (stage.name(), load.busy.as_secs_f64(), load.waiting.as_secs_f64())
     });
-    let longest = loads.iter().map(|(_, busy, waiting)| busy + waiting).fold(0.0, f64::max);
+    let longest = loads.clone().map(|(_, busy, waiting)| busy + waiting).fold(0.0, f64::max);
     let unit = Unit::of(longest);
     put!(
         out,
@@ -76,14 +75,17 @@ pub(super) fn threads(out: &mut String, source: &SourceRun<'_>, budget: Budget) 
     if lanes.is_empty() {
         return;
     }
-    let busy = |lane: &Lane<'_>| Stage::ALL.map(|stage| lane.busy_seconds(stage));
+    let stages = super::agents::stages(source.timeline);
+    let busy = |lane: &Lane<'_>| -> Vec<f64> {
+        stages.iter().map(|&stage| lane.busy_seconds(stage)).collect()
+    };
     let unit = Unit::of(lanes.iter().flat_map(busy).fold(0.0, f64::max));
     put!(
         out,
         "<details class=\"threads\"><summary>Each thread in numbers</summary>\n\
          <div class=\"wide\"><table><thead><tr><th>thread</th>"
     );
-    for stage in Stage::ALL {
+    for stage in stages {
         put!(out, "<th class=\"n\">{}, {}</th>", stage.name(), unit.name);
     }
     put!(out, "<th class=\"n\">bytes read</th><th class=\"n\">bytes worked on</th></tr></thead>");
@@ -93,8 +95,8 @@ pub(super) fn threads(out: &mut String, source: &SourceRun<'_>, budget: Budget) 
         for seconds in busy(lane) {
             unit.cell(out, seconds);
         }
-        for stage in [Stage::Read, Stage::Work] {
-            put!(out, "<td class=\"n\">{}</td>", text::count(lane.bytes(stage)));
+        for bytes in [lane.bytes_read(), lane.bytes_worked()] {
+            put!(out, "<td class=\"n\">{}</td>", text::count(bytes));
         }
         put!(out, "</tr>\n");
     }

@@ -90,6 +90,7 @@ pub(super) fn title(area: Area) -> &'static str {
         Area::Memory => "Memory",
         Area::Disk => "Disk",
         Area::Network => "Network",
+        Area::Gpu => "GPU",
     }
 }
 

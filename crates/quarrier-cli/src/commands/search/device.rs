@@ -1,0 +1,164 @@
+//! Where a set is searched for: the CPU, devices, or both.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use quarrier_core::parallel::available_workers;
+use quarrier_core::pipeline::{Access, Pipeline};
+use quarrier_core::source::Source;
+use quarrier_gpu::{Device, Kind, Wish};
+use quarrier_search::{GpuSearcher, Sample, Searcher};
+
+use super::ceiling::Ceiling;
+use crate::args::Search;
+use crate::commands::machine;
+
+/// Slots of a device: one is filled, one copied, one searched.
+const SLOTS: usize = 3;
+/// What a slot holds where nothing else is asked for: much for a device that is started anew for
+/// each chunk, less where it works in the caches of the CPU.
+const GPU_BUFFER_BYTES: usize = 16 << 20;
+const CPU_BUFFER_BYTES: usize = 4 << 20;
+/// Sources smaller than this are searched before a device has started.
+const AUTO_BYTES_MIN: u64 = 256 << 20;
+/// The share of the way to a device that a search is expected to reach.
+const STREAM_SHARE: f64 = 0.85;
+
+/// Devices that search, and how.
+pub(super) struct OnDevices {
+    pub(super) searcher: GpuSearcher,
+    /// As in `--stats`: `gpu:0`, `cpu+gpu:0`.
+    pub(super) label: String,
+    /// What the devices are.
+    pub(super) names: Vec<String>,
+    /// As their drivers call them.
+    device_names: Vec<String>,
+    /// CPUs that take chunks from the same queue.
+    cpu_workers: usize,
+    buffer_bytes: usize,
+}
+
+/// The device that is expected to be faster than the CPU, by what was measured of both: the way to
+/// it by `quarrier gauge gpu`, the CPU's engine by going over the sample. Devices that are the CPU
+/// itself, and those of which nothing was measured, are not looked for.
+fn faster(
+    search: &Search,
+    searcher: &Searcher,
+    sample: Option<&Sample>,
+    length: u64,
+) -> Option<(usize, Device)> {
+    let profile = machine::known()?;
+    let best = profile
+        .gpus
+        .iter()
+        .filter(|gpu| !gpu.is_stale(machine::now()) && length >= AUTO_BYTES_MIN)
+        .max_by(|a, b| a.host_to_device.total_cmp(&b.host_to_device))?;
+    let bytes = sample?.bytes();
+    let start = Instant::now();
+    searcher.find_all(bytes).ok()?;
+    let of_one = bytes.len() as f64 / start.elapsed().as_secs_f64().max(1e-9);
+    let of_all = of_one * search.workers.unwrap_or_else(available_workers) as f64;
+    let reads = profile.memory.as_ref().map_or(&[][..], |memory| &memory.read);
+    let of_memory = reads.iter().map(|read| read.per_second).reduce(f64::max);
+    if STREAM_SHARE * best.host_to_device <= of_all.min(of_memory.unwrap_or(f64::INFINITY)) {
+        return None;
+    }
+    quarrier_gpu::find().into_iter().enumerate().find(|(_, device)| {
+        let facts = device.facts();
+        facts.name == best.device && facts.kind != Kind::Cpu
+    })
+}
+
+/// The devices that are asked for, with the set compiled for them; none where the CPU is to do
+/// all.
+///
+/// # Errors
+/// In words: no such device, or one that cannot take the set.
+pub(super) fn choose(
+    search: &Search,
+    searcher: &Arc<Searcher>,
+    sample: Option<&Sample>,
+    length: u64,
+) -> Result<Option<OnDevices>, String> {
+    let wish = search.device;
+    let chosen = match wish {
+        Wish::Cpu => return Ok(None),
+        Wish::Auto => match faster(search, searcher, sample, length) {
+            Some(device) => vec![device],
+            None => return Ok(None),
+        },
+        _ => wish.choose(quarrier_gpu::find()).map_err(|error| error.to_string())?,
+    };
+    let slots = search.buffers.unwrap_or(SLOTS);
+    let devices: Vec<Device> = chosen.iter().map(|(_, device)| device.clone()).collect();
+    let on_devices = match sample {
+        Some(sample) => searcher.on_devices(&devices, slots, sample),
+        None => searcher.on_devices(&devices, slots, &Sample::default()),
+    };
+    let on_devices = on_devices.map_err(|error| error.to_string())?;
+    let is_cpu = devices.iter().all(|device| device.facts().kind == Kind::Cpu);
+    let cpu_workers = match wish {
+        Wish::All => search.workers.unwrap_or_else(available_workers),
+        _ => 0,
+    };
+    let mut labels: Vec<String> =
+        (cpu_workers > 0).then(|| "cpu".to_string()).into_iter().collect();
+    labels.extend(chosen.iter().map(|(index, _)| format!("gpu:{index}")));
+    Ok(Some(OnDevices {
+        searcher: on_devices,
+        label: labels.join("+"),
+        names: devices.iter().map(|device| device.facts().to_string()).collect(),
+        device_names: devices.iter().map(|device| device.facts().name.clone()).collect(),
+        cpu_workers,
+        buffer_bytes: if is_cpu { CPU_BUFFER_BYTES } else { GPU_BUFFER_BYTES },
+    }))
+}
+
+impl OnDevices {
+    /// The pipeline of the command line with the workers and buffers that devices need.
+    pub(super) fn pipeline<'p>(
+        &self,
+        search: &Search,
+        pipeline: Pipeline<'p>,
+        source: Option<&dyn Source>,
+        length: u64,
+    ) -> Pipeline<'p> {
+        let slots = self.searcher.slots();
+        let mut pipeline = pipeline.workers(slots + self.cpu_workers);
+        // Who waits for a turn holds a buffer; CPUs finish theirs out of order.
+        pipeline = pipeline.buffers(slots + 2 * self.cpu_workers);
+        if search.buffer_bytes.is_none() {
+            // Small sources are shared out among the slots.
+            let share = (length / (4 * slots as u64)).min(self.buffer_bytes as u64) as usize;
+            pipeline = pipeline.buffer_bytes((share & !0xFFFF).max(1 << 16));
+        }
+        // Pages of a file are no memory of a device: slots read them into theirs.
+        if search.access.is_none() && source.is_some_and(|source| source.is_resident()) {
+            pipeline = pipeline.access(Access::Read);
+        }
+        pipeline
+    }
+
+    /// The ceiling of a run: the way to the devices, where that is narrower than what the source
+    /// gives and was measured.
+    pub(super) fn ceiling(&self, of_source: Option<Ceiling>) -> Option<Ceiling> {
+        let profile = machine::known().filter(|_| self.cpu_workers == 0);
+        let rates = profile.map_or(&[][..], |profile| &profile.gpus).iter();
+        let ours = rates.filter(|gpu| self.device_names.contains(&gpu.device));
+        let way: f64 = ours.map(|gpu| gpu.host_to_device).sum();
+        if way > 0.0 && of_source.is_none_or(|source| way < source.bytes_per_second) {
+            return Some(Ceiling { of: "gpu copy", bytes_per_second: way });
+        }
+        of_source
+    }
+
+    /// The engines in use, with those of the CPU where it does a part.
+    pub(super) fn engine_name(&self, searcher: &Searcher) -> String {
+        let is_all_here = self.searcher.needles() == searcher.needle_count()
+            && searcher.patterns().iter().all(|pattern| !pattern.is_regex());
+        if is_all_here && self.cpu_workers == 0 {
+            return "gpu-gram".to_string();
+        }
+        format!("gpu-gram+{}", searcher.engine_name())
+    }
+}

@@ -1,0 +1,119 @@
+//! Devices that run kernels: arithmetic, their memory, the way to it, and how long it takes until
+//! a kernel starts.
+//!
+//! What a device calculates, reads and copies is compared with what the host expects.
+
+mod arithmetic;
+mod memory;
+mod transfer;
+
+use std::time::{Duration, Instant};
+
+use quarrier_gpu::{Device, Job, Kind, Queue, Times};
+
+use crate::Wanted;
+use crate::error::{Error, Result};
+use crate::reading::{Area, Parameters, Subject, Unit};
+use crate::trial::{Needs, Session, Trial};
+
+/// Work items of a group, where the device takes so many.
+const ITEMS: u32 = 256;
+/// Groups for each compute unit that keep a device busy.
+const GROUPS_A_UNIT: u32 = 8;
+
+/// Measures the area: every device, but a CPU only where nothing else is asked for, since as the
+/// CPU it is measured elsewhere.
+///
+/// # Errors
+/// There is no device and nothing else is asked for; a result was wrong; the caller stopped it.
+pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+    let is_alone = wanted.areas == [Area::Gpu];
+    let devices: Vec<Device> = quarrier_gpu::find()
+        .into_iter()
+        .filter(|device| is_alone || device.facts().kind != Kind::Cpu)
+        .collect();
+    if devices.is_empty() && is_alone {
+        return Err(Error::BadRequest(
+            "no GPU device: neither OpenCL nor CUDA found one; install its driver".to_owned(),
+        ));
+    }
+    for (index, device) in devices.iter().enumerate() {
+        // The same model twice are two devices.
+        let same = |other: &Device| other.facts().name == device.facts().name;
+        let name = match devices.iter().filter(|other| same(other)).count() {
+            1 => device.facts().name.clone(),
+            _ => format!("{} gpu:{index}", device.facts().name),
+        };
+        measure_device(wanted.quick, session, &Subjects { device, name })?;
+    }
+    Ok(())
+}
+
+fn measure_device(quick: bool, session: &mut Session<'_>, on: &Subjects<'_>) -> Result<()> {
+    arithmetic::measure(quick, session, on)?;
+    memory::measure(session, on)?;
+    transfer::measure(quick, session, on)?;
+    transfer::measure_launch(session, on)
+}
+
+/// A device, and how its readings are named.
+struct Subjects<'d> {
+    device: &'d Device,
+    name: String,
+}
+
+impl Subjects<'_> {
+    fn parameters(&self) -> Parameters {
+        let driver = self.device.facts().driver.name();
+        Parameters::new().with("device", self.name.clone()).with("driver", driver)
+    }
+
+    fn items(&self) -> u32 {
+        ITEMS.min(self.device.facts().items_max)
+    }
+
+    /// Work items of a group that goes over memory: on a CPU one, since it would let each item go
+    /// over all of it in steps.
+    fn items_in_order(&self) -> u32 {
+        match self.device.facts().kind {
+            Kind::Cpu => 1,
+            _ => self.items(),
+        }
+    }
+
+    /// Groups that keep all units busy.
+    fn groups_all(&self) -> u32 {
+        GROUPS_A_UNIT * self.device.facts().units
+    }
+}
+
+/// Repeats `run`, which says how many units it did in how many seconds.
+fn repeat(
+    session: &mut Session<'_>,
+    measurement: &str,
+    parameters: Parameters,
+    unit: Unit,
+    mut run: impl FnMut() -> Result<(f64, f64)>,
+) -> Result<()> {
+    let subject = Subject::new(Area::Gpu, measurement.to_owned(), parameters, unit);
+    session.measure(subject, Needs::Answers, |_| {
+        let (units, seconds) = run()?;
+        Ok(Trial { seconds, units, cpu_share: 1.0, overlap: 1.0, ..Trial::default() })
+    })
+}
+
+/// Runs a job; returns what the device's clock says of it, and ours.
+fn timed(queue: &mut Queue, job: Job<'_>) -> Result<(Times, Duration)> {
+    let start = Instant::now();
+    let times = queue.run(job).map_err(failed)?;
+    Ok((times, start.elapsed()))
+}
+
+/// How often something that took `once` has to be done to fill `time`.
+fn times_for(time: Duration, once: f64, most: u32) -> u32 {
+    ((time.as_secs_f64() / once.max(1e-9)) as u32).clamp(1, most)
+}
+
+fn failed(error: quarrier_gpu::Error) -> Error {
+    Error::Device(error)
+}

@@ -1,0 +1,341 @@
+//! A device under CUDA.
+
+use std::ffi::CString;
+use std::ffi::c_void;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys;
+
+use super::compile;
+use crate::driver::{
+    Dialect, Driver, DriverName, Facts, Kind, Moment, Raw, RawArgument, Step, Times,
+};
+use crate::error::{Error, Result};
+
+/// An opened device and its primary context.
+pub(super) struct Cuda {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    facts: Facts,
+    /// Compute capability, as in `compute_90`.
+    architecture: u32,
+    modules: Mutex<Vec<sys::CUmodule>>,
+}
+
+// SAFETY: contexts, modules and streams may be used from any thread that has set the context,
+// which every method does.
+unsafe impl Send for Cuda {}
+// SAFETY: as above.
+unsafe impl Sync for Cuda {}
+
+/// A stream, and marks between the parts of the job under way in it.
+struct Open {
+    stream: sys::CUstream,
+    marks: Mutex<Vec<(Part, sys::CUevent)>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Begin,
+    Copy,
+    Kernel,
+    Collect,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cuda {
+    pub(super) fn open(ordinal: i32) -> Result<Self> {
+        use sys::CUdevice_attribute_enum as Attribute;
+        let failed = |what: &'static str| {
+            move |error: DriverError| Error::Failed {
+                device: format!("CUDA device {ordinal}"),
+                what: format!("{what}: {error}"),
+            }
+        };
+        let device = result::device::get(ordinal).map_err(failed("cannot be opened"))?;
+        // SAFETY: the device was just given to us.
+        let number = |attribute| unsafe { result::device::get_attribute(device, attribute) };
+        let number = |attribute| number(attribute).unwrap_or(0).max(0) as u32;
+        let major = number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+        let minor = number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+        let facts = Facts {
+            name: result::device::get_name(device).map_err(failed("has no name"))?,
+            driver: DriverName::Cuda,
+            version: format!("CUDA, compute capability {major}.{minor}"),
+            kind: Kind::Gpu,
+            units: number(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT).max(1),
+            // SAFETY: as above.
+            memory_bytes: unsafe { result::device::total_mem(device) }.unwrap_or(0) as u64,
+            local_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK).into(),
+            items_max: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK).max(1),
+            is_unified: false,
+        };
+        // SAFETY: as above; released when this value is dropped.
+        let context = unsafe { result::primary_ctx::retain(device) }
+            .map_err(failed("has no context for us"))?;
+        let architecture = 10 * major + minor;
+        Ok(Cuda { device, context, facts, architecture, modules: Mutex::default() })
+    }
+
+    /// Makes this device's context the calling thread's own.
+    fn enter(&self) -> Result<()> {
+        // SAFETY: the context is retained as long as this value lives.
+        unsafe { result::ctx::set_current(self.context) }.map_err(self.failed("cannot be used"))
+    }
+
+    fn failed(&self, what: &'static str) -> impl Fn(DriverError) -> Error + '_ {
+        move |error| {
+            let device = self.facts.name.clone();
+            let what = format!("{what}: {error}");
+            match error.0 {
+                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory { device, what },
+                _ => Error::Failed { device, what },
+            }
+        }
+    }
+
+    fn functions(&self, module: sys::CUmodule, names: &[&str]) -> Result<Vec<Raw>> {
+        names
+            .iter()
+            .map(|name| {
+                let text = CString::new(*name).unwrap_or_default();
+                // SAFETY: the module was just loaded.
+                let function = unsafe { result::module::get_function(module, text) };
+                function.map(raw).map_err(self.failed("a kernel is missing"))
+            })
+            .collect()
+    }
+
+    /// # Safety
+    /// As [`Driver::submit`].
+    unsafe fn start(&self, stream: sys::CUstream, step: &Step<'_>) -> Result<()> {
+        // SAFETY: the caller answers for handles, host memory and the kernel's reach.
+        let (what, result) = unsafe {
+            match *step {
+                Step::Write { to, at, from, bytes } => {
+                    let from = std::slice::from_raw_parts(from, bytes);
+                    let to = to + at as u64;
+                    ("cannot copy to the device", result::memcpy_htod_async(to, from, stream))
+                }
+                Step::Read { from, at, to, bytes } => {
+                    let to = std::slice::from_raw_parts_mut(to, bytes);
+                    let from = from + at as u64;
+                    ("cannot copy from the device", result::memcpy_dtoh_async(to, from, stream))
+                }
+                Step::Copy { from, to, bytes } => (
+                    "cannot copy within the device",
+                    result::memcpy_dtod_async(to, from, bytes, stream),
+                ),
+                Step::Zero { buffer, bytes } => {
+                    ("cannot clear a buffer", result::memset_d8_async(buffer, 0, bytes, stream))
+                }
+                // The device is never unified, so nothing has to be handed over.
+                Step::Show { .. } | Step::Hide { .. } => return Ok(()),
+                Step::Launch { kernel, arguments, groups, items } => {
+                    ("cannot run a kernel", launch(stream, kernel, arguments, groups, items))
+                }
+            }
+        };
+        result.map_err(self.failed(what))
+    }
+
+    fn mark(&self, open: &Open, part: Part) -> Result<()> {
+        let kind = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC;
+        let event = result::event::create(kind).map_err(self.failed("cannot mark the time"))?;
+        lock(&open.marks).push((part, event));
+        // SAFETY: event and stream are alive.
+        unsafe { result::event::record(event, open.stream) }
+            .map_err(self.failed("cannot mark the time"))
+    }
+}
+
+/// # Safety
+/// As [`Driver::submit`].
+unsafe fn launch(
+    stream: sys::CUstream,
+    kernel: Raw,
+    arguments: &[RawArgument],
+    groups: u32,
+    items: u32,
+) -> std::result::Result<(), DriverError> {
+    let mut values: Vec<*mut c_void> = arguments
+        .iter()
+        .map(|argument| match argument {
+            RawArgument::Buffer(raw) => (&raw const *raw).cast_mut().cast(),
+            RawArgument::Number(number) => (&raw const *number).cast_mut().cast(),
+        })
+        .collect();
+    let function = with_exposed_provenance_mut(kernel as usize);
+    // SAFETY: values point to what the kernel's parameters are, and are copied by the call.
+    unsafe {
+        result::launch_kernel(function, (groups, 1, 1), (items, 1, 1), 0, stream, &mut values)
+    }
+}
+
+fn raw<T>(pointer: *mut T) -> Raw {
+    pointer.expose_provenance() as Raw
+}
+
+fn part_of(step: &Step<'_>) -> Part {
+    match step {
+        Step::Write { .. } | Step::Show { .. } => Part::Copy,
+        Step::Launch { .. } | Step::Copy { .. } | Step::Zero { .. } => Part::Kernel,
+        Step::Read { .. } | Step::Hide { .. } => Part::Collect,
+    }
+}
+
+/// When the parts ran, from the marks behind each.
+fn times(marks: &[(Part, sys::CUevent)]) -> Times {
+    let mut times = Times::default();
+    let Some((_, first)) = marks.first() else { return times };
+    // SAFETY: both events were recorded in the same stream, which is finished.
+    let since = |event| unsafe { result::event::elapsed(*first, event) };
+    let since = |event| Duration::from_secs_f32(since(event).unwrap_or(0.0).max(0.0) / 1e3);
+    let mut before = Duration::ZERO;
+    for &(part, event) in marks {
+        let after = since(event);
+        let none: &mut Moment = &mut Moment::default();
+        let moment = match part {
+            Part::Begin => none,
+            Part::Copy => &mut times.copy,
+            Part::Kernel => &mut times.kernel,
+            Part::Collect => &mut times.collect,
+        };
+        moment.add(before, after);
+        before = after;
+    }
+    times
+}
+
+// SAFETY: `pin` gives memory of an allocation of its own; `collect` waits for the stream.
+unsafe impl Driver for Cuda {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Cuda
+    }
+
+    fn compile(&self, source: &str, kernels: &[&str]) -> Result<Vec<Raw>> {
+        self.enter()?;
+        let ptx = compile::ptx(source, self.architecture, &self.facts.name)?;
+        let image = CString::new(ptx).map_err(|_| Error::Compile {
+            device: self.facts.name.clone(),
+            log: "NVRTC gave a text with a zero in it".to_string(),
+        })?;
+        // SAFETY: the image is a text that ends with a zero, as the call expects of PTX.
+        let module = unsafe { result::module::load_data(image.as_ptr().cast()) }
+            .map_err(self.failed("cannot load a program"))?;
+        lock(&self.modules).push(module);
+        self.functions(module, kernels)
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Raw> {
+        self.enter()?;
+        // SAFETY: nothing is read from it before it is written.
+        unsafe { result::malloc_sync(bytes) }.map_err(self.failed("cannot allocate a buffer"))
+    }
+
+    unsafe fn free(&self, buffer: Raw) {
+        if self.enter().is_ok() {
+            // SAFETY: the caller says that it is ours and unused.
+            let _ = unsafe { result::free_sync(buffer) };
+        }
+    }
+
+    fn pin(&self, bytes: usize) -> Result<(NonNull<u8>, Raw)> {
+        self.enter()?;
+        // Not write-combined: workers on the CPU read it too, and that would be slow.
+        // SAFETY: cleared below, before anybody reads it.
+        let start =
+            unsafe { result::malloc_host(bytes, 0) }.map_err(self.failed("cannot pin memory"))?;
+        let start: NonNull<u8> = NonNull::new(start.cast()).ok_or_else(|| Error::OutOfMemory {
+            device: self.facts.name.clone(),
+            what: "pinned memory was given nowhere".to_string(),
+        })?;
+        // SAFETY: so many bytes were just allocated.
+        unsafe { start.write_bytes(0, bytes) };
+        Ok((start, raw(start.as_ptr())))
+    }
+
+    unsafe fn unpin(&self, start: NonNull<u8>, _pinned: Raw) {
+        if self.enter().is_ok() {
+            // SAFETY: the caller says that it is ours and unused.
+            let _ = unsafe { result::free_host(start.as_ptr().cast()) };
+        }
+    }
+
+    fn open_queue(&self) -> Result<Raw> {
+        self.enter()?;
+        let stream = result::stream::create(result::stream::StreamKind::NonBlocking)
+            .map_err(self.failed("cannot make a stream"))?;
+        Ok(raw(Box::into_raw(Box::new(Open { stream, marks: Mutex::default() }))))
+    }
+
+    unsafe fn close_queue(&self, queue: Raw) {
+        // SAFETY: the caller says that `open_queue` made it and that nothing is under way.
+        let open = unsafe { Box::from_raw(with_exposed_provenance_mut::<Open>(queue as usize)) };
+        if self.enter().is_ok() {
+            // SAFETY: as above.
+            let _ = unsafe { result::stream::destroy(open.stream) };
+        }
+    }
+
+    unsafe fn submit(&self, queue: Raw, steps: &[Step<'_>]) -> Result<()> {
+        self.enter()?;
+        // SAFETY: the caller says that `open_queue` made it.
+        let open = unsafe { &*with_exposed_provenance_mut::<Open>(queue as usize) };
+        self.mark(open, Part::Begin)?;
+        for (index, step) in steps.iter().enumerate() {
+            // SAFETY: the caller answers for the steps.
+            unsafe { self.start(open.stream, step) }?;
+            let part = part_of(step);
+            if steps.get(index + 1).is_none_or(|next| part_of(next) != part) {
+                self.mark(open, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn collect(&self, queue: Raw) -> Result<Times> {
+        self.enter()?;
+        // SAFETY: the caller says that `open_queue` made it.
+        let open = unsafe { &*with_exposed_provenance_mut::<Open>(queue as usize) };
+        let marks = std::mem::take(&mut *lock(&open.marks));
+        // The last mark sleeps until it is reached; waiting for the stream would spin.
+        let waited = match marks.last() {
+            // SAFETY: recorded in this stream.
+            Some((_, last)) => unsafe { result::event::synchronize(*last) },
+            None => Ok(()),
+        };
+        // SAFETY: the stream is alive. Steps behind the last mark, of a job that failed half-way,
+        // are waited for here.
+        let finished = unsafe { result::stream::synchronize(open.stream) };
+        let times = times(&marks);
+        for (_, event) in marks {
+            // SAFETY: made by `mark`, and destroyed once.
+            let _ = unsafe { result::event::destroy(event) };
+        }
+        waited.and(finished).map(|()| times).map_err(self.failed("a job failed"))
+    }
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        if self.enter().is_ok() {
+            for module in lock(&self.modules).drain(..) {
+                // SAFETY: loaded by `compile`, and unloaded once; its kernels hold the device.
+                let _ = unsafe { result::module::unload(module) };
+            }
+        }
+        // SAFETY: retained by `open`, and released once.
+        let _ = unsafe { result::primary_ctx::release(self.device) };
+    }
+}

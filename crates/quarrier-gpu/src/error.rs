@@ -1,0 +1,54 @@
+//! The one error type of this crate.
+
+use std::fmt;
+
+/// Why a device cannot do what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such device; the text says what was looked for.
+    NoDevice(String),
+    /// A kernel cannot be compiled.
+    Compile {
+        /// The device's name.
+        device: String,
+        /// What its compiler said.
+        log: String,
+    },
+    /// A buffer or the host's pinned memory cannot be had.
+    OutOfMemory {
+        /// The device's name.
+        device: String,
+        /// What was asked for, and the driver's word for the failure.
+        what: String,
+    },
+    /// The driver refused or failed; the device may be gone.
+    Failed {
+        /// The device's name.
+        device: String,
+        /// What was tried, and the driver's word for the failure.
+        what: String,
+    },
+    /// A kernel's arguments are not those of its table: a mistake of the caller's.
+    Arguments(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NoDevice(what) | Error::Arguments(what) => f.write_str(what),
+            Error::Compile { device, log } => {
+                write!(f, "{device}: cannot compile a kernel: {}", log.trim())
+            }
+            Error::OutOfMemory { device, what } => {
+                write!(f, "{device}: not enough memory: {what}; try a smaller --buffer-size")
+            }
+            Error::Failed { device, what } => write!(f, "{device}: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

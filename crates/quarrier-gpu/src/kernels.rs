@@ -1,0 +1,80 @@
+//! The programs that come with this crate.
+
+use crate::program::Parameter::{In, Number, Out};
+use crate::program::{Constant, Program, Signature};
+
+/// Finds needles in a chunk; see `kernels/search.cl`, and `quarrier-search`, which builds its
+/// tables.
+pub const SEARCH: Program = Program {
+    name: "search",
+    text: include_str!("../kernels/search.cl"),
+    kernels: &[Signature {
+        name: "search",
+        parameters: &[
+            In("text", "u32x4"),
+            In("bitmap", "u32"),
+            In("filter", "u32"),
+            In("heads", "u32"),
+            In("entries", "u32x4"),
+            In("values", "u8"),
+            In("masks", "u8"),
+            Out("counter", "u32"),
+            Out("found", "u32"),
+            Number("text_bytes"),
+            Number("own_start"),
+            Number("own_end"),
+            Number("from"),
+            Number("to"),
+            Number("classes"),
+            Number("mask0"),
+            Number("mask1"),
+            Number("mask2"),
+            Number("filter_bits"),
+            Number("table_shift"),
+            Number("capacity"),
+            Number("tile_blocks"),
+        ],
+    }],
+};
+
+/// Words of the search kernel's bitmap in local memory, as a power of two: 32 KiB.
+pub const BITMAP_BITS: u32 = 13;
+
+/// Findings of a chunk after which the search kernel gives up counting: the host does the chunk
+/// another way. Far below what 32 bits count, since every work item may add one more.
+pub const FLOOD: u32 = 1 << 20;
+
+/// The constants of [`SEARCH`].
+pub const SEARCH_CONSTANTS: &[Constant] = &[("BITMAP_BITS", BITMAP_BITS), ("FLOOD", FLOOD)];
+
+/// What the gauge measures with; see `kernels/gauge.cl`.
+pub const GAUGE: Program = Program {
+    name: "gauge",
+    text: include_str!("../kernels/gauge.cl"),
+    kernels: &[
+        Signature { name: "nothing", parameters: &[Out("out", "u32")] },
+        Signature { name: "multiply_f32", parameters: CALCULATE },
+        Signature { name: "multiply_i32", parameters: CALCULATE },
+        Signature {
+            name: "read_memory",
+            parameters: &[In("from", "u32x4"), Out("out", "u32"), Number("vectors")],
+        },
+        Signature { name: "write_memory", parameters: &[Out("to", "u32x4"), Number("vectors")] },
+        Signature {
+            name: "copy_memory",
+            parameters: &[In("from", "u32x4"), Out("to", "u32x4"), Number("vectors")],
+        },
+    ],
+};
+
+/// The gauge's kernel for `f64`, which not every device has.
+pub const GAUGE_F64: Program = Program {
+    name: "gauge f64",
+    text: include_str!("../kernels/gauge_f64.cl"),
+    kernels: &[Signature { name: "multiply_f64", parameters: CALCULATE }],
+};
+
+const CALCULATE: &[crate::Parameter] = &[Out("out", "u32"), Number("rounds")];
+
+/// Multiplications with an addition that a work item of the gauge's kernels does in a round.
+pub const GAUGE_STEPS: u32 = 64;

@@ -1,0 +1,23 @@
+//! OpenCL: any vendor's devices, through the loader that the machine has, or none.
+
+mod device;
+mod events;
+mod facts;
+mod names;
+
+use cl3::device::{CL_DEVICE_TYPE_ALL, get_device_ids};
+use cl3::platform::get_platform_ids;
+
+use crate::driver::Driver;
+
+/// All devices of all platforms. No loader, no platform and no device are the same: nothing.
+pub(crate) fn find() -> Vec<Box<dyn Driver>> {
+    // Without a loader this is an error like any other.
+    let platforms = get_platform_ids().unwrap_or_default();
+    platforms
+        .into_iter()
+        .flat_map(|platform| get_device_ids(platform, CL_DEVICE_TYPE_ALL).unwrap_or_default())
+        .filter_map(|id| device::OpenCl::open(id).ok())
+        .map(|driver| Box::new(driver) as Box<dyn Driver>)
+        .collect()
+}

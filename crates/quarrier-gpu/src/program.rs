@@ -1,0 +1,79 @@
+//! Kernels as text, and the table of their parameters.
+
+use std::fmt::Write;
+
+use crate::driver::Dialect;
+
+/// What a kernel takes, in order. The text of the kernel's signature is written from this, and
+/// arguments are bound by the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parameter {
+    /// An array that the kernel reads: name, type of an element.
+    In(&'static str, &'static str),
+    /// An array that it writes.
+    Out(&'static str, &'static str),
+    /// A 32-bit number.
+    Number(&'static str),
+}
+
+impl Parameter {
+    /// Its name, in the text and when it is bound.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Parameter::In(name, _) | Parameter::Out(name, _) | Parameter::Number(name) => name,
+        }
+    }
+
+    fn declaration(&self) -> String {
+        match self {
+            Parameter::In(name, kind) => format!("GLOBAL const {kind} *{name}"),
+            Parameter::Out(name, kind) => format!("GLOBAL {kind} *{name}"),
+            Parameter::Number(name) => format!("const u32 {name}"),
+        }
+    }
+}
+
+/// A kernel of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// Its name. The text says `KERNEL(name)`.
+    pub name: &'static str,
+    /// What it takes.
+    pub parameters: &'static [Parameter],
+}
+
+/// A number that the text uses by name and that is known before it is compiled.
+pub type Constant = (&'static str, u32);
+
+/// Kernels that are compiled together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    /// For messages.
+    pub name: &'static str,
+    /// What stands behind the prelude.
+    pub text: &'static str,
+    /// Its kernels.
+    pub kernels: &'static [Signature],
+}
+
+impl Program {
+    /// The whole text as a compiler of `dialect` takes it.
+    pub fn source(&self, dialect: Dialect, constants: &[Constant]) -> String {
+        let mut source = String::new();
+        for (name, value) in constants {
+            let _ = writeln!(source, "#define {name} {value}u");
+        }
+        source.push_str(match dialect {
+            Dialect::OpenCl => include_str!("../kernels/prelude_opencl.h"),
+            Dialect::Cuda => include_str!("../kernels/prelude_cuda.h"),
+            Dialect::C => include_str!("../kernels/prelude_c.h"),
+        });
+        for kernel in self.kernels {
+            let parameters: Vec<_> = kernel.parameters.iter().map(Parameter::declaration).collect();
+            let _ =
+                writeln!(source, "#define PARAMETERS_{} {}", kernel.name, parameters.join(", "));
+        }
+        source.push_str(self.text);
+        source
+    }
+}

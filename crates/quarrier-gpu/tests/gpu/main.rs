@@ -1,0 +1,37 @@
+//! Devices: what they are asked to do, they do; and none is normal.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod finding;
+mod jobs;
+mod programs;
+mod ptx;
+
+use std::sync::OnceLock;
+
+use quarrier_gpu::Device;
+
+/// The first device of this machine. Where there is none, no driver may be installed: then what
+/// was asserted instead is that nothing is found.
+pub(crate) fn device() -> Option<&'static Device> {
+    static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
+    DEVICE
+        .get_or_init(|| {
+            let first = quarrier_gpu::find().into_iter().next();
+            assert_eq!(
+                first.is_some(),
+                has_driver(),
+                "a driver for OpenCL is there: {}",
+                has_driver()
+            );
+            first
+        })
+        .as_ref()
+}
+
+/// Whether a driver for OpenCL is installed, as its loader would find it.
+fn has_driver() -> bool {
+    let entries = std::fs::read_dir("/etc/OpenCL/vendors");
+    entries.is_ok_and(|entries| {
+        entries.flatten().any(|entry| entry.path().extension().is_some_and(|end| end == "icd"))
+    })
+}

@@ -1,0 +1,177 @@
+//! Literals and hex patterns on devices; everything else of a set stays on the CPU.
+//!
+//! ```text
+//!  worker 0 … n-1: slots of devices   chunk ─→ copy ─→ kernel ─→ collect ─┐
+//!                  + on the CPU: regexes, needles without an anchor ──────┼─→ findings in order
+//!  worker n …    : CPUs, by the engine of the set ────────────────────────┘
+//! ```
+//!
+//! A slot is a worker like any other: it takes a chunk from the same queue, waits for its device,
+//! and hands in what was found. While one slot's bytes are read, another's are copied, and a
+//! third's searched. A slot whose device fails does its chunk, and all that follow, on the CPU.
+
+mod lane;
+mod tables;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use quarrier_core::pipeline::{Chunk, Emitter, Kernel, Need, Stage};
+use quarrier_core::region::{AlignedBuffer, PAGE_BYTES};
+use quarrier_gpu::Device;
+
+use crate::error::{Error, Result};
+use crate::sample::Sample;
+use crate::searcher::{Found, Left, Searcher};
+use lane::{Lane, Searched, Site};
+use tables::Tables;
+
+pub(crate) use tables::Rest;
+
+/// A set compiled for devices: a kernel for the pipeline in the place of its [`Searcher`], whose
+/// sink takes what this finds.
+pub struct GpuSearcher {
+    searcher: Arc<Searcher>,
+    tables: Tables,
+    sites: Vec<(Site, Health)>,
+    lanes: Vec<Mutex<Lane>>,
+}
+
+/// Whether a device still works.
+#[derive(Default)]
+struct Health {
+    is_lost: AtomicBool,
+    why: Mutex<Option<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Searcher {
+    /// Compiles the set for devices, with `slots` slots on each. The first `slots` times devices
+    /// workers of a run are theirs, further ones are CPUs.
+    ///
+    /// Takes the time of compiling a kernel, which is up to some seconds where the device's
+    /// driver has not done so before.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where a device cannot compile or hold the set.
+    pub fn on_devices(
+        self: &Arc<Self>,
+        devices: &[Device],
+        slots: usize,
+        sample: &Sample,
+    ) -> Result<GpuSearcher> {
+        let tables = Tables::new(self.needles(), sample);
+        let mut sites = Vec::new();
+        for device in devices {
+            sites.push((Site::new(device, &tables).map_err(Error::Device)?, Health::default()));
+        }
+        // In turns, so that the first workers are spread over all devices.
+        let mut lanes = Vec::new();
+        for _ in 0..slots.max(1) {
+            for (site, _) in &sites {
+                lanes.push(Mutex::new(Lane::new(site).map_err(Error::Device)?));
+            }
+        }
+        Ok(GpuSearcher { searcher: Arc::clone(self), tables, sites, lanes })
+    }
+}
+
+impl GpuSearcher {
+    /// Slots of all devices: so many workers of a run are theirs.
+    pub fn slots(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Patterns (or forms of them) that devices look for; the others are left to the CPU.
+    pub fn needles(&self) -> usize {
+        self.tables.count
+    }
+
+    /// A buffer that the first device reads fast; of plain memory where it has none left.
+    pub fn buffer(&self, bytes: usize) -> AlignedBuffer {
+        let Some((site, _)) = self.sites.first() else { return AlignedBuffer::new(bytes) };
+        match site.device.pinned(bytes) {
+            Ok(pinned) if pinned.as_ptr().addr().is_multiple_of(PAGE_BYTES) => {
+                AlignedBuffer::lent(Box::new(pinned))
+            }
+            _ => AlignedBuffer::new(bytes),
+        }
+    }
+
+    /// The devices that failed since the start, each with what it said.
+    pub fn lost(&self) -> Vec<String> {
+        self.sites.iter().filter_map(|(_, health)| lock(&health.why).clone()).collect()
+    }
+
+    /// The slot of a worker, and its device where that works.
+    fn lane(&self, worker: usize) -> Option<(&Mutex<Lane>, &Site, &Health)> {
+        let lane = self.lanes.get(worker)?;
+        let (site, health) = &self.sites[worker % self.sites.len()];
+        (!health.is_lost.load(Ordering::Relaxed)).then_some((lane, site, health))
+    }
+
+    /// What the device says of a chunk; `None` where the CPU has to do it.
+    fn search(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, Found>) -> Option<()> {
+        let (lane, site, health) = self.lane(emit.worker())?;
+        let mut lane = lock(lane);
+        let searched = match lane.search(site, &self.tables, chunk) {
+            Ok(searched) => searched,
+            Err(error) => {
+                if !health.is_lost.swap(true, Ordering::Relaxed) {
+                    *lock(&health.why) = Some(error.to_string());
+                }
+                return None;
+            }
+        };
+        let needles = self.searcher.needles();
+        let findings = lane.findings(searched.count?).map(|(start, needle)| {
+            let needle = needles.get(needle);
+            crate::Finding {
+                offset: chunk.offset + start as u64,
+                pattern: needle.pattern,
+                length: needle.len() as u32,
+            }
+        });
+        let collected = Instant::now();
+        self.searcher.work_on(chunk, emit, &Left::Beside(self.tables.rest.as_ref()), findings);
+        note(emit, &searched, collected, chunk.own.len() as u64);
+        Some(())
+    }
+}
+
+/// Puts the parts of the work on the timeline.
+fn note(emit: &mut Emitter<'_, Found>, searched: &Searched, collected: Instant, bytes: u64) {
+    let Searched { started, times, .. } = searched;
+    // The device's clock and ours begin a little apart.
+    let at = |since| (*started + since).min(collected);
+    emit.note(Stage::Copy, at(times.copy.start), at(times.copy.end), bytes);
+    emit.note(Stage::Kernel, at(times.kernel.start), at(times.kernel.end), bytes);
+    emit.note(Stage::Collect, at(times.collect.start), collected, 0);
+    // The CPU's share; its bytes were counted with the kernel's.
+    emit.note(Stage::Work, collected, Instant::now(), 0);
+}
+
+impl Kernel for GpuSearcher {
+    type Output = Found;
+
+    fn need(&self) -> Need {
+        self.searcher.need()
+    }
+
+    fn worker_name(&self, worker: usize) -> String {
+        match worker.checked_sub(self.lanes.len()) {
+            Some(cpu) => format!("worker {}", cpu + 1),
+            None => format!("slot {}", worker + 1),
+        }
+    }
+
+    fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, Found>) {
+        if self.search(chunk, emit).is_none() {
+            self.searcher.work(chunk, emit);
+        }
+    }
+}

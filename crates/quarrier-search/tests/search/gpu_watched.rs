@@ -1,0 +1,86 @@
+//! Kernels in a simulator that watches every access: races, and what lies outside of buffers.
+//!
+//! It takes the place of the devices' drivers in a process of its own, this very program, which
+//! runs the two tests below by name. One slot alone: the simulator runs one kernel at a time.
+
+use std::path::Path;
+use std::process::Command;
+
+use quarrier_gpu::{Job, Parameter, Program, Signature};
+
+use super::engines::noise;
+use super::gpu::{Cut, READ, device, found_by, searcher};
+use super::oracle::{Meant, all};
+
+const SIMULATOR: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
+
+/// All classes, needles that reach past the end, findings past the room for what comes at once.
+#[test]
+fn a_small_corpus_on_one_slot() {
+    let Some(device) = device() else { return };
+    let literals: [&[u8]; 6] = [b"needle", b"abc", b"ab", b"\0\0\0\0", b"needles and pins", b"x"];
+    let mut patterns: Vec<Meant> = literals.into_iter().map(Meant::literal).collect();
+    patterns.push(Meant { bytes: vec![(b'a', 0xDF), (0, 0), (b'b', 0xFF), (b'c', 0xFF)] });
+    let mut text: Vec<u8> = noise(17).take(3_001).collect();
+    for (at, pattern) in (100..).step_by(233).zip(&literals) {
+        text[at..at + pattern.len()].copy_from_slice(pattern);
+    }
+    text.extend_from_slice(&[0; 1_500]);
+    text.extend_from_slice(b"abcab a.bc needles and pin");
+    let (searcher, expected) = (searcher(&patterns), all(&patterns, &text));
+    for buffer_bytes in [1_000, 4_096] {
+        let cut = Cut { slots: 1, buffer_bytes, ..READ };
+        assert_eq!(found_by(device, &searcher, &text, cut), expected, "{cut:?}");
+    }
+}
+
+/// All work items of a group write the same word: what the simulator must see.
+const RACING: Program = Program {
+    name: "racing",
+    text: "KERNEL(race) { out[0] = LID; }",
+    kernels: &[Signature { name: "race", parameters: &[Parameter::Out("out", "u32")] }],
+};
+
+#[test]
+fn a_kernel_that_races() {
+    let Some(device) = device() else { return };
+    let kernels = device.compile(&RACING, &[]).unwrap();
+    let (mut queue, out) = (device.queue().unwrap(), device.buffer(4).unwrap());
+    let mut last = [0; 4];
+    let mut job = Job::new();
+    let bound = kernels[0].bind().buffer("out", &out).unwrap();
+    // SAFETY: it writes the one word that `out` has.
+    unsafe { job.launch(&kernels[0], bound, 1, 4) };
+    job.read(&out, &mut last);
+    queue.run(job).unwrap();
+    assert!(u32::from_ne_bytes(last) < 4);
+}
+
+/// What the simulator says while it runs a test of this program.
+fn watched(test: &str) -> String {
+    let ran = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+        .env("OCL_ICD_VENDORS", SIMULATOR)
+        .env("OCLGRIND_DATA_RACES", "1")
+        .output()
+        .unwrap();
+    let said = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let said = said.join("\n");
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+    said
+}
+
+#[test]
+fn the_search_kernel_neither_races_nor_reads_outside_of_its_buffers() {
+    if !Path::new(SIMULATOR).exists() {
+        return;
+    }
+    let complaints = ["race", "Invalid", "Uninitialized", "divergence"];
+    // Its own test has the word in its name: what counts is what is said beside it.
+    let race = watched("gpu_watched::a_kernel_that_races").replace("a_kernel_that_races", "");
+    assert!(race.contains("race"), "the simulator does not watch: {race}");
+    let search = watched("gpu_watched::a_small_corpus_on_one_slot");
+    for complaint in complaints {
+        assert!(!search.contains(complaint), "{search}");
+    }
+}
