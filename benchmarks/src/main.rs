@@ -10,12 +10,14 @@
 
 mod contender;
 mod gauge;
+mod gpu;
 mod hostile;
 mod image;
 mod measure;
 mod messages;
 mod parallel;
 mod patterns;
+mod plain_c;
 mod plan;
 mod random;
 mod record;
@@ -35,8 +37,8 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const PARTS: [&str; 8] =
-    ["search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "gauge"];
+const PARTS: [&str; 9] =
+    ["search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "gauge", "gpu"];
 
 const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only PART]";
 
@@ -138,6 +140,9 @@ fn run() -> Result<()> {
     }
     if is_wanted("gauge") && scale.rounds > 0 {
         record["gauge"] = gauge::run(&home, &scale)?;
+    }
+    if is_wanted("gpu") {
+        record["gpu"] = gpu::run(&programs.quarrier, &folder, &scale)?.into();
     }
     if scale.rounds > 0 {
         let path = record::append(&home.join("records"), record)?;
