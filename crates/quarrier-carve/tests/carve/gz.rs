@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use quarrier_carve::format::gz::Gz;
 use quarrier_carve::{Carver, Verdict};
 
-use crate::sample::{carved, check_whole_file, mixed, noise, scattered, valid, validated};
+use crate::sample::{
+    carved, check_whole_file, fixed_cases, mixed, noise, scattered, valid, validated,
+};
 
 /// `content`, compressed, as a file called `name`.
 pub(crate) fn packed(name: &str, content: &[u8]) -> Vec<u8> {
@@ -47,7 +49,7 @@ fn a_gz_whose_checksum_is_wrong_is_broken_there() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(30))]
+    #![proptest_config(fixed_cases(30))]
     #[test]
     fn a_gz_in_two_fragments_is_put_together(
         seed in 0u32..1000,

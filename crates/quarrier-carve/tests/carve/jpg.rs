@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use quarrier_carve::format::jpg::Jpg;
 use quarrier_carve::{Carver, Verdict};
 
-use crate::sample::{carved, check_whole_file, valid, validated};
+use crate::sample::{carved, check_whole_file, fixed_cases, valid, validated};
 
 /// Huffman codes of a table with one length for all its symbols but the last ones: short enough
 /// to write down here, and complete enough for any block.
@@ -302,7 +302,7 @@ fn zeros_and_text_amid_a_picture_show_at_once() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(fixed_cases(24))]
     #[test]
     fn a_picture_in_three_fragments_is_found_again_or_not_believed(
         seed in any::<u64>(),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use quarrier_carve::Verdict;
 use quarrier_carve::format::ole::Ole;
 
-use crate::sample::{carved, check_starved, check_whole_file, valid, validated};
+use crate::sample::{carved, check_starved, check_whole_file, fixed_cases, valid, validated};
 
 const FREE: u32 = u32::MAX;
 const END: u32 = u32::MAX - 1;
@@ -134,7 +134,7 @@ fn the_table_tells_where_a_workbook_goes_on() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(fixed_cases(40))]
 
     #[test]
     fn a_workbook_in_two_fragments_is_mended_or_not_believed(

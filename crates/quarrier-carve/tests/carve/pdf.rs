@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use quarrier_carve::format::pdf::Pdf;
 use quarrier_carve::{Carver, Verdict};
 
-use crate::sample::{carved, check_starved, check_whole_file, valid, validated};
+use crate::sample::{carved, check_starved, check_whole_file, fixed_cases, valid, validated};
 
 /// Writes a file object by object, and knows where they are.
 pub(crate) struct Writer {
@@ -195,7 +195,7 @@ fn filling(kind: u8, blocks: usize) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(fixed_cases(40))]
 
     #[test]
     fn packed_streams_tell_where_a_pdf_was_left(

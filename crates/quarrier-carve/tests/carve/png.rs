@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use quarrier_carve::format::png::Png;
 use quarrier_carve::{Carver, Verdict};
 
-use crate::sample::{carved, check_whole_file, mixed, noise, scattered, valid, validated};
+use crate::sample::{
+    carved, check_whole_file, fixed_cases, mixed, noise, scattered, valid, validated,
+};
 
 /// A chunk with its checksum.
 pub(crate) fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
@@ -68,7 +70,7 @@ fn chunks_that_are_right_and_pixels_that_are_not_are_no_picture() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(30))]
+    #![proptest_config(fixed_cases(30))]
     #[test]
     fn a_png_in_two_fragments_is_put_together(
         seed in 0u32..1000,

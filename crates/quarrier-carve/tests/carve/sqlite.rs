@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use quarrier_carve::Carver;
 use quarrier_carve::format::sqlite::Sqlite;
 
-use crate::sample::{carved, check_whole_file, valid, validated};
+use crate::sample::{carved, check_whole_file, fixed_cases, valid, validated};
 
 const PAGE: usize = 1024;
 
@@ -96,7 +96,7 @@ fn trees_in_circles_come_to_an_end() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(30))]
+    #![proptest_config(fixed_cases(30))]
 
     #[test]
     fn a_database_in_two_fragments_is_put_together_by_its_rows(
