@@ -9,10 +9,12 @@ use quarrier_core::source::{Source, read_full_at};
 /// The longest piece that [`View::take`] gives, in bytes.
 pub const TAKE_BYTES_MAX: usize = 64 << 10;
 
-/// Windows begin at multiples of this. They are long: candidates of a stride lie all over it, and to
-/// unmap what was looked at makes all processors wait for each other.
-const WINDOW_ALIGN_BYTES: u64 = 128 << 20;
-const WINDOW_BYTES: u64 = 256 << 20;
+/// Windows begin at multiples of this.
+const WINDOW_ALIGN_BYTES: u64 = 8 << 20;
+const WINDOW_BYTES: u64 = 16 << 20;
+/// Windows that a view has at most: some files are read at several places in turns, and to unmap
+/// what was looked at makes all processors wait for each other.
+const WINDOWS_MAX: usize = 4;
 /// What is searched at once.
 const FIND_BYTES: u64 = 64 << 10;
 /// What is fetched at once from a source that shows no windows.
@@ -47,6 +49,10 @@ pub struct View<'s> {
     /// Where each extent begins in the file; one more than extents, the last is the length.
     starts: Vec<u64>,
     at_hand: AtHand<'s>,
+    /// Bytes that were read already, and where they lie.
+    held: (u64, Vec<u8>),
+    /// Windows that were at hand before, the last one last.
+    aside: Vec<(u64, Region<'s>)>,
     joined: Vec<u8>,
     fuel_bytes: u64,
     is_starved: bool,
@@ -56,18 +62,10 @@ pub struct View<'s> {
 /// A part of the source in memory.
 enum AtHand<'s> {
     Nothing,
+    /// What [`View::hold`] was given.
+    Held,
     Window(u64, Region<'s>),
     Buffer(u64, Vec<u8>),
-}
-
-impl AtHand<'_> {
-    fn bytes(&self) -> (u64, &[u8]) {
-        match self {
-            AtHand::Nothing => (0, &[]),
-            AtHand::Window(offset, region) => (*offset, region.bytes()),
-            AtHand::Buffer(offset, bytes) => (*offset, bytes),
-        }
-    }
 }
 
 impl<'s> View<'s> {
@@ -78,6 +76,8 @@ impl<'s> View<'s> {
             extents: Vec::new(),
             starts: vec![0],
             at_hand: AtHand::Nothing,
+            held: (0, Vec::new()),
+            aside: Vec::new(),
             joined: Vec::new(),
             fuel_bytes: u64::MAX,
             is_starved: false,
@@ -109,6 +109,30 @@ impl<'s> View<'s> {
         self.fuel_bytes = fuel_bytes;
         self.is_starved = false;
         self.unreadable.clear();
+    }
+
+    /// Has `bytes`, which lie at `offset` of the source, at hand for all extents, instead of those
+    /// it was given before; returns these.
+    pub(crate) fn hold(&mut self, offset: u64, bytes: Vec<u8>) -> Vec<u8> {
+        if matches!(self.at_hand, AtHand::Held) {
+            self.at_hand = AtHand::Nothing;
+        }
+        std::mem::replace(&mut self.held, (offset, bytes)).1
+    }
+
+    /// What [`hold`](View::hold) was given.
+    pub(crate) fn held(&self) -> (u64, &[u8]) {
+        (self.held.0, &self.held.1)
+    }
+
+    /// The bytes at hand, and where in the source they lie.
+    fn shown(&self) -> (u64, &[u8]) {
+        match &self.at_hand {
+            AtHand::Nothing => (0, &[]),
+            AtHand::Held => self.held(),
+            AtHand::Window(offset, region) => (*offset, region.bytes()),
+            AtHand::Buffer(offset, bytes) => (*offset, bytes),
+        }
     }
 
     /// Where the bytes lie.
@@ -167,11 +191,11 @@ impl<'s> View<'s> {
         let together = together.min(self.fuel_bytes);
         let offset = extent.offset + into;
         self.bring(offset);
-        let (from, bytes) = self.at_hand.bytes();
+        let (from, bytes) = self.shown();
         let skip = (offset - from) as usize;
         let count = (bytes.len().saturating_sub(skip)).min(together as usize);
         self.fuel_bytes -= count as u64;
-        let (_, bytes) = self.at_hand.bytes();
+        let (_, bytes) = self.shown();
         &bytes[skip.min(bytes.len())..][..count]
     }
 
@@ -306,25 +330,25 @@ impl<'s> View<'s> {
         }
         let offset = extent.offset + into;
         self.bring(offset);
-        let (from, held) = self.at_hand.bytes();
+        let (from, held) = self.shown();
         offset + bytes as u64 <= from + held.len() as u64
     }
 
     /// Brings the byte at `offset` of the source into memory, with what follows it.
     fn bring(&mut self, offset: u64) {
-        let (from, bytes) = self.at_hand.bytes();
+        let (from, bytes) = self.shown();
         let is_torn = matches!(&self.at_hand, AtHand::Window(_, region) if region.is_torn());
         if !is_torn && (from..from + bytes.len() as u64).contains(&offset) {
             return;
         }
         let length = self.source.length();
-        if !is_torn {
-            let from = offset - offset % WINDOW_ALIGN_BYTES;
-            let range = from..length.min(from + WINDOW_BYTES);
-            if let Some(Ok(region)) = self.source.window(range) {
-                self.at_hand = AtHand::Window(from, region);
-                return;
-            }
+        let held = self.held.0..self.held.0 + self.held.1.len() as u64;
+        if held.contains(&offset) {
+            self.put_aside(AtHand::Held);
+            return;
+        }
+        if !is_torn && self.bring_window(offset) {
+            return;
         }
         let from = offset - offset % BUFFER_BYTES;
         let mut buffer = match std::mem::replace(&mut self.at_hand, AtHand::Nothing) {
@@ -336,6 +360,34 @@ impl<'s> View<'s> {
             self.read_by_sectors(from, &mut buffer);
         }
         self.at_hand = AtHand::Buffer(from, buffer);
+    }
+
+    /// Whether a window shows the byte at `offset` now.
+    fn bring_window(&mut self, offset: u64) -> bool {
+        let shows = |(from, region): &(u64, Region<'_>)| {
+            !region.is_torn() && (*from..from + region.bytes().len() as u64).contains(&offset)
+        };
+        let window = match self.aside.iter().position(shows) {
+            Some(index) => self.aside.remove(index),
+            None => {
+                let from = offset - offset % WINDOW_ALIGN_BYTES;
+                let range = from..self.source.length().min(from + WINDOW_BYTES);
+                let Some(Ok(region)) = self.source.window(range) else { return false };
+                (from, region)
+            }
+        };
+        self.put_aside(AtHand::Window(window.0, window.1));
+        true
+    }
+
+    /// Has something else at hand, and what is a window now still near.
+    fn put_aside(&mut self, at_hand: AtHand<'s>) {
+        if let AtHand::Window(from, region) = std::mem::replace(&mut self.at_hand, at_hand) {
+            if self.aside.len() + 1 >= WINDOWS_MAX {
+                self.aside.remove(0);
+            }
+            self.aside.push((from, region));
+        }
     }
 
     /// Reads what can be read, and remembers what cannot.

@@ -10,6 +10,9 @@ use super::Carver;
 use crate::error::{Error, Result};
 use crate::format::Format;
 
+/// What is searched at once of a source that is in memory.
+const WINDOW_BYTES: usize = 16 << 20;
+
 /// A place where a file may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
@@ -64,12 +67,13 @@ impl Signatures {
         self.searcher.engine_name()
     }
 
-    /// Looks for candidates in `range`; those whose signature begins there.
+    /// Looks for candidates in `range`, those whose signature begins there, with so many workers.
     pub(super) fn look(
         &self,
         source: &dyn Source,
         range: Range<u64>,
         carver: &Carver<'_>,
+        workers: usize,
     ) -> Result<Looked> {
         let mut candidates = Vec::new();
         let mut until = range.end;
@@ -78,7 +82,7 @@ impl Signatures {
                 if finding.offset >= range.end {
                     break;
                 }
-                if candidates.len() >= carver.remembered_max() {
+                if candidates.len() >= carver.candidates_max() {
                     until = finding.offset;
                     return ControlFlow::Break(());
                 }
@@ -91,8 +95,10 @@ impl Signatures {
         });
         let seen = range.start..range.end.saturating_add(self.length_bytes_max - 1);
         let seen = seen.start..seen.end.min(source.length());
-        let mut pipeline =
-            Pipeline::new(source).range(seen).workers(carver.workers).stop(carver.stop);
+        let mut pipeline = Pipeline::new(source).range(seen).workers(workers).stop(carver.stop);
+        if source.is_resident() {
+            pipeline = pipeline.buffer_bytes(WINDOW_BYTES);
+        }
         if let Some(rates) = &carver.rates {
             pipeline = pipeline.rates(rates.clone());
         }

@@ -17,6 +17,7 @@ const BLOCKS_MAX: u64 = 64;
 pub(super) struct Kept<'s> {
     source: &'s dyn Source,
     shows_windows: bool,
+    maps_pages: bool,
     blocks_max: usize,
     blocks: Mutex<Blocks>,
 }
@@ -31,9 +32,16 @@ struct Blocks {
 impl<'s> Kept<'s> {
     /// Keeps an eighth of `memory_bytes` and 64 MiB at most; nothing of a source with windows.
     pub(super) fn new(source: &'s dyn Source, memory_bytes: u64) -> Self {
-        let shows_windows = source.window(0..source.length().min(1)).is_some();
+        let window = source.window(0..source.length().min(1));
+        let shows_windows = window.is_some();
+        let maps_pages = matches!(window, Some(Ok(Region::Window(_))));
         let blocks_max = (memory_bytes / 8 / BLOCK_BYTES).clamp(1, BLOCKS_MAX) as usize;
-        Kept { source, shows_windows, blocks_max, blocks: Mutex::default() }
+        Kept { source, shows_windows, maps_pages, blocks_max, blocks: Mutex::default() }
+    }
+
+    /// Whether windows are pages of a file, not bytes that are in memory anyhow.
+    pub(super) fn maps_pages(&self) -> bool {
+        self.maps_pages
     }
 
     fn block(&self, number: u64) -> io::Result<Arc<[u8]>> {

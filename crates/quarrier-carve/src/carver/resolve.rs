@@ -1,5 +1,7 @@
 //! Decides who holds which bytes, where files that were found overlap.
 
+use std::collections::BTreeMap;
+
 use super::claims::Claims;
 use super::ground::Ground;
 use super::judge::Judged;
@@ -39,7 +41,12 @@ pub(super) struct Settled {
 
 /// Files of file systems begin at multiples of this; what lies elsewhere is more often a part of
 /// another file.
-const SECTOR_BYTES: u64 = 512;
+pub(super) const SECTOR_BYTES: u64 = 512;
+
+/// Pictures of a film that broke may lie behind a gap, at odd places.
+const FILM_GAP_BYTES: u64 = 256 << 10;
+/// Bytes between two parts of another file at most.
+const BETWEEN_BYTES: u64 = 400;
 
 impl<'r> Resolver<'r> {
     pub(super) fn new(formats: &'r [&'r dyn Format], embedded: bool) -> Self {
@@ -100,11 +107,12 @@ impl<'r> Resolver<'r> {
         !self.embedded && room > 0 && (is_odd || self.reach.holds(offset))
     }
 
-    /// The files of a stride that count: those that are whole and in no other, and those that
-    /// are not decided, for about `room` of which there is room.
+    /// The files of a stride, which ends at `end`, that count: those that are whole and in no other,
+    /// and those that are not decided, for about `room` of which there is room.
     pub(super) fn resolve(
         &mut self,
         judged: Vec<Judged>,
+        end: u64,
         room: usize,
     ) -> (Vec<Carved>, Vec<BrokenFile>) {
         let mut whole = Vec::new();
@@ -116,7 +124,11 @@ impl<'r> Resolver<'r> {
                 Verdict::Not => {}
                 _ if self.is_covered(one.candidate.offset) => {}
                 Verdict::Whole { length, kind } => {
-                    if self.is_perhaps_a_part(one.candidate.offset, room - broken.len().min(room)) {
+                    let room = room.saturating_sub(broken.len());
+                    // What is weak gives way to what begins in the strides that follow.
+                    let reaches_on = one.extents.iter().any(|extent| extent.end() > end);
+                    let gives_way = room > 0 && reaches_on && self.is_weak(&one);
+                    if gives_way || self.is_perhaps_a_part(one.candidate.offset, room) {
                         broken.push(self.undecided(&one, *kind, *length, *length, ""));
                     } else {
                         whole.extend(self.accept(one));
@@ -158,27 +170,38 @@ impl<'r> Resolver<'r> {
         mended: Vec<Option<Judged>>,
     ) -> Settled {
         let mut settled = Settled::default();
-        let mut whole = Vec::new();
-        let mut left = Vec::new();
+        let (mut whole, mut found, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (one, mended) in undecided.into_iter().zip(mended) {
             match mended {
                 Some(judged) if one.is_whole() => whole.push(judged),
-                Some(judged) => match self.accept(judged) {
-                    Some(carved) => settled.mended.push(carved),
-                    None => left.push(one),
-                },
+                Some(judged) => found.push((one, judged)),
                 None if one.is_whole() => {}
                 None => left.push(one),
             }
         }
-        left.retain(|one| !self.is_covered(one.offset));
-        let mut parts = Parts::default();
-        let mut kept = Vec::new();
-        for one in left {
-            if self.embedded || !parts.hold(one.offset) {
-                parts.add(ground, &one);
-                kept.push(one);
+        // What was mended may itself be a part of what was not: a picture of a film.
+        let (mut parts, _) = self.parts(ground, &left);
+        let (doubtful, sure): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(one, _)| parts.hold(one.offset));
+        for (one, judged) in sure {
+            match self.accept(judged) {
+                Some(carved) => settled.mended.push(carved),
+                None => left.push(one),
             }
+        }
+        left.sort_by_key(|one| one.offset);
+        left.retain(|one| !self.is_covered(one.offset));
+        let kept;
+        (parts, kept) = self.parts(ground, &left);
+        for (one, judged) in doubtful {
+            if !parts.hold(one.offset) {
+                settled.mended.extend(self.accept(judged));
+            }
+        }
+        let mut kept = kept.into_iter();
+        left.retain(|_| kept.next().unwrap_or(true));
+        if !self.embedded {
+            leave_out_rows(&mut whole);
         }
         let (weak, strong): (Vec<_>, Vec<_>) = whole.into_iter().partition(|one| self.is_weak(one));
         for judged in longest_first(strong).into_iter().chain(longest_first(weak)) {
@@ -186,9 +209,23 @@ impl<'r> Resolver<'r> {
                 settled.alone.extend(self.accept(judged));
             }
         }
-        kept.retain(|one| !self.is_covered(one.offset));
-        settled.partial = kept.iter().filter_map(|one| self.partial(ground, one)).collect();
+        left.retain(|one| !self.is_covered(one.offset));
+        settled.partial = left.iter().filter_map(|one| self.partial(ground, one)).collect();
         settled
+    }
+
+    /// The bytes of files that stay broken, and which of them are no parts of others.
+    fn parts(&self, ground: &Ground, left: &[BrokenFile]) -> (Parts, Vec<bool>) {
+        let mut parts = Parts::default();
+        let mut keep = |one: &BrokenFile| {
+            let is_kept = !parts.hold(one.offset);
+            if is_kept && !self.embedded {
+                parts.add(ground, one);
+            }
+            is_kept
+        };
+        let kept = left.iter().map(&mut keep).collect();
+        (parts, kept)
     }
 
     /// What is left of a file that is broken: its bytes up to where it breaks, or to the next file
@@ -262,7 +299,8 @@ struct Parts {
 impl Parts {
     fn add(&mut self, ground: &Ground, one: &BrokenFile) {
         extents_of(ground, one.offset, one.sure).into_iter().for_each(|e| self.sure.add(e));
-        extents_of(ground, one.offset, one.at).into_iter().for_each(|e| self.reach.add(e));
+        let at = if is_film(one.kind.name) { one.at + FILM_GAP_BYTES } else { one.at };
+        extents_of(ground, one.offset, at).into_iter().for_each(|e| self.reach.add(e));
     }
 
     /// Whether what begins at `offset` is taken for a part of one of them.
@@ -277,4 +315,37 @@ fn longest_first(mut judged: Vec<Judged>) -> Vec<Judged> {
     let length = |one: &Judged| one.extents.iter().map(|extent| extent.length).sum::<u64>();
     judged.sort_by_key(|one| (one.candidate.offset, std::cmp::Reverse(length(one))));
     judged
+}
+
+fn is_film(kind: &str) -> bool {
+    matches!(kind, "mov" | "mp4" | "3gp" | "avi")
+}
+
+/// Leaves out files of one kind that follow one another at odd places: pictures of a film, parts of
+/// a document, of which nothing else was found here.
+fn leave_out_rows(whole: &mut Vec<Judged>) {
+    let mut places: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
+    for one in whole.iter() {
+        if let (true, Some(first)) = (is_odd(one), one.extents.first()) {
+            places.insert(first.offset, (first.end(), one.candidate.format));
+        }
+    }
+    let follows = |one: &Judged| {
+        let Some(first) = one.extents.first() else { return false };
+        // In an image that is shifted as a whole all begin at the same odd place of a sector.
+        let is_kin = |offset: u64, format: u32| {
+            format == one.candidate.format && !(offset ^ first.offset).is_multiple_of(SECTOR_BYTES)
+        };
+        let before = places.range(..first.offset).next_back();
+        let behind = places.range(first.end()..).next();
+        let near = |from: u64, to: u64| from <= to && to - from <= BETWEEN_BYTES;
+        before.is_some_and(|(at, (end, format))| is_kin(*at, *format) && near(*end, first.offset))
+            || behind
+                .is_some_and(|(at, (_, format))| is_kin(*at, *format) && near(first.end(), *at))
+    };
+    whole.retain(|one| !(is_odd(one) && follows(one)));
+}
+
+fn is_odd(one: &Judged) -> bool {
+    !one.candidate.offset.is_multiple_of(SECTOR_BYTES)
 }

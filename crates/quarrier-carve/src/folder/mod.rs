@@ -16,6 +16,7 @@ mod dfxml;
 mod file;
 mod identity;
 mod index;
+mod inside;
 mod journal;
 mod place;
 mod reserve;
@@ -27,6 +28,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub use begin::Resumed;
 pub use file::{described, described_inside, fingerprint};
+pub use inside::{Inside, Skipped};
 pub use row::Row;
 
 use crate::carved::Carved;

@@ -2,14 +2,14 @@
 //! to show that they lie in fragments.
 
 /// What is looked at as one: the least that file systems have.
-pub(super) const SECTOR_BYTES: u64 = 512;
+pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// Random data has a χ² of 255 ± 23 over the 256 values of a byte; samples of sound, however loud,
 /// more than a thousand.
 const NOISE_CHI_SQUARE_MAX: f64 = 420.0;
 
 /// The place of the first sector of `block` in which there is nothing but text.
-pub(super) fn text_sector(block: &[u8]) -> Option<u64> {
+pub(crate) fn text_sector(block: &[u8]) -> Option<u64> {
     let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7E);
     let is_all =
         |sector: &[u8]| sector.iter().all(is_text) && sector.iter().any(|byte| *byte != sector[0]);
@@ -18,7 +18,7 @@ pub(super) fn text_sector(block: &[u8]) -> Option<u64> {
 }
 
 /// The place of the first `count` sectors in a row of `block` in which there is nothing but text.
-pub(super) fn text_sectors(block: &[u8], count: u64) -> Option<u64> {
+pub(crate) fn text_sectors(block: &[u8], count: u64) -> Option<u64> {
     let mut at = 0;
     loop {
         let from = at + text_sector(block.get(at as usize..)?)?;
@@ -35,7 +35,7 @@ pub(super) fn text_sectors(block: &[u8], count: u64) -> Option<u64> {
 }
 
 /// Whether every value of a byte is as frequent as any other; `block` has some thousand bytes.
-pub(super) fn is_noise(block: &[u8]) -> bool {
+pub(crate) fn is_noise(block: &[u8]) -> bool {
     let mut counts = [0u32; 256];
     for byte in block {
         counts[usize::from(*byte)] += 1;

@@ -8,7 +8,7 @@ pub mod class;
 pub mod elf;
 pub mod evtx;
 pub mod flac;
-mod foreign;
+pub(crate) mod foreign;
 pub mod gif;
 pub mod gz;
 pub mod heif;
@@ -156,6 +156,14 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The length of the file, if it is whole.
+    pub(crate) fn length(self) -> Option<u64> {
+        match self {
+            Verdict::Whole { length, .. } => Some(length),
+            _ => None,
+        }
+    }
+
     /// Broken at `at`, or at the end of `view` if that comes first.
     pub(crate) fn broken(view: &View<'_>, kind: Kind, sure: u64, at: u64, reason: &str) -> Self {
         let at = at.min(view.length());

@@ -72,6 +72,35 @@ pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
     zeros.end()
 }
 
+/// Sectors before a joint by which a picture is known.
+const KNOWN_SECTORS: u64 = 16;
+
+/// Whether the picture goes on across byte `joint`: what lies right behind it is as like what is
+/// above and on its left as all shortly before was.
+pub(super) fn go_on(view: &mut View<'_>, pixels: &Pixels, joint: u64) -> bool {
+    let pixel_bytes = (pixels.pixel_bits / 8).max(1);
+    let row_bytes = pixels.row_bytes.clamp(pixel_bytes, pixel_bytes.max(ROW_BYTES_MAX));
+    let first = (pixels.range.start + row_bytes).next_multiple_of(SECTOR_BYTES);
+    let from = joint.saturating_sub(KNOWN_SECTORS * SECTOR_BYTES).max(first);
+    let mut most: Option<[u32; 2]> = None;
+    let mut at = from;
+    while at + SECTOR_BYTES <= joint {
+        let Some(sector) = Sector::read(view, at, row_bytes, pixel_bytes) else { return false };
+        let before = most.unwrap_or_default();
+        most = Some([0, 1].map(|way| before[way].max(sector.rough[way])));
+        at += SECTOR_BYTES;
+    }
+    let (Some(most), Some(behind)) = (most, Sector::read(view, joint, row_bytes, pixel_bytes))
+    else {
+        return false;
+    };
+    let limits = most.map(|most| most * ROUGH_MARGIN.0 / 2 + ROUGH_MARGIN.1);
+    // What is on the left of the first pixels lies on the other side of the joint.
+    behind.rough[0] <= limits[0]
+        && behind.rough[1] <= limits[1]
+        && behind.rough_first[0] <= limits[0]
+}
+
 impl Sector {
     fn read(view: &mut View<'_>, at: u64, row_bytes: u64, pixel_bytes: u64) -> Option<Sector> {
         let above = view.array::<{ SECTOR_BYTES as usize }>(at - row_bytes)?;

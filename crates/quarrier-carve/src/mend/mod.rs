@@ -1,5 +1,6 @@
 //! Looks for the rest of files that break: where do they go on?
 
+mod gaps;
 mod in_order;
 mod likeness;
 mod pairs;
@@ -9,6 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use crate::carver::Claims;
+pub(crate) use gaps::{Alien, Rest, without_gaps};
 pub use in_order::{Reading, Step, in_order};
 pub(crate) use likeness::{Gap, likely_gap};
 pub(crate) use pairs::{Whole, pairs};

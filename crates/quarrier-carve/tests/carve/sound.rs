@@ -180,6 +180,33 @@ pub(crate) fn wav(samples: usize) -> Vec<u8> {
 }
 
 #[test]
+fn wav_with_a_gap_that_shows_is_put_together_without_it() {
+    let file = wav(30_000);
+    let noise = noise(12_288, 4);
+    let text = b"some text that is no sound, ".repeat(500);
+    for foreign in [&noise[..], &text[..12_288]] {
+        let image =
+            [&[0; 4096][..], &file[..20_480], foreign, &file[20_480..], &[0; 9000]].concat();
+        let files = carved(&Carver::new().formats(vec![&Wav]), &image);
+        assert_eq!(valid(&files), [&file[..]]);
+        // What goes on is not the same sound.
+        let other: Vec<u8> = file[20_480..].iter().map(|byte| byte ^ 0x55).collect();
+        let image = [&[0; 4096][..], &file[..20_480], foreign, &other, &[0; 9000]].concat();
+        assert!(valid(&carved(&Carver::new().formats(vec![&Wav]), &image)).is_empty());
+    }
+}
+
+#[test]
+fn wav_that_falls_silent_at_a_block_is_cut_there() {
+    let mut file = wav(30_000);
+    file[20_480..].fill(0);
+    assert_eq!(broken_at(&Wav, &file), (44, 20_480));
+    let mut fades = wav(30_000);
+    fades[20_000..].fill(0);
+    check_whole_file(&Wav, "wav", &fades[..]);
+}
+
+#[test]
 fn wav_ends_as_its_length_says_and_holds_nothing_but_sound() {
     let file = wav(30_000);
     check_whole_file(&Wav, "wav", &file);

@@ -5,8 +5,9 @@ mod rows;
 mod runs;
 
 use super::pixels::{self, Pixels};
-use super::{Format, Kind, Signature, Verdict};
-use crate::view::View;
+use super::{Broken, Format, Kind, Signature, Verdict};
+use crate::mend::{Alien, Rest, Yard, without_gaps};
+use crate::view::{Extent, View};
 
 /// BMP, of Windows and OS/2. Has no checksum: what is verified is that the header agrees with
 /// itself, runs with the picture, and that nothing foreign lies among pixels.
@@ -83,6 +84,13 @@ impl Format for Bmp {
             }
         }
         Verdict::Whole { length, kind: BMP }
+    }
+
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        let header = Header::read(view)?;
+        let end = broken.at.max(header.file_bytes);
+        let picture = Picture { pixels: header.pixels()?, format: self };
+        without_gaps(view, yard, end, Alien { zeros: false, noise: true }, &picture)
     }
 }
 
@@ -169,5 +177,21 @@ impl Header {
     /// Rows end at multiples of four bytes.
     fn row_bytes(&self) -> u64 {
         (self.width * self.bits).div_ceil(32) * 4
+    }
+}
+
+/// What is known of a file that lies in fragments.
+struct Picture<'p> {
+    pixels: Pixels,
+    format: &'p Bmp,
+}
+
+impl Rest for Picture<'_> {
+    fn check(&self, view: &mut View<'_>) -> Option<u64> {
+        Verdict::length(self.format.validate(view))
+    }
+
+    fn fits(&self, view: &mut View<'_>, joint: u64) -> bool {
+        pixels::go_on(view, &self.pixels, joint)
     }
 }

@@ -9,8 +9,9 @@ mod sample;
 use std::ops::Range;
 
 use super::foreign::{SECTOR_BYTES, text_sectors};
-use super::{Format, Kind, Signature, Verdict};
-use crate::view::{TAKE_BYTES_MAX, View};
+use super::{Broken, Format, Kind, Signature, Verdict};
+use crate::mend::{Alien, Rest, Yard, without_gaps};
+use crate::view::{Extent, TAKE_BYTES_MAX, View};
 
 use boxes::Atom;
 
@@ -74,6 +75,18 @@ impl Format for Mp4 {
             None => Verdict::Whole { length: chain.end, kind },
             Some(at) => Verdict::broken(view, kind, 0, at, "text where samples should lie"),
         }
+    }
+
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        let end = broken.at;
+        let alien = Alien { zeros: true, noise: false };
+        without_gaps(view, yard, end, alien, self)
+    }
+}
+
+impl Rest for Mp4 {
+    fn check(&self, view: &mut View<'_>) -> Option<u64> {
+        Verdict::length(self.validate(view))
     }
 }
 

@@ -10,8 +10,9 @@ mod strips;
 use directory::{Directory, Order};
 use strips::Strips;
 
-use super::{Format, Kind, Signature, Verdict};
-use crate::view::View;
+use super::{Broken, Format, Kind, Signature, Verdict};
+use crate::mend::{Alien, Rest, Yard, without_gaps};
+use crate::view::{Extent, View};
 
 /// TIFF, BigTIFF, and CR2, NEF, ARW, DNG. Has no checksum: what is verified is that directories
 /// and pictures lie in the file, that what is packed unpacks to the picture's size, and that
@@ -62,6 +63,17 @@ impl Format for Tif {
             }
             _ => Verdict::Not,
         }
+    }
+
+    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        let alien = Alien { zeros: false, noise: true };
+        without_gaps(view, yard, broken.at, alien, self)
+    }
+}
+
+impl Rest for Tif {
+    fn check(&self, view: &mut View<'_>) -> Option<u64> {
+        Verdict::length(self.validate(view))
     }
 }
 

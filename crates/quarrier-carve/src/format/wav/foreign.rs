@@ -9,6 +9,8 @@ use crate::view::View;
 
 /// What is judged to be noise or not: enough bytes to say.
 const BLOCK_BYTES: u64 = 4096;
+/// Of two samples of 16 bits, or one of each channel.
+const SAMPLES_BYTES: usize = 4;
 /// Zeros shorter than this are not looked into.
 const ZEROS_BYTES_MIN: u64 = 4096;
 
@@ -58,7 +60,7 @@ pub(super) fn find(view: &mut View<'_>, data: Range<u64>, samples: Samples) -> R
         zeros.take(at, block)?;
         at = end;
     }
-    Ok(())
+    zeros.end(data.end)
 }
 
 /// Where blocks were noise, and where not.
@@ -93,6 +95,10 @@ impl Noise {
 struct Zeros {
     from: Option<u64>,
     is_loud_before: bool,
+    /// Whether the last sample before was not zero.
+    is_sound_before: bool,
+    /// Whether they begin where blocks do, and not a sample before.
+    is_cut: bool,
     is_begun: bool,
 }
 
@@ -106,20 +112,41 @@ impl Zeros {
                 Some(from) => {
                     self.from = None;
                     let is_long = at - from >= ZEROS_BYTES_MIN;
-                    if is_long && self.is_loud_before && is_loud(&sector[..8.min(sector.len())]) {
+                    let is_loud = self.is_loud_before && is_loud(&sector[..8.min(sector.len())]);
+                    let ends_cut = at.is_multiple_of(BLOCK_BYTES) && is_sound(sector.iter());
+                    if is_long && (is_loud || self.is_cut || ends_cut) {
                         return Err(from);
                     }
                 }
-                None if is_zero && self.is_begun => self.from = Some(at),
+                None if is_zero && self.is_begun => {
+                    self.from = Some(at);
+                    self.is_cut = self.is_sound_before && at.is_multiple_of(BLOCK_BYTES);
+                }
                 None => {}
             }
             if !is_zero {
                 self.is_loud_before = is_loud(&sector[sector.len().saturating_sub(8)..]);
+                self.is_sound_before = is_sound(sector.iter().rev());
             }
             self.is_begun = true;
         }
         Ok(())
     }
+}
+
+impl Zeros {
+    /// Samples end at `end`. Sound that dies away does not do so at a block of all places.
+    fn end(&self, end: u64) -> Result<(), u64> {
+        match self.from {
+            Some(from) if self.is_cut && end - from >= ZEROS_BYTES_MIN => Err(from),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a sample of the first two is not zero.
+fn is_sound<'b>(mut bytes: impl Iterator<Item = &'b u8>) -> bool {
+    bytes.by_ref().take(SAMPLES_BYTES).any(|byte| *byte != 0)
 }
 
 /// Whether hardly a byte is zero.

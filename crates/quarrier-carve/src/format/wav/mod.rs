@@ -4,12 +4,15 @@
 //! EBU Tech 3306 for `RF64`.
 
 mod foreign;
+mod joint;
 
 use super::riff::{Chunk, HEADER_BYTES};
-use super::{Format, Kind, Signature, Verdict};
-use crate::view::View;
+use super::{Broken, Format, Kind, Signature, Verdict};
+use crate::mend::{Alien, Rest, Yard, without_gaps};
+use crate::view::{Extent, View};
 
 use foreign::Samples;
+use joint::Frames;
 
 /// Samples in RIFF. Has no checksum: what is verified is the chain of chunks, and that nothing
 /// foreign lies between samples.
@@ -59,6 +62,14 @@ impl Format for Wav {
             }
         }
     }
+
+    fn mend(&self, view: &mut View<'_>, _: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        let told = chunks(view)?.ok()?;
+        let frames = Frames::read(view, told.data.start)?;
+        let alien = Alien { zeros: false, noise: true };
+        let sound = Sound { frames, format: self };
+        without_gaps(view, yard, told.length, alien, &sound)
+    }
 }
 
 /// Goes through all chunks. `None` where it does not begin as a file of samples does.
@@ -105,5 +116,22 @@ fn chunks(view: &mut View<'_>) -> Option<Result<Told, Fault>> {
         (Some(samples), Some(data)) => Some(Ok(Told { length, data, samples })),
         (Some(_), None) => Some(Err((at, "no samples"))),
         (None, _) => None,
+    }
+}
+
+/// What is known of a file that lies in fragments.
+struct Sound<'s> {
+    frames: Frames,
+    format: &'s Wav,
+}
+
+impl Rest for Sound<'_> {
+    fn check(&self, view: &mut View<'_>) -> Option<u64> {
+        let length = Verdict::length(self.format.validate(view))?;
+        (!Frames::has_silence(view, 0..length)).then_some(length)
+    }
+
+    fn fits(&self, view: &mut View<'_>, joint: u64) -> bool {
+        self.frames.go_on(view, joint)
     }
 }

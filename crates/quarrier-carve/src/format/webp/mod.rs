@@ -11,8 +11,9 @@ mod tables;
 mod tokens;
 
 use super::riff::Chunk;
-use super::{Format, Kind, Signature, Verdict};
-use crate::view::View;
+use super::{Broken, Format, Kind, Signature, Verdict};
+use crate::mend::{Alien, Rest, Yard, without_gaps};
+use crate::view::{Extent, View};
 
 use picture::{begins_as_picture, read_picture};
 
@@ -80,6 +81,24 @@ impl Format for Webp {
             0 => Verdict::broken(view, WEBP, sure, length, "no picture"),
             _ => Verdict::Whole { length, kind: WEBP },
         }
+    }
+
+    fn mend(&self, view: &mut View<'_>, _: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+        let end = 8 + u64::from(view.u32_le(4)?);
+        let alien = Alien { zeros: true, noise: false };
+        without_gaps(view, yard, end, alien, self)
+    }
+}
+
+impl Rest for Webp {
+    /// As the header says: who mends has it decoded in the end.
+    fn check(&self, view: &mut View<'_>) -> Option<u64> {
+        let length = 8 + u64::from(view.u32_le(4)?);
+        (length <= view.length()).then_some(length)
+    }
+
+    fn has_none(&self) -> bool {
+        true
     }
 }
 

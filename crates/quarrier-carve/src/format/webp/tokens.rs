@@ -51,6 +51,7 @@ impl Likelihoods {
     }
 
     /// Reads the numbers of a macroblock.
+    #[inline(always)]
     pub(super) fn macroblock(
         &self,
         bools: &mut Bools<'_>,
@@ -66,7 +67,8 @@ impl Likelihoods {
             LUMA_BEHIND_DC
         };
         let first = usize::from(!is_split);
-        for (kind, first, plane) in [(luma, first, 0..4), (CHROMA, 0, 4..6), (CHROMA, 0, 6..8)] {
+        let planes = [(luma, first, 0..4), (CHROMA, 0, 4..6), (CHROMA, 0, 6..8)];
+        for (kind, first, plane) in planes {
             for left in &mut left[plane.clone()] {
                 for top in &mut top[plane.clone()] {
                     *left = self.block(bools, kind, first, *top + *left);
@@ -77,8 +79,17 @@ impl Likelihoods {
     }
 
     /// Reads the numbers of a block from `first`; 1 if there were any, 0 if not.
-    #[inline]
-    fn block(&self, bools: &mut Bools<'_>, kind: usize, first: usize, context: u8) -> u8 {
+    #[inline(always)]
+    fn block(&self, outer: &mut Bools<'_>, kind: usize, first: usize, context: u8) -> u8 {
+        // A copy of one's own stays in registers.
+        let mut bools = *outer;
+        let some = self.numbers(&mut bools, kind, first, context);
+        *outer = bools;
+        some
+    }
+
+    #[inline(always)]
+    fn numbers(&self, bools: &mut Bools<'_>, kind: usize, first: usize, context: u8) -> u8 {
         let places = &self.0[kind];
         let mut branches = &places[first][usize::from(context).min(2)];
         let mut place = first;
@@ -108,7 +119,7 @@ impl Likelihoods {
 }
 
 /// Reads what follows of a number above 1.
-#[inline]
+#[inline(always)]
 fn large(bools: &mut Bools<'_>, branches: &Branches) {
     if !bools.read(branches[3]) {
         if bools.read(branches[4]) {

@@ -2,7 +2,6 @@
 
 mod account;
 mod free;
-mod inside;
 mod own;
 mod page;
 mod target;
@@ -16,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use quarrier_carve::folder::{Folder, REPORT, Resumed};
+use quarrier_carve::folder::{Folder, Inside, REPORT, Resumed};
 use quarrier_carve::mend::Effort;
 use quarrier_carve::{Carver, Error, Summary};
 use quarrier_core::source::Source;
@@ -111,7 +110,9 @@ fn carve_one(carve: &Carve, source: &dyn Source, stop: &AtomicBool) -> Result<Ou
         carver = carver.rates(rates);
     }
     let progress = Progress::new(source.name(), range.clone(), carve.quiet);
-    let inside = inside::Inside::new(carve, carver.workers_count());
+    let inside = carve.embedded.then(|| {
+        Inside::new(carve.types.clone(), carve.memory_bytes_max, carver.workers_count())
+    });
     let watch = Watch::new(carve, &target, inside, progress);
     let started = Instant::now();
     let carved = carver.run(source, &watch).and_then(|summary| {

@@ -5,10 +5,9 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quarrier_carve::embedded::is_archive;
-use quarrier_carve::folder::Row;
+use quarrier_carve::folder::{Inside, Row, Skipped};
 use quarrier_carve::{Carved, Keep, Status, Stride, View};
 
-use super::inside::{Inside, Skipped};
 use super::target::Target;
 use crate::args::Carve;
 use crate::commands::search::is_closed_pipe;
@@ -209,7 +208,9 @@ impl Keep for Watch<'_> {
             && is_archive(&carved.kind)
         {
             view.look_at(&carved.extents, u64::MAX);
-            done = inside.take(carved, view, self.target, &mut rows);
+            let source = self.target.source_name();
+            let mut write = |row, bytes: &[u8]| self.target.take_inside(row, bytes);
+            done = inside.take(source, carved, view, &mut write, &mut rows);
         }
         let mut inner = self.lock();
         inner.pending.append(&mut rows);

@@ -1,36 +1,38 @@
-//! `--embedded`: what lies packed in archives.
+//! Rows of what lies packed in archives.
 
 use std::io;
 
-use quarrier_carve::embedded::{self, Content, Limits};
-use quarrier_carve::folder::{Row, described_inside};
-use quarrier_carve::{Carved, View};
+use super::{Row, described_inside};
+use crate::carved::Carved;
+use crate::embedded::{self, Content, Limits};
+use crate::view::View;
 
-use super::target::Target;
-use crate::args::Carve;
-
-/// How archives are looked into.
-pub(super) struct Inside {
+/// How archives are looked into, and for what.
+pub struct Inside {
     limits: Limits,
     types: Option<Vec<String>>,
 }
 
 /// What was not looked at inside archives.
 #[derive(Debug, Clone)]
-pub(super) struct Skipped {
-    count: u64,
-    /// The first of them, in the order of the source.
-    offset: u64,
-    first: String,
+pub struct Skipped {
+    /// How many members.
+    pub count: u64,
+    /// The archive of the first of them, in the order of the source: its offset, in bytes.
+    pub offset: u64,
+    /// Where that one lies, and why it was not looked at.
+    pub first: String,
 }
 
 impl Skipped {
-    pub(super) fn in_words(&self) -> String {
+    /// One line for people.
+    pub fn in_words(&self) -> String {
         let members = if self.count == 1 { "member" } else { "members" };
         format!("{} {members} of archives were not looked at; {}", self.count, self.first)
     }
 
-    pub(super) fn add(sum: &mut Option<Skipped>, more: Skipped) {
+    /// Adds what another archive has.
+    pub fn add(sum: &mut Option<Skipped>, more: Skipped) {
         match sum {
             None => *sum = Some(more),
             Some(sum) => {
@@ -45,29 +47,32 @@ impl Skipped {
 }
 
 impl Inside {
-    /// None where nobody asks for it.
-    pub(super) fn new(carve: &Carve, workers: usize) -> Option<Self> {
+    /// Looks for files of `types`, all where nothing is said, with so many threads at once, which
+    /// share half of `memory_bytes`.
+    pub fn new(types: Option<Vec<String>>, memory_bytes: u64, workers: usize) -> Self {
         let mut limits = Limits::default();
         let levels = (workers * limits.depth_max) as u64;
-        let share = carve.memory_bytes_max / 2 / levels.max(1);
+        let share = memory_bytes / 2 / levels.max(1);
         limits.member_bytes_max = limits.member_bytes_max.min(share);
-        carve.embedded.then(|| Inside { limits, types: carve.types.clone() })
+        Inside { limits, types }
     }
 
     /// Whether files of this type are written.
-    pub(super) fn wants(&self, kind: &str) -> bool {
+    pub fn wants(&self, kind: &str) -> bool {
         self.types.as_ref().is_none_or(|types| types.iter().any(|one| one == kind))
     }
 
-    /// Gives what lies in the archive `outer` to `target`, and the rows to `rows`.
+    /// Gives what lies in the archive `outer` of the source `source_name` to `write`, and the rows
+    /// that it returns to `rows`.
     ///
     /// # Errors
-    /// What the operating system says; the rows of what was written before are in `rows`.
-    pub(super) fn take(
+    /// What `write` says; the rows of what was written before are in `rows`.
+    pub fn take(
         &self,
+        source_name: &str,
         outer: &Carved,
         view: &mut View<'_>,
-        target: &Target,
+        write: &mut dyn FnMut(Row, &[u8]) -> io::Result<Row>,
         rows: &mut Vec<Row>,
     ) -> io::Result<Option<Skipped>> {
         let mut done = Ok(());
@@ -81,9 +86,9 @@ impl Inside {
                 Content::File { kind, bytes } => {
                     number += 1;
                     if self.wants(kind.name) {
-                        let source = target.source_name();
-                        let row = described_inside(source, outer, number, kind, inside.path, bytes);
-                        done = target.take_inside(row, bytes).map(|row| rows.push(row));
+                        let way = inside.path;
+                        let row = described_inside(source_name, outer, number, kind, way, bytes);
+                        done = write(row, bytes).map(|row| rows.push(row));
                     }
                 }
                 Content::Skipped { reason } => {

@@ -1,0 +1,42 @@
+//! Whether a whole file is a part of another, told by what stands right before it: documents that
+//! lie in fragments leave their pictures and archives behind, each of them whole.
+
+use super::resolve::SECTOR_BYTES;
+use crate::view::{Extent, View};
+
+/// What is looked at before a file.
+const BEFORE_BYTES: u64 = 32;
+/// A length of fewer bytes may stand anywhere by chance.
+const LENGTH_BYTES_MIN: u64 = 256;
+/// The theme of a workbook: a record of this type, with 20 bytes before the archive.
+const THEME: [u8; 2] = [0x96, 0x08];
+const THEME_BYTES: usize = 20;
+
+/// Whether the file of `length` bytes at `offset` is enclosed in another. Files of their own begin
+/// at sectors.
+pub(super) fn is_enclosed(view: &mut View<'_>, offset: u64, length: u64) -> bool {
+    if offset.is_multiple_of(SECTOR_BYTES) || offset < BEFORE_BYTES {
+        return false;
+    }
+    view.look_at(&[Extent { offset: offset - BEFORE_BYTES, length: BEFORE_BYTES }], u64::MAX);
+    let Some(before) = view.take(0, BEFORE_BYTES as usize) else { return false };
+    is_stream(before) || is_told(before, length) || is_theme(before, length)
+}
+
+/// A stream of a PDF.
+fn is_stream(before: &[u8]) -> bool {
+    before.ends_with(b"stream\n") || before.ends_with(b"stream\r\n")
+}
+
+/// Its length stands right before it, as records of documents and chunks of films have it.
+fn is_told(before: &[u8], length: u64) -> bool {
+    let Some(told) = before.last_chunk::<4>() else { return false };
+    let told = [u32::from_le_bytes(*told), u32::from_be_bytes(*told)].map(u64::from);
+    length >= LENGTH_BYTES_MIN && told.iter().any(|told| *told == length || *told == length + 1)
+}
+
+fn is_theme(before: &[u8], length: u64) -> bool {
+    let Some(record) = before.last_chunk::<THEME_BYTES>() else { return false };
+    let bytes = u64::from(u16::from_le_bytes([record[2], record[3]]));
+    record[..2] == THEME && bytes == (length + THEME_BYTES as u64 - 4) && record[4..6] == THEME
+}

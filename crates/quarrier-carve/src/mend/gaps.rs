@@ -1,0 +1,140 @@
+//! Gaps that can be seen: text, zeros or noise amid a file that has nothing of the kind.
+//!
+//! Where a format has neither checksums nor a structure that tells two blocks apart, its rest
+//! cannot be looked for place by place. But much of what lies between fragments shows at a glance,
+//! and what is left when it is taken out is a whole file, or not.
+
+use super::Yard;
+use crate::format::foreign::{SECTOR_BYTES, is_noise, text_sectors};
+use crate::view::{Extent, View};
+
+/// What is looked for in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Alien {
+    /// Whether zeros are none of the file's.
+    pub(crate) zeros: bool,
+    /// Whether random bytes are none of the file's.
+    pub(crate) noise: bool,
+}
+
+/// What a format knows of a file without its gaps.
+pub(crate) trait Rest {
+    /// The length of the file that `view` shows, if it is whole.
+    fn check(&self, view: &mut View<'_>) -> Option<u64>;
+
+    /// Whether all stretches are taken out at once, or none: where a check is dear, and nothing of
+    /// the kind is in files of the format.
+    fn has_none(&self) -> bool {
+        false
+    }
+
+    /// Whether what lies on both sides of byte `joint` belongs together: for formats that cannot
+    /// tell by [`check`](Rest::check).
+    fn fits(&self, view: &mut View<'_>, joint: u64) -> bool {
+        let _ = (view, joint);
+        true
+    }
+}
+
+/// Stretches that are tried; where there are more, they are the file's own.
+const STRETCHES_MAX: usize = 8;
+/// A gap that begins before the end ends so many blocks behind it at most.
+const BEHIND_BLOCKS: u64 = 64;
+/// No more is looked at, in bytes.
+const LOOKED_BYTES_MAX: u64 = 64 << 20;
+
+/// The extents of a file that has text, or what else is `alien`, in one or two stretches of whole
+/// blocks that begin before byte `end`.
+pub(crate) fn without_gaps(
+    view: &mut View<'_>,
+    yard: &Yard<'_>,
+    end: u64,
+    alien: Alien,
+    rest: &dyn Rest,
+) -> Option<Vec<Extent>> {
+    let extents = view.extents().to_vec();
+    let stretches = stretches(view, yard, end, alien);
+    if stretches.is_empty() || stretches.len() > STRETCHES_MAX {
+        return None;
+    }
+    let mut fuel = yard.effort.fuel_bytes.saturating_mul(2);
+    let ones = stretches.iter().map(|one| vec![*one]);
+    let twos = stretches.iter().enumerate().flat_map(|(index, one)| {
+        stretches[index + 1..].iter().map(move |other| vec![*one, *other])
+    });
+    let tried: Vec<_> = match rest.has_none() {
+        true => vec![stretches.clone()],
+        false => ones.chain(twos).collect(),
+    };
+    for gaps in tried {
+        if fuel == 0 || yard.is_stopped() {
+            return None;
+        }
+        let left = taken_out(&extents, &gaps);
+        view.look_at(&left, fuel);
+        let length = rest.check(view).filter(|_| !view.is_starved());
+        let mut joint = 0;
+        let joints = left[..gaps.len().min(left.len())].iter().map(|extent| {
+            joint += extent.length;
+            joint
+        });
+        // What ends before the last gap has no need of it.
+        let is_it = length.is_some_and(|length| {
+            joints.into_iter().all(|joint| joint < length && rest.fits(view, joint))
+        });
+        fuel = view.fuel_bytes();
+        if let Some(length) = length.filter(|_| is_it) {
+            return Some(crate::carver::cut(&left, length));
+        }
+    }
+    None
+}
+
+/// Where nothing but alien blocks lie, with something else before and behind: begin and end, in
+/// bytes of the file.
+fn stretches(view: &mut View<'_>, yard: &Yard<'_>, end: u64, alien: Alien) -> Vec<(u64, u64)> {
+    let block = yard.block_bytes;
+    let last = end.saturating_add(BEHIND_BLOCKS * block).min(LOOKED_BYTES_MAX);
+    let mut all = Vec::new();
+    let mut begun = None;
+    let mut at = block;
+    while at + block <= last && all.len() <= STRETCHES_MAX && (at < end || begun.is_some()) {
+        let Some(bytes) = view.take(at, block as usize) else { break };
+        match (is_alien(bytes, alien), begun) {
+            (true, None) => begun = Some(at),
+            (false, Some(from)) => {
+                all.push((from, at));
+                begun = None;
+            }
+            _ => {}
+        }
+        at += block;
+    }
+    all
+}
+
+fn is_alien(block: &[u8], alien: Alien) -> bool {
+    let sectors = block.len() as u64 / SECTOR_BYTES;
+    text_sectors(block, sectors) == Some(0)
+        || alien.zeros && block.iter().all(|byte| *byte == 0)
+        || alien.noise && block.len() >= 4096 && is_noise(block)
+}
+
+/// `extents`, of which the first goes on beyond all gaps, without them.
+fn taken_out(extents: &[Extent], gaps: &[(u64, u64)]) -> Vec<Extent> {
+    let mut left = Vec::new();
+    let mut rest = extents.to_vec();
+    let mut from = 0;
+    for (begin, end) in gaps {
+        let Some(first) = rest.first_mut() else { break };
+        if first.length < end - from {
+            break;
+        }
+        left.push(Extent { offset: first.offset, length: begin - from });
+        first.offset += end - from;
+        first.length -= end - from;
+        from = *end;
+    }
+    left.extend(rest);
+    left
+}
