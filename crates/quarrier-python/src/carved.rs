@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::builder::{FixedSizeListBuilder, ListBuilder, StringBuilder, UInt64Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray};
 use arrow_schema::{ArrowError, Field, Schema};
 use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
@@ -14,12 +14,15 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use quarrier_carve::folder::Row;
+use quarrier_core::source::Source;
 
 /// All that a carving gave.
 pub(crate) struct Carved {
     pub(crate) source: String,
     pub(crate) unreadable: Vec<Range<u64>>,
     pub(crate) rows: Vec<Row>,
+    /// What was not looked at inside archives, in words.
+    pub(crate) skipped: Option<String>,
 }
 
 /// The files that were carved, in the order of the source.
@@ -33,6 +36,12 @@ fn extents(row: &Row) -> Vec<(u64, u64)> {
 }
 
 impl Carved {
+    /// Nothing yet.
+    pub(crate) fn of(source: &dyn Source) -> Self {
+        let (unreadable, rows) = (Vec::new(), Vec::new());
+        Carved { source: source.name().to_string(), unreadable, rows, skipped: None }
+    }
+
     fn row<'py>(&self, py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyAny>> {
         static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let class = CLASS.get_or_try_init(py, || {
@@ -51,6 +60,7 @@ impl Carved {
             &row.reason,
             &row.sha256,
             &row.path,
+            &row.container,
         ))
     }
 }
@@ -69,6 +79,12 @@ impl CarvedFiles {
         self.carved.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
     }
 
+    /// What was not looked at inside archives, in words; None where all was.
+    #[getter]
+    fn skipped(&self) -> Option<&str> {
+        self.carved.skipped.as_deref()
+    }
+
     /// All rows as a list of dicts, as `report.jsonl` has them.
     fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -85,6 +101,9 @@ impl CarvedFiles {
             dict.set_item(intern!(py, "reason"), &row.reason)?;
             dict.set_item(intern!(py, "sha256"), &row.sha256)?;
             dict.set_item(intern!(py, "path"), &row.path)?;
+            if let Some(container) = &row.container {
+                dict.set_item(intern!(py, "container"), container)?;
+            }
             list.append(dict)?;
         }
         Ok(list)
@@ -152,7 +171,7 @@ fn batch(rows: &[Row]) -> Result<RecordBatch, ArrowError> {
         }
         extents.append(true);
     }
-    let columns: Vec<(&str, ArrayRef)> = vec![
+    let mut columns: Vec<(&str, ArrayRef)> = vec![
         ("source", text(&|row| &row.source)),
         ("type", text(&|row| &row.kind)),
         ("offset", number(&|row| row.offset)),
@@ -163,8 +182,13 @@ fn batch(rows: &[Row]) -> Result<RecordBatch, ArrowError> {
         ("sha256", text(&|row| &row.sha256)),
         ("path", text(&|row| &row.path)),
     ];
-    let fields =
-        columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), false));
+    if rows.iter().any(|row| row.container.is_some()) {
+        let containers = rows.iter().map(|row| row.container.as_deref());
+        columns.push(("container", Arc::new(containers.collect::<StringArray>())));
+    }
+    let fields = columns
+        .iter()
+        .map(|(name, column)| Field::new(*name, column.data_type().clone(), *name == "container"));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     RecordBatch::try_new(schema, columns.into_iter().map(|(_, column)| column).collect())
 }

@@ -162,6 +162,9 @@ pub(crate) fn of_carve(
         },
         Error::Signature(_) => raise(py, "PlanError", (message,)),
         Error::Folder(_) => raise(py, "FolderError", (message.replace("--resume", "resume=True"),)),
+        Error::FileSystem { .. } => {
+            raise(py, "QuarrierError", (message.replace("--unallocated", "unallocated=True"),))
+        }
         _ => raise(py, "QuarrierError", (message,)),
     }
 }

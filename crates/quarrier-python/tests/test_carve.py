@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 import zlib
 
 import pyarrow as pa
@@ -66,6 +68,37 @@ def test_what_is_kept_can_be_chosen(tmp_path: pathlib.Path) -> None:
     assert count(types=["gif"]) == 3
     assert count(range=(1001, 1 << 40)) == 2
     assert count(workers=3, thorough=True, max_size=1 << 20) == 3
+
+
+def test_a_dry_run_tells_the_same_rows_and_writes_nothing(tmp_path: pathlib.Path) -> None:
+    written = quarrier.carve(image(), tmp_path / "out")
+    assert quarrier.carve(image(), dry_run=True).to_pylist() == written.to_pylist()
+    assert os.listdir(tmp_path) == ["out"]
+    with pytest.raises(quarrier.PlanError, match="folder"):
+        quarrier.carve(image())
+    with pytest.raises(quarrier.PlanError, match="dry run"):
+        quarrier.carve(image(), tmp_path / "other", dry_run=True)
+
+
+def test_what_lies_in_an_archive_is_told_with_the_way_to_it(tmp_path: pathlib.Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("pictures/a.gif", gif(b"inside"))
+    source = bytes(512) + packed.getvalue() + bytes(100)
+    outer, inner = quarrier.carve(source, tmp_path / "out", embedded=True)
+    assert (outer.type, outer.container) == ("zip", None)
+    assert (inner.type, inner.container) == ("gif", "zip@0x200!pictures/a.gif")
+    assert (tmp_path / "out" / inner.path).read_bytes() == gif(b"inside")
+    dry = quarrier.carve(source, dry_run=True, embedded=True)
+    assert [file.container for file in dry] == [None, inner.container]
+    assert pa.table(dry).column("container").to_pylist() == [None, inner.container]
+    assert dry.skipped is None
+    assert len(quarrier.carve(source, dry_run=True)) == 1
+
+
+def test_only_what_is_free_is_carved(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(quarrier.QuarrierError, match="without unallocated=True"):
+        quarrier.carve(image(), dry_run=True, unallocated=True)
 
 
 def test_signatures_of_the_user_s_own_are_looked_for(tmp_path: pathlib.Path) -> None:

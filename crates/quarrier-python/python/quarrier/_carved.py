@@ -17,3 +17,5 @@ class CarvedFile(NamedTuple):
     reason: str
     sha256: str
     path: str
+    container: str | None = None
+    """The way to it from the outermost archive, where it lay in one."""

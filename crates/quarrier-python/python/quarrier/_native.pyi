@@ -59,6 +59,8 @@ class Findings:
 class CarvedFiles:
     @property
     def unreadable(self) -> list[tuple[int, int]]: ...
+    @property
+    def skipped(self) -> str | None: ...
     def to_pylist(self) -> list[dict[str, Any]]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __len__(self) -> int: ...
@@ -69,13 +71,16 @@ _AnyPattern: TypeAlias = str | bytes | Pattern
 
 def carve(
     source: str | os.PathLike[str] | Buffer,
-    folder: str | os.PathLike[str],
+    folder: str | os.PathLike[str] | None = None,
     *,
     types: Sequence[str] | None = None,
     signatures: str | os.PathLike[str] | None = None,
     keep: Literal["all", "valid"] = "all",
     max_size: int | None = None,
     range: tuple[int, int] | None = None,
+    embedded: bool = False,
+    unallocated: bool = False,
+    dry_run: bool = False,
     resume: bool = False,
     thorough: bool = False,
     workers: int | None = None,

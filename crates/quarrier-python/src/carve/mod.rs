@@ -1,5 +1,7 @@
 //! `quarrier.carve`.
 
+mod writer;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
@@ -8,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
-use quarrier_carve::folder::{Folder, REPORT, Resumed, Row, fingerprint};
+use quarrier_carve::folder::{Folder, Inside, REPORT, Resumed, Row, fingerprint};
 use quarrier_carve::format::ALL;
 use quarrier_carve::mend::Effort;
-use quarrier_carve::{Carver, Error, own};
+use quarrier_carve::{Carver, Error, own, unallocated};
 use quarrier_core::source::{Memory, Source};
 use quarrier_remote::Remote;
 
@@ -22,15 +24,20 @@ use crate::interrupt::interruptible;
 use crate::search::{MEMORY_NAME, path_of};
 use crate::source::{environment, options_of, remote_name};
 
+use writer::Writer;
+
 /// What a carving is asked for beside source and folder.
 struct Wishes {
-    folder: PathBuf,
+    /// None for a dry run.
+    folder: Option<PathBuf>,
     types: Option<Vec<String>>,
     /// Name and bytes of a file of signatures.
     signatures: Option<(String, Vec<u8>)>,
     keeps_broken: bool,
     file_bytes_max: Option<u64>,
     range: Range<u64>,
+    embedded: bool,
+    unallocated: bool,
     resume: bool,
     thorough: bool,
     workers: Option<usize>,
@@ -50,21 +57,26 @@ impl From<Error> for Failure {
     }
 }
 
-/// Recovers files from a disk image, device, URL or bytes-like object into a folder.
+/// Recovers files from a disk image, device, URL or bytes-like object into a folder; or only tells
+/// what there is (`dry_run=True`, without a folder).
 #[pyfunction]
 #[pyo3(signature = (
-    source, folder, *, types=None, signatures=None, keep="all", max_size=None, range=None, resume=false,
-    thorough=false, workers=None, max_memory=1 << 30,
+    source, folder=None, *, types=None, signatures=None, keep="all", max_size=None, range=None,
+    embedded=false, unallocated=false, dry_run=false, resume=false, thorough=false, workers=None,
+    max_memory=1 << 30,
 ))]
 #[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
 pub(crate) fn carve(
     source: &Bound<'_, PyAny>,
-    folder: PathBuf,
+    folder: Option<PathBuf>,
     types: Option<Vec<String>>,
     signatures: Option<PathBuf>,
     keep: &str,
     max_size: Option<u64>,
     range: Option<(u64, u64)>,
+    embedded: bool,
+    unallocated: bool,
+    dry_run: bool,
     resume: bool,
     thorough: bool,
     workers: Option<usize>,
@@ -74,6 +86,12 @@ pub(crate) fn carve(
     let refuse = |message: &str| raise(py, "PlanError", (message,));
     if !matches!(keep, "all" | "valid") {
         return Err(refuse(&format!("keep is 'all' or 'valid', not '{keep}'")));
+    }
+    match (&folder, dry_run) {
+        (None, false) => return Err(refuse("name a folder for the files, or say dry_run=True")),
+        (Some(_), true) => return Err(refuse("a dry run writes nothing: leave the folder out")),
+        (None, true) if resume => return Err(refuse("a dry run has nothing to resume")),
+        _ => {}
     }
     if max_size == Some(0) || workers == Some(0) {
         return Err(refuse("max_size and workers must be at least 1"));
@@ -97,6 +115,8 @@ pub(crate) fn carve(
         keeps_broken: keep == "all",
         file_bytes_max: max_size,
         range: range.0..range.1,
+        embedded,
+        unallocated,
         resume,
         thorough,
         workers,
@@ -118,7 +138,9 @@ pub(crate) fn carve(
     let carved = carved.map_err(|failure| match failure {
         Failure::Core(error) => of_core(py, &error),
         Failure::Remote(error) => of_remote(py, &error),
-        Failure::Carve(error) => of_carve(py, &error, &wishes.folder),
+        Failure::Carve(error) => {
+            of_carve(py, &error, wishes.folder.as_deref().unwrap_or(Path::new(".")))
+        }
     })?;
     Ok(CarvedFiles::new(carved))
 }
@@ -139,15 +161,20 @@ fn run(source: &dyn Source, wishes: &Wishes, stop: &AtomicBool) -> Result<Carved
         None => Vec::new(),
         Some((name, bytes)) => own::read(name, bytes)?,
     };
+    let ranges = ranges(source, wishes)?;
     let formats = ALL.iter().copied().chain(own.iter().map(|format| &**format));
+    let settings = settings(wishes, &ranges);
     let mut carver = Carver::new()
         .formats(formats.collect())
-        .ranges(vec![wishes.range.clone()])
+        .ranges(ranges)
+        .embedded(wishes.embedded)
         .keep_broken(wishes.keeps_broken)
         .memory_bytes_max(wishes.memory_bytes_max)
         .stop(stop);
     if let Some(types) = &wishes.types {
-        carver = carver.kinds(types.clone())?;
+        // Who holds files that are wanted need not be wanted.
+        let chosen = carver.kinds(types.clone())?;
+        carver = if wishes.embedded { chosen.all_kinds() } else { chosen };
     }
     if let Some(bytes) = wishes.file_bytes_max {
         carver = carver.file_bytes_max(bytes);
@@ -158,39 +185,69 @@ fn run(source: &dyn Source, wishes: &Wishes, stop: &AtomicBool) -> Result<Carved
     if wishes.thorough {
         carver = carver.effort(Effort::THOROUGH);
     }
-    let path = &wishes.folder;
-    let settings = settings(wishes);
-    let (folder, begun) = match wishes.resume {
-        false => (Box::new(Folder::create(path, source, &settings)?), Box::default()),
-        true => match Folder::resume(path, source, &settings, &carver)? {
-            Resumed::Begun(folder, begun) => (folder, begun),
-            Resumed::Finished => return Ok(told(source, path, Vec::new())?),
+    let folder = match &wishes.folder {
+        None => None,
+        Some(path) if wishes.resume => match Folder::resume(path, source, &settings, &carver)? {
+            Resumed::Begun(folder, begun) => {
+                carver = carver.resume(*begun);
+                Some(folder)
+            }
+            Resumed::Finished => {
+                let rows = reported(path)?;
+                return Ok(Carved { rows, ..Carved::of(source) });
+            }
         },
+        Some(path) => Some(Box::new(Folder::create(path, source, &settings)?)),
     };
-    let ran = carver.resume(*begun).run(source, &*folder);
-    let finished = folder.finish(ran.as_ref().is_ok_and(|summary| !summary.stopped));
+    let inside = wishes.embedded.then(|| {
+        Inside::new(wishes.types.clone(), wishes.memory_bytes_max, carver.workers_count())
+    });
+    let writer = Writer::new(folder.as_deref(), source.name(), inside);
+    let ran = carver.run(source, &writer);
+    let told = writer.into_told();
+    let is_complete = ran.as_ref().is_ok_and(|summary| !summary.stopped);
+    let finished = folder.map_or(Ok(()), |folder| folder.finish(is_complete));
     let summary = ran?;
     finished.map_err(Error::Keep)?;
-    Ok(told(source, path, summary.unreadable)?)
+    let rows = match &wishes.folder {
+        Some(path) => reported(path)?,
+        None => told.rows,
+    };
+    let skipped = told.skipped.map(|skipped| skipped.in_words());
+    Ok(Carved { unreadable: summary.unreadable, rows, skipped, ..Carved::of(source) })
+}
+
+/// Where files are looked for: all of the range, or what of it is free.
+fn ranges(source: &dyn Source, wishes: &Wishes) -> Result<Vec<Range<u64>>, Error> {
+    let span = &wishes.range;
+    if !wishes.unallocated {
+        return Ok(vec![span.clone()]);
+    }
+    let free = unallocated::find(source)?.ranges;
+    let cut = |range: &Range<u64>| range.start.max(span.start)..range.end.min(span.end);
+    Ok(free.iter().map(cut).filter(|range| !range.is_empty()).collect())
 }
 
 /// The options that say what is found, in words: only with the same ones a run goes on.
-fn settings(wishes: &Wishes) -> String {
+fn settings(wishes: &Wishes, ranges: &[Range<u64>]) -> String {
     let mut types = wishes.types.clone();
     types.iter_mut().for_each(|types| types.sort());
     let signatures = wishes.signatures.as_ref().map(|(_, bytes)| fingerprint(bytes));
+    // What is free tells whether the file system is as it was.
+    let free = wishes.unallocated.then(|| fingerprint(format!("{ranges:?}").as_bytes()));
     format!(
-        "{types:?} {signatures:?} {} {:?} {:?} {} {}",
+        "{types:?} {signatures:?} {} {:?} {:?} {} {free:?} {} {}",
         wishes.keeps_broken,
         wishes.file_bytes_max,
         wishes.range,
+        wishes.embedded,
         wishes.thorough,
         wishes.memory_bytes_max
     )
 }
 
 /// What the report in a folder says.
-fn told(source: &dyn Source, folder: &Path, unreadable: Vec<Range<u64>>) -> Result<Carved, Error> {
+fn reported(folder: &Path) -> Result<Vec<Row>, Error> {
     let read = || -> io::Result<Vec<Row>> {
         let lines = BufReader::new(File::open(folder.join(REPORT))?).lines();
         let rows = lines.map(|line| {
@@ -198,6 +255,5 @@ fn told(source: &dyn Source, folder: &Path, unreadable: Vec<Range<u64>>) -> Resu
         });
         rows.collect()
     };
-    let rows = read().map_err(Error::Keep)?;
-    Ok(Carved { source: source.name().to_string(), unreadable, rows })
+    read().map_err(Error::Keep)
 }
