@@ -3,7 +3,9 @@
     carving.py score IMAGE.json FOLDER [--list]        what of the planted files a folder holds
     carving.py versus IMAGE IMAGE.json [--rounds N] [--only WORD] [--json] [--work FOLDER]
                                        [--quarrier PROGRAM]
+    carving.py gather FOLDER                           real files, from packages
     carving.py image FOLDER --sources DIR,… [--size 1GiB] [--seed 1]
+    carving.py all FOLDER [--size 1GiB] [--seed 1] [--rounds N] --figures FILE
 
 `score` prints exact files (equal by SHA-256) of those planted, by type and by how they lie. With
 `--list` also what a report of quarrier has wrong: `valid` rows that were not planted, and planted
@@ -14,8 +16,10 @@ process each, in turns; the image is in the page cache, output folders are remov
 run wrote is hashed each time, and must be the same in all rounds. Rivals that are not installed are
 named and left out (Debian: foremost scalpel testdisk). `--json` prints a line of JSON a tool.
 
-`image` makes an image with its truth from a folder of real files. The generator is not part of this
-repository: it is looked for in `../shared/tools` beside it.
+`gather` unpacks source packages of PyPI and packages of Debian (where there is an apt-get) that hold
+pictures, sound, films, documents and archives. `image` makes an image with its truth from a folder
+of real files. The generator is not part of this repository: it is looked for in `../shared/tools`
+beside it. `all` does both and then `versus`, and writes its figures into a file.
 """
 
 from __future__ import annotations
@@ -50,6 +54,32 @@ GENERATOR = HOME.parent / "shared" / "tools" / "make_image.py"
 SCALPEL_CONF = HOME / "benchmarks" / "rivals" / "scalpel.conf"
 # A rival that fills the disk is stopped when this is left.
 DISK_LEFT_BYTES = 4 << 30
+
+# Packages that hold files of many types. A newer version may hold others: a figure goes with the
+# hash of its image.
+SDISTS = [
+    "imageio==2.38.1",
+    "mutagen==1.48.1",
+    "olefile==0.47",
+    "openpyxl==3.1.5",
+    "pillow==13.0.0",
+    "pypdf==7.1.0",
+    "python-docx==1.2.0",
+    "python-pptx==1.0.2",
+    "rarfile==4.5",
+    "tinytag==2.3.2",
+    "xlrd==2.0.2",
+]
+DEBIAN = [
+    "clamav-testfiles",
+    "forensics-samples-files",
+    "gnome-backgrounds",
+    "hydrogen-data",
+    "lmms-common",
+    "openboard-common",
+    "solfege",
+    "tuxpaint-data",
+]
 
 ARCHIVES = {"zip", "docx", "xlsx", "pptx"}
 FOREMOST = {
@@ -184,6 +214,9 @@ def compare(options: argparse.Namespace) -> int:
                     "no time is given"
                 )
             before.append(done)
+    if options.figures:
+        told = [as_json(one, truth, runs[one.name]) for one in left if runs.get(one.name)]
+        options.figures.write_text("[" + ",\n".join(told) + "]\n")
     if not options.json:
         print(f"{truth.image_bytes} bytes, {len(truth.files)} files planted")
         print(HEADS)
@@ -287,6 +320,58 @@ def score(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
+def gather(options: argparse.Namespace) -> int:
+    """Unpacks packages with real files, once; what cannot be fetched is named and left out."""
+    folder: pathlib.Path = options.folder
+    done = folder / "done.txt"
+    names = "\n".join([*SDISTS, *DEBIAN])
+    if done.exists() and done.read_text() == names:
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in SDISTS:
+        fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            found = fetched([*fetch, "--no-binary", ":all:", "--dest", made, name], made)
+            for package in found:
+                # The archive is a real file itself.
+                shutil.unpack_archive(package, folder / "pypi", filter="data")
+                shutil.copy(package, folder / "pypi")
+    for name in DEBIAN if shutil.which("apt-get") else []:
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            for package in fetched(["apt-get", "download", name], made):
+                subprocess.run(["dpkg-deb", "-x", package, folder / "debian"], check=True)
+    done.write_text(names)
+    return 0
+
+
+def fetched(command: list[str], folder: str) -> list[pathlib.Path]:
+    """What a command puts into a folder; nothing where it fails."""
+    if subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL).returncode != 0:
+        print(f"carving.py: {' '.join(command[:3])} … {command[-1]} failed", file=sys.stderr)
+        return []
+    return sorted(pathlib.Path(folder).iterdir())
+
+
+def measure_all(options: argparse.Namespace) -> int:
+    """Gathers, makes the image, and compares."""
+    if not GENERATOR.exists():
+        return make_image(options)
+    sources = options.folder / "carving-sources"
+    if status := gather(argparse.Namespace(folder=sources)):
+        return status
+    options.sources = str(sources)
+    if status := make_image(options):
+        return status
+    image, truth = image_paths(options)
+    asked = argparse.Namespace(**vars(options), image=image, truth=truth, only="", json=False)
+    return compare(asked)
+
+
+def image_paths(options: argparse.Namespace) -> tuple[pathlib.Path, pathlib.Path]:
+    image = options.folder / f"carving-{options.size}-{options.seed}.img"
+    return image, image.with_suffix(".json")
+
+
 def make_image(options: argparse.Namespace) -> int:
     """The generator's image of a size and seed, once."""
     if not GENERATOR.exists():
@@ -296,8 +381,7 @@ def make_image(options: argparse.Namespace) -> int:
         )
         return 0
     options.folder.mkdir(parents=True, exist_ok=True)
-    image = options.folder / f"carving-{options.size}-{options.seed}.img"
-    truth = image.with_suffix(".json")
+    image, truth = image_paths(options)
     if not truth.exists():
         command = [sys.executable, str(GENERATOR), "--out", str(image), "--truth", str(truth)]
         command += [
@@ -331,7 +415,20 @@ def main() -> int:
     one.add_argument("--quarrier", default=str(HOME / "target" / "release" / "quarrier"))
     one.add_argument("--work", type=pathlib.Path, default="/var/tmp", help="where folders are made")
     one.add_argument("--json", action="store_true", help="a line of JSON a tool")
+    one.add_argument("--figures", type=pathlib.Path, help="a file for all of these lines")
     one.set_defaults(run=compare)
+    one = verbs.add_parser("gather", help="real files, from packages")
+    one.add_argument("folder", type=pathlib.Path)
+    one.set_defaults(run=gather)
+    one = verbs.add_parser("all", help="files, image and comparison")
+    one.add_argument("folder", type=pathlib.Path)
+    one.add_argument("--size", default="1GiB")
+    one.add_argument("--seed", type=int, default=1)
+    one.add_argument("--rounds", type=int, default=5)
+    one.add_argument("--quarrier", default=str(HOME / "target" / "release" / "quarrier"))
+    one.add_argument("--work", type=pathlib.Path, default="/var/tmp", help="where folders are made")
+    one.add_argument("--figures", type=pathlib.Path, required=True)
+    one.set_defaults(run=measure_all)
     one = verbs.add_parser("image", help="an image with its truth")
     one.add_argument("folder", type=pathlib.Path)
     one.add_argument("--sources", required=True, help="folders of real files, with commas between")

@@ -8,6 +8,7 @@
 //! Every run's count is compared with the truth before a time is shown. The program is
 //! started by the script `run`, which builds what it needs; see README.md.
 
+mod carving;
 mod contender;
 mod gauge;
 mod gpu;
@@ -37,8 +38,9 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const PARTS: [&str; 9] =
-    ["search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "gauge", "gpu"];
+const PARTS: [&str; 10] = [
+    "search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "carve", "gauge", "gpu",
+];
 
 const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only PART]";
 
@@ -136,6 +138,9 @@ fn run() -> Result<()> {
         }
         if is_wanted("messages") {
             record["messages"] = messages::run(&python, &programs.quarrier, &home, &scale)?;
+        }
+        if is_wanted("carve") {
+            record["carve"] = carving::run(&python, &programs.quarrier, &home, &scale)?;
         }
     }
     if is_wanted("gauge") && scale.rounds > 0 {
