@@ -39,7 +39,8 @@ use anyhow::{Context, Result, bail};
 use contender::Programs;
 
 const PARTS: [&str; 10] = [
-    "search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "carve", "gauge", "gpu",
+    "search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "carve", "gauge",
+    "gpu",
 ];
 
 const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only PART]";
