@@ -1,13 +1,19 @@
 # Every target says what it does before it does it. `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench install
+.PHONY: help all demo test bench install
 
 # A fresh rustup and Debian's system tools are often not on the path of a plain user.
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\): ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+all: ## Build both binaries, optimised; they are in target/release then
+	@scripts/setup.sh rust
+	cargo build --release --locked -p quarrier-cli
+	cargo build --profile sql --locked -p quarrier-sql
+	@target="$${CARGO_TARGET_DIR:-target}"; cp "$$target/sql/quarrier-sql" "$$target/release/"
 
 demo: ## Set up, build, make a disk image from files of this machine, search and carve it
 	@scripts/setup.sh rust image

@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 const ECHO: Duration = Duration::from_millis(500);
 
 /// A flag that becomes true at the first SIGINT or SIGTERM.
-pub(crate) fn watch() -> Arc<AtomicBool> {
+pub fn watch() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let impatient = Arc::new(AtomicBool::new(false));
     for (signal, code) in [(SIGINT, 130), (SIGTERM, 143)] {

@@ -40,4 +40,4 @@ pub use load::{
 pub mod column;
 
 mod table;
-pub use table::{Batches, Column, Part, PartField, PartSegment, Table};
+pub use table::{Batches, Column, Part, PartField, PartSegment, Places, Table, Views};

@@ -4,12 +4,14 @@ mod carve;
 mod explain;
 mod filter;
 mod gauge;
+mod query;
 mod search;
 
 pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
 pub(crate) use filter::{Asked, Filter, InputFormat};
 pub(crate) use gauge::{Gauge, Measure, Task};
+pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search};
 
 use std::path::PathBuf;
@@ -27,6 +29,8 @@ pub(crate) enum Parsed {
     Filter(Box<Filter>),
     Explain(Box<Explain>),
     Gauge(Box<Gauge>),
+    /// The arguments are another binary's.
+    Query,
     /// All is done or refused already (help, version, wrong use).
     Done(Outcome),
 }
@@ -58,6 +62,7 @@ pub(crate) fn parse() -> Parsed {
         Some(("gauge", matches)) => {
             gauge::parse(matches).map(|gauge| Parsed::Gauge(Box::new(gauge)))
         }
+        Some(("query", _)) => Ok(Parsed::Query),
         Some(("help-markdown", _)) => Ok(Parsed::Done(crate::commands::markdown::print(command()))),
         _ => Err("no command was given; try 'quarrier --help'".to_string()),
     };
@@ -69,13 +74,16 @@ pub(crate) fn parse() -> Parsed {
 
 /// clap's words without its usage block: what is wrong, and where help is.
 fn one_line(text: &str) -> String {
+    let typed = std::env::args_os().nth(1).unwrap_or_default();
+    let verbs = ["carve", "filter", "explain", "gauge", "query"];
+    one_line_of(text, verbs.into_iter().find(|verb| typed == *verb).unwrap_or("search"))
+}
+
+fn one_line_of(text: &str, verb: &str) -> String {
     let gist = text.split("\n\nUsage:").next().unwrap_or(text);
     let gist = gist.split("\n\nFor more information").next().unwrap_or(gist);
     let gist = gist.trim_start_matches("error: ");
     let words: Vec<&str> = gist.split_whitespace().collect();
-    let typed = std::env::args_os().nth(1).unwrap_or_default();
-    let verbs = ["carve", "filter", "explain", "gauge"];
-    let verb = verbs.into_iter().find(|verb| typed == *verb).unwrap_or("search");
     format!("{}; try 'quarrier {verb} --help'", words.join(" "))
 }
 
@@ -106,6 +114,7 @@ pub(crate) fn command() -> Command {
         .subcommand(filter::command())
         .subcommand(explain::command())
         .subcommand(gauge::command())
+        .subcommand(query::command())
         .subcommand(Command::new("help-markdown").hide(true).about("Prints this help as Markdown"))
 }
 

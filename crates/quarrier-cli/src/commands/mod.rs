@@ -7,6 +7,7 @@ pub(crate) mod filter;
 pub(crate) mod gauge;
 mod machine;
 pub(crate) mod markdown;
+pub(crate) mod query;
 pub(crate) mod search;
 
 /// Writes `text` to standard output; a closed pipe is success.

@@ -20,6 +20,7 @@ mod packed;
 pub use packed::{Lanes, Packed};
 
 mod segment;
+pub(crate) use segment::scaled;
 pub use segment::{Data, SegmentColumn};
 
 mod pack;

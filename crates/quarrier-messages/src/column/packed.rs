@@ -102,6 +102,23 @@ impl Packed {
         }
     }
 
+    /// Appends the numbers of these rows.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such row.
+    pub fn gather(&self, places: &[u32], out: &mut Vec<i64>) {
+        match &self.lanes {
+            Lanes::U8(lanes) => pick(self.base, lanes, places, out),
+            Lanes::U16(lanes) => pick(self.base, lanes, places, out),
+            Lanes::U32(lanes) => pick(self.base, lanes, places, out),
+            Lanes::U64(lanes) => pick(self.base, lanes, places, out),
+            Lanes::Constant | Lanes::Bits(_) | Lanes::Runs { .. } => {
+                out.extend(places.iter().map(|&place| self.get(place as usize)));
+            }
+        }
+    }
+
     /// Every number, in order.
     pub fn to_vec(&self) -> Vec<i64> {
         let mut all = vec![0; self.rows as usize];
@@ -127,4 +144,9 @@ fn widen<T: Copy + Into<u64>>(base: i64, lanes: &[T], out: &mut [i64]) {
     for (out, &lane) in out.iter_mut().zip(lanes) {
         *out = base.wrapping_add_unsigned(lane.into());
     }
+}
+
+fn pick<T: Copy + Into<u64>>(base: i64, lanes: &[T], places: &[u32], out: &mut Vec<i64>) {
+    let number = |&place: &u32| base.wrapping_add_unsigned(lanes[place as usize].into());
+    out.extend(places.iter().map(number));
 }

@@ -8,7 +8,7 @@ use crate::{Schema, Value};
 mod assemble;
 
 mod arrow;
-pub use arrow::Batches;
+pub use arrow::{Batches, Places, Views};
 
 mod part;
 pub use part::{Part, PartField, PartSegment};

@@ -6,3 +6,6 @@ mod show;
 mod values;
 
 pub use show::Batches;
+
+mod views;
+pub use views::{Places, Views};

@@ -38,7 +38,7 @@ pub struct Batches {
 
 /// How a column is shown.
 #[derive(Debug)]
-enum Shown {
+pub(super) enum Shown {
     Plain,
     /// With the values, shared by all batches.
     Dictionary(ArrayRef),
@@ -71,7 +71,7 @@ fn shown(kind: Kind, column: &Column) -> Shown {
     Shown::Dictionary(Arc::new(strings(dictionary, dictionary.clone(), None)))
 }
 
-fn data_type(kind: Kind, shown: &Shown) -> DataType {
+pub(super) fn data_type(kind: Kind, shown: &Shown) -> DataType {
     match (kind, shown) {
         (Kind::Null, _) => DataType::Null,
         (Kind::Boolean, _) => DataType::Boolean,
@@ -201,7 +201,7 @@ fn view<'t>(segment: &SegmentColumn, text: impl Fn(usize) -> &'t str) -> ArrayRe
 }
 
 /// The bytes as a buffer without a copy.
-fn shared(bytes: &[u8], owner: Arc<dyn Allocation>) -> Buffer {
+pub(super) fn shared(bytes: &[u8], owner: Arc<dyn Allocation>) -> Buffer {
     // SAFETY: `owner` holds the segment or dictionary whose vector the bytes are of; neither ever
     // changes, so they stay where they are until the buffer lets go of it.
     unsafe { Buffer::from_custom_allocation(NonNull::from(bytes).cast(), bytes.len(), owner) }

@@ -1,0 +1,240 @@
+//! `quarrier query`, and with it `quarrier-sql`: their options are read here for both.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use super::{auto_count, flag, one_line_of, quiet_arg, stats_arg, workers_arg};
+use crate::quantity::parse_size;
+
+/// What is asked of `quarrier-sql`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Query {
+    /// The statements; none where they are to be typed, or stand in a file.
+    pub sql: Option<String>,
+    /// Names for files: the name, and the file or glob.
+    pub tables: Vec<(String, String)>,
+    /// A file of statements that are to be answered at the same time.
+    pub concurrent: Option<PathBuf>,
+    /// How rows are written.
+    pub format: QueryFormat,
+    /// Where to; standard output if nothing is said.
+    pub output: Option<PathBuf>,
+    /// Where messages that are left out are listed.
+    pub rejects: Option<PathBuf>,
+    /// Threads.
+    pub workers: Option<usize>,
+    /// Bytes of memory that queries may take before they spill to disk.
+    pub memory_bytes_max: Option<u64>,
+    /// The longest that a statement may take.
+    pub timeout: Option<Duration>,
+    /// Whether the time that each statement took is said.
+    pub timing: bool,
+    /// Whether only what was asked for is written.
+    pub quiet: bool,
+    /// Where the account goes.
+    pub stats: Option<PathBuf>,
+}
+
+/// How `quarrier-sql` writes rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryFormat {
+    /// A table for people.
+    Text,
+    /// One object a line.
+    Json,
+    /// RFC 4180 with a header.
+    Csv,
+    /// Arrow IPC stream.
+    Arrow,
+    /// Parquet.
+    Parquet,
+}
+
+impl std::str::FromStr for QueryFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "text" => Ok(QueryFormat::Text),
+            "json" => Ok(QueryFormat::Json),
+            "csv" => Ok(QueryFormat::Csv),
+            "arrow" => Ok(QueryFormat::Arrow),
+            "parquet" => Ok(QueryFormat::Parquet),
+            _ => Err(format!("no format '{text}'; there are: text, json, csv, arrow, parquet")),
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quarrier query \"SELECT symbol, sum(qty) FROM 'orders.ndjson' GROUP BY symbol\"
+  quarrier query \"SELECT count(*) FROM m WHERE status = 'FILLED'\" --table m=orders.fix
+  quarrier query \"SELECT filename, count(*) FROM 'logs/*.ndjson' GROUP BY filename\"
+  quarrier query \"COPY (SELECT * FROM 'orders.ndjson' WHERE qty > 100) TO 'large.parquet'\"
+  quarrier query --format csv \"SELECT a.id, b.name FROM 'a.csv' a JOIN 'b.parquet' b USING (id)\"
+  quarrier query --table m=orders.ndjson --concurrent dashboard.sql
+  quarrier query --table m=orders.ndjson
+
+SQL is that of SQL-92 in meaning, with joins, grouping, subqueries, windows and set
+operations. Behind FROM stands a file or a glob in single quotes, or a name that --table gives.
+A FILE is messages (JSON lines, FIX, NVFIX, CSV, XML), Arrow or Parquet, told by its content
+and its ending; gzip and Zstandard are read through; '-' is standard input. Several files are
+one table with a column filename. A nested field is named by its path (order.leg[0].qty).
+
+Without SQL, statements are typed at a prompt, or read from standard input.
+
+With --concurrent, every statement of the file (they end with ';') is answered at the same
+time, those on one table in one shared scan: prints time and rows of each.
+
+The answers come from quarrier-sql, a second binary, which 'make all' builds.
+
+Exit status: 0 done, 1 no rows, 2 wrong use or failure, 3 part of the input could not be read,
+130 interrupted.";
+
+/// The options, under the name of the verb.
+pub(super) fn command() -> Command {
+    Command::new("query")
+        .about("Answers SQL over messages, files and findings")
+        .after_help(EXAMPLES)
+        .arg(
+            Arg::new("sql")
+                .value_name("SQL")
+                .value_parser(value_parser!(String))
+                .help("One statement, or several with ';' between them"),
+        )
+        .arg(
+            Arg::new("table")
+                .long("table")
+                .value_name("NAME=FILE")
+                .action(ArgAction::Append)
+                .value_parser(table)
+                .help("Call a file, or a glob, by a name; repeatable"),
+        )
+        .arg(
+            Arg::new("concurrent")
+                .long("concurrent")
+                .value_name("FILE.sql")
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with("sql")
+                .help("Answer all statements of a file at the same time: time and rows of each"),
+        )
+        .arg(
+            Arg::new("timeout")
+                .long("timeout")
+                .value_name("SECONDS")
+                .value_parser(seconds)
+                .help("Give a statement up after so long"),
+        )
+        .args([workers_arg("Threads that read and evaluate")])
+        .arg(
+            Arg::new("max-memory")
+                .long("max-memory")
+                .value_name("SIZE")
+                .value_parser(memory)
+                .help("Memory for joins, groups and orders, beyond which they spill to disk")
+                .help_heading("Machine"),
+        )
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .default_value("text")
+                .value_parser(|text: &str| text.parse::<QueryFormat>())
+                .help("text, json (one object a line), csv, arrow (IPC stream), parquet")
+                .help_heading("Output"),
+        )
+        .arg(path("output", "Write the rows to FILE, which appears when all are there").short('o'))
+        .arg(path("rejects", "List messages that are left out: line, offset, reason and bytes"))
+        .arg(flag("timing", "Say how long each statement took").help_heading("Output"))
+        .args([quiet_arg(), stats_arg()])
+}
+
+fn path(id: &'static str, help: &'static str) -> Arg {
+    Arg::new(id)
+        .long(id)
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .help(help)
+        .help_heading("Output")
+}
+
+fn table(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => {
+            Ok((name.to_string(), file.to_string()))
+        }
+        _ => Err(format!("'{text}' is not NAME=FILE, as m=orders.ndjson")),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no number of seconds above 0");
+    let seconds: f64 = text.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        bytes if bytes < 1 << 20 => Err(format!("'{text}' is too little; 1M at least")),
+        bytes => Ok(bytes),
+    }
+}
+
+fn parse(matches: &ArgMatches) -> Query {
+    Query {
+        sql: matches.get_one("sql").cloned(),
+        tables: matches.get_many("table").unwrap_or_default().cloned().collect(),
+        concurrent: matches.get_one("concurrent").cloned(),
+        format: *matches.get_one("format").unwrap_or(&QueryFormat::Text),
+        output: matches.get_one("output").cloned(),
+        rejects: matches.get_one("rejects").cloned(),
+        workers: auto_count(matches, "workers"),
+        memory_bytes_max: matches.get_one("max-memory").copied(),
+        timeout: matches.get_one("timeout").copied(),
+        timing: matches.get_flag("timing"),
+        quiet: matches.get_flag("quiet"),
+        stats: matches.get_one("stats").cloned(),
+    }
+}
+
+/// Reads the arguments of `quarrier-sql`, without its name.
+///
+/// # Errors
+/// What is to be printed, and whether that is help, not a complaint.
+pub fn query_arguments(arguments: Vec<OsString>) -> Result<Query, (String, bool)> {
+    let command = command().name("quarrier-sql").version(clap::crate_version!());
+    let name = OsString::from("quarrier-sql");
+    match command.try_get_matches_from(std::iter::once(name).chain(arguments)) {
+        Ok(matches) => Ok(parse(&matches)),
+        Err(error) => {
+            use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+            let is_help = matches!(error.kind(), DisplayHelp | DisplayVersion);
+            let text = error.to_string();
+            Err((if is_help { text } else { one_line_of(&text, "query") }, is_help))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::query_arguments;
+
+    fn read(arguments: &[&str]) -> Result<super::Query, (String, bool)> {
+        query_arguments(arguments.iter().map(Into::into).collect())
+    }
+
+    #[test]
+    fn tables_are_names_with_files() {
+        let query = read(&["SELECT 1", "--table", "m=a=b.csv"]).unwrap();
+        assert_eq!(query.tables, [("m".to_string(), "a=b.csv".to_string())]);
+        for wrong in ["m", "=a", "m="] {
+            let (said, is_help) = read(&["--table", wrong]).unwrap_err();
+            assert!(!is_help && said.contains("NAME=FILE") && !said.contains('\n'), "{said}");
+        }
+        assert!(read(&["--help"]).unwrap_err().1);
+    }
+}

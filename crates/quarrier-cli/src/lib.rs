@@ -1,0 +1,101 @@
+//! `quarrier`: searches raw data where it lies, at the speed of the machine, and says how
+//! close it came.
+//!
+//! ```text
+//!  args ──→ commands/<verb> ──→ engine crates
+//!               │                    │ findings, account
+//!               └── output/ ←────────┘  text, JSON, CSV, Arrow, report, statistics
+//! ```
+//!
+//! A library so that `quarrier-sql` reads its arguments, is interrupted and complains as this one
+//! does; everything else here is the binary's own.
+
+mod args;
+pub use args::{Query, QueryFormat, query_arguments};
+
+mod commands;
+
+mod output;
+
+mod quantity;
+
+mod interrupt;
+pub use interrupt::watch;
+
+use std::process::ExitCode;
+
+/// How a command ended; its number is the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Something was found, or the work was done.
+    Found = 0,
+    /// Nothing was found.
+    Nothing = 1,
+    /// Wrong use or failure.
+    Failed = 2,
+    /// Done, but part of the input could not be read.
+    Incomplete = 3,
+    /// Ended by Ctrl-C: 128 + SIGINT, as shells report it.
+    Interrupted = 130,
+}
+
+impl Outcome {
+    /// The worse of two: failed, then interrupted, then incomplete.
+    fn worse(self, other: Outcome) -> Outcome {
+        let rank = |outcome: Outcome| match outcome {
+            Outcome::Failed => 3,
+            Outcome::Interrupted => 2,
+            Outcome::Incomplete => 1,
+            Outcome::Found | Outcome::Nothing => 0,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        ExitCode::from(outcome as u8)
+    }
+}
+
+/// What the binary `quarrier` does: reads the command line of this process and obeys.
+pub fn run() -> ExitCode {
+    leave_caught_panics_untold();
+    match args::parse() {
+        args::Parsed::Search(search) => commands::search::run(&search).into(),
+        args::Parsed::Carve(carve) => commands::carve::run(&carve).into(),
+        args::Parsed::Filter(filter) => commands::filter::run(&filter).into(),
+        args::Parsed::Explain(explain) => commands::explain::run(&explain).into(),
+        args::Parsed::Gauge(gauge) => commands::gauge::run(&gauge).into(),
+        args::Parsed::Query => commands::query::run().into(),
+        args::Parsed::Done(outcome) => outcome.into(),
+    }
+}
+
+/// Panics that a library is known for, and that become errors, are not printed.
+fn leave_caught_panics_untold() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !quarrier_messages::is_panic_caught() {
+            told(panic);
+        }
+    }));
+}
+
+/// Says what went wrong, in one line on standard error.
+pub fn complain(message: &str) {
+    use std::io::Write;
+    let one_line = output::visible::visible(&without_codes(message).replace(['\n', '\r'], " "));
+    // Where standard error is closed there is nobody left to tell.
+    let _ = writeln!(std::io::stderr(), "quarrier: {one_line}");
+}
+
+/// The message without the ` (os error N)` that Rust appends to the system's words.
+fn without_codes(message: &str) -> String {
+    let mut text = message.to_string();
+    while let Some(start) = text.find(" (os error ") {
+        let Some(length) = text[start..].find(')') else { break };
+        text.replace_range(start..=start + length, "");
+    }
+    text
+}

@@ -1,0 +1,83 @@
+//! One statement: answered, written, and accounted for.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use quarrier_cli::QueryFormat;
+use quarrier_sql::{Answer, Format, Result, Rows, Statement, Written, write};
+
+use super::target::Target;
+use super::{Session, met, watch};
+
+/// Answers a statement.
+pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<()> {
+    let start = Instant::now();
+    let answer = watch::until(session, session.engine.run(statement)).await?;
+    met::tell(session)?;
+    let is_copy = matches!(answer, Answer::Copy { .. });
+    let written = watch::until(session, written(session, answer)).await?;
+    if session.query.timing || (is_copy && !session.query.quiet) {
+        say(written, start.elapsed());
+    }
+    Ok(())
+}
+
+fn say(written: Written, time: Duration) {
+    let rows = if written.rows == 1 { "row" } else { "rows" };
+    // Where standard error is closed there is nobody left to tell.
+    let _ = writeln!(
+        std::io::stderr(),
+        "{} {rows} in {:.3} s",
+        written.rows,
+        time.as_secs_f64()
+    );
+}
+
+async fn written(session: &Session<'_>, answer: Answer) -> Result<Written> {
+    match answer {
+        Answer::Copy { mut rows, target, format } => to_file(&mut rows, &target, format).await,
+        Answer::Rows(mut rows) => {
+            let format = format_of(session.query.format);
+            match &session.query.output {
+                Some(path) => to_file(&mut rows, path, format).await,
+                None => to_stdout(&mut rows, format).await,
+            }
+        }
+    }
+}
+
+pub(super) fn format_of(format: QueryFormat) -> Format {
+    match format {
+        QueryFormat::Text => Format::Text,
+        QueryFormat::Json => Format::Json,
+        QueryFormat::Csv => Format::Csv,
+        QueryFormat::Arrow => Format::Arrow,
+        QueryFormat::Parquet => Format::Parquet,
+    }
+}
+
+async fn to_file(rows: &mut Rows, path: &std::path::Path, format: Format) -> Result<Written> {
+    let mut target = Target::create(path)?;
+    let name = path.display().to_string();
+    let written = write(rows, format, &name, target.out()).await?;
+    target.keep()?;
+    Ok(written)
+}
+
+async fn to_stdout(rows: &mut Rows, format: Format) -> Result<Written> {
+    let stdout = std::io::stdout();
+    let is_for_people = format == Format::Text || !stdout.is_terminal();
+    if !is_for_people && matches!(format, Format::Arrow | Format::Parquet) {
+        return Err(super::wrong(
+            "rows of this format are no text for a terminal; write them to a file with -o, or \
+             into a pipe",
+        ));
+    }
+    if rows.schema().fields().is_empty() && format == Format::Text {
+        // A statement that only changes something has nothing to show.
+        let mut nothing = std::io::sink();
+        return write(rows, format, "nowhere", &mut nothing).await;
+    }
+    let mut out = std::io::BufWriter::with_capacity(64 << 10, stdout);
+    write(rows, format, "standard output", &mut out).await
+}

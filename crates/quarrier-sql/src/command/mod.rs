@@ -1,0 +1,120 @@
+//! What is done with the arguments.
+
+mod answer;
+mod concurrent;
+mod memory;
+mod met;
+mod prompt;
+mod target;
+mod watch;
+
+use std::io::{IsTerminal, Read};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_cli::{Query, complain};
+use quarrier_sql::{Engine, Error, Options, Result};
+
+/// How it ended; its number is the exit code.
+const INTERRUPTED: u8 = 130;
+
+/// The most bytes of a file of statements.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+/// Everything that a statement is answered with.
+struct Session<'q> {
+    query: &'q Query,
+    engine: Arc<Engine>,
+    stop: Arc<AtomicBool>,
+}
+
+/// Does what is asked for, and says what went wrong.
+pub(crate) fn run(query: &Query) -> ExitCode {
+    let stop = quarrier_cli::watch();
+    let workers = query
+        .workers
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .thread_stack_size(32 << 20)
+        .enable_time()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format!("no threads to work with: {error}"));
+            return ExitCode::from(2);
+        }
+    };
+    let done = runtime.block_on(async {
+        let options = Options {
+            workers,
+            memory_bytes_max: query.memory_bytes_max.or_else(memory::usable),
+            stop: Arc::clone(&stop),
+            ..Options::default()
+        };
+        let engine = Arc::new(Engine::new(options)?);
+        let session = Session { query, engine, stop };
+        session.run().await
+    });
+    // A scan that was left alone ends by itself; nobody waits for it.
+    runtime.shutdown_background();
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error.to_string());
+            ExitCode::from(if matches!(error, Error::Cancelled) { INTERRUPTED } else { 2 })
+        }
+    }
+}
+
+impl Session<'_> {
+    async fn run(&self) -> Result<()> {
+        for (name, file) in &self.query.tables {
+            watch::until(self, self.engine.open(name, file)).await?;
+        }
+        if let Some(path) = &self.query.concurrent {
+            let text = text_of(path)?;
+            return concurrent::run(self, &text).await;
+        }
+        if let Some(sql) = &self.query.sql {
+            return self.all(sql).await;
+        }
+        if std::io::stdin().is_terminal() {
+            return prompt::run(self).await;
+        }
+        let mut text = String::new();
+        let read = std::io::stdin().take(TEXT_BYTES_MAX).read_to_string(&mut text);
+        read.map_err(|error| failed("standard input", &error))?;
+        self.all(&text).await
+    }
+
+    /// One statement after another.
+    async fn all(&self, text: &str) -> Result<()> {
+        let statements = self.engine.statements(text)?;
+        if statements.is_empty() {
+            let reason = "no statement was given; try 'quarrier query --help'";
+            return Err(wrong(reason));
+        }
+        for statement in &statements {
+            answer::one(self, statement).await?;
+        }
+        Ok(())
+    }
+}
+
+fn text_of(path: &std::path::Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|error| failed(&path.display().to_string(), &error))
+}
+
+fn failed(name: &str, error: &std::io::Error) -> Error {
+    let said = error.to_string();
+    let said = said.split(" (os error").next().unwrap_or(&said);
+    wrong(&format!("{name}: cannot read: {said}"))
+}
+
+fn wrong(reason: &str) -> Error {
+    Error::Text { reason: reason.to_string() }
+}

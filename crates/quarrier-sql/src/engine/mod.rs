@@ -1,0 +1,205 @@
+//! The engine: tables by their names, statements, and their answers.
+
+mod options;
+mod rows;
+mod session;
+mod statement;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
+use datafusion::common::TableReference;
+
+use crate::files::{self, Opening};
+use crate::rewrite::{self, Known, Named, Rewritable};
+use crate::{Error, Result, function};
+
+pub use crate::files::Loaded;
+pub use options::Options;
+pub use rows::{Answer, Rows};
+pub(crate) use statement::DEPTH_MAX;
+pub use statement::Statement;
+
+/// Answers statements over tables, which are files, messages in memory or functions. Files are
+/// opened when a statement names them, and kept.
+///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// use quarrier_sql::{Answer, Engine, Options};
+///
+/// let engine = Engine::new(Options::default())?;
+/// let statement = &engine.statements("SELECT 1 + 1 AS two")?[0];
+/// let Answer::Rows(mut rows) = engine.run(statement).await? else { unreachable!() };
+/// let batch = rows.next().await?.unwrap();
+/// assert_eq!(batch.num_rows(), 1);
+/// # Ok::<(), quarrier_sql::Error>(())
+/// # }).unwrap();
+/// ```
+pub struct Engine {
+    context: SessionContext,
+    opening: Opening,
+    state: Mutex<State>,
+    /// Memory that tables take, so that queries have the rest.
+    tables: Mutex<MemoryReservation>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("tables", &self.tables()).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Names of tables.
+    tables: BTreeSet<String>,
+    /// Names of tables and their columns.
+    known: Known,
+    loaded: Loaded,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    /// An engine without tables.
+    ///
+    /// # Errors
+    /// Where the system denies what it needs, such as a folder for temporary files.
+    pub fn new(options: Options) -> Result<Self> {
+        let context = session::context(&options)?;
+        function::register(&context);
+        let pool = &context.runtime_env().memory_pool;
+        let tables = Mutex::new(MemoryConsumer::new("tables").register(pool));
+        let opening =
+            Opening { workers: options.workers, limits: options.limits, stop: options.stop };
+        Ok(Engine { context, opening, state: Mutex::default(), tables })
+    }
+
+    /// The session of DataFusion.
+    pub fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// Calls a file, or all files that match a glob, by a name.
+    ///
+    /// # Errors
+    /// Where there is no such file, it cannot be read, or there is not enough memory for it.
+    pub async fn open(&self, name: &str, file: &str) -> Result<()> {
+        let (table, loaded) = files::open(&self.context, file, &self.opening).await?;
+        lock(&self.tables).try_grow(loaded.memory_bytes)?;
+        {
+            let mut state = lock(&self.state);
+            state.loaded.add(loaded);
+            state.tables.insert(name.to_string());
+            state.known.add(name);
+            table.schema().fields().iter().for_each(|field| state.known.add(field.name()));
+        }
+        self.context.register_table(TableReference::bare(name), table)?;
+        Ok(())
+    }
+
+    /// The names of the tables that are open.
+    pub fn tables(&self) -> Vec<String> {
+        lock(&self.state).tables.iter().cloned().collect()
+    }
+
+    /// What was met while files were loaded, since the last time it was asked.
+    pub fn take_loaded(&self) -> Loaded {
+        std::mem::take(&mut lock(&self.state).loaded)
+    }
+
+    /// The statements of a text, with `;` between them.
+    ///
+    /// # Errors
+    /// Where the text is none, or is too long or nests too deep.
+    pub fn statements(&self, text: &str) -> Result<Vec<Statement>> {
+        statement::parsed(text)
+    }
+
+    /// Opens the files that a statement names, and plans it.
+    ///
+    /// # Errors
+    /// Where a file cannot be opened, or the statement means nothing over these tables.
+    pub async fn plan(&self, statement: &Statement) -> Result<LogicalPlan> {
+        let inner = Box::pin(self.prepared(statement)).await?;
+        Ok(self.context.state().statement_to_plan(inner).await?)
+    }
+
+    /// Begins to answer a statement.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub async fn run(&self, statement: &Statement) -> Result<Answer> {
+        if let Some((target, format)) = statement.target()? {
+            let inner = self.prepared(&statement.source()).await?;
+            let plan = self.context.state().statement_to_plan(inner).await?;
+            let rows = rows::begin(&self.context, plan).await?;
+            return Ok(Answer::Copy { rows, target: Path::new(&target).to_path_buf(), format });
+        }
+        let plan = self.plan(statement).await?;
+        rows::answer(&self.context, plan).await
+    }
+
+    /// Begins to answer statements at the same time. What they look for in one table is looked
+    /// for in one pass, which is done when this returns; groups, joins and orders go on.
+    ///
+    /// # Errors
+    /// Of a statement: as [`run`](Self::run), and where it is a COPY. Of all: where the pass fails.
+    pub async fn run_together(&self, statements: &[Statement]) -> Result<Vec<Result<Rows>>> {
+        let mut plans = Vec::with_capacity(statements.len());
+        for statement in statements {
+            plans.push(match statement.target() {
+                Ok(None) => self.plan(statement).await,
+                Ok(Some(_)) => {
+                    Err(Error::text("COPY is not answered beside others; ask it alone"))
+                }
+                Err(error) => Err(error),
+            });
+        }
+        rows::together(&self.context, plans, self.opening.workers).await
+    }
+
+    async fn prepared(
+        &self,
+        statement: &Statement,
+    ) -> Result<datafusion::sql::parser::Statement> {
+        let mut statement = statement.clone();
+        let named = statement.named();
+        self.open_all(named).await?;
+        let known = lock(&self.state).known.clone();
+        statement.rewrite(&known)?;
+        Ok(statement.into_inner())
+    }
+
+    async fn open_all(&self, named: Named) -> Result<()> {
+        for file in named.files {
+            if !self.is_open(&file) {
+                self.open(&file, &file).await?;
+            }
+        }
+        for name in named.names {
+            let is_known = self.is_open(&name)
+                || self.context.table_exist(TableReference::bare(name.as_str()))?;
+            if !is_known && Path::new(&name).is_file() {
+                self.open(&name, &name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_open(&self, name: &str) -> bool {
+        lock(&self.state).tables.contains(name)
+    }
+}
+
+/// Names and meanings, of a part of a statement.
+pub(crate) fn rewrite_part<S: Rewritable>(part: &mut S, known: &Known) -> Result<()> {
+    rewrite::rewrite(part, known)
+}

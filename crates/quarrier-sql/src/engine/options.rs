@@ -1,0 +1,31 @@
+//! How an engine works.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_messages::Limits;
+
+/// How an [`Engine`](crate::Engine) works.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Threads, at least 1; one a core if nothing is said.
+    pub workers: usize,
+    /// Bytes of memory for tables, joins, groups and orders together; beyond, what can be spilled
+    /// is, and the rest is an error. Without a bound if nothing is said.
+    pub memory_bytes_max: Option<u64>,
+    /// What messages may ask for.
+    pub limits: Limits,
+    /// Ends loads soon after it became true.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes_max: None,
+            limits: Limits::default(),
+            stop: Arc::default(),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Answers as they come.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::output::Format;
+use crate::scan::search_together;
+use crate::{Error, Result};
+
+/// What a statement comes to.
+#[derive(Debug)]
+pub enum Answer {
+    /// Rows; of a statement that only changes something, none.
+    Rows(Rows),
+    /// Rows that are to be written to a file.
+    Copy {
+        /// The rows.
+        rows: Rows,
+        /// The file.
+        target: PathBuf,
+        /// What is written.
+        format: Format,
+    },
+}
+
+/// Rows of an answer, which is worked on in the background until it is dropped.
+#[derive(Debug)]
+pub struct Rows {
+    schema: SchemaRef,
+    plan: Arc<dyn ExecutionPlan>,
+    batches: mpsc::Receiver<Result<RecordBatch>>,
+    task: AbortHandle,
+}
+
+/// Batches that wait for whoever reads them.
+const WAITING_MAX: usize = 2;
+
+impl Rows {
+    /// The columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// How they are found, with what has been counted so far.
+    pub fn plan(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.plan
+    }
+
+    /// The next rows; none at the end.
+    ///
+    /// # Errors
+    /// Where the statement has no answer after all: a row without a value, or not enough memory.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        self.batches.recv().await.transpose()
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Begins to answer a plan of any kind.
+pub(super) async fn answer(context: &SessionContext, plan: LogicalPlan) -> Result<Answer> {
+    let frame = context.execute_logical_plan(plan).await?;
+    Ok(Answer::Rows(run(frame).await?))
+}
+
+/// Begins to answer a query.
+pub(super) async fn begin(context: &SessionContext, plan: LogicalPlan) -> Result<Rows> {
+    run(DataFrame::new(context.state(), plan)).await
+}
+
+async fn run(frame: DataFrame) -> Result<Rows> {
+    let task_context = Arc::new(frame.task_ctx());
+    let plan = frame.create_physical_plan().await?;
+    stream(plan, task_context)
+}
+
+/// Begins to answer queries at the same time: tables are scanned once for all of them.
+pub(super) async fn together(
+    context: &SessionContext,
+    plans: Vec<Result<LogicalPlan>>,
+    workers: usize,
+) -> Result<Vec<Result<Rows>>> {
+    let state = context.state();
+    let mut planned = Vec::with_capacity(plans.len());
+    for plan in plans {
+        planned.push(match plan {
+            Ok(plan) => state.create_physical_plan(&plan).await.map_err(Error::from),
+            Err(error) => Err(error),
+        });
+    }
+    let all: Vec<_> = planned.iter().flatten().map(Arc::clone).collect();
+    search_together(&all, workers).await?;
+    let begin = |plan: Result<Arc<dyn ExecutionPlan>>| stream(plan?, context.task_ctx());
+    Ok(planned.into_iter().map(begin).collect())
+}
+
+fn stream(plan: Arc<dyn ExecutionPlan>, task_context: Arc<TaskContext>) -> Result<Rows> {
+    let mut stream = execute_stream(Arc::clone(&plan), task_context)?;
+    let (sender, batches) = mpsc::channel(WAITING_MAX);
+    let schema = stream.schema();
+    let task = tokio::spawn(async move {
+        while let Some(batch) = stream.next().await {
+            let is_end = batch.is_err();
+            if sender.send(batch.map_err(Error::from)).await.is_err() || is_end {
+                break;
+            }
+        }
+    });
+    Ok(Rows { schema, plan, batches, task: task.abort_handle() })
+}

@@ -1,0 +1,41 @@
+//! The session: how the engine is set up.
+
+use std::sync::Arc;
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::optimizer::Analyzer;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use super::Options;
+use crate::Result;
+use crate::plan::{StrictKinds, TopRows};
+
+pub(super) fn context(options: &Options) -> Result<SessionContext> {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(options.workers.max(1))
+        .with_information_schema(true);
+    let settings = config.options_mut();
+    // Names are given their spelling by `rewrite`.
+    settings.sql_parser.enable_ident_normalization = false;
+    // 1.5 is exact, as SQL-92 has it; 1.5e0 is floating.
+    settings.sql_parser.parse_float_as_decimal = true;
+    settings.execution.parquet.pushdown_filters = true;
+    settings.execution.parquet.reorder_filters = true;
+    let mut runtime = RuntimeEnvBuilder::new();
+    if let Some(bytes) = options.memory_bytes_max {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(bytes)));
+    }
+    let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(StrictKinds));
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime.build_arc()?)
+        .with_default_features()
+        .with_analyzer_rules(rules)
+        .with_physical_optimizer_rule(Arc::new(TopRows))
+        .build();
+    Ok(SessionContext::new_with_state(state))
+}

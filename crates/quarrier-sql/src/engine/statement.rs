@@ -1,0 +1,187 @@
+//! Statements as they are parsed, within bounds.
+
+use std::fmt;
+
+use datafusion::error::DataFusionError;
+use datafusion::sql::parser::{self, CopyToSource, CopyToStatement, DFParserBuilder, ParserInput};
+use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use super::rewrite_part;
+use crate::dialect::Sql;
+use crate::output::Format;
+use crate::rewrite::{Known, Named, named};
+use crate::{Error, Result};
+
+/// The most bytes of a text.
+const TEXT_BYTES_MAX: usize = 4 << 20;
+
+/// The most words and marks.
+const TOKENS_MAX: usize = 1 << 18;
+
+/// The deepest that a statement nests.
+pub(crate) const DEPTH_MAX: usize = 200;
+
+/// A statement that was parsed, and shown as it would be written.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    inner: parser::Statement,
+}
+
+/// The statements of a text.
+pub(super) fn parsed(text: &str) -> Result<Vec<Statement>> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Error::text(format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
+    }
+    let tokens = Tokenizer::new(&Sql, text).tokenize_with_location();
+    let mut tokens = tokens.map_err(|error| Error::text(error.to_string()))?;
+    check(&tokens)?;
+    tokens.iter_mut().for_each(|token| rename(&mut token.token));
+    let parser = DFParserBuilder::new(ParserInput::Tokens(tokens))
+        .with_dialect(&Sql)
+        .with_recursion_limit(DEPTH_MAX)
+        .build();
+    let statements = parser.and_then(|mut parser| parser.parse_statements()).map_err(failed)?;
+    Ok(statements.into_iter().map(|inner| Statement { inner }).collect())
+}
+
+fn check(tokens: &[TokenWithSpan]) -> Result<()> {
+    let said = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let (mut count, mut open) = (0_usize, 0_usize);
+    for token in said {
+        count += 1;
+        match token.token {
+            Token::LParen | Token::LBracket => open += 1,
+            Token::RParen | Token::RBracket => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if open > DEPTH_MAX {
+            let at = token.span.start;
+            return Err(too_deep(&format!("line {}, column {}: ", at.line, at.column)));
+        }
+    }
+    if count > TOKENS_MAX {
+        return Err(Error::text(format!(
+            "more than {TOKENS_MAX} words and marks; ask in several statements"
+        )));
+    }
+    Ok(())
+}
+
+fn too_deep(place: &str) -> Error {
+    Error::text(format!("{place}nested deeper than {DEPTH_MAX}; write parts of it behind WITH"))
+}
+
+/// The standard's word for what the library knows by another.
+fn rename(token: &mut Token) {
+    if let Token::Word(word) = token
+        && word.quote_style.is_none()
+        && word.value.eq_ignore_ascii_case("LIKE_REGEX")
+    {
+        *token = Token::make_keyword("REGEXP");
+    }
+}
+
+/// The library's error with its place in front.
+fn failed(error: DataFusionError) -> Error {
+    let said = match error.find_root() {
+        DataFusionError::SQL(inner, _) => match &**inner {
+            ParserError::RecursionLimitExceeded => return too_deep(""),
+            ParserError::ParserError(said) | ParserError::TokenizerError(said) => said.clone(),
+        },
+        _ => return Error::Engine(error),
+    };
+    let (reason, place) = match said.rsplit_once(" at Line: ") {
+        Some((reason, place)) => (reason, place.split_once(", Column: ")),
+        None => (said.as_str(), None),
+    };
+    let reason = reason.replacen("Expected: ", "expected ", 1).replacen(", found: ", ", found ", 1);
+    let reason = reason.replacen("found EOF", "found the end", 1);
+    match place {
+        Some((line, column)) => Error::text(format!("line {line}, column {column}: {reason}")),
+        None => Error::text(reason),
+    }
+}
+
+impl Statement {
+    /// The tables that it names; its files become tables of their names.
+    pub(super) fn named(&mut self) -> Named {
+        named_of(&mut self.inner)
+    }
+
+    pub(super) fn rewrite(&mut self, known: &Known) -> Result<()> {
+        rewrite_of(&mut self.inner, known)
+    }
+
+    pub(super) fn into_inner(self) -> parser::Statement {
+        self.inner
+    }
+
+    /// Of `COPY … TO 'file'`, the file and what is written there.
+    pub(super) fn target(&self) -> Result<Option<(String, Format)>> {
+        let parser::Statement::CopyTo(copy) = &self.inner else { return Ok(None) };
+        let CopyToStatement { target, partitioned_by, stored_as, .. } = copy;
+        if !partitioned_by.is_empty() {
+            return Err(Error::text("COPY writes one file; leave out PARTITIONED BY"));
+        }
+        let wish = match stored_as {
+            Some(wish) => wish.to_ascii_lowercase(),
+            None => target.rsplit('.').next().unwrap_or_default().to_ascii_lowercase(),
+        };
+        let format = Format::of_name(&wish).ok_or_else(|| {
+            Error::text(format!(
+                "{target}: its ending names no format; end it with .ndjson, .csv, .arrow, \
+                 .parquet or .txt, or write STORED AS"
+            ))
+        })?;
+        Ok(Some((target.clone(), format)))
+    }
+
+    /// Of a COPY, the query that is copied.
+    pub(super) fn source(&self) -> Statement {
+        let inner = match &self.inner {
+            parser::Statement::CopyTo(copy) => match &copy.source {
+                CopyToSource::Query(query) => {
+                    parser::Statement::Statement(Box::new(ast::Statement::Query(query.clone())))
+                }
+                CopyToSource::Relation(name) => {
+                    let text = format!("SELECT * FROM {name}");
+                    match parsed(&text).ok().and_then(|mut statements| statements.pop()) {
+                        Some(statement) => statement.inner,
+                        None => self.inner.clone(),
+                    }
+                }
+            },
+            other => other.clone(),
+        };
+        Statement { inner }
+    }
+
+    /// Whether it shows a plan instead of an answer.
+    pub fn is_explain(&self) -> bool {
+        matches!(self.inner, parser::Statement::Explain(_))
+    }
+}
+
+fn named_of(statement: &mut parser::Statement) -> Named {
+    match statement {
+        parser::Statement::Statement(statement) => named(&mut **statement),
+        parser::Statement::Explain(explain) => named_of(&mut explain.statement),
+        _ => Named::default(),
+    }
+}
+
+fn rewrite_of(statement: &mut parser::Statement, known: &Known) -> Result<()> {
+    match statement {
+        parser::Statement::Statement(statement) => rewrite_part(&mut **statement, known),
+        parser::Statement::Explain(explain) => rewrite_of(&mut explain.statement, known),
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Display for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

@@ -1,0 +1,160 @@
+//! The one error type of this crate: what, where, and what to try.
+
+use std::fmt;
+
+use datafusion::error::DataFusionError;
+
+/// Why a statement has no answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text is no statement that is understood.
+    Text {
+        /// What is wrong and what to try.
+        reason: String,
+    },
+    /// A table that cannot be opened.
+    Table {
+        /// Its name, mostly that of a file.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The engine could not be set up.
+    Setup {
+        /// Why.
+        reason: String,
+    },
+    /// Planning or running failed.
+    Engine(DataFusionError),
+    /// The answer could not be written.
+    Output {
+        /// Where to.
+        name: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// It was told to stop.
+    Cancelled,
+    /// It took longer than it was allowed to.
+    TimedOut {
+        /// How long that was, in seconds.
+        seconds: f64,
+    },
+}
+
+impl Error {
+    pub(crate) fn text(reason: impl Into<String>) -> Self {
+        Error::Text { reason: reason.into() }
+    }
+
+    pub(crate) fn table(name: &str, reason: impl fmt::Display) -> Self {
+        Error::Table { name: name.to_string(), reason: reason.to_string() }
+    }
+
+    /// Whether the reader of the output is gone, which is success.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Error::Output { error, .. }
+            if error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// The most characters of an error that are shown.
+const SHOWN_MAX: usize = 1_000;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Text { reason } | Error::Setup { reason } => f.write_str(reason),
+            Error::Table { name, reason } => {
+                let reason = reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason);
+                write!(f, "{name}: {reason}")
+            }
+            Error::Engine(error) => f.write_str(&said(error)),
+            Error::Output { name, error } => write!(f, "{name}: cannot write: {error}"),
+            Error::Cancelled => f.write_str("interrupted before the answer was complete"),
+            Error::TimedOut { seconds } => write!(
+                f,
+                "not answered within {seconds} s; try a narrower condition or a longer --timeout"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Engine(error) => Some(error),
+            Error::Output { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<DataFusionError> for Error {
+    fn from(error: DataFusionError) -> Self {
+        match error.find_root() {
+            DataFusionError::External(inner) if inner.downcast_ref::<Error>().is_some() => {
+                match inner.downcast_ref::<Error>() {
+                    Some(Error::Cancelled) => Error::Cancelled,
+                    Some(other) => Error::text(other.to_string()),
+                    None => Error::Engine(error),
+                }
+            }
+            _ => Error::Engine(error),
+        }
+    }
+}
+
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Engine(error) => error,
+            other => DataFusionError::External(Box::new(other)),
+        }
+    }
+}
+
+/// What the engine says, on one line, without the names of its parts.
+fn said(error: &DataFusionError) -> String {
+    let root = error.find_root();
+    let text = root.strip_backtrace();
+    let line: String = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let mut gist = line.as_str();
+    for part in [
+        "External error: ",
+        "Error during planning: ",
+        "SQL error: ",
+        "Schema error: ",
+        "Execution error: ",
+        "Arrow error: ",
+        "This feature is not implemented: ",
+        "Resources exhausted: ",
+        "Optimizer rule ",
+    ] {
+        gist = gist.strip_prefix(part).unwrap_or(gist);
+    }
+    if let Some(name) = missing_table(gist) {
+        return format!(
+            "there is no table '{name}'; name a file in single quotes, as FROM 'orders.ndjson', or \
+             give it a name with --table"
+        );
+    }
+    let mut shown: String = gist.chars().take(SHOWN_MAX).collect();
+    if shown.len() < gist.len() {
+        shown.push('…');
+    }
+    if let DataFusionError::ResourcesExhausted(_) = root {
+        return format!("not enough memory: {shown}; try a larger --max-memory");
+    }
+    shown
+}
+
+/// The table that the engine did not find.
+fn missing_table(gist: &str) -> Option<&str> {
+    let name = gist.strip_prefix("table '")?.strip_suffix("' not found")?;
+    Some(name.strip_prefix("datafusion.public.").unwrap_or(name))
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

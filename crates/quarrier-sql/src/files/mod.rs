@@ -1,0 +1,153 @@
+//! Files as tables.
+
+mod messages;
+mod parquet;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use datafusion::catalog::TableProvider;
+use datafusion::catalog::view::ViewTable;
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{LogicalPlanBuilder, lit};
+use datafusion::prelude::SessionContext;
+use quarrier_messages::{Format, Limits, Reject};
+
+use crate::{Error, Result};
+
+/// The name of the column that says which file of several a row is of.
+pub(crate) const FILENAME: &str = "filename";
+
+/// How files are opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    pub(crate) workers: usize,
+    pub(crate) limits: Limits,
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+/// What was met while files were loaded.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// Messages left out, as many as are kept.
+    pub rejects: Vec<Reject>,
+    /// How many were left out.
+    pub rejected: u64,
+    /// Fields that have no column, because there are too many.
+    pub fields_left_out: u64,
+    /// Bytes that were parsed.
+    pub bytes: u64,
+    /// Bytes of memory that the columns take.
+    pub memory_bytes: usize,
+}
+
+impl Loaded {
+    pub(crate) fn add(&mut self, other: Loaded) {
+        self.rejects.extend(other.rejects);
+        self.rejected += other.rejected;
+        self.fields_left_out += other.fields_left_out;
+        self.bytes += other.bytes;
+        self.memory_bytes += other.memory_bytes;
+    }
+}
+
+/// Opens what `name` is: a file, or all that match a glob, with a column for the file's name.
+///
+/// # Errors
+/// Where there is no such file, or one that cannot be read.
+pub(crate) async fn open(
+    context: &SessionContext,
+    name: &str,
+    opening: &Opening,
+) -> Result<(Arc<dyn TableProvider>, Loaded)> {
+    let paths = paths(name)?;
+    if let [only] = paths.as_slice() {
+        return open_one(context, only, opening).await;
+    }
+    let mut all = Loaded::default();
+    let mut union: Option<LogicalPlanBuilder> = None;
+    for path in &paths {
+        let (table, loaded) = open_one(context, path, opening).await?;
+        all.add(loaded);
+        let part = with_name(path, table)?;
+        union = Some(match union {
+            Some(before) => before.union_by_name(part.build()?)?,
+            None => part,
+        });
+    }
+    match union {
+        Some(union) => Ok((Arc::new(ViewTable::new(union.build()?, None)), all)),
+        None => Err(Error::table(name, "no file matches it")),
+    }
+}
+
+fn with_name(path: &Path, table: Arc<dyn TableProvider>) -> Result<LogicalPlanBuilder> {
+    let name = path.display().to_string();
+    let schema = table.schema();
+    let scan = LogicalPlanBuilder::scan(
+        datafusion::common::TableReference::bare(name.as_str()),
+        provider_as_source(table),
+        None,
+    )?;
+    let columns = schema.fields().iter().filter(|field| field.name() != FILENAME);
+    let columns = columns.map(|field| {
+        let column = datafusion::common::Column::new_unqualified(field.name());
+        datafusion::logical_expr::Expr::Column(column)
+    });
+    let name = datafusion::common::ScalarValue::Utf8View(Some(name));
+    let outputs: Vec<_> = columns.chain([lit(name).alias(FILENAME)]).collect();
+    Ok(scan.project(outputs)?)
+}
+
+/// The files that a name stands for.
+fn paths(name: &str) -> Result<Vec<PathBuf>> {
+    let path = Path::new(name);
+    if name == "-" || path.exists() || !name.contains(['*', '?', '[']) {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let found = glob::glob(name).map_err(|error| {
+        Error::table(name, format!("is no file, and no glob either: {error}"))
+    })?;
+    let files: Vec<PathBuf> = found.filter_map(|path| path.ok()).filter(|p| p.is_file()).collect();
+    if files.is_empty() {
+        return Err(Error::table(name, "no such file, and no file matches it as a glob"));
+    }
+    Ok(files)
+}
+
+async fn open_one(
+    context: &SessionContext,
+    path: &Path,
+    opening: &Opening,
+) -> Result<(Arc<dyn TableProvider>, Loaded)> {
+    let name = path.display().to_string();
+    if name == "-" {
+        return messages::load_stream(opening.clone()).await;
+    }
+    let meta = std::fs::metadata(path).map_err(|error| Error::table(&name, plainly(&error)))?;
+    if meta.is_dir() {
+        let reason = format!("is a folder; name its files, as '{name}/*.ndjson'");
+        return Err(Error::table(&name, reason));
+    }
+    if is_parquet(path) {
+        return Ok((parquet::table(context, path).await?, Loaded::default()));
+    }
+    messages::load(path, opening.clone()).await
+}
+
+/// Whether it begins as Parquet does, whatever its ending says.
+fn is_parquet(path: &Path) -> bool {
+    use std::io::Read;
+    let mut head = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && matches!(Format::told_by("", &head), Some(Format::Parquet))
+}
+
+/// What the system says, without its number.
+fn plainly(error: &std::io::Error) -> String {
+    let said = error.to_string();
+    let said = said.split(" (os error").next().unwrap_or(&said);
+    format!("cannot open: {said}")
+}

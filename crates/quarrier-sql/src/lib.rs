@@ -1,0 +1,39 @@
+//! All of SQL over messages, files and findings.
+//!
+//! ```text
+//!  text ─→ dialect ─→ rewrite ──→ DataFusion: plan ──→ output
+//!                      │ names, SQL-92    │ conditions, columns, limits, orders
+//!                      └─→ files          ▼
+//!                          provider ─→ scan (quarrier-filter over packed columns)
+//!                          function: tables and functions of our own
+//! ```
+//!
+//! Conditions that `quarrier-filter` understands are answered by its scan; everything else of SQL
+//! is DataFusion's work. What SQL-92 means otherwise than DataFusion is written in other words
+//! before it is planned (`rewrite`), or refused (`plan::strict`).
+
+mod dialect;
+
+mod engine;
+pub use engine::{Answer, Engine, Loaded, Options, Rows, Statement};
+
+mod error;
+pub use error::{Error, Result};
+
+mod files;
+
+mod function;
+
+mod literal;
+
+mod output;
+pub use output::{Format, Written, write};
+
+mod plan;
+
+mod provider;
+pub use provider::Messages;
+
+mod rewrite;
+
+mod scan;

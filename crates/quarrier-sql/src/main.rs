@@ -1,0 +1,46 @@
+//! `quarrier-sql`: all of SQL over messages, files and findings. `quarrier query` hands over to it.
+//!
+//! ```text
+//!  arguments (quarrier-cli's) ─→ command: one statement after another, all at once, or a prompt
+//! ```
+
+mod command;
+
+use std::process::ExitCode;
+
+use quarrier_cli::{complain, query_arguments};
+
+/// Stack for statements that nest as deep as they may.
+const STACK_BYTES: usize = 256 << 20;
+
+fn main() -> ExitCode {
+    let arguments = std::env::args_os().skip(1).collect();
+    let query = match query_arguments(arguments) {
+        Ok(query) => query,
+        Err((help, true)) => return print(&help),
+        Err((wrong, false)) => {
+            complain(&wrong);
+            return ExitCode::from(2);
+        }
+    };
+    let work = move || command::run(&query);
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work);
+    match thread.map(std::thread::JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        Ok(Err(_)) => ExitCode::from(2),
+        Err(error) => {
+            complain(&format!("no thread to work in: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// To standard output; a closed pipe is success.
+fn print(text: &str) -> ExitCode {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::from(2),
+        _ => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,88 @@
+//! Rows as text, JSON lines, CSV, Arrow or Parquet.
+
+mod columns;
+mod text;
+
+use std::io::Write;
+
+use crate::engine::Rows;
+use crate::{Error, Result};
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A table for people.
+    Text,
+    /// One object a line.
+    Json,
+    /// RFC 4180 with a header.
+    Csv,
+    /// Arrow IPC stream.
+    Arrow,
+    /// Parquet.
+    Parquet,
+}
+
+impl Format {
+    /// The format of this name or ending.
+    pub(crate) fn of_name(name: &str) -> Option<Format> {
+        Some(match name {
+            "text" | "txt" => Format::Text,
+            "json" | "ndjson" | "jsonl" => Format::Json,
+            "csv" => Format::Csv,
+            "arrow" | "arrows" => Format::Arrow,
+            "parquet" => Format::Parquet,
+            _ => return None,
+        })
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Rows.
+    pub rows: u64,
+}
+
+/// A writer of batches.
+trait Batches {
+    fn batch(&mut self, batch: &datafusion::arrow::array::RecordBatch) -> Result<()>;
+
+    /// Hands out what is held back while more is waited for.
+    fn flush(&mut self) -> Result<()>;
+
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// Writes all rows of an answer to `out`, which is called `name` in errors.
+///
+/// # Errors
+/// Where the answer ends early, or `out` takes no more.
+pub async fn write(
+    rows: &mut Rows,
+    format: Format,
+    name: &str,
+    out: &mut (dyn Write + Send),
+) -> Result<Written> {
+    let schema = rows.schema().clone();
+    let mut writer: Box<dyn Batches + Send + '_> = match format {
+        Format::Text => Box::new(text::Text::new(schema, name, out)),
+        Format::Json => Box::new(columns::Json::new(name, out)),
+        Format::Csv => Box::new(columns::Csv::new(name, out, &schema)?),
+        Format::Arrow => Box::new(columns::Arrow::new(name, out, &schema)?),
+        Format::Parquet => Box::new(columns::Parquet::new(name, out, schema)?),
+    };
+    let mut written = Written::default();
+    while let Some(batch) = rows.next().await? {
+        written.rows += batch.num_rows() as u64;
+        writer.batch(&batch)?;
+        writer.flush()?;
+    }
+    writer.finish()?;
+    Ok(written)
+}
+
+/// An error of writing to `name`.
+fn failed(name: &str, error: std::io::Error) -> Error {
+    Error::Output { name: name.to_string(), error }
+}

@@ -1,0 +1,140 @@
+//! Rows as a table for people.
+
+use std::io::Write;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use super::{Batches, failed};
+use crate::{Error, Result};
+
+/// Rows whose widths are known before the first is written.
+const ROWS_HELD_MAX: usize = 1_000;
+
+/// The widest that a column is made for the sake of one value.
+const WIDTH_MAX: usize = 80;
+
+pub(super) struct Text<'o> {
+    name: String,
+    out: &'o mut (dyn Write + Send),
+    schema: SchemaRef,
+    widths: Vec<usize>,
+    is_right: Vec<bool>,
+    held: Vec<Vec<String>>,
+    is_begun: bool,
+    /// Whether values stand as they are, with their line ends: plans.
+    is_plan: bool,
+}
+
+impl<'o> Text<'o> {
+    pub(super) fn new(schema: SchemaRef, name: &str, out: &'o mut (dyn Write + Send)) -> Self {
+        let fields = schema.fields();
+        let widths = fields.iter().map(|field| field.name().chars().count()).collect();
+        let is_right = fields.iter().map(|field| field.data_type().is_numeric()).collect();
+        let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        let is_plan = names == ["plan_type", "plan"];
+        let name = name.to_string();
+        let held = Vec::new();
+        Text { name, out, schema, widths, is_right, held, is_begun: false, is_plan }
+    }
+
+    fn line(&mut self, values: &[String]) -> Result<()> {
+        let mut line = String::new();
+        for (place, value) in values.iter().enumerate() {
+            let blanks = self.widths[place].saturating_sub(value.chars().count());
+            let is_last = place + 1 == values.len();
+            if self.is_right[place] {
+                line.extend(std::iter::repeat_n(' ', blanks));
+                line.push_str(value);
+            } else {
+                line.push_str(value);
+                if !is_last {
+                    line.extend(std::iter::repeat_n(' ', blanks));
+                }
+            }
+            if !is_last {
+                line.push_str("  ");
+            }
+        }
+        line.push('\n');
+        self.out.write_all(line.as_bytes()).map_err(|error| failed(&self.name, error))
+    }
+
+    /// Writes what was held back, behind the names of the columns.
+    fn begin(&mut self) -> Result<()> {
+        if self.is_begun {
+            return Ok(());
+        }
+        self.is_begun = true;
+        let held = std::mem::take(&mut self.held);
+        for row in &held {
+            for (width, value) in self.widths.iter_mut().zip(row) {
+                *width = (*width).max(value.chars().count().min(WIDTH_MAX));
+            }
+        }
+        let names: Vec<String> = self.schema.fields().iter().map(|f| visible(f.name())).collect();
+        let rules: Vec<String> = self.widths.iter().map(|&width| "-".repeat(width)).collect();
+        if !names.is_empty() {
+            self.line(&names)?;
+            self.line(&rules)?;
+        }
+        held.iter().try_for_each(|row| self.line(row))
+    }
+}
+
+impl Batches for Text<'_> {
+    fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let options = FormatOptions::default().with_null("NULL").with_display_error(true);
+        let formatters: std::result::Result<Vec<_>, _> =
+            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options)).collect();
+        let formatters = formatters.map_err(|error| Error::Engine(error.into()))?;
+        for row in 0..batch.num_rows() {
+            if self.is_plan {
+                let shown = formatters.last().map(|values| values.value(row).to_string());
+                let shown = format!("{}\n", shown.unwrap_or_default().trim_end());
+                self.out.write_all(shown.as_bytes()).map_err(|e| failed(&self.name, e))?;
+                continue;
+            }
+            let values: Vec<String> =
+                formatters.iter().map(|values| visible(&values.value(row).to_string())).collect();
+            if self.is_begun {
+                self.line(&values)?;
+            } else {
+                self.held.push(values);
+                if self.held.len() == ROWS_HELD_MAX {
+                    self.begin()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.is_begun {
+            self.out.flush().map_err(|error| failed(&self.name, error))?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        if !self.is_plan {
+            self.begin()?;
+        }
+        self.out.flush().map_err(|error| failed(&self.name, error))
+    }
+}
+
+/// The text on one line; control characters as they would be escaped.
+fn visible(text: &str) -> String {
+    if !text.contains(char::is_control) {
+        return text.to_string();
+    }
+    text.chars()
+        .flat_map(|character| {
+            let is_control = character.is_control();
+            let escaped = character.escape_default().filter(move |_| is_control);
+            escaped.chain((!is_control).then_some(character))
+        })
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! Kinds are checked before any row is read, as SQL-92 has it: `'10' < 9` is refused, where the
+//! engine would take the text for a number.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::Error;
+use crate::literal::{Class, class_of};
+
+/// Refuses comparisons of text with anything else, and arithmetic on text. To be asked before
+/// kinds are made to fit.
+#[derive(Debug)]
+pub(crate) struct StrictKinds;
+
+impl AnalyzerRule for StrictKinds {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.apply_with_subqueries(|node| {
+            let mut schema = merge_schema(&node.inputs());
+            if let LogicalPlan::TableScan(scan) = node {
+                schema.merge(&scan.projected_schema);
+            }
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    check(expr, &schema)?;
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        Ok(plan)
+    }
+
+    fn name(&self) -> &str {
+        "strict_kinds"
+    }
+}
+
+fn check(expr: &Expr, schema: &DFSchema) -> Result<()> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            if is_comparison(*op) {
+                comparable(left, right, schema)
+            } else if is_arithmetic(*op) {
+                calculable(left, *op, right, schema)
+            } else {
+                Ok(())
+            }
+        }
+        Expr::Between(between) => {
+            comparable(&between.expr, &between.low, schema)?;
+            comparable(&between.expr, &between.high, schema)
+        }
+        Expr::InList(list) => {
+            list.list.iter().try_for_each(|element| comparable(&list.expr, element, schema))
+        }
+        Expr::Case(case) => match &case.expr {
+            Some(operand) => {
+                let mut whens = case.when_then_expr.iter();
+                whens.try_for_each(|(when, _)| comparable(operand, when, schema))
+            }
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator as O;
+    matches!(
+        op,
+        O::Eq | O::NotEq | O::Lt | O::LtEq | O::Gt | O::GtEq | O::IsDistinctFrom | O::IsNotDistinctFrom
+    )
+}
+
+fn is_arithmetic(op: Operator) -> bool {
+    use Operator as O;
+    matches!(op, O::Plus | O::Minus | O::Multiply | O::Divide | O::Modulo)
+}
+
+fn comparable(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<()> {
+    let (Some(a), Some(b)) = (class(left, schema), class(right, schema)) else { return Ok(()) };
+    if a == b || a == Class::Null || b == Class::Null {
+        return Ok(());
+    }
+    let hint = match (a, b) {
+        (Class::Text, Class::Time) | (Class::Time, Class::Text) => {
+            "write a time as TIMESTAMP '…' or DATE '…'"
+        }
+        _ => "convert one of them with CAST",
+    };
+    let reason = format!(
+        "{} is {} and {} is {}, which do not compare; {hint}",
+        shown(left),
+        named(a),
+        shown(right),
+        named(b)
+    );
+    Err(Error::text(reason).into())
+}
+
+fn calculable(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Result<()> {
+    for side in [left, right] {
+        if class(side, schema) == Some(Class::Text) {
+            let reason = format!(
+                "{} is text, of which {op} calculates nothing; convert it with CAST",
+                shown(side)
+            );
+            return Err(Error::text(reason).into());
+        }
+    }
+    Ok(())
+}
+
+/// None where it cannot be told: the engine says so itself, or knows kinds that are not ours.
+fn class(expr: &Expr, schema: &DFSchema) -> Option<Class> {
+    let data_type: DataType = expr.get_type(schema).ok()?;
+    class_of(&data_type)
+}
+
+fn named(class: Class) -> &'static str {
+    match class {
+        Class::Null => "NULL",
+        Class::Boolean => "a truth value",
+        Class::Number => "a number",
+        Class::Text => "text",
+        Class::Time => "a date or time",
+    }
+}
+
+fn shown(expr: &Expr) -> String {
+    const SHOWN_MAX: usize = 60;
+    let text = expr.human_display().to_string();
+    let mut shown: String = text.chars().take(SHOWN_MAX).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}

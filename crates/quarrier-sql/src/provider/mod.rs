@@ -1,0 +1,91 @@
+//! Messages as a table of the engine.
+
+mod statistics;
+mod translate;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result, Statistics};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use quarrier_messages::{Table, Views};
+
+use crate::scan::{MessagesExec, Wanted};
+
+pub(crate) use statistics::{of_columns, of_rows};
+pub(crate) use translate::{Condition, physical};
+
+/// Messages in packed columns as a table of DataFusion. Conditions that `quarrier-filter`
+/// understands are answered while it is scanned, exactly; so are projections, limits, counts, and
+/// the best rows of an order.
+#[derive(Debug)]
+pub struct Messages {
+    views: Views,
+}
+
+impl Messages {
+    /// Of `table`.
+    pub fn new(table: Arc<Table>) -> Self {
+        Messages { views: Views::new(table) }
+    }
+
+    /// The messages.
+    pub fn table(&self) -> &Arc<Table> {
+        self.views.table()
+    }
+}
+
+#[async_trait]
+impl TableProvider for Messages {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.views.schema())
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = self.table().schema();
+        let columns = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..schema.fields.len()).collect(),
+        };
+        // Each of them was said to be exact.
+        let conditions = filters.iter().filter_map(|filter| translate::logical(filter, schema));
+        let wanted = Wanted {
+            columns,
+            condition: Condition::all(conditions.collect()),
+            order: Vec::new(),
+            fetch: limit,
+        };
+        let partitions = state.config().target_partitions();
+        Ok(Arc::new(MessagesExec::new(self.views.clone(), wanted, partitions)?))
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let schema = self.table().schema();
+        let answered = |filter: &&Expr| match translate::logical(filter, schema) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(answered).collect())
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        let columns: Vec<usize> = (0..self.table().columns().len()).collect();
+        Some(of_columns(self.table(), &columns))
+    }
+}

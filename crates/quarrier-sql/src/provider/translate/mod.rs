@@ -1,0 +1,95 @@
+//! Conditions of the engine as conditions of the scan: exactly, or not at all.
+//!
+//! Only what means the same in both is translated, so that who asks need not evaluate it again:
+//! comparisons of values of one class (a floating side makes both floating), AND, OR, NOT, IS,
+//! IN, BETWEEN, LIKE with a pattern that is written down, and sums, differences and products.
+
+mod logical;
+mod numbers;
+mod physical;
+
+pub(crate) use logical::logical;
+pub(crate) use physical::physical;
+
+use std::fmt;
+
+use quarrier_filter::Expr;
+use quarrier_filter::expr::{Comparison, Matcher, Pattern};
+use quarrier_filter::matching::Matching;
+
+use crate::literal::Class;
+
+/// What a scan keeps: a condition, and how it was written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Condition {
+    expr: Option<Expr>,
+    text: String,
+}
+
+impl Condition {
+    /// Where all are true.
+    pub(crate) fn all(conditions: Vec<Condition>) -> Condition {
+        let text: Vec<&str> = conditions.iter().map(|one| one.text.as_str()).collect();
+        let text = text.join(" AND ");
+        let mut all: Vec<Expr> = conditions.into_iter().filter_map(|one| one.expr).collect();
+        let expr = if all.len() > 1 { Some(Expr::And(all)) } else { all.pop() };
+        Condition { expr, text }
+    }
+
+    fn of(expr: Expr, text: String) -> Condition {
+        Condition { expr: Some(expr), text }
+    }
+
+    /// The condition; none where every row is kept.
+    pub(crate) fn expr(&self) -> Option<&Expr> {
+        self.expr.as_ref()
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A value and the class that it compares in.
+struct Valued {
+    expr: Expr,
+    class: Class,
+    /// Whether it is a floating number.
+    is_float: bool,
+}
+
+/// The deepest that a translated condition nests: scans walk it by recursion.
+const DEPTH_MAX: usize = quarrier_filter::sql::DEPTH_MAX / 2;
+
+fn compare(op: Comparison, left: Valued, right: Valued) -> Option<Expr> {
+    let classes = (left.class, right.class);
+    let is_same = left.class == right.class
+        || matches!(classes, (Class::Null, _) | (_, Class::Null));
+    is_same.then(|| Expr::Compare {
+        op,
+        left: Box::new(left.expr),
+        right: Box::new(right.expr),
+    })
+}
+
+fn not(expr: Expr, negated: bool) -> Expr {
+    if negated { Expr::Not(Box::new(expr)) } else { expr }
+}
+
+/// LIKE as the engine has it: the backslash takes the next character as it is.
+fn like(operand: Expr, pattern: &str) -> Option<Expr> {
+    let pattern = crate::rewrite::like::written(pattern)?;
+    let matching = Matching::new(&pattern, Some('\\'), Matcher::Like).ok()?;
+    let pattern = Pattern::Fixed(matching);
+    Some(Expr::Match { operand: Box::new(operand), pattern })
+}
+
+fn joined(mut parts: Vec<Expr>, all: bool) -> Expr {
+    match (parts.len(), all) {
+        (1, _) => parts.remove(0),
+        (_, true) => Expr::And(parts),
+        (_, false) => Expr::Or(parts),
+    }
+}

@@ -1,0 +1,82 @@
+//! Statements in other words: what SQL-92 means and the engine would take otherwise.
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `x LIKE 'a!_b' ESCAPE '!'` | the engine's LIKE, whose escape is always the backslash |
+//! | `x SIMILAR TO p` | `sql_similar(x, p)` |
+//! | `(a, b) < (1, 2)`, `(a, b) IS NULL` | comparisons of values, with AND and OR |
+//! | `x BETWEEN SYMMETRIC a AND b` | two BETWEEN |
+//! | `(s, e) OVERLAPS (s, e)` | `sql_overlaps(s, e, s, e)` |
+//! | `CAST(x AS CHAR(3)) = y` | `sql_compare_padded(…) = 0` |
+//! | `x > ALL (query)`, `x IN (query)` among outputs | `sql_all('>', x, …)` over the query's values |
+//! | `UNIQUE (query)`, `x MATCH (query)` | counts |
+
+pub(crate) mod like;
+
+mod calls;
+mod captions;
+mod names;
+mod outputs;
+mod padded;
+mod predicates;
+mod rows;
+mod tables;
+mod template;
+
+pub(crate) use names::Known;
+pub(crate) use tables::{Named, named};
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Statement, VisitMut, visit_expressions_mut};
+
+use crate::{Error, Result};
+
+/// Gives names their spelling, and says what SQL-92 means in the engine's words.
+///
+/// # Errors
+/// Where something is written that has no meaning.
+pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &Known) -> Result<()> {
+    let captions = statement.captions();
+    names::spell(statement, known);
+    let meant = visit_expressions_mut(statement, |expr| match predicates::meant(expr) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
+    });
+    if let ControlFlow::Break(error) = meant {
+        return Err(error);
+    }
+    if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut outputs::Outputs) {
+        return Err(error);
+    }
+    statement.caption(captions);
+    Ok(())
+}
+
+/// What can be rewritten: a statement or a query of one.
+pub(crate) trait Rewritable: VisitMut {
+    /// What stands over the columns, as it is written.
+    fn captions(&self) -> Vec<Option<String>>;
+
+    /// Calls the columns so.
+    fn caption(&mut self, captions: Vec<Option<String>>);
+}
+
+impl Rewritable for Statement {
+    fn captions(&self) -> Vec<Option<String>> {
+        match self {
+            Statement::Query(query) => query.captions(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn caption(&mut self, captions: Vec<Option<String>>) {
+        if let Statement::Query(query) = self {
+            query.caption(captions);
+        }
+    }
+}
+
+fn refused(reason: impl Into<String>) -> Error {
+    Error::text(reason)
+}

@@ -1,0 +1,185 @@
+//! Names as tables spell them: a column is called by its name as it stands, or in another case
+//! where only one fits; a nested one by its path.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, Expr, Ident, ObjectName, ObjectNamePart, SelectItem, Subscript, TableFactor, Value,
+    VisitMut, VisitorMut,
+};
+
+/// The names of columns and tables.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Known {
+    exact: HashSet<String>,
+    /// By the name in small letters; none where several differ in case.
+    folded: HashMap<String, Option<String>>,
+}
+
+impl Known {
+    /// One more.
+    pub(crate) fn add(&mut self, name: &str) {
+        if !self.exact.insert(name.to_string()) {
+            return;
+        }
+        self.folded
+            .entry(name.to_ascii_lowercase())
+            .and_modify(|only| *only = None)
+            .or_insert_with(|| Some(name.to_string()));
+    }
+
+    /// The spelling of a name.
+    fn spelling(&self, name: &str) -> Option<&str> {
+        if let Some(exact) = self.exact.get(name) {
+            return Some(exact);
+        }
+        self.folded.get(&name.to_ascii_lowercase())?.as_deref()
+    }
+}
+
+/// Gives every name in the statement its spelling.
+pub(super) fn spell<S: VisitMut>(statement: &mut S, known: &Known) {
+    let mut known = known.clone();
+    let _ = VisitMut::visit(statement, &mut Given { known: &mut known });
+    let _ = VisitMut::visit(statement, &mut Speller { known: &known });
+}
+
+/// Names that the statement itself gives.
+struct Given<'k> {
+    known: &'k mut Known,
+}
+
+impl VisitorMut for Given<'_> {
+    type Break = ();
+
+    fn pre_visit_select(
+        &mut self,
+        select: &mut datafusion::sql::sqlparser::ast::Select,
+    ) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.known.add(&alias.value);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_query(
+        &mut self,
+        query: &mut datafusion::sql::sqlparser::ast::Query,
+    ) -> ControlFlow<()> {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.known.add(&table.alias.name.value);
+            table.alias.columns.iter().for_each(|column| self.known.add(&column.name.value));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        let alias = match factor {
+            TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. } => alias,
+            _ => return ControlFlow::Continue(()),
+        };
+        if let Some(alias) = alias {
+            self.known.add(&alias.name.value);
+            alias.columns.iter().for_each(|column| self.known.add(&column.name.value));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct Speller<'k> {
+    known: &'k Known,
+}
+
+impl Speller<'_> {
+    fn ident(&self, ident: &mut Ident) {
+        if let Some(spelling) = self.known.spelling(&ident.value)
+            && spelling != ident.value
+        {
+            ident.value = spelling.to_string();
+        }
+    }
+
+    /// A path as the name of a column, perhaps behind that of a table.
+    fn path(&self, parts: &[String]) -> Option<Expr> {
+        let whole = joined(parts);
+        if let Some(name) = self.known.spelling(&whole) {
+            return Some(Expr::Identifier(Ident::with_quote('"', name)));
+        }
+        let (table, column) = parts.split_first()?;
+        let name = self.known.spelling(&joined(column))?;
+        let table = self.known.spelling(table)?;
+        let quoted = |name: &str| Ident::with_quote('"', name);
+        Some(Expr::CompoundIdentifier(vec![quoted(table), quoted(name)]))
+    }
+}
+
+/// `a`, `b`, `[0]` → `a.b[0]`
+fn joined(parts: &[String]) -> String {
+    let mut path = String::new();
+    for part in parts {
+        if !path.is_empty() && !part.starts_with('[') {
+            path.push('.');
+        }
+        path.push_str(part);
+    }
+    path
+}
+
+/// The parts of what may be a path.
+fn parts(expr: &Expr) -> Option<Vec<String>> {
+    match expr {
+        Expr::Identifier(ident) => Some(vec![ident.value.clone()]),
+        Expr::CompoundIdentifier(idents) => {
+            Some(idents.iter().map(|ident| ident.value.clone()).collect())
+        }
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let mut path = parts(root)?;
+            for access in access_chain {
+                match access {
+                    AccessExpr::Dot(expr) => path.extend(parts(expr)?),
+                    AccessExpr::Subscript(Subscript::Index {
+                        index: Expr::Value(value),
+                    }) => match &value.value {
+                        Value::Number(digits, _) => path.push(format!("[{digits}]")),
+                        _ => return None,
+                    },
+                    AccessExpr::Subscript(_) => return None,
+                }
+            }
+            Some(path)
+        }
+        _ => None,
+    }
+}
+
+impl VisitorMut for Speller<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(ident) => self.ident(ident),
+            Expr::CompoundIdentifier(_) | Expr::CompoundFieldAccess { .. } => {
+                let path = parts(expr).and_then(|parts| self.path(&parts));
+                if let Some(path) = path {
+                    *expr = path;
+                } else if let Expr::CompoundIdentifier(idents) = expr {
+                    idents.iter_mut().for_each(|ident| self.ident(ident));
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
+        for part in &mut relation.0 {
+            if let ObjectNamePart::Identifier(ident) = part {
+                self.ident(ident);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

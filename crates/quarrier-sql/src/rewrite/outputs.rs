@@ -1,0 +1,103 @@
+//! Subqueries as predicates among outputs, where the engine has them only in conditions.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Query, Select, SelectItem, Value, VisitMut, VisitorMut,
+};
+
+use super::{predicates, template};
+use crate::dialect::call;
+use crate::{Error, Result};
+
+/// Rewrites the outputs of every SELECT.
+pub(super) struct Outputs;
+
+impl VisitorMut for Outputs {
+    type Break = Error;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        for item in &mut select.projection {
+            let expr = match item {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr,
+                _ => continue,
+            };
+            VisitMut::visit(expr, &mut Output { depth: 0 })?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Rewrites one output, but not the queries in it.
+struct Output {
+    depth: usize,
+}
+
+impl VisitorMut for Output {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if self.depth > 0 {
+            return ControlFlow::Continue(());
+        }
+        match meant(expr) {
+            Ok(Some(meant)) => *expr = meant,
+            Ok(None) => {}
+            Err(error) => return ControlFlow::Break(error),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn meant(expr: &Expr) -> Result<Option<Expr>> {
+    Ok(Some(match expr {
+        Expr::AnyOp { left, compare_op, right, .. } => match subquery(right) {
+            Some(query) => quantified("sql_any", &compare_op.to_string(), left, query)?,
+            None => return Ok(None),
+        },
+        Expr::AllOp { left, compare_op, right } => match subquery(right) {
+            Some(query) => quantified("sql_all", &compare_op.to_string(), left, query)?,
+            None => return Ok(None),
+        },
+        Expr::InSubquery { expr, subquery, negated } => {
+            let any = quantified("sql_any", "=", expr, (**subquery).clone())?;
+            predicates::negated(any, *negated)
+        }
+        Expr::Exists { subquery, negated } => {
+            let op = if *negated { "=" } else { ">" };
+            let text = format!("(SELECT count(*) FROM (SELECT 1) AS quantified) {op} 0");
+            template::filled(&text, (**subquery).clone())?
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn subquery(expr: &Expr) -> Option<Query> {
+    match expr {
+        Expr::Subquery(query) => Some((**query).clone()),
+        Expr::Nested(inner) => subquery(inner),
+        _ => None,
+    }
+}
+
+fn quantified(name: &str, op: &str, left: &Expr, query: Query) -> Result<Expr> {
+    if super::rows::is_row(left) {
+        return Err(super::refused(format!(
+            "rows are compared with the rows of a query in WHERE, not among outputs: {left}"
+        )));
+    }
+    let text = "(SELECT array_agg(DISTINCT quantified.v) FROM (SELECT 1) AS quantified (v))";
+    let values = template::filled(text, query)?;
+    let op = Expr::Value(Value::SingleQuotedString(op.to_string()).into());
+    Ok(call(name, vec![op, left.clone(), values]))
+}

@@ -1,0 +1,62 @@
+//! Expressions that are written here with a query left open.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::DFParserBuilder;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Query, SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut,
+};
+
+use crate::Result;
+use crate::dialect::Sql;
+use crate::engine::DEPTH_MAX;
+
+/// The expression `text` with `query` in the place of its `quantified` table.
+pub(super) fn filled(text: &str, query: Query) -> Result<Expr> {
+    let mut parser = DFParserBuilder::new(text)
+        .with_dialect(&Sql)
+        .with_recursion_limit(DEPTH_MAX)
+        .build()?;
+    let mut expr = parser.parse_into_expr()?.expr;
+    let _ = VisitMut::visit(&mut expr, &mut Filler { query: Some(query) });
+    Ok(Expr::Nested(Box::new(expr)))
+}
+
+struct Filler {
+    query: Option<Query>,
+}
+
+impl VisitorMut for Filler {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
+            && alias.name.value == "quantified"
+            && let Some(query) = self.query.take()
+        {
+            **subquery = query;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// How many columns a query has; none where that is not written.
+pub(super) fn columns(query: &Query) -> Option<usize> {
+    let mut body = &*query.body;
+    loop {
+        match body {
+            SetExpr::Select(select) => {
+                let is_one = |item: &SelectItem| {
+                    matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+                };
+                let all = select.projection.iter().all(is_one);
+                return all.then_some(select.projection.len()).filter(|&count| count > 0);
+            }
+            SetExpr::SetOperation { left, .. } => body = left,
+            SetExpr::Query(query) => body = &query.body,
+            SetExpr::Values(values) => return values.rows.first().map(|row| row.len()),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! A scan of messages as the engine runs it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, Statistics};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
+use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType, apply_expression_roots,
+};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use futures::{StreamExt, TryStreamExt};
+use quarrier_filter::{Expr, Order};
+use quarrier_messages::{Table, Views};
+
+use super::Wanted;
+use super::batches::{Maker, Share};
+use super::figures::Figures;
+use super::selection::{Question, Selection};
+use crate::provider::{of_columns, of_rows, physical};
+
+/// Reads messages: the rows that are wanted, in as many partitions as there are threads.
+#[derive(Debug, Clone)]
+pub(crate) struct MessagesExec {
+    views: Views,
+    wanted: Wanted,
+    /// Threads that find rows.
+    workers: usize,
+    /// What a plan learns while it runs.
+    dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    selection: Arc<Selection>,
+    statistics: Arc<OnceLock<Arc<Statistics>>>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl MessagesExec {
+    pub(crate) fn new(views: Views, wanted: Wanted, workers: usize) -> Result<Self> {
+        let schema: SchemaRef = Arc::new(views.schema().project(&wanted.columns)?);
+        let is_one = wanted.fetch.is_some() || !wanted.order.is_empty();
+        let partitions = if is_one { 1 } else { workers.min(views.table().segments()).max(1) };
+        let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
+        if let Some(order) = ordering(&wanted, &schema) {
+            equivalence.add_ordering(order);
+        }
+        let properties = PlanProperties::new(
+            equivalence,
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative);
+        Ok(MessagesExec {
+            views,
+            wanted,
+            workers,
+            dynamic: Vec::new(),
+            selection: Arc::default(),
+            statistics: Arc::default(),
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    /// What is read.
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    /// The best rows of an order, in that order.
+    pub(crate) fn ordered(&self, order: Vec<Order>, fetch: usize) -> Result<Arc<Self>> {
+        let wanted = Wanted { order, fetch: Some(fetch), ..self.wanted.clone() };
+        let scan = MessagesExec::new(self.views.clone(), wanted, self.workers)?;
+        // What the sort would have told its input is known to the scan itself.
+        Ok(Arc::new(scan))
+    }
+
+    /// What is asked of the table, and who waits for it; none where every row is kept, or where
+    /// more comes to be known while the plan runs.
+    pub(super) fn question(&self) -> Option<(Arc<Table>, Question, Arc<Selection>)> {
+        if !self.dynamic.is_empty() {
+            return None;
+        }
+        let question = Question::of(&self.wanted, None)?;
+        Some((Arc::clone(self.views.table()), question, Arc::clone(&self.selection)))
+    }
+
+    /// What has come to be known since the plan was made.
+    fn learnt(&self) -> Option<Expr> {
+        let schema = self.views.table().schema();
+        let known = self.dynamic.iter().filter_map(|filter| {
+            let now = snapshot_physical_expr(Arc::clone(filter)).ok()?;
+            physical(&now, &self.wanted.columns, schema)
+        });
+        let mut known: Vec<Expr> = known.collect();
+        if known.len() > 1 { Some(Expr::And(known)) } else { known.pop() }
+    }
+}
+
+/// The order of the rows as the engine knows it; none where a column of it is not handed out.
+fn ordering(wanted: &Wanted, schema: &Schema) -> Option<LexOrdering> {
+    let mut sorted = Vec::new();
+    for order in &wanted.order {
+        let place = wanted.columns.iter().position(|&column| column == order.column)?;
+        let column = Column::new(schema.field(place).name(), place);
+        let options = datafusion::arrow::compute::SortOptions {
+            descending: order.descending,
+            nulls_first: order.nulls_first,
+        };
+        sorted.push(PhysicalSortExpr::new(Arc::new(column), options));
+    }
+    LexOrdering::new(sorted)
+}
+
+fn is_dynamic(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let mut found = false;
+    let looked = expr.apply(|part| {
+        found |= part.downcast_ref::<DynamicFilterPhysicalExpr>().is_some();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    looked.is_ok() && found
+}
+
+impl DisplayAs for MessagesExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.views.table();
+        let name = |column: usize| &*table.schema().fields[column].name;
+        let names: Vec<&str> = self.wanted.columns.iter().map(|&column| name(column)).collect();
+        write!(f, "MessagesExec: {} rows, columns=[{}]", table.rows(), names.join(", "))?;
+        if self.wanted.condition.expr().is_some() {
+            write!(f, ", condition={}", self.wanted.condition)?;
+        }
+        for (at, order) in self.wanted.order.iter().enumerate() {
+            let way = if order.descending { " DESC" } else { "" };
+            write!(f, "{}{}{way}", if at == 0 { ", order=" } else { " " }, name(order.column))?;
+        }
+        if let Some(fetch) = self.wanted.fetch {
+            write!(f, ", limit={fetch}")?;
+        }
+        for filter in &self.dynamic {
+            write!(f, ", learnt={filter}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for MessagesExec {
+    fn name(&self) -> &str {
+        "MessagesExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut scan = Arc::unwrap_or_clone(self);
+        scan.selection = Arc::default();
+        Ok(Arc::new(scan))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(self.dynamic.iter(), f)
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let schema = self.schema();
+        let maker = Maker {
+            views: self.views.clone(),
+            schema: Arc::clone(&schema),
+            columns: self.wanted.columns.clone(),
+            batch_rows: context.session_config().batch_size(),
+            fetch: self.wanted.fetch,
+        };
+        let of = self.properties.output_partitioning().partition_count();
+        let share = Share { number: partition, of };
+        let figures = Figures::new(&self.metrics, partition);
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let scan = self.clone();
+        let batches = futures::stream::once(async move {
+            let timer = figures.scan_time.timer();
+            let table = scan.views.table();
+            let (found, work) =
+                scan.selection.found(table, &scan.wanted, scan.learnt(), scan.workers).await?;
+            timer.done();
+            if let Some(work) = work {
+                figures.add(work);
+            }
+            let batches = futures::stream::iter(maker.batches(&found, &share));
+            Ok::<_, datafusion::error::DataFusionError>(batches)
+        })
+        .try_flatten()
+        .inspect_ok(move |batch| baseline.record_output(batch.num_rows()));
+        let batches = RecordBatchStreamAdapter::new(schema, batches.boxed());
+        Ok(Box::pin(cooperative(batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let partitions = self.properties.output_partitioning().partition_count();
+        if args.partition().is_some() && partitions > 1 {
+            return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
+        }
+        let wanted = &self.wanted;
+        let table = self.views.table();
+        let known = || {
+            if wanted.is_everything() && wanted.fetch.is_none() {
+                return Arc::new(of_columns(table, &wanted.columns));
+            }
+            Arc::new(of_rows(table, &wanted.columns, &wanted.condition, wanted.fetch))
+        };
+        Ok(Arc::clone(self.statistics.get_or_init(known)))
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        false
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let wanted = Wanted { fetch: limit, ..self.wanted.clone() };
+        let mut scan = MessagesExec::new(self.views.clone(), wanted, self.workers).ok()?;
+        scan.dynamic = self.dynamic.clone();
+        Some(Arc::new(scan))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.wanted.fetch
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        pushed: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters = pushed.parent_filters;
+        // Whoever asks evaluates them again: only bounds are taken from them here.
+        let answers = vec![PushedDown::No; filters.len()];
+        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        // With a limit, rows that it would have left out would be handed out in their place.
+        if phase != FilterPushdownPhase::Post || self.wanted.fetch.is_some() {
+            return Ok(propagation);
+        }
+        let dynamic = filters.into_iter().map(|filter| filter.filter).filter(is_dynamic);
+        let dynamic: Vec<_> = dynamic.collect();
+        if dynamic.is_empty() {
+            return Ok(propagation);
+        }
+        let mut scan = self.clone();
+        scan.dynamic.extend(dynamic);
+        scan.selection = Arc::default();
+        Ok(propagation.with_updated_node(Arc::new(scan)))
+    }
+}

@@ -1,0 +1,40 @@
+//! The scan of messages as a plan of the engine.
+//!
+//! ```text
+//!  Wanted: columns, condition, order, limit ─→ MessagesExec ─→ selection (once, all threads)
+//!                                                  │ partitions      │ rows found
+//!                                                  └── batches ←─────┘
+//! ```
+
+mod batches;
+mod exec;
+mod figures;
+mod selection;
+mod together;
+
+pub(crate) use exec::MessagesExec;
+pub(crate) use together::search_together;
+
+use quarrier_filter::Order;
+
+use crate::provider::Condition;
+
+/// What is wanted of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    /// The columns' places in the table.
+    pub(crate) columns: Vec<usize>,
+    /// Rows for which it is true.
+    pub(crate) condition: Condition,
+    /// The first decides; columns by their places in the table.
+    pub(crate) order: Vec<Order>,
+    /// At most so many rows.
+    pub(crate) fetch: Option<usize>,
+}
+
+impl Wanted {
+    /// Whether every row is.
+    fn is_everything(&self) -> bool {
+        self.condition.expr().is_none() && self.order.is_empty()
+    }
+}

@@ -1,0 +1,133 @@
+//! The rows that a scan keeps: found once, for all partitions, by all threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datafusion::common::{DataFusionError, Result};
+use quarrier_filter::{Answer, Expr, Query, Scan, Select, Work};
+use quarrier_messages::Table;
+use tokio::sync::OnceCell;
+
+use super::Wanted;
+use crate::Error;
+
+/// What the scan found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Every row is kept.
+    Everything,
+    /// So many, where no column is wanted.
+    Count(u64),
+    /// These, in the order that was asked for.
+    Rows(Vec<u64>),
+}
+
+/// Shared by the partitions of a plan while it runs.
+#[derive(Debug, Default)]
+pub(super) struct Selection {
+    found: OnceCell<Arc<Found>>,
+}
+
+/// Stops the scan when whoever waits for it is gone.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Selection {
+    /// Lets all partitions have what was found elsewhere; nothing changes where they have begun.
+    pub(super) fn set(&self, found: Found) {
+        let _ = self.found.set(Arc::new(found));
+    }
+
+    /// What was found, and for the first who asks also the work it took. `more` is a condition
+    /// that came to be known since the plan was made.
+    pub(super) async fn found(
+        &self,
+        table: &Arc<Table>,
+        wanted: &Wanted,
+        more: Option<Expr>,
+        workers: usize,
+    ) -> Result<(Arc<Found>, Option<Work>)> {
+        let mut done = None;
+        let found = self
+            .found
+            .get_or_try_init(|| async {
+                let (found, work) = search(table, wanted, more, workers).await?;
+                done = work;
+                Ok::<_, DataFusionError>(Arc::new(found))
+            })
+            .await?;
+        Ok((Arc::clone(found), done))
+    }
+}
+
+/// What a scan is asked.
+pub(super) struct Question {
+    pub(super) query: Query,
+    /// Whether only the number of rows matters.
+    is_count: bool,
+}
+
+impl Question {
+    /// Where not every row is kept as it is. `more` is a condition beside that of `wanted`.
+    pub(super) fn of(wanted: &Wanted, more: Option<Expr>) -> Option<Question> {
+        let condition = match (wanted.condition.expr().cloned(), more) {
+            (Some(one), Some(other)) => Some(Expr::And(vec![one, other])),
+            (one, other) => one.or(other),
+        };
+        if condition.is_none() && wanted.is_everything() {
+            return None;
+        }
+        let is_count = wanted.columns.is_empty() && wanted.fetch.is_none();
+        let select = match is_count {
+            true => Select::Count { name: "rows".into() },
+            false => Select::Rows(Vec::new()),
+        };
+        let limit = wanted.fetch.map(|fetch| fetch as u64);
+        let query = Query { select, condition, order: wanted.order.clone(), limit, offset: 0 };
+        Some(Question { query, is_count })
+    }
+
+    /// What its answer says.
+    pub(super) fn found(
+        &self,
+        answer: std::result::Result<Answer, quarrier_filter::Error>,
+    ) -> Result<Found> {
+        let answer = answer.map_err(|error| Error::text(error.to_string()))?;
+        Ok(if self.is_count { Found::Count(answer.count) } else { Found::Rows(answer.rows) })
+    }
+}
+
+async fn search(
+    table: &Arc<Table>,
+    wanted: &Wanted,
+    more: Option<Expr>,
+    workers: usize,
+) -> Result<(Found, Option<Work>)> {
+    let Some(question) = Question::of(wanted, more) else { return Ok((Found::Everything, None)) };
+    let (mut found, work) = search_all(table, vec![question], workers).await?;
+    let found = found.pop().unwrap_or_else(|| Ok(Found::Count(0)))?;
+    Ok((found, work))
+}
+
+/// Answers all questions in one pass. It ends early where nobody waits for it any longer.
+pub(super) async fn search_all(
+    table: &Arc<Table>,
+    questions: Vec<Question>,
+    workers: usize,
+) -> Result<(Vec<Result<Found>>, Option<Work>)> {
+    let stop = StopOnDrop(Arc::default());
+    let (flag, table) = (Arc::clone(&stop.0), Arc::clone(table));
+    let scanned = tokio::task::spawn_blocking(move || {
+        let queries: Vec<Query> = questions.iter().map(|one| one.query.clone()).collect();
+        let scan = Scan::new(&table, &queries).workers(workers).cancel(&flag);
+        let (answers, explanation) = scan.run_explained();
+        let found = questions.iter().zip(answers).map(|(one, answer)| one.found(answer));
+        (found.collect(), explanation.work)
+    });
+    scanned.await.map_err(|error| DataFusionError::Execution(error.to_string()))
+}

@@ -1,0 +1,65 @@
+//! Many plans at the same time: what they look for in one table is looked for in one pass.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::physical_plan::ExecutionPlan;
+use quarrier_messages::Table;
+
+use super::MessagesExec;
+use super::selection::{Question, Selection, search_all};
+
+/// Scans of one table that wait for their rows.
+struct Waiting {
+    table: Arc<Table>,
+    questions: Vec<Question>,
+    selections: Vec<Arc<Selection>>,
+}
+
+/// Finds the rows of all scans in `plans` before any of them runs: one pass a table. A scan that
+/// learns something while its plan runs is left alone, and so is one that has no value somewhere:
+/// its own plan says so.
+///
+/// # Errors
+/// Where the pass itself fails.
+pub(crate) async fn search_together(
+    plans: &[Arc<dyn ExecutionPlan>],
+    workers: usize,
+) -> Result<()> {
+    let mut waiting: Vec<Waiting> = Vec::new();
+    let mut open: Vec<&Arc<dyn ExecutionPlan>> = plans.iter().collect();
+    while let Some(plan) = open.pop() {
+        open.extend(plan.children());
+        if let Some(scan) = plan.downcast_ref::<MessagesExec>() {
+            add(scan, &mut waiting);
+        }
+    }
+    for Waiting { table, questions, selections } in waiting {
+        if questions.len() < 2 {
+            continue;
+        }
+        let (found, _) = search_all(&table, questions, workers).await?;
+        for (found, selection) in found.into_iter().zip(selections) {
+            if let Ok(found) = found {
+                selection.set(found);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn add(scan: &MessagesExec, waiting: &mut Vec<Waiting>) {
+    let Some((table, question, selection)) = scan.question() else { return };
+    let known = waiting.iter_mut().find(|other| Arc::ptr_eq(&other.table, &table));
+    match known {
+        Some(known) => {
+            known.questions.push(question);
+            known.selections.push(selection);
+        }
+        None => waiting.push(Waiting {
+            table,
+            questions: vec![question],
+            selections: vec![selection],
+        }),
+    }
+}

@@ -1,0 +1,93 @@
+//! Hostile and broken input: an error that says what is wrong, in bounded memory.
+
+use crate::harness::{Asked, Folder, text};
+
+#[test]
+fn a_file_that_ends_within_a_line_is_read_up_to_there() {
+    let folder = Folder::new();
+    folder.file("m.ndjson", "{\"a\":1}\n{\"a\":2}\n{\"a\":");
+    let output = folder.run(&["SELECT sum(a) AS s FROM 'm.ndjson'", "--rejects", "r.ndjson"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).contains('3'));
+    assert!(text(&output.stderr).contains("1 message"), "{output:?}");
+    let listed = std::fs::read_to_string(folder.path("r.ndjson")).unwrap();
+    let row: serde_json::Value = serde_json::from_str(listed.trim()).unwrap();
+    assert_eq!(row["line"], 3);
+}
+
+#[test]
+fn what_is_not_there_or_not_what_it_says_is_one_line() {
+    let folder = Folder::new();
+    folder.file("bad.parquet", "PAR1 but no more");
+    folder.file("bad.arrow", "ARROW1 but no more");
+    for from in ["'no.ndjson'", "'no*.csv'", "'bad.parquet'", "'bad.arrow'", "'.'", "nowhere"] {
+        let output = folder.run(&[&format!("SELECT * FROM {from}")]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{from}: {output:?}");
+        assert_eq!(said.lines().count(), 1, "{from}: {said}");
+        assert!(said.starts_with("quarrier: ") && !said.contains("os error"), "{from}: {said}");
+    }
+}
+
+#[test]
+fn too_many_columns_are_left_out_and_said() {
+    let folder = Folder::new();
+    let fields: Vec<String> = (0..100_000).map(|at| format!("\"c{at}\":{at}")).collect();
+    folder.file("wide.ndjson", &format!("{{{}}}\n", fields.join(",")));
+    let output = folder.run(&["SELECT c0, c4000 FROM 'wide.ndjson'", "--format", "csv"]);
+    assert_eq!(text(&output.stdout), "c0,c4000\n0,4000\n", "{output:?}");
+    assert!(text(&output.stderr).contains("no column"), "{output:?}");
+}
+
+#[test]
+fn statements_have_bounds() {
+    let asked = Asked::new();
+    let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
+    assert!(asked.refusal(&deep).contains("deep"));
+    let open = format!("SELECT {}", "(".repeat(150));
+    asked.refusal(&open);
+    let cases = format!("SELECT {}", "CASE WHEN ".repeat(150));
+    asked.refusal(&cases);
+    let calls = format!("SELECT {}1", "abs(".repeat(150));
+    asked.refusal(&calls);
+    let casts = format!("SELECT {}1", "CAST(".repeat(150));
+    asked.refusal(&casts);
+    let long = format!("SELECT '{}'", "x".repeat(5 << 20));
+    assert!(asked.refusal(&long).contains("longer"));
+    for wrong in ["SELECT", "SELECT 1 +", "SELEC 1", "SELECT 'a", "SELECT 1 FROM", "FROM"] {
+        asked.refusal(wrong);
+    }
+}
+
+#[test]
+fn a_long_list_is_no_trouble() {
+    let (_folder, asked) = Asked::of_orders();
+    let list: Vec<String> = (0..100_000).map(|at| (at * 7).to_string()).collect();
+    let sql = format!("SELECT count(*) FROM m WHERE id IN ({})", list.join(","));
+    assert_eq!(asked.value(&sql).unwrap(), "715");
+}
+
+#[test]
+fn a_cross_join_of_everything_ends_at_the_time_limit() {
+    let folder = Folder::new();
+    folder.file("m.ndjson", &crate::harness::orders());
+    let sql = "SELECT count(*) FROM 'm.ndjson' a, 'm.ndjson' b, 'm.ndjson' c \
+               WHERE a.qty + b.qty + c.qty = -1";
+    let output = folder.run(&[sql, "--timeout", "2", "--max-memory", "64M"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.contains("--timeout") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn more_than_the_memory_is_spilled_or_refused() {
+    let folder = Folder::new();
+    folder.file("m.ndjson", &crate::harness::orders());
+    let sql = "SELECT a.id, b.note FROM 'm.ndjson' a, 'm.ndjson' b WHERE a.qty < 40 \
+               ORDER BY b.note, a.id, b.id";
+    let output = folder.run(&[sql, "--max-memory", "16M", "--format", "csv", "-o", "out.csv"]);
+    if !output.status.success() {
+        let said = text(&output.stderr);
+        assert!(said.contains("--max-memory") && said.lines().count() == 1, "{said}");
+    }
+}

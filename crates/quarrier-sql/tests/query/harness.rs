@@ -1,0 +1,169 @@
+//! What the tests share: a folder of files, an engine in it, and the program.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use quarrier_sql::{Answer, Engine, Error, Options};
+
+/// A folder that is gone after the test.
+pub(crate) struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    /// Writes a file and gives its path.
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs the program in the folder.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        program(self.0.path(), arguments)
+    }
+}
+
+/// Runs the program.
+pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
+        .current_dir(folder)
+        .args(arguments)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Five thousand orders, with NULL, in several blocks.
+pub(crate) fn orders() -> String {
+    let mut lines = String::new();
+    for id in 0..5_000_u64 {
+        let symbol = ["ABC", "ABD", "XYZ", "A_C", "a\\\\c"][(id % 5) as usize];
+        let qty = (id * 7) % 1_000;
+        let price = format!("{}.{:02}", (id * 13) % 200, id % 100);
+        write!(lines, "{{\"id\":{id},\"symbol\":\"{symbol}\",\"qty\":{qty},\"price\":{price}").unwrap();
+        if !id.is_multiple_of(3) {
+            write!(lines, ",\"note\":\"note {}\"", id % 50).unwrap();
+        }
+        let day = 1 + id % 28;
+        write!(lines, ",\"ts\":\"2024-01-{day:02}T00:00:{:02}Z\"", id % 60).unwrap();
+        writeln!(lines, ",\"leg\":[{{\"qty\":{}}}],\"open\":{}}}", id % 9, id % 2 == 0).unwrap();
+    }
+    lines
+}
+
+/// An engine with one table `m`.
+pub(crate) struct Asked {
+    pub(crate) engine: Engine,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Asked {
+    pub(crate) fn new() -> Self {
+        Self::with(Options { workers: 2, ..Options::default() })
+    }
+
+    pub(crate) fn with(options: Options) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_stack_size(32 << 20)
+            .enable_time()
+            .build()
+            .unwrap();
+        Asked { engine: Engine::new(options).unwrap(), runtime }
+    }
+
+    /// With the orders as `m`.
+    pub(crate) fn of_orders() -> (Folder, Self) {
+        let folder = Folder::new();
+        let asked = Self::new();
+        asked.open("m", &folder.file("orders.ndjson", &orders())).unwrap();
+        (folder, asked)
+    }
+
+    pub(crate) fn open(&self, name: &str, file: &str) -> Result<(), Error> {
+        self.runtime.block_on(self.engine.open(name, file))
+    }
+
+    /// The rows as text, values with `|` between them.
+    pub(crate) fn rows(&self, sql: &str) -> Result<Vec<String>, Error> {
+        let statements = self.engine.statements(sql)?;
+        self.runtime.block_on(async {
+            let mut shown = Vec::new();
+            for statement in &statements {
+                let Answer::Rows(mut rows) = self.engine.run(statement).await? else {
+                    panic!("a copy")
+                };
+                while let Some(batch) = rows.next().await? {
+                    shown.extend(lines(&batch));
+                }
+            }
+            Ok(shown)
+        })
+    }
+
+    /// All statements at the same time.
+    pub(crate) fn together(&self, sql: &str) -> Vec<Result<Vec<String>, Error>> {
+        let statements = self.engine.statements(sql).unwrap();
+        self.runtime.block_on(async {
+            let mut all = Vec::new();
+            for rows in self.engine.run_together(&statements).await.unwrap() {
+                let mut shown = Vec::new();
+                let read = async {
+                    let mut rows = rows?;
+                    while let Some(batch) = rows.next().await? {
+                        shown.extend(lines(&batch));
+                    }
+                    Ok(())
+                };
+                let read: Result<(), Error> = read.await;
+                all.push(read.map(|()| shown));
+            }
+            all
+        })
+    }
+
+    /// The one value of the one row.
+    pub(crate) fn value(&self, sql: &str) -> Result<String, Error> {
+        let rows = self.rows(sql)?;
+        assert_eq!(rows.len(), 1, "{sql}: {rows:?}");
+        Ok(rows[0].clone())
+    }
+
+    /// The plan as EXPLAIN shows it.
+    pub(crate) fn plan(&self, sql: &str) -> String {
+        self.rows(&format!("EXPLAIN {sql}")).unwrap().join("\n")
+    }
+
+    /// Why it has no answer, in one line.
+    pub(crate) fn refusal(&self, sql: &str) -> String {
+        let said = self.rows(sql).unwrap_err().to_string();
+        assert!(!said.contains('\n') && !said.is_empty(), "{said}");
+        said
+    }
+}
+
+fn lines(batch: &datafusion::arrow::array::RecordBatch) -> Vec<String> {
+    let options = FormatOptions::default().with_null("NULL");
+    let columns: Vec<_> = batch
+        .columns()
+        .iter()
+        .map(|column| ArrayFormatter::try_new(column, &options).unwrap())
+        .collect();
+    let row = |row: usize| {
+        columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join("|")
+    };
+    (0..batch.num_rows()).map(row).collect()
+}

@@ -1,0 +1,12 @@
+//! Tests of `quarrier-sql`: as a library, and as the program.
+
+mod failures;
+mod files;
+mod formats;
+mod harness;
+mod meaning;
+mod names;
+mod probes;
+mod program;
+mod pushdown;
+mod together;

@@ -1,0 +1,78 @@
+//! The program: its exit codes and what it says.
+
+use crate::harness::{Folder, text};
+
+#[test]
+fn statements_are_answered_one_after_another() {
+    let folder = Folder::new();
+    let output = folder.run(&["SELECT 1 AS a; SELECT 2 AS b", "--format", "csv"]);
+    assert_eq!(text(&output.stdout), "a\n1\nb\n2\n", "{output:?}");
+}
+
+#[test]
+fn tables_are_called_by_names_that_are_given() {
+    let folder = Folder::new();
+    folder.file("x.ndjson", "{\"a\":5}\n");
+    let output = folder.run(&["SELECT a FROM t", "--table", "t=x.ndjson", "--format", "json"]);
+    assert_eq!(text(&output.stdout), "{\"a\":5}\n", "{output:?}");
+}
+
+#[test]
+fn time_and_rows_of_concurrent_statements_are_shown() {
+    let folder = Folder::new();
+    folder.file("x.ndjson", "{\"a\":5}\n{\"a\":6}\n");
+    folder.file("q.sql", "SELECT a FROM t WHERE a > 5;\nSELECT count(*) FROM t;\n");
+    let output = folder.run(&["--table", "t=x.ndjson", "--concurrent", "q.sql", "--format", "json"]);
+    let said = text(&output.stdout);
+    let rows: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2, "{output:?}");
+    assert_eq!((rows[0]["rows"].as_u64(), rows[1]["rows"].as_u64()), (Some(1), Some(1)));
+}
+
+#[test]
+fn plans_are_shown_as_they_are() {
+    let folder = Folder::new();
+    folder.file("x.ndjson", "{\"a\":5}\n");
+    let output = folder.run(&["EXPLAIN SELECT a FROM 'x.ndjson' WHERE a > 3"]);
+    let said = text(&output.stdout);
+    assert!(said.contains("MessagesExec: 1 rows, columns=[a], condition=x.a > 3"), "{said}");
+    let output = folder.run(&["EXPLAIN ANALYZE SELECT a FROM 'x.ndjson' WHERE a > 3"]);
+    let said = text(&output.stdout);
+    assert!(said.contains("bytes_touched=") && said.contains("blocks_skipped="), "{said}");
+}
+
+#[test]
+fn wrong_use_is_one_line_and_ends_with_two() {
+    let folder = Folder::new();
+    for arguments in
+        [vec!["SELECT 1", "--format", "yaml"], vec![""], vec!["--concurrent", "no.sql"], vec!["--x"]]
+    {
+        let output = folder.run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{arguments:?}: {output:?}");
+    }
+    let help = folder.run(&["--help"]);
+    assert!(help.status.success() && text(&help.stdout).contains("--concurrent"));
+}
+
+#[test]
+fn a_closed_pipe_is_success() {
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    folder.file("m.ndjson", &crate::harness::orders());
+    for format in ["text", "json", "csv", "arrow", "parquet"] {
+        let sql = "SELECT a.id, b.note FROM 'm.ndjson' a, 'm.ndjson' b";
+        let mut child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
+            .current_dir(folder.path(""))
+            .args([sql, "--format", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{format}: {output:?}");
+        assert!(output.stderr.is_empty(), "{format}: {output:?}");
+    }
+}

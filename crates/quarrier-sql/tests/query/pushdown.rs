@@ -1,0 +1,118 @@
+//! What the scan answers itself, and that it answers the same as the engine.
+
+use crate::harness::Asked;
+
+/// Conditions that the scan answers.
+const PUSHED: &[&str] = &[
+    "qty > 500",
+    "500 > qty",
+    "price > 99.5",
+    "price > qty",
+    "price BETWEEN 10 AND 20.5",
+    "qty NOT BETWEEN 10 AND 990",
+    "symbol = 'ABC'",
+    "symbol LIKE 'A%'",
+    "symbol NOT LIKE 'A!_%' ESCAPE '!'",
+    "symbol LIKE 'a\\c'",
+    "symbol IN ('ABC', 'XYZ')",
+    "qty NOT IN (1, 2, NULL)",
+    "note IS NULL",
+    "note IS NOT NULL AND qty < 100 OR symbol > 'B'",
+    "(note = 'note 1') IS UNKNOWN",
+    "NOT (note = 'note 1' OR qty > 700)",
+    "open",
+    "NOT open AND price * qty > 5000",
+    "ts >= TIMESTAMP '2024-01-15 00:00:00'",
+    "ts < DATE '2024-01-03'",
+    "note LIKE '%9' AND price + 1 < 20",
+];
+
+#[test]
+fn conditions_are_answered_by_the_scan_as_the_engine_answers_them() {
+    let (_folder, asked) = Asked::of_orders();
+    for condition in PUSHED {
+        let plan = asked.plan(&format!("SELECT id FROM m WHERE {condition}"));
+        assert!(plan.contains("condition="), "{condition}: {plan}");
+        assert!(!plan.contains("FilterExec"), "{condition}: {plan}");
+        let pushed = asked.value(&format!("SELECT count(*) FROM m WHERE {condition}")).unwrap();
+        // The engine evaluates it where the scan cannot see it.
+        let engine = format!(
+            "SELECT count(*) FILTER (WHERE is_it) FROM (SELECT ({condition}) AS is_it FROM m) AS t"
+        );
+        assert_eq!(pushed, asked.value(&engine).unwrap(), "{condition}");
+    }
+}
+
+#[test]
+fn what_the_scan_does_not_know_is_left_to_the_engine() {
+    let (_folder, asked) = Asked::of_orders();
+    let sql = "SELECT id FROM m WHERE qty > 990 AND character_length(symbol) * 1.5 > 4";
+    let plan = asked.plan(sql);
+    assert!(plan.contains("FilterExec") && plan.contains("condition="), "{plan}");
+    let all = asked.rows("SELECT id FROM m WHERE qty > 990").unwrap();
+    assert_eq!(asked.rows(sql).unwrap().len(), all.len());
+}
+
+#[test]
+fn only_columns_that_are_wanted_are_read() {
+    let (_folder, asked) = Asked::of_orders();
+    let plan = asked.plan("SELECT symbol FROM m WHERE qty > 500");
+    assert!(plan.contains("columns=[symbol]"), "{plan}");
+}
+
+#[test]
+fn counts_and_bounds_come_from_what_is_known_of_blocks() {
+    let (_folder, asked) = Asked::of_orders();
+    let sql = "SELECT count(*), min(qty), max(qty), min(symbol), max(price), count(note) FROM m";
+    let plan = asked.plan(sql);
+    assert!(!plan.contains("MessagesExec"), "{plan}");
+    assert_eq!(asked.value(sql).unwrap(), "5000|0|999|ABC|199.99|3333");
+}
+
+#[test]
+fn the_best_rows_of_an_order_are_found_by_the_scan() {
+    let (_folder, asked) = Asked::of_orders();
+    for order in ["ts DESC, id", "note, id DESC", "price DESC NULLS LAST, id", "symbol DESC, id"] {
+        let sql = format!("SELECT id, symbol FROM m WHERE qty > 300 ORDER BY {order}");
+        let plan = asked.plan(&format!("{sql} LIMIT 7"));
+        assert!(plan.contains("order=") && !plan.contains("SortExec"), "{plan}");
+        let all = asked.rows(&sql).unwrap();
+        assert_eq!(asked.rows(&format!("{sql} LIMIT 7")).unwrap(), all[..7], "{order}");
+        let rest = asked.rows(&format!("{sql} LIMIT 5 OFFSET 3")).unwrap();
+        assert_eq!(rest, all[3..8], "{order}");
+    }
+}
+
+#[test]
+fn limits_reach_the_scan() {
+    let (_folder, asked) = Asked::of_orders();
+    let plan = asked.plan("SELECT id FROM m WHERE qty > 500 LIMIT 3");
+    assert!(plan.contains("limit=3"), "{plan}");
+    assert_eq!(asked.rows("SELECT id FROM m WHERE qty > 500 LIMIT 3").unwrap().len(), 3);
+    assert_eq!(asked.rows("SELECT id FROM m LIMIT 4998 OFFSET 4997").unwrap().len(), 3);
+    assert_eq!(asked.rows("SELECT 1 FROM m LIMIT 12").unwrap().len(), 12);
+}
+
+#[test]
+fn joins_tell_the_scan_what_the_other_side_has() {
+    let (folder, asked) = Asked::of_orders();
+    let few = folder.file("few.csv", "id,name\n17,a\n18,b\n4000,c\n");
+    asked.open("few", &few).unwrap();
+    let sql = "SELECT few.name, m.qty FROM m JOIN few ON m.id = few.id ORDER BY few.name";
+    assert_eq!(asked.rows(sql).unwrap(), ["a|119", "b|126", "c|0"]);
+    let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
+    assert!(analysed.contains("learnt="), "{analysed}");
+}
+
+#[test]
+fn groups_windows_and_sets_are_the_engines() {
+    let (_folder, asked) = Asked::of_orders();
+    let groups = asked.rows("SELECT symbol, count(*) AS n FROM m GROUP BY symbol ORDER BY symbol");
+    assert_eq!(groups.unwrap(), ["ABC|1000", "ABD|1000", "A_C|1000", "XYZ|1000", "a\\c|1000"]);
+    let sql = "SELECT id, row_number() OVER (ORDER BY price DESC, id) AS place FROM m \
+               WHERE qty = 500 ORDER BY place LIMIT 2";
+    assert_eq!(asked.rows(sql).unwrap().len(), 2);
+    let sql = "SELECT id FROM m WHERE id < 3 UNION SELECT id FROM m WHERE id BETWEEN 2 AND 4 \
+               EXCEPT SELECT 3 ORDER BY 1";
+    assert_eq!(asked.rows(sql).unwrap(), ["0", "1", "2", "4"]);
+}

@@ -1,0 +1,38 @@
+//! Statements that are answered at the same time.
+
+use crate::harness::Asked;
+
+#[test]
+fn statements_at_the_same_time_are_answered_as_one_after_another() {
+    let (_folder, asked) = Asked::of_orders();
+    let statements = [
+        "SELECT count(*) FROM m WHERE qty > 500",
+        "SELECT count(*) FROM m WHERE symbol LIKE 'A%' AND price < 50",
+        "SELECT id FROM m WHERE note IS NULL ORDER BY id DESC LIMIT 5",
+        "SELECT symbol, sum(qty) FROM m WHERE open GROUP BY symbol ORDER BY symbol",
+        "SELECT count(*) FROM m",
+        "SELECT x.id FROM m AS x JOIN m AS y ON x.id = y.qty AND y.id = 3",
+        "SELECT id FROM m WHERE id IN (7, 9)",
+    ];
+    let all = asked.together(&statements.join(";\n"));
+    for (statement, rows) in statements.iter().zip(all) {
+        let mut rows = rows.unwrap();
+        let mut alone = asked.rows(statement).unwrap();
+        if !statement.contains("ORDER BY") {
+            rows.sort();
+            alone.sort();
+        }
+        assert_eq!(rows, alone, "{statement}");
+    }
+}
+
+#[test]
+fn one_that_fails_leaves_the_others_alone() {
+    let (_folder, asked) = Asked::of_orders();
+    let all = asked.together(
+        "SELECT count(*) FROM m WHERE qty > 998; SELECT count(*) FROM m WHERE qty * \
+         9223372036854775807 > 1; SELECT count(*) FROM nowhere; SELECT count(*) FROM m WHERE qty < 1",
+    );
+    let shown: Vec<bool> = all.iter().map(Result::is_ok).collect();
+    assert_eq!(shown, [true, false, false, true], "{all:?}");
+}
