@@ -25,12 +25,7 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
 fn say(written: Written, time: Duration) {
     let rows = if written.rows == 1 { "row" } else { "rows" };
     // Where standard error is closed there is nobody left to tell.
-    let _ = writeln!(
-        std::io::stderr(),
-        "{} {rows} in {:.3} s",
-        written.rows,
-        time.as_secs_f64()
-    );
+    let _ = writeln!(std::io::stderr(), "{} {rows} in {:.3} s", written.rows, time.as_secs_f64());
 }
 
 async fn written(session: &Session<'_>, answer: Answer) -> Result<Written> {

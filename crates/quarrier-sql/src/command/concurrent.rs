@@ -26,10 +26,8 @@ pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
     met::tell(session)?;
     let start = Instant::now();
     let rows = watch::until(session, session.engine.run_together(&statements)).await?;
-    let begun: Vec<_> = rows
-        .into_iter()
-        .map(|rows| tokio::spawn(async move { one(rows, start).await }))
-        .collect();
+    let begun: Vec<_> =
+        rows.into_iter().map(|rows| tokio::spawn(async move { one(rows, start).await })).collect();
     let all = async {
         let mut done = Vec::with_capacity(begun.len());
         for task in begun {
@@ -43,10 +41,8 @@ pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
     };
     let done = watch::until(session, all).await?;
     let seconds = start.elapsed().as_secs_f64();
-    show(session, &statements, &done, seconds).map_err(|error| Error::Output {
-        name: "standard output".to_string(),
-        error,
-    })?;
+    show(session, &statements, &done, seconds)
+        .map_err(|error| Error::Output { name: "standard output".to_string(), error })?;
     match done.iter().find_map(|done| done.error.as_ref()) {
         Some(error) => Err(super::wrong(error)),
         None => Ok(()),

@@ -12,10 +12,8 @@ use super::Session;
 pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     let loaded = session.engine.take_loaded();
     if let Some(path) = &session.query.rejects {
-        list(path, &loaded).map_err(|error| Error::Output {
-            name: path.display().to_string(),
-            error,
-        })?;
+        list(path, &loaded)
+            .map_err(|error| Error::Output { name: path.display().to_string(), error })?;
     }
     if session.query.quiet {
         return Ok(());

@@ -16,8 +16,25 @@ use rustyline::{Context, Editor, Helper};
 use super::{Session, answer};
 
 const WORDS: &[&str] = &[
-    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "LIMIT", "JOIN", "LEFT JOIN", "ON",
-    "USING", "UNION", "DISTINCT", "COUNT(*)", "EXPLAIN ANALYZE", "COPY", "BETWEEN", "LIKE", "WITH",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "HAVING",
+    "LIMIT",
+    "JOIN",
+    "LEFT JOIN",
+    "ON",
+    "USING",
+    "UNION",
+    "DISTINCT",
+    "COUNT(*)",
+    "EXPLAIN ANALYZE",
+    "COPY",
+    "BETWEEN",
+    "LIKE",
+    "WITH",
 ];
 
 /// Reads and answers statements until there are no more.
@@ -78,9 +95,9 @@ fn failed(error: &ReadlineError) -> Error {
 
 /// Where statements are remembered: as the system's conventions have it.
 fn history() -> Option<PathBuf> {
-    let folder = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(|| {
-        Some(PathBuf::from(std::env::var_os("HOME")?).join(".local").join("state"))
-    })?;
+    let folder = std::env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local").join("state")))?;
     let folder = folder.join("quarrier");
     std::fs::create_dir_all(&folder).ok()?;
     Some(folder.join("query-history"))
@@ -106,9 +123,9 @@ impl Completer for Typing {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let is_break = |c: char| c.is_whitespace() || matches!(c, '(' | ',' | '\'');
-        let start = line[..at].rfind(is_break).map_or(0, |place| {
-            place + line[place..].chars().next().map_or(1, char::len_utf8)
-        });
+        let start = line[..at]
+            .rfind(is_break)
+            .map_or(0, |place| place + line[place..].chars().next().map_or(1, char::len_utf8));
         let begun = &line[start..at];
         if line[..start].ends_with('\'') {
             return Ok((start, files(begun)));

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use datafusion::common::TableReference;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
-use datafusion::common::TableReference;
 
 use crate::files::{self, Opening};
 use crate::rewrite::{self, Known, Named, Rewritable};
@@ -157,19 +157,14 @@ impl Engine {
         for statement in statements {
             plans.push(match statement.target() {
                 Ok(None) => self.plan(statement).await,
-                Ok(Some(_)) => {
-                    Err(Error::text("COPY is not answered beside others; ask it alone"))
-                }
+                Ok(Some(_)) => Err(Error::text("COPY is not answered beside others; ask it alone")),
                 Err(error) => Err(error),
             });
         }
         rows::together(&self.context, plans, self.opening.workers).await
     }
 
-    async fn prepared(
-        &self,
-        statement: &Statement,
-    ) -> Result<datafusion::sql::parser::Statement> {
+    async fn prepared(&self, statement: &Statement) -> Result<datafusion::sql::parser::Statement> {
         let mut statement = statement.clone();
         let named = statement.named();
         self.open_all(named).await?;

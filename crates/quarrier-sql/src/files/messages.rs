@@ -65,10 +65,7 @@ fn stream(name: &str, reader: &mut (dyn Read + Send), opening: &Opening) -> Resu
 }
 
 fn loader(format: Format, opening: &Opening) -> Load<'_> {
-    Load::new(format)
-        .workers(opening.workers)
-        .limits(opening.limits.clone())
-        .cancel(&opening.stop)
+    Load::new(format).workers(opening.workers).limits(opening.limits.clone()).cancel(&opening.stop)
 }
 
 fn failed(name: &str, error: &dyn std::fmt::Display, opening: &Opening) -> Error {

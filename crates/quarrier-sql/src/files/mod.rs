@@ -107,9 +107,8 @@ fn paths(name: &str) -> Result<Vec<PathBuf>> {
     if name == "-" || path.exists() || !name.contains(['*', '?', '[']) {
         return Ok(vec![path.to_path_buf()]);
     }
-    let found = glob::glob(name).map_err(|error| {
-        Error::table(name, format!("is no file, and no glob either: {error}"))
-    })?;
+    let found = glob::glob(name)
+        .map_err(|error| Error::table(name, format!("is no file, and no glob either: {error}")))?;
     let files: Vec<PathBuf> = found.filter_map(|path| path.ok()).filter(|p| p.is_file()).collect();
     if files.is_empty() {
         return Err(Error::table(name, "no such file, and no file matches it as a glob"));

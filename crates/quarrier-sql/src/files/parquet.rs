@@ -22,8 +22,7 @@ pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<d
     // Whatever the file is called, it is the one.
     let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
     let config = ListingTableConfig::new(url).with_listing_options(options);
-    let config = config.infer_schema(&context.state()).await.map_err(|error| {
-        wrong(&Error::from(error))
-    })?;
+    let config =
+        config.infer_schema(&context.state()).await.map_err(|error| wrong(&Error::from(error)))?;
     Ok(Arc::new(ListingTable::try_new(config).map_err(|error| wrong(&error))?))
 }

@@ -24,7 +24,9 @@ fn of_arrow(name: &str, error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, error) => failed(name, error),
         // The library keeps no more than the words.
-        ArrowError::CsvError(said) | ArrowError::JsonError(said) if said.contains("Broken pipe") => {
+        ArrowError::CsvError(said) | ArrowError::JsonError(said)
+            if said.contains("Broken pipe") =>
+        {
             failed(name, io::ErrorKind::BrokenPipe.into())
         }
         other => failed(name, io::Error::other(other)),

@@ -86,8 +86,11 @@ impl<'o> Text<'o> {
 impl Batches for Text<'_> {
     fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let options = FormatOptions::default().with_null("NULL").with_display_error(true);
-        let formatters: std::result::Result<Vec<_>, _> =
-            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options)).collect();
+        let formatters: std::result::Result<Vec<_>, _> = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column, &options))
+            .collect();
         let formatters = formatters.map_err(|error| Error::Engine(error.into()))?;
         for row in 0..batch.num_rows() {
             if self.is_plan {

@@ -72,7 +72,14 @@ fn is_comparison(op: Operator) -> bool {
     use Operator as O;
     matches!(
         op,
-        O::Eq | O::NotEq | O::Lt | O::LtEq | O::Gt | O::GtEq | O::IsDistinctFrom | O::IsNotDistinctFrom
+        O::Eq
+            | O::NotEq
+            | O::Lt
+            | O::LtEq
+            | O::Gt
+            | O::GtEq
+            | O::IsDistinctFrom
+            | O::IsNotDistinctFrom
     )
 }
 

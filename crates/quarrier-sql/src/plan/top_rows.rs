@@ -51,10 +51,7 @@ impl PhysicalOptimizerRule for TopRows {
     }
 }
 
-fn sorted(
-    plan: &Arc<dyn ExecutionPlan>,
-    merged: Option<usize>,
-) -> Option<Arc<dyn ExecutionPlan>> {
+fn sorted(plan: &Arc<dyn ExecutionPlan>, merged: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = plan.downcast_ref::<SortExec>()?;
     let fetch = match (sort.fetch(), merged) {
         (Some(a), Some(b)) => a.min(b),

@@ -65,9 +65,7 @@ fn of_column(table: &Table, place: usize) -> ColumnStatistics {
     let bound = |key: i64| match kind {
         Kind::Boolean => Some(ScalarValue::Boolean(Some(key != 0))),
         Kind::Integer => Some(ScalarValue::Int64(Some(key))),
-        Kind::Decimal { scale } => {
-            Some(ScalarValue::Decimal128(Some(key.into()), 19, scale as i8))
-        }
+        Kind::Decimal { scale } => Some(ScalarValue::Decimal128(Some(key.into()), 19, scale as i8)),
         Kind::Date => Some(ScalarValue::Date32(Some(key as i32))),
         Kind::Timestamp => Some(ScalarValue::TimestampNanosecond(Some(key), None)),
         Kind::Text => {

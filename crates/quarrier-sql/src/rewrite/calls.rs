@@ -80,9 +80,8 @@ fn matched(operand: &Expr, query: Query, way: &str, is_unique: bool) -> Result<E
     };
     let null = |(_, value): (&String, &Expr)| format!("{value} IS NULL");
     let equal = |(name, value): (&String, &Expr)| format!("quantified.{name} = {value}");
-    let partly = |(name, value): (&String, &Expr)| {
-        format!("{value} IS NULL OR quantified.{name} = {value}")
-    };
+    let partly =
+        |(name, value): (&String, &Expr)| format!("{value} IS NULL OR quantified.{name} = {value}");
     let (settled, rows) = match way {
         "FULL" => {
             let (every, some) = (all(&null, " AND "), all(&null, " OR "));

@@ -14,7 +14,9 @@ impl Rewritable for Query {
         let SetExpr::Select(select) = &*self.body else { return Vec::new() };
         let caption = |item: &SelectItem| match item {
             SelectItem::UnnamedExpr(
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::CompoundFieldAccess { .. },
+                Expr::Identifier(_)
+                | Expr::CompoundIdentifier(_)
+                | Expr::CompoundFieldAccess { .. },
             ) => None,
             SelectItem::UnnamedExpr(expr) => {
                 let text = expr.to_string();

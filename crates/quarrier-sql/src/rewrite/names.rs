@@ -140,12 +140,12 @@ fn parts(expr: &Expr) -> Option<Vec<String>> {
             for access in access_chain {
                 match access {
                     AccessExpr::Dot(expr) => path.extend(parts(expr)?),
-                    AccessExpr::Subscript(Subscript::Index {
-                        index: Expr::Value(value),
-                    }) => match &value.value {
-                        Value::Number(digits, _) => path.push(format!("[{digits}]")),
-                        _ => return None,
-                    },
+                    AccessExpr::Subscript(Subscript::Index { index: Expr::Value(value) }) => {
+                        match &value.value {
+                            Value::Number(digits, _) => path.push(format!("[{digits}]")),
+                            _ => return None,
+                        }
+                    }
                     AccessExpr::Subscript(_) => return None,
                 }
             }

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator as Op, Expr, Interval, Value};
 
-use super::{calls, like, padded, refused, rows};
+use super::{calls, like, padded, refused, rows, template};
 use crate::Result;
 use crate::dialect::{SYMMETRIC, call};
 
@@ -52,6 +52,27 @@ pub(super) fn meant(expr: &mut Expr) -> Result<()> {
         Expr::IsNotNull(operand) => {
             if let Some(meant) = rows::null(operand, true) {
                 *expr = meant;
+            }
+            Ok(())
+        }
+        // The engine's plans disagree about whether IS UNKNOWN may be NULL.
+        Expr::IsUnknown(operand) => {
+            *expr = Expr::IsNull(operand.clone());
+            Ok(())
+        }
+        Expr::IsNotUnknown(operand) => {
+            *expr = Expr::IsNotNull(operand.clone());
+            Ok(())
+        }
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+            if let Expr::Subquery(query) = &**right {
+                // Under a name of its own: see there.
+                let text = "(SELECT quantified.v FROM (SELECT 1) AS quantified (v))";
+                let filled = template::filled(text, (**query).clone())?;
+                **right = match filled {
+                    Expr::Nested(inner) => *inner,
+                    other => other,
+                };
             }
             Ok(())
         }

@@ -1,6 +1,7 @@
 //! Expressions that are written here with a query left open.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::sql::parser::DFParserBuilder;
 use datafusion::sql::sqlparser::ast::{
@@ -11,18 +12,26 @@ use crate::Result;
 use crate::dialect::Sql;
 use crate::engine::DEPTH_MAX;
 
-/// The expression `text` with `query` in the place of its `quantified` table.
+/// The name that is written for the table that is left open.
+const OPEN: &str = "quantified";
+
+/// The expression `text` with `query` in the place of its `quantified` table, which gets a name of
+/// its own: the engine takes columns of tables with the same name for one another.
 pub(super) fn filled(text: &str, query: Query) -> Result<Expr> {
-    let mut parser = DFParserBuilder::new(text)
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("{OPEN}{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let text = text.replace(OPEN, &name);
+    let mut parser = DFParserBuilder::new(text.as_str())
         .with_dialect(&Sql)
         .with_recursion_limit(DEPTH_MAX)
         .build()?;
     let mut expr = parser.parse_into_expr()?.expr;
-    let _ = VisitMut::visit(&mut expr, &mut Filler { query: Some(query) });
+    let _ = VisitMut::visit(&mut expr, &mut Filler { name, query: Some(query) });
     Ok(Expr::Nested(Box::new(expr)))
 }
 
 struct Filler {
+    name: String,
     query: Option<Query>,
 }
 
@@ -31,7 +40,7 @@ impl VisitorMut for Filler {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
-            && alias.name.value == "quantified"
+            && alias.name.value == self.name
             && let Some(query) = self.query.take()
         {
             **subquery = query;

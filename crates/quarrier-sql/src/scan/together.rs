@@ -56,10 +56,8 @@ fn add(scan: &MessagesExec, waiting: &mut Vec<Waiting>) {
             known.questions.push(question);
             known.selections.push(selection);
         }
-        None => waiting.push(Waiting {
-            table,
-            questions: vec![question],
-            selections: vec![selection],
-        }),
+        None => {
+            waiting.push(Waiting { table, questions: vec![question], selections: vec![selection] })
+        }
     }
 }

@@ -59,7 +59,8 @@ fn parquet_and_arrow_that_were_written_are_read_again() {
     for name in ["b.parquet", "b.arrow", "b.ndjson", "b.csv"] {
         let copy = folder.run(&[&format!("COPY (SELECT * FROM 'a.csv') TO '{name}'"), "--quiet"]);
         assert!(copy.status.success(), "{copy:?}");
-        let again = folder.run(&[&format!("SELECT * FROM '{name}' ORDER BY id"), "--format", "csv"]);
+        let again =
+            folder.run(&[&format!("SELECT * FROM '{name}' ORDER BY id"), "--format", "csv"]);
         assert_eq!(text(&again.stdout), expected, "{name}: {again:?}");
     }
     let mixed = "SELECT count(*) AS n FROM 'b.parquet' p JOIN 'a.csv' a ON p.id = a.id";

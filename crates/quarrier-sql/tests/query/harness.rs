@@ -53,7 +53,8 @@ pub(crate) fn orders() -> String {
         let symbol = ["ABC", "ABD", "XYZ", "A_C", "a\\\\c"][(id % 5) as usize];
         let qty = (id * 7) % 1_000;
         let price = format!("{}.{:02}", (id * 13) % 200, id % 100);
-        write!(lines, "{{\"id\":{id},\"symbol\":\"{symbol}\",\"qty\":{qty},\"price\":{price}").unwrap();
+        write!(lines, "{{\"id\":{id},\"symbol\":\"{symbol}\",\"qty\":{qty},\"price\":{price}")
+            .unwrap();
         if !id.is_multiple_of(3) {
             write!(lines, ",\"note\":\"note {}\"", id % 50).unwrap();
         }

@@ -25,7 +25,8 @@ fn nested_fields_are_named_by_their_path() {
 fn outputs_without_a_name_are_called_by_what_is_written() {
     let folder = Folder::new();
     folder.file("a.csv", "x\n1\n");
-    let output = folder.run(&["SELECT x + 1, x + 1, count(*) FROM 'a.csv' GROUP BY x", "--format", "csv"]);
+    let output =
+        folder.run(&["SELECT x + 1, x + 1, count(*) FROM 'a.csv' GROUP BY x", "--format", "csv"]);
     let said = crate::harness::text(&output.stdout);
     assert_eq!(said, "x + 1,x + 1 (2),count(*)\n2,2,1\n", "{output:?}");
 }

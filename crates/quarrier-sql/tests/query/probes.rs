@@ -92,6 +92,10 @@ fn probes_are_conditions_too() {
         }
         let rows = asked.rows(&format!("SELECT 1 WHERE {expression}"));
         let count = usize::from(*expected == "true");
-        assert_eq!(rows.map(|rows| rows.len()).map_err(|e| e.to_string()), Ok(count), "{expression}");
+        assert_eq!(
+            rows.map(|rows| rows.len()).map_err(|e| e.to_string()),
+            Ok(count),
+            "{expression}"
+        );
     }
 }

@@ -85,10 +85,14 @@ impl Translator<'_> {
     }
 
     fn is_null(&self, operand: &From, negated: bool, depth: usize) -> Option<Expr> {
-        let operand = Box::new(self.value(operand, depth)?.expr);
-        // Of what is calculated, a fault would be a fault here, too, and not one of the engine's.
-        let is_plain = matches!(*operand, Expr::Column(_) | Expr::Literal(_));
-        is_plain.then(|| not(Expr::IsNull(operand), negated))
+        if let Some(Valued { expr, .. }) = self.value(operand, depth) {
+            // Of what is calculated, a fault would be a fault here, too, and not one of the
+            // engine's.
+            let is_plain = matches!(expr, Expr::Column(_) | Expr::Literal(_));
+            return is_plain.then(|| not(Expr::IsNull(Box::new(expr)), negated));
+        }
+        let operand = Box::new(self.condition(operand, depth + 1)?);
+        Some(not(Expr::Is { operand, truth: None }, negated))
     }
 
     fn listed(&self, operand: &From, list: &[From], negated: bool, depth: usize) -> Option<Expr> {

@@ -65,13 +65,9 @@ const DEPTH_MAX: usize = quarrier_filter::sql::DEPTH_MAX / 2;
 
 fn compare(op: Comparison, left: Valued, right: Valued) -> Option<Expr> {
     let classes = (left.class, right.class);
-    let is_same = left.class == right.class
-        || matches!(classes, (Class::Null, _) | (_, Class::Null));
-    is_same.then(|| Expr::Compare {
-        op,
-        left: Box::new(left.expr),
-        right: Box::new(right.expr),
-    })
+    let is_same =
+        left.class == right.class || matches!(classes, (Class::Null, _) | (_, Class::Null));
+    is_same.then(|| Expr::Compare { op, left: Box::new(left.expr), right: Box::new(right.expr) })
 }
 
 fn not(expr: Expr, negated: bool) -> Expr {

@@ -61,10 +61,7 @@ fn is_wider(from: &DataType, to: &DataType) -> bool {
 /// A floating side that was a whole or exact number before the engine made both floating: the
 /// scan does the same when the other side is floating.
 pub(super) fn plain(value: Valued, other: &Valued) -> Valued {
-    let other_is_floating = matches!(
-        other.expr,
-        Expr::Literal(quarrier_messages::Value::Float(_))
-    );
+    let other_is_floating = matches!(other.expr, Expr::Literal(quarrier_messages::Value::Float(_)));
     match value.expr {
         Expr::Cast { operand, to: CastTo::Kind(Kind::Float) }
             if other_is_floating && matches!(*operand, Expr::Column(_)) =>
