@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use super::{auto_count, flag, one_line_of, quiet_arg, stats_arg, workers_arg};
+use super::{auto_count, flag, one_line_of, quiet_arg, workers_arg};
 use crate::quantity::parse_size;
 
 /// What is asked of `quarrier-sql`.
@@ -35,8 +35,6 @@ pub struct Query {
     pub timing: bool,
     /// Whether only what was asked for is written.
     pub quiet: bool,
-    /// Where the account goes.
-    pub stats: Option<PathBuf>,
 }
 
 /// How `quarrier-sql` writes rows.
@@ -92,8 +90,7 @@ time, those on one table in one shared scan: prints time and rows of each.
 
 The answers come from quarrier-sql, a second binary, which 'make all' builds.
 
-Exit status: 0 done, 1 no rows, 2 wrong use or failure, 3 part of the input could not be read,
-130 interrupted.";
+Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
 
 /// The options, under the name of the verb.
 pub(super) fn command() -> Command {
@@ -150,7 +147,7 @@ pub(super) fn command() -> Command {
         .arg(path("output", "Write the rows to FILE, which appears when all are there").short('o'))
         .arg(path("rejects", "List messages that are left out: line, offset, reason and bytes"))
         .arg(flag("timing", "Say how long each statement took").help_heading("Output"))
-        .args([quiet_arg(), stats_arg()])
+        .arg(quiet_arg())
 }
 
 fn path(id: &'static str, help: &'static str) -> Arg {
@@ -197,7 +194,6 @@ fn parse(matches: &ArgMatches) -> Query {
         timeout: matches.get_one("timeout").copied(),
         timing: matches.get_flag("timing"),
         quiet: matches.get_flag("quiet"),
-        stats: matches.get_one("stats").cloned(),
     }
 }
 
