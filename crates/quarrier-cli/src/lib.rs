@@ -14,6 +14,8 @@ mod args;
 pub use args::{Query, QueryFormat, query_arguments};
 
 mod commands;
+pub use commands::search::finder::{Finder, Part, Patterns, Searched, Take, unread};
+pub use commands::search::opened::Sources;
 
 mod output;
 

@@ -52,6 +52,11 @@ impl Error {
         Error::Table { name: name.to_string(), reason: reason.to_string() }
     }
 
+    /// Whether it was told to stop.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Error::Cancelled)
+    }
+
     /// Whether the reader of the output is gone, which is success.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Error::Output { error, .. }

@@ -13,8 +13,8 @@ use crate::view::View;
 /// Bytes that are hashed and written before the next ones: they stay in the cache between.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// `jpg/00000001a000.jpg`.
-pub(super) fn path_of(carved: &Carved) -> String {
+/// Where a file is written, from the folder on: `jpg/00000001a000.jpg`.
+pub fn path_of(carved: &Carved) -> String {
     format!("{}/{:012x}.{}", carved.kind, carved.offset(), carved.extension)
 }
 

@@ -12,7 +12,7 @@ pub(crate) use explain::Explain;
 pub(crate) use filter::{Asked, Filter, InputFormat};
 pub(crate) use gauge::{Gauge, Measure, Task};
 pub use query::{Query, QueryFormat, query_arguments};
-pub(crate) use search::{PatternArg, Search};
+pub(crate) use search::{PatternArg, Search, of_words};
 
 use std::path::PathBuf;
 
@@ -80,11 +80,15 @@ fn one_line(text: &str) -> String {
 }
 
 fn one_line_of(text: &str, verb: &str) -> String {
+    format!("{}; try 'quarrier {verb} --help'", gist(text))
+}
+
+/// clap's words without its usage block and its pointer to the help, in one line.
+fn gist(text: &str) -> String {
     let gist = text.split("\n\nUsage:").next().unwrap_or(text);
     let gist = gist.split("\n\nFor more information").next().unwrap_or(gist);
-    let gist = gist.trim_start_matches("error: ");
-    let words: Vec<&str> = gist.split_whitespace().collect();
-    format!("{}; try 'quarrier {verb} --help'", words.join(" "))
+    let words: Vec<&str> = gist.trim_start_matches("error: ").split_whitespace().collect();
+    words.join(" ")
 }
 
 fn positive_size(text: &str) -> Result<u64, String> {

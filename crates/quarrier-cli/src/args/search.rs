@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::Wish;
@@ -23,6 +24,8 @@ pub(crate) enum PatternArg {
     Hex(String),
     Regex(String),
     File(PathBuf),
+    /// What a pattern file would hold.
+    Lines(String),
 }
 
 /// `quarrier search`.
@@ -73,10 +76,57 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
     if positional.is_empty() {
         return Err("no source was given; name files, or '-' for standard input".to_string());
     }
+    read(matches, patterns, positional)
+}
+
+/// The options of a search that has no command line: `words` are options as typed there.
+pub(crate) fn of_words(
+    words: &[String],
+    patterns: Vec<PatternArg>,
+    sources: Vec<OsString>,
+) -> Result<Search, String> {
+    let matches = command()
+        .no_binary_name(true)
+        .disable_help_flag(true)
+        .try_get_matches_from(words)
+        .map_err(|error| super::gist(&error.to_string()))?;
+    let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let out_of_place = [
+        "pattern",
+        "hex",
+        "regex",
+        "patterns",
+        "source",
+        "count",
+        "context",
+        "explain",
+        "list-engines",
+        "format",
+        "quiet",
+        "stats",
+        "report",
+        "max-count",
+        "device",
+    ];
+    if let Some(id) = out_of_place.iter().find(|id| is_given(id)) {
+        return Err(format!(
+            "--{id} is no option of search(…); there are -i, --utf16, --regex-max-length, --range, \
+             --aligned and those of the machine (but --device) and of remote sources (a LIMIT ends the search)"
+        ));
+    }
+    read(&matches, patterns, sources)
+}
+
+/// The options beside patterns and sources.
+fn read(
+    matches: &ArgMatches,
+    patterns: Vec<PatternArg>,
+    sources: Vec<OsString>,
+) -> Result<Search, String> {
     let auto_count = |id| super::auto_count(matches, id);
     Ok(Search {
         patterns,
-        sources: positional,
+        sources,
         ignore_case: matches.get_flag("ignore-case"),
         utf16: matches.get_flag("utf16"),
         count: matches.get_flag("count"),

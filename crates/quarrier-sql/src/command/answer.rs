@@ -3,11 +3,11 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use quarrier_cli::QueryFormat;
+use quarrier_cli::{QueryFormat, complain};
 use quarrier_sql::{Answer, Format, Result, Rows, Statement, Written, write};
 
 use super::target::Target;
-use super::{Session, met, watch};
+use super::{INCOMPLETE, Session, met, watch};
 
 /// Answers a statement.
 pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<()> {
@@ -16,6 +16,11 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
     met::tell(session)?;
     let is_copy = matches!(answer, Answer::Copy { .. });
     let written = watch::until(session, written(session, answer)).await?;
+    let notes = session.engine.take_notes();
+    if !notes.is_empty() {
+        notes.iter().for_each(|note| complain(note));
+        session.worsen(INCOMPLETE);
+    }
     if session.query.timing || (is_copy && !session.query.quiet) {
         say(written, start.elapsed());
     }

@@ -4,11 +4,13 @@ mod answer;
 mod concurrent;
 mod memory;
 mod met;
+mod piped;
 mod prompt;
 mod target;
 mod watch;
 
-use std::io::{IsTerminal, Read};
+use std::cell::Cell;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,8 +18,12 @@ use std::sync::atomic::AtomicBool;
 use quarrier_cli::{Query, complain};
 use quarrier_sql::{Engine, Error, Options, Result};
 
-/// How it ended; its number is the exit code.
+/// The exit code of what Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
+/// A statement has no answer.
+const FAILED: u8 = 2;
+/// Part of a source could not be read.
+const INCOMPLETE: u8 = 3;
 
 /// The most bytes of a file of statements.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -27,6 +33,8 @@ struct Session<'q> {
     query: &'q Query,
     engine: Arc<Engine>,
     stop: Arc<AtomicBool>,
+    /// The exit code, where nothing stops the session.
+    outcome: Cell<u8>,
 }
 
 /// Does what is asked for, and says what went wrong.
@@ -55,13 +63,13 @@ pub(crate) fn run(query: &Query) -> ExitCode {
             ..Options::default()
         };
         let engine = Arc::new(Engine::new(options)?);
-        let session = Session { query, engine, stop };
-        session.run().await
+        let session = Session { query, engine, stop, outcome: Cell::new(0) };
+        session.run().await.map(|()| session.outcome.get())
     });
     // A scan that was left alone ends by itself; nobody waits for it.
     runtime.shutdown_background();
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error.to_string());
@@ -71,6 +79,13 @@ pub(crate) fn run(query: &Query) -> ExitCode {
 }
 
 impl Session<'_> {
+    /// Keeps the worse of two outcomes: that something failed, then that something was not read.
+    fn worsen(&self, code: u8) {
+        let now = self.outcome.get();
+        let is_worse = now == 0 || (now == INCOMPLETE && code == FAILED);
+        self.outcome.set(if is_worse { code } else { now });
+    }
+
     async fn run(&self) -> Result<()> {
         for (name, file) in &self.query.tables {
             watch::until(self, self.engine.open(name, file)).await?;
@@ -85,10 +100,10 @@ impl Session<'_> {
         if std::io::stdin().is_terminal() {
             return prompt::run(self).await;
         }
-        let mut text = String::new();
-        let read = std::io::stdin().take(TEXT_BYTES_MAX).read_to_string(&mut text);
-        read.map_err(|error| failed("standard input", &error))?;
-        self.all(&text).await
+        if !piped::run(self).await? {
+            self.worsen(FAILED);
+        }
+        Ok(())
     }
 
     /// One statement after another.

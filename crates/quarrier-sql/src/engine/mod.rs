@@ -7,16 +7,18 @@ mod statement;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 
 use crate::files::{self, Opening};
+use crate::function::{self, Notes};
 use crate::rewrite::{self, Known, Named, Rewritable};
-use crate::{Error, Result, function};
+use crate::{Error, Result};
 
 pub use crate::files::Loaded;
 pub use options::Options;
@@ -46,6 +48,7 @@ pub struct Engine {
     state: Mutex<State>,
     /// Memory that tables take, so that queries have the rest.
     tables: Mutex<MemoryReservation>,
+    notes: Notes,
 }
 
 impl std::fmt::Debug for Engine {
@@ -74,12 +77,13 @@ impl Engine {
     /// Where the system denies what it needs, such as a folder for temporary files.
     pub fn new(options: Options) -> Result<Self> {
         let context = session::context(&options)?;
-        function::register(&context);
+        let notes = Notes::default();
+        function::register(&context, &notes);
         let pool = &context.runtime_env().memory_pool;
         let tables = Mutex::new(MemoryConsumer::new("tables").register(pool));
         let opening =
             Opening { workers: options.workers, limits: options.limits, stop: options.stop };
-        Ok(Engine { context, opening, state: Mutex::default(), tables })
+        Ok(Engine { context, opening, state: Mutex::default(), tables, notes })
     }
 
     /// The session of DataFusion.
@@ -92,7 +96,12 @@ impl Engine {
     /// # Errors
     /// Where there is no such file, it cannot be read, or there is not enough memory for it.
     pub async fn open(&self, name: &str, file: &str) -> Result<()> {
-        let (table, loaded) = files::open(&self.context, file, &self.opening).await?;
+        let opened = files::open(&self.context, file, &self.opening).await?;
+        self.keep(name, opened)
+    }
+
+    fn keep(&self, name: &str, opened: (Arc<dyn TableProvider>, Loaded)) -> Result<()> {
+        let (table, loaded) = opened;
         lock(&self.tables).try_grow(loaded.memory_bytes)?;
         {
             let mut state = lock(&self.state);
@@ -113,6 +122,12 @@ impl Engine {
     /// What was met while files were loaded, since the last time it was asked.
     pub fn take_loaded(&self) -> Loaded {
         std::mem::take(&mut lock(&self.state).loaded)
+    }
+
+    /// What was met while statements were answered, since the last time it was asked: ranges of
+    /// sources that could not be read, a line each.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.notes.take()
     }
 
     /// The statements of a text, with `;` between them.
@@ -177,6 +192,12 @@ impl Engine {
         for file in named.files {
             if !self.is_open(&file) {
                 self.open(&file, &file).await?;
+            }
+        }
+        for (table, told) in named.told {
+            if !self.is_open(&table) {
+                let opened = files::open_told(told, &self.opening).await?;
+                self.keep(&table, opened)?;
             }
         }
         for name in named.names {

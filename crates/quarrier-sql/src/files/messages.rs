@@ -36,7 +36,9 @@ pub(super) async fn load_stream(opening: Opening) -> Result<Opened> {
     blocking(move || stream("-", &mut std::io::stdin(), &opening)).await
 }
 
-async fn blocking(work: impl FnOnce() -> Result<Opened> + Send + 'static) -> Result<Opened> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => Err(Error::Setup { reason: format!("a load ended early: {error}") }),
@@ -64,11 +66,11 @@ fn stream(name: &str, reader: &mut (dyn Read + Send), opening: &Opening) -> Resu
     Ok(opened(loaded.map_err(|error| wrong(&error))?))
 }
 
-fn loader(format: Format, opening: &Opening) -> Load<'_> {
+pub(super) fn loader(format: Format, opening: &Opening) -> Load<'_> {
     Load::new(format).workers(opening.workers).limits(opening.limits.clone()).cancel(&opening.stop)
 }
 
-fn failed(name: &str, error: &dyn std::fmt::Display, opening: &Opening) -> Error {
+pub(super) fn failed(name: &str, error: &dyn std::fmt::Display, opening: &Opening) -> Error {
     if opening.stop.load(std::sync::atomic::Ordering::Relaxed) {
         return Error::Cancelled;
     }
@@ -77,7 +79,7 @@ fn failed(name: &str, error: &dyn std::fmt::Display, opening: &Opening) -> Error
     Error::table(name, said)
 }
 
-fn opened(loaded: quarrier_messages::Loaded) -> Opened {
+pub(super) fn opened(loaded: quarrier_messages::Loaded) -> Opened {
     let table = Arc::new(loaded.table);
     let met = Loaded {
         rejects: loaded.rejects,

@@ -2,6 +2,7 @@
 
 mod messages;
 mod parquet;
+mod told;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::SessionContext;
 use quarrier_messages::{Format, Limits, Reject};
 
+use crate::rewrite::Told;
 use crate::{Error, Result};
 
 /// The name of the column that says which file of several a row is of.
@@ -62,32 +64,57 @@ pub(crate) async fn open(
     name: &str,
     opening: &Opening,
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
-    let paths = paths(name)?;
-    if let [only] = paths.as_slice() {
-        return open_one(context, only, opening).await;
-    }
     let mut all = Loaded::default();
-    let mut union: Option<LogicalPlanBuilder> = None;
-    for path in &paths {
-        let (table, loaded) = open_one(context, path, opening).await?;
+    let mut tables = Vec::new();
+    for path in paths(name)? {
+        let (table, loaded) = open_one(context, &path, opening).await?;
         all.add(loaded);
-        let part = with_name(path, table)?;
+        tables.push((path.display().to_string(), table));
+    }
+    Ok((together(name, tables)?, all))
+}
+
+/// Loads messages whose format is told, from a source of any kind, or from several.
+///
+/// # Errors
+/// Where there is no such format or source, or one that cannot be read.
+pub(crate) async fn open_told(
+    told: Told,
+    opening: &Opening,
+) -> Result<(Arc<dyn TableProvider>, Loaded)> {
+    let name = told.source.clone();
+    let (tables, all) = told::load(told, opening.clone()).await?;
+    Ok((together(&name, tables)?, all))
+}
+
+/// One table of all, with a column for their names where they are several.
+fn together(
+    name: &str,
+    mut tables: Vec<(String, Arc<dyn TableProvider>)>,
+) -> Result<Arc<dyn TableProvider>> {
+    if tables.len() == 1
+        && let Some((_, only)) = tables.pop()
+    {
+        return Ok(only);
+    }
+    let mut union: Option<LogicalPlanBuilder> = None;
+    for (name, table) in tables {
+        let part = with_name(&name, table)?;
         union = Some(match union {
             Some(before) => before.union_by_name(part.build()?)?,
             None => part,
         });
     }
     match union {
-        Some(union) => Ok((Arc::new(ViewTable::new(union.build()?, None)), all)),
+        Some(union) => Ok(Arc::new(ViewTable::new(union.build()?, None))),
         None => Err(Error::table(name, "no file matches it")),
     }
 }
 
-fn with_name(path: &Path, table: Arc<dyn TableProvider>) -> Result<LogicalPlanBuilder> {
-    let name = path.display().to_string();
+fn with_name(name: &str, table: Arc<dyn TableProvider>) -> Result<LogicalPlanBuilder> {
     let schema = table.schema();
     let scan = LogicalPlanBuilder::scan(
-        datafusion::common::TableReference::bare(name.as_str()),
+        datafusion::common::TableReference::bare(name),
         provider_as_source(table),
         None,
     )?;
@@ -96,7 +123,7 @@ fn with_name(path: &Path, table: Arc<dyn TableProvider>) -> Result<LogicalPlanBu
         let column = datafusion::common::Column::new_unqualified(field.name());
         datafusion::logical_expr::Expr::Column(column)
     });
-    let name = datafusion::common::ScalarValue::Utf8View(Some(name));
+    let name = datafusion::common::ScalarValue::Utf8View(Some(name.to_string()));
     let outputs: Vec<_> = columns.chain([lit(name).alias(FILENAME)]).collect();
     Ok(scan.project(outputs)?)
 }

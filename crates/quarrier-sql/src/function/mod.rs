@@ -2,11 +2,15 @@
 
 mod native;
 mod quantified;
+mod table;
+
+pub(crate) use table::Notes;
 
 use datafusion::prelude::SessionContext;
 
-/// Makes them known. Table functions are registered here, too.
-pub(crate) fn register(context: &SessionContext) {
+/// Makes them known. What they have to say beside answers goes to `notes`.
+pub(crate) fn register(context: &SessionContext, notes: &Notes) {
+    table::register(context, notes);
     for function in native::all() {
         context.register_udf(function);
     }

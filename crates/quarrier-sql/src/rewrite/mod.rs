@@ -24,7 +24,7 @@ mod tables;
 mod template;
 
 pub(crate) use names::Known;
-pub(crate) use tables::{Named, named};
+pub(crate) use tables::{MESSAGES, Named, Told, named};
 
 use std::ops::ControlFlow;
 

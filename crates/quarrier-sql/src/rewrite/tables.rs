@@ -1,11 +1,12 @@
 //! The tables that a statement names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor, VisitMut, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor,
+    TableFunctionArgs, Value, VisitMut, VisitorMut,
 };
 
 /// Tables of a statement that are not functions.
@@ -15,7 +16,22 @@ pub(crate) struct Named {
     pub(crate) files: BTreeSet<String>,
     /// Names, with double quotes or without; tables, or else files.
     pub(crate) names: BTreeSet<String>,
+    /// Calls of `messages('source', 'format')` by the names of the tables that they become.
+    pub(crate) told: BTreeMap<String, Told>,
 }
+
+/// Messages whose format is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) source: String,
+    pub(crate) format: String,
+}
+
+/// The function whose tables are opened before a statement is planned.
+pub(crate) const MESSAGES: &str = "messages";
+
+/// Functions that are tables; the engine knows them by these names only.
+const FUNCTIONS: [&str; 4] = ["carve", "gauge", MESSAGES, "search"];
 
 /// The tables that are named. A file becomes a table of the file's name, called by its stem.
 pub(crate) fn named<S: VisitMut>(statement: &mut S) -> Named {
@@ -32,9 +48,13 @@ impl VisitorMut for Finder<'_> {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        let TableFactor::Table { name, alias, args: None, .. } = factor else {
+        let TableFactor::Table { name, alias, args, .. } = factor else {
             return ControlFlow::Continue(());
         };
+        if args.is_some() {
+            self.called(name, alias, args);
+            return ControlFlow::Continue(());
+        }
         let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
             // schema.table, or a file whose name has a dot in it and no quotes.
             if let Some(file) = dotted(name) {
@@ -53,6 +73,49 @@ impl VisitorMut for Finder<'_> {
             self.named.names.insert(text);
         }
         ControlFlow::Continue(())
+    }
+}
+
+impl Finder<'_> {
+    /// A function's name gets its spelling; messages become a table of their own, which is kept as
+    /// files are.
+    fn called(
+        &mut self,
+        name: &mut ObjectName,
+        alias: &mut Option<TableAlias>,
+        args: &mut Option<TableFunctionArgs>,
+    ) {
+        let [ObjectNamePart::Identifier(ident)] = name.0.as_mut_slice() else { return };
+        if ident.quote_style.is_none()
+            && let Some(known) = FUNCTIONS.iter().find(|n| n.eq_ignore_ascii_case(&ident.value))
+        {
+            ident.value = known.to_string();
+        }
+        if ident.value != MESSAGES {
+            return;
+        }
+        let texts: Option<Vec<String>> =
+            args.as_ref().map(|args| args.args.iter().filter_map(text).collect());
+        let count = args.as_ref().map_or(0, |args| args.args.len());
+        if let (2, Some([source, format])) = (count, texts.as_deref()) {
+            let table = format!("{MESSAGES}('{source}', '{format}')");
+            let told = Told { source: source.clone(), format: format.clone() };
+            self.named.told.insert(table.clone(), told);
+            *name = ObjectName::from(vec![Ident::with_quote('"', table)]);
+            *args = None;
+            call_by_stem(MESSAGES, alias);
+        }
+    }
+}
+
+/// An argument that is a text.
+fn text(argument: &FunctionArg) -> Option<String> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text.clone()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -3,7 +3,10 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use quarrier_sql::{Answer, Engine, Error, Options};
 
@@ -112,6 +115,21 @@ impl Asked {
                 }
             }
             Ok(shown)
+        })
+    }
+
+    /// The rows as they come.
+    pub(crate) fn batches(&self, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>), Error> {
+        let statement = &self.engine.statements(sql)?[0];
+        self.runtime.block_on(async {
+            let Answer::Rows(mut rows) = self.engine.run(statement).await? else {
+                panic!("a copy")
+            };
+            let mut batches = Vec::new();
+            while let Some(batch) = rows.next().await? {
+                batches.push(batch);
+            }
+            Ok((Arc::clone(rows.schema()), batches))
         })
     }
 

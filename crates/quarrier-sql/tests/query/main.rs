@@ -3,6 +3,7 @@
 mod failures;
 mod files;
 mod formats;
+mod functions;
 mod harness;
 mod meaning;
 mod names;
@@ -10,3 +11,4 @@ mod probes;
 mod program;
 mod pushdown;
 mod together;
+mod twin;

@@ -2,7 +2,9 @@
 
 pub(in crate::commands) mod ceiling;
 mod device;
+pub(crate) mod finder;
 mod hits;
+pub(crate) mod opened;
 mod patterns;
 pub(in crate::commands) mod progress;
 pub(in crate::commands) mod remote;

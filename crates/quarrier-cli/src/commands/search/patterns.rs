@@ -19,6 +19,9 @@ pub(super) fn collect(args: &[PatternArg]) -> Result<Vec<Pattern>, String> {
             PatternArg::Hex(text) => patterns.push(Pattern::hex(text).map_err(to_text)?),
             PatternArg::Regex(text) => patterns.push(Pattern::regex(text).map_err(to_text)?),
             PatternArg::File(path) => patterns.extend(read_file(path)?),
+            PatternArg::Lines(text) => {
+                patterns.extend(parse_file(text.as_bytes()).map_err(to_text)?);
+            }
         }
     }
     Ok(patterns)

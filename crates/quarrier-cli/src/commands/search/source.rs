@@ -24,6 +24,7 @@ pub(in crate::commands) enum Input {
 }
 
 /// Something that the arguments name, not opened yet: thousands of files are opened one by one.
+#[derive(Debug)]
 pub(in crate::commands) enum Named {
     Stdin,
     Path(PathBuf),

@@ -1,0 +1,250 @@
+//! `carve(source)`: the files that could be recovered, as rows of the report. Nothing is written.
+//!
+//! Conditions on `type` alone and on `status` alone choose what is looked for, digests are made only
+//! where they are asked for, and a LIMIT ends it.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{ArrayRef, StringViewArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use quarrier_carve::folder::{described, path_of};
+use quarrier_carve::{Carved, Carver, Keep, Status, View, format};
+use quarrier_cli::{Sources, unread};
+
+use super::plan::{Finds, FoundExec, Out};
+use super::rows::{RowsOut, text, whole};
+use super::{Notes, arguments, chosen};
+use crate::Error;
+
+const USAGE: &str = "carve('disk.img')";
+const TYPE: usize = 1;
+const STATUS: usize = 5;
+/// The only column that needs all of the file's bytes.
+const DIGEST: usize = 7;
+
+/// The function.
+#[derive(Debug)]
+pub(super) struct Carve {
+    notes: Notes,
+}
+
+impl Carve {
+    pub(super) fn new(notes: Notes) -> Self {
+        Carve { notes }
+    }
+}
+
+impl TableFunctionImpl for Carve {
+    fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
+        let texts = arguments::texts(USAGE, args.exprs(), 1, 1)?;
+        let text = |name: &str| Field::new(name, DataType::Utf8View, false);
+        let whole = |name: &str| Field::new(name, DataType::Int64, false);
+        let schema = Arc::new(Schema::new(vec![
+            text("source"),
+            text("type"),
+            whole("offset"),
+            whole("length"),
+            text("extents"),
+            text("status"),
+            text("reason"),
+            text("sha256"),
+            text("path"),
+        ]));
+        let source = texts.into_iter().next().unwrap_or_default();
+        Ok(Arc::new(CarveTable { source, schema, notes: self.notes.clone() }))
+    }
+}
+
+/// Files of one call.
+#[derive(Debug)]
+struct CarveTable {
+    source: String,
+    schema: SchemaRef,
+    notes: Notes,
+}
+
+#[async_trait]
+impl TableProvider for CarveTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let is_pushed =
+            |filter: &Expr| ["type", "status"].iter().any(|name| chosen::is_of(filter, &[name]));
+        let support = |filter: &&Expr| match is_pushed(filter) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let kinds = format::ALL.iter().flat_map(|format| format.kinds());
+        let mut kinds: Vec<&'static str> = kinds.map(|kind| kind.name).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let all = kinds.len();
+        let mut statuses = vec![Status::Valid, Status::Partial, Status::Header];
+        for filter in filters {
+            let is_of_type = chosen::is_of(filter, &["type"]);
+            let (place, values): (_, ArrayRef) = match is_of_type {
+                true => (TYPE, Arc::new(StringViewArray::from_iter_values(&kinds))),
+                false => {
+                    let names = statuses.iter().map(|status| status.name());
+                    (STATUS, Arc::new(StringViewArray::from_iter_values(names)))
+                }
+            };
+            let is_wanted =
+                chosen::chosen(state, filter, &self.schema, &[(place, values)])?.into_iter();
+            match is_of_type {
+                true => kinds = picked(kinds, is_wanted),
+                false => statuses = picked(statuses, is_wanted),
+            }
+        }
+        let carving = Carving {
+            source: self.source.clone(),
+            kinds: (kinds.len() < all).then_some(kinds),
+            statuses,
+            schema: Arc::clone(&self.schema),
+            notes: self.notes.clone(),
+        };
+        Ok(Arc::new(FoundExec::new(Arc::new(carving), projection, limit)?))
+    }
+}
+
+/// Those of `all` that are wanted.
+fn picked<T>(all: Vec<T>, is_wanted: impl Iterator<Item = bool>) -> Vec<T> {
+    all.into_iter().zip(is_wanted).filter_map(|(one, is_wanted)| is_wanted.then_some(one)).collect()
+}
+
+/// A run of the carver with what is pushed into it.
+#[derive(Debug)]
+struct Carving {
+    source: String,
+    /// None: all.
+    kinds: Option<Vec<&'static str>>,
+    statuses: Vec<Status>,
+    schema: SchemaRef,
+    notes: Notes,
+}
+
+impl Finds for Carving {
+    fn name(&self) -> &'static str {
+        "CarveExec"
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn told(&self) -> String {
+        let statuses: Vec<_> = self.statuses.iter().map(|status| status.name()).collect();
+        let kinds = self.kinds.as_ref().map_or_else(|| "all".to_string(), |kinds| kinds.join(","));
+        format!("types={kinds}, status={}", statuses.join(","))
+    }
+
+    fn find(&self, out: &mut Out) -> Result<()> {
+        if self.kinds.as_ref().is_some_and(Vec::is_empty) || self.statuses.is_empty() {
+            return Ok(());
+        }
+        let is_any_broken = self.statuses.iter().any(|&status| status != Status::Valid);
+        let stop = Arc::clone(out.stop());
+        let failed = |reason: String| DataFusionError::from(Error::table("carve(…)", reason));
+        for source in Sources::of(&self.source, &stop).iter() {
+            let source = source.map_err(failed)?;
+            let mut carver = Carver::new().keep_broken(is_any_broken).stop(&stop);
+            if let Some(kinds) = &self.kinds {
+                let kinds = kinds.iter().map(|kind| kind.to_string()).collect();
+                carver = carver.kinds(kinds).map_err(|error| failed(error.to_string()))?;
+            }
+            let watch = Watch {
+                source_name: source.name().to_string(),
+                statuses: &self.statuses,
+                is_digested: out.columns().contains(&DIGEST),
+                rows: Mutex::new((RowsOut::new(out), None)),
+            };
+            let run = carver.run(&*source, &watch);
+            let (mut rows, error) = watch.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+            if let Some(error) = error {
+                return Err(error);
+            }
+            let _ = rows.flush()?;
+            drop(rows);
+            let summary = match run {
+                // Who takes the rows has enough of them.
+                Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
+                run => run.map_err(|error| failed(error.to_string()))?,
+            };
+            out.touched(summary.bytes);
+            self.notes.add(unread(source.name(), &summary.unreadable));
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes rows of what is found, for several threads.
+struct Watch<'o> {
+    source_name: String,
+    statuses: &'o [Status],
+    is_digested: bool,
+    rows: Mutex<(RowsOut<'o>, Option<DataFusionError>)>,
+}
+
+impl Keep for Watch<'_> {
+    fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()> {
+        if !self.statuses.contains(&carved.status) {
+            return Ok(());
+        }
+        let digested = match self.is_digested {
+            true => Some(described(&self.source_name, carved, view)?),
+            false => None,
+        };
+        let extents: Vec<_> = carved.extents.iter().map(|e| [e.offset, e.length]).collect();
+        let extents = serde_json::json!(extents).to_string();
+        let path = path_of(carved);
+        let (rows, failed) = &mut *self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let added = rows.add(|place| match place {
+            0 => text(Some(&self.source_name)),
+            TYPE => text(Some(&carved.kind)),
+            2 => whole(Some(carved.offset())),
+            3 => whole(Some(carved.length())),
+            4 => text(Some(&extents)),
+            STATUS => text(Some(carved.status.name())),
+            6 => text(Some(&carved.reason)),
+            DIGEST => text(digested.as_ref().map(|row| row.sha256.as_str())),
+            _ => text(Some(&path)),
+        });
+        match added {
+            Ok(flow) if flow.is_continue() => Ok(()),
+            Ok(_) => Err(io::ErrorKind::BrokenPipe.into()),
+            Err(error) => {
+                *failed = Some(error);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+}

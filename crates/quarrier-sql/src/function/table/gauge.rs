@@ -1,0 +1,132 @@
+//! `gauge([area[, folder]])`: the machine's ceilings as rows, measured quickly, when they are asked.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use quarrier_gauge::{Area, Error as GaugeError, Reading, Wanted, measure};
+use serde_json::json;
+
+use super::arguments;
+use super::plan::{Finds, FoundExec, Out};
+use super::rows::{RowsOut, text, whole};
+use crate::Error;
+
+const USAGE: &str = "gauge('memory'), gauge('disk', '/folder/on/it') or gauge()";
+
+/// The function.
+#[derive(Debug)]
+pub(super) struct Gauge;
+
+impl TableFunctionImpl for Gauge {
+    fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
+        let texts = arguments::texts(USAGE, args.exprs(), 0, 2)?;
+        let areas = match texts.first() {
+            None => Area::ALL.to_vec(),
+            Some(name) => vec![Area::of(name).ok_or_else(|| {
+                let names = Area::ALL.map(Area::name).join(", ");
+                Error::text(format!("gauge(…): no area '{name}'; there are: {names}"))
+            })?],
+        };
+        let text = |name: &str| Field::new(name, DataType::Utf8View, false);
+        let schema = Arc::new(Schema::new(vec![
+            text("area"),
+            text("measurement"),
+            text("parameters"),
+            Field::new("threads", DataType::Int64, true),
+            Field::new("block_bytes", DataType::Int64, true),
+            Field::new("access", DataType::Utf8View, true),
+            Field::new("value", DataType::Float64, false),
+            text("unit"),
+            Field::new("stddev", DataType::Float64, false),
+            Field::new("runs", DataType::Int64, false),
+            Field::new("disturbed", DataType::Boolean, false),
+            text("conditions"),
+        ]));
+        let path = texts.into_iter().nth(1).unwrap_or_else(|| ".".to_string());
+        Ok(Arc::new(GaugeTable { areas, path, schema }))
+    }
+}
+
+/// Readings of one call.
+#[derive(Debug, Clone)]
+struct GaugeTable {
+    areas: Vec<Area>,
+    path: String,
+    schema: SchemaRef,
+}
+
+#[async_trait]
+impl TableProvider for GaugeTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(FoundExec::new(Arc::new(self.clone()), projection, limit)?))
+    }
+}
+
+impl Finds for GaugeTable {
+    fn name(&self) -> &'static str {
+        "GaugeExec"
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn told(&self) -> String {
+        let names: Vec<_> = self.areas.iter().map(|area| area.name()).collect();
+        format!("areas={}", names.join(","))
+    }
+
+    fn find(&self, out: &mut Out) -> Result<()> {
+        let wanted = Wanted { areas: self.areas.clone(), ..Wanted::quick(&self.path) };
+        let stop = Arc::clone(out.stop());
+        let report = match measure(&wanted, &mut (), &stop) {
+            // Nobody waits for it any more.
+            Err(GaugeError::Stopped) => return Ok(()),
+            measured => measured.map_err(|error| Error::table("gauge(…)", error))?,
+        };
+        let mut rows = RowsOut::new(out);
+        for reading in &report.readings {
+            if rows.add(|place| cell(reading, place))?.is_break() {
+                return Ok(());
+            }
+        }
+        rows.flush().map(|_| ())
+    }
+}
+
+fn cell(reading: &Reading, place: usize) -> ScalarValue {
+    let parameters = &reading.parameters;
+    match place {
+        0 => text(Some(reading.area.name())),
+        1 => text(Some(&reading.measurement)),
+        2 => text(Some(&json!(parameters).to_string())),
+        3 => whole(parameters.integer("threads")),
+        4 => whole(parameters.integer("block_bytes")),
+        5 => text(parameters.text("access")),
+        6 => ScalarValue::from(reading.value),
+        7 => text(Some(reading.unit.name())),
+        8 => ScalarValue::from(reading.stddev),
+        9 => whole(Some(u64::from(reading.runs))),
+        10 => ScalarValue::from(reading.disturbed),
+        _ => text(Some(&json!(reading.conditions).to_string())),
+    }
+}

@@ -1,0 +1,25 @@
+//! `messages(source, format)`, where it is not called so: what is called so is opened as files are,
+//! before the statement is planned.
+
+use std::sync::Arc;
+
+use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::Result;
+
+use crate::Error;
+
+/// The function.
+#[derive(Debug)]
+pub(super) struct Messages;
+
+impl TableFunctionImpl for Messages {
+    fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
+        let count = args.exprs().len();
+        let usage = "messages('trades.log', 'fix')";
+        let reason = match count {
+            2 => format!("messages(…): both arguments are texts in single quotes; write {usage}"),
+            _ => format!("messages(…): {count} arguments were given; write {usage}"),
+        };
+        Err(Error::text(reason).into())
+    }
+}

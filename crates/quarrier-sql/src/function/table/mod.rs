@@ -1,0 +1,53 @@
+//! Tables over the engine itself: `search(…)`, `carve(…)`, `gauge(…)`, `messages(…)`.
+//!
+//! ```text
+//!  call ─→ arguments ─→ provider ─→ FoundExec ─→ a thread that finds ─→ batches, a few ahead
+//!                       what is wanted of it       └─ ends when nobody takes them any more
+//! ```
+
+mod arguments;
+
+mod carve;
+
+mod chosen;
+
+mod gauge;
+
+mod messages;
+
+mod plan;
+
+mod rows;
+
+mod search;
+
+mod starts;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::prelude::SessionContext;
+
+use crate::rewrite::MESSAGES;
+
+/// What is to be said beside an answer: bytes that could not be read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn add(&self, lines: impl IntoIterator<Item = String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(lines);
+    }
+
+    /// What was said since it was last asked.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Makes the tables known.
+pub(crate) fn register(context: &SessionContext, notes: &Notes) {
+    context.register_udtf("search", Arc::new(search::Search::new(notes.clone())));
+    context.register_udtf("carve", Arc::new(carve::Carve::new(notes.clone())));
+    context.register_udtf("gauge", Arc::new(gauge::Gauge));
+    context.register_udtf(MESSAGES, Arc::new(messages::Messages));
+}

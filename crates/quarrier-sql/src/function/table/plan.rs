@@ -1,0 +1,240 @@
+//! A plan without inputs: rows that are found by something that has threads of its own.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, project_schema};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
+use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
+};
+use futures::StreamExt;
+use tokio::sync::mpsc::Sender;
+
+/// Batches that wait for who takes them: enough that finding goes on, few enough to hold.
+const AHEAD_BATCHES: usize = 4;
+
+/// Finds rows.
+pub(super) trait Finds: fmt::Debug + Send + Sync + 'static {
+    /// What EXPLAIN calls it.
+    fn name(&self) -> &'static str;
+
+    /// All columns that there are.
+    fn schema(&self) -> &SchemaRef;
+
+    /// What it looks at and what of the statement it does itself, for EXPLAIN.
+    fn told(&self) -> String;
+
+    /// A column by which the rows come in rising order.
+    fn ordered_by(&self) -> Option<usize> {
+        None
+    }
+
+    /// Finds rows, until there are no more or `out` takes none.
+    fn find(&self, out: &mut Out) -> Result<()>;
+}
+
+/// Takes the rows that are found.
+pub(super) struct Out {
+    sender: Sender<Result<RecordBatch>>,
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    left: Option<usize>,
+    stop: Arc<AtomicBool>,
+    baseline: BaselineMetrics,
+    bytes: Count,
+}
+
+impl Out {
+    /// The columns that are wanted, by their places among all.
+    pub(super) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// Those columns.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Becomes true when nobody wants more.
+    pub(super) fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
+    }
+
+    /// Tells that so many bytes were looked at.
+    pub(super) fn touched(&self, bytes: u64) {
+        self.bytes.add(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+
+    /// How many rows are still wanted at most.
+    pub(super) fn left(&self) -> usize {
+        self.left.unwrap_or(usize::MAX)
+    }
+
+    /// Hands rows of the wanted columns over, and waits while there are too many ahead. `Break`
+    /// where no more are wanted.
+    pub(super) fn take(&mut self, batch: RecordBatch) -> ControlFlow<()> {
+        let rows = batch.num_rows().min(self.left());
+        if rows > 0 {
+            self.baseline.record_output(rows);
+            let batch = if rows < batch.num_rows() { batch.slice(0, rows) } else { batch };
+            if self.sender.blocking_send(Ok(batch)).is_err() {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        self.left = self.left.map(|left| left - rows);
+        if self.left == Some(0) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        match self.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Runs what [`Finds`].
+#[derive(Debug, Clone)]
+pub(super) struct FoundExec {
+    finds: Arc<dyn Finds>,
+    columns: Vec<usize>,
+    fetch: Option<usize>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl FoundExec {
+    /// Of `projection`, by the places of columns, or all; at most `fetch` rows.
+    pub(super) fn new(
+        finds: Arc<dyn Finds>,
+        projection: Option<&Vec<usize>>,
+        fetch: Option<usize>,
+    ) -> Result<FoundExec> {
+        let all = finds.schema();
+        let schema = project_schema(all, projection)?;
+        let columns = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..all.fields().len()).collect(),
+        };
+        let place = finds.ordered_by().and_then(|by| columns.iter().position(|&c| c == by));
+        let equivalences = match place {
+            None => EquivalenceProperties::new(schema),
+            Some(place) => ordered(schema, place)?,
+        };
+        let properties = Arc::new(PlanProperties::new(
+            equivalences,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        ));
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(FoundExec { finds, columns, fetch, properties, metrics })
+    }
+}
+
+/// Rows that rise by a column.
+fn ordered(schema: SchemaRef, place: usize) -> Result<EquivalenceProperties> {
+    use datafusion::arrow::compute::SortOptions;
+    use datafusion::physical_expr::PhysicalSortExpr;
+    use datafusion::physical_expr::expressions::Column;
+    let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(schema.field(place).name(), place));
+    let rising = PhysicalSortExpr::new(column, SortOptions::new(false, false));
+    Ok(EquivalenceProperties::new_with_orderings(schema, [[rising]]))
+}
+
+impl DisplayAs for FoundExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.finds.name(), self.finds.told())?;
+        if let Some(fetch) = self.fetch {
+            write!(f, ", limit={fetch}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for FoundExec {
+    fn name(&self) -> &str {
+        self.finds.name()
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.fetch
+    }
+
+    fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        Some(Arc::new(FoundExec { fetch, ..self.clone() }))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let schema = self.schema();
+        let mut found = RecordBatchReceiverStream::builder(Arc::clone(&schema), AHEAD_BATCHES);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut out = Out {
+            sender: found.tx(),
+            columns: self.columns.clone(),
+            schema: Arc::clone(&schema),
+            left: self.fetch,
+            stop: Arc::clone(&stop),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            bytes: MetricBuilder::new(&self.metrics).counter("bytes_touched", partition),
+        };
+        let finds = Arc::clone(&self.finds);
+        found.spawn_blocking(move || match out.left {
+            Some(0) => Ok(()),
+            _ => finds.find(&mut out),
+        });
+        let until = Until(stop);
+        let batches = found.build().inspect(move |_| until.is_awaited());
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+}
+
+/// Held by who takes the rows: when it goes, finding ends.
+struct Until(Arc<AtomicBool>);
+
+impl Until {
+    fn is_awaited(&self) {}
+}
+
+impl Drop for Until {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,68 @@
+//! Rows of single values, for tables that have few.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::common::{Result, ScalarValue};
+
+use super::plan::Out;
+
+/// Rows that are handed on at once.
+const BATCH_ROWS: usize = 256;
+
+/// Gathers rows and hands them on as batches.
+pub(super) struct RowsOut<'o> {
+    out: &'o mut Out,
+    /// A list a wanted column.
+    columns: Vec<Vec<ScalarValue>>,
+    rows: usize,
+}
+
+impl<'o> RowsOut<'o> {
+    pub(super) fn new(out: &'o mut Out) -> Self {
+        let columns = vec![Vec::new(); out.columns().len()];
+        RowsOut { out, columns, rows: 0 }
+    }
+
+    /// Takes a row, of which `value` gives the value of any column by its place among all.
+    pub(super) fn add(
+        &mut self,
+        mut value: impl FnMut(usize) -> ScalarValue,
+    ) -> Result<ControlFlow<()>> {
+        for (place, column) in self.out.columns().iter().zip(&mut self.columns) {
+            column.push(value(*place));
+        }
+        self.rows += 1;
+        if self.rows >= BATCH_ROWS.min(self.out.left()) {
+            return self.flush();
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Hands on what there is.
+    pub(super) fn flush(&mut self) -> Result<ControlFlow<()>> {
+        let rows = std::mem::take(&mut self.rows);
+        if rows == 0 {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        for column in &mut self.columns {
+            arrays.push(ScalarValue::iter_to_array(std::mem::take(column))?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let schema = Arc::clone(self.out.schema());
+        let batch = RecordBatch::try_new_with_options(schema, arrays, &options)?;
+        Ok(self.out.take(batch))
+    }
+}
+
+/// Text, or NULL.
+pub(super) fn text(value: Option<&str>) -> ScalarValue {
+    ScalarValue::Utf8View(value.map(str::to_string))
+}
+
+/// A whole number, or NULL.
+pub(super) fn whole(value: Option<u64>) -> ScalarValue {
+    ScalarValue::Int64(value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)))
+}
