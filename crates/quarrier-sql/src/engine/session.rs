@@ -10,7 +10,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::Options;
 use crate::Result;
-use crate::plan::{StrictKinds, TopRows};
+use crate::plan::{Memberships, Multisets, StrictKinds, TopRows, WholeOrders};
 
 pub(super) fn context(options: &Options) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
@@ -30,11 +30,14 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     }
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(StrictKinds));
+    rules.insert(1, Arc::new(Multisets));
+    rules.insert(2, Arc::new(Memberships));
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime.build_arc()?)
         .with_default_features()
         .with_analyzer_rules(rules)
+        .with_physical_optimizer_rule(Arc::new(WholeOrders))
         .with_physical_optimizer_rule(Arc::new(TopRows))
         .build();
     Ok(SessionContext::new_with_state(state))

@@ -1,0 +1,167 @@
+//! IN and NOT IN over a query, where the engine takes UNKNOWN for FALSE or gives up: NOT IN that is no
+//! conjunct of its own, whose query names columns outside of it, or whose left side is a constant; IN
+//! below NOT, CASE or IS.
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `x NOT IN (query)`, where only TRUE counts | no `v` of the query with `v = x`, `v` NULL or `x` NULL |
+//! | `x IN (query)`, where UNKNOWN counts | TRUE, NULL or FALSE, by two such questions |
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue, Spans};
+use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, when,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::Error;
+
+/// Says memberships by EXISTS, where that is needed.
+#[derive(Debug)]
+pub(crate) struct Memberships;
+
+impl AnalyzerRule for Memberships {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let meant = plan.transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Filter(filter) => {
+                let outer = filter.input.schema().clone();
+                let predicate = Meaning { outer: &outer }.of(filter.predicate, Place::Conjunct)?;
+                Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        Ok(meant.data)
+    }
+
+    fn name(&self) -> &str {
+        "memberships"
+    }
+}
+
+/// What becomes of a truth value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A row is left where it is TRUE.
+    Conjunct,
+    /// Only TRUE counts, beside other conditions.
+    Truth,
+    /// UNKNOWN and FALSE differ.
+    Any,
+}
+
+struct Meaning<'p> {
+    /// The columns that conditions are on.
+    outer: &'p DFSchema,
+}
+
+impl Meaning<'_> {
+    fn of(&self, expr: Expr, place: Place) -> Result<Expr> {
+        match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op, right })
+                if matches!(op, Operator::And | Operator::Or) =>
+            {
+                let inner = match (place, op) {
+                    (Place::Conjunct, Operator::Or) => Place::Truth,
+                    (place, _) => place,
+                };
+                let (left, right) = (self.of(*left, inner)?, self.of(*right, inner)?);
+                Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
+            }
+            Expr::Not(inner) => match *inner {
+                Expr::InSubquery(asked) => {
+                    let negated = !asked.negated;
+                    self.membership(InSubquery { negated, ..asked }, place)
+                }
+                other => Ok(Expr::Not(Box::new(self.of(other, Place::Any)?))),
+            },
+            Expr::InSubquery(asked) => self.membership(asked, place),
+            other => {
+                let inner = |child| Ok(Transformed::yes(self.of(child, Place::Any)?));
+                Ok(other.map_children(inner)?.data)
+            }
+        }
+    }
+
+    fn membership(&self, asked: InSubquery, place: Place) -> Result<Expr> {
+        let is_correlated = !asked.subquery.outer_ref_columns.is_empty();
+        let is_answered = match (place, asked.negated) {
+            (Place::Conjunct | Place::Truth, false) => true,
+            (Place::Conjunct, true) => !is_correlated && asked.expr.any_column_refs(),
+            _ => false,
+        };
+        if is_answered {
+            return Ok(Expr::InSubquery(asked));
+        }
+        let InSubquery { expr, subquery, negated } = asked;
+        let left = self.from_inside(*expr)?;
+        let value = first_column(&subquery)?;
+        let is_same = value.clone().eq(left.clone());
+        let is_null = value.is_null().or(left.is_null());
+        if place != Place::Any && negated {
+            return self.exists(&subquery, is_same.or(is_null), true);
+        }
+        let is_in = when(self.exists(&subquery, is_same, false)?, lit(true))
+            .when(self.exists(&subquery, is_null, false)?, lit(ScalarValue::Boolean(None)))
+            .otherwise(lit(false))?;
+        Ok(if negated { Expr::Not(Box::new(is_in)) } else { is_in })
+    }
+
+    /// The expression as a query inside sees it.
+    fn from_inside(&self, expr: Expr) -> Result<Expr> {
+        let mut has_query = false;
+        expr.apply(|part| {
+            has_query |= matches!(
+                part,
+                Expr::ScalarSubquery(_)
+                    | Expr::InSubquery(_)
+                    | Expr::Exists(_)
+                    | Expr::SetComparison(_)
+            );
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if has_query {
+            let reason = "a query on the left of NOT IN (query); give it a name behind WITH";
+            return Err(Error::text(reason).into());
+        }
+        let seen = expr.transform(|part| match part {
+            Expr::Column(column) => {
+                let (_, field) = self.outer.qualified_field_from_column(&column)?;
+                let field = Arc::clone(field);
+                Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        Ok(seen.data)
+    }
+
+    /// Whether the query has a row for which `condition` is TRUE.
+    fn exists(&self, subquery: &Subquery, condition: Expr, negated: bool) -> Result<Expr> {
+        let mut outer_ref_columns = subquery.outer_ref_columns.clone();
+        condition.apply(|part| {
+            if matches!(part, Expr::OuterReferenceColumn(..)) && !outer_ref_columns.contains(part) {
+                outer_ref_columns.push(part.clone());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let plan =
+            LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).filter(condition)?;
+        let subquery =
+            Subquery { subquery: Arc::new(plan.build()?), outer_ref_columns, spans: Spans::new() };
+        Ok(Expr::Exists(Exists { subquery, negated }))
+    }
+}
+
+fn first_column(subquery: &Subquery) -> Result<Expr> {
+    let mut columns = subquery.subquery.schema().columns();
+    match columns.len() {
+        1 => Ok(Expr::Column(columns.remove(0))),
+        many => {
+            let reason = format!("the query behind IN has {many} columns instead of one");
+            Err(Error::text(reason).into())
+        }
+    }
+}

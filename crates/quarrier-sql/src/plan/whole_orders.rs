@@ -1,0 +1,54 @@
+//! ORDER BY … LIMIT over a UNION: each part is ordered by all of the order.
+//!
+//! Where a column of the order is constant in every part, the engine leaves it out of the parts' sorts,
+//! which then tell each other how good a row must be by the other columns only: a part with a better
+//! constant loses its rows.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+
+/// Has parts sorted as they are merged.
+#[derive(Debug)]
+pub(crate) struct WholeOrders;
+
+impl PhysicalOptimizerRule for WholeOrders {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_down(|plan| {
+            Ok(match plan.downcast_ref::<SortPreservingMergeExec>().and_then(whole) {
+                Some(merge) => Transformed::yes(merge),
+                None => Transformed::no(plan),
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "whole_orders"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn whole(merge: &SortPreservingMergeExec) -> Option<Arc<dyn ExecutionPlan>> {
+    let sort = merge.input().downcast_ref::<SortExec>()?;
+    let is_part = sort.preserve_partitioning() && sort.expr().len() < merge.expr().len();
+    let fetch = sort.fetch().filter(|_| is_part)?;
+    let sort = SortExec::new(merge.expr().clone(), Arc::clone(sort.input()))
+        .with_preserve_partitioning(true)
+        .with_fetch(Some(fetch));
+    let whole = SortPreservingMergeExec::new(merge.expr().clone(), Arc::new(sort));
+    Some(Arc::new(whole.with_fetch(merge.fetch())))
+}
