@@ -25,6 +25,7 @@ mod record;
 mod search;
 mod sparse;
 mod sparse_python;
+mod sql;
 mod table;
 mod traces;
 mod versus;
@@ -41,6 +42,7 @@ use contender::Programs;
 const PARTS: [&str; 10] = [
     "search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "carve", "gauge",
     "gpu",
+    "search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "sql", "gauge", "gpu",
 ];
 
 const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only PART]";
@@ -66,6 +68,7 @@ struct Arguments {
     /// The folder of benchmarks, in which data and records lie.
     home: PathBuf,
     quarrier: PathBuf,
+    quarrier_sql: Option<PathBuf>,
     vectorscan: Option<PathBuf>,
     svfsc: Option<PathBuf>,
     /// The kernels of `parallel` in OCaml.
@@ -87,8 +90,18 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let Arguments { scale, only, home, quarrier, vectorscan, svfsc, parmap, python, built_from } =
-        arguments()?;
+    let Arguments {
+        scale,
+        only,
+        home,
+        quarrier,
+        quarrier_sql,
+        vectorscan,
+        svfsc,
+        parmap,
+        python,
+        built_from,
+    } = arguments()?;
     let neighbours = std::env::current_exe()?;
     let programs = Programs {
         quarrier,
@@ -142,6 +155,11 @@ fn run() -> Result<()> {
         }
         if is_wanted("carve") {
             record["carve"] = carving::run(&python, &programs.quarrier, &home, &scale)?;
+        if let Some(quarrier_sql) = quarrier_sql.filter(|_| is_wanted("sql")) {
+            let (image, patterns) = search::make(&folder, &scale, sql::PATTERNS)?;
+            let quarrier = &programs.quarrier;
+            let programs = sql::Programs { python: &python, quarrier, quarrier_sql: &quarrier_sql };
+            record["sql"] = sql::run(&programs, &home, &image, &patterns, &scale)?;
         }
     }
     if is_wanted("gauge") && scale.rounds > 0 {
@@ -161,6 +179,7 @@ fn arguments() -> Result<Arguments> {
     let (mut scale, mut only, mut vectorscan, mut built_from) = (FULL, None, None, None);
     let mut home = PathBuf::from("benchmarks");
     let (mut quarrier, mut svfsc, mut parmap, mut python) = (None, None, None, None);
+    let mut quarrier_sql = None;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value\n{USAGE}"));
@@ -170,6 +189,7 @@ fn arguments() -> Result<Arguments> {
             "--only" => only = Some(value()?),
             "--home" => home = value()?.into(),
             "--quarrier" => quarrier = Some(value()?.into()),
+            "--quarrier-sql" => quarrier_sql = Some(value()?.into()),
             "--built-from" => built_from = Some(value()?),
             "--svfsc" => svfsc = Some(value()?.into()),
             "--parmap" => parmap = Some(value()?.into()),
@@ -182,7 +202,18 @@ fn arguments() -> Result<Arguments> {
         bail!("--only takes one of {}\n{USAGE}", PARTS.join(", "));
     }
     let quarrier = quarrier.with_context(|| format!("--quarrier is missing\n{USAGE}"))?;
-    Ok(Arguments { scale, only, home, quarrier, vectorscan, svfsc, parmap, python, built_from })
+    Ok(Arguments {
+        scale,
+        only,
+        home,
+        quarrier,
+        quarrier_sql,
+        vectorscan,
+        svfsc,
+        parmap,
+        python,
+        built_from,
+    })
 }
 
 /// The rounds are interleaved and the ratios hold, but the rates will be low and uneven.

@@ -1,6 +1,6 @@
 //! 1 to 100,000 literals over the image: quarrier, vectorscan, ripgrep, and the ceiling.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -63,6 +63,14 @@ pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<O
         scale.rounds
     );
     Ok(Some(Value::Array(records)))
+}
+
+/// The image and a file of so many patterns, for who searches it otherwise.
+pub(crate) fn make(folder: &Path, scale: &Scale, patterns: usize) -> Result<(PathBuf, PathBuf)> {
+    let image = Image::prepare(folder, scale.image_bytes)?;
+    let files = image.pattern_files(folder, patterns)?;
+    warm(&image.path)?;
+    Ok((image.path, files.plain))
 }
 
 impl Definition {

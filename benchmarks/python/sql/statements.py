@@ -1,0 +1,119 @@
+"""Random full statements: quarrier-sql and DuckDB must say the same.
+
+    python statements.py PROGRAM [STATEMENTS [SEED]]
+
+Every fifty statements the tables are drawn anew. What DuckDB has otherwise than SQL-92 is asked of it in
+other words; how often, by rule, is printed, as is what was drawn. A statement that the program refuses
+counts as a difference.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import files
+from answers import are_same, normal
+from draw import Statement, Statements
+from program import Program, Refused
+from values import REWORDED
+
+#: Statements that are asked of the same tables.
+BATCH = 50
+#: Differences after which no more are looked for.
+ENOUGH = 20
+
+
+def theirs(connection: Any, statement: Statement) -> list[Any] | str:
+    try:
+        return connection.execute(statement.sql[1]).fetchall()
+    except duckdb.Error as error:
+        return str(error).splitlines()[0]
+
+
+def ours(program: Program, statement: Statement, number: int) -> list[Any] | str:
+    try:
+        _, rows = program.ask(statement.sql[0])
+    except Refused as refused:
+        return str(refused).splitlines()[0]
+    names = [f"s{number}_{place}" for place in range(len(statement.kinds))]
+    return [tuple(row.get(name) for name in names) for row in rows]
+
+
+def tell(statement: Statement, mine: list[Any] | str, other: list[Any] | str) -> str:
+    """Both answers, the rows that differ first."""
+
+    def shown(answer: list[Any] | str, without: list[Any] | str) -> str:
+        if isinstance(answer, str):
+            return answer
+        rest = [row for row in answer if isinstance(without, str) or row not in without] or answer
+        return f"{len(answer)} rows: " + "; ".join(map(str, rest[:3]))
+
+    return (
+        f"{statement.sql[0]}\n  DuckDB's words: {statement.sql[1] if len(set(statement.sql)) > 1 else 'the same'}"
+        f"\n  ours: {shown(mine, other)}\n  DuckDB: {shown(other, mine)}"
+    )
+
+
+def batch(program: str, seed: str, numbers: range, folder: Path, seen: Counter[str]) -> list[str]:
+    """Asks statements of fresh tables; the differences."""
+    files.make(folder, seed)
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET TimeZone = 'UTC'")
+    files.into_duckdb(connection, folder)
+    running = Program(program, {table.name: folder / table.file for table in files.TABLES})
+    different = []
+    for number in numbers:
+        draws = Statements(random.Random(f"{seed}/{number}"))
+        statement = draws.statement(number)
+        mine, other = ours(running, statement, number), theirs(connection, statement)
+        seen.update(statement.features)
+        seen.update({f"rule {rule}": count for rule, count in draws.used.items()})
+        try:
+            is_same = not isinstance(mine, str) and not isinstance(other, str) and are_same(
+                normal(mine, statement.kinds), normal(other, statement.kinds), statement.kinds,
+                statement.is_ordered)  # fmt: skip
+        except (ValueError, TypeError, ArithmeticError):
+            is_same = False
+        if is_same:
+            seen["rows"] += len(other)
+            seen["empty answers"] += not other
+        else:
+            different.append(f"statement {number} of seed {seed}: {tell(statement, mine, other)}")
+            if isinstance(mine, str) and "the program ended" in mine:
+                running = Program(program, {table.name: folder / table.file for table in files.TABLES})
+    running.end()
+    return different
+
+
+def main() -> None:
+    program = sys.argv[1]
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
+    seed = sys.argv[3] if len(sys.argv) > 3 else "1"
+    seen: Counter[str] = Counter()
+    different: list[str] = []
+    done = 0
+    with tempfile.TemporaryDirectory() as folder:
+        while done < count and len(different) < ENOUGH:
+            numbers = range(done, min(done + BATCH, count))
+            different += batch(program, f"{seed}/{done // BATCH}", numbers, Path(folder), seen)
+            done = numbers.stop
+    for text in different:
+        print(text)
+    rules = [rule for rule in REWORDED if seen[f"rule {rule}"]]
+    print("\nasked of DuckDB in other words:")
+    for rule in rules:
+        print(f"  {seen[f'rule {rule}']:5} times: {REWORDED[rule]}")
+    features = {name: count for name, count in seen.most_common() if not name.startswith("rule ")}
+    print("drawn: " + ", ".join(f"{name} {count}" for name, count in features.items()))
+    print(f"{done} statements of seed {seed}, DuckDB {duckdb.__version__}: {len(different)} differ")
+    sys.exit(1 if different else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+//! quarrier-sql as sqllogictest sees a database.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, Fields};
+use datafusion::common::TableReference;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use quarrier_sql::{Answer, Options};
+use sqllogictest::{AsyncDB, ColumnType, DBOutput};
+
+use crate::{packed, shown};
+
+/// Partitions that the files expect.
+const WORKERS: usize = 4;
+
+/// The kinds of columns that the files tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kind(char);
+
+impl ColumnType for Kind {
+    fn from_char(value: char) -> Option<Self> {
+        Some(Kind(if "BDIPRT".contains(value) { value } else { '?' }))
+    }
+
+    fn to_char(&self) -> char {
+        self.0
+    }
+}
+
+fn kinds(fields: &Fields) -> Vec<Kind> {
+    let kind = |data_type: &DataType| match data_type {
+        DataType::Boolean => 'B',
+        DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_) => 'D',
+        DataType::Timestamp(..) => 'P',
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => 'T',
+        data_type if data_type.is_integer() => 'I',
+        data_type if data_type.is_numeric() => 'R',
+        _ => '?',
+    };
+    fields.iter().map(|field| Kind(kind(field.data_type()))).collect()
+}
+
+/// What goes wrong, in words.
+#[derive(Debug)]
+pub(crate) struct Failed(String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// An engine; tables that are made become packed ones.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    inner: Arc<quarrier_sql::Engine>,
+}
+
+impl Engine {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let options = Options { workers: WORKERS, ..Options::default() };
+        Ok(Engine { inner: Arc::new(quarrier_sql::Engine::new(options)?) })
+    }
+
+    async fn answer(&self, sql: &str) -> anyhow::Result<DBOutput<Kind>> {
+        let mut output = DBOutput::StatementComplete(0);
+        for statement in self.inner.statements(sql)? {
+            let made = match self.inner.plan(&statement).await {
+                Ok(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(made))) => {
+                    made.constraints.is_empty().then_some(made.name)
+                }
+                _ => None,
+            };
+            let Answer::Rows(mut rows) = self.inner.run(&statement).await? else {
+                return Ok(DBOutput::StatementComplete(0));
+            };
+            let fields = rows.schema().fields().clone();
+            let mut batches: Vec<RecordBatch> = Vec::new();
+            while let Some(batch) = rows.next().await? {
+                batches.push(batch);
+            }
+            if let Some(name) = made {
+                self.pack(name).await?;
+            }
+            let types = kinds(&fields);
+            output = match (types.is_empty(), shown::rows(&batches)?) {
+                (true, rows) if rows.is_empty() => DBOutput::StatementComplete(0),
+                (_, rows) => DBOutput::Rows { types, rows },
+            };
+        }
+        Ok(output)
+    }
+
+    /// Puts a table's rows into packed columns, where those can hold them.
+    async fn pack(&self, name: TableReference) -> anyhow::Result<()> {
+        let context = self.inner.context();
+        let table = context.table(name.clone()).await?;
+        let schema = Arc::new(table.schema().as_arrow().clone());
+        let batches = table.collect().await?;
+        if let Some(packed) = packed::table(&schema, batches)? {
+            context.deregister_table(name.clone())?;
+            context.register_table(name, packed)?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl AsyncDB for Engine {
+    type Error = Failed;
+    type ColumnType = Kind;
+
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<Kind>, Failed> {
+        self.answer(sql).await.map_err(|error| Failed(format!("{error:#}")))
+    }
+
+    async fn shutdown(&mut self) {}
+
+    fn engine_name(&self) -> &str {
+        "DataFusion"
+    }
+}

@@ -1,0 +1,174 @@
+//! DataFusion's own sqllogictest files that concern plain queries, run over packed columns.
+//!
+//! ```text
+//! cargo run --manifest-path benchmarks/sqllogictest/Cargo.toml [-- [--list] [FILE…]]
+//! ```
+//!
+//! Every table that a file makes is packed, so that its rows come through quarrier's scan. Prints a
+//! line a file: queries that have the answer that is expected, those that have not by reason, and
+//! what is not compared. With `--list` every query without its answer is shown.
+
+mod engine;
+mod packed;
+mod reason;
+mod shown;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use sqllogictest::{Record, Runner, parse_file, strict_column_validator};
+
+use engine::{Engine, Kind};
+use reason::Reason;
+
+/// The files about plain queries.
+const FILES: [&str; 24] = [
+    "aggregates_topk",
+    "case",
+    "coalesce",
+    "cte",
+    "distinct_on",
+    "group",
+    "group_by",
+    "in_list",
+    "intersection",
+    "join_is_not_distinct_from",
+    "join_only",
+    "joins",
+    "limit",
+    "null_aware_anti_join",
+    "nullif",
+    "order",
+    "pg_compat/pg_compat_union",
+    "pg_compat/pg_compat_window",
+    "predicates",
+    "qualify",
+    "select",
+    "subquery",
+    "union",
+    "window",
+];
+
+/// What came out of a file.
+#[derive(Default)]
+struct Count {
+    passed: usize,
+    failed: BTreeMap<Reason, usize>,
+    /// Plans and settings of the engine, which are not answers.
+    left_out: usize,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let lists = words.first().is_some_and(|word| word == "--list");
+    if lists {
+        words.remove(0);
+    }
+    if words.is_empty() {
+        words = FILES.iter().map(|name| name.to_string()).collect();
+    }
+    let folder = test_files()?;
+    let mut all = Count::default();
+    for name in &words {
+        // Some name files beside them.
+        std::env::set_current_dir(folder.parent().unwrap_or(&folder))?;
+        let count = run(&folder.join(format!("{name}.slt")), lists).await?;
+        println!("{}", told(name, &count));
+        all.passed += count.passed;
+        all.left_out += count.left_out;
+        for (reason, many) in count.failed {
+            *all.failed.entry(reason).or_default() += many;
+        }
+    }
+    println!("{}", told("all", &all));
+    Ok(())
+}
+
+fn told(name: &str, count: &Count) -> String {
+    let failed: usize = count.failed.values().sum();
+    let reasons: Vec<_> =
+        count.failed.iter().map(|(reason, many)| format!("{many} {reason}")).collect();
+    format!(
+        "{name}: {} of {} queries have the answer that is expected{}{}; {} not compared",
+        count.passed,
+        count.passed + failed,
+        if reasons.is_empty() { "" } else { "; " },
+        reasons.join(", "),
+        count.left_out
+    )
+}
+
+/// Runs a file, a record after another; what fails does not stop it.
+async fn run(path: &Path, lists: bool) -> Result<Count> {
+    let records =
+        parse_file::<Kind>(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let engine = Engine::new()?;
+    let mut runner = Runner::new(move || {
+        let engine = engine.clone();
+        async move { Ok(engine) }
+    });
+    runner.add_label("Datafusion");
+    runner.with_column_validator(strict_column_validator);
+    runner.with_normalizer(shown::trimmed);
+    runner.with_validator(shown::are_same);
+    let mut count = Count::default();
+    for record in records {
+        let asked = match &record {
+            Record::Halt { .. } => break,
+            Record::Query { sql, loc, .. } => Some((sql.clone(), loc.to_string())),
+            _ => None,
+        };
+        if asked.as_ref().is_some_and(|(sql, _)| is_no_question(sql)) {
+            count.left_out += 1;
+            continue;
+        }
+        let done = runner.run_async(record).await;
+        let Some((sql, place)) = asked else {
+            if let (true, Err(error)) = (lists, &done) {
+                println!("a statement failed: {error}");
+            }
+            continue;
+        };
+        match done {
+            Ok(_) => count.passed += 1,
+            Err(error) => {
+                let reason = Reason::of(&sql, &error.to_string());
+                if lists {
+                    println!("{place}: {reason}\n{sql}\n{error}");
+                }
+                *count.failed.entry(reason).or_default() += 1;
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Whether a query asks for the engine's plans or settings.
+fn is_no_question(sql: &str) -> bool {
+    let text = sql.trim_start().to_lowercase();
+    ["explain", "show", "describe", "set "].iter().any(|word| text.starts_with(word))
+        || text.contains("information_schema")
+        || text.contains("arrow_typeof")
+}
+
+/// The folder of the test files, in the package that cargo fetched.
+fn test_files() -> Result<PathBuf> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let told = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--manifest-path"])
+        .arg(&manifest)
+        .output()
+        .context("cannot run cargo metadata")?;
+    let told: serde_json::Value = serde_json::from_slice(&told.stdout)?;
+    let packages = told["packages"].as_array().context("cargo metadata tells no packages")?;
+    let package = packages.iter().find(|package| package["name"] == "datafusion-sqllogictest");
+    let path = package.and_then(|package| package["manifest_path"].as_str());
+    match path.and_then(|path| Path::new(path).parent()) {
+        Some(folder) => Ok(folder.join("test_files")),
+        None => bail!("the package datafusion-sqllogictest is not there; run 'cargo fetch'"),
+    }
+}
