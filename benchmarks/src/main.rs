@@ -39,10 +39,9 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const PARTS: [&str; 10] = [
-    "search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "carve", "gauge",
-    "gpu",
-    "search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "sql", "gauge", "gpu",
+const PARTS: [&str; 11] = [
+    "search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "carve", "sql",
+    "gauge", "gpu",
 ];
 
 const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only PART]";
@@ -155,6 +154,7 @@ fn run() -> Result<()> {
         }
         if is_wanted("carve") {
             record["carve"] = carving::run(&python, &programs.quarrier, &home, &scale)?;
+        }
         if let Some(quarrier_sql) = quarrier_sql.filter(|_| is_wanted("sql")) {
             let (image, patterns) = search::make(&folder, &scale, sql::PATTERNS)?;
             let quarrier = &programs.quarrier;

@@ -27,9 +27,8 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 pub use begin::Resumed;
-pub use file::{described, described_inside, fingerprint};
-pub use inside::{Inside, Skipped};
 pub use file::{described, described_inside, fingerprint, path_of};
+pub use inside::{Inside, Skipped};
 pub use row::Row;
 
 use crate::carved::Carved;

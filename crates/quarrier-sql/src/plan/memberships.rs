@@ -97,7 +97,7 @@ impl Meaning<'_> {
             return Ok(Expr::InSubquery(asked));
         }
         let InSubquery { expr, subquery, negated } = asked;
-        let left = self.from_inside(*expr)?;
+        let left = self.inside_of(*expr)?;
         let value = first_column(&subquery)?;
         let is_same = value.clone().eq(left.clone());
         let is_null = value.is_null().or(left.is_null());
@@ -111,7 +111,7 @@ impl Meaning<'_> {
     }
 
     /// The expression as a query inside sees it.
-    fn from_inside(&self, expr: Expr) -> Result<Expr> {
+    fn inside_of(&self, expr: Expr) -> Result<Expr> {
         let mut has_query = false;
         expr.apply(|part| {
             has_query |= matches!(

@@ -30,11 +30,11 @@ pub(super) fn cast(expr: &mut Expr) -> Result<()> {
     let (name, length) = match data_type {
         DataType::Char(length) | DataType::Character(length) => {
             let one = CharacterLength::IntegerLength { length: 1, unit: None };
-            (CHARACTER, length.clone().unwrap_or(one))
+            (CHARACTER, length.unwrap_or(one))
         }
         DataType::Varchar(Some(length))
         | DataType::CharacterVarying(Some(length))
-        | DataType::CharVarying(Some(length)) => ("sql_varchar", length.clone()),
+        | DataType::CharVarying(Some(length)) => ("sql_varchar", *length),
         _ => return Ok(()),
     };
     let CharacterLength::IntegerLength { length, .. } = length else { return Ok(()) };

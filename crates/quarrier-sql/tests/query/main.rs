@@ -1,5 +1,7 @@
 //! Tests of `quarrier-sql`: as a library, and as the program.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 mod failures;
 mod files;
 mod formats;

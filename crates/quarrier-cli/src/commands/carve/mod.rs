@@ -110,9 +110,9 @@ fn carve_one(carve: &Carve, source: &dyn Source, stop: &AtomicBool) -> Result<Ou
         carver = carver.rates(rates);
     }
     let progress = Progress::new(source.name(), range.clone(), carve.quiet);
-    let inside = carve.embedded.then(|| {
-        Inside::new(carve.types.clone(), carve.memory_bytes_max, carver.workers_count())
-    });
+    let inside = carve
+        .embedded
+        .then(|| Inside::new(carve.types.clone(), carve.memory_bytes_max, carver.workers_count()));
     let watch = Watch::new(carve, &target, inside, progress);
     let started = Instant::now();
     let carved = carver.run(source, &watch).and_then(|summary| {

@@ -185,7 +185,7 @@ impl Translator<'_> {
             From::Cast(cast) => Some(cast.field.data_type().clone()),
             From::Column(column) => {
                 let mut fields = self.schema.fields.iter();
-                let field = fields.find(|field| &*field.name == column.name)?;
+                let field = fields.find(|field| *field.name == *column.name)?;
                 Some(match field.kind {
                     Kind::Null => DataType::Null,
                     Kind::Boolean => DataType::Boolean,
