@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -48,7 +48,7 @@ def moment(value: Any) -> int:
         value = datetime.fromisoformat(whole)
         rest = int(fraction.ljust(9, "0")[:9]) if fraction else 0
     if value.tzinfo:
-        value = value.astimezone(timezone.utc).replace(tzinfo=None)
+        value = value.astimezone(UTC).replace(tzinfo=None)
     since: timedelta = value - EPOCH
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000 + rest
 

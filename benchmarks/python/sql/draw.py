@@ -60,7 +60,8 @@ class Statements(Draw):
         sql, scope = self.table(depth)
         for _ in range(self.r.choice([0, 0, 1, 1, 2]) if depth > 0 else 0):
             other, columns = self.table(depth - 1)
-            how = self.r.choice(["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"])
+            joins = ["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"]
+            how = self.r.choice(joins)
             self.features[how.lower()] += 1
             if how == "CROSS JOIN":
                 # Not more rows than can be looked at.

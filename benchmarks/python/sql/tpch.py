@@ -38,7 +38,8 @@ def make_data(data: Path, scale: float) -> Path:
         if not (home / "installed.txt").exists():
             venv.create(home, with_pip=True, clear=True)
             requirements = HERE / "tpch-requirements.txt"
-            subprocess.run([home / "bin/python", "-m", "pip", "install", "--quiet", "-r", requirements], check=True)
+            command = [home / "bin/python", "-m", "pip", "install", "--quiet", "-r", requirements]
+            subprocess.run(command, check=True)
             (home / "installed.txt").write_text(requirements.read_text())
         subprocess.run([home / "bin/python", HERE / "tpch_data.py", folder, str(scale)], check=True)
     return folder
@@ -157,8 +158,9 @@ def main() -> None:
         for other in engines[-2:]:
             ratios = [statistics.median(b / a for a, b in zip(mine, its))
                       for mine, its in zip(seconds[ours.name], seconds[other.name])]  # fmt: skip
-            print(f"{ours.name}: {statistics.geometric_mean(ratios):.2f} times as fast as {other.name} "
-                  f"(geometric mean; least {min(ratios):.2f} in query {ratios.index(min(ratios)) + 1})")  # fmt: skip
+            least = min(ratios)
+            print(f"{ours.name}: {statistics.geometric_mean(ratios):.2f} times as fast as {other.name}")
+            print(f"  (geometric mean; least {least:.2f} in query {ratios.index(least) + 1})")
     if arguments.json:
         arguments.json.write_text(json.dumps({"scale": arguments.scale, "seconds": seconds}))
 

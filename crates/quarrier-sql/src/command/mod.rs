@@ -46,7 +46,6 @@ pub(crate) fn run(query: &Query) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .thread_stack_size(32 << 20)
-        .enable_time()
         .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,

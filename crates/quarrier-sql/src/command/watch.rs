@@ -1,10 +1,16 @@
 //! Work that ends when it is interrupted, or takes too long.
+//!
+//! A thread of its own looks at the clock: the runtime's timers stand still while all of its threads
+//! are in the middle of something, such as a join of everything with everything.
 
 use std::future::Future;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use quarrier_sql::{Error, Result};
+use tokio::sync::oneshot;
 
 use super::Session;
 
@@ -16,25 +22,57 @@ pub(super) async fn until<T>(
     session: &Session<'_>,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    let interrupted = async {
-        while !session.stop.load(Ordering::Relaxed) {
-            tokio::time::sleep(PERIOD).await;
-        }
-    };
-    let late = async {
-        match session.query.timeout {
-            Some(time) => tokio::time::sleep(time).await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
+    let (watch, alarm) = Watch::begin(&session.stop, session.query.timeout);
+    let ended = tokio::select! {
         done = work => done,
-        () = interrupted => Err(Error::Cancelled),
-        () = late => {
-            let seconds = session.query.timeout.unwrap_or_default().as_secs_f64();
-            // Loads look at the flag, too.
-            session.stop.store(true, Ordering::Relaxed);
-            Err(Error::TimedOut { seconds })
+        Ok(alarm) = alarm => Err(alarm),
+    };
+    drop(watch);
+    ended
+}
+
+/// A thread that looks at the flag and the clock until this is dropped.
+struct Watch {
+    thread: Option<Thread>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Watch {
+    /// What comes out of the receiver is why the work has to end; where there is no thread to be had
+    /// nothing does.
+    fn begin(stop: &Arc<AtomicBool>, limit: Option<Duration>) -> (Self, oneshot::Receiver<Error>) {
+        let (sender, alarm) = oneshot::channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (stop, seen_over) = (Arc::clone(stop), Arc::clone(&is_over));
+        let began = Instant::now();
+        let look = move || {
+            while !seen_over.load(Ordering::Relaxed) {
+                let late = limit.filter(|&limit| began.elapsed() >= limit);
+                let error = match late {
+                    _ if stop.load(Ordering::Relaxed) => Error::Cancelled,
+                    Some(limit) => Error::TimedOut { seconds: limit.as_secs_f64() },
+                    None => {
+                        thread::park_timeout(PERIOD);
+                        continue;
+                    }
+                };
+                // Loads look at the flag, too.
+                stop.store(true, Ordering::Relaxed);
+                let _ = sender.send(error);
+                return;
+            }
+        };
+        let thread = thread::Builder::new().name("watch".to_string()).spawn(look);
+        let thread = thread.ok().map(|handle| handle.thread().clone());
+        (Watch { thread, is_over }, alarm)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = &self.thread {
+            thread.unpark();
         }
     }
 }
