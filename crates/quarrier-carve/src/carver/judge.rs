@@ -16,7 +16,7 @@ use crate::view::{Extent, View};
 /// Fuel of a candidate in each of the attempts at it, in bytes.
 const FUEL_BYTES: [u64; 4] = [64 << 10, 64 << 20, 1 << 30, u64::MAX];
 /// Fuel of all candidates of a stride in attempts of a kind, as a multiple of the bytes of the
-/// stride; at the beginning of a stride at least what one of them gets.
+/// stride; at least what one of them gets.
 const STRIDE_FUEL: u64 = 16;
 /// What is kept of a candidate for which nothing is left.
 const GIVEN_UP_BYTES: u64 = 512;
@@ -40,17 +40,15 @@ pub(super) struct Court<'c> {
 }
 
 impl Court<'_> {
-    /// Judges `candidates`, in order, found in `stride_bytes` bytes of a stride; `is_begin` where it
-    /// begins. Those that are none are left out, and those that lie in a file that is whole.
+    /// Judges `candidates`, in order, found in `stride_bytes` bytes. Those that are none are left
+    /// out, and those that lie in a file that is whole.
     pub(super) fn judge(
         &self,
         view: &mut View<'_>,
         candidates: &[Candidate],
         stride_bytes: u64,
-        is_begin: bool,
     ) -> Vec<Judged> {
-        let share = stride_bytes.saturating_mul(STRIDE_FUEL);
-        let mut left = FUEL_BYTES.map(|fuel| if is_begin { fuel.max(share) } else { share });
+        let mut left = FUEL_BYTES.map(|fuel| fuel.max(stride_bytes.saturating_mul(STRIDE_FUEL)));
         let mut judged: Vec<Judged> = Vec::new();
         let mut claims = Claims::default();
         for there in candidates.chunk_by(|one, next| one.offset == next.offset) {

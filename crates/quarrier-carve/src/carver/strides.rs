@@ -239,11 +239,8 @@ impl<'a, 'c> Strides<'a, 'c> {
             embedded: self.course.carver.embedded,
             stop: self.course.carver.stop,
         };
-        // Told by the place alone: another run may go on at any part.
-        let is_begin =
-            start.is_multiple_of(STRIDE_BYTES) || self.course.ground.next(start - 1) == Some(start);
         let begun = Instant::now();
-        let judged = court.judge(view, &looked.candidates, range.end - range.start, is_begin);
+        let judged = court.judge(view, &looked.candidates, range.end - range.start);
         add_since(&self.course.times.work_ns, begun);
         let left = (!is_last).then(|| Taken {
             range: range.end..taken.range.end,
