@@ -15,9 +15,12 @@ use crate::view::{Extent, View};
 
 /// Fuel of a candidate in each of the attempts at it, in bytes.
 const FUEL_BYTES: [u64; 4] = [64 << 10, 64 << 20, 1 << 30, u64::MAX];
-/// Fuel of all candidates of a stride in attempts of a kind, as a multiple of the bytes of the
-/// stride; at least what one of them gets.
+/// Fuel of all candidates of a part of a stride in attempts of a kind, as a multiple of its bytes,
+/// or of [`SHARED_BYTES`] where it is shorter; at least what one of them gets.
 const STRIDE_FUEL: u64 = 16;
+/// Files of a disk that are close together want more than their share: with 16 MiB a few pictures
+/// that are read to their end took what those behind them needed, and all of these became headers.
+const SHARED_BYTES: u64 = 256 << 20;
 /// What is kept of a candidate for which nothing is left.
 const GIVEN_UP_BYTES: u64 = 512;
 
@@ -48,7 +51,8 @@ impl Court<'_> {
         candidates: &[Candidate],
         stride_bytes: u64,
     ) -> Vec<Judged> {
-        let mut left = FUEL_BYTES.map(|fuel| fuel.max(stride_bytes.saturating_mul(STRIDE_FUEL)));
+        let share = stride_bytes.max(SHARED_BYTES).saturating_mul(STRIDE_FUEL);
+        let mut left = FUEL_BYTES.map(|fuel| fuel.max(share));
         let mut judged: Vec<Judged> = Vec::new();
         let mut claims = Claims::default();
         for there in candidates.chunk_by(|one, next| one.offset == next.offset) {
