@@ -167,7 +167,11 @@ fn a_limit_ends_the_search() {
     let ordered = format!("SELECT \"offset\" FROM {table} ORDER BY \"offset\" LIMIT 2");
     assert_eq!(place.ask(&ordered), ["0", "1"]);
     let filtered = format!("SELECT \"offset\" FROM {table} WHERE \"offset\" % 7 = 5 LIMIT 2");
-    assert_eq!(place.ask(&filtered), ["5", "12"]);
+    // Which of the rows these are is not said: batches are filtered side by side.
+    let chosen: Vec<u64> =
+        place.ask(&filtered).iter().map(|offset| offset.parse().unwrap()).collect();
+    assert_eq!(chosen.len(), 2, "{chosen:?}");
+    assert!(chosen.iter().all(|offset| offset % 7 == 5), "{chosen:?}");
 }
 
 #[test]
