@@ -140,8 +140,8 @@ def test_what_is_finished_stays_and_is_told_again(tmp_path: pathlib.Path) -> Non
 
 PROGRAM = """
 import sys, quarrier
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     quarrier.carve(sys.argv[1], sys.argv[2], workers=1)
 except KeyboardInterrupt:
     print("interrupted")

@@ -17,8 +17,8 @@ import quarrier
 # The naive engine compares every pattern at every offset: that takes minutes.
 PROGRAM = """
 import sys, quarrier
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     patterns = [f"{number:04}" for number in range(2000)]
     quarrier.search(sys.argv[1], patterns, engine="naive", workers=1, buffer_size=65536)
 except KeyboardInterrupt:
@@ -103,8 +103,8 @@ def test_an_exception_of_a_handler_comes_out_of_the_search() -> None:
 
 LOAD = """
 import sys, quarrier
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     while True:
         quarrier.Table.from_messages(sys.argv[1], workers=1)
 except KeyboardInterrupt:

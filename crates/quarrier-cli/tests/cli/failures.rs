@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use crate::harness::{Lab, Ran, drain, run, skip, wait, works};
 
@@ -114,9 +113,9 @@ fn a_full_disk_for_the_rows_is_told() {
 #[test]
 fn a_closed_pipe_is_success_and_ends_the_search_at_once() {
     let lab = Lab::new();
-    lab.put_sparse("f", 64 << 30, &[]);
+    // Longer than anybody reads in the minute after which a run is said to hang.
+    lab.put_sparse("f", 1 << 40, &[]);
     for format in ["text", "json", "csv", "arrow"] {
-        let started = Instant::now();
         let mut command = lab.search_command(["-x", "00", "f", "--format", format]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut first = BufReader::with_capacity(64, child.stdout.take().unwrap());
@@ -125,7 +124,6 @@ fn a_closed_pipe_is_success_and_ends_the_search_at_once() {
         let stderr = drain(child.stderr.take().unwrap());
         let ran = Ran::new(wait(&mut child), Vec::new(), &stderr);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{format}");
-        assert!(started.elapsed() < Duration::from_secs(10), "{format}");
     }
 }
 

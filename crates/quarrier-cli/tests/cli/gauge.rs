@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Lab, Ran, drain, run, wait};
+use crate::harness::{Lab, Ran, drain, run, until_it_handles_interrupts, wait};
 
 /// Runs `quarrier gauge ARGS…` with the profile kept in the lab.
 fn gauge(lab: &Lab, args: &[&str]) -> Ran {
@@ -196,6 +196,7 @@ fn ctrl_c_says_where_it_stopped_and_leaves_nothing() {
     command.env("XDG_CACHE_HOME", lab.path("cache"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
+    until_it_handles_interrupts(&child);
     thread::sleep(Duration::from_millis(1500));
     let line = format!("kill -INT {}", child.id());
     assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success());

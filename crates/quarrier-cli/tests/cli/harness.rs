@@ -221,6 +221,21 @@ pub(crate) fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
+/// Returns once a run answers Ctrl-C itself, however long it takes to start.
+pub(crate) fn until_it_handles_interrupts(child: &Child) {
+    const SIGINT_BIT: u64 = 1 << (2 - 1);
+    let started = Instant::now();
+    loop {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        if u64::from_str_radix(caught.trim(), 16).unwrap() & SIGINT_BIT != 0 {
+            return;
+        }
+        assert!(started.elapsed() < HANGS_AFTER, "it never handles interrupts");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Says that a test is skipped, and why.
 #[expect(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
 pub(crate) fn skip(reason: &str) {

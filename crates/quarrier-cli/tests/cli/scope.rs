@@ -122,8 +122,7 @@ fn the_number_of_findings_counts_over_patterns_and_sources() {
 #[test]
 fn a_search_that_has_enough_ends_early() {
     let lab = Lab::new();
-    lab.put_sparse("f", 64 << 30, &[]);
-    let started = std::time::Instant::now();
+    // Longer than anybody reads in the minute after which a run is said to hang.
+    lab.put_sparse("f", 1 << 40, &[]);
     assert_eq!(lab.offsets(["-x", "00", "f", "--max-count", "3"]), [0, 1, 2]);
-    assert!(started.elapsed().as_secs() < 10);
 }
