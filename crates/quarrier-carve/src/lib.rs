@@ -25,7 +25,9 @@ pub mod unallocated;
 mod view;
 
 pub use carved::{Carved, Status};
-pub use carver::{Alignment, Begun, BrokenFile, Carver, Claims, Keep, Stride, Summary};
+pub use carver::{
+    Alignment, Allowance, Begun, BrokenFile, Carver, Claims, Keep, Midway, Stride, Summary,
+};
 pub use error::{Error, Result};
 pub use format::{Broken, Format, Kind, Signature, Verdict};
 pub use view::{Extent, TAKE_BYTES_MAX, View};

@@ -11,12 +11,19 @@ pub const TAKE_BYTES_MAX: usize = 64 << 10;
 
 /// Windows begin at multiples of this.
 const WINDOW_ALIGN_BYTES: u64 = 8 << 20;
-const WINDOW_BYTES: u64 = 16 << 20;
+pub(crate) const WINDOW_BYTES: u64 = 16 << 20;
 /// Windows that a view has at most: some files are read at several places in turns, and to unmap
 /// what was looked at makes all processors wait for each other.
-const WINDOWS_MAX: usize = 4;
+pub(crate) const WINDOWS_MAX: usize = 4;
 /// What is searched at once.
 const FIND_BYTES: u64 = 64 << 10;
+/// What a search costs however near the place is, in bytes of fuel.
+const FIND_FUEL: u64 = 32;
+/// What is nearer to the place that was looked at last costs nothing.
+const JUMP_BYTES_MIN: u64 = 16 << 10;
+/// What it costs to look elsewhere, in bytes of fuel.
+const PAGE_FUEL: u64 = 512;
+const WINDOW_FUEL: u64 = 8 << 10;
 /// What is fetched at once from a source that shows no windows.
 const BUFFER_BYTES: u64 = 1 << 20;
 
@@ -53,9 +60,12 @@ pub struct View<'s> {
     held: (u64, Vec<u8>),
     /// Windows that were at hand before, the last one last.
     aside: Vec<(u64, Region<'s>)>,
+    windows_max: usize,
     joined: Vec<u8>,
     fuel_bytes: u64,
     is_starved: bool,
+    /// Where in the source the last byte stands that was shown, if jumps from there cost something.
+    last: Option<u64>,
     unreadable: Vec<Range<u64>>,
 }
 
@@ -78,11 +88,18 @@ impl<'s> View<'s> {
             at_hand: AtHand::Nothing,
             held: (0, Vec::new()),
             aside: Vec::new(),
+            windows_max: WINDOWS_MAX,
             joined: Vec::new(),
             fuel_bytes: u64::MAX,
             is_starved: false,
+            last: None,
             unreadable: Vec::new(),
         }
+    }
+
+    /// As [`new`](View::new), with so many windows at most.
+    pub(crate) fn with_windows(source: &'s dyn Source, windows_max: usize) -> Self {
+        View { windows_max, ..Self::new(source) }
     }
 
     /// A view of `extents`, with fuel without end. What lies beyond the source is left out.
@@ -108,7 +125,14 @@ impl<'s> View<'s> {
         self.starts.push(start);
         self.fuel_bytes = fuel_bytes;
         self.is_starved = false;
+        self.last = self.last.and(self.extents.first()).map(|first| first.offset);
         self.unreadable.clear();
+    }
+
+    /// Whether what is read here and there costs more fuel than what is read in a row, as it takes
+    /// more time.
+    pub(crate) fn pay_for_jumps(&mut self, pays: bool) {
+        self.last = pays.then_some(0);
     }
 
     /// Has `bytes`, which lie at `offset` of the source, at hand for all extents, instead of those
@@ -166,6 +190,11 @@ impl<'s> View<'s> {
         self.fuel_bytes = self.fuel_bytes.saturating_sub(bytes);
     }
 
+    /// Gives back what was paid for bytes that were shown and not looked at.
+    pub(crate) fn refund(&mut self, bytes: u64) {
+        self.fuel_bytes = self.fuel_bytes.saturating_add(bytes);
+    }
+
     /// Ranges of the source that could not be read since `look_at`, and are shown as zeros.
     pub fn unreadable(&self) -> &[Range<u64>] {
         &self.unreadable
@@ -184,17 +213,19 @@ impl<'s> View<'s> {
         let into = at - self.starts[index];
         let extent = self.extents[index];
         let together = (extent.length - into).min(most as u64);
+        let offset = extent.offset + into;
+        self.jump_to(offset);
         if together > 0 && self.fuel_bytes == 0 {
             self.is_starved = true;
             return &[];
         }
         let together = together.min(self.fuel_bytes);
-        let offset = extent.offset + into;
         self.bring(offset);
         let (from, bytes) = self.shown();
         let skip = (offset - from) as usize;
         let count = (bytes.len().saturating_sub(skip)).min(together as usize);
         self.fuel_bytes -= count as u64;
+        self.last = self.last.map(|_| offset + count as u64);
         let (_, bytes) = self.shown();
         &bytes[skip.min(bytes.len())..][..count]
     }
@@ -204,6 +235,9 @@ impl<'s> View<'s> {
     pub fn take(&mut self, at: u64, bytes: usize) -> Option<&[u8]> {
         if bytes > TAKE_BYTES_MAX || at.checked_add(bytes as u64)? > self.length() {
             return None;
+        }
+        if let Some(offset) = self.offset_of(at) {
+            self.jump_to(offset);
         }
         if bytes as u64 > self.fuel_bytes {
             self.is_starved = true;
@@ -292,13 +326,16 @@ impl<'s> View<'s> {
         let end = range.end.min(self.length());
         let mut at = range.start;
         while at.checked_add(needle.len() as u64)? <= end {
-            // What is not looked at is not paid for.
             let bytes = self.run(at, (end - at).min(FIND_BYTES) as usize);
             let count = bytes.len() as u64;
             if count == 0 {
                 return None;
             }
             if let Some(place) = finder.find(bytes) {
+                // What was not looked at is not paid for: a page has thousands of tags.
+                let looked = (place + needle.len()) as u64;
+                self.refund(count - looked);
+                self.spend(FIND_FUEL);
                 return Some(at + place as u64);
             }
             // What begins in these bytes and ends in the next ones.
@@ -311,6 +348,14 @@ impl<'s> View<'s> {
             at += count;
         }
         None
+    }
+
+    /// Pays for going to `offset` of the source, where that costs something.
+    fn jump_to(&mut self, offset: u64) {
+        if let Some(last) = self.last {
+            self.spend(jump_fuel(last, offset));
+            self.last = Some(offset);
+        }
     }
 
     fn extent_at(&self, at: u64) -> Option<usize> {
@@ -383,10 +428,11 @@ impl<'s> View<'s> {
     /// Has something else at hand, and what is a window now still near.
     fn put_aside(&mut self, at_hand: AtHand<'s>) {
         if let AtHand::Window(from, region) = std::mem::replace(&mut self.at_hand, at_hand) {
-            if self.aside.len() + 1 >= WINDOWS_MAX {
-                self.aside.remove(0);
-            }
             self.aside.push((from, region));
+        }
+        let is_window = matches!(self.at_hand, AtHand::Window(..));
+        if self.aside.len() + usize::from(is_window) > self.windows_max {
+            self.aside.remove(0);
         }
     }
 
@@ -405,6 +451,16 @@ impl<'s> View<'s> {
             }
             at = end;
         }
+    }
+}
+
+/// What it costs to go from one place of a source to another one: pages that are not at hand, or
+/// even another window.
+fn jump_fuel(from: u64, to: u64) -> u64 {
+    match from.abs_diff(to) {
+        0..JUMP_BYTES_MIN => 0,
+        _ if from / WINDOW_ALIGN_BYTES == to / WINDOW_ALIGN_BYTES => PAGE_FUEL,
+        _ => WINDOW_FUEL,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use quarrier_core::pipeline::{Plan, Run, Stage, StageLoad};
 
-use super::Alignment;
+use super::{Alignment, Midway};
 use crate::carved::Carved;
 use crate::format::Kind;
 use crate::view::View;
@@ -45,6 +45,8 @@ pub struct Stride<'a> {
     pub unreadable: &'a [Range<u64>],
     /// Where the files of all strides until now lie.
     pub alignment: Alignment,
+    /// Where it is a part of a stride with very many candidates, and not the last one.
+    pub midway: Option<Midway>,
     /// The length of what is carved, and how much of it is done, in bytes.
     pub total_bytes: u64,
     /// See `total_bytes`.
@@ -91,8 +93,13 @@ pub struct Summary {
     pub files: [u64; 3],
     /// Files that are valid because their fragments were found.
     pub mended: u64,
-    /// Broken files that were forgotten, there being too many.
+    /// How often a broken file was forgotten, its rest was not looked for, or nothing of it was
+    /// kept, there being too many.
     pub forgotten: u64,
+    /// Places where a file may begin that were not looked at: those around them had cost too much.
+    pub unread: u64,
+    /// What it took to read all others: bytes that were looked at, and what counts as many.
+    pub cost_bytes: u64,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
     /// Whether it was stopped before its end.

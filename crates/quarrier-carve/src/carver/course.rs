@@ -69,9 +69,15 @@ impl<'c> Course<'c> {
         broken.retain(|one| !resolver.is_covered(one.offset));
         let mended = match self.carver.is_stopped() {
             true => vec![None; broken.len()],
-            false => self.mend_all(resolver.claims(), summary.block_bytes, &broken),
+            false => {
+                let (mended, left) = self.mend_all(resolver.claims(), summary.block_bytes, &broken);
+                summary.forgotten += left;
+                mended
+            }
         };
-        let Settled { mended, alone, partial } = resolver.settle(self.ground, broken, mended);
+        let Settled { mended, alone, partial, left_out } =
+            resolver.settle(self.ground, broken, mended);
+        summary.forgotten += left_out;
         summary.files[0] += self.keep_wanted(&alone)?;
         let mended = self.keep_wanted(&mended)?;
         summary.files[0] += mended;
@@ -85,17 +91,31 @@ impl<'c> Course<'c> {
         Ok(summary)
     }
 
-    /// The whole file that each of `broken` can be mended to.
+    /// The whole file that each of `broken` can be mended to; and for how many this was not tried.
     fn mend_all(
         &self,
         claims: &Claims,
         block_bytes: u64,
         broken: &[BrokenFile],
-    ) -> Vec<Option<Judged>> {
+    ) -> (Vec<Option<Judged>>, u64) {
         let carver = self.carver;
+        let count = broken.iter().filter(|one| !one.is_whole()).count() as u64;
+        let (effort, tried) = carver.effort.shared(self.ground.bytes(), count);
         let ranges = self.ground.ranges();
-        let yard = Yard::new(block_bytes, claims, carver.effort, ranges, carver.stop);
-        self.each(broken, &self.times.work_ns, |one, view| self.mend(one, view, &yard))
+        let yard = Yard::new(block_bytes, claims, effort, ranges, carver.stop);
+        let mut left = tried;
+        let tasks: Vec<_> = broken
+            .iter()
+            .map(|one| {
+                let is_tried = one.is_whole() || left > 0;
+                left -= u64::from(is_tried && !one.is_whole());
+                (one, is_tried)
+            })
+            .collect();
+        let mended = self.each(&tasks, &self.times.work_ns, |(one, is_tried), view| {
+            is_tried.then(|| self.mend(one, view, &yard)).flatten()
+        });
+        (mended, count - tried)
     }
 
     fn mend(&self, one: &BrokenFile, view: &mut View<'_>, yard: &Yard<'_>) -> Option<Judged> {
@@ -155,7 +175,7 @@ impl<'c> Course<'c> {
         let all = Mutex::new(Vec::with_capacity(things.len()));
         let run = || {
             let begun = Instant::now();
-            let mut view = View::new(self.source);
+            let mut view = self.carver.view(self.source);
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(thing) = things.get(index) else { break };
@@ -165,7 +185,7 @@ impl<'c> Course<'c> {
             add_since(busy_ns, begun);
         };
         std::thread::scope(|scope| {
-            for _ in 1..self.carver.workers.min(things.len()) {
+            for _ in 1..self.carver.workers_count().min(things.len()) {
                 scope.spawn(run);
             }
             run();

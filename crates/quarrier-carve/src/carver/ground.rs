@@ -33,8 +33,8 @@ impl Ground {
         &self.ranges
     }
 
-    #[cfg(test)]
-    fn bytes(&self) -> u64 {
+    /// How many bytes are carved.
+    pub(super) fn bytes(&self) -> u64 {
         self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 

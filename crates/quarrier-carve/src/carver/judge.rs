@@ -2,25 +2,18 @@
 //!
 //! Most candidates are none, which shows within a few bytes; some claim to be gigabytes. So each is
 //! read with little fuel first, and with more only where that ran out. How much all of a stride
-//! together may get is bounded, and does not depend on who works when: results are the same with
-//! any number of workers.
+//! together may get is [bounded](Allowance), and does not depend on who works when: results are the
+//! same with any number of workers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::allowance::{Allowance, FUEL_BYTES};
 use super::candidates::Candidate;
 use super::claims::Claims;
 use crate::embedded::is_archive;
 use crate::format::{Format, Verdict};
 use crate::view::{Extent, View};
 
-/// Fuel of a candidate in each of the attempts at it, in bytes.
-const FUEL_BYTES: [u64; 4] = [64 << 10, 64 << 20, 1 << 30, u64::MAX];
-/// Fuel of all candidates of a part of a stride in attempts of a kind, as a multiple of its bytes,
-/// or of [`SHARED_BYTES`] where it is shorter; at least what one of them gets.
-const STRIDE_FUEL: u64 = 16;
-/// Files of a disk that are close together want more than their share: with 16 MiB a few pictures
-/// that are read to their end took what those behind them needed, and all of these became headers.
-const SHARED_BYTES: u64 = 256 << 20;
 /// What is kept of a candidate for which nothing is left.
 const GIVEN_UP_BYTES: u64 = 512;
 
@@ -33,6 +26,17 @@ pub(super) struct Judged {
     pub(super) extents: Vec<Extent>,
 }
 
+/// What became of candidates.
+#[derive(Default)]
+pub(super) struct Docket {
+    /// In order, those that are none left out.
+    pub(super) judged: Vec<Judged>,
+    /// Those for which nothing was left, beyond those of which a beginning is kept.
+    pub(super) unread: u64,
+    /// What they have cost, in bytes of fuel.
+    pub(super) cost_bytes: u64,
+}
+
 /// What validators need to know of the run.
 pub(super) struct Court<'c> {
     pub(super) formats: &'c [&'c dyn Format],
@@ -43,18 +47,17 @@ pub(super) struct Court<'c> {
 }
 
 impl Court<'_> {
-    /// Judges `candidates`, in order, found in `stride_bytes` bytes. Those that are none are left
-    /// out, and those that lie in a file that is whole.
+    /// Judges `candidates`, in order, with what is `left` for those of a stride. Those that are none
+    /// are left out, and those that lie in a file that is whole.
     pub(super) fn judge(
         &self,
         view: &mut View<'_>,
         candidates: &[Candidate],
-        stride_bytes: u64,
-    ) -> Vec<Judged> {
-        let share = stride_bytes.max(SHARED_BYTES).saturating_mul(STRIDE_FUEL);
-        let mut left = FUEL_BYTES.map(|fuel| fuel.max(share));
-        let mut judged: Vec<Judged> = Vec::new();
+        left: &mut Allowance,
+    ) -> Docket {
+        let mut docket = Docket::default();
         let mut claims = Claims::default();
+        view.pay_for_jumps(true);
         for there in candidates.chunk_by(|one, next| one.offset == next.offset) {
             if self.stop.load(Ordering::Relaxed) {
                 break;
@@ -62,15 +65,23 @@ impl Court<'_> {
             if claims.holds(there[0].offset) {
                 continue;
             }
-            let from = judged.len();
-            judged.extend(there.iter().filter_map(|one| self.one(view, *one, &mut left)));
-            for one in &judged[from..] {
+            let from = docket.judged.len();
+            for one in there {
+                match self.one(view, *one, left, &mut docket.cost_bytes) {
+                    Some(judged) if judged.verdict == Verdict::Not => {}
+                    Some(judged) => docket.judged.push(judged),
+                    None if left.keeps_one_more() => docket.judged.push(self.given_up(*one)),
+                    None => docket.unread += 1,
+                }
+            }
+            for one in &docket.judged[from..] {
                 if self.is_claimed(one) {
                     one.extents.iter().for_each(|extent| claims.add(*extent));
                 }
             }
         }
-        judged
+        view.pay_for_jumps(false);
+        docket
     }
 
     /// Whether what lies in it is not looked at.
@@ -80,33 +91,42 @@ impl Court<'_> {
         !is_weak && (!self.embedded || is_archive(kind.name))
     }
 
-    /// Judges a candidate with more and more of the fuel that is `left`; nothing if it is none.
+    /// Judges a candidate with more and more of the fuel that is `left`; nothing where that does
+    /// not suffice.
     fn one(
         &self,
         view: &mut View<'_>,
         candidate: Candidate,
-        left: &mut [u64; FUEL_BYTES.len()],
+        left: &mut Allowance,
+        cost_bytes: &mut u64,
     ) -> Option<Judged> {
-        let extents = self.ground.extents_from(candidate.offset);
-        for (fuel, left) in FUEL_BYTES.into_iter().zip(left) {
-            let fuel = fuel.min(*left);
+        let mut extents = Vec::new();
+        for attempt in 0..FUEL_BYTES.len() {
+            let fuel = left.of(attempt);
+            if fuel == 0 {
+                return None;
+            }
+            if attempt == 0 {
+                extents = self.ground.extents_from(candidate.offset);
+            }
             view.look_at(&extents, fuel);
-            if fuel == 0 || view.length() == 0 {
-                break;
+            if view.length() == 0 {
+                return Some(Judged { candidate, verdict: Verdict::Not, extents: Vec::new() });
             }
             let verdict = self.formats[candidate.format as usize].validate(view);
-            *left -= fuel - view.fuel_bytes();
+            let cost = fuel - view.fuel_bytes();
+            *cost_bytes = cost_bytes.saturating_add(cost);
+            left.pay(attempt, cost);
             // Whoever was refused a byte may have taken that for the end.
             if !view.is_starved() {
                 let extents = match verdict {
-                    Verdict::Not => return None,
                     Verdict::Whole { length, .. } => cut(view.extents(), length),
-                    Verdict::Broken { .. } => Vec::new(),
+                    Verdict::Broken { .. } | Verdict::Not => Vec::new(),
                 };
                 return Some(Judged { candidate, verdict, extents });
             }
         }
-        (view.length() > 0).then(|| self.given_up(candidate))
+        None
     }
 
     /// A candidate for which nothing is left.

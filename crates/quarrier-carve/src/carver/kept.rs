@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use quarrier_core::region::Region;
 use quarrier_core::source::{Source, read_full_at};
 
+use super::room;
+
 /// What views fetch at once.
 const BLOCK_BYTES: u64 = 1 << 20;
-const BLOCKS_MAX: u64 = 64;
 
 /// A source, and the blocks of it that were read last.
 pub(super) struct Kept<'s> {
@@ -35,7 +36,7 @@ impl<'s> Kept<'s> {
         let window = source.window(0..source.length().min(1));
         let shows_windows = window.is_some();
         let maps_pages = matches!(window, Some(Ok(Region::Window(_))));
-        let blocks_max = (memory_bytes / 8 / BLOCK_BYTES).clamp(1, BLOCKS_MAX) as usize;
+        let blocks_max = room::blocks_max(memory_bytes, BLOCK_BYTES);
         Kept { source, shows_windows, maps_pages, blocks_max, blocks: Mutex::default() }
     }
 

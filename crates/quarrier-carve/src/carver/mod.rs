@@ -1,6 +1,7 @@
 //! The way through a source: candidates, verdicts, who holds which bytes, what can be mended.
 
 mod account;
+mod allowance;
 mod candidates;
 mod claims;
 mod course;
@@ -11,6 +12,7 @@ mod kept;
 mod piece;
 mod resolve;
 mod resume;
+mod room;
 mod strides;
 
 use std::ops::Range;
@@ -25,24 +27,21 @@ use crate::carved::Carved;
 use crate::error::{Error, Result};
 use crate::format::{self, Format};
 use crate::mend::Effort;
-use crate::view::Extent;
+use crate::view::{Extent, View};
 
 use account::Times;
 pub use account::{BrokenFile, Keep, Stride, Summary};
+pub use allowance::Allowance;
 use candidates::Signatures;
 pub use claims::Claims;
 use course::Course;
 use ground::Ground;
 pub(crate) use judge::cut;
 use kept::Kept;
-pub use resume::{Alignment, Begun};
+pub use resume::{Alignment, Begun, Midway};
 
 /// A stride is searched and judged by one worker.
 const STRIDE_BYTES: u64 = 16 << 20;
-/// Broken files that are remembered until all is read, and candidates of the strides under way.
-const REMEMBERED_MAX: usize = 1 << 20;
-/// What one of them takes at most, with all that becomes of it, in bytes.
-const REMEMBERED_BYTES: u64 = 256;
 /// So many strides, or parts of them, share the room for candidates.
 const UNDER_WAY: usize = 16;
 
@@ -103,9 +102,9 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// How many threads it will use.
+    /// How many threads it will use: as many as were asked for, and have room.
     pub fn workers_count(&self) -> usize {
-        self.workers
+        self.workers.min(room::workers_max(self.memory_bytes_max))
     }
 
     /// Carves these ranges of the source as if there were nothing else.
@@ -175,9 +174,10 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Memory for what is remembered of the source, in bytes; 1 GiB where nothing is said. Files
-    /// beyond it that are broken are forgotten, which the summary tells. What a few windows of the
-    /// source and decoders take comes on top of it.
+    /// Memory for what is remembered and shown of the source, in bytes; 1 GiB where nothing is said.
+    /// Files beyond it that are broken are forgotten, which the summary tells; where it is little
+    /// there are fewer threads. It takes some 64 MiB at least, and decoders and the program itself
+    /// come on top of it.
     #[must_use]
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
         self.memory_bytes_max = bytes;
@@ -216,7 +216,7 @@ impl<'a> Carver<'a> {
             signatures: signatures.count(),
             compile: started.elapsed(),
             engine: signatures.engine_name(),
-            workers: self.workers,
+            workers: self.workers_count(),
             position: ground.span().start,
             ..Summary::default()
         };
@@ -243,15 +243,18 @@ impl<'a> Carver<'a> {
         forgotten as u64
     }
 
-    /// A quarter of the memory for what is broken, one for the candidates of strides under way.
     fn remembered_max(&self) -> usize {
-        let fit = self.memory_bytes_max / 4 / REMEMBERED_BYTES;
-        usize::try_from(fit).map_or(REMEMBERED_MAX, |fit| fit.clamp(1, REMEMBERED_MAX))
+        room::remembered_max(self.memory_bytes_max)
     }
 
     /// Candidates of one stride, or of a part of it.
     fn candidates_max(&self) -> usize {
         (self.remembered_max() / UNDER_WAY).max(1)
+    }
+
+    /// A view for one of the threads.
+    fn view<'s>(&self, source: &'s dyn Source) -> View<'s> {
+        View::with_windows(source, room::windows_max(self.memory_bytes_max, self.workers_count()))
     }
 
     fn is_stopped(&self) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::claims::Claims;
 use super::ground::Ground;
-use super::judge::Judged;
+use super::judge::{Judged, cut};
 use super::{Alignment, Begun, BrokenFile, extents_of};
 use crate::carved::{Carved, Status};
 use crate::embedded::is_archive;
@@ -37,11 +37,22 @@ pub(super) struct Settled {
     pub(super) alone: Vec<Carved>,
     /// What is left of the others.
     pub(super) partial: Vec<Carved>,
+    /// Of how many nothing is kept, there being too many.
+    pub(super) left_out: u64,
 }
 
 /// Files of file systems begin at multiples of this; what lies elsewhere is more often a part of
 /// another file.
 pub(super) const SECTOR_BYTES: u64 = 512;
+
+/// Bytes of broken files that are not known to be theirs, all together, as a multiple of what is
+/// carved: a header that says nothing else could take all that follows, and so could the next one.
+const DOUBTFUL_SHARE: u64 = 2;
+
+/// Broken files of which something is kept, at most: so many, and one in so many bytes of what is
+/// carved. On a disk that was not made for it there are far fewer.
+const BROKEN_MIN: u64 = 4096;
+const BYTES_PER_BROKEN: u64 = 16 << 10;
 
 /// Pictures of a film that broke may lie behind a gap, at odd places.
 const FILM_GAP_BYTES: u64 = 256 << 10;
@@ -210,7 +221,13 @@ impl<'r> Resolver<'r> {
             }
         }
         left.retain(|one| !self.is_covered(one.offset));
-        settled.partial = left.iter().filter_map(|one| self.partial(ground, one)).collect();
+        let most = BROKEN_MIN.saturating_add(ground.bytes() / BYTES_PER_BROKEN);
+        let kept = left.len().min(usize::try_from(most).unwrap_or(usize::MAX));
+        settled.left_out = (left.len() - kept) as u64;
+        left.truncate(kept);
+        let mut room = ground.bytes().saturating_mul(DOUBTFUL_SHARE);
+        settled.partial =
+            left.iter().filter_map(|one| self.partial(ground, one, &mut room)).collect();
         settled
     }
 
@@ -229,8 +246,9 @@ impl<'r> Resolver<'r> {
     }
 
     /// What is left of a file that is broken: its bytes up to where it breaks, or to the next file
-    /// that is whole.
-    fn partial(&self, ground: &Ground, one: &BrokenFile) -> Option<Carved> {
+    /// that is whole. If there is no more `room` for bytes that may be anybody's, those that are
+    /// sure.
+    fn partial(&self, ground: &Ground, one: &BrokenFile, room: &mut u64) -> Option<Carved> {
         let mut extents = extents_of(ground, one.offset, one.at.max(1));
         let mut kept: Vec<Extent> = Vec::new();
         let mut place = 0;
@@ -249,6 +267,12 @@ impl<'r> Resolver<'r> {
             }
         }
         kept.retain(|extent| extent.length > 0);
+        let sure = one.sure.max(one.at.min(SECTOR_BYTES));
+        let doubtful = kept.iter().map(|extent| extent.length).sum::<u64>().saturating_sub(sure);
+        match room.checked_sub(doubtful) {
+            Some(left) => *room = left,
+            None => kept = cut(&kept, sure),
+        }
         (!kept.is_empty()).then(|| Carved {
             kind: one.kind.name.to_string(),
             extension: one.kind.extension.to_string(),

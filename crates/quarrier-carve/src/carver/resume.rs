@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{BrokenFile, Carver};
+use super::{Allowance, BrokenFile, Carver};
 use crate::carved::Carved;
 use crate::format::Kind;
 
@@ -13,6 +13,15 @@ pub struct Alignment {
     pub seen: u64,
     /// Of those, the ones at multiples of 64 KiB, 32 KiB … 512 bytes.
     pub aligned: [u64; 8],
+}
+
+/// How a stride goes on of which a part is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Midway {
+    /// How much of it is searched next, in bytes.
+    pub step_bytes: u64,
+    /// What its candidates may still cost.
+    pub left: Allowance,
 }
 
 /// What the strides of an earlier run told; a run with it ends as that one would have.
@@ -28,6 +37,8 @@ pub struct Begun {
     pub unreadable: Vec<Range<u64>>,
     /// As the last stride had it.
     pub alignment: Alignment,
+    /// As the last stride had it.
+    pub midway: Option<Midway>,
 }
 
 impl Carver<'_> {

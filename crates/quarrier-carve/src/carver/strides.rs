@@ -21,10 +21,12 @@ use quarrier_core::source::Source;
 
 use super::STRIDE_BYTES;
 use super::account::{BrokenFile, Stride, add_since};
+use super::allowance::Allowance;
 use super::candidates::{Looked, Signatures};
 use super::course::{Course, Known};
-use super::judge::{Court, Judged};
+use super::judge::{Court, Docket};
 use super::piece::{self, Piece};
+use super::resume::Midway;
 use crate::carved::Carved;
 use crate::error::{Error, Result};
 use crate::view::View;
@@ -51,6 +53,8 @@ struct Board<'c> {
     known: Known<'c>,
     /// The next stride that nobody has taken: its number, and where it begins at the earliest.
     next: (u64, u64),
+    /// How the first stride goes on, if a part of it is done.
+    midway: Option<Midway>,
     /// Strides taken and not yet judged to their end.
     under_way: u64,
     /// What was judged, by number of the stride and of the part of it.
@@ -71,20 +75,22 @@ struct Taken {
     range: Range<u64>,
     /// How much of it is searched at once, in bytes: less where there are very many candidates.
     step_bytes: u64,
+    left: Allowance,
 }
 
 /// A stride that was judged, or a part of one with very many candidates.
 struct Part {
     range: Range<u64>,
-    is_last: bool,
+    /// How it goes on, where it is not the last of its stride.
+    midway: Option<Midway>,
     looked: Looked,
-    judged: Vec<Judged>,
+    docket: Docket,
 }
 
 /// The part whose files are being kept.
 struct Keeping {
     range: Range<u64>,
-    is_last: bool,
+    midway: Option<Midway>,
     unreadable: Vec<Range<u64>>,
     whole: Vec<Carved>,
     broken: Vec<BrokenFile>,
@@ -111,6 +117,7 @@ impl<'a, 'c> Strides<'a, 'c> {
     ) -> Self {
         let board = Board {
             next: (0, known.summary.position),
+            midway: course.carver.begun.midway,
             known,
             under_way: 0,
             judged: BTreeMap::new(),
@@ -126,7 +133,7 @@ impl<'a, 'c> Strides<'a, 'c> {
     /// Goes through all of them. Returns what is known then.
     pub(super) fn run(self) -> Result<Known<'c>> {
         std::thread::scope(|scope| {
-            for _ in 1..self.course.carver.workers {
+            for _ in 1..self.course.carver.workers_count() {
                 scope.spawn(|| self.work());
             }
             self.work();
@@ -141,7 +148,7 @@ impl<'a, 'c> Strides<'a, 'c> {
     /// The life of a worker.
     fn work(&self) {
         let _alarm = Alarm(self);
-        let mut view = View::new(self.course.source);
+        let mut view = self.course.carver.view(self.course.source);
         let mut mine = None;
         loop {
             match self.next(&mine) {
@@ -204,7 +211,11 @@ impl<'a, 'c> Strides<'a, 'c> {
         let end = self.stride_end(from);
         board.next = (number + 1, end);
         board.under_way += 1;
-        Some(Taken { number, part: 0, range: from..end, step_bytes: end - from })
+        // What is carved may begin behind what was done.
+        let midway = board.midway.take().filter(|_| from == at);
+        let fresh = Midway { step_bytes: end - from, left: Allowance::WHOLE };
+        let Midway { step_bytes, left } = midway.unwrap_or(fresh);
+        Some(Taken { number, part: 0, range: from..end, step_bytes, left })
     }
 
     /// The end of the stride that begins at `from`. What is a hole all over is no stride.
@@ -240,23 +251,27 @@ impl<'a, 'c> Strides<'a, 'c> {
             stop: self.course.carver.stop,
         };
         let begun = Instant::now();
-        let judged = court.judge(view, &looked.candidates, range.end - range.start);
+        let mut allowance = taken.left;
+        let docket = court.judge(view, &looked.candidates, &mut allowance);
         add_since(&self.course.times.work_ns, begun);
-        let left = (!is_last).then(|| Taken {
-            range: range.end..taken.range.end,
+        let step_bytes = (2 * (range.end - start)).max(STEP_BYTES_MIN);
+        let midway = (!is_last).then_some(Midway { step_bytes, left: allowance });
+        let rest = midway.map(|Midway { step_bytes, left }| Taken {
+            number: taken.number,
             part: taken.part + 1,
-            step_bytes: (2 * (range.end - start)).max(STEP_BYTES_MIN),
-            ..taken
+            range: range.end..taken.range.end,
+            step_bytes,
+            left,
         });
         let mut board = self.lock();
         // What was stopped is not known to its end.
         if !self.course.carver.is_stopped() {
-            let part = Part { range, is_last, looked, judged };
+            let part = Part { range, midway, looked, docket };
             board.judged.insert((taken.number, taken.part), part);
         }
         board.under_way -= u64::from(is_last);
         self.changed.notify_all();
-        left
+        rest
     }
 
     /// Searches `range`, of which `view` has the bytes at hand then, where that pays.
@@ -264,7 +279,7 @@ impl<'a, 'c> Strides<'a, 'c> {
         let Course { carver, source, .. } = *self.course;
         if !source.is_resident() {
             let _turn = self.reading.lock();
-            return self.signatures.look(source, range, carver, carver.workers);
+            return self.signatures.look(source, range, carver, carver.workers_count());
         }
         let (from, held) = view.held();
         let is_held = (from..from + held.len() as u64).contains(&range.start)
@@ -280,20 +295,22 @@ impl<'a, 'c> Strides<'a, 'c> {
 
     /// Decides which files of a part count. It is its turn.
     fn decide(&self, board: &mut Board<'c>, part: Part) {
-        let Part { range, is_last, looked, judged } = part;
+        let Part { range, midway, looked, docket } = part;
+        board.known.summary.unread += docket.unread;
+        board.known.summary.cost_bytes += docket.cost_bytes;
         board.known.summary.bytes += range.end - range.start;
         board.known.summary.candidates += looked.candidates.len() as u64;
         board.known.summary.add(&looked.run);
         // Of those that wait only the broken ones may be forgotten: they get half of the room.
         let room =
             (self.course.carver.remembered_max() / 2).saturating_sub(board.known.broken.len());
-        let (whole, broken) = board.known.resolver.resolve(judged, range.end, room);
+        let (whole, broken) = board.known.resolver.resolve(docket.judged, range.end, room);
         let wanted: Arc<[Carved]> =
             self.course.carver.wanted(&whole).into_iter().cloned().collect();
         let left = wanted.len();
         board.keeping = Some(Keeping {
             range,
-            is_last,
+            midway,
             unreadable: looked.run.unreadable,
             whole,
             broken,
@@ -336,6 +353,7 @@ impl<'a, 'c> Strides<'a, 'c> {
             broken: &keeping.broken,
             unreadable: &keeping.unreadable,
             alignment: board.known.resolver.alignment(),
+            midway: keeping.midway,
             total_bytes: span.end - span.start,
             done_bytes: keeping.range.end - span.start,
         });
@@ -344,9 +362,9 @@ impl<'a, 'c> Strides<'a, 'c> {
         }
         board.known.summary.forgotten +=
             self.course.carver.remember(&mut board.known.broken, keeping.broken);
-        board.turn = match keeping.is_last {
-            true => (board.turn.0 + 1, 0),
-            false => (board.turn.0, board.turn.1 + 1),
+        board.turn = match keeping.midway {
+            None => (board.turn.0 + 1, 0),
+            Some(_) => (board.turn.0, board.turn.1 + 1),
         };
     }
 

@@ -23,7 +23,7 @@ use super::Row;
 use super::file::hexadecimal;
 use super::row::extents_of;
 use crate::carved::{Carved, Status};
-use crate::carver::{Alignment, Begun, BrokenFile, Carver, Stride};
+use crate::carver::{Alignment, Allowance, Begun, BrokenFile, Carver, Midway, Stride};
 use crate::view::Extent;
 
 const SUM_DIGITS: usize = 16;
@@ -90,6 +90,9 @@ impl Journal {
             "unreadable": unreadable,
             "seen": stride.alignment.seen,
             "aligned": stride.alignment.aligned,
+            "midway": stride.midway.map(|midway| {
+                json!([midway.step_bytes, midway.left.fuel_bytes, midway.left.given_up])
+            }),
         });
         text += &line_of('S', &done.to_string());
         self.append(text)
@@ -200,6 +203,10 @@ fn take(
             let begun = &mut told.begun;
             begun.position = value.get("position")?.as_u64()?;
             begun.alignment = alignment_of(&value)?;
+            begun.midway = match value.get("midway")? {
+                Value::Null => None,
+                midway => Some(midway_of(midway)?),
+            };
             begun.whole.extend(stride.whole);
             begun.broken.extend(stride.broken);
             let ranges = extents_of(value.get("unreadable")?)?;
@@ -231,6 +238,14 @@ fn broken_of(value: &Value, carver: &Carver<'_>) -> Option<BrokenFile> {
         at: value.get(4)?.as_u64()?,
         reason: value.get(5)?.as_str()?.to_string(),
     })
+}
+
+fn midway_of(value: &Value) -> Option<Midway> {
+    let fuel = value.get(1)?.as_array()?.iter();
+    let fuel: Vec<u64> = fuel.map(Value::as_u64).collect::<Option<_>>()?;
+    let given_up = u32::try_from(value.get(2)?.as_u64()?).ok()?;
+    let left = Allowance { fuel_bytes: fuel.try_into().ok()?, given_up };
+    Some(Midway { step_bytes: value.get(0)?.as_u64()?, left })
 }
 
 fn alignment_of(value: &Value) -> Option<Alignment> {

@@ -31,18 +31,23 @@ pub(crate) fn tag(view: &mut View<'_>, at: u64) -> Option<(Tag, u64)> {
     for most in [256, TAG_BYTES_MAX.min(TAKE_BYTES_MAX)] {
         let there = view.length().saturating_sub(at).min(most as u64) as usize;
         let bytes = view.take(at, there)?;
-        if let Some(length) = tag_bytes(bytes) {
-            return parse(&bytes[..length]).map(|tag| (tag, at + length as u64));
+        let looked = tag_bytes(bytes);
+        let found = looked.ok().map(|length| parse(&bytes[..length]).map(|tag| (tag, length)));
+        let (Ok(length) | Err(length)) = looked;
+        view.refund((there - length) as u64);
+        if let Some(found) = found {
+            return found.map(|(tag, length)| (tag, at + length as u64));
         }
-        if there < most {
+        if there < most || length < there {
             break;
         }
     }
     None
 }
 
-/// Bytes of the tag that `bytes` begin with: `>` in quotes does not end it.
-fn tag_bytes(bytes: &[u8]) -> Option<usize> {
+/// Bytes of the tag that `bytes` begin with: `>` in quotes does not end it. `Err` with how many
+/// there are before it is clear that it is none.
+fn tag_bytes(bytes: &[u8]) -> Result<usize, usize> {
     let mut quote = None;
     let mut depth = 0usize;
     for (index, byte) in bytes.iter().enumerate() {
@@ -55,12 +60,12 @@ fn tag_bytes(bytes: &[u8]) -> Option<usize> {
             }
             (None, b'[') if bytes.starts_with(b"<!") => depth += 1,
             (None, b']') => depth = depth.saturating_sub(1),
-            (None, b'>') if depth == 0 => return Some(index + 1),
-            (None, b'<') if index > 0 && depth == 0 => return None,
+            (None, b'>') if depth == 0 => return Ok(index + 1),
+            (None, b'<') if index > 0 && depth == 0 => return Err(index),
             _ => {}
         }
     }
-    None
+    Err(bytes.len())
 }
 
 fn parse(tag: &[u8]) -> Option<Tag> {

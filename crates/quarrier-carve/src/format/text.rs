@@ -1,6 +1,8 @@
 //! What text formats share. They have few marks of their own, so that much is asked of them.
 
-use crate::view::{Extent, View};
+use quarrier_core::source::read_full_at;
+
+use crate::view::View;
 
 /// Files begin at multiples of this, in bytes of the source.
 const SECTOR_BYTES: u64 = 512;
@@ -20,11 +22,13 @@ pub(crate) fn interrupts(view: &View<'_>, last: &[u8]) -> bool {
     let Some(offset) = view.offset_of(0).filter(|offset| *offset >= SECTOR_BYTES) else {
         return false;
     };
-    let before = [Extent { offset: offset - SECTOR_BYTES, length: SECTOR_BYTES }];
-    let mut before = View::of(view.source(), &before);
-    let Some(bytes) = before.take(0, SECTOR_BYTES as usize) else { return false };
+    let mut bytes = [0; SECTOR_BYTES as usize];
+    let read = read_full_at(view.source(), offset - SECTOR_BYTES, &mut bytes);
+    if !read.is_ok_and(|read| read == bytes.len()) {
+        return false;
+    }
     let is_markup =
-        bytes.iter().all(|byte| is_text(*byte)) && memchr::memmem::find(bytes, b"</").is_some();
+        bytes.iter().all(|byte| is_text(*byte)) && memchr::memmem::find(&bytes, b"</").is_some();
     let end = bytes.trim_ascii_end();
     is_markup && !end[end.len().saturating_sub(last.len())..].eq_ignore_ascii_case(last)
 }

@@ -17,6 +17,10 @@ const INPUT_BYTES: usize = 256 << 10;
 /// Bytes that are inflated for a byte of fuel.
 const OUTPUT_PER_FUEL: u64 = 8;
 
+/// What a new [`Inflater`] costs in bytes of fuel: where many candidates need one, that is most of
+/// the time.
+pub(crate) const INFLATER_FUEL: u64 = 4 << 10;
+
 /// Inflates one stream after another. 110 KiB once it has inflated something.
 pub(crate) struct Inflater {
     decompress: Decompress,
@@ -103,7 +107,11 @@ impl Inflater {
             });
             view.spend(count / OUTPUT_PER_FUEL);
             match result {
-                Ok(Some(used)) => return Ok(at + used as u64),
+                Ok(Some(used)) => {
+                    // The members of an archive are far shorter than what is read at once.
+                    view.refund(given - used as u64);
+                    return Ok(at + used as u64);
+                }
                 Ok(None) => at += given,
                 Err(Failed::At(used)) => return Err(Failed::At(at + used)),
                 Err(Failed::Stopped) => return Err(Failed::Stopped),

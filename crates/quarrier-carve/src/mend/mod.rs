@@ -18,6 +18,12 @@ pub(crate) use streams::streams;
 
 use crate::view::Extent;
 
+/// Fuel for all broken files together: as a multiple of what is carved, and at least.
+const SHARE_OF_SOURCE: u64 = 4;
+const SHARED_BYTES: u64 = 8 << 30;
+/// With less fuel nothing is found.
+const FUEL_BYTES_MIN: u64 = 1 << 20;
+
 /// How hard the rest of a file is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -48,6 +54,18 @@ impl Effort {
         back_bytes_max: 16 << 20,
         fragments_max: 6,
     };
+
+    /// What is left of it for each of `count` broken files in `bytes` bytes of a source, and how
+    /// many of them get that. A disk has room for so many files; who puts more headers on it only
+    /// wants to keep us busy.
+    pub(crate) fn shared(self, bytes: u64, count: u64) -> (Effort, u64) {
+        let thorough = self.fuel_bytes / Self::NORMAL.fuel_bytes;
+        let all = bytes.saturating_mul(SHARE_OF_SOURCE).saturating_add(SHARED_BYTES);
+        let all = all.saturating_mul(thorough.max(1));
+        let tried = count.min(all / FUEL_BYTES_MIN);
+        let fuel_bytes = self.fuel_bytes.min(all / tried.max(1));
+        (Effort { fuel_bytes, ..self }, tried)
+    }
 }
 
 /// What is known of the source when files are mended: all that is whole has been found.

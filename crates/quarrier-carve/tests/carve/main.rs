@@ -4,6 +4,7 @@ mod binary;
 mod carver;
 mod embedded;
 mod film;
+mod floods;
 mod gif;
 mod gz;
 mod hostile;

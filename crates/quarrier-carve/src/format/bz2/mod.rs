@@ -13,6 +13,8 @@ pub struct Bz2;
 const BZ2: Kind = Kind::new("bz2");
 const INPUT_BYTES: usize = 64 << 10;
 const OUTPUT_BYTES: usize = 256 << 10;
+/// What a decompressor costs in bytes of fuel: it has some megabytes of tables.
+const SETUP_FUEL: u64 = 16 << 10;
 const MAGIC: [u8; 6] = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
 
 impl Format for Bz2 {
@@ -49,6 +51,7 @@ fn is_header(view: &mut View<'_>, at: u64) -> bool {
 
 /// Where the stream that begins at `at` ends, or where it breaks.
 fn stream(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
+    view.spend(SETUP_FUEL);
     let mut decompress = Decompress::new(false);
     let mut output = vec![0; OUTPUT_BYTES];
     loop {

@@ -6,7 +6,7 @@ mod reading;
 
 use super::{Broken, Format, Kind, Signature, Verdict};
 use crate::crc32::Crc32;
-use crate::inflate::{Failed, Inflater};
+use crate::inflate::{Failed, INFLATER_FUEL, Inflater};
 use crate::mend::{Yard, streams};
 use crate::view::{Extent, View};
 
@@ -29,6 +29,7 @@ impl Format for Gz {
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
         let Some(data_at) = header(view, 0) else { return Verdict::Not };
+        view.spend(INFLATER_FUEL);
         let mut inflater = Inflater::new();
         let mut end = match member(view, &mut inflater, data_at) {
             Ok(end) => end,

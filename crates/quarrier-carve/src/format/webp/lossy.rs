@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::Fault;
+use super::alien;
 use super::bools::{Bools, Partition};
 use super::tables::BLOCK_MODES;
 use super::tokens::{Edge, Likelihoods};
@@ -57,13 +58,14 @@ pub(super) fn read(view: &mut View<'_>, range: Range<u64>) -> Result<(), Fault> 
     if modes_end > range.end {
         return Err(Fault::new(start + HEADER_BYTES, "a partition beyond the end"));
     }
+    let (columns, rows) = (width.div_ceil(16), height.div_ceil(16));
+    alien::check(view, modes_end..range.end, columns as u64 * rows as u64)?;
     let mut modes = Partition::new(start + HEADER_BYTES, modes_end);
     let mut bools = modes.begin(view);
     let header = Header::read(&mut bools);
     let state = bools.state();
     modes.keep(state);
     let mut tokens = partitions(view, modes_end..range.end, header.partitions)?;
-    let (columns, rows) = (width.div_ceil(16), height.div_ceil(16));
     Frame {
         header,
         row: vec![Macroblock::default(); columns],

@@ -2,6 +2,7 @@
 //!
 //! *WebP Container Specification*; RFC 9649.
 
+mod alien;
 mod bools;
 mod lossless;
 mod lossy;

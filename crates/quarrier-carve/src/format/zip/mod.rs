@@ -28,6 +28,8 @@ use member::Member;
 const MEMBERS_MAX: usize = 1 << 20;
 /// As far as a header is looked for before a candidate, in bytes.
 const BEFORE_BYTES: u64 = 32 << 10;
+/// What that costs in bytes of fuel: much less than to decode as many.
+const BEFORE_FUEL: u64 = BEFORE_BYTES / 8;
 
 /// Zip and its kin. Every member is read and its checksum verified if it is stored or deflated
 /// and not encrypted; of other members the lengths are. The directory must say what the members
@@ -44,7 +46,11 @@ impl Format for Zip {
     }
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
-        if Local::read(view, 0).is_none() || is_behind_a_member(view) {
+        if Local::read(view, 0).is_none() {
+            return Verdict::Not;
+        }
+        view.spend(BEFORE_FUEL);
+        if is_behind_a_member(view) {
             return Verdict::Not;
         }
         let walk = Walk::through(view);

@@ -22,6 +22,8 @@ const OUTPUT_BYTES: usize = 128 << 10;
 /// further.
 const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 const RATIO_MAX: u64 = 100;
+/// What a decompressor costs in bytes of fuel.
+const SETUP_FUEL: u64 = 8 << 10;
 /// Bytes that are unpacked for a byte of fuel.
 const OUTPUT_PER_FUEL: u64 = 8;
 
@@ -99,6 +101,7 @@ fn unpacks(view: &mut View<'_>, at: u64, frame: &Frame) -> bool {
     if !frame.is_readable {
         return true;
     }
+    view.spend(SETUP_FUEL);
     let Ok(mut decoder) = Decoder::new() else { return true };
     if decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).is_err() {
         return true;

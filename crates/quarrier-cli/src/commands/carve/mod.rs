@@ -158,7 +158,13 @@ impl Run<'_> {
         if summary.forgotten > 0 {
             let count = summary.forgotten;
             complain(&format!(
-                "{name}: {count} broken files were not looked at again; there are too many (--max-memory)"
+                "{name}: {count} broken files were not looked at again, or are left out; there are too many (--max-memory)"
+            ));
+        }
+        if summary.unread > 0 {
+            let count = summary.unread;
+            complain(&format!(
+                "{name}: {count} places where a file may begin were not looked at; there are too many close together"
             ));
         }
         if let Some(skipped) = &seen.skipped {

@@ -1,0 +1,63 @@
+//! What the candidates of a stride may cost, all together.
+
+/// Fuel of a candidate in each of the attempts at it, in bytes.
+pub(super) const FUEL_BYTES: [u64; 4] = [64 << 10, 64 << 20, 1 << 30, u64::MAX];
+/// Fuel of all candidates of a stride in attempts of a kind; at least what one of them gets.
+const STRIDE_FUEL_BYTES: u64 = 256 << 20;
+/// What a candidate costs at least: to look at it, and to remember it.
+pub(super) const CANDIDATE_BYTES: u64 = 64;
+/// Candidates for which nothing is left, of which a beginning is kept.
+const GIVEN_UP_MAX: u32 = 256;
+
+/// What is left of it. It goes on from part to part of a stride, so that a stride with very many
+/// candidates costs no more than one with few.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// Fuel by attempt, in bytes.
+    pub fuel_bytes: [u64; 4],
+    /// Candidates of which a beginning may yet be kept, though nothing is left for them.
+    pub given_up: u32,
+}
+
+impl Allowance {
+    /// That of a stride that was not begun.
+    pub(super) const WHOLE: Allowance = Allowance {
+        fuel_bytes: [STRIDE_FUEL_BYTES, 2 * STRIDE_FUEL_BYTES, FUEL_BYTES[2], FUEL_BYTES[3]],
+        given_up: GIVEN_UP_MAX,
+    };
+
+    /// What a candidate gets in an attempt.
+    pub(super) fn of(&self, attempt: usize) -> u64 {
+        FUEL_BYTES[attempt].min(self.fuel_bytes[attempt])
+    }
+
+    /// Takes away what an attempt has cost. Who got all that there is, and did not come to an end,
+    /// is not followed by another.
+    pub(super) fn pay(&mut self, attempt: usize, bytes: u64) {
+        let is_last = attempt + 1 == FUEL_BYTES.len();
+        let left = self.fuel_bytes[attempt].saturating_sub(bytes.max(CANDIDATE_BYTES));
+        self.fuel_bytes[attempt] = if is_last { 0 } else { left };
+    }
+
+    /// Whether the beginning of one more is kept for which nothing is left.
+    pub(super) fn keeps_one_more(&mut self) -> bool {
+        let keeps = self.given_up > 0;
+        self.given_up = self.given_up.saturating_sub(1);
+        keeps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_looks_little_pays_something_and_nobody_reads_all_twice() {
+        let mut left = Allowance::WHOLE;
+        left.pay(0, 1);
+        assert_eq!(left.fuel_bytes[0], STRIDE_FUEL_BYTES - CANDIDATE_BYTES);
+        assert_eq!(left.of(0), FUEL_BYTES[0]);
+        left.pay(3, 1 << 40);
+        assert_eq!(left.of(3), 0);
+    }
+}

@@ -1,0 +1,39 @@
+//! What no frame of VP8 has in it, seen without decoding: most frames that are broken show it.
+
+use std::ops::Range;
+
+use super::super::foreign::{SECTOR_BYTES, text_sector};
+use super::Fault;
+use crate::view::View;
+
+/// Bytes that are zero by chance, or because an encoder fills up.
+const ZEROS_BYTES: u64 = 2 * SECTOR_BYTES;
+/// A macroblock of which nothing is written takes 25 bits that are nearly certain: of 1/177 bit
+/// each, together a byte in 56 macroblocks. So many of them can be zeros.
+const MACROBLOCKS_PER_ZERO: u64 = 56;
+/// What is looked at, at once.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// Fails where a sector of `range` is text, or more of them in a row are zeros than so many
+/// macroblocks can be.
+pub(super) fn check(view: &mut View<'_>, range: Range<u64>, macroblocks: u64) -> Result<(), Fault> {
+    let zeros_max = ZEROS_BYTES + macroblocks / MACROBLOCKS_PER_ZERO;
+    let end = range.end.min(view.length());
+    let mut at = range.start.next_multiple_of(SECTOR_BYTES);
+    let mut zeros = 0;
+    while at + SECTOR_BYTES <= end {
+        let most = ((end - at) / SECTOR_BYTES * SECTOR_BYTES).min(PIECE_BYTES);
+        let bytes = view.take(at, most as usize).ok_or(Fault::new(at, "truncated"))?;
+        if let Some(place) = text_sector(bytes) {
+            return Err(Fault::new(at + place, "text"));
+        }
+        for sector in bytes.chunks_exact(SECTOR_BYTES as usize) {
+            at += SECTOR_BYTES;
+            zeros = if sector.iter().all(|byte| *byte == 0) { zeros + SECTOR_BYTES } else { 0 };
+            if zeros > zeros_max {
+                return Err(Fault::new(at - zeros, "zeros"));
+            }
+        }
+    }
+    Ok(())
+}
