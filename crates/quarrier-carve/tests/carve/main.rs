@@ -11,6 +11,7 @@ mod hostile;
 mod html;
 mod jpg;
 mod mail;
+mod midway;
 mod ole;
 mod own;
 mod packed;

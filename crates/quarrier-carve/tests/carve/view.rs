@@ -63,6 +63,21 @@ proptest! {
 }
 
 #[test]
+fn what_a_search_did_not_look_at_is_not_paid_for() {
+    let source = Memory::new("image", b"<a>".repeat(40_000));
+    let mut view = View::new(&source);
+    view.look_at(&[Extent { offset: 0, length: 120_000 }], 2 << 20);
+    let mut places = 0;
+    let mut at = 0;
+    while let Some(place) = view.find(at..120_000, b"<") {
+        places += 1;
+        at = place + 1;
+    }
+    assert_eq!((places, at), (40_000, 119_998));
+    assert!(!view.is_starved());
+}
+
+#[test]
 fn a_view_without_fuel_ends() {
     let source = Memory::new("image", vec![1u8; 1000]);
     let mut view = View::new(&source);

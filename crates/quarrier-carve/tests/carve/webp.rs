@@ -218,3 +218,24 @@ fn a_large_picture_of_few_bytes_costs_fuel() {
     lossy[14..18].copy_from_slice(&[0xFF, 0x3F, 0xFF, 0x3F]);
     assert!(!is_whole(&webp(&[&lossy])));
 }
+
+#[test]
+fn what_is_no_part_of_a_lossy_picture_is_seen_without_decoding_it() {
+    let mut frame = bytes_of(LOSSY)[8..].to_vec();
+    frame.extend(noise(3, 9000));
+    let with = |what: &[u8]| {
+        let mut file = webp(&[&chunk(b"VP8 ", &frame)]);
+        file[2048..2048 + what.len()].copy_from_slice(what);
+        validated(&Webp, &file, &[])
+    };
+    let text = b"what was here before, ".repeat(30);
+    for (what, reason) in [(text, "text"), (vec![0; 2048], "zeros")] {
+        match with(&what) {
+            Verdict::Broken { at, reason: said, .. } => assert_eq!((at, &*said), (2048, reason)),
+            other => panic!("{other:?}"),
+        }
+    }
+    // So many zeros may be a picture's.
+    let Verdict::Broken { reason, .. } = with(&[0; 1024]) else { panic!("it is too long") };
+    assert_eq!(reason, "a partition that ends elsewhere");
+}
