@@ -125,7 +125,9 @@ impl<'s> View<'s> {
         self.starts.push(start);
         self.fuel_bytes = fuel_bytes;
         self.is_starved = false;
-        self.last = self.last.and(self.extents.first()).map(|first| first.offset);
+        if let (Some(last), Some(first)) = (&mut self.last, self.extents.first()) {
+            *last = first.offset;
+        }
         self.unreadable.clear();
     }
 

@@ -114,7 +114,7 @@ impl Court<'_> {
                 return Some(Judged { candidate, verdict: Verdict::Not, extents: Vec::new() });
             }
             let verdict = self.formats[candidate.format as usize].validate(view);
-            let cost = fuel - view.fuel_bytes();
+            let cost = fuel.saturating_sub(view.fuel_bytes());
             *cost_bytes = cost_bytes.saturating_add(cost);
             left.pay(attempt, cost);
             // Whoever was refused a byte may have taken that for the end.
