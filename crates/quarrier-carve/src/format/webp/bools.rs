@@ -8,7 +8,7 @@ const AHEAD_BYTES: usize = 10 << 10;
 const BUFFER_BYTES: usize = 32 << 10;
 /// Zeros behind the bytes of a partition in memory: a decoder takes so many bytes at once.
 const ZEROS: usize = 8;
-/// What a byte costs beyond itself: it takes as long as hundreds of bytes that are only looked at.
+/// What a byte costs beyond itself: it takes as long as dozens of bytes that are only looked at.
 const FUEL_MORE: u64 = 6;
 /// What encoders leave behind the last bit that is needed, at most: 16 to 31 bits as a rule.
 const END_BITS: i64 = 48;
