@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use crate::cache::Cache;
 use crate::device::Device;
 use crate::driver::{Driver, DriverName, Kind};
 use crate::error::{Error, Result};
@@ -11,10 +12,16 @@ use crate::{cuda, opencl};
 ///
 /// Opens each of them, which takes up to a second with some drivers.
 pub fn find() -> Vec<Device> {
-    let by = |name| drivers(name).into_iter().map(Device::by);
-    let mut devices: Vec<Device> = by(DriverName::OpenCl).collect();
+    find_with(None)
+}
+
+/// As [`find`]; kernels for drivers that keep none themselves are kept in `cache`.
+pub fn find_with(cache: Option<&Cache>) -> Vec<Device> {
+    let mut devices: Vec<Device> =
+        drivers(DriverName::OpenCl).into_iter().map(Device::by).collect();
     let known: Vec<String> = devices.iter().map(|device| device.facts().name.clone()).collect();
-    devices.extend(by(DriverName::Cuda).filter(|device| !known.contains(&device.facts().name)));
+    let by_cuda = cuda::find(cache).into_iter().map(Device::by);
+    devices.extend(by_cuda.filter(|device| !known.contains(&device.facts().name)));
     // The order within a kind stays the drivers'.
     devices.sort_by_key(|device| device.facts().kind);
     devices
@@ -25,7 +32,7 @@ pub fn find() -> Vec<Device> {
 pub fn drivers(by: DriverName) -> Vec<Box<dyn Driver>> {
     match by {
         DriverName::OpenCl => opencl::find(),
-        DriverName::Cuda => cuda::find(),
+        DriverName::Cuda => cuda::find(None),
         DriverName::Other => Vec::new(),
     }
 }

@@ -35,17 +35,20 @@ mod opencl;
 
 mod cuda;
 
+mod cache;
+
 mod find;
 
 pub mod kernels;
 
 mod error;
 
+pub use cache::Cache;
 pub use cuda::compile_to_ptx;
 pub use device::{Device, Kernel};
 pub use driver::{Dialect, Driver, DriverName, Facts, Kind, Moment, Raw, RawArgument, Step, Times};
 pub use error::{Error, Result};
-pub use find::{Wish, drivers, find};
+pub use find::{Wish, drivers, find, find_with};
 pub use memory::{Buffer, Pinned};
 pub use program::{Constant, Parameter, Program, Signature};
 pub use queue::{Arguments, Job, Queue};

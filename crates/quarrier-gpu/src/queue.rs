@@ -1,5 +1,6 @@
 //! Jobs: what is copied, run and read, in order, on memory that cannot go away meanwhile.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -282,6 +283,12 @@ impl Queue {
                 items: items.max(1),
             },
         })
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Queue({})", self.device.facts())
     }
 }
 

@@ -9,6 +9,7 @@ use quarrier_core::pipeline::{Asked, Rates};
 use quarrier_core::source::Source;
 use quarrier_gauge::conditions::Machine;
 use quarrier_gauge::profile::{ByBlock, Disk, MachineKey, MachineProfile, mount_point};
+use quarrier_gpu::{Cache, Device};
 
 use super::gauge::profile;
 
@@ -22,6 +23,13 @@ pub(in crate::commands) fn known() -> Option<&'static MachineProfile> {
         profile.stale(&key, now()).is_none().then_some(profile)
     };
     PROFILE.get_or_init(load).as_ref()
+}
+
+/// All devices, as `quarrier_gpu::find` has them; what is compiled for them is kept in the user's
+/// cache folder where their drivers keep nothing.
+pub(in crate::commands) fn devices() -> Vec<Device> {
+    let cache = profile::cache_folder().map(|folder| Cache::at(folder.join("kernels")));
+    quarrier_gpu::find_with(cache.as_ref())
 }
 
 /// What the disk gives on which a source lies, where that was measured.

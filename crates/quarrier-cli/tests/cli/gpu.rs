@@ -126,7 +126,8 @@ fn the_account_names_the_device_and_what_it_did() {
         return assert_eq!(quarrier_gpu::find().len(), 0);
     }
     let lab = Lab::with(bytes());
-    let options = ["--device", "gpu", "--stats", "stats", "--report", "report.html"];
+    let options =
+        ["--device", "gpu", "--buffers", "3", "--stats", "stats", "--report", "report.html"];
     let ran = lab.search(options.into_iter().chain(["-e", "<Needle42>", "-c", "f"]));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let text = std::fs::read(lab.path("stats")).unwrap();

@@ -2,6 +2,7 @@
 
 use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts, sys};
 
+use crate::cache::Cache;
 use crate::driver::Dialect;
 use crate::error::{Error, Result};
 use crate::program::{Constant, Program};
@@ -11,8 +12,8 @@ pub(super) fn is_available() -> bool {
     unsafe { sys::is_culib_present() }
 }
 
-/// Compiles a program for compute capability `architecture` (75, 80, 90 …), to PTX. Works
-/// without a device.
+/// Compiles a program for compute capability `architecture` (75, 80, 90 …), to PTX, or takes it
+/// from `cache`, where it is kept. Works without a device.
 ///
 /// # Errors
 /// [`Error::NoDevice`] where NVRTC is not on this machine, [`Error::Compile`] with its words.
@@ -20,18 +21,32 @@ pub fn compile_to_ptx(
     program: &Program,
     constants: &[Constant],
     architecture: u32,
+    cache: Option<&Cache>,
 ) -> Result<String> {
     if !is_available() {
         return Err(Error::NoDevice("NVRTC is not on this machine".to_string()));
     }
-    ptx(&program.source(Dialect::Cuda, constants), architecture, program.name)
+    ptx(&program.source(Dialect::Cuda, constants), architecture, program.name, cache)
 }
 
-pub(super) fn ptx(source: &str, architecture: u32, what: &str) -> Result<String> {
-    let options = CompileOptions {
-        options: vec![format!("--gpu-architecture=compute_{architecture}")],
-        ..CompileOptions::default()
-    };
+pub(super) fn ptx(
+    source: &str,
+    architecture: u32,
+    what: &str,
+    cache: Option<&Cache>,
+) -> Result<String> {
+    let option = format!("--gpu-architecture=compute_{architecture}");
+    let make = || compile(source, &option, what);
+    match (cache, version()) {
+        (Some(cache), Some((major, minor))) => {
+            cache.get_or(&format!("NVRTC {major}.{minor} {option}\n{source}"), make)
+        }
+        _ => make(),
+    }
+}
+
+fn compile(source: &str, option: &str, what: &str) -> Result<String> {
+    let options = CompileOptions { options: vec![option.to_string()], ..CompileOptions::default() };
     compile_ptx_with_opts(source, options).map(|ptx| ptx.to_src()).map_err(|error| {
         let log = match error {
             CompileError::CompileError { log, .. } => log.to_string_lossy().into_owned(),
@@ -39,4 +54,12 @@ pub(super) fn ptx(source: &str, architecture: u32, what: &str) -> Result<String>
         };
         Error::Compile { device: format!("CUDA, {what}"), log }
     })
+}
+
+/// The compiler's own version.
+fn version() -> Option<(i32, i32)> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: the library is there, and both numbers can be written.
+    let result = unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
+    result.result().ok().map(|()| (major, minor))
 }

@@ -10,6 +10,7 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
 use super::compile;
+use crate::cache::Cache;
 use crate::driver::{
     Dialect, Driver, DriverName, Facts, Kind, Moment, Raw, RawArgument, Step, Times,
 };
@@ -23,6 +24,8 @@ pub(super) struct Cuda {
     /// Compute capability, as in `compute_90`.
     architecture: u32,
     modules: Mutex<Vec<sys::CUmodule>>,
+    /// Where PTX is kept: the driver keeps what it makes of PTX, but NVRTC keeps nothing.
+    cache: Option<Cache>,
 }
 
 // SAFETY: contexts, modules and streams may be used from any thread that has set the context,
@@ -50,7 +53,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Cuda {
-    pub(super) fn open(ordinal: i32) -> Result<Self> {
+    pub(super) fn open(ordinal: i32, cache: Option<Cache>) -> Result<Self> {
         use sys::CUdevice_attribute_enum as Attribute;
         let failed = |what: &'static str| {
             move |error: DriverError| Error::Failed {
@@ -80,7 +83,7 @@ impl Cuda {
         let context = unsafe { result::primary_ctx::retain(device) }
             .map_err(failed("has no context for us"))?;
         let architecture = 10 * major + minor;
-        Ok(Cuda { device, context, facts, architecture, modules: Mutex::default() })
+        Ok(Cuda { device, context, facts, architecture, modules: Mutex::default(), cache })
     }
 
     /// Makes this device's context the calling thread's own.
@@ -225,7 +228,7 @@ unsafe impl Driver for Cuda {
 
     fn compile(&self, source: &str, kernels: &[&str]) -> Result<Vec<Raw>> {
         self.enter()?;
-        let ptx = compile::ptx(source, self.architecture, &self.facts.name)?;
+        let ptx = compile::ptx(source, self.architecture, &self.facts.name, self.cache.as_ref())?;
         let image = CString::new(ptx).map_err(|_| Error::Compile {
             device: self.facts.name.clone(),
             log: "NVRTC gave a text with a zero in it".to_string(),

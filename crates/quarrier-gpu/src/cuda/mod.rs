@@ -10,10 +10,12 @@ pub use compile::compile_to_ptx;
 
 use cudarc::driver::{result, sys};
 
+use crate::cache::Cache;
 use crate::driver::Driver;
 
-/// All devices, where the driver and the compiler are both there.
-pub(crate) fn find() -> Vec<Box<dyn Driver>> {
+/// All devices, where the driver and the compiler are both there. What is compiled is kept in
+/// `cache`.
+pub(crate) fn find(cache: Option<&Cache>) -> Vec<Box<dyn Driver>> {
     // Asked first, since every other call panics without the libraries.
     // SAFETY: loading NVIDIA's library runs its initialisers, as it does for every user of it.
     let is_there = unsafe { sys::is_culib_present() } && compile::is_available();
@@ -21,7 +23,7 @@ pub(crate) fn find() -> Vec<Box<dyn Driver>> {
         return Vec::new();
     }
     (0..result::device::get_count().unwrap_or(0))
-        .filter_map(|ordinal| device::Cuda::open(ordinal).ok())
+        .filter_map(|ordinal| device::Cuda::open(ordinal, cache.cloned()).ok())
         .map(|driver| Box::new(driver) as Box<dyn Driver>)
         .collect()
 }

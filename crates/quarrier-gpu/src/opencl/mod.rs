@@ -5,6 +5,8 @@ mod events;
 mod facts;
 mod names;
 
+use std::sync::{Mutex, PoisonError};
+
 use cl3::device::{CL_DEVICE_TYPE_ALL, get_device_ids};
 use cl3::platform::get_platform_ids;
 
@@ -12,6 +14,9 @@ use crate::driver::Driver;
 
 /// All devices of all platforms. No loader, no platform and no device are the same: nothing.
 pub(crate) fn find() -> Vec<Box<dyn Driver>> {
+    // Two threads that ask PoCL 3.1 first, at the same time, end the process.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // Without a loader this is an error like any other.
     let platforms = get_platform_ids().unwrap_or_default();
     platforms

@@ -7,7 +7,7 @@ use quarrier_gpu::{Dialect, Error, compile_to_ptx};
 fn all_kernels_compile_for_three_generations() {
     for (program, constants) in [(SEARCH, SEARCH_CONSTANTS), (GAUGE, &[]), (GAUGE_F64, &[])] {
         for architecture in [75, 80, 90] {
-            match compile_to_ptx(&program, constants, architecture) {
+            match compile_to_ptx(&program, constants, architecture, None) {
                 Ok(ptx) => program.kernels.iter().for_each(|kernel| {
                     assert!(ptx.contains(&format!(".entry {}(", kernel.name)), "{}", kernel.name);
                 }),

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use quarrier_core::pipeline::{Chunk, Emitter, Kernel, Need, Stage};
+use quarrier_core::pipeline::{Chunk, Emitter, Kernel, Need, Pipeline, Stage};
 use quarrier_core::region::{AlignedBuffer, PAGE_BYTES};
-use quarrier_gpu::Device;
+use quarrier_gpu::{Device, Kind};
 
 use crate::error::{Error, Result};
 use crate::sample::Sample;
@@ -80,10 +80,70 @@ impl Searcher {
     }
 }
 
+/// Slots of a device: one is filled, one copied, one searched.
+const GPU_SLOTS: usize = 3;
+/// A CPU searches with all of its threads, and who fills the next slot takes one of them: two to
+/// four slots were not faster than one (see docs/gpu.md).
+const CPU_SLOTS: usize = 1;
+/// What a slot holds: much for a device that is started anew for each chunk, less where it works
+/// in the caches of the CPU.
+const GPU_BUFFER_BYTES: usize = 16 << 20;
+const CPU_BUFFER_BYTES: usize = 4 << 20;
+
 impl GpuSearcher {
+    /// Slots with which a device of this kind was measured to be fastest.
+    pub fn usual_slots(device: &Device) -> usize {
+        match device.facts().kind {
+            Kind::Cpu => CPU_SLOTS,
+            Kind::Gpu | Kind::Accelerator => GPU_SLOTS,
+        }
+    }
+
+    /// What a slot of such a device holds, in bytes.
+    pub fn usual_buffer_bytes(device: &Device) -> usize {
+        match device.facts().kind {
+            Kind::Cpu => CPU_BUFFER_BYTES,
+            Kind::Gpu | Kind::Accelerator => GPU_BUFFER_BYTES,
+        }
+    }
+
     /// Slots of all devices: so many workers of a run are theirs.
     pub fn slots(&self) -> usize {
         self.lanes.len()
+    }
+
+    /// What a run over `length` bytes needs of `pipeline`, with `cpu_workers` CPUs beside the slots:
+    /// workers, buffers, and, unless `buffer_bytes` says it, their size.
+    pub fn planned<'p>(
+        &self,
+        pipeline: Pipeline<'p>,
+        cpu_workers: usize,
+        buffer_bytes: Option<usize>,
+        length: u64,
+    ) -> Pipeline<'p> {
+        let slots = self.slots();
+        // Small sources are shared out among the slots.
+        let share = || {
+            let usual = self.sites.iter().map(|(site, _)| Self::usual_buffer_bytes(&site.device));
+            let usual = usual.max().unwrap_or(CPU_BUFFER_BYTES) as u64;
+            (((length / (4 * slots as u64)).min(usual) & !0xFFFF) as usize).max(1 << 16)
+        };
+        pipeline
+            .workers(slots + cpu_workers)
+            // Who waits for a turn holds a buffer; CPUs finish theirs out of order.
+            .buffers(slots + 2 * cpu_workers)
+            .buffer_bytes(buffer_bytes.unwrap_or_else(share))
+    }
+
+    /// The engines in use, with those of the CPU where it does a part.
+    pub fn engine_name(&self, has_cpu_workers: bool) -> String {
+        let searcher = &self.searcher;
+        let is_all_here = self.needles() == searcher.needle_count()
+            && searcher.patterns().iter().all(|pattern| !pattern.is_regex());
+        if is_all_here && !has_cpu_workers {
+            return "gpu-gram".to_string();
+        }
+        format!("gpu-gram+{}", searcher.engine_name())
     }
 
     /// Patterns (or forms of them) that devices look for; the others are left to the CPU.

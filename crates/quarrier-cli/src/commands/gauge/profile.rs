@@ -12,11 +12,16 @@ use crate::complain;
 
 /// The file in which this machine's profile is kept; `None` where there is no cache folder.
 pub(crate) fn path(key: &MachineKey) -> Option<PathBuf> {
+    Some(cache_folder()?.join(key.file_name()))
+}
+
+/// What is ours of the user's cache folder, whether it is there or not.
+pub(crate) fn cache_folder() -> Option<PathBuf> {
     // The base directory specification tells to ignore a relative one.
     let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
     let cache = std::env::var_os("XDG_CACHE_HOME").and_then(absolute);
     let home = || Some(std::env::var_os("HOME").and_then(absolute)?.join(".cache"));
-    Some(cache.or_else(home)?.join("quarrier").join(key.file_name()))
+    Some(cache.or_else(home)?.join("quarrier"))
 }
 
 /// Adds what `report` measured to the profile, and says where that is. A profile that cannot be

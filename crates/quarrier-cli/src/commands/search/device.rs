@@ -13,12 +13,6 @@ use super::ceiling::Ceiling;
 use crate::args::Search;
 use crate::commands::machine;
 
-/// Slots of a device: one is filled, one copied, one searched.
-const SLOTS: usize = 3;
-/// What a slot holds where nothing else is asked for: much for a device that is started anew for
-/// each chunk, less where it works in the caches of the CPU.
-const GPU_BUFFER_BYTES: usize = 16 << 20;
-const CPU_BUFFER_BYTES: usize = 4 << 20;
 /// Sources smaller than this are searched before a device has started.
 const AUTO_BYTES_MIN: u64 = 256 << 20;
 /// The share of the way to a device that a search is expected to reach.
@@ -35,7 +29,6 @@ pub(super) struct OnDevices {
     device_names: Vec<String>,
     /// CPUs that take chunks from the same queue.
     cpu_workers: usize,
-    buffer_bytes: usize,
 }
 
 /// The device that is expected to be faster than the CPU, by what was measured of both: the way to
@@ -63,7 +56,7 @@ fn faster(
     if STREAM_SHARE * best.host_to_device <= of_all.min(of_memory.unwrap_or(f64::INFINITY)) {
         return None;
     }
-    quarrier_gpu::find().into_iter().enumerate().find(|(_, device)| {
+    machine::devices().into_iter().enumerate().find(|(_, device)| {
         let facts = device.facts();
         facts.name == best.device && facts.kind != Kind::Cpu
     })
@@ -87,16 +80,16 @@ pub(super) fn choose(
             Some(device) => vec![device],
             None => return Ok(None),
         },
-        _ => wish.choose(quarrier_gpu::find()).map_err(|error| error.to_string())?,
+        _ => wish.choose(machine::devices()).map_err(|error| error.to_string())?,
     };
-    let slots = search.buffers.unwrap_or(SLOTS);
     let devices: Vec<Device> = chosen.iter().map(|(_, device)| device.clone()).collect();
+    let usual = || devices.iter().map(GpuSearcher::usual_slots).max().unwrap_or(1);
+    let slots = search.buffers.unwrap_or_else(usual);
     let on_devices = match sample {
         Some(sample) => searcher.on_devices(&devices, slots, sample),
         None => searcher.on_devices(&devices, slots, &Sample::default()),
     };
     let on_devices = on_devices.map_err(|error| error.to_string())?;
-    let is_cpu = devices.iter().all(|device| device.facts().kind == Kind::Cpu);
     let cpu_workers = match wish {
         Wish::All => search.workers.unwrap_or_else(available_workers),
         _ => 0,
@@ -110,7 +103,6 @@ pub(super) fn choose(
         names: devices.iter().map(|device| device.facts().to_string()).collect(),
         device_names: devices.iter().map(|device| device.facts().name.clone()).collect(),
         cpu_workers,
-        buffer_bytes: if is_cpu { CPU_BUFFER_BYTES } else { GPU_BUFFER_BYTES },
     }))
 }
 
@@ -123,15 +115,8 @@ impl OnDevices {
         source: Option<&dyn Source>,
         length: u64,
     ) -> Pipeline<'p> {
-        let slots = self.searcher.slots();
-        let mut pipeline = pipeline.workers(slots + self.cpu_workers);
-        // Who waits for a turn holds a buffer; CPUs finish theirs out of order.
-        pipeline = pipeline.buffers(slots + 2 * self.cpu_workers);
-        if search.buffer_bytes.is_none() {
-            // Small sources are shared out among the slots.
-            let share = (length / (4 * slots as u64)).min(self.buffer_bytes as u64) as usize;
-            pipeline = pipeline.buffer_bytes((share & !0xFFFF).max(1 << 16));
-        }
+        let (cpu_workers, buffer_bytes) = (self.cpu_workers, search.buffer_bytes);
+        let mut pipeline = self.searcher.planned(pipeline, cpu_workers, buffer_bytes, length);
         // Pages of a file are no memory of a device: slots read them into theirs.
         if search.access.is_none() && source.is_some_and(|source| source.is_resident()) {
             pipeline = pipeline.access(Access::Read);
@@ -153,12 +138,7 @@ impl OnDevices {
     }
 
     /// The engines in use, with those of the CPU where it does a part.
-    pub(super) fn engine_name(&self, searcher: &Searcher) -> String {
-        let is_all_here = self.searcher.needles() == searcher.needle_count()
-            && searcher.patterns().iter().all(|pattern| !pattern.is_regex());
-        if is_all_here && self.cpu_workers == 0 {
-            return "gpu-gram".to_string();
-        }
-        format!("gpu-gram+{}", searcher.engine_name())
+    pub(super) fn engine_name(&self) -> String {
+        self.searcher.engine_name(self.cpu_workers > 0)
     }
 }

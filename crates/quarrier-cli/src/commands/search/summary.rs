@@ -51,7 +51,7 @@ impl Summary {
             buffer_bytes: plan.map_or(0, |plan| plan.buffer_bytes),
             access: plan.map_or("", |plan| plan.access.name()),
             engine: match &session.on_devices {
-                Some(on) => on.engine_name(&session.searcher),
+                Some(on) => on.engine_name(),
                 None => session.searcher.engine_name(),
             },
             device: session.on_devices.as_ref().map_or("cpu".to_string(), |on| on.label.clone()),
