@@ -31,6 +31,15 @@ pub enum Error {
     },
     /// The scan was told to stop before it had seen everything.
     Cancelled,
+    /// The device's kernel does not know what a condition needs.
+    NotOnDevice {
+        /// The condition's place among those asked, from 0.
+        condition: usize,
+        /// What of it.
+        what: String,
+    },
+    /// The device failed, or has no room for the columns.
+    Device(quarrier_gpu::Error),
 }
 
 /// Why an expression has no value for a row.
@@ -99,11 +108,21 @@ impl fmt::Display for Error {
             Error::Column { error, .. } => error.fmt(f),
             Error::Row { row, fault } => write!(f, "row {row}: {fault}"),
             Error::Cancelled => f.write_str("cancelled before the scan was finished"),
+            Error::NotOnDevice { condition, what } => {
+                write!(f, "condition {condition} {what}, which devices do not do; try the scan")
+            }
+            Error::Device(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for Error {}
+
+impl From<quarrier_gpu::Error> for Error {
+    fn from(error: quarrier_gpu::Error) -> Self {
+        Error::Device(error)
+    }
+}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -51,6 +51,9 @@ mod predicate;
 mod scan;
 pub use scan::{Answer, Explanation, PlanStep, QueryPlan, Scan, Scanner, Ticket, Work};
 
+mod gpu;
+pub use gpu::ResidentTable;
+
 mod sieve;
 pub use sieve::Sieve;
 

@@ -15,4 +15,5 @@ _Thread_local u32 quarrier_group, quarrier_groups;
 #define BARRIER
 #define ATOMIC_ADD(place, more) __atomic_fetch_add(place, more, __ATOMIC_RELAXED)
 #define CTZ(x) ((u32)__builtin_ctz(x))
+#define POPC(x) ((u32)__builtin_popcount(x))
 #define FMA(a, b, c) ((a) * (b) + (c))

@@ -13,4 +13,5 @@ typedef uint4 u32x4;
 #define BARRIER __syncthreads()
 #define ATOMIC_ADD(place, more) atomicAdd(place, more)
 #define CTZ(x) ((u32)__ffs((int)(x)) - 1u)
+#define POPC(x) ((u32)__popc(x))
 #define FMA(a, b, c) fma(a, b, c)

@@ -13,6 +13,7 @@ typedef uint4 u32x4;
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 #define ATOMIC_ADD(place, more) atomic_add(place, more)
 #define CTZ(x) (31u - clz((x) & (0u - (x))))
+#define POPC(x) popcount(x)
 #define FMA(a, b, c) fma(a, b, c)
 #ifdef WANTS_F64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

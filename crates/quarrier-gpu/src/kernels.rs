@@ -47,6 +47,47 @@ pub const FLOOD: u32 = 1 << 20;
 /// The constants of [`SEARCH`].
 pub const SEARCH_CONSTANTS: &[Constant] = &[("BITMAP_BITS", BITMAP_BITS), ("FLOOD", FLOOD)];
 
+/// Selects rows of packed columns by many conditions; see `kernels/filter.cl`, and
+/// `quarrier-filter`, which lays out what it reads.
+pub const FILTER: Program = Program {
+    name: "filter",
+    text: include_str!("../kernels/filter.cl"),
+    kernels: &[Signature {
+        name: "filter",
+        parameters: &[
+            In("data", "u32x4"),
+            In("places", "u32x4"),
+            In("segment_rows", "u32"),
+            In("tests", "u32x4"),
+            In("ranges", "u32x4"),
+            In("nodes", "u32x4"),
+            In("operands", "u32"),
+            In("roots", "u32"),
+            Out("counts", "u32"),
+            Out("selected", "u32"),
+            Number("segment_count"),
+            Number("column_count"),
+            Number("test_count"),
+            Number("node_count"),
+            Number("root_count"),
+            Number("wants_rows"),
+            Number("tile_words"),
+        ],
+    }],
+};
+
+/// Words of 32 rows in a segment of the filter kernel.
+pub const SEGMENT_WORDS: u32 = 2048;
+
+/// Nodes of all conditions, and conditions, that one launch of the filter kernel takes: what it
+/// is compiled for, the least that will do. Each work item has as many words of its own.
+pub const FILTER_SIZES: [u32; 2] = [32, 256];
+
+/// The constants of [`FILTER`] for one of [`FILTER_SIZES`].
+pub const fn filter_constants(size: u32) -> [Constant; 3] {
+    [("SEGMENT_WORDS", SEGMENT_WORDS), ("NODES_MAX", size), ("ROOTS_MAX", size)]
+}
+
 /// What the gauge measures with; see `kernels/gauge.cl`.
 pub const GAUGE: Program = Program {
     name: "gauge",

@@ -279,7 +279,7 @@ fn float_ranges(set: &Set, zone: Zone) -> Vec<FloatRange> {
 
 /// The first number whose float, divided by 10^`exponent`, has `key` or a greater one, and the
 /// last which has it or a lesser one.
-fn nearest(key: i64, exponent: u8) -> (i64, i64) {
+pub(crate) fn nearest(key: i64, exponent: u8) -> (i64, i64) {
     let power = 10_f64.powi(exponent.into());
     let key_of = |number: i64| quarrier_messages::column::float_key(number as f64 / power);
     let mut number = (float_of(key) * power) as i64;

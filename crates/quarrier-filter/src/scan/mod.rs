@@ -24,6 +24,7 @@ mod scanner;
 mod touched;
 mod worker;
 
+pub(crate) use bind::nearest;
 pub use explain::{Explanation, PlanStep, QueryPlan, Work};
 pub use run::{Answer, Scan};
 pub use scanner::{Scanner, Ticket};

@@ -5,6 +5,7 @@
 mod asked;
 mod expressions;
 mod features;
+mod gpu;
 mod hostile;
 mod matching;
 mod outcomes;

@@ -1,6 +1,7 @@
 //! Devices: what they are asked to do, they do; and none is normal.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod cache;
 mod finding;
 mod jobs;
 mod programs;

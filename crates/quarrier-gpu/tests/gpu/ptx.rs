@@ -1,11 +1,16 @@
 //! Every kernel is CUDA, too: where NVIDIA's compiler is at hand, it says so.
 
-use quarrier_gpu::kernels::{GAUGE, GAUGE_F64, SEARCH, SEARCH_CONSTANTS};
+use quarrier_gpu::kernels::{
+    FILTER, FILTER_SIZES, GAUGE, GAUGE_F64, SEARCH, SEARCH_CONSTANTS, filter_constants,
+};
 use quarrier_gpu::{Dialect, Error, compile_to_ptx};
 
 #[test]
 fn all_kernels_compile_for_three_generations() {
-    for (program, constants) in [(SEARCH, SEARCH_CONSTANTS), (GAUGE, &[]), (GAUGE_F64, &[])] {
+    let filters = FILTER_SIZES.map(filter_constants);
+    let mut variants = vec![(SEARCH, SEARCH_CONSTANTS), (GAUGE, &[]), (GAUGE_F64, &[])];
+    variants.extend(filters.iter().map(|constants| (FILTER, &constants[..])));
+    for (program, constants) in variants {
         for architecture in [75, 80, 90] {
             match compile_to_ptx(&program, constants, architecture, None) {
                 Ok(ptx) => program.kernels.iter().for_each(|kernel| {

@@ -1,10 +1,10 @@
 //! The scan finds what the naive evaluator finds: over all encodings, for every instruction set,
 //! whatever the number of workers.
 
-mod conditions;
+pub(crate) mod conditions;
 mod explained;
 mod orders;
-mod tables;
+pub(crate) mod tables;
 
 use quarrier_filter::{Answer, Error, Expr, Isa, Query, Scan, Select, naive};
 use quarrier_messages::{Table, Value};
