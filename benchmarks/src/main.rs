@@ -18,7 +18,6 @@ mod measure;
 mod messages;
 mod parallel;
 mod patterns;
-mod plain_c;
 mod plan;
 mod random;
 mod record;
@@ -74,6 +73,8 @@ struct Arguments {
     parmap: Option<PathBuf>,
     /// An interpreter that has quarrier and svfsc.
     python: Option<PathBuf>,
+    /// The example of quarrier-filter that asks a device.
+    resident: Option<PathBuf>,
     /// What the programs were built from.
     built_from: Option<String>,
 }
@@ -99,6 +100,7 @@ fn run() -> Result<()> {
         svfsc,
         parmap,
         python,
+        resident,
         built_from,
     } = arguments()?;
     let neighbours = std::env::current_exe()?;
@@ -166,7 +168,7 @@ fn run() -> Result<()> {
         record["gauge"] = gauge::run(&home, &scale)?;
     }
     if is_wanted("gpu") {
-        record["gpu"] = gpu::run(&programs.quarrier, &folder, &scale)?.into();
+        record["gpu"] = gpu::run(&programs.quarrier, resident.as_deref(), &folder, &scale)?.into();
     }
     if scale.rounds > 0 {
         let path = record::append(&home.join("records"), record)?;
@@ -179,7 +181,7 @@ fn arguments() -> Result<Arguments> {
     let (mut scale, mut only, mut vectorscan, mut built_from) = (FULL, None, None, None);
     let mut home = PathBuf::from("benchmarks");
     let (mut quarrier, mut svfsc, mut parmap, mut python) = (None, None, None, None);
-    let mut quarrier_sql = None;
+    let (mut quarrier_sql, mut resident) = (None, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value\n{USAGE}"));
@@ -194,6 +196,7 @@ fn arguments() -> Result<Arguments> {
             "--svfsc" => svfsc = Some(value()?.into()),
             "--parmap" => parmap = Some(value()?.into()),
             "--python" => python = Some(value()?.into()),
+            "--resident" => resident = Some(value()?.into()),
             "--vectorscan" => vectorscan = Some(value()?.into()),
             _ => bail!("unknown argument '{word}'\n{USAGE}"),
         }
@@ -212,6 +215,7 @@ fn arguments() -> Result<Arguments> {
         svfsc,
         parmap,
         python,
+        resident,
         built_from,
     })
 }

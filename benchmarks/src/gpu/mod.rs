@@ -2,47 +2,45 @@
 //! the way to the device, one driver beside the other, the device beside the CPU, and the kernel
 //! beside the same text compiled as C. Without a GPU it runs on what OpenCL makes of the CPU.
 
-use std::ops::ControlFlow;
+mod case;
+mod filter;
+mod plain_c;
+
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
-use quarrier_core::pipeline::{Access, Pipeline, Run, Stage};
+use anyhow::{Context, Result};
 use quarrier_core::source::FileSource;
 use quarrier_gpu::{Device, DriverName, Kind};
-use quarrier_search::{Pattern, Sample, Searcher};
+use quarrier_search::Sample;
 use serde_json::{Value, json};
 
 use crate::Scale;
 use crate::contender::THREADS;
 use crate::image::Image;
 use crate::measure::Spread;
-use crate::plain_c::PlainC;
 use crate::table::Table;
+use case::{Case, Cut, Rate};
+use plain_c::PlainC;
 
 const SETS: [usize; 5] = [10, 100, 1_000, 10_000, 100_000];
 /// The set of the tables over slots and drivers.
 const PATTERNS: usize = 1_000;
 const SLOTS: [usize; 4] = [1, 2, 3, 4];
-
-/// What one run of a device or the CPU came to, in bytes a second.
-#[derive(Debug, Clone, Copy)]
-struct Rate {
-    stream: f64,
-    /// By the device's clock; of a CPU none.
-    kernel: Option<f64>,
-}
-
-struct Case<'c> {
-    image: &'c Image,
-    source: FileSource,
-    sample: Sample,
-    rounds: usize,
-}
+/// Threads that fill the slots; 0: those that wait for the device fill their own.
+const READERS: [usize; 4] = [0, 1, 2, 4];
+/// Where a few per cent tell, so many rounds are taken at least.
+const ROUNDS_MIN: usize = 5;
 
 /// Checks each device, then measures; prints the tables.
-pub(crate) fn run(quarrier: &Path, folder: &Path, scale: &Scale) -> Result<Option<Value>> {
+///
+/// `resident`: the example of quarrier-filter.
+pub(crate) fn run(
+    quarrier: &Path,
+    resident: Option<&Path>,
+    folder: &Path,
+    scale: &Scale,
+) -> Result<Option<Value>> {
     let image = Image::prepare(folder, scale.image_bytes)?;
     crate::warm(&image.path)?;
     let source = FileSource::open(&image.path)?;
@@ -56,9 +54,11 @@ pub(crate) fn run(quarrier: &Path, folder: &Path, scale: &Scale) -> Result<Optio
     if scale.rounds == 0 {
         for device in &devices {
             for patterns in SETS {
-                case.on(&case.searcher(patterns)?, device, 3, patterns)?;
+                let searcher = case.searcher(patterns)?;
+                case.on(&searcher, device, Cut::usual(device), patterns)?;
             }
         }
+        resident.map(|resident| filter::run(resident, scale)).transpose()?;
         println!("gpu: {} devices found what was planted", devices.len());
         return Ok(None);
     }
@@ -66,107 +66,21 @@ pub(crate) fn run(quarrier: &Path, folder: &Path, scale: &Scale) -> Result<Optio
         println!("\ngpu: the only device is the CPU under OpenCL; no figure of a GPU is measured");
     }
     let ceilings = Ceilings::measure(quarrier)?;
+    let plain = beside_plain_c(&case, folder)?;
     let sets = over_sets(&case, first, &ceilings)?;
     let slots = over_slots(&case, first, &ceilings)?;
     let drivers = over_drivers(&case)?;
-    let plain = beside_plain_c(&case, folder)?;
+    let filter = resident.map(|resident| filter::run(resident, scale)).transpose()?;
     Ok(Some(json!({
         "device": first.facts().to_string(),
         "version": first.facts().version,
         "ceilings": ceilings.to_json(),
         "sets": sets,
-        "slots": slots,
+        "threads_and_slots": slots,
         "drivers": drivers,
         "plain_c": plain,
+        "filter": filter,
     })))
-}
-
-impl Case<'_> {
-    fn searcher(&self, patterns: usize) -> Result<Arc<Searcher>> {
-        let words = self.image.keywords.iter().take(patterns);
-        let patterns = words.map(|word| Ok(Pattern::literal(std::str::from_utf8(word)?)?));
-        let builder = Searcher::builder().sample(self.sample.clone());
-        Ok(Arc::new(builder.build(patterns.collect::<Result<_>>()?)?))
-    }
-
-    /// The rate of a device, of which the count is checked each time.
-    fn on(
-        &self,
-        searcher: &Arc<Searcher>,
-        device: &Device,
-        slots: usize,
-        patterns: usize,
-    ) -> Result<Rate> {
-        let on = searcher.on_devices(std::slice::from_ref(device), slots, &self.sample)?;
-        let memory = |bytes| on.buffer(bytes);
-        let buffer_bytes = match device.facts().kind {
-            Kind::Cpu => 4 << 20,
-            _ => 16 << 20,
-        };
-        let mut rates = Vec::new();
-        // The first run starts the device, and does not count.
-        for _ in 0..=self.rounds {
-            let mut found = 0;
-            let mut sink = searcher.sink(|_, findings| {
-                found += findings.len();
-                ControlFlow::Continue(())
-            });
-            let run = Pipeline::new(&self.source)
-                .access(Access::Read)
-                .workers(slots)
-                .buffers(slots)
-                .buffer_bytes(buffer_bytes)
-                .memory(&memory)
-                .run(&on, &mut sink)?;
-            drop(sink);
-            self.check(found, patterns, &device.facts().name)?;
-            if let Some(lost) = on.lost().first() {
-                bail!("{lost}");
-            }
-            rates.push(rate(&run));
-        }
-        middle(&rates[1..])
-    }
-
-    /// The rate of the CPU's best engine.
-    fn on_cpu(&self, searcher: &Searcher, patterns: usize) -> Result<Rate> {
-        let mut rates = Vec::new();
-        for _ in 0..=self.rounds {
-            let mut found = 0;
-            let mut sink = searcher.sink(|_, findings| {
-                found += findings.len();
-                ControlFlow::Continue(())
-            });
-            let pipeline = Pipeline::new(&self.source).workers(THREADS);
-            let run = pipeline.run(searcher, &mut sink)?;
-            drop(sink);
-            self.check(found, patterns, "the CPU")?;
-            rates.push(rate(&run));
-        }
-        middle(&rates[1..])
-    }
-
-    fn check(&self, found: usize, patterns: usize, who: &str) -> Result<()> {
-        let expected = self.image.plants_of(patterns).count();
-        if found != expected {
-            bail!("WRONG COUNT: {who} found {found} of {patterns} patterns, expected {expected}");
-        }
-        Ok(())
-    }
-}
-
-fn rate(run: &Run) -> Rate {
-    let kernel = run.timeline.load_alone(Stage::Kernel).busy.as_secs_f64();
-    Rate {
-        stream: run.bytes as f64 / run.elapsed.as_secs_f64(),
-        kernel: (kernel > 0.0).then(|| run.bytes as f64 / kernel),
-    }
-}
-
-fn middle(rates: &[Rate]) -> Result<Rate> {
-    let stream = Spread::of(rates.iter().map(|rate| rate.stream)).context("no run")?;
-    let kernel = Spread::of(rates.iter().filter_map(|rate| rate.kernel));
-    Ok(Rate { stream: stream.median, kernel: kernel.map(|kernel| kernel.median) })
 }
 
 /// What `quarrier gauge gpu` says of the first device, in bytes a second.
@@ -206,10 +120,11 @@ fn over_sets(case: &Case<'_>, device: &Device, ceilings: &Ceilings) -> Result<Ve
         ["patterns", "kernel", "of memory", "stream", "of the way", "CPU", "device / CPU"];
     let mut table = Table::new(&headings);
     let mut records = Vec::new();
+    let cut = Cut::usual(device);
     for patterns in SETS {
         eprintln!("measuring {patterns} patterns on {}", device.facts());
         let searcher = case.searcher(patterns)?;
-        let on = case.on(&searcher, device, 3, patterns)?;
+        let on = case.on(&searcher, device, cut, patterns)?;
         let cpu = case.on_cpu(&searcher, patterns)?;
         table.row(vec![
             patterns.to_string(),
@@ -231,26 +146,70 @@ fn over_sets(case: &Case<'_>, device: &Device, ceilings: &Ceilings) -> Result<Ve
     println!(
         "\n{} beside the CPU's best engine on {THREADS} threads; GB/s, {} MiB in the page cache.\n\
          kernel: by the device's clock, over bytes that are there; stream: from the file to\n\
-         findings, 3 slots. Shares: of what `quarrier gauge gpu` reads of the device's memory, and\n\
-         copies to it from pinned memory.\n\n{table}",
+         findings, slots as usual ({}). Shares: of what `quarrier gauge gpu` reads of the device's memory,\n\
+         and copies to it from pinned memory.\n\n{table}",
         device.facts(),
         case.image.bytes >> 20,
+        cut.slots,
     );
     Ok(records)
 }
 
+/// Threads that fill × slots, in turns, with the load of each stage: the older report's picture.
 fn over_slots(case: &Case<'_>, device: &Device, ceilings: &Ceilings) -> Result<Vec<Value>> {
     let searcher = case.searcher(PATTERNS)?;
-    let mut table = Table::new(&["slots", "stream", "of the way"]);
-    let mut records = Vec::new();
-    for slots in SLOTS {
-        let on = case.on(&searcher, device, slots, PATTERNS)?;
-        let of = share(Some(on.stream), ceilings.host_to_device);
-        table.row(vec![slots.to_string(), gigabytes(Some(on.stream)), of]);
-        records.push(json!({"slots": slots, "stream_bytes_per_second": on.stream}));
+    let mut all = Vec::new();
+    for readers in READERS {
+        for slots in SLOTS {
+            let cut = Cut { slots, readers };
+            all.push((cut, case.ready(&searcher, device, cut, PATTERNS)?, Vec::new()));
+        }
     }
-    println!("\n{PATTERNS} patterns by slots, GB/s.\n\n{table}");
+    eprintln!("measuring {} ways to fill slots of {}", all.len(), device.facts());
+    for round in 0..=case.rounds.max(ROUNDS_MIN) {
+        for (_, ready, rates) in &mut all {
+            let rate = ready.once()?;
+            // The first run starts the device, and does not count.
+            if round > 0 {
+                rates.push(rate);
+            }
+        }
+    }
+    let slots = SLOTS.map(|slots| format!("{slots} slots"));
+    let headings: Vec<&str> =
+        std::iter::once("threads that fill").chain(slots.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&headings);
+    let mut records = Vec::new();
+    for of_readers in all.chunks(SLOTS.len()) {
+        let mut row = vec![match of_readers[0].0.readers {
+            0 => "each slot its own".to_string(),
+            readers => readers.to_string(),
+        }];
+        for (cut, _, rates) in of_readers {
+            let rate = Rate::middle(rates)?;
+            let loads = rate.loads.map(|load| format!("{:.0}", 100.0 * load));
+            row.push(format!("{} ({})", gigabytes(Some(rate.stream)), loads.join(" ")));
+            records.push(slots_record(*cut, &rate, ceilings));
+        }
+        table.row(row);
+    }
+    println!(
+        "\n{PATTERNS} patterns, threads × buffers: GB/s, and how many per cent of the time is\n\
+         filled, copied, searched and collected: of all slots together, so that more than 100 is\n\
+         more than one at a time.\n\n{table}"
+    );
     Ok(records)
+}
+
+fn slots_record(cut: Cut, rate: &Rate, ceilings: &Ceilings) -> Value {
+    let [fill, copy, kernel, collect] = rate.loads;
+    json!({
+        "readers": cut.readers,
+        "slots": cut.slots,
+        "stream_bytes_per_second": rate.stream,
+        "of_host_to_device": ceilings.host_to_device.map(|way| rate.stream / way),
+        "loads": {"fill": fill, "copy": copy, "kernel": kernel, "collect": collect},
+    })
 }
 
 /// The same kernel by each driver on each device that it reaches.
@@ -260,7 +219,7 @@ fn over_drivers(case: &Case<'_>) -> Result<Vec<Value>> {
     let mut records = Vec::new();
     for driver in [DriverName::OpenCl, DriverName::Cuda] {
         for device in quarrier_gpu::drivers(driver).into_iter().map(Device::by) {
-            let on = case.on(&searcher, &device, 3, PATTERNS)?;
+            let on = case.on(&searcher, &device, Cut::usual(&device), PATTERNS)?;
             let name = device.facts().to_string();
             table.row(vec![name.clone(), gigabytes(on.kernel), gigabytes(Some(on.stream))]);
             records.push(json!({
@@ -270,12 +229,12 @@ fn over_drivers(case: &Case<'_>) -> Result<Vec<Value>> {
             }));
         }
     }
-    println!("\n{PATTERNS} patterns by driver, 3 slots, GB/s.\n\n{table}");
+    println!("\n{PATTERNS} patterns by driver, GB/s.\n\n{table}");
     Ok(records)
 }
 
-/// A CPU under OpenCL beside the kernel as C on as many threads. One slot, so that neither takes
-/// the other's CPUs.
+/// A CPU under OpenCL beside the kernel as C on as many threads, in turns; slots as they are
+/// usual.
 fn beside_plain_c(case: &Case<'_>, folder: &Path) -> Result<Value> {
     let of_cpu = |device: &Device| device.facts().kind == Kind::Cpu;
     let Some(device) = quarrier_gpu::find().into_iter().find(of_cpu) else {
@@ -284,26 +243,48 @@ fn beside_plain_c(case: &Case<'_>, folder: &Path) -> Result<Value> {
     };
     let folder = folder.canonicalize()?;
     let plain = Device::by(Box::new(PlainC::new(folder, device.facts().units)));
-    let searcher = case.searcher(PATTERNS)?;
-    let (by_c, by_opencl) =
-        (case.on(&searcher, &plain, 1, PATTERNS)?, case.on(&searcher, &device, 1, PATTERNS)?);
+    let (searcher, cut) = (case.searcher(PATTERNS)?, Cut::usual(&device));
+    let rivals = [
+        case.ready(&searcher, &plain, cut, PATTERNS)?,
+        case.ready(&searcher, &device, cut, PATTERNS)?,
+    ];
+    let mut rates = [Vec::new(), Vec::new()];
+    for round in 0..=case.rounds.max(ROUNDS_MIN) {
+        for (ready, rates) in rivals.iter().zip(&mut rates) {
+            let rate = ready.once()?;
+            // The first run starts the device, and does not count.
+            if round > 0 {
+                rates.push(rate);
+            }
+        }
+    }
+    let pairs = || rates[0].iter().zip(&rates[1]);
+    let stream = Spread::of(pairs().map(|(c, opencl)| opencl.stream / c.stream));
+    let kernel = Spread::of(pairs().filter_map(|(c, opencl)| Some(opencl.kernel? / c.kernel?)));
+    let (by_c, by_opencl) = (Rate::middle(&rates[0])?, Rate::middle(&rates[1])?);
     let mut table = Table::new(&["", "kernel", "stream"]);
     for (name, rate) in [("plain C", by_c), ("OpenCL", by_opencl)] {
         table.row(vec![name.to_string(), gigabytes(rate.kernel), gigabytes(Some(rate.stream))]);
     }
-    let ratio = by_opencl.stream / by_c.stream;
+    table.row(vec![
+        "OpenCL / plain C".to_string(),
+        crate::table::ratio(kernel),
+        crate::table::ratio(stream),
+    ]);
     println!(
-        "\n{PATTERNS} patterns, 1 slot, {} threads, GB/s: the driver reaches {ratio:.2} of plain C \
-         (must be at least 0.5).\n\n{table}",
-        device.facts().units
+        "\n{PATTERNS} patterns, slots: {}, threads: {}, GB/s, medians of {} runs in turns; the driver\n\
+         must reach 0.5 of plain C.\n\n{table}",
+        cut.slots,
+        device.facts().units,
+        rates[0].len(),
     );
+    let record = |rate: Rate| json!({"kernel_bytes_per_second": rate.kernel, "stream_bytes_per_second": rate.stream});
     Ok(json!({
-        "plain_c": {"kernel_bytes_per_second": by_c.kernel, "stream_bytes_per_second": by_c.stream},
-        "opencl": {
-            "kernel_bytes_per_second": by_opencl.kernel,
-            "stream_bytes_per_second": by_opencl.stream,
-        },
-        "stream_ratio": ratio,
+        "slots": cut.slots,
+        "plain_c": record(by_c),
+        "opencl": record(by_opencl),
+        "kernel_ratio": Spread::to_json(kernel),
+        "stream_ratio": Spread::to_json(stream),
     }))
 }
 
