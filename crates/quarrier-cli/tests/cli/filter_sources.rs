@@ -127,7 +127,8 @@ fn columns_are_refused_in_one_line_from_a_stream_too() {
     for (head, kind) in [(&b"PAR1"[..], "Parquet"), (b"ARROW1\0\0", "Arrow")] {
         let stream = [head, &[0; 3_000_000]].concat();
         let ran = filter_input(&lab, &stream, ["a > 1", "-"]);
-        ran.refuses(&[&format!("-: {kind} has columns and no messages to print; load it")]);
+        let why = format!("-: {kind} has columns and no messages to print; ask for rows of it");
+        ran.refuses(&[&why, "`quarrier query`"]);
     }
 }
 

@@ -72,6 +72,12 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn checked(p: *const u8, len: usize) -> Option<u64> {
+        // SAFETY: as of `value`.
+        unsafe { digits::checked(p, len) }
+    }
+
+    #[inline(always)]
     unsafe fn text([low, high]: [__m256i; 2], skip: usize) -> Text {
         // SAFETY: the caller promised the feature.
         unsafe {

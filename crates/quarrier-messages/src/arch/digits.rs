@@ -1,9 +1,9 @@
 //! Decimal digits, sixteen at once; for all that has AVX2.
 
 use std::arch::x86_64::{
-    _mm_add_epi8, _mm_cmpgt_epi8, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_madd_epi16,
-    _mm_maddubs_epi16, _mm_packus_epi32, _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32,
-    _mm_setr_epi8, _mm_shuffle_epi8, _mm_sub_epi8,
+    __m128i, _mm_add_epi8, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_cvtsi128_si64, _mm_loadu_si128,
+    _mm_madd_epi16, _mm_maddubs_epi16, _mm_min_epu8, _mm_movemask_epi8, _mm_packus_epi32,
+    _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32, _mm_setr_epi8, _mm_shuffle_epi8, _mm_sub_epi8,
 };
 
 /// The number that `digits` digits at `p` make, `whole` of which stand before a byte that is
@@ -16,14 +16,54 @@ use std::arch::x86_64::{
 pub(super) unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
     // SAFETY: the caller promised the feature and the bytes.
     unsafe {
-        let places = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-        let from = _mm_add_epi8(places, _mm_set1_epi8(digits as i8 - 16));
+        let from = from(digits);
         // True is -1: one place on, from the byte on that is left out.
         let is_behind = _mm_cmpgt_epi8(from, _mm_set1_epi8(whole as i8 - 1));
         let from = _mm_sub_epi8(from, is_behind);
         let values = _mm_sub_epi8(_mm_loadu_si128(p.cast()), _mm_set1_epi8(b'0' as i8));
         // Negative places give zeros.
-        let values = _mm_shuffle_epi8(values, from);
+        sum(_mm_shuffle_epi8(values, from))
+    }
+}
+
+/// The number that the first `len` bytes at `p`, at most 16, are the digits of; `None` where one of
+/// them is none.
+///
+/// # Safety
+/// As of [`value`].
+#[inline(always)]
+pub(super) unsafe fn checked(p: *const u8, len: usize) -> Option<u64> {
+    // SAFETY: the caller promised the feature and the bytes.
+    unsafe {
+        let values = _mm_sub_epi8(_mm_loadu_si128(p.cast()), _mm_set1_epi8(b'0' as i8));
+        let values = _mm_shuffle_epi8(values, from(len));
+        let at_most_nine = _mm_min_epu8(values, _mm_set1_epi8(9));
+        let are_digits = _mm_movemask_epi8(_mm_cmpeq_epi8(values, at_most_nine)) == 0xFFFF;
+        if are_digits { Some(sum(values)) } else { None }
+    }
+}
+
+/// Where the bytes come from that `digits` digits at the right end of a vector are.
+///
+/// # Safety
+/// As of [`value`].
+#[inline(always)]
+unsafe fn from(digits: usize) -> __m128i {
+    // SAFETY: the caller promised the feature.
+    unsafe {
+        let places = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        _mm_add_epi8(places, _mm_set1_epi8(digits as i8 - 16))
+    }
+}
+
+/// The number of sixteen digits, the last in the last byte.
+///
+/// # Safety
+/// As of [`value`].
+#[inline(always)]
+unsafe fn sum(values: __m128i) -> u64 {
+    // SAFETY: the caller promised the feature.
+    unsafe {
         let pairs = _mm_maddubs_epi16(values, _mm_set1_epi16(0x010A));
         let fours = _mm_madd_epi16(pairs, _mm_set1_epi32(0x0001_0064));
         let fours = _mm_packus_epi32(fours, fours);

@@ -69,6 +69,11 @@ impl Short {
         bytes.get_mut(..text.len())?.copy_from_slice(text);
         Some(Short { bytes, len: text.len() })
     }
+
+    /// The text itself.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 /// The first bytes of a string's text.
@@ -123,6 +128,17 @@ pub(crate) trait Lanes: Copy {
     /// The number that `digits` digits at `p` make, `whole` of which stand before a byte that is
     /// left out (a point). At most 16 bytes in all.
     unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64;
+
+    /// The number that the first `len` bytes at `p`, at most 16, are the digits of; `None` where one
+    /// of them is no decimal digit.
+    #[inline(always)]
+    unsafe fn checked(p: *const u8, len: usize) -> Option<u64> {
+        // SAFETY: as the caller promised.
+        unsafe {
+            let are_digits = Self::no_digits(p).trailing_zeros() as usize >= len;
+            if are_digits { Some(Self::value(p, len, len)) } else { None }
+        }
+    }
 
     /// Classes of bytes from `skip` on: bit i is byte `skip` + i.
     unsafe fn text(ahead: Self::Ahead, skip: usize) -> Text;

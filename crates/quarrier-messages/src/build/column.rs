@@ -114,7 +114,32 @@ impl ColumnBuilder {
     pub(super) fn text_ahead(&mut self, row: usize, value: &str, ahead: &[u8; 32]) -> usize {
         match &mut self.values {
             Values::Text(texts) if texts.rows == row => texts.push_ahead(value, ahead),
+            _ => self.text_behind_gap(row, value),
+        }
+    }
+
+    /// A column whose field is missing now and then is filled up as often.
+    #[inline(never)]
+    fn text_behind_gap(&mut self, row: usize, value: &str) -> usize {
+        match &mut self.values {
+            Values::Text(texts) if texts.rows < row => {
+                self.filled = (row, texts.rows);
+                while texts.rows < row {
+                    self.nulls.push(texts.rows as u32);
+                    texts.push_null();
+                }
+                texts.push(value)
+            }
             _ => self.text(row, value),
+        }
+    }
+
+    /// Sets the row to what the one before has; False where that is not known at once.
+    #[inline(always)]
+    pub(super) fn text_again(&mut self, row: usize) -> bool {
+        match &mut self.values {
+            Values::Text(texts) if texts.rows == row => texts.push_again(),
+            _ => false,
         }
     }
 

@@ -71,6 +71,10 @@ pub trait Row {
         let _ = ahead;
         self.text(field, value);
     }
+    /// The same for a text that the field had in the row before, too.
+    fn text_again(&mut self, field: FieldId, value: &str) {
+        self.text(field, value);
+    }
     /// Sets a field to NULL, which it also is where it is not set.
     fn null(&mut self, field: FieldId);
 }
@@ -241,6 +245,11 @@ impl RowBuilder {
         rows.clamp(BLOCK_ROWS, SEGMENT_ROWS) / BLOCK_ROWS * BLOCK_ROWS
     }
 
+    #[inline(never)]
+    fn text_unlike(&mut self, field: FieldId, value: &str) {
+        self.text(field, value);
+    }
+
     #[cold]
     fn new_field(&mut self, name: &str) -> Option<FieldId> {
         if self.is_closed {
@@ -315,6 +324,13 @@ impl Row for RowBuilder {
         let plain_bytes = self.columns[field.index()].text_ahead(self.row, value, ahead);
         if plain_bytes > SEGMENT_TEXT_BYTES_MAX {
             self.rows_max = self.row + 1;
+        }
+    }
+
+    #[inline(always)]
+    fn text_again(&mut self, field: FieldId, value: &str) {
+        if !self.columns[field.index()].text_again(self.row) {
+            self.text_unlike(field, value);
         }
     }
 

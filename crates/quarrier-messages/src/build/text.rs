@@ -69,6 +69,18 @@ impl TextBuilder {
         self.pushed()
     }
 
+    /// Appends the text of the last row, if its code is known.
+    #[inline(always)]
+    pub(super) fn push_again(&mut self) -> bool {
+        match self.codes.last() {
+            Some(&code) if code != NO_CODE && !self.is_plain => {
+                self.push_code(code);
+                true
+            }
+            _ => false,
+        }
+    }
+
     #[inline(always)]
     fn push_code(&mut self, code: u32) -> usize {
         self.codes.push(code);

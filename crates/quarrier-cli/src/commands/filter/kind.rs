@@ -28,8 +28,8 @@ pub(super) fn format_of(
     };
     match told {
         Format::Arrow | Format::Parquet => Err(format!(
-            "{name}: {told:?} has columns and no messages to print; load it, as with Python's \
-             quarrier.Table"
+            "{name}: {told:?} has columns and no messages to print; ask for rows of it with \
+             `quarrier query`, or load it with Python's quarrier.Table"
         )),
         told => Ok(told),
     }

@@ -1,10 +1,47 @@
 //! Whole numbers: what they are more than the least, as narrow as that is, or in runs.
 
 use super::zones::{Zones, zones_of};
+use crate::arch::Isa;
 use crate::column::packed::{Lanes, Packed};
 
 /// Packs whole numbers; where a row has no value, its number is not looked at.
+///
+/// The loops are as one writes them, compiled for what the machine has: least, greatest and the
+/// cut to narrow lanes of 64-bit numbers are a value at a time without AVX-512.
 pub(crate) fn pack_whole<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Zones) {
+    pack_whole_by(Isa::best(), values, valid)
+}
+
+fn pack_whole_by<T: Copy + Into<i64>>(isa: Isa, values: &[T], valid: &[u64]) -> (Packed, Zones) {
+    match isa {
+        // SAFETY: it is one that this machine has.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { pack_whole_avx512(values, valid) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { pack_whole_avx2(values, valid) },
+        _ => pack_whole_on(values, valid),
+    }
+}
+
+/// # Safety
+/// The features are there.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
+unsafe fn pack_whole_avx512<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Zones) {
+    pack_whole_on(values, valid)
+}
+
+/// # Safety
+/// The features are there.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn pack_whole_avx2<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Zones) {
+    pack_whole_on(values, valid)
+}
+
+#[inline(always)]
+fn pack_whole_on<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Zones) {
     let zones = zones_of(values, valid, |value| value.into());
     let (min, max) = (zones.all.min, zones.all.max);
     let rows = values.len();
@@ -31,15 +68,17 @@ pub(crate) fn pack_whole<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (P
     (packed(min, lanes), zones)
 }
 
+#[inline(always)]
 fn narrow<T: Copy + Into<i64>, L: Copy + Default>(
     values: &[T],
     valid: &[u64],
     base: i64,
     cut: impl Fn(u64) -> L,
 ) -> Vec<L> {
-    let mut lanes = Vec::with_capacity(values.len().next_multiple_of(64));
-    lanes.extend(values.iter().map(|&value| cut(value.into().wrapping_sub(base) as u64)));
-    lanes.resize(values.len().next_multiple_of(64), L::default());
+    let mut lanes = vec![L::default(); values.len().next_multiple_of(64)];
+    for (lane, &value) in lanes.iter_mut().zip(values) {
+        *lane = cut(value.into().wrapping_sub(base) as u64);
+    }
     for (word, lanes) in valid.iter().zip(lanes.chunks_mut(64)) {
         let mut missing = !word;
         while missing != 0 {
@@ -105,4 +144,37 @@ fn may_be_runs<T: Copy + Into<i64>>(values: &[T], runs_max: usize) -> bool {
         .map(|pair| pair * step)
         .filter(|&row| row + 1 < values.len() && values[row].into() != values[row + 1].into());
     differ.count() <= PAIRS / 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Isa, pack_whole_by, pack_whole_on};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_instruction_set_packs_alike(
+            (low, high) in (any::<i64>(), any::<i64>()),
+            values in proptest::collection::vec(any::<i64>(), 1..9000),
+            bits in 0u32..64,
+            words in proptest::collection::vec(any::<u64>(), 150),
+            has_nulls in any::<bool>(),
+        ) {
+            let (low, high) = (low.min(high) >> bits, low.max(high) >> bits);
+            let range = i128::from(high) - i128::from(low) + 1;
+            let within = |value: i64| (i128::from(low) + i128::from(value).rem_euclid(range)) as i64;
+            let values: Vec<i64> = values.into_iter().map(within).collect();
+            let valid = if has_nulls { &words[..values.len().div_ceil(64)] } else { &[] };
+            let mut valid = valid.to_vec();
+            if let Some(last) = valid.last_mut().filter(|_| !values.len().is_multiple_of(64)) {
+                *last &= (1 << (values.len() % 64)) - 1;
+            }
+            let (expected, zones) = pack_whole_on(&values, &valid);
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                let (packed, own) = pack_whole_by(isa, &values, &valid);
+                prop_assert_eq!(format!("{packed:?}"), format!("{expected:?}"));
+                prop_assert_eq!((own.all, own.blocks), (zones.all, zones.blocks.clone()));
+            }
+        }
+    }
 }

@@ -5,21 +5,21 @@
 use super::bytes::{digits, load};
 use super::dictionary::FixType;
 use super::lanes;
+use super::opening::Opening;
 use super::parser::{FixParser, Reached, STEPS_AHEAD, Step};
 use super::slots::{SlotId, Slots};
 use super::value;
+use super::verify::Verified;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{Avx2, Avx512};
-use crate::arch::{Isa, Marks, Portable, Short};
+use crate::arch::{Isa, Marks, Portable};
 use crate::build::{FieldId, Row};
 use crate::frame::{Chunk, Taker, pass_line_ends};
 
-/// What a type of message starts with, behind the envelope; `None` where that is too long, or
-/// nothing.
-pub(super) fn head(key: &[u8], value: &[u8]) -> Option<Short> {
-    let whole = [key, value, &[super::SEPARATOR]].concat();
-    Short::new(&whole).filter(|_| !value.is_empty())
-}
+/// Of so many messages in a row that open otherwise than foreseen, the first few are learnt from:
+/// the first opens as long as can be, and what the next ones have otherwise is left off.
+const OPENINGS_ROUND: u32 = 1_024;
+const OPENINGS_TRIED: u32 = 16;
 
 impl FixParser {
     /// See [`RecordFormat::messages`](crate::frame::RecordFormat::messages).
@@ -39,7 +39,7 @@ impl FixParser {
     /// # Safety
     /// The features are there.
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
     unsafe fn foreseen_avx512<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         // SAFETY: the caller promised the features.
         unsafe { self.foreseen_on::<Avx512, T>(chunk, taker) }
@@ -96,20 +96,73 @@ impl FixParser {
         };
         self.number += 1;
         self.open.clear();
-        let last = self.types.get(self.last_type).and_then(|last| last.head.as_ref());
+        let last = self.types.get(self.last_type).and_then(|last| last.opening.as_ref());
         // SAFETY: as above, and 64 bytes are behind the message.
-        let is_last =
-            last.is_some_and(|head| unsafe { L::is_at(bytes[seen.body..].as_ptr(), head) });
-        let kind = if is_last { self.last_type } else { self.message_type(message, seen.body) };
-        // SAFETY: as above.
-        let reached = unsafe { self.fields_on::<L, R>(bytes, text, kind, row) };
-        if reached.at < seen.end {
-            self.fields(text, kind, reached, row).ok()?;
+        let opening = last.filter(|last| unsafe { last.is_at::<L>(bytes.as_ptr(), seen.body) });
+        if let Some(opening) = opening {
+            let kind = self.last_type;
+            let before = std::mem::replace(&mut self.opened, (self.number, kind));
+            let mut from = (0, 0);
+            if before == (self.number - 1, kind) {
+                opening.again(&seen, row);
+                from = (opening.fields, opening.end(seen.body));
+            }
+            // SAFETY: as above.
+            let reached = unsafe { self.fields_on::<L, R>(bytes, text, kind, from, row) };
+            if reached.at < seen.end {
+                self.fields(text, kind, reached, row).ok()?;
+            }
+        } else {
+            let kind = self.message_type(message, seen.body);
+            // SAFETY: as above.
+            let reached = unsafe { self.fields_on::<L, R>(bytes, text, kind, (0, 0), row) };
+            if reached.at < seen.end {
+                self.fields(text, kind, reached, row).ok()?;
+            } else {
+                // SAFETY: as above.
+                unsafe { self.opens_otherwise::<L>(bytes, text, &seen, kind) };
+            }
         }
         Some((seen.end, seen.line_feeds))
     }
 
-    /// Takes fields while they are as foreseen; where the first stands that is not.
+    /// A message that was foreseen to its end did not open as the last one.
+    ///
+    /// # Safety
+    /// As of [`message_on`](Self::message_on).
+    #[inline(never)]
+    unsafe fn opens_otherwise<L: Marks>(
+        &mut self,
+        bytes: &[u8],
+        text: &str,
+        seen: &Verified,
+        kind: usize,
+    ) {
+        let of = &mut self.types[kind];
+        // SAFETY: as the caller promised.
+        let is_at = |known: &Opening| unsafe { known.is_at::<L>(bytes.as_ptr(), seen.body) };
+        if !of.opening.as_ref().is_some_and(is_at) {
+            let round = of.unopened % OPENINGS_ROUND;
+            of.unopened = of.unopened.wrapping_add(1);
+            if round >= OPENINGS_TRIED {
+                return;
+            }
+            let ends = self.ends.places();
+            let first = |fields_max| Opening::of(&of.steps, text, ends, seen.body, fields_max);
+            let whole = first(usize::MAX);
+            of.opening = match (&whole, &of.opening) {
+                (Some(new), Some(old)) if round > 0 => first(new.in_common(old, ends, seen.body)),
+                _ => whole,
+            };
+            if of.opening.is_none() {
+                return;
+            }
+        }
+        self.opened = (self.number, kind);
+    }
+
+    /// Takes fields while they are as foreseen, `from` so many, behind which so many bytes are; where
+    /// the first stands that is not.
     ///
     /// # Safety
     /// The instruction set of `L` is there, `text` starts `bytes`, and 64 bytes are behind it.
@@ -119,13 +172,14 @@ impl FixParser {
         bytes: &[u8],
         text: &str,
         kind: usize,
+        from: (usize, usize),
         row: &mut R,
     ) -> Reached {
         let steps = &self.types[kind].steps[..];
-        let (mut at, mut step) = (0, 0);
+        let (mut step, mut at) = from;
         // Behind the last length, and what it was.
         let mut length = (0, None);
-        for &end in self.ends.places() {
+        for &end in self.ends.places().get(step..).unwrap_or_default() {
             let end = usize::from(end);
             let Some(next) = follow(steps, bytes, at, &mut step) else { break };
             let start = at + next.key.len();
@@ -182,6 +236,13 @@ pub(super) fn follow<'s>(
     let next = steps.get(*step)?;
     if head & next.mask == next.head {
         return Some(next);
+    }
+    // Mostly it is one field that is missing.
+    if let Some(behind) = steps.get(*step + 1)
+        && head & behind.mask == behind.head
+    {
+        *step += 1;
+        return Some(behind);
     }
     follow_far(steps, bytes, at, step)
 }

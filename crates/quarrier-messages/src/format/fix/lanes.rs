@@ -18,15 +18,15 @@ const DIGITS_MAX: usize = 19;
 pub(super) unsafe fn whole<L: Lanes>(p: *const u8, len: usize) -> Option<i64> {
     // SAFETY: the caller promised the instruction set and the bytes.
     unsafe {
-        if len == 0 || len > DIGITS_MAX || (L::no_digits(p).trailing_zeros() as usize) < len {
+        if len == 0 || len > DIGITS_MAX {
             return None;
         }
         if len <= LANE_DIGITS {
-            return Some(L::value(p, len, len) as i64);
+            return Some(L::checked(p, len)? as i64);
         }
         let first = len - LANE_DIGITS;
-        let low = L::value(p.add(first), LANE_DIGITS, LANE_DIGITS);
-        i64::try_from(L::value(p, first, first) * 10u64.pow(LANE_DIGITS as u32) + low).ok()
+        let low = L::checked(p.add(first), LANE_DIGITS)?;
+        i64::try_from(L::checked(p, first)? * 10u64.pow(LANE_DIGITS as u32) + low).ok()
     }
 }
 

@@ -21,6 +21,7 @@ mod envelope;
 mod foreseen;
 mod lanes;
 mod names;
+mod opening;
 mod parser;
 mod slots;
 mod time;

@@ -11,10 +11,11 @@ use super::dictionary::{Dictionary, FixType, GroupId};
 use super::envelope::{self, Keys};
 use super::foreseen::{self, Act};
 use super::names::Names;
+use super::opening::Opening;
 use super::slots::{Place, SlotId, Slots};
 use super::value;
 use super::verify::Seals;
-use crate::arch::{Ends, Isa, Short};
+use crate::arch::{Ends, Isa};
 use crate::build::{FieldId, Row};
 use crate::frame::{Chunk, RecordFormat, Taker};
 use crate::{Fault, Limits};
@@ -33,6 +34,8 @@ pub struct FixParser {
     pub(super) types: Vec<MessageType>,
     type_ids: HashMap<Box<[u8]>, usize, RandomState>,
     pub(super) last_type: usize,
+    /// The last message that had the opening of its type, and that type.
+    pub(super) opened: (u64, usize),
     /// The groups whose entries are being read, outermost first.
     pub(super) open: Vec<Open>,
     /// Messages so far.
@@ -45,8 +48,9 @@ pub struct FixParser {
 #[derive(Debug)]
 pub(super) struct MessageType {
     value: Box<[u8]>,
-    /// What messages of the type have in front of all other fields of their bodies.
-    pub(super) head: Option<Short>,
+    /// What they start with lately, and how many did not.
+    pub(super) opening: Option<Opening>,
+    pub(super) unopened: u32,
     members: Option<GroupId>,
     /// The keys in the order in which they came, those that some messages lack among them.
     pub(super) steps: Vec<Step>,
@@ -131,6 +135,7 @@ impl FixParser {
             types: Vec::new(),
             type_ids: HashMap::default(),
             last_type: 0,
+            opened: (0, 0),
             open: Vec::new(),
             number: 0,
             message_bytes_max: limits.message_bytes_max,
@@ -175,8 +180,13 @@ impl FixParser {
             return at;
         }
         let members = self.names.dictionary().message(value);
-        let head = foreseen::head(self.keys.type_of, value);
-        self.types.push(MessageType { value: value.into(), head, members, steps: Vec::new() });
+        self.types.push(MessageType {
+            value: value.into(),
+            opening: None,
+            unopened: 0,
+            members,
+            steps: Vec::new(),
+        });
         self.type_ids.insert(value.into(), self.types.len() - 1);
         self.types.len() - 1
     }

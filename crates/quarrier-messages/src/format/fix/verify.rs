@@ -19,6 +19,8 @@ pub(super) struct Seals {
 pub(super) struct Verified {
     /// Behind BodyLength.
     pub(super) body: usize,
+    /// BodyLength.
+    pub(super) length: usize,
     /// Behind the last separator.
     pub(super) end: usize,
     pub(super) is_ascii: bool,
@@ -99,6 +101,6 @@ impl Seals {
             && a.max(b).max(c) <= 9
             && said == u32::from(sum);
         let Marked { is_ascii, line_feeds, .. } = marked;
-        is_right.then_some(Verified { body, end, is_ascii, line_feeds })
+        is_right.then_some(Verified { body, length, end, is_ascii, line_feeds })
     }
 }

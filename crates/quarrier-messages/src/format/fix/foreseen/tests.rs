@@ -37,6 +37,8 @@ impl RecordFormat for Careful {
 struct Log {
     names: Vec<String>,
     row: BTreeMap<FieldId, String>,
+    /// The row before.
+    last: BTreeMap<FieldId, String>,
     refused: u32,
     messages: Vec<String>,
 }
@@ -49,8 +51,8 @@ impl Taker for Log {
     }
 
     fn commit(&mut self, message: &[u8]) {
-        let row = std::mem::take(&mut self.row);
-        self.messages.push(format!("{row:?} {:?}", String::from_utf8_lossy(message)));
+        self.last = std::mem::take(&mut self.row);
+        self.messages.push(format!("{:?} {:?}", self.last, String::from_utf8_lossy(message)));
     }
 
     fn reject(&mut self, reject: Rejected<'_>) {
@@ -103,6 +105,11 @@ impl Row for Log {
 
     fn text_ahead(&mut self, field: FieldId, value: &str, ahead: &[u8; 32]) {
         assert!(value.as_bytes().starts_with(&ahead[..value.len().min(32)]));
+        self.text(field, value);
+    }
+
+    fn text_again(&mut self, field: FieldId, value: &str) {
+        assert_eq!(self.last.get(&field), Some(&format!("{value:?}")), "of the row before");
         self.text(field, value);
     }
 
@@ -162,10 +169,11 @@ fn log(names: bool) -> impl Strategy<Value = Vec<Vec<u8>>> {
     let field = (0usize..TAGS.len(), value(), 0u32..12);
     let body = (
         prop_oneof![9 => Just(Some("D")), 1 => Just(Some("8")), 1 => Just(None)],
+        prop_oneof![6 => Just(Some("GEN")), 1 => Just(Some("GENE")), 1 => Just(None)],
         proptest::collection::vec(field, 0..TAGS.len()),
         any::<bool>(),
     );
-    let body = body.prop_map(move |(kind, mut fields, is_sorted)| {
+    let body = body.prop_map(move |(kind, target, mut fields, is_sorted)| {
         if is_sorted {
             fields.sort_by_key(|field| field.0);
         }
@@ -173,6 +181,9 @@ fn log(names: bool) -> impl Strategy<Value = Vec<Vec<u8>>> {
         let mut body = String::new();
         if let Some(kind) = kind {
             body += &format!("{}={kind}\x01", key(35, "MsgType"));
+        }
+        if let Some(target) = target {
+            body += &format!("{}={target}\x01", key(56, "TargetCompID"));
         }
         for (at, value, times) in fields {
             let (tag, name) = TAGS[at];

@@ -1,0 +1,100 @@
+//! What message after message of a type starts with, value for value: who sent it, and to whom.
+//!
+//! ```text
+//!  8=FIX.4.4|9=57|35=D|49=GEN|56=BENCH|34=…
+//!  └ begin ─┘     └───── body ────────┘      two comparisons of up to 64 bytes
+//! ```
+
+use super::foreseen::Act;
+use super::parser::Step;
+use super::verify::Verified;
+use crate::arch::{Marks, Short};
+use crate::build::{FieldId, Row};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Opening {
+    begin: Short,
+    body: Short,
+    /// How many fields that are, BodyLength among them.
+    pub(super) fields: usize,
+    /// That of BodyLength, if it is wanted.
+    length: Option<FieldId>,
+    /// The other fields that are wanted, with their values.
+    values: Vec<(FieldId, Box<str>)>,
+}
+
+/// Fields in front of the body.
+const HEAD_FIELDS: usize = 2;
+
+impl Opening {
+    /// The longest one of a message whose fields end at `ends` and are all the first of `steps`:
+    /// of fields that are text, the first `fields_max` of the message. `None` where there is none.
+    pub(super) fn of(
+        steps: &[Step],
+        text: &str,
+        ends: &[u16],
+        body: usize,
+        fields_max: usize,
+    ) -> Option<Self> {
+        let (mut begin, mut whole) = (None, None);
+        let (mut length, mut values) = (None, Vec::new());
+        let (mut at, mut fields) = (0, 0);
+        for (step, &end) in steps.iter().zip(ends).take(fields_max) {
+            let end = usize::from(end);
+            let value = text.get(at..end)?.strip_prefix(std::str::from_utf8(&step.key).ok()?);
+            let (Some(value), Some(front)) = (value, text.as_bytes().get(..=end)) else { break };
+            match fields {
+                1 if matches!(step.act, Act::Int | Act::Length) => length = step.field,
+                0 | HEAD_FIELDS.. if step.act == Act::Text && !value.is_empty() => {
+                    let Some(short) = Short::new(front.get(if fields == 0 { 0 } else { body }..)?)
+                    else {
+                        break;
+                    };
+                    *(if fields == 0 { &mut begin } else { &mut whole }) = Some(short);
+                    values.extend(step.field.map(|field| (field, value.into())));
+                }
+                _ => break,
+            }
+            at = end + 1;
+            fields += 1;
+        }
+        Some(Opening { begin: begin?, body: whole?, fields, length, values })
+    }
+
+    /// How many fields another one has in common with it, from the first.
+    pub(super) fn in_common(&self, other: &Opening, ends: &[u16], body: usize) -> usize {
+        if self.begin.text() != other.begin.text() {
+            return 0;
+        }
+        let pairs = self.body.text().iter().zip(other.body.text());
+        let same = body + pairs.take_while(|(a, b)| a == b).count();
+        ends.iter().filter(|&&end| usize::from(end) < same).count().min(self.fields)
+    }
+
+    /// Behind it, in a message whose body starts at `body`.
+    pub(super) fn end(&self, body: usize) -> usize {
+        body + self.body.len
+    }
+
+    /// Whether the message at `p`, whose body starts at `body`, starts so.
+    ///
+    /// # Safety
+    /// The instruction set of `L` is there; 64 bytes are readable at `p` and at the body.
+    #[inline(always)]
+    pub(super) unsafe fn is_at<L: Marks>(&self, p: *const u8, body: usize) -> bool {
+        // SAFETY: as the caller promised.
+        unsafe { L::is_at(p.add(body), &self.body) && L::is_at(p, &self.begin) }
+    }
+
+    /// Sets the fields to what the row before has; BodyLength to what this message says.
+    #[inline(always)]
+    pub(super) fn again(&self, seen: &Verified, row: &mut impl Row) {
+        for (field, value) in &self.values {
+            row.text_again(*field, value);
+        }
+        if let Some(field) = self.length {
+            row.integer(field, seen.length as i64);
+        }
+    }
+}
