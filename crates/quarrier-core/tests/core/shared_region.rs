@@ -48,6 +48,17 @@ fn large_regions_have_huge_pages_or_it_can_be_asked_why_not() {
 }
 
 #[test]
+fn large_regions_side_by_side_do_not_lie_in_the_same_place_of_the_cache() {
+    const SPREAD: usize = 256 << 20;
+    let all: Vec<_> = (0..4).map(|_| SharedRegion::new(SPREAD).unwrap()).collect();
+    let mut places: Vec<_> =
+        all.iter().map(|region| region.as_ptr().addr().get() % SPREAD).collect();
+    places.sort_unstable();
+    places.dedup();
+    assert!(places.len() > 1, "{places:x?}");
+}
+
+#[test]
 fn who_maps_the_descriptor_sees_the_same_bytes_and_survives_the_first_holder() {
     for bytes in [10_000, 4 << 20] {
         let mut first = SharedRegion::new(bytes).unwrap();

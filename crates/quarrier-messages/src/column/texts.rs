@@ -2,6 +2,8 @@
 
 use std::ops::Deref;
 
+use super::zone::bytes_key;
+
 /// The most bytes of one [`Texts`], so that Arrow's 32-bit offsets reach all of them.
 pub const TEXTS_BYTES_MAX: usize = i32::MAX as usize;
 
@@ -71,6 +73,22 @@ impl Texts {
         let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
         // SAFETY: `from_parts` looked at all bytes and ends, and `push` appends whole texts.
         unsafe { std::str::from_utf8_unchecked(&self.bytes[start..end]) }
+    }
+
+    /// The first eight bytes of one as a number: see [`text_key`].
+    ///
+    /// [`text_key`]: crate::column::zone::text_key
+    #[inline]
+    pub(crate) fn key(&self, index: usize) -> i64 {
+        let end = self.ends[index] as usize;
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        match self.bytes[start..].first_chunk() {
+            Some(&eight) => {
+                let others = u64::MAX.checked_shr(8 * (end - start).min(8) as u32).unwrap_or(0);
+                ((u64::from_be_bytes(eight) & !others) ^ (1 << 63)) as i64
+            }
+            None => bytes_key(&self.bytes[start..end]),
+        }
     }
 
     /// All of them, in order of their numbers.
@@ -148,5 +166,24 @@ impl Deref for Dictionary {
 
     fn deref(&self) -> &Texts {
         &self.texts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::zone::text_key;
+    use super::Texts;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_key_of_a_text_among_others_is_its_own(
+            texts in proptest::collection::vec("[a\u{0}é]{0,12}", 0..20),
+        ) {
+            let all: Texts = texts.iter().map(String::as_str).collect();
+            for (at, text) in texts.iter().enumerate() {
+                prop_assert_eq!(all.key(at), text_key(text), "{:?}", text);
+            }
+        }
     }
 }

@@ -6,8 +6,8 @@ use quarrier_core::Error;
 use quarrier_core::region::{AlignedBuffer, PAGE_BYTES};
 use quarrier_core::source::{Source, read_full_at};
 
-/// Bytes read at once.
-const STEP_BYTES: usize = 256 << 10;
+/// Bytes read at once: few enough that the tables of texts keep most of the cache.
+const STEP_BYTES: usize = 128 << 10;
 /// Bytes read behind the claim at first, for its last message.
 const AHEAD_BYTES: usize = 4 << 10;
 

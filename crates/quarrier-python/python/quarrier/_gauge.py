@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any, NamedTuple
 
@@ -41,6 +40,9 @@ def gauge(
     >>> for reading in quarrier.gauge("memory", quick=True):  # doctest: +SKIP
     ...     print(reading.measurement, reading.parameters, reading.value, reading.unit)
     """
+    # Whoever does not measure is not charged with its memory.
+    import json
+
     report = json.loads(gauge_json(list(areas), quick, path))
     fields = Reading._fields
     return [Reading(*(row.get(field) for field in fields)) for row in report["readings"]]

@@ -2,7 +2,7 @@
 
 use crate::column::raw::BLOCK_ROWS;
 use crate::column::texts::Texts;
-use crate::column::zone::{Zone, text_key};
+use crate::column::zone::Zone;
 
 /// The zones of a segment.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ pub(crate) fn text_zones(texts: &Texts, valid: &[u64]) -> Zones {
         let mut zone = Zone::EMPTY;
         for row in first..texts.len().min(first + BLOCK_ROWS) {
             if valid.is_empty() || valid[row / 64] >> (row % 64) & 1 == 1 {
-                let key = text_key(texts.get(row));
+                let key = texts.key(row);
                 (zone.min, zone.max) = (zone.min.min(key), zone.max.max(key));
             } else {
                 zone.nulls += 1;

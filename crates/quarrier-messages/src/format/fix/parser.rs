@@ -366,6 +366,8 @@ impl MessageType {
         for other in behind.iter_mut().filter(|other| other.known.slot == new.known.slot) {
             other.act = Act::Stop;
         }
+        // It says how many steps stand before what follows it.
+        self.opening = None;
         self.steps.insert(*step, new);
         *step += 1;
     }

@@ -16,7 +16,7 @@ from quarrier.parallel._board import Board
 from quarrier.parallel._failure import Death, crash_text
 from quarrier.parallel._job import Job
 from quarrier.parallel._system import other_threads
-from quarrier.parallel._wire import Channel, pair
+from quarrier.parallel._wire import Channel, Closed, pair
 from quarrier.parallel._worker import flush, serve
 
 if TYPE_CHECKING:
@@ -201,17 +201,20 @@ class Crew:
         self.workers[place] = worker
         return worker
 
-    def brief(self, worker: WorkerProcess) -> None:
-        """Tells a worker of the job, if it was not forked with it."""
+    def brief(self, worker: WorkerProcess, claims: bool = False) -> None:
+        """Tells a worker of the job, if it was not forked with it; to begin with it, if it
+        `claims`."""
         assert self._job is not None
         if worker.inherited is self._job[0]:
+            if claims:
+                worker.channel.send(("claim",))
             return
         if self._packed is None:
             # Forked workers need no jobs as bytes, and their caller not a megabyte of modules.
             from quarrier.parallel._pack import pack
 
             self._packed = pack(self._job)
-        command = ("job", self._packed.pickled, self._packed.apart)
+        command = ("job", claims, self._packed.pickled, self._packed.apart)
         worker.channel.send(command, self._packed.descriptors)
 
     def dismiss(self, places: list[int]) -> None:
@@ -222,6 +225,15 @@ class Crew:
         for worker in workers:
             worker.wait()
             worker.close()
+
+    def rest(self) -> None:
+        """Workers of a pool give up the arrays of the run that is over, while the caller goes on.
+
+        At the next call they would do it before they begin, and until then hold the memory.
+        """
+        for worker in self.workers.values():
+            with contextlib.suppress(Closed):
+                worker.channel.send(("forget",))
 
     def finish(self) -> None:
         """The run is over: what was kept for it is given up."""

@@ -6,7 +6,6 @@ import io
 import os
 import pickle
 import signal
-import traceback
 from typing import Any, NamedTuple
 
 from quarrier._errors import KernelError, WorkerDiedError, WorkerTimeoutError
@@ -30,6 +29,9 @@ class Death(NamedTuple):
 
 def wrap(error: BaseException) -> tuple[bytes | None, str, str]:
     """An exception of a worker as bytes, where it can be pickled, and as text."""
+    # Only failures need its memory.
+    import traceback
+
     text = "".join(traceback.format_exception(error))
     said = "".join(traceback.format_exception_only(error)).strip()
     return _pickled(error), said, text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quarrier.parallel._board import Board
 from quarrier.parallel._crew import Crew
@@ -14,7 +14,9 @@ from quarrier.parallel._pool import current_pool
 from quarrier.parallel._progress import progress_of
 from quarrier.parallel._supervise import Rules, Run
 from quarrier.parallel._system import Hold, signals_held
-from quarrier.parallel._threads import Chunk, Threads, run_marked
+
+if TYPE_CHECKING:
+    from quarrier.parallel._threads import Chunk
 
 OnValue = Callable[[int, Any], None]
 MakeRun = Callable[[Crew, Job, Board, Rules, Hold], Run]
@@ -36,6 +38,9 @@ def perform(
     if in_worker():
         run_here(job, chunks, rules, on_value)
     elif options.mode == "thread":
+        # What processes need no memory for.
+        from quarrier.parallel._threads import Threads
+
         count = min(count_of(options.workers), job.chunks)
         Threads(job, chunks, count, rules, on_value).drive()
     else:
@@ -50,6 +55,8 @@ def rules_of(options: Options, total: int, rows: int, unit: str) -> Rules:
 
 def run_here(job: Job, chunks: Iterator[Chunk], rules: Rules, on_value: OnValue) -> None:
     """Runs a job chunk by chunk, as kernels do that call this package."""
+    from quarrier.parallel._threads import run_marked
+
     tries = 2 if rules.on_error == "retry" else 1
     for done, (index, which) in enumerate(chunks, 1):
         on_value(index, run_marked(job, index, which, tries))
@@ -93,6 +100,7 @@ def _run_in_pool(run: Run, on_value: OnValue) -> None:
         run.settle()
         raise
     finally:
+        run.crew.rest()
         run.crew.finish()
 
 

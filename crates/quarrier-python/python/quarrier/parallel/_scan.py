@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
 
@@ -22,8 +22,10 @@ from quarrier.parallel._perform import perform, rules_of, run_by_processes, run_
 from quarrier.parallel._progress import Wanted
 from quarrier.parallel._supervise import Rules, Run
 from quarrier.parallel._system import Hold
-from quarrier.parallel._threads import Chunk, Threads
 from quarrier.parallel._values import Values
+
+if TYPE_CHECKING:
+    from quarrier.parallel._threads import Chunk
 
 Kernel = Callable[[Any, int], Any]
 Problem = tuple[int, int, str]
@@ -164,6 +166,8 @@ def _run_here(
         run_here(job, chunks(), rules, take)
     else:
         count = min(count_of(options.workers), job.chunks)
+        from quarrier.parallel._threads import Threads
+
         Threads(job, chunks(), count, rules, take).drive()
 
 

@@ -91,8 +91,12 @@ class Run:
     def _begin(self) -> None:
         for place in range(self.crew.count):
             worker = self.crew.workers.get(place) or self.crew.hire(place)
-            self._engage(worker)
-            self._tell(worker, "claim")
+            self._expect_idle(worker)
+            with contextlib.suppress(Closed):
+                self.crew.brief(worker, claims=True)
+        # They have begun by now.
+        for worker in self.crew.workers.values():
+            self._listen_to(worker)
 
     def _is_finished(self) -> bool:
         if self._pending.total() > 0:
@@ -116,13 +120,20 @@ class Run:
         # One that is gone is noticed by its pidfd.
         with contextlib.suppress(Closed):
             self.crew.brief(worker)
+        self._listen_to(worker)
+
+    def _listen_to(self, worker: WorkerProcess) -> None:
         read = selectors.EVENT_READ
         self._selector.register(worker.channel, read, lambda: self._hear(worker))
         self._selector.register(worker.pidfd, read, lambda: self._lose(worker))
 
-    def _tell(self, worker: WorkerProcess, *command: Any) -> None:
+    def _expect_idle(self, worker: WorkerProcess) -> None:
+        """A command is on its way that the worker says "idle" to."""
         self._pending[worker.place] += 1
         self._told_at[worker.place] = time.monotonic()
+
+    def _tell(self, worker: WorkerProcess, *command: Any) -> None:
+        self._expect_idle(worker)
         with contextlib.suppress(Closed):
             worker.channel.send(command)
 

@@ -1,9 +1,11 @@
 """The worker's side of a run: a loop over commands of the supervisor.
 
-    ("job", pickled, apart)    a job to unpack, with its board: nothing is said back
-    ("claim",)                 run what the board gives, then say "idle"
-    ("run", index, *which)     run this chunk, then say "idle"
-    ("leave",)                 end
+    ("job", claims, pickled, apart)    a job to unpack, with its board; go on as for "claim", or
+                                       say nothing
+    ("claim",)                         run what the board gives, then say "idle"
+    ("run", index, *which)             run this chunk, then say "idle"
+    ("forget",)                        give up the job: nothing is said back
+    ("leave",)                         end
 
 What is said: ("value", index, value), ("error", index, exception), ("idle",).
 """
@@ -17,7 +19,7 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from quarrier._native import keep_freed_memory
@@ -98,24 +100,29 @@ class Worker:
             (command, *rest), descriptors = self._channel.receive()
             if command == "leave":
                 return
+            if command == "forget":
+                self._job = None
+                continue
             if command == "job":
+                claims, pickled, apart = rest
                 self._job = None
                 keep_handed()
-                if not self._load(rest[0], rest[1], descriptors):
+                if not self._load(pickled, apart, descriptors):
                     return
-                continue
-            assert self._job is not None
-            job, board = self._job
-            indices: Iterator[tuple[int, Any]]
-            if command == "claim":
-                indices = ((index, ()) for index in board.claims())
-            else:
-                indices = iter([(rest[0], rest[1:])])
-            for index, which in indices:
-                if not self._run(job, board, index, which):
-                    return
+                if not claims:
+                    continue
+            if not self._work(None if command != "run" else (rest[0], rest[1:])):
+                return
             flush()
             self._channel.send(("idle",))
+
+    def _work(self, told: tuple[int, Any] | None) -> bool:
+        """Runs the chunk that it was told of, or all that the board gives; False: see `_run`."""
+        assert self._job is not None
+        job, board = self._job
+        if told is not None:
+            return self._run(job, board, *told)
+        return all(self._run(job, board, index, ()) for index in board.claims())
 
     def _load(self, pickled: bytes | None, apart: Any, descriptors: list[int]) -> bool:
         try:

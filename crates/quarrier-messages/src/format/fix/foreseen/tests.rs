@@ -230,7 +230,7 @@ fn with_room(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
     fn what_is_foreseen_is_what_is_read_with_care(
@@ -284,5 +284,22 @@ fn messages_as_the_ones_before_are_foreseen() {
         };
         parser.messages(&mut chunk, &mut log);
         assert_eq!((log.messages.len(), chunk.at), (3, bytes.len()), "{isa:?}");
+    }
+}
+
+#[test]
+fn fields_that_come_before_what_messages_open_with_do_not_shift_what_follows_it() {
+    let bodies = [
+        "35=D\x0149=A\x0156=B\x0134=1\x01",
+        "35=D\x0149=A\x0156=B\x0134=2\x01",
+        "35=D\x0157=x\x0150=y\x0149=A\x0156=B\x0134=3\x01",
+        "35=D\x0149=A\x0156=B\x0149=C\x0134=4\x01",
+        "35=D\x0149=A\x0156=B\x0134=5\x01",
+    ];
+    for last in 0..bodies.len() {
+        let order = [0, 1, 0, 2, last, 0, 1, last, 3, 3];
+        let messages = order.map(|at| message("FIX.4.4", false, bodies[at]));
+        let bytes = with_room(messages.join(&b'\n'));
+        check(&bytes, bytes.len(), false).unwrap();
     }
 }
