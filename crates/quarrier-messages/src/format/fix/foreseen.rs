@@ -1,6 +1,14 @@
 //! Messages that are as the ones before: verified in one pass, and their fields taken one after
 //! the other where that pass saw them end. The first field that was not foreseen, or that asks
 //! for more than a look at its type, ends this; the rest of the message is read with care.
+//!
+//! Half of the time to load goes here, a fifth into the look-up of texts that are not short, a tenth
+//! into reading and packing. What came of a core at 0.46 to 0.49 GB/s (messages of 176 bytes and 17
+//! fields): what they open with in one comparison, and segments packed by AVX-512, 0.50 to 0.53; the
+//! places of separators pressed together by VBMI2, and digits checked where they are added up, 0.54
+//! to 0.56. Left: a mapping of the file in place of reads (it is no ground for text that is not
+//! checked again, since others may write to it; reads are 4 % here), and texts of up to 16 bytes in a
+//! larger table of words (see there).
 
 use super::bytes::{digits, load};
 use super::dictionary::FixType;
