@@ -48,12 +48,16 @@ class Board:
                 return
             for index in range(first, min(first + together, self.chunks)):
                 yield index
-                if together > 1 and self.region.load(0) >= _CLOSED:
+                if together > 1 and self.is_closed():
                     return
 
     def cancel(self) -> None:
         """Nobody gets another chunk."""
         self.region.store(0, _CLOSED)
+
+    def is_closed(self) -> bool:
+        """Whether the run is over or cancelled."""
+        return self.region.load(0) >= _CLOSED
 
     def begin(self, worker: int, index: int) -> None:
         """The worker is at this chunk from now on."""

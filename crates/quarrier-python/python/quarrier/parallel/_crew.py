@@ -16,7 +16,7 @@ from quarrier.parallel._board import Board
 from quarrier.parallel._failure import Death, crash_text
 from quarrier.parallel._job import Job
 from quarrier.parallel._system import other_threads
-from quarrier.parallel._wire import Channel, Closed, pair
+from quarrier.parallel._wire import Channel, pair
 from quarrier.parallel._worker import flush, serve
 
 if TYPE_CHECKING:
@@ -225,15 +225,6 @@ class Crew:
         for worker in workers:
             worker.wait()
             worker.close()
-
-    def rest(self) -> None:
-        """Workers of a pool give up the arrays of the run that is over, while the caller goes on.
-
-        At the next call they would do it before they begin, and until then hold the memory.
-        """
-        for worker in self.workers.values():
-            with contextlib.suppress(Closed):
-                worker.channel.send(("forget",))
 
     def finish(self) -> None:
         """The run is over: what was kept for it is given up."""

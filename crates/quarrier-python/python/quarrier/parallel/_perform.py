@@ -100,7 +100,6 @@ def _run_in_pool(run: Run, on_value: OnValue) -> None:
         run.settle()
         raise
     finally:
-        run.crew.rest()
         run.crew.finish()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import os
 import pickle
+import select
 import socket
 import struct
 from typing import Any
@@ -51,6 +52,13 @@ class Channel:
                 self._socket.sendall(memoryview(message)[sent:])
         except (BrokenPipeError, ConnectionResetError):
             raise Closed from None
+
+    def has_news(self, seconds: float) -> bool:
+        """Whether a message, or the end, comes within so many seconds."""
+        # Not select(), which knows no descriptors above 1,023.
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(1e3 * seconds))
 
     def receive(self) -> tuple[Any, list[int]]:
         """Waits for a message; the descriptors that came with it belong to the caller."""

@@ -4,7 +4,6 @@
                                        say nothing
     ("claim",)                         run what the board gives, then say "idle"
     ("run", index, *which)             run this chunk, then say "idle"
-    ("forget",)                        give up the job: nothing is said back
     ("leave",)                         end
 
 What is said: ("value", index, value), ("error", index, exception), ("idle",).
@@ -30,6 +29,10 @@ from quarrier.parallel._job import Job
 from quarrier.parallel._nested import enter_worker
 from quarrier.parallel._system import die_with_parent
 from quarrier.parallel._wire import Channel, Closed
+
+# How long to wait for a command before a look at whether the run is over.
+_REST_SECONDS_MIN = 0.001
+_REST_SECONDS_MAX = 0.064
 
 
 def serve(
@@ -97,12 +100,10 @@ class Worker:
     def obey(self) -> None:
         """Runs commands until one says to leave."""
         while True:
+            self._rest()
             (command, *rest), descriptors = self._channel.receive()
             if command == "leave":
                 return
-            if command == "forget":
-                self._job = None
-                continue
             if command == "job":
                 claims, pickled, apart = rest
                 self._job = None
@@ -115,6 +116,17 @@ class Worker:
                 return
             flush()
             self._channel.send(("idle",))
+
+    def _rest(self) -> None:
+        """Waits for a command; gives up the job, and its arrays, when its run is over.
+
+        To be told so would cost the caller as much as to begin a run.
+        """
+        pause = _REST_SECONDS_MIN
+        while self._job is not None and not self._channel.has_news(pause):
+            if self._job[1].is_closed():
+                self._job = None
+            pause = min(2 * pause, _REST_SECONDS_MAX)
 
     def _work(self, told: tuple[int, Any] | None) -> bool:
         """Runs the chunk that it was told of, or all that the board gives; False: see `_run`."""
