@@ -24,6 +24,7 @@ pub(crate) fn of_search(py: Python<'_>, error: &quarrier_search::Error) -> PyErr
         Error::Line { line, reason } => raise(py, "PatternLineError", (message, line, reason)),
         Error::Set(_) => raise(py, "PatternSetError", (message,)),
         Error::Engine(_) => raise(py, "EngineError", (message,)),
+        Error::Device(_) => raise(py, "DeviceError", (message,)),
         _ => raise(py, "QuarrierError", (message,)),
     }
 }

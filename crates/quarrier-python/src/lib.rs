@@ -15,6 +15,8 @@
 //! The interpreter's lock is released around work; a signal ends a search (`interrupt`).
 //! Nothing here runs Python code while it holds a lock of its own.
 
+mod device;
+
 mod errors;
 
 mod buffer;

@@ -1,19 +1,23 @@
 //! `quarrier.search`.
 
+use std::ffi::CString;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use quarrier_core::pipeline::{Access, Chunk, Pipeline};
+use quarrier_core::region::AlignedBuffer;
 use quarrier_core::source::{FileSource, Memory, Source};
+use quarrier_gpu::Wish;
 use quarrier_remote::Remote;
 use quarrier_search::{EngineName, Finding, Options, Sample, Searcher};
 
 use crate::buffer::Buffer;
+use crate::device::{self, OnDevices};
 use crate::errors::{of_core, of_remote, of_search, raise};
 use crate::findings::{Findings, Found};
 use crate::interrupt::interruptible;
@@ -35,6 +39,7 @@ struct Wishes {
     buffers: usize,
     buffer_bytes: usize,
     access: Option<Access>,
+    device: Wish,
 }
 
 /// Why a search gave nothing.
@@ -49,7 +54,7 @@ enum Failure {
 #[pyo3(signature = (
     source, patterns, *, ignore_case=false, utf16=false, max_count=None, range=None, aligned=1,
     regex_max_length=65536, workers=None, readers=None, buffers=None, buffer_size=None,
-    access="auto", direct=false, engine="auto",
+    access="auto", direct=false, engine="auto", device="cpu",
 ))]
 #[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
 pub(crate) fn search(
@@ -68,6 +73,7 @@ pub(crate) fn search(
     access: &str,
     direct: bool,
     engine: &str,
+    device: &str,
 ) -> PyResult<Findings> {
     let py = source.py();
     let refuse = |message: &str| raise(py, "PlanError", (message,));
@@ -93,6 +99,7 @@ pub(crate) fn search(
         buffers: buffers.unwrap_or(0),
         buffer_bytes: buffer_size.unwrap_or(0),
         access,
+        device: device::wish(device).map_err(|message| raise(py, "DeviceError", (message,)))?,
     };
     let patterns = pattern::collect(patterns)?;
     let found = if let Some(path) = path_of(source)? {
@@ -113,6 +120,11 @@ pub(crate) fn search(
         Failure::Remote(error) => of_remote(py, &error),
         Failure::Search(error) => of_search(py, &error),
     })?;
+    let (found, lost) = found;
+    for lost in lost {
+        let message = CString::new(format!("{lost}; the CPU did its part"))?;
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)?;
+    }
     Ok(Findings::new(found))
 }
 
@@ -122,7 +134,7 @@ fn search_remote(
     patterns: Vec<quarrier_search::Pattern>,
     wishes: &Wishes,
     stop: &Arc<AtomicBool>,
-) -> Result<Found, Failure> {
+) -> Result<(Found, Vec<String>), Failure> {
     let mut options = options_of(&environment());
     options.stop = Some(Arc::clone(stop));
     let remote = Remote::new(options).map_err(Failure::Remote)?;
@@ -163,13 +175,13 @@ fn parse_access(text: &str) -> Result<Option<Access>, String> {
     }
 }
 
-/// Compiles the patterns for this source and runs them over it.
+/// Compiles the patterns for this source and runs them over it; also says which devices failed.
 fn run(
     source: &dyn Source,
     patterns: Vec<quarrier_search::Pattern>,
     wishes: &Wishes,
     stop: &AtomicBool,
-) -> Result<Found, Failure> {
+) -> Result<(Found, Vec<String>), Failure> {
     let sample = Sample::take(source);
     let searcher = Searcher::builder()
         .options(wishes.options)
@@ -178,6 +190,10 @@ fn run(
         .sample(sample.clone())
         .build(patterns)
         .map_err(Failure::Search)?;
+    let searcher = Arc::new(searcher);
+    let slots = (wishes.buffers, wishes.workers);
+    let on = OnDevices::choose(wishes.device, &searcher, &sample, slots);
+    let on = on.map_err(Failure::Search)?;
     let range = wishes.range.start..wishes.range.end.min(source.length());
     let mut pipeline = Pipeline::new(source)
         .workers(wishes.workers)
@@ -192,6 +208,11 @@ fn run(
     if let Some(access) = wishes.access {
         pipeline = pipeline.access(access);
     }
+    let length = range.end.saturating_sub(range.start);
+    if let Some(on) = &on {
+        let sizes = (wishes.access, wishes.buffer_bytes);
+        pipeline = on.pipeline(pipeline, source, sizes, length);
+    }
     let mut findings: Vec<Finding> = Vec::new();
     let most = wishes.max_count;
     let mut sink = searcher.sink(|_: &Chunk<'_>, some: &[Finding]| {
@@ -199,18 +220,29 @@ fn run(
         findings.extend_from_slice(&some[..some.len().min(room)]);
         if findings.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    let ran = pipeline.run(&searcher, &mut sink);
+    let memory = |bytes: usize| match &on {
+        Some(on) => on.searcher.buffer(bytes),
+        None => AlignedBuffer::new(bytes),
+    };
+    let ran = match &on {
+        Some(on) => pipeline.memory(&memory).run(&on.searcher, &mut sink),
+        None => pipeline.run(&*searcher, &mut sink),
+    };
     let too_long = sink.too_long();
     drop(sink);
     let ran = ran.map_err(Failure::Core)?;
     match too_long {
         Some(error) if findings.len() < most => Err(Failure::Search(error)),
-        _ => Ok(Found {
-            source: source.name().to_string(),
-            patterns: searcher.patterns().to_vec(),
-            engine: searcher.engine_name(),
-            unreadable: ran.unreadable,
-            findings,
-        }),
+        _ => {
+            let engine = on.as_ref().map_or_else(|| searcher.engine_name(), OnDevices::engine_name);
+            let found = Found {
+                source: source.name().to_string(),
+                patterns: searcher.patterns().to_vec(),
+                engine,
+                unreadable: ran.unreadable,
+                findings,
+            };
+            Ok((found, on.map_or_else(Vec::new, |on| on.searcher.lost())))
+        }
     }
 }

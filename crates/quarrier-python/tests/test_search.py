@@ -80,6 +80,22 @@ def test_options_are_those_of_the_command_line() -> None:
     assert quarrier.search(TEXT, "two", engine="naive").engine == "naive"
 
 
+def test_devices_find_what_the_cpu_finds() -> None:
+    def search(device: str) -> quarrier.Findings:
+        patterns = ["two", quarrier.hex("?0 74"), quarrier.regex(rb"t[a-z]o")]
+        return quarrier.search(TEXT * 9999, patterns, device=device)
+
+    expected = search("cpu").to_pylist()
+    for device in ("gpu", "all"):
+        try:
+            found = search(device)
+        except quarrier.DeviceError as error:
+            assert "no GPU device" in str(error)
+        else:
+            assert found.to_pylist() == expected
+            assert found.engine.startswith("gpu-gram")
+
+
 def test_rows_are_named_tuples_dicts_and_arrow_columns() -> None:
     found = quarrier.search(TEXT, {"n": "two"})
     expected = {"source": "<bytes>", "offset": 4, "length": 3, "pattern": "two", "name": "n"}
@@ -116,6 +132,8 @@ def test_each_refusal_has_its_class() -> None:
         (quarrier.PatternError, lambda: quarrier.search(b"x", "")),
         (quarrier.PatternSetError, lambda: quarrier.search(b"x", [])),
         (quarrier.EngineError, lambda: quarrier.search(b"x", "x", engine="warp")),
+        (quarrier.DeviceError, lambda: quarrier.search(b"x", "x", device="warp")),
+        (quarrier.DeviceError, lambda: quarrier.search(b"x", "x", device="gpu:999")),
         (quarrier.PlanError, lambda: quarrier.search(b"x", "x", range=(5, 4))),
         (quarrier.PlanError, lambda: quarrier.search(b"x", "x", range=(5, 9))),
         (quarrier.PlanError, lambda: quarrier.search(b"x", "x", access="teleport")),

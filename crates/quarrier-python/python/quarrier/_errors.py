@@ -40,6 +40,10 @@ class EngineError(QuarrierError, ValueError):
     """No engine of this name, or it cannot serve these patterns or this machine."""
 
 
+class DeviceError(QuarrierError, ValueError):
+    """No device of this name, or it cannot take the patterns."""
+
+
 class NotReadableError(QuarrierError, OSError):
     """The path is something that holds no bytes to read, such as a folder."""
 

@@ -106,6 +106,7 @@ def search(
     access: Literal["auto", "window", "read", "queue", "uring"] = "auto",
     direct: bool = False,
     engine: str = "auto",
+    device: str = "cpu",
 ) -> Findings: ...
 
 @final
