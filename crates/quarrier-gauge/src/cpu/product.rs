@@ -1,6 +1,8 @@
 //! The product of two matrices, by a library: what a program that is well written for the caches
 //! gets out of the multiply-adds. Each thread multiplies matrices of its own.
 
+use gemm_common::Parallelism;
+
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::statistics::SplitMix;
@@ -26,10 +28,25 @@ trait Element: Copy + Default + Send + Sync + 'static {
 
     fn of(value: f64) -> Self;
     fn value(self) -> f64;
+
+    /// `product` = `left` · `right`, of orders `(rows, columns, length of the sums)`.
+    ///
+    /// # Safety
+    /// Each matrix is a place with the strides of columns and rows, and is as large as the orders
+    /// have it; nobody else has the product.
+    unsafe fn gemm(
+        orders: (usize, usize, usize),
+        product: Strided<*mut Self>,
+        left: Strided<*const Self>,
+        right: Strided<*const Self>,
+    );
 }
 
+/// A place, and how far the next column and the next row are.
+type Strided<P> = (P, isize, isize);
+
 macro_rules! element {
-    ($type:ty) => {
+    ($type:ty, $get:path) => {
         impl Element for $type {
             const EPSILON: f64 = <$type>::EPSILON as f64;
 
@@ -40,43 +57,60 @@ macro_rules! element {
             fn value(self) -> f64 {
                 self as f64
             }
+
+            unsafe fn gemm(
+                (m, n, k): (usize, usize, usize),
+                (product, columns, rows): Strided<*mut Self>,
+                (left, left_columns, left_rows): Strided<*const Self>,
+                (right, right_columns, right_rows): Strided<*const Self>,
+            ) {
+                let (is_read, is_conjugate) = (false, false);
+                // SAFETY: as the caller says.
+                unsafe {
+                    $get()(
+                        m,
+                        n,
+                        k,
+                        product,
+                        columns,
+                        rows,
+                        is_read,
+                        left,
+                        left_columns,
+                        left_rows,
+                        right,
+                        right_columns,
+                        right_rows,
+                        0.0,
+                        1.0,
+                        is_conjugate,
+                        is_conjugate,
+                        is_conjugate,
+                        Parallelism::None,
+                    );
+                }
+            }
         }
     };
 }
 
-element!(f32);
-element!(f64);
+element!(f32, gemm_f32::gemm::f32::get_gemm_fn);
+element!(f64, gemm_f64::gemm::f64::get_gemm_fn);
 
 /// `product` = `left` · `right`, all of them by rows.
 fn multiply<T: Element>(order: usize, left: &[T], right: &[T], product: &mut [T]) {
     let cells = order * order;
     assert!(left.len() == cells && right.len() == cells && product.len() == cells);
-    let (zero, one) = (T::of(0.0), T::of(1.0));
     let column = order as isize;
     // By columns, which the library is faster with, rows are the transposed: (l r)' = r' l'.
     // SAFETY: each slice holds `order` columns of `order` numbers, which the strides describe; the
     // product is borrowed alone, and not read.
     unsafe {
-        gemm::gemm(
-            order,
-            order,
-            order,
-            product.as_mut_ptr(),
-            column,
-            1,
-            false,
-            right.as_ptr(),
-            column,
-            1,
-            left.as_ptr(),
-            column,
-            1,
-            zero,
-            one,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
+        T::gemm(
+            (order, order, order),
+            (product.as_mut_ptr(), column, 1),
+            (right.as_ptr(), column, 1),
+            (left.as_ptr(), column, 1),
         );
     }
 }
