@@ -95,7 +95,7 @@ class ClickHouse(Engine):
         return self.ask_one("SELECT count(*) FROM j")[0][0]
 
     def ask_one(self, statement: str) -> Rows:
-        text = statement.replace(" FROM m", " FROM d.m").replace(" FROM j", " FROM d.j")
+        text = re.sub(r"\b(FROM|JOIN) ([mj])\b", r"\1 d.\2", statement)
         answer = self.session.query(
             f"{text} SETTINGS max_threads = {self.threads}", "JSONCompactEachRow"
         )

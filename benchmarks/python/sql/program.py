@@ -33,18 +33,21 @@ class Program:
         self.told = 0
 
     def ask(self, statement: str) -> tuple[float, list[dict[str, Any]]]:
-        """Seconds until the whole answer was here, and its rows."""
+        """Seconds until the whole answer was here, and its rows. Without rows, that is when the next
+        answer is here."""
         assert self.process.stdin and self.process.stdout
         start = time.perf_counter()
+        end = None
         print(f"{statement};\nSELECT '{MARK}' AS mark;", file=self.process.stdin, flush=True)
         lines = []
         while line := self.process.stdout.readline():
             if MARK in line:
                 break
+            end = time.perf_counter()
             lines.append(line)
         else:
             raise Refused(f"the program ended: {self.complaint()}")
-        seconds = time.perf_counter() - start
+        seconds = (end or time.perf_counter()) - start
         complaint = self.complaint()
         if complaint:
             raise Refused(complaint)

@@ -60,8 +60,15 @@ struct Count {
     left_out: usize,
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
+/// Stack for statements that nest deep, as the program has it.
+const STACK_BYTES: usize = 32 << 20;
+
+fn main() -> Result<()> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.thread_stack_size(STACK_BYTES).enable_all().build()?.block_on(files())
+}
+
+async fn files() -> Result<()> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     let lists = words.first().is_some_and(|word| word == "--list");
     if lists {
