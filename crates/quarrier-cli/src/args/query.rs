@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use super::{auto_count, flag, one_line_of, quiet_arg, workers_arg};
+use super::{auto_count, flag, one_line_of, quiet_arg, stats_arg, workers_arg};
 use crate::quantity::parse_size;
 
 /// What is asked of `quarrier-sql`.
@@ -31,6 +31,8 @@ pub struct Query {
     pub memory_bytes_max: Option<u64>,
     /// The longest that a statement may take.
     pub timeout: Option<Duration>,
+    /// Where the account of the run is written; `-` is standard error.
+    pub stats: Option<PathBuf>,
     /// Whether the time that each statement took is said.
     pub timing: bool,
     /// Whether only what was asked for is written.
@@ -146,6 +148,7 @@ pub(super) fn command() -> Command {
         )
         .arg(path("output", "Write the rows to FILE, which appears when all are there").short('o'))
         .arg(path("rejects", "List messages that are left out: line, offset, reason and bytes"))
+        .arg(stats_arg())
         .arg(flag("timing", "Say how long each statement took").help_heading("Output"))
         .arg(quiet_arg())
 }
@@ -192,6 +195,7 @@ fn parse(matches: &ArgMatches) -> Query {
         workers: auto_count(matches, "workers"),
         memory_bytes_max: matches.get_one("max-memory").copied(),
         timeout: matches.get_one("timeout").copied(),
+        stats: matches.get_one("stats").cloned(),
         timing: matches.get_flag("timing"),
         quiet: matches.get_flag("quiet"),
     }

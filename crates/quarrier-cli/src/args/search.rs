@@ -106,12 +106,11 @@ pub(crate) fn of_words(
         "stats",
         "report",
         "max-count",
-        "device",
     ];
     if let Some(id) = out_of_place.iter().find(|id| is_given(id)) {
         return Err(format!(
             "--{id} is no option of search(…); there are -i, --utf16, --regex-max-length, --range, \
-             --aligned and those of the machine (but --device) and of remote sources (a LIMIT ends the search)"
+             --aligned and those of the machine and of remote sources (a LIMIT ends the search)"
         ));
     }
     read(&matches, patterns, sources)

@@ -1,6 +1,7 @@
 //! One statement: answered, written, and accounted for.
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quarrier_cli::{QueryFormat, complain};
@@ -12,10 +13,14 @@ use super::{INCOMPLETE, Session, met, watch};
 /// Answers a statement.
 pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<()> {
     let start = Instant::now();
-    let answer = watch::until(session, session.engine.run(statement)).await?;
-    met::tell(session)?;
-    let is_copy = matches!(answer, Answer::Copy { .. });
-    let written = watch::until(session, written(session, answer)).await?;
+    let answered = async {
+        let answer = run(session, statement).await?;
+        session.count_reading(start);
+        met::tell(session)?;
+        let is_copy = matches!(answer, Answer::Copy { .. });
+        Ok((written(session, answer).await?, is_copy))
+    };
+    let (written, is_copy) = watch::until(session, answered).await?;
     let notes = session.engine.take_notes();
     if !notes.is_empty() {
         notes.iter().for_each(|note| complain(note));
@@ -27,23 +32,39 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
     Ok(())
 }
 
+/// Begins to answer a statement, in a task of its own: planning a long one takes long, without a
+/// pause in which it would be seen that the time is over.
+async fn run(session: &Session<'_>, statement: &Statement) -> Result<Answer> {
+    let (engine, statement) = (Arc::clone(&session.engine), statement.clone());
+    let task = tokio::spawn(async move { engine.run(&statement).await });
+    let failed = |error: tokio::task::JoinError| super::wrong(&error.to_string());
+    task.await.map_err(failed)?
+}
+
 fn say(written: Written, time: Duration) {
     let rows = if written.rows == 1 { "row" } else { "rows" };
     // Where standard error is closed there is nobody left to tell.
-    let _ = writeln!(std::io::stderr(), "{} {rows} in {:.3} s", written.rows, time.as_secs_f64());
+    let _ = writeln!(std::io::stderr(), "{} {rows} in {:.6} s", written.rows, time.as_secs_f64());
 }
 
 async fn written(session: &Session<'_>, answer: Answer) -> Result<Written> {
-    match answer {
-        Answer::Copy { mut rows, target, format } => to_file(&mut rows, &target, format).await,
+    let start = Instant::now();
+    let (rows, written) = match answer {
+        Answer::Copy { mut rows, target, format } => {
+            let written = to_file(&mut rows, &target, format).await?;
+            (rows, written)
+        }
         Answer::Rows(mut rows) => {
             let format = format_of(session.query.format);
-            match &session.query.output {
-                Some(path) => to_file(&mut rows, path, format).await,
-                None => to_stdout(&mut rows, format).await,
-            }
+            let written = match &session.query.output {
+                Some(path) => to_file(&mut rows, path, format).await?,
+                None => to_stdout(&mut rows, format).await?,
+            };
+            (rows, written)
         }
-    }
+    };
+    session.count(&rows, written, start);
+    Ok(written)
 }
 
 pub(super) fn format_of(format: QueryFormat) -> Format {

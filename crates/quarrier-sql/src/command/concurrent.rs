@@ -10,8 +10,10 @@ use serde_json::json;
 use super::{Session, met, watch};
 
 /// What became of one statement.
+#[derive(Default)]
 struct Done {
     rows: u64,
+    bytes: u64,
     seconds: f64,
     error: Option<String>,
 }
@@ -19,10 +21,12 @@ struct Done {
 /// Answers all statements, and writes time and rows of each.
 pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
     let statements = session.engine.statements(text)?;
+    let start = Instant::now();
     // Files are opened once, before the clock is started.
     for statement in &statements {
         watch::until(session, session.engine.plan(statement)).await?;
     }
+    session.count_reading(start);
     met::tell(session)?;
     let start = Instant::now();
     let rows = watch::until(session, session.engine.run_together(&statements)).await?;
@@ -31,15 +35,12 @@ pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
     let all = async {
         let mut done = Vec::with_capacity(begun.len());
         for task in begun {
-            done.push(task.await.unwrap_or_else(|error| Done {
-                rows: 0,
-                seconds: start.elapsed().as_secs_f64(),
-                error: Some(error.to_string()),
-            }));
+            done.push(task.await.unwrap_or_else(|error| failed(&error, start)));
         }
         Ok(done)
     };
     let done = watch::until(session, all).await?;
+    count(session, &done, start);
     let seconds = start.elapsed().as_secs_f64();
     show(session, &statements, &done, seconds)
         .map_err(|error| Error::Output { name: "standard output".to_string(), error })?;
@@ -49,22 +50,36 @@ pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
     }
 }
 
-async fn one(rows: Result<Rows>, start: Instant) -> Done {
-    let counted = counted(rows).await;
+fn failed(error: &dyn std::fmt::Display, start: Instant) -> Done {
     let seconds = start.elapsed().as_secs_f64();
-    match counted {
-        Ok(rows) => Done { rows, seconds, error: None },
-        Err(error) => Done { rows: 0, seconds, error: Some(error.to_string()) },
+    Done { seconds, error: Some(error.to_string()), ..Done::default() }
+}
+
+fn count(session: &Session<'_>, done: &[Done], start: Instant) {
+    let mut account = session.account.borrow_mut();
+    account.statements += done.len();
+    account.rows += done.iter().map(|done| done.rows).sum::<u64>();
+    account.bytes += done.iter().map(|done| done.bytes).sum::<u64>();
+    account.working += start.elapsed();
+}
+
+async fn one(rows: Result<Rows>, start: Instant) -> Done {
+    match counted(rows).await {
+        Ok((rows, bytes)) => {
+            Done { rows, bytes, seconds: start.elapsed().as_secs_f64(), error: None }
+        }
+        Err(error) => failed(&error, start),
     }
 }
 
-async fn counted(rows: Result<Rows>) -> Result<u64> {
+/// How many rows there are, and how many bytes were touched for them.
+async fn counted(rows: Result<Rows>) -> Result<(u64, u64)> {
     let mut rows = rows?;
     let mut count = 0;
     while let Some(batch) = rows.next().await? {
         count += batch.num_rows() as u64;
     }
-    Ok(count)
+    Ok((count, rows.bytes_touched()))
 }
 
 fn show(

@@ -11,6 +11,7 @@ use super::Session;
 /// Says what was left out, and lists it where that is wanted.
 pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     let loaded = session.engine.take_loaded();
+    session.account.borrow_mut().bytes += loaded.bytes;
     if let Some(path) = &session.query.rejects {
         list(path, &loaded)
             .map_err(|error| Error::Output { name: path.display().to_string(), error })?;

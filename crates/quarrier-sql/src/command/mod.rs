@@ -9,14 +9,15 @@ mod prompt;
 mod target;
 mod watch;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
-use quarrier_cli::{Query, complain};
-use quarrier_sql::{Engine, Error, Options, Result};
+use quarrier_cli::{Query, QueryAccount, complain};
+use quarrier_sql::{Engine, Error, Options, Result, Rows, Written};
 
 /// The exit code of what Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
@@ -35,6 +36,8 @@ struct Session<'q> {
     stop: Arc<AtomicBool>,
     /// The exit code, where nothing stops the session.
     outcome: Cell<u8>,
+    /// What statements took until now.
+    account: RefCell<QueryAccount>,
 }
 
 /// Does what is asked for, and says what went wrong.
@@ -62,8 +65,11 @@ pub(crate) fn run(query: &Query) -> ExitCode {
             ..Options::default()
         };
         let engine = Arc::new(Engine::new(options)?);
-        let session = Session { query, engine, stop, outcome: Cell::new(0) };
-        session.run().await.map(|()| session.outcome.get())
+        let account = RefCell::new(QueryAccount { workers, ..QueryAccount::default() });
+        let session = Session { query, engine, stop, outcome: Cell::new(0), account };
+        let done = session.run().await;
+        session.give_account();
+        done.map(|()| session.outcome.get())
     });
     // A scan that was left alone ends by itself; nobody waits for it.
     runtime.shutdown_background();
@@ -85,10 +91,36 @@ impl Session<'_> {
         self.outcome.set(if is_worse { code } else { now });
     }
 
+    /// Writes what statements took, where that is wanted.
+    fn give_account(&self) {
+        let Some(path) = &self.query.stats else { return };
+        if let Err(message) = self.account.borrow().write(path) {
+            complain(&message);
+            self.worsen(FAILED);
+        }
+    }
+
+    /// Counts an answer that was written since `start`, when its rows began to come.
+    fn count(&self, rows: &Rows, written: Written, start: Instant) {
+        let mut account = self.account.borrow_mut();
+        account.statements += 1;
+        account.rows += written.rows;
+        account.bytes += rows.bytes_touched();
+        account.working += rows.waited();
+        account.writing += start.elapsed().saturating_sub(rows.waited());
+    }
+
+    /// Counts the time since `start` as one in which files were opened.
+    fn count_reading(&self, start: Instant) {
+        self.account.borrow_mut().reading += start.elapsed();
+    }
+
     async fn run(&self) -> Result<()> {
+        let start = Instant::now();
         for (name, file) in &self.query.tables {
             watch::until(self, self.engine.open(name, file)).await?;
         }
+        self.count_reading(start);
         if let Some(path) = &self.query.concurrent {
             let text = text_of(path)?;
             return concurrent::run(self, &text).await;

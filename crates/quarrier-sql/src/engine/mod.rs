@@ -1,5 +1,6 @@
 //! The engine: tables by their names, statements, and their answers.
 
+mod direct;
 mod options;
 mod rows;
 mod session;
@@ -13,11 +14,14 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
+use quarrier_cli::Sources;
 
 use crate::files::{self, Opening};
 use crate::function::{self, Notes};
 use crate::rewrite::{self, Known, Named, Rewritable};
+use crate::scan::Ceiling;
 use crate::{Error, Result};
 
 pub use crate::files::Loaded;
@@ -158,6 +162,14 @@ impl Engine {
             let rows = rows::begin(&self.context, plan).await?;
             return Ok(Answer::Copy { rows, target: Path::new(&target).to_path_buf(), format });
         }
+        if statement.is_analyze()
+            && let Some(ceiling) = self.context.state().config().get_extension::<Ceiling>()
+        {
+            ceiling.ask(self.opening.workers);
+        }
+        if let Some(plan) = self.direct_plan(statement).await {
+            return rows::direct(&self.context, plan);
+        }
         let plan = self.plan(statement).await?;
         rows::answer(&self.context, plan).await
     }
@@ -171,12 +183,27 @@ impl Engine {
         let mut plans = Vec::with_capacity(statements.len());
         for statement in statements {
             plans.push(match statement.target() {
-                Ok(None) => self.plan(statement).await,
+                Ok(None) => self.physical_plan(statement).await,
                 Ok(Some(_)) => Err(Error::text("COPY is not answered beside others; ask it alone")),
                 Err(error) => Err(error),
             });
         }
         rows::together(&self.context, plans, self.opening.workers).await
+    }
+
+    /// How a query is answered.
+    async fn physical_plan(&self, statement: &Statement) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(plan) = self.direct_plan(statement).await {
+            return Ok(plan);
+        }
+        let plan = self.plan(statement).await?;
+        Ok(self.context.state().create_physical_plan(&plan).await?)
+    }
+
+    /// The plan of a statement that needs no planning.
+    async fn direct_plan(&self, statement: &Statement) -> Option<Arc<dyn ExecutionPlan>> {
+        let (text, caption) = statement.query_text()?;
+        direct::plan(&self.context, &text, caption, self.opening.workers).await
     }
 
     async fn prepared(&self, statement: &Statement) -> Result<datafusion::sql::parser::Statement> {
@@ -203,7 +230,8 @@ impl Engine {
         for name in named.names {
             let is_known = self.is_open(&name)
                 || self.context.table_exist(TableReference::bare(name.as_str()))?;
-            if !is_known && Path::new(&name).is_file() {
+            let is_file = Path::new(&name).is_file() || Sources::is_remote(&name);
+            if !is_known && is_file {
                 self.open(&name, &name).await?;
             }
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -41,6 +42,7 @@ pub struct Rows {
     plan: Arc<dyn ExecutionPlan>,
     batches: mpsc::Receiver<Result<RecordBatch>>,
     task: AbortHandle,
+    waited: Duration,
 }
 
 /// Batches that wait for whoever reads them.
@@ -62,7 +64,29 @@ impl Rows {
     /// # Errors
     /// Where the statement has no answer after all: a row without a value, or not enough memory.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        self.batches.recv().await.transpose()
+        let start = Instant::now();
+        let next = self.batches.recv().await.transpose();
+        self.waited += start.elapsed();
+        next
+    }
+
+    /// How long they were waited for until now.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Bytes that were touched in columns, read from files of rows, or searched until now.
+    pub fn bytes_touched(&self) -> u64 {
+        let mut bytes = 0;
+        let mut open = vec![&self.plan];
+        while let Some(plan) = open.pop() {
+            open.extend(plan.children());
+            let Some(metrics) = plan.metrics() else { continue };
+            for name in ["bytes_touched", "bytes_scanned"] {
+                bytes += metrics.sum_by_name(name).map_or(0, |sum| sum.as_usize() as u64);
+            }
+        }
+        bytes
     }
 }
 
@@ -76,6 +100,11 @@ impl Drop for Rows {
 pub(super) async fn answer(context: &SessionContext, plan: LogicalPlan) -> Result<Answer> {
     let frame = context.execute_logical_plan(plan).await?;
     Ok(Answer::Rows(run(frame).await?))
+}
+
+/// Begins to answer a query whose plan is made.
+pub(super) fn direct(context: &SessionContext, plan: Arc<dyn ExecutionPlan>) -> Result<Answer> {
+    Ok(Answer::Rows(stream(plan, context.task_ctx())?))
 }
 
 /// Begins to answer a query.
@@ -92,17 +121,9 @@ async fn run(frame: DataFrame) -> Result<Rows> {
 /// Begins to answer queries at the same time: tables are scanned once for all of them.
 pub(super) async fn together(
     context: &SessionContext,
-    plans: Vec<Result<LogicalPlan>>,
+    planned: Vec<Result<Arc<dyn ExecutionPlan>>>,
     workers: usize,
 ) -> Result<Vec<Result<Rows>>> {
-    let state = context.state();
-    let mut planned = Vec::with_capacity(plans.len());
-    for plan in plans {
-        planned.push(match plan {
-            Ok(plan) => state.create_physical_plan(&plan).await.map_err(Error::from),
-            Err(error) => Err(error),
-        });
-    }
     let all: Vec<_> = planned.iter().flatten().map(Arc::clone).collect();
     search_together(&all, workers).await?;
     let begin = |plan: Result<Arc<dyn ExecutionPlan>>| stream(plan?, context.task_ctx());
@@ -121,5 +142,5 @@ fn stream(plan: Arc<dyn ExecutionPlan>, task_context: Arc<TaskContext>) -> Resul
             }
         }
     });
-    Ok(Rows { schema, plan, batches, task: task.abort_handle() })
+    Ok(Rows { schema, plan, batches, task: task.abort_handle(), waited: Duration::ZERO })
 }

@@ -10,12 +10,17 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::Options;
 use crate::Result;
-use crate::plan::{Memberships, Multisets, StrictKinds, TopRows, WholeOrders};
+use crate::plan::{Counts, Memberships, Multisets, StrictKinds, TopRows, WholeOrders};
+use crate::scan::Ceiling;
+
+/// All sorts of a plan together keep one part of so many back.
+const SPILL_SHARE: usize = 8;
 
 pub(super) fn context(options: &Options) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         .with_target_partitions(options.workers.max(1))
-        .with_information_schema(true);
+        .with_information_schema(true)
+        .with_extension(Arc::new(Ceiling::default()));
     let settings = config.options_mut();
     // Names are given their spelling by `rewrite`.
     settings.sql_parser.enable_ident_normalization = false;
@@ -26,6 +31,11 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(bytes) = options.memory_bytes_max {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // What each sort keeps back for merging what it has spilled; the engine would keep more
+        // than there is, and give up.
+        let kept = bytes / SPILL_SHARE / options.workers.max(1);
+        let execution = &mut settings.execution;
+        execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(kept);
         runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(bytes)));
     }
     let mut rules = Analyzer::new().rules;
@@ -39,6 +49,7 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
         .with_analyzer_rules(rules)
         .with_physical_optimizer_rule(Arc::new(WholeOrders))
         .with_physical_optimizer_rule(Arc::new(TopRows))
+        .with_physical_optimizer_rule(Arc::new(Counts))
         .build();
     Ok(SessionContext::new_with_state(state))
 }

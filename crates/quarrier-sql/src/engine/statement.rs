@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use super::rewrite_part;
 use crate::dialect::Sql;
 use crate::output::Format;
-use crate::rewrite::{Known, Named, named};
+use crate::rewrite::{Known, Named, Rewritable, named};
 use crate::{Error, Result};
 
 /// The most bytes of a text.
@@ -161,6 +161,22 @@ impl Statement {
     /// Whether it shows a plan instead of an answer.
     pub fn is_explain(&self) -> bool {
         matches!(self.inner, parser::Statement::Explain(_))
+    }
+
+    /// A query of one table without groups, as it is written, and what its first output is called
+    /// where that is not a column's name and none is given.
+    pub(super) fn query_text(&self) -> Option<(String, Option<String>)> {
+        let parser::Statement::Statement(statement) = &self.inner else { return None };
+        let ast::Statement::Query(query) = &**statement else { return None };
+        let ast::SetExpr::Select(select) = &*query.body else { return None };
+        let is_one = matches!(select.from.as_slice(), [table] if table.joins.is_empty());
+        let caption = || query.captions().into_iter().next().flatten();
+        (is_one && query.with.is_none()).then(|| (query.to_string(), caption()))
+    }
+
+    /// Whether it shows what became of a plan.
+    pub(super) fn is_analyze(&self) -> bool {
+        matches!(&self.inner, parser::Statement::Explain(explain) if explain.options.analyze)
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
+use quarrier_cli::Sources;
 use quarrier_core::source;
 use quarrier_messages::{Format, Load};
 
@@ -12,6 +13,7 @@ use super::{Loaded, Opening};
 use crate::{Error, Messages, Result};
 
 type Opened = (Arc<dyn TableProvider>, Loaded);
+pub(super) type Tables = Vec<(String, Arc<dyn TableProvider>)>;
 
 /// Loads a file of any kind.
 pub(super) async fn load(path: &Path, opening: Opening) -> Result<Opened> {
@@ -27,6 +29,28 @@ pub(super) async fn load(path: &Path, opening: Opening) -> Result<Opened> {
         let format = Format::of(&*source).map_err(|error| wrong(&error))?;
         let loaded = loader(format, &opening).run(&[&*source]).map_err(|error| wrong(&error))?;
         Ok(opened(loaded))
+    })
+    .await
+}
+
+/// Loads what a URL names, of any kind.
+pub(super) async fn load_remote(url: &str, opening: Opening) -> Result<(Tables, Loaded)> {
+    let url = url.to_string();
+    blocking(move || {
+        let shown = Sources::shown(&url);
+        let wrong = |error: &dyn std::fmt::Display| failed(&shown, error, &opening);
+        let mut all = Loaded::default();
+        let mut tables = Tables::new();
+        for source in Sources::of(&url, &opening.stop).iter() {
+            let source = source.map_err(|error| wrong(&error))?;
+            let format = Format::of(&*source).map_err(|error| wrong(&error))?;
+            let loaded =
+                loader(format, &opening).run(&[&*source]).map_err(|error| wrong(&error))?;
+            let (table, met) = opened(loaded);
+            all.add(met);
+            tables.push((source.name().to_string(), table));
+        }
+        Ok((tables, all))
     })
     .await
 }

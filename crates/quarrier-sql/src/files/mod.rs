@@ -13,6 +13,7 @@ use datafusion::catalog::view::ViewTable;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::SessionContext;
+use quarrier_cli::Sources;
 use quarrier_messages::{Format, Limits, Reject};
 
 use crate::rewrite::Told;
@@ -55,7 +56,7 @@ impl Loaded {
     }
 }
 
-/// Opens what `name` is: a file, or all that match a glob, with a column for the file's name.
+/// Opens what `name` is: a URL, a file, or all that match a glob, with a column for the file's name.
 ///
 /// # Errors
 /// Where there is no such file, or one that cannot be read.
@@ -64,6 +65,10 @@ pub(crate) async fn open(
     name: &str,
     opening: &Opening,
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
+    if Sources::is_remote(name) {
+        let (tables, all) = messages::load_remote(name, opening.clone()).await?;
+        return Ok((together(name, tables)?, all));
+    }
     let mut all = Loaded::default();
     let mut tables = Vec::new();
     for path in paths(name)? {

@@ -2,19 +2,16 @@
 
 use std::sync::Arc;
 
-use datafusion::catalog::TableProvider;
 use quarrier_cli::Sources;
 use quarrier_messages::Format;
 use quarrier_messages::format::csv::Csv;
 use quarrier_messages::format::fix::Dictionary;
 use quarrier_messages::format::xml::Xml;
 
-use super::messages::{blocking, failed, loader, opened};
+use super::messages::{Tables, blocking, failed, loader, opened};
 use super::{Loaded, Opening};
 use crate::rewrite::Told;
 use crate::{Error, Result};
-
-type Tables = Vec<(String, Arc<dyn TableProvider>)>;
 
 /// Loads all sources that are named, each into a table of its own.
 pub(super) async fn load(told: Told, opening: Opening) -> Result<(Tables, Loaded)> {

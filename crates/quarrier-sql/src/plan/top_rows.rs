@@ -8,7 +8,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
@@ -21,7 +21,7 @@ use crate::scan::MessagesExec;
 pub(crate) struct TopRows;
 
 /// The most rows: the scan holds them in memory, and does not spill.
-const ROWS_MAX: usize = 1 << 20;
+pub(crate) const TOP_ROWS_MAX: usize = 1 << 20;
 
 impl PhysicalOptimizerRule for TopRows {
     fn optimize(
@@ -31,7 +31,7 @@ impl PhysicalOptimizerRule for TopRows {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_down(|plan| {
             let found = match plan.downcast_ref::<SortPreservingMergeExec>() {
-                Some(merge) => sorted(merge.input(), merge.fetch()),
+                Some(merge) => merged(merge)?,
                 None => sorted(&plan, None),
             };
             Ok(match found {
@@ -51,6 +51,16 @@ impl PhysicalOptimizerRule for TopRows {
     }
 }
 
+/// A merge of sorted parts, of which each may be projected before it is merged.
+fn merged(merge: &SortPreservingMergeExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(projection) = merge.input().downcast_ref::<ProjectionExec>() else {
+        return Ok(sorted(merge.input(), merge.fetch()));
+    };
+    let Some(scan) = sorted(projection.input(), merge.fetch()) else { return Ok(None) };
+    let projected = ProjectionExec::try_new(projection.expr().to_vec(), scan)?;
+    Ok(Some(Arc::new(projected)))
+}
+
 fn sorted(plan: &Arc<dyn ExecutionPlan>, merged: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = plan.downcast_ref::<SortExec>()?;
     let fetch = match (sort.fetch(), merged) {
@@ -58,17 +68,18 @@ fn sorted(plan: &Arc<dyn ExecutionPlan>, merged: Option<usize>) -> Option<Arc<dy
         (a, b) => a.or(b)?,
     };
     // A sort of one partition of many is a part of an answer.
-    if fetch > ROWS_MAX || (sort.preserve_partitioning() && merged.is_none()) {
+    if fetch > TOP_ROWS_MAX || (sort.preserve_partitioning() && merged.is_none()) {
         return None;
     }
-    let input = match sort.input().downcast_ref::<CoalescePartitionsExec>() {
-        Some(joined) => joined.input(),
-        None => sort.input(),
-    };
-    let scan = input.downcast_ref::<MessagesExec>()?;
+    let projection = sort.input().downcast_ref::<ProjectionExec>();
+    let input = projection.map_or(sort.input(), |projection| projection.input());
+    let scan = MessagesExec::beneath(input)?;
     let column = |expr: &Arc<dyn PhysicalExpr>| {
-        let column = expr.downcast_ref::<Column>()?;
-        scan.wanted().columns.get(column.index()).copied()
+        let mut place = expr.downcast_ref::<Column>()?.index();
+        if let Some(projection) = projection {
+            place = projection.expr().get(place)?.expr.downcast_ref::<Column>()?.index();
+        }
+        scan.wanted().columns.get(place).copied()
     };
     let order = sort.expr().iter().map(|sorted| {
         Some(Order {
@@ -78,5 +89,12 @@ fn sorted(plan: &Arc<dyn ExecutionPlan>, merged: Option<usize>) -> Option<Arc<dy
         })
     });
     let order: Vec<Order> = order.collect::<Option<_>>()?;
-    scan.ordered(order, fetch).ok().map(|scan| scan as Arc<dyn ExecutionPlan>)
+    let scan = scan.ordered(order, fetch).ok()?;
+    match projection {
+        Some(projection) => {
+            let projected = ProjectionExec::try_new(projection.expr().to_vec(), scan).ok()?;
+            Some(Arc::new(projected))
+        }
+        None => Some(scan),
+    }
 }

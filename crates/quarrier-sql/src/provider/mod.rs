@@ -32,6 +32,10 @@ impl Messages {
         Messages { views: Views::new(table) }
     }
 
+    pub(crate) fn views(&self) -> &Views {
+        &self.views
+    }
+
     /// The messages.
     pub fn table(&self) -> &Arc<Table> {
         self.views.table()

@@ -2,12 +2,15 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::DataFusionError;
 use quarrier_messages::{Places, Views};
 
+use super::figures::Figures;
 use super::selection::Found;
 
 /// What every partition makes batches of.
@@ -19,6 +22,7 @@ pub(super) struct Maker {
     pub(super) batch_rows: usize,
     /// At most so many rows in all.
     pub(super) fetch: Option<usize>,
+    pub(super) figures: Figures,
 }
 
 /// Rows of a segment from which they are taken one by one: below, a batch would have too few.
@@ -37,7 +41,7 @@ impl Share {
     }
 }
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, DataFusionError>> + Send>;
 
 impl Maker {
     /// The batches of one partition.
@@ -84,10 +88,7 @@ impl Maker {
             left -= range.len();
             (!range.is_empty()).then_some((segment, range))
         });
-        Box::new(cut.map(move |(segment, range)| {
-            let places = Places::Range(range);
-            Ok(self.views.batch(&self.schema, &self.columns, segment, &places)?)
-        }))
+        Box::new(cut.map(move |(segment, range)| Ok(self.made(segment, &Places::Range(range))?)))
     }
 
     fn rows(self, found: Arc<Found>, range: Range<usize>) -> Batches {
@@ -99,9 +100,7 @@ impl Maker {
             let neighbours = self.neighbours(chunk);
             let (batch, length) = if neighbours.len() >= SEGMENT_ROWS_MIN.min(chunk.len()) {
                 let (segment, _) = self.views.table().locate(chunk[0]);
-                let places = Places::These(&neighbours);
-                let batch = self.views.batch(&self.schema, &self.columns, segment, &places);
-                (batch, neighbours.len())
+                (self.made(segment, &Places::These(&neighbours)), neighbours.len())
             } else {
                 (self.gathered(chunk), chunk.len())
             };
@@ -119,11 +118,33 @@ impl Maker {
         within.map(|row| (row - start) as u32).collect()
     }
 
+    /// Rows of one segment.
+    fn made(&self, segment: usize, places: &Places<'_>) -> Result<RecordBatch, ArrowError> {
+        let start = Instant::now();
+        let batch = self.views.batch(&self.schema, &self.columns, segment, places);
+        let table = self.views.table();
+        let columns = self.columns.iter().map(|&column| &table.columns()[column]);
+        let bytes: usize = columns.map(|column| column.segments()[segment].nbytes()).sum();
+        self.count(bytes, places.len(), table.segment_rows(segment) as u64, start);
+        batch
+    }
+
+    /// Counts so many rows of columns that take `bytes` for `of` rows.
+    fn count(&self, bytes: usize, rows: usize, of: u64, start: Instant) {
+        let bytes = bytes as u128 * rows as u128 / u128::from(of.max(1));
+        self.figures.made(bytes as u64, start.elapsed());
+    }
+
     /// Rows of any segments.
-    fn gathered(
-        &self,
-        rows: &[u64],
-    ) -> std::result::Result<RecordBatch, datafusion::arrow::error::ArrowError> {
+    fn gathered(&self, rows: &[u64]) -> Result<RecordBatch, ArrowError> {
+        let (table, start) = (self.views.table(), Instant::now());
+        let bytes = self.columns.iter().map(|&column| table.columns()[column].nbytes()).sum();
+        let batch = self.taken(rows);
+        self.count(bytes, rows.len(), table.rows(), start);
+        batch
+    }
+
+    fn taken(&self, rows: &[u64]) -> Result<RecordBatch, ArrowError> {
         let taken = Arc::new(self.views.table().take(rows, &self.columns, 1));
         let columns: Vec<usize> = (0..self.columns.len()).collect();
         let views = Views::new(Arc::clone(&taken));

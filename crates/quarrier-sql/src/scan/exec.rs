@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
@@ -11,6 +12,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType, apply_expression_roots,
@@ -19,18 +21,19 @@ use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt};
-use quarrier_filter::{Expr, Order};
+use quarrier_filter::{Expr, Order, Work};
 use quarrier_messages::{Table, Views};
 
 use super::Wanted;
 use super::batches::{Maker, Share};
-use super::figures::Figures;
+use super::figures::{Ceiling, Figures};
 use super::selection::{Question, Selection};
 use crate::provider::{of_columns, of_rows, physical};
 
@@ -77,6 +80,28 @@ impl MessagesExec {
         })
     }
 
+    /// The scan whose rows a plan hands out as they are, in one partition or several.
+    pub(crate) fn beneath(plan: &Arc<dyn ExecutionPlan>) -> Option<&Self> {
+        let mut plan = plan;
+        loop {
+            let is_spread = |spread: &RepartitionExec| {
+                matches!(spread.partitioning(), Partitioning::RoundRobinBatch(_))
+            };
+            if let Some(joined) = plan.downcast_ref::<CoalescePartitionsExec>() {
+                if joined.fetch().is_some() {
+                    return None;
+                }
+                plan = joined.input();
+            } else if let Some(spread) = plan.downcast_ref::<RepartitionExec>()
+                && is_spread(spread)
+            {
+                plan = spread.input();
+            } else {
+                return plan.downcast_ref::<Self>();
+            }
+        }
+    }
+
     /// What is read.
     pub(crate) fn wanted(&self) -> &Wanted {
         &self.wanted
@@ -98,6 +123,11 @@ impl MessagesExec {
         }
         let question = Question::of(&self.wanted, None)?;
         Some((Arc::clone(self.views.table()), question, Arc::clone(&self.selection)))
+    }
+
+    /// Counts what was looked for together with other scans as its own.
+    pub(super) fn count(&self, work: Work, time: Duration) {
+        Figures::new(&self.metrics, (0, 1), None).found(work, time);
     }
 
     /// What has come to be known since the plan was made.
@@ -206,26 +236,27 @@ impl ExecutionPlan for MessagesExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();
+        let of = self.properties.output_partitioning().partition_count();
+        let ceiling = context.session_config().get_extension::<Ceiling>();
+        let ceiling = ceiling.and_then(|ceiling| ceiling.bytes_per_second());
+        let figures = Figures::new(&self.metrics, (partition, of), ceiling);
         let maker = Maker {
+            figures: figures.clone(),
             views: self.views.clone(),
             schema: Arc::clone(&schema),
             columns: self.wanted.columns.clone(),
             batch_rows: context.session_config().batch_size(),
             fetch: self.wanted.fetch,
         };
-        let of = self.properties.output_partitioning().partition_count();
         let share = Share { number: partition, of };
-        let figures = Figures::new(&self.metrics, partition);
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let scan = self.clone();
         let batches = futures::stream::once(async move {
-            let timer = figures.scan_time.timer();
             let table = scan.views.table();
             let (found, work) =
                 scan.selection.found(table, &scan.wanted, scan.learnt(), scan.workers).await?;
-            timer.done();
-            if let Some(work) = work {
-                figures.add(work);
+            if let Some((work, time)) = work {
+                figures.found(work, time);
             }
             let batches = futures::stream::iter(maker.batches(&found, &share));
             Ok::<_, datafusion::error::DataFusionError>(batches)

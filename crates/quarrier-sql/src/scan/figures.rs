@@ -1,32 +1,97 @@
 //! What a scan did, for EXPLAIN ANALYZE.
 
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use datafusion::physical_plan::metrics::{
+    Count, ExecutionPlanMetricsSet, MetricBuilder, MetricValue, RatioMetrics, Time,
+};
 use quarrier_filter::Work;
 
-/// The figures of one plan.
+/// What memory gives, once somebody wants to know.
+#[derive(Debug, Default)]
+pub(crate) struct Ceiling(OnceLock<Option<f64>>);
+
+impl Ceiling {
+    /// Has it looked up, or measured, which takes a fraction of a second.
+    pub(crate) fn ask(&self, workers: usize) {
+        self.0.get_or_init(|| quarrier_cli::memory_bytes_per_second(workers));
+    }
+
+    /// Bytes a second, where that was asked for and can be told.
+    pub(super) fn bytes_per_second(&self) -> Option<f64> {
+        self.0.get().copied().flatten()
+    }
+}
+
+/// The figures of one partition of a plan.
 #[derive(Debug, Clone)]
 pub(super) struct Figures {
     bytes_touched: Count,
     blocks_tested: Count,
     blocks_skipped: Count,
-    /// The time that finding the rows took.
-    pub(super) scan_time: Time,
+    /// The time in which all threads found rows.
+    scan_time: Time,
+    /// The time in which partitions, each in a thread of its own, made batches of them.
+    batch_time: Time,
+    partitions: u32,
+    share: Option<Share>,
+}
+
+/// The share of what memory gives that was reached.
+#[derive(Debug, Clone)]
+struct Share {
+    ratio: RatioMetrics,
+    bytes_per_second: f64,
 }
 
 impl Figures {
-    pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+    /// Of `partition` of so many; with the share of the ceiling where that is known.
+    pub(super) fn new(
+        metrics: &ExecutionPlanMetricsSet,
+        (partition, partitions): (usize, usize),
+        ceiling: Option<f64>,
+    ) -> Self {
         let count = |name: &'static str| MetricBuilder::new(metrics).counter(name, partition);
+        let time = |name: &'static str| MetricBuilder::new(metrics).subset_time(name, partition);
+        let share = ceiling.map(|bytes_per_second| {
+            let ratio = RatioMetrics::new().with_display_raw_values(false);
+            let ratio_metrics = ratio.clone();
+            MetricBuilder::new(metrics)
+                .with_partition(partition)
+                .build(MetricValue::Ratio { name: "share_of_memory_read".into(), ratio_metrics });
+            Share { ratio, bytes_per_second }
+        });
         Figures {
             bytes_touched: count("bytes_touched"),
             blocks_tested: count("blocks_tested"),
             blocks_skipped: count("blocks_skipped"),
-            scan_time: MetricBuilder::new(metrics).subset_time("scan_time", partition),
+            scan_time: time("scan_time"),
+            batch_time: time("batch_time"),
+            partitions: u32::try_from(partitions.max(1)).unwrap_or(u32::MAX),
+            share,
         }
     }
 
-    pub(super) fn add(&self, work: Work) {
-        self.bytes_touched.add(work.bytes_touched as usize);
+    /// Rows were found.
+    pub(super) fn found(&self, work: Work, time: Duration) {
         self.blocks_tested.add(work.blocks_tested as usize);
         self.blocks_skipped.add(work.blocks_skipped as usize);
+        self.scan_time.add_duration(time);
+        self.touched(work.bytes_touched, time);
+    }
+
+    /// Rows were made of so many bytes of columns, by this partition.
+    pub(super) fn made(&self, bytes: u64, time: Duration) {
+        self.batch_time.add_duration(time);
+        self.touched(bytes, time / self.partitions);
+    }
+
+    fn touched(&self, bytes: u64, time: Duration) {
+        self.bytes_touched.add(bytes as usize);
+        if let Some(share) = &self.share {
+            share.ratio.add_part(bytes as usize);
+            share.ratio.add_total((share.bytes_per_second * time.as_secs_f64()) as usize);
+        }
     }
 }

@@ -7,12 +7,15 @@
 //! ```
 
 mod batches;
+mod counted;
 mod exec;
 mod figures;
 mod selection;
 mod together;
 
+pub(crate) use counted::CountExec;
 pub(crate) use exec::MessagesExec;
+pub(crate) use figures::Ceiling;
 pub(crate) use together::search_together;
 
 use quarrier_filter::Order;

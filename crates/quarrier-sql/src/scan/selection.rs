@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use datafusion::common::{DataFusionError, Result};
 use quarrier_filter::{Answer, Expr, Query, Scan, Select, Work};
@@ -43,7 +44,7 @@ impl Selection {
         let _ = self.found.set(Arc::new(found));
     }
 
-    /// What was found, and for the first who asks also the work it took. `more` is a condition
+    /// What was found, and for the first who asks also the work and the time it took. `more` is a condition
     /// that came to be known since the plan was made.
     pub(super) async fn found(
         &self,
@@ -51,13 +52,14 @@ impl Selection {
         wanted: &Wanted,
         more: Option<Expr>,
         workers: usize,
-    ) -> Result<(Arc<Found>, Option<Work>)> {
+    ) -> Result<(Arc<Found>, Option<(Work, Duration)>)> {
         let mut done = None;
         let found = self
             .found
             .get_or_try_init(|| async {
+                let start = Instant::now();
                 let (found, work) = search(table, wanted, more, workers).await?;
-                done = work;
+                done = work.map(|work| (work, start.elapsed()));
                 Ok::<_, DataFusionError>(Arc::new(found))
             })
             .await?;

@@ -1,6 +1,7 @@
 //! Many plans at the same time: what they look for in one table is looked for in one pass.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use datafusion::common::Result;
 use datafusion::physical_plan::ExecutionPlan;
@@ -14,6 +15,8 @@ struct Waiting {
     table: Arc<Table>,
     questions: Vec<Question>,
     selections: Vec<Arc<Selection>>,
+    /// The first of them, which counts what all take.
+    first: MessagesExec,
 }
 
 /// Finds the rows of all scans in `plans` before any of them runs: one pass a table. A scan that
@@ -34,11 +37,15 @@ pub(crate) async fn search_together(
             add(scan, &mut waiting);
         }
     }
-    for Waiting { table, questions, selections } in waiting {
+    for Waiting { table, questions, selections, first } in waiting {
         if questions.len() < 2 {
             continue;
         }
-        let (found, _) = search_all(&table, questions, workers).await?;
+        let start = Instant::now();
+        let (found, work) = search_all(&table, questions, workers).await?;
+        if let Some(work) = work {
+            first.count(work, start.elapsed());
+        }
         for (found, selection) in found.into_iter().zip(selections) {
             if let Ok(found) = found {
                 selection.set(found);
@@ -57,7 +64,8 @@ fn add(scan: &MessagesExec, waiting: &mut Vec<Waiting>) {
             known.selections.push(selection);
         }
         None => {
-            waiting.push(Waiting { table, questions: vec![question], selections: vec![selection] })
+            let (questions, selections) = (vec![question], vec![selection]);
+            waiting.push(Waiting { table, questions, selections, first: scan.clone() });
         }
     }
 }

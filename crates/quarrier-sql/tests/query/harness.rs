@@ -174,6 +174,11 @@ impl Asked {
     }
 }
 
+/// The rows of all batches, as [`Asked::rows`] shows them.
+pub(crate) fn all_lines(batches: &[RecordBatch]) -> Vec<String> {
+    batches.iter().flat_map(lines).collect()
+}
+
 fn lines(batch: &datafusion::arrow::array::RecordBatch) -> Vec<String> {
     let options = FormatOptions::default().with_null("NULL");
     let columns: Vec<_> = batch

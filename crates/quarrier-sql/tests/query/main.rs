@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod accounts;
 mod failures;
 mod files;
 mod formats;
@@ -9,8 +10,11 @@ mod functions;
 mod harness;
 mod meaning;
 mod names;
+mod plans;
 mod probes;
 mod program;
+mod prompt;
 mod pushdown;
+mod remote;
 mod together;
 mod twin;

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use quarrier_core::pipeline::{Access, Chunk, Pipeline, Plan, Touch};
-use quarrier_core::source::{FileSource, Source};
+use quarrier_core::pipeline::{Access, Chunk, Kernel, Pipeline, Plan, Touch};
+use quarrier_core::source::{FileSource, Memory, Source};
 
 use crate::commands::machine;
 
@@ -27,6 +27,21 @@ pub(in crate::commands) fn find(
     range: Range<u64>,
 ) -> Option<Ceiling> {
     of_profile(source, plan).or_else(|| measure(source, plan, range))
+}
+
+/// What memory gives to so many threads, for who reads what it has loaded before: what the machine
+/// profile says, or a plain read of memory of its own. Measured once, in a fraction of a second.
+pub(in crate::commands) fn of_memory(workers: usize) -> Option<Ceiling> {
+    let nothing = Memory::new("memory", Vec::new());
+    let plan = plan(&nothing, workers)?;
+    of_profile(&nothing, &plan).or_else(|| {
+        let source = Memory::new("memory", vec![1; MEMORY_BYTES as usize]);
+        measure(&source, &plan, 0..MEMORY_BYTES)
+    })
+}
+
+fn plan(source: &dyn Source, workers: usize) -> Option<Plan> {
+    Pipeline::new(source).access(Access::Window).workers(workers).plan(Touch.need()).ok()
 }
 
 fn of_profile(source: &dyn Source, plan: &Plan) -> Option<Ceiling> {

@@ -12,6 +12,7 @@ use quarrier_search::{GpuSearcher, Sample, Searcher};
 use super::ceiling::Ceiling;
 use crate::args::Search;
 use crate::commands::machine;
+use crate::complain;
 
 /// Sources smaller than this are searched before a device has started.
 const AUTO_BYTES_MIN: u64 = 256 << 20;
@@ -135,6 +136,15 @@ impl OnDevices {
             return Some(Ceiling { of: "gpu copy", bytes_per_second: way });
         }
         of_source
+    }
+
+    /// Says which devices failed, but for the first `told` of them; how many there are.
+    pub(super) fn tell_lost(&self, told: usize) -> usize {
+        let lost = self.searcher.lost();
+        for why in lost.iter().skip(told) {
+            complain(&format!("{why}; the CPU searched what was left, and nothing is missing"));
+        }
+        lost.len()
     }
 
     /// The engines in use, with those of the CPU where it does a part.

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::pipeline::{Kernel, Run};
+use quarrier_core::region::AlignedBuffer;
 use quarrier_core::source::Source;
 use quarrier_search::{EngineName, Finding, Options, Pattern, Sample, Searcher};
 
+use super::device::OnDevices;
 use super::remote::Client;
 use super::source::{self, Input, Named};
-use super::{machine, patterns, pipeline};
+use super::{Either, device, machine, patterns, pipeline};
 use crate::args::{PatternArg, Search, of_words};
 
 /// Takes findings of a source, by its name, in order; the numbers in them count the patterns that
@@ -53,9 +55,10 @@ pub struct Searched {
     pub unread: Vec<String>,
 }
 
-/// A compiled set, and the buffer size where findings are many.
+/// A compiled set, the devices that search for it, and the buffer size where findings are many.
 struct Prepared {
-    searcher: Searcher,
+    searcher: Arc<Searcher>,
+    on_devices: Option<OnDevices>,
     dense_buffer_bytes: Option<usize>,
 }
 
@@ -133,6 +136,9 @@ impl Finder {
             searched.bytes += run.bytes;
             searched.unread.extend(unread(&name, &run.unreadable));
         }
+        if let Some(on) = prepared.as_ref().and_then(|prepared| prepared.on_devices.as_ref()) {
+            on.tell_lost(0);
+        }
         Ok(searched)
     }
 
@@ -159,8 +165,15 @@ impl Finder {
         }
         let patterns = part.patterns.iter().map(|&place| self.patterns[place].clone()).collect();
         let searcher = builder.build(patterns).map_err(|error| error.to_string())?;
+        let searcher = Arc::new(searcher);
+        let wanted = self.range(part);
+        let length = match first {
+            Input::Source(source) => wanted.end.min(source.length()).saturating_sub(wanted.start),
+            Input::Remote(_) | Input::Stream(..) => 0,
+        };
+        let on_devices = device::choose(search, &searcher, sample.as_ref(), length)?;
         let dense_buffer_bytes = sample.and_then(|sample| searcher.buffer_bytes_max(&sample));
-        Ok(Prepared { searcher, dense_buffer_bytes })
+        Ok(Prepared { searcher, on_devices, dense_buffer_bytes })
     }
 
     /// Searches one source.
@@ -173,7 +186,13 @@ impl Finder {
         take: &mut (dyn FnMut(&[Finding]) -> ControlFlow<()> + Send),
     ) -> Result<Run, String> {
         let name = input.name().to_string();
-        let searcher = &prepared.searcher;
+        let searcher = &*prepared.searcher;
+        let on = prepared.on_devices.as_ref();
+        let kernel = on.map_or(Either::Cpu(searcher), Either::Devices);
+        let memory = |bytes: usize| match on {
+            Some(on) => on.searcher.buffer(bytes),
+            None => AlignedBuffer::new(bytes),
+        };
         let mut wanted = Vec::new();
         let mut sink = searcher.sink(|_, findings| {
             let from = findings.partition_point(|f| f.offset < part.starts.start);
@@ -191,32 +210,34 @@ impl Finder {
         let run = match input {
             Input::Source(source) => {
                 let range = self.bytes(part, &*source, reach)?;
+                let length = range.end - range.start;
                 let mut pipeline = pipeline(&self.search, stop, &*source).range(range.clone());
                 if let (None, Some(bytes)) = (self.search.buffer_bytes, prepared.dense_buffer_bytes)
                 {
                     pipeline = pipeline.buffer_bytes(bytes);
                 }
+                pipeline = kernel.prepare(&self.search, pipeline, Some(&*source), length);
                 if let Some(rates) = machine::rates(&*source, &range) {
                     pipeline = pipeline.rates(rates);
                 }
-                pipeline.run(searcher, &mut sink)
+                kernel.run(&pipeline.memory(&memory), &mut sink)
             }
             Input::Remote(source) => {
                 let range = self.bytes(part, &source, reach)?;
                 source.announce(range.clone());
-                pipeline(&self.search, stop, &source).range(range).run(searcher, &mut sink)
+                let length = range.end - range.start;
+                let pipeline = pipeline(&self.search, stop, &source).range(range);
+                let pipeline = kernel.prepare(&self.search, pipeline, Some(&source), length);
+                kernel.run(&pipeline.memory(&memory), &mut sink)
             }
             Input::Stream(name, mut reader) => {
                 if self.search.range != (0..u64::MAX) {
                     return Err(format!("{name}: --range needs a source with offsets"));
                 }
                 let nothing = quarrier_core::source::Memory::new("-", Vec::new());
-                pipeline(&self.search, stop, &nothing).run_stream(
-                    &name,
-                    &mut reader,
-                    searcher,
-                    &mut sink,
-                )
+                let pipeline = pipeline(&self.search, stop, &nothing);
+                let pipeline = kernel.prepare(&self.search, pipeline, None, 0);
+                kernel.run_stream(&pipeline.memory(&memory), &name, &mut reader, &mut sink)
             }
         };
         let too_long = sink.too_long();

@@ -286,11 +286,9 @@ impl<'s> Session<'s> {
 
     /// Says which devices failed since it was asked last.
     fn tell_lost(&mut self) {
-        let lost = self.on_devices.as_ref().map_or_else(Vec::new, |on| on.searcher.lost());
-        for why in lost.iter().skip(self.lost_told) {
-            complain(&format!("{why}; the CPU searched what was left, and nothing is missing"));
+        if let Some(on) = &self.on_devices {
+            self.lost_told = on.tell_lost(self.lost_told);
         }
-        self.lost_told = lost.len();
     }
 
     /// The wished range within a source.

@@ -22,6 +22,16 @@ impl Sources {
         Sources { named, client: Client::plain(stop) }
     }
 
+    /// Whether `text` is a URL.
+    pub fn is_remote(text: &str) -> bool {
+        quarrier_remote::is_remote(text)
+    }
+
+    /// What of `text` may be shown: of a URL no password and no signature.
+    pub fn shown(text: &str) -> String {
+        source::shown(text)
+    }
+
     /// Opens one after another.
     ///
     /// # Errors

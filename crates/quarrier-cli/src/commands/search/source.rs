@@ -136,7 +136,7 @@ fn not_yet(arg: &str) -> Option<&'static str> {
 }
 
 /// What the user wrote, but no passwords and signatures.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     if is_remote(text) { redacted(text) } else { text.to_string() }
 }
 

@@ -1,7 +1,7 @@
 //! Some rows of a table as a record batch for engines of queries.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::builder::make_view;
 use arrow_array::{
@@ -21,6 +21,9 @@ use crate::{Kind, Table};
 pub struct Views {
     table: Arc<Table>,
     schema: SchemaRef,
+    /// Of each column, its dictionary's texts as views, where none of them needs a place: made
+    /// when they are first wanted.
+    known: Arc<[OnceLock<Option<Vec<u128>>>]>,
 }
 
 /// Rows of one segment.
@@ -49,7 +52,8 @@ impl Views {
             Field::new(&*field.name, data_type(field.kind, &Shown::View), true)
         };
         let fields: Vec<Field> = table.schema().fields.iter().map(field).collect();
-        Views { table, schema: Arc::new(Schema::new(fields)) }
+        let known = (0..fields.len()).map(|_| OnceLock::new()).collect();
+        Views { table, schema: Arc::new(Schema::new(fields)), known }
     }
 
     /// The table.
@@ -79,9 +83,19 @@ impl Views {
         segment: usize,
         places: &Places<'_>,
     ) -> Result<RecordBatch, ArrowError> {
-        let arrays = columns.iter().map(|&column| {
-            let column = &self.table.columns()[column];
-            array(&column.segments()[segment], column.dictionary(), places)
+        let arrays = columns.iter().map(|&place| {
+            let column = &self.table.columns()[place];
+            let (segment, dictionary) = (&column.segments()[segment], column.dictionary());
+            if let (Data::Codes(codes), Some(dictionary)) = (segment.data(), dictionary)
+                && let Some(known) = self.known[place].get_or_init(|| short(dictionary))
+            {
+                let codes = places.numbers(codes);
+                // NULL has any code.
+                let view = |code: i64| known.get(code as usize).copied().unwrap_or_default();
+                let views = codes.into_iter().map(view).collect();
+                return strings(views, Vec::new(), nulls(segment, places));
+            }
+            array(segment, dictionary, places)
         });
         let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
         RecordBatch::try_new_with_options(Arc::clone(schema), arrays.collect(), &options)
@@ -198,6 +212,16 @@ fn nulls(segment: &SegmentColumn, places: &Places<'_>) -> Option<NullBuffer> {
         }
     };
     Some(NullBuffer::new(bits))
+}
+
+/// The most texts of a dictionary of which all views are kept.
+const KNOWN_MAX: usize = 1 << 18;
+
+/// A dictionary's texts as views, where each of them stands in its own.
+fn short(dictionary: &Dictionary) -> Option<Vec<u128>> {
+    let is_short = dictionary.len() <= KNOWN_MAX
+        && dictionary.iter().all(|text| text.len() <= INLINE_BYTES_MAX);
+    is_short.then(|| dictionary.iter().map(|text| make_view(text.as_bytes(), 0, 0)).collect())
 }
 
 /// Views of a dictionary's texts where they lie; its owner is shared.

@@ -36,6 +36,11 @@ impl Condition {
         Condition { expr, text }
     }
 
+    /// One that was bound to the table by itself.
+    pub(crate) fn bound(expr: Expr) -> Condition {
+        Condition::of(expr, "as written".to_string())
+    }
+
     fn of(expr: Expr, text: String) -> Condition {
         Condition { expr: Some(expr), text }
     }

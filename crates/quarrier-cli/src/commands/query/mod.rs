@@ -1,5 +1,7 @@
 //! `quarrier query`: handed over to `quarrier-sql`, which has all of SQL.
 
+pub(crate) mod account;
+
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

@@ -1,0 +1,97 @@
+//! The account of `quarrier query --stats`.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use quarrier_core::pipeline::Stage;
+
+use crate::commands::search::ceiling::{self, Ceiling};
+use crate::commands::search::summary::{rate, write_stats};
+use crate::output::account::{CeilingShare, StageSeconds, Stages, Stats};
+
+/// What statements took, all of them together.
+#[derive(Debug, Clone, Default)]
+pub struct QueryAccount {
+    /// Rows that were answered.
+    pub rows: u64,
+    /// How many statements there were.
+    pub statements: usize,
+    /// Threads.
+    pub workers: usize,
+    /// Bytes that were parsed, touched in columns, or searched.
+    pub bytes: u64,
+    /// The time in which files were opened and statements planned.
+    pub reading: Duration,
+    /// The time in which rows were waited for.
+    pub working: Duration,
+    /// The time in which they were written.
+    pub writing: Duration,
+}
+
+impl QueryAccount {
+    /// Writes it to a file, or to standard error for `-`.
+    ///
+    /// # Errors
+    /// In words, where that cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), String> {
+        write_stats(&self.stats(), path)
+    }
+
+    fn stats(&self) -> Stats {
+        let seconds = (self.reading + self.working + self.writing).as_secs_f64();
+        let bytes_per_second = rate(self.bytes, seconds);
+        let busy = |time: Duration| StageSeconds {
+            busy_seconds: time.as_secs_f64(),
+            waiting_seconds: seconds - time.as_secs_f64(),
+        };
+        let stages = Stages {
+            read: busy(self.reading),
+            work: busy(self.working),
+            sink: busy(self.writing),
+            on_devices: Vec::new(),
+        };
+        let ceiling = ceiling::of_memory(self.workers).map(|ceiling| CeilingShare {
+            of: ceiling.of,
+            bytes_per_second: ceiling.bytes_per_second,
+            share: bytes_per_second / ceiling.bytes_per_second,
+        });
+        // The stages of statements follow each other.
+        let times =
+            [(Stage::Read, self.reading), (Stage::Work, self.working), (Stage::Sink, self.writing)];
+        let limited_by = times.into_iter().max_by_key(|(_, time)| *time);
+        let limited_by = limited_by.map_or(Stage::Work, |(stage, _)| stage);
+        Stats {
+            command: "query",
+            bytes: self.bytes,
+            hole_bytes: 0,
+            seconds,
+            bytes_per_second,
+            findings: self.rows,
+            patterns: self.statements,
+            compile_seconds: 0.0,
+            workers: self.workers,
+            readers: 0,
+            buffers: 0,
+            buffer_bytes: 0,
+            access: "window",
+            engine: "datafusion".to_string(),
+            device: "cpu".to_string(),
+            device_names: Vec::new(),
+            stages,
+            ceiling,
+            limited_by: limited_by.name(),
+            remote: None,
+            messages: None,
+            files: None,
+        }
+    }
+}
+
+/// Bytes a second that memory gives to so many threads: of the machine profile, or measured; asked
+/// for once. None where that cannot be told.
+pub fn memory_bytes_per_second(workers: usize) -> Option<f64> {
+    static KNOWN: OnceLock<Option<Ceiling>> = OnceLock::new();
+    let known = KNOWN.get_or_init(|| ceiling::of_memory(workers));
+    known.map(|ceiling| ceiling.bytes_per_second)
+}

@@ -1,0 +1,98 @@
+//! How many rows a plan has, as one row.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use futures::TryStreamExt;
+
+/// Counts the rows of all partitions of its input.
+#[derive(Debug)]
+pub(crate) struct CountExec {
+    input: Arc<dyn ExecutionPlan>,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+}
+
+impl CountExec {
+    /// `schema` has whole numbers of 64 bits only: each of them is the count.
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, schema: SchemaRef) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&schema)),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        CountExec { input, schema, properties: Arc::new(properties) }
+    }
+}
+
+impl DisplayAs for CountExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CountExec")
+    }
+}
+
+impl ExecutionPlan for CountExec {
+    fn name(&self) -> &str {
+        "CountExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = children.pop().unwrap_or_else(|| Arc::clone(&self.input));
+        Ok(Arc::new(CountExec::new(input, Arc::clone(&self.schema))))
+    }
+
+    fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let partitions = self.input.properties().output_partitioning().partition_count();
+        let mut parts = Vec::with_capacity(partitions);
+        for partition in 0..partitions {
+            parts.push(self.input.execute(partition, Arc::clone(&context))?);
+        }
+        let schema = Arc::clone(&self.schema);
+        let counted = futures::stream::once(async move {
+            let mut count = 0_i64;
+            for mut part in parts {
+                while let Some(batch) = part.try_next().await? {
+                    count += batch.num_rows() as i64;
+                }
+            }
+            let value: ArrayRef = Arc::new(Int64Array::from(vec![count]));
+            let columns = vec![value; schema.fields().len()];
+            Ok(RecordBatch::try_new(schema, columns)?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), counted)))
+    }
+}

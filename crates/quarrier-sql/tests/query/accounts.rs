@@ -1,0 +1,97 @@
+//! What a statement took: EXPLAIN ANALYZE and `--stats`.
+
+use crate::harness::{Asked, Folder, orders, text};
+use quarrier_sql::Options;
+
+/// The figure of this name, of the first line of a plan that has it.
+fn figure<'a>(plan: &'a str, line: &str, name: &str) -> &'a str {
+    let line = plan.lines().find(|text| text.contains(line)).unwrap_or_else(|| panic!("{plan}"));
+    let start = line.find(&format!("{name}=")).unwrap_or_else(|| panic!("{name}: {line}"));
+    let figure = &line[start + name.len() + 1..];
+    &figure[..figure.find([',', ']']).unwrap_or(figure.len())]
+}
+
+#[test]
+fn a_scan_tells_its_bytes_and_its_share_of_the_ceiling() {
+    let (_folder, asked) = Asked::of_orders();
+    for sql in [
+        "SELECT id, note FROM m WHERE qty > 500",
+        "SELECT count(*) AS n FROM m WHERE note LIKE '%9'",
+        "SELECT symbol, sum(qty) FROM m GROUP BY symbol",
+        "SELECT * FROM m ORDER BY price DESC LIMIT 3",
+    ] {
+        let plan = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
+        assert_ne!(figure(&plan, "MessagesExec", "bytes_touched"), "0", "{sql}: {plan}");
+        let share = figure(&plan, "MessagesExec", "share_of_memory_read");
+        assert!(share.ends_with('%'), "{sql}: {plan}");
+    }
+}
+
+#[test]
+fn what_no_scan_reads_touches_nothing() {
+    let (_folder, asked) = Asked::of_orders();
+    let plan = asked.rows("EXPLAIN ANALYZE SELECT id FROM m WHERE qty > 5000").unwrap().join("\n");
+    assert_eq!(figure(&plan, "MessagesExec", "bytes_touched"), "0", "{plan}");
+}
+
+#[test]
+fn orders_and_groups_beyond_the_memory_are_spilled() {
+    let folder = Folder::new();
+    let asked = Asked::new();
+    let path = folder.file("orders.ndjson", &orders());
+    asked.open("m", &path).unwrap();
+    let few = Options { workers: 2, memory_bytes_max: Some(22 << 20), ..Options::default() };
+    let bounded = Asked::with(few);
+    bounded.open("m", &path).unwrap();
+    let rows = "SELECT a.id * 5000 + b.id AS number, b.note || a.note AS note FROM m AS a, m AS b \
+                WHERE a.qty < 10";
+    for sql in [
+        format!("SELECT note, number FROM ({rows}) AS r ORDER BY note, number"),
+        format!("SELECT number, max(note) AS n FROM ({rows}) AS r GROUP BY number ORDER BY number"),
+    ] {
+        let plan = bounded.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
+        let is_spilled = plan
+            .lines()
+            .filter(|line| line.contains("spill_count="))
+            .any(|line| figure(line, "spill_count=", "spill_count") != "0");
+        assert!(is_spilled, "{plan}");
+        assert_eq!(bounded.rows(&sql).unwrap(), asked.rows(&sql).unwrap(), "{sql}");
+    }
+}
+
+#[test]
+fn the_account_of_a_run_is_one_object() {
+    let folder = Folder::new();
+    let lines = orders();
+    folder.file("m.ndjson", &lines);
+    let sql = "SELECT id FROM 'm.ndjson' WHERE qty > 500; SELECT count(*) AS n FROM 'm.ndjson'";
+    let output = folder.run(&[sql, "--stats", "stats.json", "--format", "csv"]);
+    assert!(output.status.success(), "{output:?}");
+    let stats = std::fs::read_to_string(folder.path("stats.json")).unwrap();
+    let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!(stats["command"], "query");
+    let rows = text(&output.stdout).lines().count() - 2;
+    assert_eq!(stats["findings"].as_u64().unwrap() as usize, rows, "{stats}");
+    assert!(stats["bytes"].as_u64().unwrap() > lines.len() as u64, "{stats}");
+    for stage in ["read", "work", "sink"] {
+        assert!(stats["stages"][stage]["busy_seconds"].as_f64().unwrap() >= 0.0, "{stats}");
+    }
+    assert_eq!(stats["ceiling"]["of"], "memory read", "{stats}");
+    assert!(stats["ceiling"]["share"].as_f64().unwrap() > 0.0, "{stats}");
+    assert!(["read", "work", "sink"].contains(&stats["limited_by"].as_str().unwrap()), "{stats}");
+}
+
+#[test]
+fn the_account_of_statements_together_counts_all() {
+    let folder = Folder::new();
+    folder.file("m.ndjson", &orders());
+    folder.file("all.sql", "SELECT id FROM m WHERE qty > 500;\nSELECT id FROM m WHERE qty < 5;\n");
+    let arguments = ["--table", "m=m.ndjson", "--concurrent", "all.sql", "--stats", "-", "--quiet"];
+    let output = folder.run(&arguments);
+    let stats: serde_json::Value = serde_json::from_str(text(&output.stderr).trim()).unwrap();
+    let rows: u64 = text(&output.stdout)
+        .lines()
+        .map(|line| line.split_whitespace().next().unwrap().parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(stats["findings"], rows, "{stats}");
+}

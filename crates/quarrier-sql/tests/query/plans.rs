@@ -1,0 +1,161 @@
+//! What is done to plans: memberships, multisets, orders of unions.
+
+use crate::harness::Asked;
+
+/// Rows `(id, x)`, and values `y` with and without NULL.
+const T: &str = "WITH t AS (SELECT * FROM (VALUES (1, 1), (2, NULL), (3, 3)) AS t (id, x)), \
+                 u AS (SELECT * FROM (VALUES (1, 1), (2, 5)) AS u (k, y)), \
+                 n AS (SELECT * FROM (VALUES (1), (NULL)) AS n (y)) ";
+
+/// The ids of the rows of `t` for which a condition is TRUE.
+fn ids(condition: &str) -> Vec<String> {
+    let asked = Asked::new();
+    asked.rows(&format!("{T} SELECT id FROM t WHERE {condition} ORDER BY id")).unwrap()
+}
+
+fn rows(sql: &str) -> Vec<String> {
+    Asked::new().rows(sql).unwrap()
+}
+
+#[test]
+fn not_in_is_unknown_where_a_value_is_null() {
+    assert_eq!(ids("x NOT IN (SELECT y FROM u)"), ["3"]);
+    assert_eq!(ids("x NOT IN (SELECT y FROM n)"), [""; 0]);
+    assert_eq!(ids("x NOT IN (SELECT y FROM u) OR id = 2"), ["2", "3"]);
+    assert_eq!(ids("x NOT IN (SELECT y FROM n) OR id = 1"), ["1"]);
+    assert_eq!(ids("NOT (x IN (SELECT y FROM u) AND id < 9)"), ["3"]);
+}
+
+#[test]
+fn nothing_is_in_a_query_without_rows() {
+    assert_eq!(ids("x NOT IN (SELECT y FROM u WHERE y > 100)"), ["1", "2", "3"]);
+    assert_eq!(ids("x NOT IN (SELECT y FROM n WHERE y > 100) OR id = 9"), ["1", "2", "3"]);
+    assert_eq!(ids("x IN (SELECT y FROM u WHERE y > 100)"), [""; 0]);
+}
+
+#[test]
+fn memberships_are_truth_values_of_three_kinds() {
+    assert_eq!(ids("(x IN (SELECT y FROM u)) IS UNKNOWN"), ["2"]);
+    assert_eq!(ids("(x NOT IN (SELECT y FROM n)) IS UNKNOWN"), ["2", "3"]);
+    assert_eq!(ids("(x IN (SELECT y FROM u)) IS FALSE"), ["3"]);
+    let said = "CASE WHEN x IN (SELECT y FROM u) THEN 'in' WHEN x NOT IN (SELECT y FROM u) \
+                THEN 'out' ELSE 'unknown' END";
+    assert_eq!(ids(&format!("{said} = 'in'")), ["1"]);
+    assert_eq!(ids(&format!("{said} = 'out'")), ["3"]);
+    assert_eq!(ids(&format!("{said} = 'unknown'")), ["2"]);
+}
+
+#[test]
+fn a_constant_is_or_is_not_in_a_query() {
+    assert_eq!(ids("5 NOT IN (SELECT y FROM u)"), [""; 0]);
+    assert_eq!(ids("7 NOT IN (SELECT y FROM u)"), ["1", "2", "3"]);
+    assert_eq!(ids("7 NOT IN (SELECT y FROM n)"), [""; 0]);
+    assert_eq!(ids("7 NOT IN (SELECT y FROM u) AND id > 1"), ["2", "3"]);
+}
+
+#[test]
+fn memberships_may_be_of_queries_that_name_columns_outside_of_them() {
+    assert_eq!(ids("x NOT IN (SELECT y FROM u WHERE u.k = t.id)"), ["3"]);
+    assert_eq!(ids("x NOT IN (SELECT y FROM u WHERE u.k < t.id) OR id = 9"), ["1", "3"]);
+    assert_eq!(ids("x IN (SELECT y FROM u WHERE u.k = t.id)"), ["1"]);
+}
+
+#[test]
+fn except_all_and_intersect_all_count_equal_rows() {
+    const A: &str = "SELECT * FROM (VALUES (1), (1), (1), (2), (NULL), (NULL)) AS a (v)";
+    const B: &str = "SELECT * FROM (VALUES (1), (1), (3), (NULL)) AS b (v)";
+    let set = |op: &str| rows(&format!("SELECT v FROM ({A} {op} {B}) AS s ORDER BY v NULLS LAST"));
+    assert_eq!(set("EXCEPT ALL"), ["1", "2", "NULL"]);
+    assert_eq!(set("INTERSECT ALL"), ["1", "1", "NULL"]);
+    assert_eq!(set("EXCEPT"), ["2"]);
+    assert_eq!(set("INTERSECT"), ["1", "NULL"]);
+}
+
+#[test]
+fn rows_of_several_columns_are_counted_together() {
+    let sql = "SELECT * FROM (SELECT * FROM (VALUES (1, 'a'), (1, 'a'), (1, NULL)) AS a (n, t) \
+               EXCEPT ALL SELECT * FROM (VALUES (1, 'a'), (1, 'b')) AS b (n, t)) AS s \
+               ORDER BY t NULLS LAST";
+    assert_eq!(rows(sql), ["1|a", "1|NULL"]);
+}
+
+#[test]
+fn a_limit_over_a_union_takes_the_first_rows_of_all_parts() {
+    let (_folder, asked) = Asked::of_orders();
+    for (order, expected) in [
+        ("a, b", ["0|0", "0|1", "0|2"]),
+        ("a DESC, b DESC", ["1|4999", "1|4998", "1|4997"]),
+        ("a, b DESC", ["0|4999", "0|4998", "0|4997"]),
+    ] {
+        let sql = format!(
+            "SELECT 1 AS a, id AS b FROM m UNION ALL SELECT 0 AS a, id AS b FROM m \
+             ORDER BY {order} LIMIT 3"
+        );
+        assert_eq!(asked.rows(&sql).unwrap(), expected, "{order}");
+    }
+}
+
+/// Statements that are answered without the engine's planning, where they stand alone.
+const DIRECT: &[&str] = &[
+    "SELECT count(*) FROM m WHERE symbol = 'ABC' AND price > 50 AND qty BETWEEN 100 AND 500",
+    "SELECT COUNT(*) AS many FROM m WHERE note LIKE '%9' OR note IS NULL",
+    "SELECT id, qty AS q, Symbol FROM m WHERE NOT (open OR qty * 2 > 700)",
+    "SELECT * FROM m WHERE id IN (3, 4, 4999) AND ts < TIMESTAMP '2024-01-20 00:00:00'",
+    "SELECT x.id, x.leg[0].qty FROM m AS x WHERE x.leg[0].qty = 8 AND x.id < 100",
+    "SELECT count(*) FROM m WHERE (note = 'note 1') IS UNKNOWN",
+    "SELECT id FROM m WHERE price = 1.5e0 OR qty > 998.5",
+    "SELECT id FROM m WHERE symbol LIKE 'A!_%' ESCAPE '!' AND (qty, id) > (500, 7)",
+];
+
+#[test]
+fn statements_without_planning_are_answered_as_with_it() {
+    let (_folder, asked) = Asked::of_orders();
+    for sql in DIRECT {
+        let (schema, batches) = asked.batches(sql).unwrap();
+        let (planned, again) = asked.batches(&format!("SELECT * FROM ({sql}) AS t")).unwrap();
+        let fields = |schema: &datafusion::arrow::datatypes::Schema| -> Vec<_> {
+            schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect()
+        };
+        assert_eq!(fields(&schema), fields(&planned), "{sql}");
+        let sorted = |batches| {
+            let mut rows = crate::harness::all_lines(batches);
+            rows.sort();
+            rows
+        };
+        assert_eq!(sorted(&batches), sorted(&again), "{sql}");
+    }
+    for (order, limit) in [("note DESC, id", 9), ("ts, qty DESC, id", 1), ("price, id", 4)] {
+        let sql = format!("SELECT id, note FROM m WHERE qty < 900 ORDER BY {order}");
+        let all = asked.rows(&format!("SELECT id, note FROM ({sql}) AS t")).unwrap();
+        assert_eq!(all.len(), 4_500);
+        let best = asked.rows(&format!("{sql} LIMIT {limit}")).unwrap();
+        let ordered = asked.rows(&sql).unwrap();
+        assert_eq!(best, ordered[..limit], "{order}");
+    }
+}
+
+#[test]
+fn best_rows_may_be_projected_in_another_order() {
+    let (_folder, asked) = Asked::of_orders();
+    let sql = "SELECT price + 1 AS more, ts, id FROM m WHERE qty > 300 ORDER BY ts DESC, id";
+    let plan = asked.plan(&format!("{sql} LIMIT 7"));
+    assert!(plan.contains("order=ts DESC") && !plan.contains("SortExec"), "{plan}");
+    let all = asked.rows(sql).unwrap();
+    assert_eq!(asked.rows(&format!("{sql} LIMIT 7")).unwrap(), all[..7]);
+}
+
+#[test]
+fn rows_that_a_scan_leaves_are_counted_by_it() {
+    let (_folder, asked) = Asked::of_orders();
+    for (sql, expected) in [
+        ("SELECT count(*) + 1 AS n FROM m WHERE qty > 500", "2496"),
+        ("SELECT count(*), count(7) FROM m WHERE qty > 5000", "0|0"),
+        ("SELECT count(*) - count(1) FROM m WHERE qty > 500", "0"),
+    ] {
+        let plan = asked.plan(sql);
+        assert!(plan.contains("CountExec"), "{sql}: {plan}");
+        assert_eq!(asked.value(sql).unwrap(), expected, "{sql}");
+    }
+    let kept = "SELECT count(*) FILTER (WHERE id < 3) FROM m WHERE qty >= 0";
+    assert_eq!(asked.value(kept).unwrap(), "3");
+}

@@ -1,0 +1,79 @@
+//! Tables that lie behind a URL.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use crate::harness::Asked;
+
+/// Requests that the server answers before it goes away.
+const REQUESTS_MAX: usize = 64;
+
+/// Serves `body` at any path but `/nothing`, ranges of it too, on a port of this machine.
+fn serve(body: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().take(REQUESTS_MAX) {
+            let body = body.clone();
+            thread::spawn(move || answer(stream.unwrap(), &body));
+        }
+    });
+    format!("http://{address}")
+}
+
+/// Answers one request and closes the connection.
+fn answer(mut stream: TcpStream, body: &[u8]) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).to_lowercase();
+    let range = head.lines().find_map(|line| line.strip_prefix("range: bytes="));
+    let range = range.and_then(|range| {
+        let (start, end) = range.trim().split_once('-')?;
+        let start: usize = start.parse().ok()?;
+        let end = end.parse().map_or(body.len(), |last: usize| (last + 1).min(body.len()));
+        (start < end).then_some((start, end))
+    });
+    let (status, more, part) = match range {
+        _ if head.contains(" /nothing") => ("404 Not Found", String::new(), &[][..]),
+        Some((start, end)) => {
+            let more = format!("content-range: bytes {start}-{}/{}\r\n", end - 1, body.len());
+            ("206 Partial Content", more, &body[start..end])
+        }
+        None => ("200 OK", String::new(), body),
+    };
+    let length = part.len();
+    let part = if head.starts_with("head ") { &[][..] } else { part };
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\naccept-ranges: bytes\r\n{more}\
+         etag: \"1\"\r\nconnection: close\r\n\r\n"
+    );
+    // Who has seen enough hangs up.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(part));
+}
+
+#[test]
+fn a_url_is_a_table() {
+    let server = serve(crate::harness::orders().into_bytes());
+    let asked = Asked::new();
+    let sql = format!("SELECT count(*), sum(orders.qty) FROM '{server}/orders.ndjson'");
+    let (_folder, local) = Asked::of_orders();
+    let expected = local.value("SELECT count(*), sum(qty) FROM m").unwrap();
+    assert_eq!(asked.value(&sql).unwrap(), expected);
+    // The query of a URL is no part of its name.
+    asked.open("m", &format!("{server}/orders.ndjson?key=secret")).unwrap();
+    assert_eq!(asked.value("SELECT count(*) FROM m WHERE qty > 500").unwrap(), {
+        local.value("SELECT count(*) FROM m WHERE qty > 500").unwrap()
+    });
+}
+
+#[test]
+fn what_is_not_behind_a_url_is_said_in_one_line() {
+    let server = serve(Vec::new());
+    let asked = Asked::new();
+    let said = asked.refusal(&format!("SELECT * FROM '{server}/nothing?key=secret'"));
+    assert!(said.contains("/nothing") && !said.contains("secret"), "{said}");
+}
