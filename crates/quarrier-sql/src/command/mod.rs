@@ -48,7 +48,7 @@ pub(crate) fn run(query: &Query) -> ExitCode {
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
-        .thread_stack_size(32 << 20)
+        .thread_stack_size(crate::STACK_BYTES)
         .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
