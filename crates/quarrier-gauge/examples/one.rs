@@ -6,7 +6,8 @@
 //!     one disk 'random write' path=/var/tmp file_bytes=1073741824 -- fio --filename=FILE …
 //!
 //! What stands behind `--` is run when the disk was measured, with the same file for the word that
-//! ends in `FILE`, and prints behind the reading.
+//! ends in `FILE`; its output comes behind the reading. Then the disk is measured once more: a device
+//! that gets faster by itself, as its caches learn the file, favours neither side so.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
@@ -17,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier_gauge::disk::{TrialFile, measure_on};
 use quarrier_gauge::trial::{Effort, Session};
-use quarrier_gauge::{Area, Error, Parameters, Result, Value, measure_one};
+use quarrier_gauge::{Area, Error, Parameters, Reading, Result, Value, measure_one};
 
 fn main() -> ExitCode {
     match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
@@ -57,7 +58,7 @@ fn run(words: &[String]) -> Result<()> {
         return beside(&mut session, measurement, &parameters, other);
     }
     measure_one(&mut session, area, measurement, &parameters)?;
-    print(&session)
+    print(session.readings())
 }
 
 /// Measures the disk, and lets `other` do so on the same file.
@@ -73,7 +74,8 @@ fn beside(
     };
     let mut file = TrialFile::make(Path::new(folder), bytes, &AtomicBool::new(false))?;
     measure_on(session, &mut file, measurement, parameters)?;
-    print(session)?;
+    print(session.readings())?;
+    let printed = session.readings().len();
     let path = format!("/proc/{}/fd/{}", std::process::id(), file.file().as_raw_fd());
     let words = other[1..].iter().map(|word| match word.strip_suffix("FILE") {
         Some(option) => format!("{option}{path}"),
@@ -83,11 +85,12 @@ fn beside(
     if !status.is_ok_and(|status| status.success()) {
         return Err(Error::BadRequest(format!("{} failed", other[0])));
     }
-    Ok(())
+    measure_on(session, &mut file, measurement, parameters)?;
+    print(&session.readings()[printed..])
 }
 
-fn print(session: &Session<'_>) -> Result<()> {
-    for reading in session.readings() {
+fn print(readings: &[Reading]) -> Result<()> {
+    for reading in readings {
         let line = serde_json::to_string(reading)
             .map_err(|error| Error::BadRequest(format!("no JSON: {error}")))?;
         println!("{line}");

@@ -42,14 +42,18 @@ pub fn measure_one(
             memory::measure_blocks(session, writes, access, block_bytes, threads(parameters))
         }
         (Area::Memory, name) => {
+            let beyond_caches_bytes = memory::beyond_caches_bytes(session);
             let sweep = memory::Sweep {
                 operation: memory::Operation::of(name).ok_or_else(|| unknown(area, name))?,
-                bytes: size(parameters, "bytes", memory::beyond_caches_bytes(session)),
+                bytes: size(parameters, "bytes", beyond_caches_bytes),
                 threads: threads(parameters),
                 stores: word(parameters, "stores", "ordinary", memory::Stores::of)?,
                 pages: word(parameters, "pages", "small", memory::PageKind::of)?,
                 isa: word(parameters, "isa", Isa::best().name(), Isa::of)?,
             };
+            // By the instructions that the sweeps take, where none were asked for.
+            let is_open = parameters.get("isa").is_none() && sweep.bytes >= beyond_caches_bytes;
+            let sweep = if is_open { sweep.beyond_caches(sweep.bytes) } else { sweep };
             memory::measure_stream(session, sweep)
         }
         (Area::Disk, _) => disk::measure_named(session, measurement, parameters),

@@ -71,11 +71,11 @@ mod native {
     #[pymodule_export]
     use super::table::{Table, statement_files, statement_table};
 
-    /// Panics that a library is known for, and that become errors, are not printed.
+    /// Panics that a library is known for, and that become errors, are not printed; what only the
+    /// loader reads takes no memory.
     #[pymodule_init]
-    fn leave_caught_panics_untold(
-        _module: &pyo3::Bound<'_, pyo3::types::PyModule>,
-    ) -> pyo3::PyResult<()> {
+    fn begin(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        quarrier_core::region::give_back_relocations();
         let told = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if !quarrier_messages::is_panic_caught() {

@@ -10,7 +10,6 @@ use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use quarrier_core::pipeline::{Access, Chunk, Pipeline};
-use quarrier_core::region::AlignedBuffer;
 use quarrier_core::source::{FileSource, Memory, Source};
 use quarrier_gpu::Wish;
 use quarrier_remote::Remote;
@@ -220,10 +219,7 @@ fn run(
         findings.extend_from_slice(&some[..some.len().min(room)]);
         if findings.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    let memory = |bytes: usize| match &on {
-        Some(on) => on.searcher.buffer(bytes),
-        None => AlignedBuffer::new(bytes),
-    };
+    let memory = |bytes: usize| on.as_ref().map(|on| on.searcher.buffer(bytes));
     let ran = match &on {
         Some(on) => pipeline.memory(&memory).run(&on.searcher, &mut sink),
         None => pipeline.run(&*searcher, &mut sink),

@@ -35,7 +35,7 @@ impl Access {
 }
 
 /// Where buffers come from: given a size in bytes, a buffer of at least that.
-pub(super) type Memory<'a> = &'a (dyn Fn(usize) -> AlignedBuffer + Sync);
+pub(super) type Memory<'a> = &'a (dyn Fn(usize) -> Option<AlignedBuffer> + Sync);
 
 /// A run to be: a source and wishes. Whatever is not set is planned.
 #[derive(Clone)]
@@ -154,10 +154,10 @@ impl<'a> Pipeline<'a> {
         self
     }
 
-    /// Takes buffers from `memory`, which is given a size in bytes. Where windows are shown there
-    /// are no buffers.
+    /// Takes buffers from `memory`, which is given a size in bytes; where it has none, of the
+    /// pipeline's own. Where windows are shown there are no buffers.
     #[must_use]
-    pub fn memory(mut self, memory: &'a (dyn Fn(usize) -> AlignedBuffer + Sync)) -> Self {
+    pub fn memory(mut self, memory: &'a (dyn Fn(usize) -> Option<AlignedBuffer> + Sync)) -> Self {
         self.memory = Some(memory);
         self
     }

@@ -126,11 +126,8 @@ fn pools(plan: &Plan, need: Need, memory: Option<Memory<'_>>) -> (BufferPool<()>
         return (BufferPool::new(vec![(); count]), BufferPool::new(Vec::new()));
     }
     let capacity = plan.capacity_bytes(need);
-    let buffer = |_| match memory {
-        Some(memory) => memory(capacity),
-        None => AlignedBuffer::new(capacity),
-    };
-    let buffers = (0..count).map(buffer).collect();
+    let lent = memory.and_then(|memory| (0..count).map(|_| memory(capacity)).collect());
+    let buffers = lent.unwrap_or_else(|| AlignedBuffer::side_by_side(count, capacity));
     (BufferPool::new(Vec::new()), BufferPool::new(buffers))
 }
 

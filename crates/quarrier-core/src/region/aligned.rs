@@ -1,8 +1,11 @@
 //! A page-aligned buffer.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::large::{LARGE_PAGE_BYTES, prefer_large_pages};
 
 /// Alignment of buffers, windows and chunk starts, in bytes. `pread` from the page cache is
 /// several times slower into or from addresses that are not aligned (measured on Zen 4:
@@ -55,6 +58,30 @@ impl AlignedBuffer {
         AlignedBuffer { start, bytes, lent: None }
     }
 
+    /// `count` buffers of `bytes` zeroed bytes each, side by side: on large pages where the system
+    /// has them, and together take 2 MiB and more.
+    ///
+    /// A request past the page cache then is of one piece in memory, where it would be of a piece a
+    /// page, and of several requests for some devices: reads of 1 MiB, one after the other, went at
+    /// 1.3 to 2.1 GB/s instead of 0.8 to 0.9 (a virtio disk that takes 254 pieces).
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn side_by_side(count: usize, bytes: usize) -> Vec<Self> {
+        let each = bytes.max(1).next_multiple_of(PAGE_BYTES);
+        let Some(row_bytes) = each.checked_mul(count).filter(|bytes| *bytes >= LARGE_PAGE_BYTES)
+        else {
+            return (0..count).map(|_| Self::new(bytes)).collect();
+        };
+        let row = Arc::new(Row::new(row_bytes));
+        // SAFETY: a place of the row, which has `count` times `each` bytes.
+        let start = |index: usize| unsafe { row.start.add(index * each) };
+        (0..count)
+            .map(|index| Place { start: start(index), bytes, _row: Arc::clone(&row) })
+            .map(|place| Self::lent(Box::new(place)))
+            .collect()
+    }
+
     /// A buffer in somebody else's memory, as it is.
     pub fn lent(memory: Box<dyn HostMemory>) -> Self {
         AlignedBuffer { start: memory.start(), bytes: memory.bytes(), lent: Some(memory) }
@@ -63,6 +90,63 @@ impl AlignedBuffer {
     fn layout(bytes: usize) -> Layout {
         Layout::from_size_align(bytes.max(PAGE_BYTES), PAGE_BYTES)
             .expect("a buffer fits the address space")
+    }
+}
+
+/// Zeroed memory for several buffers.
+struct Row {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Row {
+    fn new(bytes: usize) -> Row {
+        let layout = Layout::from_size_align(bytes, LARGE_PAGE_BYTES)
+            .expect("buffers fit the address space");
+        // SAFETY: the layout has a size.
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        // Before the first touch, which makes the pages.
+        prefer_large_pages(start.as_ptr(), bytes);
+        // SAFETY: so many bytes were allocated.
+        unsafe { start.write_bytes(0, bytes) };
+        Row { start, layout }
+    }
+}
+
+impl Drop for Row {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with the same layout; the last place is gone.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+// SAFETY: the row is memory of its own, which only its places lead to.
+unsafe impl Send for Row {}
+// SAFETY: the row itself gives no access.
+unsafe impl Sync for Row {}
+
+/// A buffer's part of a row.
+struct Place {
+    start: NonNull<u8>,
+    bytes: usize,
+    _row: Arc<Row>,
+}
+
+// SAFETY: a place is memory that it alone leads to, as a `Box<[u8]>` does.
+unsafe impl Send for Place {}
+// SAFETY: it gives no access by itself.
+unsafe impl Sync for Place {}
+
+// SAFETY: the row was zeroed and lives as long as its places, which do not overlap and begin on whole
+// pages.
+unsafe impl HostMemory for Place {
+    fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::PAGE_BYTES;
 
-const LARGE_PAGE_BYTES: usize = 2 << 20;
+/// What a large page has; others are not asked for.
+pub(super) const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Asks the system to keep `bytes` bytes at `start` on large pages, where whole ones fit, when
 /// they are touched for the first time. Look-ups all over a few megabytes then find their pages'

@@ -7,6 +7,7 @@ mod guard;
 mod large;
 mod mapped;
 mod pool;
+mod relocations;
 #[cfg(target_os = "linux")]
 mod shared;
 
@@ -15,6 +16,7 @@ pub use freed::give_back_freed_memory;
 pub use large::prefer_large_pages;
 pub use mapped::MappedWindow;
 pub use pool::{BufferPool, Lease};
+pub use relocations::give_back_relocations;
 #[cfg(target_os = "linux")]
 pub use shared::{Backing, HUGE_PAGE_BYTES, SharedRegion};
 

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use quarrier_core::pipeline::{Access, Need, Pipeline};
-use quarrier_core::region::{AlignedBuffer, BufferPool, PAGE_BYTES};
+use quarrier_core::region::{AlignedBuffer, BufferPool, PAGE_BYTES, give_back_relocations};
 use quarrier_core::source::Source;
 
 use crate::census::{check_whole, noise, open_temp, temp_file, without_hanging};
@@ -28,6 +28,38 @@ fn buffers_are_zero_and_aligned_to_pages_whatever_their_size() {
         assert!(buffer.iter().all(|&byte| byte == 0));
         buffer.fill(7);
         assert!(buffer.iter().all(|&byte| byte == 7));
+    }
+}
+
+#[test]
+fn buffers_side_by_side_are_as_others_and_each_its_own() {
+    // Together less than a large page, one, and several that end within one.
+    for (count, bytes) in [(0, 10), (3, 0), (3, 5_000), (2, 1 << 20), (5, (1 << 20) + 1)] {
+        let mut buffers = AlignedBuffer::side_by_side(count, bytes);
+        assert_eq!(buffers.len(), count);
+        for (index, buffer) in buffers.iter_mut().enumerate() {
+            assert_eq!((buffer.len(), buffer.as_ptr().addr() % PAGE_BYTES), (bytes, 0));
+            assert!(buffer.iter().all(|byte| *byte == 0), "{count} of {bytes}");
+            buffer.fill(index as u8 + 1);
+        }
+        // The last that is left has its bytes still.
+        let last = buffers.pop();
+        drop(buffers);
+        assert!(last.is_none_or(|last| last.iter().all(|byte| *byte == count as u8)));
+    }
+}
+
+#[test]
+fn addresses_stay_when_the_lists_of_them_are_given_back() {
+    // Each is an address that the loader has set.
+    static NAMES: [&str; 3] = ["one", "two", "three"];
+    static WORKS: [fn(usize) -> usize; 2] = [usize::swap_bytes, usize::reverse_bits];
+    for _ in 0..2 {
+        give_back_relocations();
+        assert_eq!(NAMES.concat(), "onetwothree");
+        assert_eq!(WORKS.map(|work| work(std::hint::black_box(7))), [7 << 56, 7 << 61]);
+        let others = std::thread::spawn(|| format!("{NAMES:?}")).join().unwrap();
+        assert_eq!(others, r#"["one", "two", "three"]"#);
     }
 }
 

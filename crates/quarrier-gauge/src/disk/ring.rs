@@ -69,8 +69,7 @@ pub(super) fn ring_of(depth: usize) -> io::Result<IoUring> {
 impl RingWorker {
     pub(super) fn new(job: &Job, places: Places) -> io::Result<RingWorker> {
         let buffers = job.depth + job.depth.min(SPARE_BUFFERS);
-        let slot = || {
-            let mut buffer = AlignedBuffer::new(job.block_bytes);
+        let slot = |mut buffer: AlignedBuffer| {
             // The first touch of memory is not the disk's time.
             buffer.fill(1);
             Slot { buffer, offset: 0, held: None, since: Instant::now() }
@@ -80,7 +79,10 @@ impl RingWorker {
             places,
             action: job.action,
             depth: job.depth,
-            slots: (0..buffers).map(|_| slot()).collect(),
+            slots: AlignedBuffer::side_by_side(buffers, job.block_bytes)
+                .into_iter()
+                .map(slot)
+                .collect(),
             idle: (0..buffers).collect(),
             ready: VecDeque::with_capacity(buffers),
             landed: Vec::with_capacity(buffers),

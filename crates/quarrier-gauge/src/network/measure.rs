@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::datagram;
 use super::echo::{self, Echoes};
@@ -81,7 +81,7 @@ pub(super) fn measure_job(
     peer: &Peer,
     job: &Job,
 ) -> Result<Vec<Reading>> {
-    let (time, stop) = (session.effort.trial, session.stop);
+    let (time, stop) = (job.run_time(session.effort.trial), session.stop);
     job.verify(time)?;
     let asked = network.congestion.as_deref().unwrap_or("");
     let congestion = Name::new(asked)
@@ -158,7 +158,9 @@ impl Flow<'_> {
         let nothing = || Error::BadRequest("a session without a socket for datagrams".to_owned());
         match (job.protocol, job.course) {
             (Protocol::Tcp, Course::Throughput) => {
+                let start = Instant::now();
                 let sent = stream::send(&self.link, &self.payload, schedule)?;
+                self.send_seconds = start.elapsed().as_secs_f64();
                 self.account = self.link.end(None)?;
                 if self.account.bytes != sent {
                     let came = self.account.bytes;
@@ -215,19 +217,21 @@ fn aside(flows: &[Flow<'_>], stop: &AtomicBool) -> Result<Aside> {
     })
 }
 
-/// Of round trips the value is the median time of one. Datagrams are counted over the time in
-/// which they were sent and received: the account comes some time after the last of them.
+/// Of round trips the value is the median time of one. Bytes are counted over the time in which they
+/// were sent and received: the account comes some time after the last of them. The rates of streams
+/// are added up, each over its own time, as others do who send several.
 fn valued(trial: Trial, unit: Unit, job: &Job, flows: &[Flow<'_>], aside: &Aside) -> Trial {
     if unit == Unit::Seconds {
         return Trial { seconds: aside.latencies.median_seconds(), units: 1.0, ..trial };
     }
+    let seconds = |flow: &Flow<'_>| flow.send_seconds.max(flow.account.span_ns as f64 * 1e-9);
     match job.protocol {
-        Protocol::Tcp => trial,
-        Protocol::Udp => {
-            let seconds =
-                |flow: &Flow<'_>| flow.send_seconds.max(flow.account.span_ns as f64 * 1e-9);
-            Trial { seconds: flows.iter().map(seconds).fold(1e-9, f64::max), ..trial }
+        Protocol::Tcp => {
+            let rate = |flow: &Flow<'_>| flow.account.bytes as f64 / seconds(flow).max(1e-9);
+            let rate: f64 = flows.iter().map(rate).sum();
+            Trial { seconds: trial.units / rate.max(1e-9), ..trial }
         }
+        Protocol::Udp => Trial { seconds: flows.iter().map(seconds).fold(1e-9, f64::max), ..trial },
     }
 }
 

@@ -99,10 +99,11 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
 
 /// A stream takes its time to reach its rate.
 fn patient(effort: &Effort, quick: bool) -> Effort {
-    let (trial, patience) = if quick { (100, 300) } else { (200, 1_200) };
+    let trial = if quick { Duration::from_millis(100) } else { job::PATIENT_TRIAL };
+    let patience = if quick { 300 } else { 1_200 };
     Effort {
         warm_up: Duration::from_millis(1),
-        trial: effort.trial.max(Duration::from_millis(trial)),
+        trial: effort.trial.max(trial),
         patience: effort.patience.max(Duration::from_millis(patience)),
         narrow: effort.narrow.max(0.02),
         ..effort.clone()

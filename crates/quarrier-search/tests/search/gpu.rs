@@ -49,7 +49,7 @@ fn run(searcher: &Searcher, on: &GpuSearcher, text: &[u8], cut: Cut) -> Vec<Find
         found.extend_from_slice(findings);
         ControlFlow::Continue(())
     });
-    let memory = |bytes| on.buffer(bytes);
+    let memory = |bytes| Some(on.buffer(bytes));
     Pipeline::new(&Memory::new("text", text))
         .access(cut.access)
         .workers(on.slots() + cut.workers)

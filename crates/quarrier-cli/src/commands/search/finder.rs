@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::pipeline::{Kernel, Run};
-use quarrier_core::region::AlignedBuffer;
 use quarrier_core::source::Source;
 use quarrier_search::{EngineName, Finding, Options, Pattern, Sample, Searcher};
 
@@ -189,10 +188,7 @@ impl Finder {
         let searcher = &*prepared.searcher;
         let on = prepared.on_devices.as_ref();
         let kernel = on.map_or(Either::Cpu(searcher), Either::Devices);
-        let memory = |bytes: usize| match on {
-            Some(on) => on.searcher.buffer(bytes),
-            None => AlignedBuffer::new(bytes),
-        };
+        let memory = |bytes: usize| on.map(|on| on.searcher.buffer(bytes));
         let mut wanted = Vec::new();
         let mut sink = searcher.sink(|_, findings| {
             let from = findings.partition_point(|f| f.offset < part.starts.start);

@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::Error;
 use quarrier_core::pipeline::{Access, Kernel, Pipeline, Run, Sink};
-use quarrier_core::region::AlignedBuffer;
 use quarrier_core::source::Source;
 use quarrier_remote::Counters;
 use quarrier_search::{EngineName, Found, Options, Sample, Searcher};
@@ -230,10 +229,7 @@ impl<'s> Session<'s> {
             progress.advance(chunk);
             sink::take(tally, &mut hits, &mut output, chunk, findings)
         });
-        let memory = |bytes: usize| match on {
-            Some(on) => on.searcher.buffer(bytes),
-            None => AlignedBuffer::new(bytes),
-        };
+        let memory = |bytes: usize| on.map(|on| on.searcher.buffer(bytes));
         let length = range.end.saturating_sub(range.start);
         let kernel = on.map_or(Either::Cpu(searcher), Either::Devices);
         let run = match input {

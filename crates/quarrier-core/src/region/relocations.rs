@@ -1,0 +1,95 @@
+//! Pages of the program's file that are read once.
+
+/// Gives the pages of this library's, or this program's, file that list addresses to be set back to
+/// the system: the loader has read them, and nobody else will. They stay in the page cache, and count
+/// no longer as this process's memory: a twentieth to a tenth of a large library. Does nothing where
+/// the file has no such list, or the system no such question.
+pub fn give_back_relocations() {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    // SAFETY: `own_file::visit` is called meanwhile only, and takes no data.
+    unsafe {
+        libc::dl_iterate_phdr(Some(own_file::visit), std::ptr::null_mut());
+    }
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod own_file {
+    use std::ops::Range;
+
+    use rustix::mm::Advice;
+
+    use crate::region::PAGE_BYTES;
+
+    /// Of the entries that say where what is, as the ELF format numbers them.
+    const END: u64 = 0;
+    const LIST: u64 = 7;
+    const LIST_BYTES: u64 = 8;
+
+    /// Looks at a file that is loaded; says whether it was the one.
+    ///
+    /// # Safety
+    /// `info` describes a file that is loaded, and stays so meanwhile.
+    pub(super) unsafe extern "C" fn visit(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        _data: *mut libc::c_void,
+    ) -> libc::c_int {
+        // SAFETY: the caller promised it; the headers are as many as said.
+        let (base, headers) = unsafe {
+            let info = &*info;
+            let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
+            (info.dlpi_addr as usize, headers)
+        };
+        let range = |header: &libc::Elf64_Phdr| {
+            let start = base + header.p_vaddr as usize;
+            start..start + header.p_memsz as usize
+        };
+        let mut loaded = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+        let here = (super::give_back_relocations as fn()) as usize;
+        if !loaded.clone().any(|header| range(header).contains(&here)) {
+            return 0;
+        }
+        let entries = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC).map(range);
+        // SAFETY: the entries of a file that is loaded.
+        if let Some(list) = entries.and_then(|entries| unsafe { list(&entries, base) })
+            && loaded.any(|header| {
+                let (within, is_written) = (range(header), header.p_flags & libc::PF_W != 0);
+                !is_written && within.start <= list.start && list.end <= within.end
+            })
+        {
+            give_back(&list);
+        }
+        1
+    }
+
+    /// Where the list lies, if the entries name one.
+    ///
+    /// # Safety
+    /// At `entries` lie those of a file loaded at `base`.
+    unsafe fn list(entries: &Range<usize>, base: usize) -> Option<Range<usize>> {
+        let (mut start, mut bytes) = (None, None);
+        for at in entries.clone().step_by(16) {
+            // SAFETY: the caller promised it.
+            let [tag, value] = unsafe { *(at as *const [u64; 2]) };
+            match tag {
+                END => break,
+                LIST => start = Some(value as usize),
+                LIST_BYTES => bytes = Some(value as usize),
+                _ => {}
+            }
+        }
+        // Some loaders leave an address here in place of the place in the file.
+        let start = start.map(|start| if start < base { start + base } else { start })?;
+        Some(start..start.checked_add(bytes?)?)
+    }
+
+    fn give_back(list: &Range<usize>) {
+        let first = list.start.next_multiple_of(PAGE_BYTES);
+        let bytes = (list.end / PAGE_BYTES * PAGE_BYTES).saturating_sub(first);
+        if bytes > 0 {
+            // SAFETY: nobody writes to these pages of a file, so that they are read from it again,
+            // should they be touched.
+            let _ = unsafe { rustix::mm::madvise(first as *mut _, bytes, Advice::LinuxDontNeed) };
+        }
+    }
+}
