@@ -109,7 +109,8 @@ fn check(seed: u64, mut options: Options) {
     });
     // Versions that change are errors; everything else is got over.
     assert!(failed < READS / 10, "{failed} reads failed");
-    assert!(server.log().len() > 100);
+    // Each opens its own; how many more there are depends on when an answer brings all of the object.
+    assert!(server.log().len() >= THREADS);
 }
 
 #[test]
