@@ -112,9 +112,15 @@ impl<'c> Course<'c> {
                 (one, is_tried)
             })
             .collect();
-        let mended = self.each(&tasks, &self.times.work_ns, |(one, is_tried), view| {
+        // Those of which most is there come first: what is long is not begun when all others are done.
+        let mut order: Vec<usize> = (0..tasks.len()).collect();
+        order.sort_by_key(|index| std::cmp::Reverse(tasks[*index].0.at));
+        let found = self.each(&order, &self.times.work_ns, |index, view| {
+            let (one, is_tried) = tasks[*index];
             is_tried.then(|| self.mend(one, view, &yard)).flatten()
         });
+        let mut mended = vec![None; tasks.len()];
+        order.into_iter().zip(found).for_each(|(index, one)| mended[index] = one);
         (mended, count - tried)
     }
 

@@ -3,6 +3,7 @@
 mod gaps;
 mod in_order;
 mod likeness;
+mod marks;
 mod pairs;
 mod streams;
 
@@ -13,6 +14,7 @@ pub use crate::carver::Claims;
 pub(crate) use gaps::{Alien, Rest, without_gaps};
 pub use in_order::{Reading, Step, in_order};
 pub(crate) use likeness::{Gap, likely_gap};
+pub(crate) use marks::Marks;
 pub(crate) use pairs::{Whole, pairs};
 pub(crate) use streams::streams;
 
@@ -78,6 +80,8 @@ pub struct Yard<'y> {
     pub effort: Effort,
     pub(crate) ground: &'y [Range<u64>],
     pub(crate) stop: &'y AtomicBool,
+    /// Where archives end.
+    pub(crate) archive_ends: Marks,
 }
 
 impl<'y> Yard<'y> {
@@ -90,7 +94,8 @@ impl<'y> Yard<'y> {
         ground: &'y [Range<u64>],
         stop: &'y AtomicBool,
     ) -> Self {
-        Yard { block_bytes: block_bytes.max(1), claims, effort, ground, stop }
+        let (block_bytes, archive_ends) = (block_bytes.max(1), Marks::new(b"PK\x05\x06"));
+        Yard { block_bytes, claims, effort, ground, stop, archive_ends }
     }
 
     /// Whether to give up: the user does not want to wait.

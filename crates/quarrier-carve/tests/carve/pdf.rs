@@ -185,6 +185,45 @@ fn packed(lengths: &[usize]) -> Vec<u8> {
     with_streams(&streams).table(1).bytes()
 }
 
+/// A font of three tables of noise, with the sums of them.
+fn font(lengths: [usize; 3]) -> Vec<u8> {
+    let tags = [b"glyf", b"head", b"loca"];
+    let (mut directory, mut tables) = (vec![0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0], Vec::new());
+    for (index, (tag, length)) in tags.into_iter().zip(lengths).enumerate() {
+        let mut table = filling(2, length.div_ceil(4096));
+        table.truncate(length);
+        table[0] = index as u8;
+        let offset = 12 + 16 * tags.len() + tables.len();
+        table.resize(length.next_multiple_of(4), 0);
+        let sum = table.chunks_exact(4).enumerate().fold(0u32, |sum, (at, word)| {
+            let is_left_out = tag == b"head" && at == 2;
+            let word = u32::from_be_bytes(word.try_into().expect("four bytes"));
+            if is_left_out { sum } else { sum.wrapping_add(word) }
+        });
+        directory.extend_from_slice(tag);
+        for number in [sum, offset as u32, length as u32] {
+            directory.extend_from_slice(&number.to_be_bytes());
+        }
+        tables.extend_from_slice(&table);
+    }
+    [directory, tables].concat()
+}
+
+#[test]
+fn the_sums_of_a_font_tell_where_a_pdf_was_left() {
+    let font = font([60_001, 54, 40_000]);
+    let mut writer = with_streams(&[b"a page"]);
+    let file = writer.stream("/Length1 100104", &font).table(1).bytes();
+    for (left_at, kind) in (1..file.len() / 4096).zip([0, 2, 0, 2].into_iter().cycle()) {
+        let (before, behind) = file.split_at(left_at * 4096);
+        // Noise other than the font's own.
+        let gap: Vec<u8> = filling(kind, 5).iter().map(|byte| byte.rotate_left(3) ^ 0x5A).collect();
+        let image = [&[0xEE; 4096], before, &gap, behind, &[0; 5000]].concat();
+        let files = carved(&Carver::new().formats(vec![&Pdf]), &image);
+        assert!(valid(&files) == [&file[..]], "left at block {left_at}");
+    }
+}
+
 fn filling(kind: u8, blocks: usize) -> Vec<u8> {
     let bytes = 0..(blocks * 4096) as u32;
     match kind {

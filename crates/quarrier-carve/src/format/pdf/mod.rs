@@ -10,6 +10,7 @@ mod object;
 mod packed;
 mod seam;
 mod section;
+mod sfnt;
 mod syntax;
 mod type1;
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::mend::from;
 use super::object::{dictionary, head_near, object_at, object_ends, stream_at, stream_ends};
 use super::packed::Packed;
+use super::sfnt::Sfnt;
 use super::syntax::{integer, value_of};
 use super::type1::Type1;
 use crate::format::jpg;
@@ -145,6 +146,8 @@ fn in_stream(
         Some(Box::new(jpg::Reader::new()))
     } else if filter.is_empty() && value_of(&stream.about, b"Length2").is_some() {
         Some(Box::new(Type1::new()))
+    } else if filter.is_empty() && value_of(&stream.about, b"Length1").is_some() {
+        Some(Box::new(Sfnt::new()))
     } else {
         None
     };

@@ -25,8 +25,6 @@ const REACH_GAPS: u64 = 4;
 /// End records that are looked into.
 const ENDS_MAX: usize = 16;
 const SECTOR_BYTES: u64 = 512;
-/// What is searched at once, in bytes.
-const PIECE_BYTES: u64 = 256 << 10;
 
 /// Where a file goes on: its bytes from `at` on lie `shift` bytes further than if there were no
 /// gaps.
@@ -57,27 +55,6 @@ impl Sight<'_, '_> {
         crc32::of_range(&mut self.raw, from..to)
     }
 
-    /// Where in the next piece of the source, from `at` on, end records may lie.
-    fn end_records(&mut self, at: &mut u64, end: u64) -> Vec<u64> {
-        let finder = memchr::memmem::Finder::new(b"PK\x05\x06");
-        let most = (end - *at).min(PIECE_BYTES) as usize;
-        let mut bytes = self.raw.run(*at, most);
-        // The next piece begins so that what is cut by the border is found there; of a piece that
-        // is nothing but a border, with what follows it.
-        let step = match bytes.len() {
-            0 => most,
-            1..=3 => {
-                let step = bytes.len();
-                bytes = self.raw.take(*at, step + 3).unwrap_or(&[]);
-                step
-            }
-            many => many - 3,
-        };
-        let places = finder.find_iter(bytes).map(|place| *at + place as u64).collect();
-        *at += step as u64;
-        places
-    }
-
     fn is_over(&self) -> bool {
         self.raw.is_starved() || self.yard.is_stopped()
     }
@@ -106,14 +83,14 @@ fn mend_in_blocks(
     let mut sight = Sight { raw, origin, block_bytes, yard };
     let first = Local::read(&mut sight.raw, origin)?;
     let gap = yard.effort.gap_bytes_max;
-    let behind =
-        origin.checked_add(broken.sure)?..origin.saturating_add(gap.saturating_mul(REACH_GAPS));
+    let reach = origin.saturating_add(gap.saturating_mul(REACH_GAPS)).min(source.length());
+    let behind = origin.checked_add(broken.sure)?..reach;
     let before = origin.saturating_sub(gap)..origin;
     let mut ends = 0;
     for range in [behind, before] {
         let mut at = range.start;
         while at < range.end {
-            for place in sight.end_records(&mut at, range.end) {
+            for place in yard.archive_ends.next(&mut sight.raw, &mut at, range.end) {
                 let Some(plan) = Plan::of_end(&mut sight, place, &first) else { continue };
                 if let Some(hops) = plan.hops(&mut sight) {
                     return Some(extents(view, yard, &hops, origin, plan.length()));

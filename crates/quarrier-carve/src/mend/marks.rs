@@ -1,0 +1,115 @@
+//! Places where something stands, looked for once for all files that ask.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::view::View;
+
+/// What is searched at once, in bytes; from a multiple of it on.
+const PIECE_BYTES: u64 = 1 << 20;
+/// A piece with more places is searched again whenever it is asked for; and so are pieces beyond so
+/// many.
+const PLACES_MAX: usize = 64;
+const PIECES_MAX: usize = 1 << 16;
+
+/// Where a few bytes stand in a source: each broken archive asks where archives end around it, and
+/// the same mebibytes are around many.
+pub(crate) struct Marks {
+    needle: &'static [u8],
+    /// The places by piece, in order.
+    known: Mutex<BTreeMap<u64, Box<[u64]>>>,
+}
+
+impl Marks {
+    /// Nothing is known yet of where `needle` stands.
+    pub(crate) fn new(needle: &'static [u8]) -> Self {
+        Marks { needle, known: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Where the bytes begin in the next piece of `view`, from `at` on and before `end`; `at` is
+    /// moved behind it. `view` shows all of the source. Costs what it takes to look, whether or not
+    /// somebody has looked: else what is found would depend on who came first.
+    pub(crate) fn next(&self, view: &mut View<'_>, at: &mut u64, end: u64) -> Vec<u64> {
+        let piece = *at / PIECE_BYTES;
+        let to = end.min((piece + 1) * PIECE_BYTES);
+        let range = *at..to;
+        *at = to;
+        let before = view.fuel_bytes();
+        // To look must not end midway.
+        if before < 2 * PIECE_BYTES {
+            view.spend(u64::MAX);
+            return Vec::new();
+        }
+        let mut places = self.of_piece(view, piece);
+        view.refund(before - view.fuel_bytes());
+        view.spend(range.end.saturating_sub(range.start));
+        places.retain(|place| range.contains(place));
+        places
+    }
+
+    fn of_piece(&self, view: &mut View<'_>, piece: u64) -> Vec<u64> {
+        if let Some(places) = self.lock().get(&piece) {
+            return places.to_vec();
+        }
+        let from = piece * PIECE_BYTES;
+        let mut places = Vec::new();
+        let mut at = from;
+        let behind = from + PIECE_BYTES + self.needle.len() as u64 - 1;
+        while let Some(place) = view.find(at..behind, self.needle) {
+            places.push(place);
+            at = place + 1;
+        }
+        let mut known = self.lock();
+        if places.len() <= PLACES_MAX && known.len() < PIECES_MAX {
+            known.insert(piece, places.clone().into());
+        }
+        places
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Box<[u64]>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quarrier_core::source::Memory;
+
+    use super::*;
+    use crate::view::Extent;
+
+    /// All places before `end` from `at` on, and what finding them has cost.
+    fn all(marks: &Marks, view: &mut View<'_>, mut at: u64, end: u64) -> (Vec<u64>, u64) {
+        let before = view.fuel_bytes();
+        let mut places = Vec::new();
+        while at < end {
+            places.extend(marks.next(view, &mut at, end));
+        }
+        (places, before - view.fuel_bytes())
+    }
+
+    #[test]
+    fn every_place_is_found_once_and_costs_the_same_each_time() {
+        let mut bytes = vec![0u8; 3 << 20];
+        // Across the border of pieces, at the end, twice in a row, and many at once.
+        let mut expected = vec![7, (1 << 20) - 2, (1 << 20) + 2, (3 << 20) - 4];
+        expected.extend((0..100).map(|index| (2 << 20) + 4 * index));
+        expected.sort_unstable();
+        for at in &expected {
+            bytes[*at as usize..][..4].copy_from_slice(b"MARK");
+        }
+        let length = bytes.len() as u64;
+        let source = Memory::new("sample", bytes);
+        let mut view = View::of(&source, &[]);
+        view.look_at(&[Extent { offset: 0, length }], 1 << 30);
+        let marks = Marks::new(b"MARK");
+        for _ in 0..2 {
+            assert_eq!(all(&marks, &mut view, 0, length), (expected.clone(), length));
+        }
+        let few: Vec<u64> = expected.iter().copied().filter(|at| (8..5000).contains(at)).collect();
+        assert_eq!(all(&marks, &mut view, 8, 5000).0, few);
+        view.look_at(&[Extent { offset: 0, length }], 1 << 20);
+        assert!(all(&marks, &mut view, 0, 9).0.is_empty());
+        assert!(view.is_starved());
+    }
+}
