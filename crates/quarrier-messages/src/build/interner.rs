@@ -4,6 +4,7 @@
 //! branch on their length: that would be mispredicted for every other text.
 
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use quarrier_core::region::prefer_large_pages;
@@ -38,6 +39,8 @@ const FREE: Slot = Slot { tag: 0, code: NO_CODE, start: 0, bytes: 0 };
 /// What a row without a value has for a code.
 pub(super) const NO_CODE: u32 = u32::MAX;
 const SLOTS_MIN: usize = 64;
+/// Texts that get their slots together when there are more slots.
+const MOVED_AT_ONCE: usize = 64;
 
 /// Bytes of a short text, and of zeros that must follow texts that are looked up.
 pub(super) const SHORT_BYTES: usize = 32;
@@ -245,15 +248,29 @@ impl Interner {
         prefer_large_pages(slots.as_ptr().cast(), count * size_of::<Slot>());
         slots.resize(count, FREE);
         self.slots = slots;
-        for code in 0..self.ends.len() as u32 {
-            let (start, len) = self.place(code);
-            let hash = self.hash(&self.bytes, start, len);
-            let tag = (hash >> 32) as u32;
-            let mut at = hash as usize & (count - 1);
+        for first in (0..self.ends.len()).step_by(MOVED_AT_ONCE) {
+            self.move_in(first..self.ends.len().min(first + MOVED_AT_ONCE));
+        }
+    }
+
+    /// Sets the slots of texts that have none yet, so few that the misses of all overlap.
+    fn move_in(&mut self, codes: Range<usize>) {
+        let mut hashes = [0; MOVED_AT_ONCE];
+        for (hash, code) in hashes.iter_mut().zip(codes.clone()) {
+            let (start, len) = self.place(code as u32);
+            *hash = self.hash(&self.bytes, start, len);
+            self.fetch_slot(*hash);
+        }
+        let mask = self.slots.len() - 1;
+        for (hash, code) in hashes.into_iter().zip(codes) {
+            let (start, len) = self.place(code as u32);
+            let mut at = hash as usize & mask;
             while self.slots[at].code != NO_CODE {
-                at = (at + 1) & (count - 1);
+                at = (at + 1) & mask;
             }
-            self.slots[at] = Slot { tag, code, start: start as u32, bytes: len as u32 };
+            let tag = (hash >> 32) as u32;
+            self.slots[at] =
+                Slot { tag, code: code as u32, start: start as u32, bytes: len as u32 };
         }
     }
 }

@@ -12,6 +12,7 @@
 mod cell;
 mod column;
 mod interner;
+mod numbered;
 mod short;
 mod text;
 mod time;

@@ -1,6 +1,7 @@
 //! A column of text: as codes of a dictionary, or as it comes.
 
 use super::interner::{Interner, NO_CODE, SHORT_BYTES, Waiting};
+use super::numbered::Numbered;
 use super::short::{WORD_BYTES, Word, Words};
 use crate::column::raw::RawData;
 
@@ -27,6 +28,7 @@ pub(super) struct TextBuilder {
     /// are written.
     fetched: Waiting,
     words: Words,
+    numbered: Numbered,
     interner: Interner,
     is_plain: bool,
     /// Rows with a value of the segments before.
@@ -45,6 +47,9 @@ impl TextBuilder {
         {
             return self.push_code(code);
         }
+        if let Some(code) = self.numbered.code(text.as_bytes()) {
+            return self.push_code(code);
+        }
         self.waiting.bytes.extend_from_slice(text.as_bytes());
         self.pushed()
     }
@@ -57,6 +62,9 @@ impl TextBuilder {
             && let Some(first) = ahead.first_chunk()
             && let Some(code) = self.words.code(Word::new(first, text.len()))
         {
+            return self.push_code(code);
+        }
+        if let Some(code) = self.numbered.code_ahead(ahead, text.len()) {
             return self.push_code(code);
         }
         if text.len() > SHORT_BYTES {
@@ -191,11 +199,15 @@ impl TextBuilder {
         0
     }
 
-    /// Looks up what was fetched. Short texts are known from now on.
+    /// Looks up what was fetched. Short texts and numbered ones are known from now on.
     fn set_codes(&mut self) {
         self.interner.codes(&self.fetched, &mut self.codes);
-        self.words.make_room(self.interner.len());
+        let texts = self.interner.len();
+        self.words.make_room(texts);
         for ((start, len), &row) in self.fetched.places().zip(&self.fetched.rows) {
+            if let Some(text) = self.fetched.bytes.get(start..start + len) {
+                self.numbered.learn(text, self.codes[row as usize], texts);
+            }
             if len <= WORD_BYTES
                 && let Some(ahead) = self.fetched.bytes.get(start..)
                 && let Some(ahead) = ahead.first_chunk()
@@ -211,6 +223,7 @@ impl TextBuilder {
     #[cold]
     fn give_up_codes(&mut self) {
         self.is_plain = true;
+        self.numbered = Numbered::default();
         for code in std::mem::take(&mut self.codes) {
             if code != NO_CODE {
                 self.waiting.bytes.extend_from_slice(self.interner.text(code));

@@ -157,6 +157,42 @@ fn a_dictionary_that_does_not_pay_is_given_up_and_texts_stay_as_they_are() {
 }
 
 #[test]
+fn numbered_texts_are_those_that_were_set_whatever_was_taken_back() {
+    let mut builder = RowBuilder::new(10);
+    let field = builder.field("a").unwrap();
+    let name = |row: usize| match row * 7_919 {
+        other if row % 11 == 5 => format!("B{:06}", other % 300),
+        number => format!("ACC{:06}", number % 5_000),
+    };
+    let set = |builder: &mut RowBuilder, row: usize| {
+        let text = name(row);
+        // What stands behind a text is none of its own, digits too.
+        let mut ahead = [b'0' + (row % 10) as u8; 32];
+        ahead[..text.len()].copy_from_slice(text.as_bytes());
+        match row % 3 {
+            0 => builder.text(field, &text),
+            _ => builder.text_ahead(field, &text, &ahead),
+        }
+    };
+    for row in 0..60_000 {
+        if row % 4 == 1 {
+            set(&mut builder, row + 1);
+            builder.rollback();
+        }
+        set(&mut builder, row);
+        builder.commit();
+    }
+    let mut found = None;
+    builder.finish_segment(|_, raw| found = Some(raw.clone()));
+    let (known, raw) = (texts(&builder, field), found.unwrap());
+    let RawData::Codes(codes) = raw.data else { panic!("no codes") };
+    assert_eq!(codes.len(), 60_000);
+    for (row, &code) in codes.iter().enumerate() {
+        assert_eq!(known[code as usize], name(row), "row {row}");
+    }
+}
+
+#[test]
 fn fields_beyond_the_most_there_may_be_are_refused_and_counted() {
     let mut builder = RowBuilder::new(2);
     assert!(builder.field("a").is_some() && builder.field("b").is_some());

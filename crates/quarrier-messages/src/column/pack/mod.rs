@@ -1,6 +1,7 @@
 //! Chooses how the rows of a segment are packed.
 
 mod float;
+mod recode;
 mod whole;
 mod zones;
 

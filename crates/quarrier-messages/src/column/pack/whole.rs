@@ -9,18 +9,33 @@ use crate::column::packed::{Lanes, Packed};
 /// The loops are as one writes them, compiled for what the machine has: least, greatest and the
 /// cut to narrow lanes of 64-bit numbers are a value at a time without AVX-512.
 pub(crate) fn pack_whole<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Zones) {
-    pack_whole_by(Isa::best(), values, valid)
+    pack_whole_by(Isa::best(), values, valid, Lanes::Constant)
 }
 
-fn pack_whole_by<T: Copy + Into<i64>>(isa: Isa, values: &[T], valid: &[u64]) -> (Packed, Zones) {
+/// The same in the memory of `old` lanes of as many rows, where as wide ones are needed: memory that
+/// is new has to be got from the system page by page.
+pub(super) fn pack_whole_again<T: Copy + Into<i64>>(
+    values: &[T],
+    valid: &[u64],
+    old: Lanes,
+) -> (Packed, Zones) {
+    pack_whole_by(Isa::best(), values, valid, old)
+}
+
+fn pack_whole_by<T: Copy + Into<i64>>(
+    isa: Isa,
+    values: &[T],
+    valid: &[u64],
+    old: Lanes,
+) -> (Packed, Zones) {
     match isa {
         // SAFETY: it is one that this machine has.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { pack_whole_avx512(values, valid) },
+        Isa::Avx512 => unsafe { pack_whole_avx512(values, valid, old) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe { pack_whole_avx2(values, valid) },
-        _ => pack_whole_on(values, valid),
+        Isa::Avx2 => unsafe { pack_whole_avx2(values, valid, old) },
+        _ => pack_whole_on(values, valid, old),
     }
 }
 
@@ -28,20 +43,28 @@ fn pack_whole_by<T: Copy + Into<i64>>(isa: Isa, values: &[T], valid: &[u64]) -> 
 /// The features are there.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
-unsafe fn pack_whole_avx512<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Zones) {
-    pack_whole_on(values, valid)
+unsafe fn pack_whole_avx512<T: Copy + Into<i64>>(
+    values: &[T],
+    valid: &[u64],
+    old: Lanes,
+) -> (Packed, Zones) {
+    pack_whole_on(values, valid, old)
 }
 
 /// # Safety
 /// The features are there.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-unsafe fn pack_whole_avx2<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Zones) {
-    pack_whole_on(values, valid)
+unsafe fn pack_whole_avx2<T: Copy + Into<i64>>(
+    values: &[T],
+    valid: &[u64],
+    old: Lanes,
+) -> (Packed, Zones) {
+    pack_whole_on(values, valid, old)
 }
 
 #[inline(always)]
-fn pack_whole_on<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Zones) {
+fn pack_whole_on<T: Copy + Into<i64>>(values: &[T], valid: &[u64], old: Lanes) -> (Packed, Zones) {
     let zones = zones_of(values, valid, |value| value.into());
     let (min, max) = (zones.all.min, zones.all.max);
     let rows = values.len();
@@ -58,12 +81,23 @@ fn pack_whole_on<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Z
         let number: i64 = values[row].into();
         number.wrapping_sub(min) as u64
     };
-    let lanes = match range {
-        0..=1 => Lanes::Bits(bits(rows, valid, lane)),
-        2..=0xff => Lanes::U8(narrow(values, valid, min, |lane| lane as u8)),
-        0x100..=0xffff => Lanes::U16(narrow(values, valid, min, |lane| lane as u16)),
-        0x1_0000..=0xffff_ffff => Lanes::U32(narrow(values, valid, min, |lane| lane as u32)),
-        _ => Lanes::U64(narrow(values, valid, min, |lane| lane)),
+    let lanes = match (range, old) {
+        (0..=1, _) => Lanes::Bits(bits(rows, valid, lane)),
+        (2..=0xff, Lanes::U8(old)) => Lanes::U8(narrow(values, valid, min, old, |lane| lane as u8)),
+        (2..=0xff, _) => Lanes::U8(narrow(values, valid, min, Vec::new(), |lane| lane as u8)),
+        (0x100..=0xffff, Lanes::U16(old)) => {
+            Lanes::U16(narrow(values, valid, min, old, |lane| lane as u16))
+        }
+        (0x100..=0xffff, _) => {
+            Lanes::U16(narrow(values, valid, min, Vec::new(), |lane| lane as u16))
+        }
+        (0x1_0000..=0xffff_ffff, Lanes::U32(old)) => {
+            Lanes::U32(narrow(values, valid, min, old, |lane| lane as u32))
+        }
+        (0x1_0000..=0xffff_ffff, _) => {
+            Lanes::U32(narrow(values, valid, min, Vec::new(), |lane| lane as u32))
+        }
+        _ => Lanes::U64(narrow(values, valid, min, Vec::new(), |lane| lane)),
     };
     (packed(min, lanes), zones)
 }
@@ -73,12 +107,16 @@ fn narrow<T: Copy + Into<i64>, L: Copy + Default>(
     values: &[T],
     valid: &[u64],
     base: i64,
+    old: Vec<L>,
     cut: impl Fn(u64) -> L,
 ) -> Vec<L> {
-    let mut lanes = vec![L::default(); values.len().next_multiple_of(64)];
-    for (lane, &value) in lanes.iter_mut().zip(values) {
+    let places = values.len().next_multiple_of(64);
+    let mut lanes = if old.len() == places { old } else { vec![L::default(); places] };
+    let (own, behind) = lanes.split_at_mut(values.len());
+    for (lane, &value) in own.iter_mut().zip(values) {
         *lane = cut(value.into().wrapping_sub(base) as u64);
     }
+    behind.fill(L::default());
     for (word, lanes) in valid.iter().zip(lanes.chunks_mut(64)) {
         let mut missing = !word;
         while missing != 0 {
@@ -148,7 +186,7 @@ fn may_be_runs<T: Copy + Into<i64>>(values: &[T], runs_max: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Isa, pack_whole_by, pack_whole_on};
+    use super::{Isa, Lanes, pack_whole_by, pack_whole_on};
     use proptest::prelude::*;
 
     proptest! {
@@ -169,12 +207,39 @@ mod tests {
             if let Some(last) = valid.last_mut().filter(|_| !values.len().is_multiple_of(64)) {
                 *last &= (1 << (values.len() % 64)) - 1;
             }
-            let (expected, zones) = pack_whole_on(&values, &valid);
+            let (expected, zones) = pack_whole_on(&values, &valid, Lanes::Constant);
             for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-                let (packed, own) = pack_whole_by(isa, &values, &valid);
+                let (packed, own) = pack_whole_by(isa, &values, &valid, Lanes::Constant);
                 prop_assert_eq!(format!("{packed:?}"), format!("{expected:?}"));
                 prop_assert_eq!((own.all, own.blocks), (zones.all, zones.blocks.clone()));
             }
+        }
+
+        #[test]
+        fn lanes_of_before_do_not_shine_through(
+            rows in 1usize..300,
+            before in proptest::collection::vec(any::<u32>(), 300),
+            after in proptest::collection::vec(any::<u32>(), 300),
+            bits in 0u32..32,
+            bits_before in 0u32..32,
+            words in proptest::collection::vec(any::<u64>(), 5),
+            has_nulls in any::<bool>(),
+        ) {
+            let values = |all: &[u32], bits| -> Vec<u32> {
+                all[..rows].iter().map(|value| value >> bits).collect()
+            };
+            let valid = if has_nulls { &words[..rows.div_ceil(64)] } else { &[] };
+            let mut valid = valid.to_vec();
+            if let Some(last) = valid.last_mut().filter(|_| !rows.is_multiple_of(64)) {
+                *last &= (1 << (rows % 64)) - 1;
+            }
+            let values_before = values(&before, bits_before);
+            let values = values(&after, bits);
+            let (old, _) = pack_whole_on(&values_before, &[], Lanes::Constant);
+            let (expected, zones) = pack_whole_on(&values, &valid, Lanes::Constant);
+            let (packed, own) = pack_whole_on(&values, &valid, old.lanes);
+            prop_assert_eq!(packed, expected);
+            prop_assert_eq!((own.all, own.blocks), (zones.all, zones.blocks));
         }
     }
 }

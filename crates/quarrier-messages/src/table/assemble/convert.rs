@@ -117,13 +117,6 @@ fn cell(value: &Value) -> Cell<'_> {
     }
 }
 
-/// The segment with the new code of each old one.
-pub(super) fn recoded(segment: &SegmentColumn, codes: &Packed, new: &[u32]) -> SegmentColumn {
-    let codes = codes.to_vec().into_iter().map(|code| new[code as usize]).collect();
-    let raw = RawColumn { valid: segment.valid().to_vec(), data: RawData::Codes(codes) };
-    SegmentColumn::pack(&raw)
-}
-
 /// How many bytes the texts of all rows have.
 pub(super) fn spelled_bytes(segment: &SegmentColumn, codes: &Packed, all: &Texts) -> usize {
     let codes = codes.to_vec().into_iter().enumerate();

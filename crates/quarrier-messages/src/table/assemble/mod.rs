@@ -13,6 +13,7 @@ mod parallel;
 mod plan;
 
 pub(super) use parallel::in_parallel;
+use parallel::in_parallel_with;
 
 use std::sync::Arc;
 
@@ -105,8 +106,9 @@ impl Table {
             jobs.extend(pieces.into_iter().enumerate().map(|(at, piece)| (column, at, piece)));
         }
         let plans = &planned;
-        let segments = in_parallel(jobs, workers, |(column, segment, piece)| {
-            plans[column].segment(piece, rows[segment] as usize)
+        let segments = in_parallel_with(jobs, workers, Vec::new, |codes, job| {
+            let (column, segment, piece) = job;
+            plans[column].segment(piece, rows[segment] as usize, codes)
         });
         let mut segments = segments.into_iter();
         let mut schema = Schema::default();

@@ -9,18 +9,29 @@ pub(in crate::table) fn in_parallel<J: Send, R: Send>(
     workers: usize,
     job: impl Fn(J) -> R + Sync,
 ) -> Vec<R> {
+    in_parallel_with(jobs, workers, || (), |(), next| job(next))
+}
+
+/// The same with something that each thread has for itself, such as memory on the way.
+pub(super) fn in_parallel_with<J: Send, R: Send, O>(
+    jobs: Vec<J>,
+    workers: usize,
+    own: impl Fn() -> O + Sync,
+    job: impl Fn(&mut O, J) -> R + Sync,
+) -> Vec<R> {
     let workers = workers.min(jobs.len());
     if workers <= 1 {
-        return jobs.into_iter().map(job).collect();
+        let mut own = own();
+        return jobs.into_iter().map(|next| job(&mut own, next)).collect();
     }
     let queue = Mutex::new(jobs.into_iter().enumerate());
     let work = || {
-        let mut done = Vec::new();
+        let (mut own, mut done) = (own(), Vec::new());
         loop {
             // A job does not run under the lock: nothing can have broken what it guards.
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((number, next)) = next else { return done };
-            done.push((number, job(next)));
+            done.push((number, job(&mut own, next)));
         }
     };
     let mut done = std::thread::scope(|scope| {

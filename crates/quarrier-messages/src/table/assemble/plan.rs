@@ -45,8 +45,13 @@ impl<'p> Plan<'p> {
         plan
     }
 
-    /// The segment as the table has it.
-    pub(super) fn segment(&self, piece: Piece, rows: usize) -> Arc<SegmentColumn> {
+    /// The segment as the table has it; `scratch` is memory on the way.
+    pub(super) fn segment(
+        &self,
+        piece: Piece,
+        rows: usize,
+        scratch: &mut Vec<u32>,
+    ) -> Arc<SegmentColumn> {
         let Some((piece, number)) = piece else {
             return Arc::new(SegmentColumn::nulls(self.kind, rows));
         };
@@ -57,7 +62,7 @@ impl<'p> Plan<'p> {
             return Arc::new(convert::spelled_out(&piece, codes, self.texts(number)));
         }
         match &self.codes[number] {
-            Some(new) => Arc::new(convert::recoded(&piece, codes, new)),
+            Some(new) => Arc::new(Arc::unwrap_or_clone(piece).recoded(new, scratch)),
             None => {
                 // Scans rely on it.
                 let has_texts = piece.zone().max < self.texts(number).len() as i64;

@@ -1,0 +1,225 @@
+//! Texts that are the same but for a number at their end, and their codes.
+//!
+//! Accounts, customers, orders are often called so: `ACC082752`. Where the numbers are dense, a table
+//! by number says the code at once: no hash, no copy that waits to be looked up, and four bytes of the
+//! cache a text in place of thirty. The form is that of a text that came: so many bytes, the same
+//! ones first, and so many digits behind them. It tells every text of it from every other.
+
+use super::interner::{NO_CODE, SHORT_BYTES};
+
+/// Bytes of a text that may have a form.
+const BYTES_MAX: usize = 16;
+
+/// Digits of a number; those before them belong to what is the same.
+const DIGITS_MAX: usize = 7;
+/// With fewer, texts are few, and found as well without.
+const DIGITS_MIN: usize = 2;
+
+/// A table has at most so many places for each text of the dictionary.
+const PLACES_A_TEXT: usize = 4;
+
+/// Texts of other forms that are looked up before there is another try, if so few had this one.
+const OTHERS_MAX: u32 = 1_024;
+const TRIES: u32 = 8;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Numbered {
+    form: Form,
+    /// By number; [`NO_CODE`] where none is known.
+    codes: Vec<u32>,
+    /// Texts of the form that were learnt or too far apart to be, and texts of others.
+    own: u32,
+    others: u32,
+    tries: u32,
+}
+
+/// What texts have in common; at first, that they are empty.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Form {
+    len: usize,
+    /// The bytes before the digits, as a number of `mask`.
+    first: u128,
+    mask: u128,
+    /// The bytes of the last eight that are digits.
+    digits: u64,
+}
+
+impl Form {
+    /// The form of a text, if it has one.
+    fn of(text: &[u8]) -> Option<Form> {
+        let all = padded(text)?;
+        let is_digit = |byte: &&u8| byte.is_ascii_digit();
+        let digits = text.iter().rev().take(DIGITS_MAX).take_while(is_digit).count();
+        if digits < DIGITS_MIN {
+            return None;
+        }
+        let others = 8 * (BYTES_MAX - (text.len() - digits)) as u32;
+        let mask = u128::MAX.checked_shr(others).unwrap_or(0);
+        let digits = !(u64::MAX >> (8 * digits));
+        Some(Form { len: text.len(), first: all & mask, mask, digits })
+    }
+
+    /// The number of a text of `len` bytes, which are the first of `ahead`; `None` where it has
+    /// another form.
+    #[inline(always)]
+    fn number(&self, ahead: u128) -> Option<usize> {
+        const ZEROS: u64 = 0x3030_3030_3030_3030;
+        const ABOVE_NINE: u64 = 0x7676_7676_7676_7676;
+        const HIGH: u64 = 0x8080_8080_8080_8080;
+        // The last eight bytes, the last digit on top.
+        let last = (ahead << (8 * (BYTES_MAX - self.len) % 128) >> 64) as u64;
+        let values = (last ^ ZEROS) & self.digits;
+        let is_number = (values.wrapping_add(ABOVE_NINE) | values) & HIGH == 0;
+        (is_number && ahead & self.mask == self.first).then(|| joined(values))
+    }
+}
+
+/// Eight digits' values, the first lowest, as a number.
+#[inline(always)]
+fn joined(values: u64) -> usize {
+    const PAIRS: u64 = 0x0000_00FF_0000_00FF;
+    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);
+    let high = (pairs & PAIRS).wrapping_mul(100 + (1_000_000 << 32));
+    let low = (pairs >> 16 & PAIRS).wrapping_mul(1 + (10_000 << 32));
+    (high.wrapping_add(low) >> 32) as usize
+}
+
+/// A text's bytes and zeros behind them; `None` where they are too many.
+#[inline]
+fn padded(text: &[u8]) -> Option<u128> {
+    let mut bytes = [0; BYTES_MAX];
+    bytes.get_mut(..text.len())?.copy_from_slice(text);
+    Some(u128::from_le_bytes(bytes))
+}
+
+impl Numbered {
+    /// The code of the text that is the first `len` bytes of `ahead`, where it is known.
+    #[inline(always)]
+    pub(super) fn code_ahead(&self, ahead: &[u8; SHORT_BYTES], len: usize) -> Option<u32> {
+        if len != self.form.len {
+            return None;
+        }
+        let ahead = u128::from_le_bytes(*ahead.first_chunk()?);
+        self.known(self.form.number(ahead)?)
+    }
+
+    /// The same for a text of which nothing behind it may be looked at.
+    #[inline]
+    pub(super) fn code(&self, text: &[u8]) -> Option<u32> {
+        if text.len() != self.form.len {
+            return None;
+        }
+        self.known(self.form.number(padded(text)?)?)
+    }
+
+    #[inline(always)]
+    fn known(&self, number: usize) -> Option<u32> {
+        self.codes.get(number).copied().filter(|&code| code != NO_CODE)
+    }
+
+    /// Knows a text of the dictionary, which has `texts`, from now on, if it has the form. Where
+    /// there is none yet, or few texts have it, its form is the one.
+    #[inline]
+    pub(super) fn learn(&mut self, text: &[u8], code: u32, texts: usize) {
+        if text.len() > BYTES_MAX {
+            return;
+        }
+        let number = match text.len() == self.form.len {
+            true => padded(text).and_then(|ahead| self.form.number(ahead)),
+            false => None,
+        };
+        let Some(number) = number else { return self.another(text) };
+        self.own = self.own.saturating_add(1);
+        if number >= self.codes.len() {
+            if number >= PLACES_A_TEXT * texts {
+                return;
+            }
+            self.codes.resize((number + 1).next_power_of_two(), NO_CODE);
+        }
+        if let Some(known) = self.codes.get_mut(number) {
+            *known = code;
+        }
+    }
+
+    /// A text of another form, no longer than a form is.
+    fn another(&mut self, text: &[u8]) {
+        self.others = self.others.saturating_add(1);
+        let is_given_up = self.others >= OTHERS_MAX && self.own < self.others / 4;
+        if (self.form == Form::default() || is_given_up)
+            && self.tries < TRIES
+            && let Some(form) = Form::of(text)
+        {
+            *self = Numbered { form, tries: self.tries + 1, ..Numbered::default() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES_MAX, Numbered, PLACES_A_TEXT, SHORT_BYTES};
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn ahead(text: &[u8], behind: u8) -> [u8; SHORT_BYTES] {
+        let mut ahead = [behind; SHORT_BYTES];
+        ahead[..text.len()].copy_from_slice(text);
+        ahead
+    }
+
+    #[test]
+    fn a_number_is_found_whatever_stands_before_and_behind_it() {
+        for before in ["", "A", "ACC", "ACCOUNT", "1", "0012é", "ABCDEFGHI"] {
+            for digits in 2..=(BYTES_MAX - before.len()).min(9) {
+                let mut numbered = Numbered::default();
+                let texts: Vec<String> =
+                    (0..100).map(|number| format!("{before}{number:0digits$}")).collect();
+                for (code, text) in texts.iter().enumerate() {
+                    numbered.learn(text.as_bytes(), code as u32, 1 << 20);
+                    numbered.learn(text.as_bytes(), code as u32, 1 << 20);
+                }
+                for (code, text) in texts.iter().enumerate() {
+                    for behind in [0, b'0', b'9', 0xff] {
+                        let ahead = ahead(text.as_bytes(), behind);
+                        let found = numbered.code_ahead(&ahead, text.len());
+                        assert_eq!(found, Some(code as u32), "{text}");
+                    }
+                    assert_eq!(numbered.code(text.as_bytes()), Some(code as u32), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_far_apart_take_no_memory() {
+        let mut numbered = Numbered::default();
+        for number in (0..1000).rev() {
+            numbered.learn(format!("A{:07}", number * 9_999).as_bytes(), number, 1000);
+        }
+        assert!(numbered.codes.len() <= 2 * PLACES_A_TEXT * 1000);
+    }
+
+    proptest! {
+        #[test]
+        fn a_code_that_is_known_is_the_texts_own(
+            texts in proptest::collection::vec("(A|B|ac)?[0-9]{0,4}|[0-9a:/\u{0}é]{0,9}", 0..3000),
+        ) {
+            let (mut numbered, mut codes) = (Numbered::default(), HashMap::new());
+            for text in &texts {
+                let known = numbered.code(text.as_bytes());
+                if text.len() <= BYTES_MAX {
+                    let ahead = ahead(text.as_bytes(), b'7');
+                    prop_assert_eq!(known, numbered.code_ahead(&ahead, text.len()));
+                }
+                match known {
+                    Some(code) => prop_assert_eq!(Some(&code), codes.get(text)),
+                    None => {
+                        let next = codes.len() as u32;
+                        let code = *codes.entry(text).or_insert(next);
+                        numbered.learn(text.as_bytes(), code, codes.len());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Codes of one dictionary become those of another.
+
+use super::whole::pack_whole_again;
+use crate::column::packed::{Lanes, Packed};
+use crate::column::segment::{Data, SegmentColumn};
+
+impl SegmentColumn {
+    /// The segment with the new code of each old one, where it has codes. The memory of the old ones
+    /// is taken again if the new ones need as much; `codes` is memory on the way. About 2 ns a row.
+    ///
+    /// # Panics
+    /// Where a code has no new one.
+    pub(crate) fn recoded(self, new: &[u32], codes: &mut Vec<u32>) -> SegmentColumn {
+        let rows = self.rows();
+        let SegmentColumn { kind, valid, data: Data::Codes(packed), .. } = self else {
+            return self;
+        };
+        codes.clear();
+        look_up(&packed, new, codes);
+        let (packed, zones) = pack_whole_again(codes, &valid, packed.lanes);
+        SegmentColumn::of(kind, rows, valid, Data::Codes(packed), zones)
+    }
+}
+
+/// Appends what the codes have in `new`. Rows without a value have the code of another row.
+fn look_up(packed: &Packed, new: &[u32], out: &mut Vec<u32>) {
+    let rows = packed.rows();
+    let new = usize::try_from(packed.base()).ok().and_then(|base| new.get(base..));
+    let new = new.unwrap_or_default();
+    match packed.lanes() {
+        Lanes::U8(lanes) => out.extend(lanes[..rows].iter().map(|&lane| new[usize::from(lane)])),
+        Lanes::U16(lanes) => out.extend(lanes[..rows].iter().map(|&lane| new[usize::from(lane)])),
+        Lanes::U32(lanes) => out.extend(lanes[..rows].iter().map(|&lane| new[lane as usize])),
+        _ => out.extend((0..rows).map(|row| new[(packed.get(row) - packed.base()) as usize])),
+    }
+}
