@@ -13,7 +13,6 @@ import io
 import mmap
 import os
 import pickle
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import cloudpickle
@@ -75,9 +74,12 @@ def unpack(pickled: bytes | None, apart: list[tuple[int, int]], descriptors: lis
             end = apart[-1][0] + apart[-1][1]
             memory = memoryview(_map_privately(descriptors[-1], end))
             parts = [memory[offset : offset + length] for offset, length in apart]
-        source = io.BytesIO(parts.pop() if pickled is None else pickled)
-        return _Unpacker(source, parts, descriptors).load()
+        source = parts.pop() if pickled is None else pickled
+        global _arriving
+        _arriving = _Arriving(descriptors, {})
+        return pickle.loads(source, buffers=parts)
     finally:
+        _arriving = None
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -112,15 +114,21 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         self._buffers.append(buffer)
         return False
 
-    def persistent_id(self, value: Any) -> Any:
-        if type(value) is SharedRegion and len(self.descriptors) < DESCRIPTORS_MAX:
+    def reducer_override(self, value: Any) -> Any:
+        # Not persistent_id(), which is asked of every name and number too.
+        kind = type(value)
+        if value is _array_of or value is _region_of:
+            return NotImplemented
+        if kind is SharedRegion and len(self.descriptors) < DESCRIPTORS_MAX:
             known = self.regions.setdefault(value.fileno(), value)
             if known is value and value.fileno() not in self.descriptors:
                 self.descriptors.append(value.fileno())
-            return "region", self.descriptors.index(value.fileno()), value.nbytes
-        if type(value) in (np.ndarray, np.memmap) and not value.dtype.hasobject:
-            return self._array(value)
-        return None
+            return _region_of, (self.descriptors.index(value.fileno()), value.nbytes)
+        if kind in (np.ndarray, np.memmap) and not value.dtype.hasobject:
+            place = self._array(value)
+            if place is not None:
+                return _array_of, place
+        return super().reducer_override(value)
 
     def _array(self, array: npt.NDArray[Any]) -> Any:
         layout = (array.shape, array.strides, array.dtype, array.flags.writeable)
@@ -149,33 +157,39 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         return "copied", len(self.descriptors) - 1, copied.nbytes, layout
 
 
-class _Unpacker(pickle.Unpickler):
-    def __init__(
-        self, source: io.BytesIO, buffers: Iterable[memoryview], descriptors: list[int]
-    ) -> None:
-        super().__init__(source, buffers=buffers)
-        self._descriptors = descriptors
-        self._regions: dict[int, SharedRegion] = {}
+class _Arriving(NamedTuple):
+    """What came with the job that is being unpacked."""
 
-    def persistent_load(self, pid: Any) -> Any:
-        kind, *rest = pid
-        if kind == "region":
-            index, nbytes = rest
-            if index not in self._regions:
-                self._regions[index] = SharedRegion.from_fd(self._descriptors[index], nbytes)
-            return self._regions[index]
-        if kind == "shared":
-            region, offset, (shape, strides, dtype, writeable) = rest
-            array = np.ndarray(shape, dtype, root_of(region), offset, strides)
-        elif kind == "copied":
-            index, nbytes, (shape, strides, dtype, writeable) = rest
-            array = np.ndarray(shape, dtype, _map_privately(self._descriptors[index], nbytes))
-        else:
-            index, (offset, length, ahead), (shape, strides, dtype, writeable) = rest
-            memory = _map(self._descriptors[index], offset, length, writeable)
-            array = np.ndarray(shape, dtype, memory, offset % _PAGE + ahead, strides)
-        array.flags.writeable = writeable
-        return array
+    descriptors: list[int]
+    regions: dict[int, SharedRegion]
+
+
+# A worker unpacks one job at a time.
+_arriving: _Arriving | None = None
+
+
+def _region_of(index: int, nbytes: int) -> SharedRegion:
+    assert _arriving is not None
+    if index not in _arriving.regions:
+        descriptor = _arriving.descriptors[index]
+        _arriving.regions[index] = SharedRegion.from_fd(descriptor, nbytes)
+    return _arriving.regions[index]
+
+
+def _array_of(kind: str, *rest: Any) -> npt.NDArray[Any]:
+    assert _arriving is not None
+    if kind == "shared":
+        region, offset, (shape, strides, dtype, writeable) = rest
+        array = np.ndarray(shape, dtype, root_of(region), offset, strides)
+    elif kind == "copied":
+        index, nbytes, (shape, strides, dtype, writeable) = rest
+        array = np.ndarray(shape, dtype, _map_privately(_arriving.descriptors[index], nbytes))
+    else:
+        index, (offset, length, ahead), (shape, strides, dtype, writeable) = rest
+        memory = _map(_arriving.descriptors[index], offset, length, writeable)
+        array = np.ndarray(shape, dtype, memory, offset % _PAGE + ahead, strides)
+    array.flags.writeable = writeable
+    return array
 
 
 def _map_privately(descriptor: int, length: int) -> mmap.mmap:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import signal
 import threading
@@ -19,8 +20,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 # Signals by which a process says that it is broken; to block them would lose the cause.
 _OF_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
-# Asks without making an enumeration's member of the answer, which takes ten times as long.
-_handler_of = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+# The functions behind those of `signal`, which make members of enumerations of whatever they are
+# given and give: to ask for the handlers of all signals takes a tenth of a millisecond by them.
+_plain = importlib.import_module("_signal")
 # Kept, for to ask takes a tenth of a millisecond.
 _HANDLED = tuple(int(number) for number in signal.valid_signals() - _OF_FAULTS)
 
@@ -44,8 +46,9 @@ class Hold:
     def __init__(self) -> None:
         self._handlers: dict[int, Any] = {}
         self._waiting: list[int] = []
-        self._held = {number for number in _HANDLED if callable(_handler_of(number))}
-        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, self._held)
+        handler_of = _plain.getsignal
+        self._held = {number for number in _HANDLED if callable(handler_of(number))}
+        self._before = _plain.pthread_sigmask(_plain.SIG_BLOCK, self._held)
         try:
             self._replace()
         except BaseException:
@@ -55,10 +58,10 @@ class Hold:
     def _replace(self) -> None:
         if threading.current_thread() is threading.main_thread():
             for number in self._held:
-                handler = signal.getsignal(number)
+                # What was there until now.
+                handler = _plain.signal(number, self._note)
                 if handler != self._note:
                     self._handlers[number] = handler
-                signal.signal(number, self._note)
 
     def _note(self, number: int, frame: object) -> None:
         self._waiting.append(number)
@@ -66,7 +69,7 @@ class Hold:
     def _restore(self) -> None:
         handlers = self._handlers
         for number, handler in handlers.items():
-            signal.signal(number, handler)
+            _plain.signal(number, handler)
         while self._waiting:
             number = self._waiting.pop(0)
             handlers[number](number, None)
@@ -76,17 +79,17 @@ class Hold:
         try:
             self._restore()
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+            _plain.pthread_sigmask(_plain.SIG_SETMASK, self._before)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Handlers run, and may raise, in here."""
         try:
             self._restore()
-            signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+            _plain.pthread_sigmask(_plain.SIG_SETMASK, self._before)
             yield
         finally:
-            signal.pthread_sigmask(signal.SIG_BLOCK, self._held)
+            _plain.pthread_sigmask(_plain.SIG_BLOCK, self._held)
             self._replace()
 
 
