@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tempfile
 import time
@@ -11,6 +12,8 @@ from typing import IO, Any
 
 #: A row that ends an answer.
 MARK = "the end of the answer"
+#: What `--timing` says of a statement.
+TIMED = re.compile(r"\d+ rows? in ([0-9.]+) s")
 
 
 class Refused(Exception):
@@ -22,15 +25,21 @@ class Program:
 
     def __init__(self, program: str, tables: dict[str, Path], *options: str) -> None:
         named = [f"--table={name}={path}" for name, path in tables.items()]
-        self.complaints: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed with it)
+        written = tempfile.NamedTemporaryFile("ab")  # noqa: SIM115 (closed below)
+        # A place of its own in the file: the program writes while it is read.
+        self.complaints: IO[bytes] = open(written.name, "rb")  # noqa: SIM115 (closed with it)
         self.process = subprocess.Popen(
             [program, "--format", "json", *named, *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self.complaints,
+            stderr=written,
             text=True,
         )
+        written.close()
         self.told = 0
+        #: With `--timing`, seconds by the program's own clock, from the text as it was read to the
+        #: answer as it was written: of the statements, each with the mark behind it.
+        self.timed: list[float] = []
 
     def ask(self, statement: str) -> tuple[float, list[dict[str, Any]]]:
         """Seconds until the whole answer was here, and its rows. Without rows, that is when the next
@@ -57,8 +66,13 @@ class Program:
         """What was said on standard error since the last time."""
         self.complaints.seek(self.told)
         text = self.complaints.read()
-        self.told = self.complaints.tell()
-        return text.strip()
+        # The time of the last mark may be half written.
+        text = text[: text.rfind(b"\n") + 1]
+        self.told += len(text)
+        lines = text.decode(errors="replace").splitlines()
+        told = [TIMED.fullmatch(line) for line in lines]
+        self.timed += [float(time[1]) for time in told if time]
+        return "\n".join(line for line, time in zip(lines, told) if not time).strip()
 
     def end(self) -> None:
         assert self.process.stdin

@@ -1,11 +1,13 @@
 //! quarrier-sql as sqllogictest sees a database.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Fields};
+use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use quarrier_sql::{Answer, Options};
@@ -36,6 +38,7 @@ fn kinds(fields: &Fields) -> Vec<Kind> {
         DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_) => 'D',
         DataType::Timestamp(..) => 'P',
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => 'T',
+        DataType::Dictionary(_, values) if values.is_string() => 'T',
         data_type if data_type.is_integer() => 'I',
         data_type if data_type.is_numeric() => 'R',
         _ => '?',
@@ -59,32 +62,42 @@ impl std::error::Error for Failed {}
 #[derive(Clone)]
 pub(crate) struct Engine {
     inner: Arc<quarrier_sql::Engine>,
+    /// Tables as they were made, of those that are packed.
+    made: Arc<Mutex<HashMap<TableReference, Arc<dyn TableProvider>>>>,
 }
 
 impl Engine {
     pub(crate) fn new() -> anyhow::Result<Self> {
         let options = Options { workers: WORKERS, ..Options::default() };
-        Ok(Engine { inner: Arc::new(quarrier_sql::Engine::new(options)?) })
+        let inner = Arc::new(quarrier_sql::Engine::new(options)?);
+        Ok(Engine { inner, made: Arc::default() })
     }
 
     async fn answer(&self, sql: &str) -> anyhow::Result<DBOutput<Kind>> {
         let mut output = DBOutput::StatementComplete(0);
         for statement in self.inner.statements(sql)? {
-            let made = match self.inner.plan(&statement).await {
-                Ok(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(made))) => {
-                    made.constraints.is_empty().then_some(made.name)
+            let changed = self.changed(&statement).await;
+            if let Some(name) = &changed {
+                self.unpack(name)?;
+            }
+            let mut rows = match self.inner.run(&statement).await? {
+                Answer::Rows(rows) => rows,
+                Answer::Copy { mut rows, target, format } => {
+                    std::fs::create_dir_all(target.parent().unwrap_or(&target))?;
+                    let mut file = std::fs::File::create(&target)?;
+                    let name = target.display().to_string();
+                    let written = quarrier_sql::write(&mut rows, format, &name, &mut file).await?;
+                    let rows = vec![vec![written.rows.to_string()]];
+                    output = DBOutput::Rows { types: vec![Kind('I')], rows };
+                    continue;
                 }
-                _ => None,
-            };
-            let Answer::Rows(mut rows) = self.inner.run(&statement).await? else {
-                return Ok(DBOutput::StatementComplete(0));
             };
             let fields = rows.schema().fields().clone();
             let mut batches: Vec<RecordBatch> = Vec::new();
             while let Some(batch) = rows.next().await? {
                 batches.push(batch);
             }
-            if let Some(name) = made {
+            if let Some(name) = changed {
                 self.pack(name).await?;
             }
             let types = kinds(&fields);
@@ -96,15 +109,43 @@ impl Engine {
         Ok(output)
     }
 
+    /// The table that a statement makes, fills or drops.
+    async fn changed(&self, statement: &quarrier_sql::Statement) -> Option<TableReference> {
+        match self.inner.plan(statement).await.ok()? {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(made)) => Some(made.name),
+            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(made)) => {
+                (!made.unbounded).then_some(made.name)
+            }
+            LogicalPlan::Ddl(DdlStatement::DropTable(dropped)) => Some(dropped.name),
+            LogicalPlan::Dml(filled) => Some(filled.table_name),
+            _ => None,
+        }
+    }
+
+    /// Puts the table that was made back into the place of its packed rows.
+    fn unpack(&self, name: &TableReference) -> anyhow::Result<()> {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        if let Some(made) = made {
+            self.inner.context().deregister_table(name.clone())?;
+            self.inner.context().register_table(name.clone(), made)?;
+        }
+        Ok(())
+    }
+
     /// Puts a table's rows into packed columns, where those can hold them.
     async fn pack(&self, name: TableReference) -> anyhow::Result<()> {
         let context = self.inner.context();
+        let Ok(made) = context.table_provider(name.clone()).await else { return Ok(()) };
+        if made.constraints().is_some_and(|constraints| !constraints.is_empty()) {
+            return Ok(());
+        }
         let table = context.table(name.clone()).await?;
         let schema = Arc::new(table.schema().as_arrow().clone());
         let batches = table.collect().await?;
         if let Some(packed) = packed::table(&schema, batches)? {
             context.deregister_table(name.clone())?;
-            context.register_table(name, packed)?;
+            context.register_table(name.clone(), packed)?;
+            self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(name, made);
         }
         Ok(())
     }

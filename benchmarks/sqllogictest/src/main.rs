@@ -1,8 +1,12 @@
 //! DataFusion's own sqllogictest files that concern plain queries, run over packed columns.
 //!
 //! ```text
-//! cargo run --manifest-path benchmarks/sqllogictest/Cargo.toml [-- [--list] [FILE…]]
+//! cargo run --manifest-path benchmarks/sqllogictest/Cargo.toml [-- [--list] [--checkout FOLDER] [FILE…]]
 //! ```
+//!
+//! Some tables lie in files that are not in DataFusion's package, but in its repository (the folder
+//! `datafusion/core`) and two that this includes (`testing`, `parquet-testing`): with `--checkout`, in
+//! FOLDER, as they lie in a checkout.
 //!
 //! Every table that a file makes is packed, so that its rows come through quarrier's scan. Prints a
 //! line a file: queries that have the answer that is expected, those that have not by reason, and
@@ -14,6 +18,7 @@ mod reason;
 mod shown;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -69,20 +74,32 @@ fn main() -> Result<()> {
 }
 
 async fn files() -> Result<()> {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let lists = words.first().is_some_and(|word| word == "--list");
-    if lists {
-        words.remove(0);
-    }
-    if words.is_empty() {
-        words = FILES.iter().map(|name| name.to_string()).collect();
+    let mut asked = Asked::of(std::env::args().skip(1))?;
+    if asked.files.is_empty() {
+        asked.files = FILES.iter().map(|name| name.to_string()).collect();
     }
     let folder = test_files()?;
+    // Files name others from the place of the package in DataFusion's repository.
+    let place = tempfile::tempdir()?;
+    let beside = place.path().join("datafusion/sqllogictest");
+    // What a file writes goes beside the links, and not into cargo's own folder.
+    std::fs::create_dir_all(beside.join("test_files"))?;
+    for entry in std::fs::read_dir(&folder)? {
+        let entry = entry?;
+        symlink(entry.path(), beside.join("test_files").join(entry.file_name()))?;
+    }
+    symlink(folder.with_file_name("data"), beside.join("data"))?;
+    if let Some(checkout) = &asked.checkout {
+        for name in ["testing", "parquet-testing"] {
+            symlink(checkout.canonicalize()?.join(name), place.path().join(name))?;
+        }
+        let core = checkout.canonicalize()?.join("datafusion/core");
+        symlink(core, place.path().join("datafusion/core"))?;
+    }
+    std::env::set_current_dir(&beside)?;
     let mut all = Count::default();
-    for name in &words {
-        // Some name files beside them.
-        std::env::set_current_dir(folder.parent().unwrap_or(&folder))?;
-        let count = run(&folder.join(format!("{name}.slt")), lists).await?;
+    for name in &asked.files {
+        let count = run(&folder.join(format!("{name}.slt")), asked.lists).await?;
         println!("{}", told(name, &count));
         all.passed += count.passed;
         all.left_out += count.left_out;
@@ -92,6 +109,31 @@ async fn files() -> Result<()> {
     }
     println!("{}", told("all", &all));
     Ok(())
+}
+
+/// What is asked for.
+#[derive(Default)]
+struct Asked {
+    lists: bool,
+    checkout: Option<PathBuf>,
+    files: Vec<String>,
+}
+
+impl Asked {
+    fn of(mut words: impl Iterator<Item = String>) -> Result<Self> {
+        let mut asked = Asked::default();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--list" => asked.lists = true,
+                "--checkout" => {
+                    asked.checkout =
+                        Some(words.next().context("--checkout needs a folder")?.into());
+                }
+                _ => asked.files.push(word),
+            }
+        }
+        Ok(asked)
+    }
 }
 
 fn told(name: &str, count: &Count) -> String {

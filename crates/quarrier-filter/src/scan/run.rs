@@ -74,6 +74,17 @@ impl<'a> Scan<'a> {
         self.run_plan(&plan, &nodes).0
     }
 
+    /// The answers, and what was done for all of them.
+    ///
+    /// # Errors
+    ///
+    /// Of a query, as those of [`run`](Self::run).
+    pub fn run_counted(&self) -> (Vec<Result<Answer, Error>>, Work) {
+        let (plan, nodes) = self.plan();
+        let (answers, work, _) = self.run_plan(&plan, &nodes);
+        (answers, work)
+    }
+
     /// How the answers would be found. Tries every test on a few blocks, as [`run`](Self::run)
     /// does.
     pub fn explain(&self) -> Explanation {

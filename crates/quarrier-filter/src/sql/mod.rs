@@ -5,7 +5,9 @@
 //!           bounded   no way back, so that hostile text costs no more            kinds agree
 //! ```
 
-use quarrier_messages::Schema;
+use std::sync::Arc;
+
+use quarrier_messages::{Schema, Table};
 use sqlparser::tokenizer::Location;
 
 use crate::{Error, Expr, Query, Result};
@@ -76,6 +78,27 @@ pub fn expression(text: &str, schema: &Schema) -> Result<Expr> {
 /// As [`condition`], and for everything else of SQL: joins, grouping, subqueries.
 pub fn statement(text: &str, table: &str, schema: &Schema) -> Result<Query> {
     parse::parsed(text, |parser| statement::bound(parser, table, schema))
+}
+
+/// A statement over a table that was found by its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    /// What it asks of the table.
+    pub query: Query,
+    /// Where it is a count without a name, the function as it is written: `Count(*)`.
+    pub caption: Option<String>,
+}
+
+/// Binds a statement as [`statement`] does, over the table that `find` gives for the name in it:
+/// one pass over the text, where [`table`] before it would take another.
+///
+/// # Errors
+/// As [`statement`], and where `find` gives none.
+pub fn statement_over(
+    text: &str,
+    find: impl FnOnce(&str) -> Option<Arc<Table>>,
+) -> Result<Statement> {
+    parse::parsed(text, |parser| statement::bound_over(parser, find))
 }
 
 /// An error at a place.

@@ -29,7 +29,8 @@ pub(super) fn parsed<T>(text: &str, then: impl FnOnce(&mut Parser<'_>) -> Result
     tokens.iter_mut().for_each(|token| rename(&mut token.token));
     let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
     let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * tokens.len();
-    stacker::grow(stack_bytes, || {
+    // A thread that has so much is not given more: a new stack costs as much as a short text.
+    stacker::maybe_grow(stack_bytes, stack_bytes, || {
         let mut parser = Parser::new(&dialect)
             .with_recursion_limit(DEPTH_MAX)
             .with_tokens_with_locations(tokens);

@@ -1,14 +1,16 @@
 //! `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT …]`.
 
+use std::sync::Arc;
+
 use sqlparser::ast::{self, Ident};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use quarrier_messages::Schema;
+use quarrier_messages::{Schema, Table};
 
 use super::bind::{Binder, place};
-use super::{ELSEWHERE, parse, wrong};
+use super::{ELSEWHERE, Statement, parse, wrong};
 use crate::expr::Expr;
 use crate::query::{Order, Output, Query, Select};
 use crate::{Error, Result};
@@ -28,7 +30,8 @@ struct Written {
 enum Item {
     Everything,
     EverythingOf(Ident),
-    Count(Option<Ident>),
+    /// Its name, and the function as it is written.
+    Count(Option<Ident>, String),
     Value(Box<ast::Expr>, Option<Ident>),
 }
 
@@ -42,6 +45,27 @@ pub(super) fn bound(parser: &mut Parser<'_>, table: &str, schema: &Schema) -> Re
         );
         return Err(wrong(written.table.span.start, reason));
     }
+    bind(written, schema)
+}
+
+/// Parses a statement, and binds it over the table that `find` gives for its name.
+pub(super) fn bound_over(
+    parser: &mut Parser<'_>,
+    find: impl FnOnce(&str) -> Option<Arc<Table>>,
+) -> Result<Statement> {
+    let written = read(parser)?;
+    let Some(table) = find(&written.table.value) else {
+        let reason = format!("there is no table '{}'", written.table.value);
+        return Err(wrong(written.table.span.start, reason));
+    };
+    let caption = match written.items.as_slice() {
+        [Item::Count(None, written)] => Some(written.clone()),
+        _ => None,
+    };
+    Ok(Statement { query: bind(written, table.schema())?, caption })
+}
+
+fn bind(written: Written, schema: &Schema) -> Result<Query> {
     let name = written.alias.unwrap_or(written.table).value;
     let mut binder = Binder::new(schema, Some(name));
     let select = select(&mut binder, written.items)?;
@@ -120,16 +144,23 @@ fn item(parser: &mut Parser<'_>) -> Result<Item> {
         parser.advance_token();
         return Ok(Item::EverythingOf(table));
     }
-    let is_count = matches!(token(0), Token::Word(word)
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("COUNT"))
-        && *token(1) == Token::LParen
-        && *token(2) == Token::Mul
-        && *token(3) == Token::RParen;
-    if is_count {
+    let count = match token(0) {
+        Token::Word(word)
+            if word.quote_style.is_none()
+                && word.value.eq_ignore_ascii_case("COUNT")
+                && *token(1) == Token::LParen
+                && *token(2) == Token::Mul
+                && *token(3) == Token::RParen =>
+        {
+            Some(format!("{}(*)", word.value))
+        }
+        _ => None,
+    };
+    if let Some(count) = count {
         for _ in 0..4 {
             parser.advance_token();
         }
-        return Ok(Item::Count(alias(parser)?));
+        return Ok(Item::Count(alias(parser)?, count));
     }
     let expr = parse::expression(parser)?;
     Ok(Item::Value(Box::new(expr), alias(parser)?))
@@ -202,8 +233,8 @@ fn rows(parser: &mut Parser<'_>) {
 }
 
 fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
-    if let [Item::Count(_)] = items.as_slice()
-        && let Some(Item::Count(name)) = items.pop()
+    if let [Item::Count(..)] = items.as_slice()
+        && let Some(Item::Count(name, _)) = items.pop()
     {
         let name = name.map_or_else(|| "count".to_string(), |name| name.value);
         return Ok(Select::Count { name: name.into_boxed_str() });
@@ -225,7 +256,7 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
                     kind: Some(field.kind),
                 }));
             }
-            Item::Count(_) => {
+            Item::Count(..) => {
                 let reason = format!("COUNT(*) stands alone here; beside others, {ELSEWHERE}");
                 return Err(Error::text(0, 0, reason));
             }

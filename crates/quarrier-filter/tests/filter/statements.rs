@@ -1,6 +1,9 @@
 //! Statements: what is shown, in which order, how much of it.
 
+use std::sync::Arc;
+
 use quarrier_filter::{Expr, Order, Query, Select, sql};
+use quarrier_messages::Table;
 
 use crate::asked::schema;
 
@@ -25,6 +28,21 @@ fn what_is_shown_has_a_name() {
     );
     assert_eq!(names("SELECT * FROM m").len(), schema().fields.len());
     assert_eq!(names("SELECT x.i, x.* FROM m AS x").len(), 1 + schema().fields.len());
+}
+
+#[test]
+fn a_statement_may_find_its_table_while_it_is_bound() {
+    let table = Arc::new(Table::default());
+    let over =
+        |text: &str| sql::statement_over(text, |name| (name == "t").then(|| Arc::clone(&table)));
+    let text = "SELECT Count ( * ) FROM t LIMIT 3";
+    let found = over(text).unwrap();
+    assert_eq!(found.query, sql::statement(text, "t", table.schema()).unwrap());
+    assert_eq!(found.caption.as_deref(), Some("Count(*)"));
+    assert_eq!(over("SELECT count(*) AS count FROM t").unwrap().caption, None);
+    assert_eq!(over("SELECT * FROM t").unwrap().caption, None);
+    let error = over("SELECT * FROM other").unwrap_err().to_string();
+    assert!(error.contains("'other'"), "{error}");
 }
 
 #[test]

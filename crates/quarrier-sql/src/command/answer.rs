@@ -10,6 +10,25 @@ use quarrier_sql::{Answer, Format, Result, Rows, Statement, Written, write};
 use super::target::Target;
 use super::{INCOMPLETE, Session, met, watch};
 
+/// Answers a text that the scan of a table answers alone; whether it is one.
+pub(super) async fn at_once(session: &Session<'_>, text: &str) -> Result<bool> {
+    // The time is looked at by a thread, which takes as long to begin as such a statement.
+    if session.query.timeout.is_some() {
+        return Ok(false);
+    }
+    let start = Instant::now();
+    let Some(rows) = session.engine.run_at_once(text) else { return Ok(false) };
+    let rows = rows?;
+    met::tell(session)?;
+    let are_here = rows.are_here();
+    let write = written(session, Answer::Rows(rows));
+    let written = if are_here { write.await? } else { watch::until(session, write).await? };
+    if session.query.timing {
+        say(written, start.elapsed());
+    }
+    Ok(true)
+}
+
 /// Answers a statement.
 pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<()> {
     let start = Instant::now();

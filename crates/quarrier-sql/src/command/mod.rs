@@ -139,6 +139,9 @@ impl Session<'_> {
 
     /// One statement after another.
     async fn all(&self, text: &str) -> Result<()> {
+        if answer::at_once(self, text).await? {
+            return Ok(());
+        }
         let statements = self.engine.statements(text)?;
         if statements.is_empty() {
             let reason = "no statement was given; try 'quarrier query --help'";

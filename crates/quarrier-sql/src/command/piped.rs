@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use quarrier_cli::complain;
-use quarrier_sql::Result;
+use quarrier_sql::{Error, Result};
 
 use super::{Session, TEXT_BYTES_MAX, answer, failed, wrong};
 
@@ -12,7 +12,7 @@ use super::{Session, TEXT_BYTES_MAX, answer, failed, wrong};
 pub(super) async fn run(session: &Session<'_>) -> Result<bool> {
     let mut input = std::io::stdin().lock();
     let mut waiting = String::new();
-    let (mut asked, mut answered) = (0_usize, true);
+    let (mut asked, mut is_whole) = (0_usize, true);
     loop {
         let read = input.read_line(&mut waiting).map_err(|e| failed("standard input", &e))?;
         if waiting.len() as u64 > TEXT_BYTES_MAX {
@@ -21,29 +21,11 @@ pub(super) async fn run(session: &Session<'_>) -> Result<bool> {
         if read > 0 && !waiting.trim_end().ends_with(';') {
             continue;
         }
-        match session.engine.statements(&waiting) {
-            // The ';' stands in a text or a comment that goes on.
-            Err(error) if read > 0 && is_unfinished(&error.to_string()) => continue,
-            Err(error) => {
-                complain(&error.to_string());
-                (asked, answered) = (asked + 1, false);
-            }
-            Ok(statements) => {
-                for statement in &statements {
-                    asked += 1;
-                    match answer::one(session, statement).await {
-                        Err(error) if error.is_closed_pipe() || error.is_cancelled() => {
-                            return Err(error);
-                        }
-                        Err(error) => {
-                            complain(&error.to_string());
-                            answered = false;
-                        }
-                        Ok(()) => {}
-                    }
-                }
-            }
-        }
+        let Some((statements, all)) = answered(session, &waiting, read > 0).await? else {
+            continue;
+        };
+        asked += statements;
+        is_whole &= all;
         waiting.clear();
         if read == 0 {
             break;
@@ -51,8 +33,44 @@ pub(super) async fn run(session: &Session<'_>) -> Result<bool> {
     }
     match asked {
         0 => Err(wrong("no statement was given; try 'quarrier query --help'")),
-        _ => Ok(answered),
+        _ => Ok(is_whole),
     }
+}
+
+/// Answers the statements of a text: how many they are, and whether all were answered. None where the
+/// last `;` stands in a text or a comment that goes on, as it may.
+async fn answered(
+    session: &Session<'_>,
+    text: &str,
+    may_go_on: bool,
+) -> Result<Option<(usize, bool)>> {
+    match answer::at_once(session, text).await {
+        Ok(true) => return Ok(Some((1, true))),
+        Ok(false) => {}
+        Err(error) => return complained(error).map(|()| Some((1, false))),
+    }
+    let statements = match session.engine.statements(text) {
+        Err(error) if may_go_on && is_unfinished(&error.to_string()) => return Ok(None),
+        Err(error) => return complained(error).map(|()| Some((1, false))),
+        Ok(statements) => statements,
+    };
+    let mut all = true;
+    for statement in &statements {
+        if let Err(error) = answer::one(session, statement).await {
+            complained(error)?;
+            all = false;
+        }
+    }
+    Ok(Some((statements.len(), all)))
+}
+
+/// Says what went wrong, where the next statement is to be answered all the same.
+fn complained(error: Error) -> Result<()> {
+    if error.is_closed_pipe() || error.is_cancelled() {
+        return Err(error);
+    }
+    complain(&error.to_string());
+    Ok(())
 }
 
 fn is_unfinished(error: &str) -> bool {

@@ -11,40 +11,50 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::prelude::SessionContext;
-use quarrier_filter::expr::{Arithmetic, Pattern};
+use futures::FutureExt;
 use quarrier_filter::{Expr, Query, Select, sql};
-use quarrier_messages::{Kind, Value};
+use quarrier_messages::Kind;
 
 use crate::Messages;
 use crate::plan::TOP_ROWS_MAX;
-use crate::provider::Condition;
+use crate::provider::{Condition, is_pushed};
 use crate::scan::{CountExec, MessagesExec, Wanted};
 
 /// Longer texts take longer to read twice than to plan.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// The plan of a statement, as it is written; none where the engine has to make it. `caption` is
-/// what a count is called that has no name.
-pub(super) async fn plan(
-    context: &SessionContext,
-    text: &str,
-    caption: Option<String>,
-    workers: usize,
-) -> Option<Arc<dyn ExecutionPlan>> {
+/// A plan of one scan.
+#[derive(Debug)]
+pub(super) struct Direct {
+    /// What hands out the answer.
+    pub(super) plan: Arc<dyn ExecutionPlan>,
+    /// The scan in it.
+    pub(super) scan: Arc<MessagesExec>,
+    /// Whether the answer is how many rows the scan has, and not those rows.
+    pub(super) is_count: bool,
+}
+
+/// The plan of a statement, as it is written; none where the engine has to make it.
+pub(super) fn plan(context: &SessionContext, text: &str, workers: usize) -> Option<Direct> {
     if text.len() > TEXT_BYTES_MAX {
         return None;
     }
-    let name = sql::table(text).ok()?.name;
-    let table = context.table_provider(TableReference::bare(name.as_str())).await.ok()?;
-    let messages = table.downcast_ref::<Messages>()?;
-    let mut query = sql::statement(text, &name, messages.table().schema()).ok()?;
+    let mut provider = None;
+    let find = |name: &str| {
+        let found = context.table_provider(TableReference::bare(name));
+        // A catalog that has to wait for its tables has none of messages.
+        provider = found.now_or_never()?.ok();
+        let messages = provider.as_ref()?.downcast_ref::<Messages>()?;
+        Some(Arc::clone(messages.table()))
+    };
+    let sql::Statement { mut query, caption } = sql::statement_over(text, find).ok()?;
     if let (Select::Count { name }, Some(caption)) = (&mut query.select, caption) {
         *name = caption.into();
     }
-    planned(messages, query, workers)
+    planned(provider.as_ref()?.downcast_ref::<Messages>()?, query, workers)
 }
 
-fn planned(messages: &Messages, query: Query, workers: usize) -> Option<Arc<dyn ExecutionPlan>> {
+fn planned(messages: &Messages, query: Query, workers: usize) -> Option<Direct> {
     let kinds: Vec<Kind> = messages.table().schema().fields.iter().map(|f| f.kind).collect();
     let is_pushed = query.condition.as_ref().is_none_or(|expr| is_pushed(expr, &kinds));
     let fetch = match query.limit {
@@ -64,7 +74,8 @@ fn planned(messages: &Messages, query: Query, workers: usize) -> Option<Arc<dyn 
         Select::Count { name } => {
             let schema = Schema::new(vec![Field::new(&*name, DataType::Int64, false)]);
             let scan = scan(Vec::new(), Vec::new(), None)?;
-            fetch.is_none().then(|| Arc::new(CountExec::new(scan, Arc::new(schema))) as _)
+            let plan = Arc::new(CountExec::new(Arc::clone(&scan) as _, Arc::new(schema)));
+            fetch.is_none().then_some(Direct { plan, scan, is_count: true })
         }
         Select::Rows(outputs) => {
             let mut columns = Vec::with_capacity(outputs.len());
@@ -73,77 +84,27 @@ fn planned(messages: &Messages, query: Query, workers: usize) -> Option<Arc<dyn 
                 columns.push(column);
             }
             let scan = scan(columns, query.order, fetch)?;
-            let schema = scan.schema();
-            let mut names = schema.fields().iter().zip(&outputs);
-            if names.all(|(field, output)| field.name() == &*output.name) {
-                return Some(scan);
-            }
-            let named = outputs.iter().enumerate().map(|(place, output)| ProjectionExpr {
-                expr: Arc::new(Column::new(schema.field(place).name(), place)),
-                alias: output.name.to_string(),
-            });
-            let named: Vec<ProjectionExpr> = named.collect();
-            Some(Arc::new(ProjectionExec::try_new(named, scan).ok()?))
+            let names = outputs.iter().map(|output| &*output.name);
+            let plan = named(&scan, names)?;
+            Some(Direct { plan, scan, is_count: false })
         }
     }
 }
 
-/// Whether the provider would have it pushed: everything else is the engine's to evaluate, whatever
-/// statement it stands in.
-fn is_pushed(expr: &Expr, kinds: &[Kind]) -> bool {
-    let all = |parts: &[Expr]| parts.iter().all(|part| is_pushed(part, kinds));
-    match expr {
-        Expr::Literal(_) | Expr::Column(_) => true,
-        Expr::Not(operand) | Expr::IsNull(operand) | Expr::Is { operand, .. } => {
-            is_pushed(operand, kinds)
-        }
-        Expr::And(parts) | Expr::Or(parts) => all(parts),
-        Expr::In { operand, list } => {
-            all(list) && list.iter().all(|value| compare_as_they_are(operand, value, kinds))
-        }
-        Expr::Compare { left, right, .. } => compare_as_they_are(left, right, kinds),
-        Expr::Match { operand, pattern: Pattern::Fixed(_) } => is_pushed(operand, kinds),
-        Expr::Arithmetic { .. } => is_number(expr, kinds),
-        Expr::Match { .. }
-        | Expr::Negate(_)
-        | Expr::Case { .. }
-        | Expr::Cast { .. }
-        | Expr::Call { .. } => false,
+/// The scan with its columns called so.
+fn named<'n>(
+    scan: &Arc<MessagesExec>,
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> Option<Arc<dyn ExecutionPlan>> {
+    let schema = scan.schema();
+    let plan: Arc<dyn ExecutionPlan> = Arc::clone(scan) as _;
+    if schema.fields().iter().zip(names.clone()).all(|(field, name)| field.name() == name) {
+        return Some(plan);
     }
-}
-
-/// Whether no side is made floating for the other's sake, which the provider says to the scan.
-fn compare_as_they_are(left: &Expr, right: &Expr, kinds: &[Kind]) -> bool {
-    let is_mixed = is_number(left, kinds)
-        && is_number(right, kinds)
-        && is_floating(left, kinds) != is_floating(right, kinds);
-    !is_mixed && is_pushed(left, kinds) && is_pushed(right, kinds)
-}
-
-fn is_floating(expr: &Expr, kinds: &[Kind]) -> bool {
-    match expr {
-        Expr::Literal(value) => matches!(value, Value::Float(_)),
-        Expr::Column(column) => kinds[*column] == Kind::Float,
-        Expr::Arithmetic { left, right, .. } => {
-            is_floating(left, kinds) || is_floating(right, kinds)
-        }
-        _ => false,
-    }
-}
-
-fn is_number(expr: &Expr, kinds: &[Kind]) -> bool {
-    match expr {
-        Expr::Literal(value) => {
-            matches!(value, Value::Integer(_) | Value::Decimal { .. } | Value::Float(_))
-        }
-        Expr::Column(column) => {
-            matches!(kinds[*column], Kind::Integer | Kind::Decimal { .. } | Kind::Float)
-        }
-        Expr::Arithmetic { op, left, right } => {
-            matches!(op, Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply)
-                && is_number(left, kinds)
-                && is_number(right, kinds)
-        }
-        _ => false,
-    }
+    let named = names.enumerate().map(|(place, name)| ProjectionExpr {
+        expr: Arc::new(Column::new(schema.field(place).name(), place)),
+        alias: name.to_string(),
+    });
+    let named: Vec<ProjectionExpr> = named.collect();
+    Some(Arc::new(ProjectionExec::try_new(named, plan).ok()?))
 }

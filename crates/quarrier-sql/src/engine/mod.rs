@@ -167,11 +167,26 @@ impl Engine {
         {
             ceiling.ask(self.opening.workers);
         }
-        if let Some(plan) = self.direct_plan(statement).await {
+        if let Some(plan) = self.direct_plan(statement) {
             return rows::direct(&self.context, plan);
         }
         let plan = self.plan(statement).await?;
         rows::answer(&self.context, plan).await
+    }
+
+    /// Begins to answer a text on this thread, where it is one statement that the scan of a table
+    /// answers alone: the rows are found when this returns, or [`Options::stop`] became true. None
+    /// where it is for [`statements`](Self::statements) and [`run`](Self::run), which take a
+    /// millisecond more until they begin.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    ///
+    /// # Errors
+    /// Where a row has no value, and where it was stopped.
+    pub fn run_at_once(&self, text: &str) -> Option<Result<Rows>> {
+        let direct = direct::plan(&self.context, text, self.opening.workers)?;
+        Some(rows::at_once(&self.context, direct, &self.opening.stop))
     }
 
     /// Begins to answer statements at the same time. What they look for in one table is looked
@@ -193,7 +208,7 @@ impl Engine {
 
     /// How a query is answered.
     async fn physical_plan(&self, statement: &Statement) -> Result<Arc<dyn ExecutionPlan>> {
-        if let Some(plan) = self.direct_plan(statement).await {
+        if let Some(plan) = self.direct_plan(statement) {
             return Ok(plan);
         }
         let plan = self.plan(statement).await?;
@@ -201,9 +216,9 @@ impl Engine {
     }
 
     /// The plan of a statement that needs no planning.
-    async fn direct_plan(&self, statement: &Statement) -> Option<Arc<dyn ExecutionPlan>> {
-        let (text, caption) = statement.query_text()?;
-        direct::plan(&self.context, &text, caption, self.opening.workers).await
+    fn direct_plan(&self, statement: &Statement) -> Option<Arc<dyn ExecutionPlan>> {
+        let text = statement.query_text()?;
+        Some(direct::plan(&self.context, &text, self.opening.workers)?.plan)
     }
 
     async fn prepared(&self, statement: &Statement) -> Result<datafusion::sql::parser::Statement> {

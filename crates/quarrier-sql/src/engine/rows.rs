@@ -1,10 +1,12 @@
 //! Answers as they come.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::TaskContext;
@@ -15,8 +17,9 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use super::direct::Direct;
 use crate::output::Format;
-use crate::scan::search_together;
+use crate::scan::{CountExec, search_together};
 use crate::{Error, Result};
 
 /// What a statement comes to.
@@ -41,7 +44,8 @@ pub struct Rows {
     schema: SchemaRef,
     plan: Arc<dyn ExecutionPlan>,
     batches: mpsc::Receiver<Result<RecordBatch>>,
-    task: AbortHandle,
+    /// What makes them; nothing where all of them are here.
+    task: Option<AbortHandle>,
     waited: Duration,
 }
 
@@ -70,6 +74,11 @@ impl Rows {
         next
     }
 
+    /// Whether all of them were found before they were asked for.
+    pub fn are_here(&self) -> bool {
+        self.task.is_none()
+    }
+
     /// How long they were waited for until now.
     pub fn waited(&self) -> Duration {
         self.waited
@@ -92,7 +101,9 @@ impl Rows {
 
 impl Drop for Rows {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(task) = &self.task {
+            task.abort();
+        }
     }
 }
 
@@ -104,7 +115,48 @@ pub(super) async fn answer(context: &SessionContext, plan: LogicalPlan) -> Resul
 
 /// Begins to answer a query whose plan is made.
 pub(super) fn direct(context: &SessionContext, plan: Arc<dyn ExecutionPlan>) -> Result<Answer> {
-    Ok(Answer::Rows(stream(plan, context.task_ctx())?))
+    Ok(Answer::Rows(stream(plan, scan_context(context))?))
+}
+
+/// What a scan runs in: all that DataFusion's own has but its functions, hundreds of which are copied
+/// for each plan.
+fn scan_context(context: &SessionContext) -> Arc<TaskContext> {
+    Arc::new(TaskContext::new(
+        None,
+        context.session_id(),
+        context.copied_config(),
+        HashMap::default(),
+        HashMap::default(),
+        HashMap::default(),
+        HashMap::default(),
+        context.runtime_env(),
+    ))
+}
+
+/// Finds the rows on this thread; where they are many, they come from then on as those of others do.
+pub(super) fn at_once(context: &SessionContext, direct: Direct, stop: &AtomicBool) -> Result<Rows> {
+    let start = Instant::now();
+    let Direct { plan, scan, is_count } = direct;
+    let batch_rows = context.state_ref().read().config().batch_size();
+    let Some(found) = scan.find_at_once(stop, batch_rows)? else {
+        let mut rows = stream(plan, scan_context(context))?;
+        rows.waited = start.elapsed();
+        return Ok(rows);
+    };
+    let schema = plan.schema();
+    let found = match is_count {
+        true => vec![CountExec::counted(&schema, found.iter().map(RecordBatch::num_rows).sum())?],
+        false => found,
+    };
+    let (sender, batches) = mpsc::channel(found.len().max(1));
+    for batch in found {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = batch.columns().to_vec();
+        let named = RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options);
+        // There is room for all of them.
+        let _ = sender.try_send(named.map_err(|error| Error::Engine(error.into())));
+    }
+    Ok(Rows { schema, plan, batches, task: None, waited: start.elapsed() })
 }
 
 /// Begins to answer a query.
@@ -142,5 +194,5 @@ fn stream(plan: Arc<dyn ExecutionPlan>, task_context: Arc<TaskContext>) -> Resul
             }
         }
     });
-    Ok(Rows { schema, plan, batches, task: task.abort_handle(), waited: Duration::ZERO })
+    Ok(Rows { schema, plan, batches, task: Some(task.abort_handle()), waited: Duration::ZERO })
 }

@@ -10,7 +10,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::Options;
 use crate::Result;
-use crate::plan::{Counts, Memberships, Multisets, StrictKinds, TopRows, WholeOrders};
+use crate::plan::{Memberships, Multisets, StrictKinds, physical_rules};
 use crate::scan::Ceiling;
 
 /// All sorts of a plan together keep one part of so many back.
@@ -42,14 +42,13 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     rules.insert(0, Arc::new(StrictKinds));
     rules.insert(1, Arc::new(Multisets));
     rules.insert(2, Arc::new(Memberships));
-    let state = SessionStateBuilder::new()
+    let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime.build_arc()?)
         .with_default_features()
-        .with_analyzer_rules(rules)
-        .with_physical_optimizer_rule(Arc::new(WholeOrders))
-        .with_physical_optimizer_rule(Arc::new(TopRows))
-        .with_physical_optimizer_rule(Arc::new(Counts))
-        .build();
-    Ok(SessionContext::new_with_state(state))
+        .with_analyzer_rules(rules);
+    for rule in physical_rules() {
+        state = state.with_physical_optimizer_rule(rule);
+    }
+    Ok(SessionContext::new_with_state(state.build()))
 }

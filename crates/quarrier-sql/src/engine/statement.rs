@@ -1,17 +1,20 @@
 //! Statements as they are parsed, within bounds.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::sync::mpsc;
 
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::{self, CopyToSource, CopyToStatement, DFParserBuilder, ParserInput};
 use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 
 use super::rewrite_part;
 use crate::dialect::Sql;
 use crate::output::Format;
-use crate::rewrite::{Known, Named, Rewritable, named};
+use crate::rewrite::{Known, Named, TREE_DEPTH_MAX, balance, named};
 use crate::{Error, Result};
 
 /// The most bytes of a text.
@@ -19,6 +22,15 @@ const TEXT_BYTES_MAX: usize = 4 << 20;
 
 /// The most words and marks.
 const TOKENS_MAX: usize = 1 << 18;
+
+/// Texts with fewer of them are no deeper than any stack allows.
+const WORDS_WALKED_MAX: usize = 500;
+
+/// Stack for walking or freeing a tree of so many.
+const TREE_STACK_BYTES: usize = TOKENS_MAX * (4 << 10);
+
+/// The most queries that UNION, EXCEPT and INTERSECT put together: they hang in each other, too.
+const SETS_MAX: usize = 1_000;
 
 /// The deepest that a statement nests.
 pub(crate) const DEPTH_MAX: usize = 200;
@@ -38,20 +50,56 @@ pub(super) fn parsed(text: &str) -> Result<Vec<Statement>> {
     let mut tokens = tokens.map_err(|error| Error::text(error.to_string()))?;
     check(&tokens)?;
     tokens.iter_mut().for_each(|token| rename(&mut token.token));
+    let words = tokens.len();
     let parser = DFParserBuilder::new(ParserInput::Tokens(tokens))
         .with_dialect(&Sql)
         .with_recursion_limit(DEPTH_MAX)
         .build();
-    let statements = parser.and_then(|mut parser| parser.parse_statements()).map_err(failed)?;
+    let parsed = parser.and_then(|mut parser| parser.parse_statements());
+    let mut statements = parsed.map_err(failed)?;
+    if !are_balanced(&mut statements, words)? {
+        take_down(statements);
+        return Err(Error::text(format!(
+            "more than {TREE_DEPTH_MAX} operators in one chain; write parts of it in parentheses"
+        )));
+    }
     Ok(statements.into_iter().map(|inner| Statement { inner }).collect())
+}
+
+/// Whether none is deeper than it may be, once chains are balanced. That is walked by recursion, on a
+/// stack of its own where there are many words.
+fn are_balanced(statements: &mut VecDeque<parser::Statement>, words: usize) -> Result<bool> {
+    let mut balance = || statements.iter_mut().all(balance_of);
+    if words < WORDS_WALKED_MAX {
+        return Ok(balance());
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(TREE_STACK_BYTES);
+        match thread.spawn_scoped(scope, balance) {
+            Ok(walked) => Ok(walked.join().unwrap_or(false)),
+            Err(error) => Err(Error::Setup { reason: format!("no thread to read with: {error}") }),
+        }
+    })
+}
+
+/// Frees trees that may be as deep as the text is long, which takes as much stack.
+fn take_down(statements: VecDeque<parser::Statement>) {
+    let (sender, receiver) = mpsc::channel::<VecDeque<parser::Statement>>();
+    let thread = std::thread::Builder::new().stack_size(TREE_STACK_BYTES);
+    match thread.spawn(move || receiver.into_iter().for_each(drop)) {
+        Ok(_) => drop(sender.send(statements)),
+        // Without a thread, they are left where they are.
+        Err(_) => std::mem::forget(statements),
+    }
 }
 
 fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     let said = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    let (mut count, mut open) = (0_usize, 0_usize);
+    let (mut count, mut open, mut sets) = (0_usize, 0_usize, 0_usize);
     for token in said {
         count += 1;
-        match token.token {
+        match &token.token {
+            Token::Word(word) if is_set(word) => sets += 1,
             Token::LParen | Token::LBracket => open += 1,
             Token::RParen | Token::RBracket => open = open.saturating_sub(1),
             _ => {}
@@ -61,12 +109,23 @@ fn check(tokens: &[TokenWithSpan]) -> Result<()> {
             return Err(too_deep(&format!("line {}, column {}: ", at.line, at.column)));
         }
     }
+    if sets > SETS_MAX {
+        return Err(Error::text(format!(
+            "UNION, EXCEPT and INTERSECT stand more than {SETS_MAX} times; write a part of it behind \
+             VALUES or in a file"
+        )));
+    }
     if count > TOKENS_MAX {
         return Err(Error::text(format!(
             "more than {TOKENS_MAX} words and marks; ask in several statements"
         )));
     }
     Ok(())
+}
+
+fn is_set(word: &Word) -> bool {
+    let is_one = matches!(word.keyword, Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT);
+    is_one && word.quote_style.is_none()
 }
 
 fn too_deep(place: &str) -> Error {
@@ -163,20 +222,30 @@ impl Statement {
         matches!(self.inner, parser::Statement::Explain(_))
     }
 
-    /// A query of one table without groups, as it is written, and what its first output is called
-    /// where that is not a column's name and none is given.
-    pub(super) fn query_text(&self) -> Option<(String, Option<String>)> {
+    /// A query of one table, as it is written.
+    pub(super) fn query_text(&self) -> Option<String> {
         let parser::Statement::Statement(statement) = &self.inner else { return None };
         let ast::Statement::Query(query) = &**statement else { return None };
         let ast::SetExpr::Select(select) = &*query.body else { return None };
         let is_one = matches!(select.from.as_slice(), [table] if table.joins.is_empty());
-        let caption = || query.captions().into_iter().next().flatten();
-        (is_one && query.with.is_none()).then(|| (query.to_string(), caption()))
+        (is_one && query.with.is_none()).then(|| query.to_string())
     }
 
     /// Whether it shows what became of a plan.
     pub(super) fn is_analyze(&self) -> bool {
         matches!(&self.inner, parser::Statement::Explain(explain) if explain.options.analyze)
+    }
+}
+
+/// Whether it is no deeper than it may be, once its chains are balanced.
+fn balance_of(statement: &mut parser::Statement) -> bool {
+    match statement {
+        parser::Statement::Statement(statement) => balance(&mut **statement),
+        parser::Statement::Explain(explain) => balance_of(&mut explain.statement),
+        parser::Statement::CopyTo(CopyToStatement {
+            source: CopyToSource::Query(query), ..
+        }) => balance(&mut **query),
+        _ => true,
     }
 }
 

@@ -4,7 +4,7 @@ mod native;
 mod quantified;
 mod table;
 
-pub(crate) use table::Notes;
+pub(crate) use table::{FoundExec, Notes};
 
 use datafusion::prelude::SessionContext;
 

@@ -1,64 +1,54 @@
-//! COUNT(*) of what a scan leaves is what the scan counts: the engine would make a value for each row
-//! to count it.
+//! COUNT(*) of what a scan or a search leaves is what it counts itself: the engine would make a row for
+//! each to count it.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::expressions::Literal;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
+use super::rule::source;
+use crate::function::FoundExec;
 use crate::scan::{CountExec, MessagesExec};
 
-/// Puts the count of a scan in the place of an aggregate over it.
-#[derive(Debug)]
-pub(crate) struct Counts;
-
-impl PhysicalOptimizerRule for Counts {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_down(|plan| {
-            Ok(match plan.downcast_ref::<AggregateExec>().and_then(counted) {
-                Some(count) => Transformed::yes(count),
-                None => Transformed::no(plan),
-            })
-        })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "counts"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+/// Puts what counts by itself in the place of an aggregate over it.
+pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    Ok(plan.downcast_ref::<AggregateExec>().filter(|plan| is_of_rows(plan)).and_then(counted))
 }
 
 fn counted(aggregate: &AggregateExec) -> Option<Arc<dyn ExecutionPlan>> {
+    let groups = aggregate.group_expr().expr();
+    let input = source(aggregate.input());
+    if let Some(found) = input.downcast_ref::<FoundExec>() {
+        let columns = groups.iter().map(|(group, _)| Some(group.downcast_ref::<Column>()?.index()));
+        let columns: Vec<usize> = columns.collect::<Option<_>>()?;
+        return Some(Arc::new(found.counted(&columns, &aggregate.schema())?));
+    }
+    let scan = input.downcast_ref::<MessagesExec>()?;
+    let is_whole = groups.is_empty() && scan.wanted().columns.is_empty();
+    is_whole.then(|| Arc::new(CountExec::new(Arc::clone(input), aggregate.schema())) as _)
+}
+
+/// Whether it is the first to see rows, and does nothing but count them.
+fn is_of_rows(aggregate: &AggregateExec) -> bool {
     let is_first = matches!(
         aggregate.mode(),
         AggregateMode::Partial | AggregateMode::Single | AggregateMode::SinglePartitioned
     );
-    let scan = MessagesExec::beneath(aggregate.input())?;
-    let is_scan = scan.wanted().columns.is_empty();
-    let is_of_rows = aggregate.aggr_expr().iter().all(|one| is_count(one))
-        && aggregate.filter_expr().iter().all(Option::is_none)
-        && aggregate.group_expr().is_true_no_grouping();
+    let groups = aggregate.group_expr();
     let schema = aggregate.schema();
-    let is_whole = schema.fields().iter().all(|field| *field.data_type() == DataType::Int64)
-        && !schema.fields().is_empty();
-    let count = || CountExec::new(Arc::new(scan.clone()), schema);
-    (is_first && is_scan && is_of_rows && is_whole)
-        .then(|| Arc::new(count()) as Arc<dyn ExecutionPlan>)
+    let counts = schema.fields().iter().skip(groups.expr().len());
+    is_first
+        && aggregate.aggr_expr().iter().all(|one| is_count(one))
+        && aggregate.filter_expr().iter().all(Option::is_none)
+        && aggregate.limit_options().is_none()
+        && !groups.has_grouping_set()
+        && counts.len() == aggregate.aggr_expr().len()
+        && counts.clone().all(|field| *field.data_type() == DataType::Int64)
+        && counts.len() > 0
 }
 
 /// Whether it counts rows, whatever is in them.

@@ -1,7 +1,6 @@
 //! What is done to plans.
 
 mod counts;
-pub(crate) use counts::Counts;
 
 mod memberships;
 pub(crate) use memberships::Memberships;
@@ -9,11 +8,27 @@ pub(crate) use memberships::Memberships;
 mod multisets;
 pub(crate) use multisets::Multisets;
 
+mod rule;
+
 mod strict;
 pub(crate) use strict::StrictKinds;
 
 mod top_rows;
-pub(crate) use top_rows::{TOP_ROWS_MAX, TopRows};
+pub(crate) use top_rows::TOP_ROWS_MAX;
 
 mod whole_orders;
-pub(crate) use whole_orders::WholeOrders;
+
+use std::sync::Arc;
+
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+
+use rule::Rule;
+
+/// The rules for plans as they run, in their order.
+pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 3] {
+    [
+        Rule::new("whole_orders", whole_orders::instead),
+        Rule::new("top_rows", top_rows::instead),
+        Rule::new("counts", counts::instead),
+    ]
+}

@@ -4,50 +4,24 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use quarrier_filter::Order;
 
+use super::rule::source;
 use crate::scan::MessagesExec;
-
-/// Puts the best rows of an order in the place of a scan and its sort.
-#[derive(Debug)]
-pub(crate) struct TopRows;
 
 /// The most rows: the scan holds them in memory, and does not spill.
 pub(crate) const TOP_ROWS_MAX: usize = 1 << 20;
 
-impl PhysicalOptimizerRule for TopRows {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_down(|plan| {
-            let found = match plan.downcast_ref::<SortPreservingMergeExec>() {
-                Some(merge) => merged(merge)?,
-                None => sorted(&plan, None),
-            };
-            Ok(match found {
-                Some(scan) => Transformed::yes(scan),
-                None => Transformed::no(plan),
-            })
-        })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "top_rows"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
+/// Puts the best rows of an order in the place of a scan and its sort.
+pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    match plan.downcast_ref::<SortPreservingMergeExec>() {
+        Some(merge) => merged(merge),
+        None => Ok(sorted(plan, None)),
     }
 }
 
@@ -73,7 +47,7 @@ fn sorted(plan: &Arc<dyn ExecutionPlan>, merged: Option<usize>) -> Option<Arc<dy
     }
     let projection = sort.input().downcast_ref::<ProjectionExec>();
     let input = projection.map_or(sort.input(), |projection| projection.input());
-    let scan = MessagesExec::beneath(input)?;
+    let scan = source(input).downcast_ref::<MessagesExec>()?;
     let column = |expr: &Arc<dyn PhysicalExpr>| {
         let mut place = expr.downcast_ref::<Column>()?.index();
         if let Some(projection) = projection {

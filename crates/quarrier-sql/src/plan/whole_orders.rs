@@ -7,39 +7,13 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
 /// Has parts sorted as they are merged.
-#[derive(Debug)]
-pub(crate) struct WholeOrders;
-
-impl PhysicalOptimizerRule for WholeOrders {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_down(|plan| {
-            Ok(match plan.downcast_ref::<SortPreservingMergeExec>().and_then(whole) {
-                Some(merge) => Transformed::yes(merge),
-                None => Transformed::no(plan),
-            })
-        })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "whole_orders"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    Ok(plan.downcast_ref::<SortPreservingMergeExec>().and_then(whole))
 }
 
 fn whole(merge: &SortPreservingMergeExec) -> Option<Arc<dyn ExecutionPlan>> {

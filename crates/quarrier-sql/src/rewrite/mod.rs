@@ -15,6 +15,7 @@ pub(crate) mod like;
 
 mod calls;
 mod captions;
+mod chains;
 mod names;
 mod outputs;
 mod padded;
@@ -23,6 +24,7 @@ mod rows;
 mod tables;
 mod template;
 
+pub(crate) use chains::{TREE_DEPTH_MAX, balance};
 pub(crate) use names::Known;
 pub(crate) use tables::{MESSAGES, Named, Told, named};
 

@@ -35,6 +35,13 @@ impl CountExec {
         );
         CountExec { input, schema, properties: Arc::new(properties) }
     }
+
+    /// The one row of a count, in a schema as for [`new`](Self::new).
+    pub(crate) fn counted(schema: &SchemaRef, count: usize) -> Result<RecordBatch> {
+        let value: ArrayRef = Arc::new(Int64Array::from(vec![count as i64]));
+        let columns = vec![value; schema.fields().len()];
+        Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+    }
 }
 
 impl DisplayAs for CountExec {
@@ -83,15 +90,13 @@ impl ExecutionPlan for CountExec {
         }
         let schema = Arc::clone(&self.schema);
         let counted = futures::stream::once(async move {
-            let mut count = 0_i64;
+            let mut count = 0;
             for mut part in parts {
                 while let Some(batch) = part.try_next().await? {
-                    count += batch.num_rows() as i64;
+                    count += batch.num_rows();
                 }
             }
-            let value: ArrayRef = Arc::new(Int64Array::from(vec![count]));
-            let columns = vec![value; schema.fields().len()];
-            Ok(RecordBatch::try_new(schema, columns)?)
+            CountExec::counted(&schema, count)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), counted)))
     }

@@ -1,9 +1,11 @@
 //! A scan of messages as the engine runs it.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -12,7 +14,6 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType, apply_expression_roots,
@@ -21,7 +22,6 @@ use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -34,7 +34,7 @@ use quarrier_messages::{Table, Views};
 use super::Wanted;
 use super::batches::{Maker, Share};
 use super::figures::{Ceiling, Figures};
-use super::selection::{Question, Selection};
+use super::selection::{Found, Question, Selection};
 use crate::provider::{of_columns, of_rows, physical};
 
 /// Reads messages: the rows that are wanted, in as many partitions as there are threads.
@@ -80,28 +80,6 @@ impl MessagesExec {
         })
     }
 
-    /// The scan whose rows a plan hands out as they are, in one partition or several.
-    pub(crate) fn beneath(plan: &Arc<dyn ExecutionPlan>) -> Option<&Self> {
-        let mut plan = plan;
-        loop {
-            let is_spread = |spread: &RepartitionExec| {
-                matches!(spread.partitioning(), Partitioning::RoundRobinBatch(_))
-            };
-            if let Some(joined) = plan.downcast_ref::<CoalescePartitionsExec>() {
-                if joined.fetch().is_some() {
-                    return None;
-                }
-                plan = joined.input();
-            } else if let Some(spread) = plan.downcast_ref::<RepartitionExec>()
-                && is_spread(spread)
-            {
-                plan = spread.input();
-            } else {
-                return plan.downcast_ref::<Self>();
-            }
-        }
-    }
-
     /// What is read.
     pub(crate) fn wanted(&self) -> &Wanted {
         &self.wanted
@@ -123,6 +101,55 @@ impl MessagesExec {
         }
         let question = Question::of(&self.wanted, None)?;
         Some((Arc::clone(self.views.table()), question, Arc::clone(&self.selection)))
+    }
+
+    /// What makes batches of the rows that are found.
+    fn maker(&self, figures: Figures, batch_rows: usize) -> Maker {
+        Maker {
+            views: self.views.clone(),
+            schema: self.schema(),
+            columns: self.wanted.columns.clone(),
+            batch_rows,
+            fetch: self.wanted.fetch,
+            figures,
+        }
+    }
+
+    /// Finds the rows on this thread and the scan's others, and makes batches of them where they are
+    /// few; where they are many, none, and whoever executes the plan finds them found.
+    ///
+    /// # Errors
+    /// Where a row has no value, and soon after `stop` became true.
+    pub(crate) fn find_at_once(
+        &self,
+        stop: &AtomicBool,
+        batch_rows: usize,
+    ) -> Result<Option<Vec<RecordBatch>>> {
+        let figures = Figures::new(&self.metrics, (0, 1), None);
+        let found = match self.question() {
+            Some((table, question, _)) => {
+                let start = Instant::now();
+                let (found, work) = question.found_now(&table, self.workers, stop)?;
+                figures.found(work, start.elapsed());
+                found
+            }
+            None if self.dynamic.is_empty() => Found::Everything,
+            None => return Ok(None),
+        };
+        let found = Arc::new(found);
+        let fetch = self.wanted.fetch.unwrap_or(usize::MAX);
+        let is_few = self.wanted.columns.is_empty()
+            || match &*found {
+                Found::Rows(rows) => rows.len() <= batch_rows,
+                _ => fetch <= batch_rows,
+            };
+        if !is_few {
+            self.selection.set(found);
+            return Ok(None);
+        }
+        let maker = self.maker(figures, batch_rows);
+        let whole = Share { number: 0, of: 1 };
+        maker.batches(&found, &whole).collect::<Result<_>>().map(Some)
     }
 
     /// Counts what was looked for together with other scans as its own.
@@ -240,14 +267,7 @@ impl ExecutionPlan for MessagesExec {
         let ceiling = context.session_config().get_extension::<Ceiling>();
         let ceiling = ceiling.and_then(|ceiling| ceiling.bytes_per_second());
         let figures = Figures::new(&self.metrics, (partition, of), ceiling);
-        let maker = Maker {
-            figures: figures.clone(),
-            views: self.views.clone(),
-            schema: Arc::clone(&schema),
-            columns: self.wanted.columns.clone(),
-            batch_rows: context.session_config().batch_size(),
-            fetch: self.wanted.fetch,
-        };
+        let maker = self.maker(figures.clone(), context.session_config().batch_size());
         let share = Share { number: partition, of };
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let scan = self.clone();

@@ -40,8 +40,8 @@ impl Drop for StopOnDrop {
 
 impl Selection {
     /// Lets all partitions have what was found elsewhere; nothing changes where they have begun.
-    pub(super) fn set(&self, found: Found) {
-        let _ = self.found.set(Arc::new(found));
+    pub(super) fn set(&self, found: Arc<Found>) {
+        let _ = self.found.set(found);
     }
 
     /// What was found, and for the first who asks also the work and the time it took. `more` is a condition
@@ -94,12 +94,29 @@ impl Question {
         Some(Question { query, is_count })
     }
 
+    /// What there is, found by this thread and others, and what was done for it.
+    pub(super) fn found_now(
+        &self,
+        table: &Table,
+        workers: usize,
+        stop: &AtomicBool,
+    ) -> Result<(Found, Work)> {
+        let queries = std::slice::from_ref(&self.query);
+        let scan = Scan::new(table, queries).workers(workers).cancel(stop);
+        let (mut answers, work) = scan.run_counted();
+        let answer = answers.pop().unwrap_or_else(|| Ok(Answer::default()));
+        Ok((self.found(answer)?, work))
+    }
+
     /// What its answer says.
     pub(super) fn found(
         &self,
         answer: std::result::Result<Answer, quarrier_filter::Error>,
     ) -> Result<Found> {
-        let answer = answer.map_err(|error| Error::text(error.to_string()))?;
+        let answer = answer.map_err(|error| match error {
+            quarrier_filter::Error::Cancelled => Error::Cancelled,
+            error => Error::text(error.to_string()),
+        })?;
         Ok(if self.is_count { Found::Count(answer.count) } else { Found::Rows(answer.rows) })
     }
 }
@@ -127,9 +144,9 @@ pub(super) async fn search_all(
     let scanned = tokio::task::spawn_blocking(move || {
         let queries: Vec<Query> = questions.iter().map(|one| one.query.clone()).collect();
         let scan = Scan::new(&table, &queries).workers(workers).cancel(&flag);
-        let (answers, explanation) = scan.run_explained();
+        let (answers, work) = scan.run_counted();
         let found = questions.iter().zip(answers).map(|(one, answer)| one.found(answer));
-        (found.collect(), explanation.work)
+        (found.collect(), Some(work))
     });
     scanned.await.map_err(|error| DataFusionError::Execution(error.to_string()))
 }

@@ -48,7 +48,7 @@ pub(crate) async fn search_together(
         }
         for (found, selection) in found.into_iter().zip(selections) {
             if let Ok(found) = found {
-                selection.set(found);
+                selection.set(Arc::new(found));
             }
         }
     }

@@ -68,6 +68,35 @@ fn a_long_list_is_no_trouble() {
 }
 
 #[test]
+fn a_long_chain_is_no_trouble() {
+    let (_folder, asked) = Asked::of_orders();
+    let parts: Vec<String> = (0..12_000).map(|at| format!("m.id = {}", at * 7)).collect();
+    let chain = parts.join(" OR ");
+    for sql in [
+        format!("SELECT count(*) FROM m WHERE {chain}"),
+        // The scan cannot see it.
+        format!("SELECT count(*) FROM m JOIN m AS o ON m.id = o.id WHERE {chain} OR o.qty < 0"),
+    ] {
+        assert_eq!(asked.value(&sql).unwrap(), "715");
+    }
+}
+
+#[test]
+fn what_hangs_in_itself_without_end_is_refused() {
+    let asked = Asked::new();
+    for (part, many) in [(" + 1", 100_000), (" || 'x'", 100_000), (" IS NULL", 120_000)] {
+        let said = asked.refusal(&format!("SELECT 1{}", part.repeat(many)));
+        assert!(said.contains("chain"), "{part}: {said}");
+    }
+    let said = asked.refusal(&format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(60_000)));
+    assert!(said.contains("UNION"), "{said}");
+    let sum = asked.value(&format!("SELECT 1{}", " + 1".repeat(100))).unwrap();
+    assert_eq!(sum, "101");
+    let rows = asked.rows(&format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(50))).unwrap();
+    assert_eq!(rows.len(), 51);
+}
+
+#[test]
 fn a_cross_join_of_everything_ends_at_the_time_limit() {
     let folder = Folder::new();
     folder.file("m.ndjson", &crate::harness::orders());

@@ -98,6 +98,46 @@ fn search_finds_what_the_library_finds_in_order() {
 }
 
 #[test]
+fn findings_are_counted_without_rows() {
+    let place = Place::new();
+    let image_path = place.write("disk.img", &image());
+    // Texts and names that several patterns have, and a pattern that is never found.
+    let patterns = "alpha = needle\nalpha = the\nneedle\nbeta = line 00\nhex:00 FF ?0\nnowhere";
+    let table = format!("search('{image_path}', '{patterns}')");
+    // The same findings, of which the engine makes rows.
+    let rows = format!("(SELECT * FROM {table} ORDER BY length LIMIT 1000000) AS f");
+    for condition in
+        ["", " WHERE \"offset\" > 100000", " WHERE name = 'alpha'", " WHERE pattern = 'x'"]
+    {
+        for (list, groups) in [
+            ("count(*) AS n", ""),
+            ("count(*) AS n, count(1) AS m", ""),
+            ("pattern, count(*) AS n", " GROUP BY pattern ORDER BY pattern"),
+            ("name, count(*) AS n", " GROUP BY name ORDER BY name"),
+            ("count(*) AS n, name, pattern", " GROUP BY name, pattern ORDER BY name, pattern"),
+        ] {
+            let counted = format!("SELECT {list} FROM {table}{condition}{groups}");
+            let plan = place.plan(&counted);
+            assert!(plan.contains("counted"), "{counted}: {plan}");
+            let naive = format!("SELECT {list} FROM {rows}{condition}{groups}");
+            assert!(!place.plan(&naive).contains("counted"), "{naive}");
+            assert_eq!(place.ask(&counted), place.ask(&naive), "{counted}");
+        }
+    }
+    for list in
+        ["source, count(*)", "pattern, count(name)", "name, min(length)", "length, count(*)"]
+    {
+        let group = list.split(',').next().unwrap();
+        let text = format!("SELECT {list} FROM {table} GROUP BY {group}");
+        assert!(!place.plan(&text).contains("counted"), "{text}");
+    }
+    let kept = format!("SELECT count(*) FILTER (WHERE length > 3) FROM {table}");
+    assert!(!place.plan(&kept).contains("counted"), "{kept}");
+    let part = format!("SELECT count(*) FROM (SELECT * FROM {table} LIMIT 7) AS f");
+    assert_eq!(place.ask(&part), ["7"]);
+}
+
+#[test]
 fn a_condition_on_the_offset_becomes_the_range_that_is_searched() {
     let place = Place::new();
     let (path, bytes) = (place.write("disk.img", &image()), image());

@@ -68,6 +68,9 @@ pub(crate) fn orders() -> String {
     lines
 }
 
+/// What came of a statement that a scan answers alone: with whether it was here at once.
+type AtOnce = (SchemaRef, Vec<RecordBatch>, bool);
+
 /// An engine with one table `m`.
 pub(crate) struct Asked {
     pub(crate) engine: Engine,
@@ -130,6 +133,26 @@ impl Asked {
                 batches.push(batch);
             }
             Ok((Arc::clone(rows.schema()), batches))
+        })
+    }
+
+    /// The rows as they come, of what a scan answers alone.
+    pub(crate) fn at_once(&self, sql: &str) -> Option<Result<AtOnce, Error>> {
+        self.runtime.block_on(async {
+            let mut rows = match self.engine.run_at_once(sql)? {
+                Ok(rows) => rows,
+                Err(error) => return Some(Err(error)),
+            };
+            let are_here = rows.are_here();
+            let mut batches = Vec::new();
+            loop {
+                match rows.next().await {
+                    Ok(Some(batch)) => batches.push(batch),
+                    Ok(None) => break,
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            Some(Ok((Arc::clone(rows.schema()), batches, are_here)))
         })
     }
 

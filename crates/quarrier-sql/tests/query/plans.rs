@@ -95,45 +95,6 @@ fn a_limit_over_a_union_takes_the_first_rows_of_all_parts() {
     }
 }
 
-/// Statements that are answered without the engine's planning, where they stand alone.
-const DIRECT: &[&str] = &[
-    "SELECT count(*) FROM m WHERE symbol = 'ABC' AND price > 50 AND qty BETWEEN 100 AND 500",
-    "SELECT COUNT(*) AS many FROM m WHERE note LIKE '%9' OR note IS NULL",
-    "SELECT id, qty AS q, Symbol FROM m WHERE NOT (open OR qty * 2 > 700)",
-    "SELECT * FROM m WHERE id IN (3, 4, 4999) AND ts < TIMESTAMP '2024-01-20 00:00:00'",
-    "SELECT x.id, x.leg[0].qty FROM m AS x WHERE x.leg[0].qty = 8 AND x.id < 100",
-    "SELECT count(*) FROM m WHERE (note = 'note 1') IS UNKNOWN",
-    "SELECT id FROM m WHERE price = 1.5e0 OR qty > 998.5",
-    "SELECT id FROM m WHERE symbol LIKE 'A!_%' ESCAPE '!' AND (qty, id) > (500, 7)",
-];
-
-#[test]
-fn statements_without_planning_are_answered_as_with_it() {
-    let (_folder, asked) = Asked::of_orders();
-    for sql in DIRECT {
-        let (schema, batches) = asked.batches(sql).unwrap();
-        let (planned, again) = asked.batches(&format!("SELECT * FROM ({sql}) AS t")).unwrap();
-        let fields = |schema: &datafusion::arrow::datatypes::Schema| -> Vec<_> {
-            schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect()
-        };
-        assert_eq!(fields(&schema), fields(&planned), "{sql}");
-        let sorted = |batches| {
-            let mut rows = crate::harness::all_lines(batches);
-            rows.sort();
-            rows
-        };
-        assert_eq!(sorted(&batches), sorted(&again), "{sql}");
-    }
-    for (order, limit) in [("note DESC, id", 9), ("ts, qty DESC, id", 1), ("price, id", 4)] {
-        let sql = format!("SELECT id, note FROM m WHERE qty < 900 ORDER BY {order}");
-        let all = asked.rows(&format!("SELECT id, note FROM ({sql}) AS t")).unwrap();
-        assert_eq!(all.len(), 4_500);
-        let best = asked.rows(&format!("{sql} LIMIT {limit}")).unwrap();
-        let ordered = asked.rows(&sql).unwrap();
-        assert_eq!(best, ordered[..limit], "{order}");
-    }
-}
-
 #[test]
 fn best_rows_may_be_projected_in_another_order() {
     let (_folder, asked) = Asked::of_orders();

@@ -253,3 +253,27 @@ fn what_is_pushed_into_the_scan_changes_no_answer() {
     // Statements that find nothing compare nothing.
     assert!(answered > STATEMENTS / 2, "{answered} of {STATEMENTS} answers have rows");
 }
+
+#[test]
+fn what_is_planned_without_the_engine_has_the_answer_that_it_would_give() {
+    let (_folder, packed, _) = twins();
+    let (mut direct, mut filtered) = (0, 0);
+    for number in 0..STATEMENTS {
+        let condition = condition(&mut Draw(9000 + number as u64), "t", 2);
+        let text = format!("SELECT t.id FROM t WHERE {condition}");
+        let Some(answer) = packed.at_once(&text) else { continue };
+        let (_, batches, _) = answer.unwrap_or_else(|error| panic!("{text}: {error}"));
+        let planned = format!("SELECT id FROM (SELECT * FROM t WHERE {condition}) AS t");
+        let plan = packed.plan(&planned);
+        filtered += usize::from(plan.contains("FilterExec"));
+        let mut rows = crate::harness::all_lines(&batches);
+        let mut expected = packed.rows(&planned).unwrap();
+        rows.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(rows, expected, "{text}");
+        direct += 1;
+    }
+    assert!(direct > STATEMENTS / 4, "{direct} of {STATEMENTS} statements");
+    // All but a few it would leave to the scan, too: `LIKE '%'` becomes a CASE, `12e0` exact.
+    assert!(filtered * 5 < direct, "{filtered} of {direct}");
+}

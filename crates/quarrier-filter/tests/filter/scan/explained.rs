@@ -96,9 +96,12 @@ proptest! {
         let scan = Scan::new(&table, &queries);
         let (answers, explanation) = scan.run_explained();
         let plain = scan.run();
-        for (explained, plain) in answers.iter().zip(&plain) {
+        let (counted, done) = scan.run_counted();
+        for ((explained, plain), counted) in answers.iter().zip(&plain).zip(&counted) {
             prop_assert_eq!(format!("{explained:?}"), format!("{plain:?}"));
+            prop_assert_eq!(format!("{counted:?}"), format!("{plain:?}"));
         }
+        prop_assert_eq!(done.blocks_tested + done.blocks_skipped, 12 * explanation.blocks);
         let work = explanation.work.unwrap();
         prop_assert_eq!(work.blocks_tested + work.blocks_skipped, 12 * explanation.blocks);
         prop_assert!(work.bytes_touched <= work.bytes_compared);

@@ -11,11 +11,14 @@ mod carve;
 
 mod chosen;
 
+mod counting;
+
 mod gauge;
 
 mod messages;
 
 mod plan;
+pub(crate) use plan::FoundExec;
 
 mod rows;
 

@@ -41,6 +41,14 @@ pub(super) trait Finds: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// What finds how many rows there are of each kind, where that takes no rows: its columns are
+    /// some of these, by their places, then counts, as `schema` has them. Each kind comes once;
+    /// without columns there is one, which may have none.
+    fn counted(self: Arc<Self>, columns: &[usize], schema: &SchemaRef) -> Option<Arc<dyn Finds>> {
+        let _ = (columns, schema);
+        None
+    }
+
     /// Finds rows, until there are no more or `out` takes none.
     fn find(&self, out: &mut Out) -> Result<()>;
 }
@@ -106,7 +114,7 @@ impl Out {
 
 /// Runs what [`Finds`].
 #[derive(Debug, Clone)]
-pub(super) struct FoundExec {
+pub(crate) struct FoundExec {
     finds: Arc<dyn Finds>,
     columns: Vec<usize>,
     fetch: Option<usize>,
@@ -140,6 +148,20 @@ impl FoundExec {
         ));
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(FoundExec { finds, columns, fetch, properties, metrics })
+    }
+}
+
+impl FoundExec {
+    /// How many rows there are of each kind, where that is found without them: of columns by their
+    /// places among those that are handed out, then counts, as `schema` has them.
+    pub(crate) fn counted(&self, columns: &[usize], schema: &SchemaRef) -> Option<FoundExec> {
+        if self.fetch.is_some() {
+            return None;
+        }
+        let place = |column: &usize| self.columns.get(*column).copied();
+        let columns: Vec<usize> = columns.iter().map(place).collect::<Option<_>>()?;
+        let finds = Arc::clone(&self.finds).counted(&columns, schema)?;
+        FoundExec::new(finds, None, None).ok()
     }
 }
 

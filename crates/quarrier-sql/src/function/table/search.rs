@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{
@@ -17,9 +18,10 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TablePr
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use quarrier_cli::{Finder, Part, Patterns};
+use quarrier_cli::{Finder, Part, Patterns, Searched};
 use quarrier_search::{Finding, Pattern};
 
+use super::counting::Counting;
 use super::plan::{Finds, FoundExec, Out};
 use super::{Notes, arguments, chosen, starts};
 use crate::Error;
@@ -137,7 +139,8 @@ impl TableProvider for SearchTable {
             match pushed(filter) {
                 Some(Pushed::Starts(range)) => part.starts = starts::both(part.starts, range),
                 Some(Pushed::Patterns) => {
-                    let known = [(PATTERN, texts(all)), (NAME, names(all))];
+                    let known: [(usize, ArrayRef); 2] =
+                        [(PATTERN, Arc::new(texts(all))), (NAME, Arc::new(names(all)))];
                     let is_wanted = chosen::chosen(state, filter, &self.schema, &known)?;
                     part.patterns.retain(|&place| is_wanted[place]);
                 }
@@ -159,32 +162,55 @@ impl TableProvider for SearchTable {
     }
 }
 
-fn texts(patterns: &[Pattern]) -> ArrayRef {
-    Arc::new(StringViewArray::from_iter_values(patterns.iter().map(|pattern| &pattern.text)))
+fn texts(patterns: &[Pattern]) -> StringViewArray {
+    StringViewArray::from_iter_values(patterns.iter().map(|pattern| &pattern.text))
 }
 
-fn names(patterns: &[Pattern]) -> ArrayRef {
-    Arc::new(StringViewArray::from_iter(patterns.iter().map(|pattern| pattern.name.as_deref())))
+fn names(patterns: &[Pattern]) -> StringViewArray {
+    StringViewArray::from_iter(patterns.iter().map(|pattern| pattern.name.as_deref()))
 }
 
 /// A search with what is pushed into it.
 #[derive(Debug)]
-struct Searching {
+pub(super) struct Searching {
     finder: Arc<Finder>,
     part: Part,
     schema: SchemaRef,
-    texts: ArrayRef,
-    names: ArrayRef,
+    texts: StringViewArray,
+    names: StringViewArray,
     notes: Notes,
 }
 
 impl Searching {
+    /// How many findings each pattern has, of all that there are.
+    pub(super) fn counts(&self, out: &Out) -> Result<Vec<u64>> {
+        let stop = Arc::clone(out.stop());
+        let mut counts = vec![0_u64; self.finder.patterns().len()];
+        let searched = self.finder.find(&self.part, &stop, &mut |_, findings| {
+            findings.iter().for_each(|finding| counts[finding.pattern as usize] += 1);
+            match stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        self.done(searched, out)?;
+        Ok(counts)
+    }
+
+    /// Tells what was looked at, and what could not be.
+    fn done(&self, searched: std::result::Result<Searched, String>, out: &Out) -> Result<()> {
+        let searched = searched.map_err(|reason| Error::table("search(…)", reason))?;
+        out.touched(searched.bytes);
+        self.notes.add(searched.unread);
+        Ok(())
+    }
+
     /// The wanted columns of findings of one source.
     fn batch(&self, out: &Out, source: &ArrayRef, findings: &[Finding]) -> Result<RecordBatch> {
         let whole = |of: fn(&Finding) -> i64| -> ArrayRef {
             Arc::new(Int64Array::from_iter_values(findings.iter().map(of)))
         };
-        let of_pattern = |values: &ArrayRef| {
+        let of_pattern = |values: &StringViewArray| {
             let places = findings.iter().map(|finding| finding.pattern);
             take(values, &UInt32Array::from_iter_values(places), None)
         };
@@ -227,9 +253,19 @@ impl Finds for Searching {
         (self.finder.sources() == 1).then_some(OFFSET)
     }
 
+    fn counted(self: Arc<Self>, columns: &[usize], schema: &SchemaRef) -> Option<Arc<dyn Finds>> {
+        let text = |column: &usize| match *column {
+            PATTERN => Some(self.texts.clone()),
+            NAME => Some(self.names.clone()),
+            _ => None,
+        };
+        let texts = columns.iter().map(text).collect::<Option<_>>()?;
+        Some(Arc::new(Counting::new(self, texts, schema)))
+    }
+
     fn find(&self, out: &mut Out) -> Result<()> {
         let stop = Arc::clone(out.stop());
-        let mut source = (String::new(), texts(&[]));
+        let mut source: (String, ArrayRef) = (String::new(), Arc::new(texts(&[])));
         let mut waiting: Vec<Finding> = Vec::with_capacity(BATCH_ROWS);
         let mut failed = None;
         let searched = {
@@ -268,9 +304,6 @@ impl Finds for Searching {
         if let Some(error) = failed {
             return Err(error);
         }
-        let searched = searched.map_err(|reason| Error::table("search(…)", reason))?;
-        out.touched(searched.bytes);
-        self.notes.add(searched.unread);
-        Ok(())
+        self.done(searched, out)
     }
 }

@@ -7,9 +7,11 @@
 mod logical;
 mod numbers;
 mod physical;
+mod written;
 
 pub(crate) use logical::logical;
 pub(crate) use physical::physical;
+pub(crate) use written::is_pushed;
 
 use std::fmt;
 

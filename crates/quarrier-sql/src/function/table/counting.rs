@@ -1,0 +1,74 @@
+//! How many findings a search has, in all or by pattern, without a row for each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringViewArray};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+
+use super::plan::{Finds, Out};
+use super::search::Searching;
+
+/// Counts findings.
+#[derive(Debug)]
+pub(super) struct Counting {
+    search: Arc<Searching>,
+    /// Of each column by which they are counted, the text of every pattern.
+    texts: Vec<StringViewArray>,
+    schema: SchemaRef,
+}
+
+impl Counting {
+    /// By these columns, each with a value a pattern; `schema` has them, then counts.
+    pub(super) fn new(
+        search: Arc<Searching>,
+        texts: Vec<StringViewArray>,
+        schema: &SchemaRef,
+    ) -> Self {
+        Counting { search, texts, schema: Arc::clone(schema) }
+    }
+}
+
+impl Finds for Counting {
+    fn name(&self) -> &'static str {
+        self.search.name()
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn told(&self) -> String {
+        format!("{}, counted", self.search.told())
+    }
+
+    fn find(&self, out: &mut Out) -> Result<()> {
+        let of_patterns = self.search.counts(out)?;
+        // Patterns may have the same text, or name.
+        let mut kinds: BTreeMap<Vec<Option<&str>>, u64> = BTreeMap::new();
+        if self.texts.is_empty() {
+            kinds.insert(Vec::new(), 0);
+        }
+        for (pattern, count) in of_patterns.into_iter().enumerate().filter(|(_, count)| *count > 0)
+        {
+            let kind = self
+                .texts
+                .iter()
+                .map(|texts| texts.is_valid(pattern).then(|| texts.value(pattern)));
+            *kinds.entry(kind.collect()).or_default() += count;
+        }
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        let column = |at: usize| -> ArrayRef {
+            Arc::new(kinds.keys().map(|kind| kind[at]).collect::<StringViewArray>())
+        };
+        let mut columns: Vec<ArrayRef> = (0..self.texts.len()).map(column).collect();
+        let counts = kinds.values().map(|&count| i64::try_from(count).unwrap_or(i64::MAX));
+        let counts: ArrayRef = Arc::new(Int64Array::from_iter_values(counts));
+        columns.resize(self.schema.fields().len(), counts);
+        let _ = out.take(RecordBatch::try_new(Arc::clone(&self.schema), columns)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! Statements that a scan answers alone: without the engine's planning, and at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Schema;
+use quarrier_sql::Options;
+
+use crate::harness::{Asked, Folder, all_lines, orders};
+
+/// Statements that are answered without the engine's planning, where they stand alone.
+const DIRECT: &[&str] = &[
+    "SELECT count(*) FROM m WHERE symbol = 'ABC' AND price > 50 AND qty BETWEEN 100 AND 500",
+    "SELECT COUNT(*) AS many FROM m WHERE note LIKE '%9' OR note IS NULL",
+    "SELECT id, qty AS q, Symbol FROM m WHERE NOT (open OR qty * 2 > 700)",
+    "SELECT * FROM m WHERE id IN (3, 4, 4999) AND ts < TIMESTAMP '2024-01-20 00:00:00'",
+    "SELECT x.id, x.leg[0].qty FROM m AS x WHERE x.leg[0].qty = 8 AND x.id < 100",
+    "SELECT count(*) FROM m WHERE (note = 'note 1') IS UNKNOWN",
+    "SELECT id FROM m WHERE price = 1.5e0 OR qty > 998.5",
+    "SELECT id FROM m WHERE symbol LIKE 'A!_%' ESCAPE '!' AND (qty, id) > (500, 7)",
+];
+
+#[test]
+fn statements_without_planning_are_answered_as_with_it() {
+    let (_folder, asked) = Asked::of_orders();
+    for sql in DIRECT {
+        let (schema, batches) = asked.batches(sql).unwrap();
+        let (planned, again) = asked.batches(&format!("SELECT * FROM ({sql}) AS t")).unwrap();
+        assert_eq!(fields(&schema), fields(&planned), "{sql}");
+        assert_eq!(sorted(&batches), sorted(&again), "{sql}");
+        let Some(answer) = asked.at_once(sql) else {
+            // An exact side is made floating for the sake of the other: the engine says how.
+            assert!(sql.contains("1.5e0"), "{sql}");
+            continue;
+        };
+        let (schema, batches, _) = answer.unwrap();
+        assert_eq!(fields(&schema), fields(&planned), "{sql}");
+        assert_eq!(sorted(&batches), sorted(&again), "{sql}");
+    }
+    for (order, limit) in [("note DESC, id", 9), ("ts, qty DESC, id", 1), ("price, id", 4)] {
+        let sql = format!("SELECT id, note FROM m WHERE qty < 900 ORDER BY {order}");
+        let all = asked.rows(&format!("SELECT id, note FROM ({sql}) AS t")).unwrap();
+        assert_eq!(all.len(), 4_500);
+        let best = asked.rows(&format!("{sql} LIMIT {limit}")).unwrap();
+        let ordered = asked.rows(&sql).unwrap();
+        assert_eq!(best, ordered[..limit], "{order}");
+        let (_, batches, are_here) =
+            asked.at_once(&format!("{sql} LIMIT {limit}")).unwrap().unwrap();
+        assert!(are_here);
+        assert_eq!(all_lines(&batches), ordered[..limit], "{order}");
+    }
+}
+
+fn fields(schema: &Schema) -> Vec<(String, datafusion::arrow::datatypes::DataType)> {
+    schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect()
+}
+
+fn sorted(batches: &[RecordBatch]) -> Vec<String> {
+    let mut rows = all_lines(batches);
+    rows.sort();
+    rows
+}
+
+#[test]
+fn counts_are_called_as_they_are_written() {
+    let (_folder, asked) = Asked::of_orders();
+    for (sql, name) in [
+        ("SELECT count(*) FROM m", "count(*)"),
+        ("select Count( * ) from m;", "Count(*)"),
+        ("SELECT count(*) AS count FROM m WHERE qty > 4 -- all", "count"),
+    ] {
+        let (schema, batches, are_here) = asked.at_once(sql).unwrap().unwrap();
+        assert_eq!(schema.field(0).name(), name);
+        assert_eq!(fields(&schema), fields(&asked.batches(sql).unwrap().0), "{sql}");
+        assert!(are_here && all_lines(&batches).len() == 1, "{sql}");
+    }
+}
+
+#[test]
+fn many_rows_come_as_those_of_other_statements_do() {
+    let folder = Folder::new();
+    let lines: String = (0..20_000).map(|id| format!("{{\"id\":{id}}}\n")).collect();
+    let asked = Asked::new();
+    asked.open("m", &folder.file("many.ndjson", &lines)).unwrap();
+    for (sql, rows, here) in [
+        ("SELECT id FROM m WHERE id >= 5", 19_995, false),
+        ("SELECT id FROM m", 20_000, false),
+        ("SELECT id FROM m LIMIT 10000", 10_000, false),
+        ("SELECT id FROM m LIMIT 100", 100, true),
+        ("SELECT id FROM m WHERE id < 100", 100, true),
+        ("SELECT id FROM m WHERE id < 0", 0, true),
+    ] {
+        let (_, batches, are_here) = asked.at_once(sql).unwrap().unwrap();
+        assert_eq!((all_lines(&batches).len(), are_here), (rows, here), "{sql}");
+    }
+}
+
+#[test]
+fn what_has_to_be_planned_is_not_answered_at_once() {
+    let (_folder, asked) = Asked::of_orders();
+    for sql in [
+        "SELECT count(*) FROM nothing",
+        "SELECT count(*) FROM m; SELECT 1",
+        "SELECT symbol, count(*) FROM m GROUP BY symbol",
+        "SELECT count(*) FROM m WHERE character_length(symbol) > 2",
+        "SELECT id FROM m ORDER BY ts",
+        "SELECT id FROM m LIMIT 5 OFFSET 5",
+        "SELECT id FROM m LIMIT 0",
+        "SELECT qty + 1 FROM m",
+        "EXPLAIN SELECT id FROM m",
+        "this is no statement",
+    ] {
+        assert!(asked.at_once(sql).is_none(), "{sql}");
+    }
+}
+
+#[test]
+fn a_row_without_a_value_and_a_stop_end_it() {
+    let folder = Folder::new();
+    let path = folder.file("orders.ndjson", &orders());
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Asked::with(Options { workers: 2, stop: Arc::clone(&stop), ..Options::default() });
+    asked.open("m", &path).unwrap();
+    let sql = "SELECT count(*) FROM m WHERE qty > 10";
+    assert!(asked.at_once(sql).unwrap().is_ok());
+    let overflow = "SELECT count(*) FROM m WHERE id * 9223372036854775807 > 0";
+    let at_once = asked.at_once(overflow).unwrap().unwrap_err().to_string();
+    assert_eq!(at_once, asked.refusal(overflow));
+    stop.store(true, Ordering::Relaxed);
+    assert!(asked.at_once(sql).unwrap().unwrap_err().is_cancelled());
+}
