@@ -58,9 +58,11 @@ pub struct View<'s> {
     at_hand: AtHand<'s>,
     /// Bytes that were read already, and where they lie.
     held: (u64, Vec<u8>),
-    /// Windows that were at hand before, the last one last.
-    aside: Vec<(u64, Region<'s>)>,
-    windows_max: usize,
+    /// Pieces that were at hand before, the last one last.
+    aside: Vec<Piece<'s>>,
+    pieces_max: usize,
+    /// A buffer that was put aside long enough, to be filled again.
+    spare: Option<Vec<u8>>,
     joined: Vec<u8>,
     fuel_bytes: u64,
     is_starved: bool,
@@ -74,8 +76,38 @@ enum AtHand<'s> {
     Nothing,
     /// What [`View::hold`] was given.
     Held,
-    Window(u64, Region<'s>),
-    Buffer(u64, Vec<u8>),
+    Piece(Piece<'s>),
+}
+
+/// Bytes of the source from an offset on.
+struct Piece<'s> {
+    from: u64,
+    bytes: Bytes<'s>,
+    /// Ranges of the source that could not be read, and are zeros here.
+    bad: Vec<Range<u64>>,
+}
+
+enum Bytes<'s> {
+    Window(Region<'s>),
+    Buffer(Vec<u8>),
+}
+
+impl Piece<'_> {
+    fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Window(region) => region.bytes(),
+            Bytes::Buffer(bytes) => bytes,
+        }
+    }
+
+    fn is_torn(&self) -> bool {
+        matches!(&self.bytes, Bytes::Window(region) if region.is_torn())
+    }
+
+    /// Whether the byte at `offset` of the source is here.
+    fn shows(&self, offset: u64) -> bool {
+        !self.is_torn() && (self.from..self.from + self.bytes().len() as u64).contains(&offset)
+    }
 }
 
 impl<'s> View<'s> {
@@ -88,7 +120,8 @@ impl<'s> View<'s> {
             at_hand: AtHand::Nothing,
             held: (0, Vec::new()),
             aside: Vec::new(),
-            windows_max: WINDOWS_MAX,
+            pieces_max: WINDOWS_MAX,
+            spare: None,
             joined: Vec::new(),
             fuel_bytes: u64::MAX,
             is_starved: false,
@@ -99,7 +132,7 @@ impl<'s> View<'s> {
 
     /// As [`new`](View::new), with so many windows at most.
     pub(crate) fn with_windows(source: &'s dyn Source, windows_max: usize) -> Self {
-        View { windows_max, ..Self::new(source) }
+        View { pieces_max: windows_max, ..Self::new(source) }
     }
 
     /// A view of `extents`, with fuel without end. What lies beyond the source is left out.
@@ -156,8 +189,7 @@ impl<'s> View<'s> {
         match &self.at_hand {
             AtHand::Nothing => (0, &[]),
             AtHand::Held => self.held(),
-            AtHand::Window(offset, region) => (*offset, region.bytes()),
-            AtHand::Buffer(offset, bytes) => (*offset, bytes),
+            AtHand::Piece(piece) => (piece.from, piece.bytes()),
         }
     }
 
@@ -228,6 +260,9 @@ impl<'s> View<'s> {
         let count = (bytes.len().saturating_sub(skip)).min(together as usize);
         self.fuel_bytes -= count as u64;
         self.last = self.last.map(|_| offset + count as u64);
+        if self.is_any_bad() {
+            self.note_unreadable(offset, count);
+        }
         let (_, bytes) = self.shown();
         &bytes[skip.min(bytes.len())..][..count]
     }
@@ -383,75 +418,77 @@ impl<'s> View<'s> {
 
     /// Brings the byte at `offset` of the source into memory, with what follows it.
     fn bring(&mut self, offset: u64) {
-        let (from, bytes) = self.shown();
-        let is_torn = matches!(&self.at_hand, AtHand::Window(_, region) if region.is_torn());
-        if !is_torn && (from..from + bytes.len() as u64).contains(&offset) {
-            return;
-        }
-        let length = self.source.length();
+        let is_torn = match &self.at_hand {
+            AtHand::Nothing => false,
+            AtHand::Held => {
+                let (from, bytes) = self.held();
+                if (from..from + bytes.len() as u64).contains(&offset) {
+                    return;
+                }
+                false
+            }
+            AtHand::Piece(piece) if piece.shows(offset) => return,
+            AtHand::Piece(piece) => piece.is_torn(),
+        };
         let held = self.held.0..self.held.0 + self.held.1.len() as u64;
         if held.contains(&offset) {
             self.put_aside(AtHand::Held);
             return;
         }
-        if !is_torn && self.bring_window(offset) {
-            return;
-        }
-        let from = offset - offset % BUFFER_BYTES;
-        let mut buffer = match std::mem::replace(&mut self.at_hand, AtHand::Nothing) {
-            AtHand::Buffer(_, buffer) => buffer,
-            _ => Vec::new(),
-        };
-        buffer.resize(BUFFER_BYTES.min(length - from) as usize, 0);
-        if !fill(self.source, from, &mut buffer) {
-            self.read_by_sectors(from, &mut buffer);
-        }
-        self.at_hand = AtHand::Buffer(from, buffer);
-    }
-
-    /// Whether a window shows the byte at `offset` now.
-    fn bring_window(&mut self, offset: u64) -> bool {
-        let shows = |(from, region): &(u64, Region<'_>)| {
-            !region.is_torn() && (*from..from + region.bytes().len() as u64).contains(&offset)
-        };
-        let window = match self.aside.iter().position(shows) {
+        let piece = match self.aside.iter().position(|piece| piece.shows(offset)) {
             Some(index) => self.aside.remove(index),
-            None => {
-                let from = offset - offset % WINDOW_ALIGN_BYTES;
-                let range = from..self.source.length().min(from + WINDOW_BYTES);
-                let Some(Ok(region)) = self.source.window(range) else { return false };
-                (from, region)
-            }
+            None if is_torn => self.buffer(offset),
+            None => self.window(offset).unwrap_or_else(|| self.buffer(offset)),
         };
-        self.put_aside(AtHand::Window(window.0, window.1));
-        true
+        self.put_aside(AtHand::Piece(piece));
     }
 
-    /// Has something else at hand, and what is a window now still near.
+    /// A window that shows the byte at `offset`.
+    fn window(&self, offset: u64) -> Option<Piece<'s>> {
+        let from = offset - offset % WINDOW_ALIGN_BYTES;
+        let range = from..self.source.length().min(from + WINDOW_BYTES);
+        let region = self.source.window(range)?.ok()?;
+        Some(Piece { from, bytes: Bytes::Window(region), bad: Vec::new() })
+    }
+
+    /// The byte at `offset` and what is around it, read into memory.
+    fn buffer(&mut self, offset: u64) -> Piece<'s> {
+        let from = offset - offset % BUFFER_BYTES;
+        let mut buffer = self.spare.take().unwrap_or_default();
+        buffer.resize(BUFFER_BYTES.min(self.source.length() - from) as usize, 0);
+        let mut bad = Vec::new();
+        if !fill(self.source, from, &mut buffer) {
+            read_by_sectors(self.source, from, &mut buffer, &mut bad);
+        }
+        Piece { from, bytes: Bytes::Buffer(buffer), bad }
+    }
+
+    /// Has something else at hand, and what is a piece now still near.
     fn put_aside(&mut self, at_hand: AtHand<'s>) {
-        if let AtHand::Window(from, region) = std::mem::replace(&mut self.at_hand, at_hand) {
-            self.aside.push((from, region));
+        if let AtHand::Piece(piece) = std::mem::replace(&mut self.at_hand, at_hand) {
+            self.aside.push(piece);
         }
-        let is_window = matches!(self.at_hand, AtHand::Window(..));
-        if self.aside.len() + usize::from(is_window) > self.windows_max {
-            self.aside.remove(0);
+        let is_piece = matches!(self.at_hand, AtHand::Piece(_));
+        if self.aside.len() + usize::from(is_piece) > self.pieces_max
+            && let Bytes::Buffer(buffer) = self.aside.remove(0).bytes
+        {
+            self.spare = Some(buffer);
         }
     }
 
-    /// Reads what can be read, and remembers what cannot.
-    fn read_by_sectors(&mut self, from: u64, buffer: &mut [u8]) {
-        let sector_bytes = self.source.sector_bytes().max(1);
-        let mut at = from;
-        for sector in buffer.chunks_mut(sector_bytes) {
-            let end = at + sector.len() as u64;
-            if !fill(self.source, at, sector) {
-                sector.fill(0);
-                match self.unreadable.last_mut() {
-                    Some(last) if last.end == at => last.end = end,
-                    _ => self.unreadable.push(at..end),
-                }
+    #[inline]
+    fn is_any_bad(&self) -> bool {
+        matches!(&self.at_hand, AtHand::Piece(piece) if !piece.bad.is_empty())
+    }
+
+    /// Notes what of the bytes from `offset` on, which are shown now, could not be read.
+    fn note_unreadable(&mut self, offset: u64, bytes: usize) {
+        let AtHand::Piece(Piece { bad, .. }) = &self.at_hand else { return };
+        let end = offset + bytes as u64;
+        for range in bad.iter().filter(|range| range.start < end && range.end > offset) {
+            if !self.unreadable.contains(range) {
+                self.unreadable.push(range.clone());
             }
-            at = end;
         }
     }
 }
@@ -463,6 +500,22 @@ fn jump_fuel(from: u64, to: u64) -> u64 {
         0..JUMP_BYTES_MIN => 0,
         _ if from / WINDOW_ALIGN_BYTES == to / WINDOW_ALIGN_BYTES => PAGE_FUEL,
         _ => WINDOW_FUEL,
+    }
+}
+
+/// Reads what can be read; zeros stand for what is `bad`.
+fn read_by_sectors(source: &dyn Source, from: u64, buffer: &mut [u8], bad: &mut Vec<Range<u64>>) {
+    let mut at = from;
+    for sector in buffer.chunks_mut(source.sector_bytes().max(1)) {
+        let end = at + sector.len() as u64;
+        if !fill(source, at, sector) {
+            sector.fill(0);
+            match bad.last_mut() {
+                Some(last) if last.end == at => last.end = end,
+                _ => bad.push(at..end),
+            }
+        }
+        at = end;
     }
 }
 

@@ -15,7 +15,7 @@ pub use args::{Query, QueryFormat, query_arguments};
 
 mod commands;
 pub use commands::query::account::{QueryAccount, memory_bytes_per_second};
-pub use commands::search::finder::{Finder, Part, Patterns, Searched, Take, unread};
+pub use commands::search::finder::{Finder, Part, Patterns, Reached, Searched, Take, unread};
 pub use commands::search::opened::Sources;
 
 mod output;

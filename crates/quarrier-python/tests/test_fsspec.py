@@ -9,13 +9,11 @@ import subprocess
 import sys
 import zipfile
 
+import fsspec
 import pytest
 from range_server import RangeServer
 
 import quarrier
-
-fsspec = pytest.importorskip("fsspec")
-pytest.importorskip("aiohttp")
 
 DATA = random.Random(5).randbytes(3_000_000)
 

@@ -123,7 +123,6 @@ assert (parallel.init(2, "i8", fill) != os.getpid()).all()
 
 
 def test_threads_of_libraries_count_unless_they_end_for_a_fork() -> None:
-    pytest.importorskip("numba")
     run(NATIVE_THREAD)
 
 
@@ -385,7 +384,6 @@ def test_progress_that_raises_ends_the_call() -> None:
 def test_progress_by_tqdm_does_not_stand_in_the_way_of_a_fork(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pytest.importorskip("tqdm")
     parallel.init(1000, "i8", number, workers=2, progress="tqdm")
     assert "1000/1000" in capsys.readouterr().err
     assert threading.active_count() == 1
@@ -448,7 +446,7 @@ print("after")
 
 
 def test_a_library_for_linear_algebra_uses_one_thread_a_worker() -> None:
-    threadpoolctl = pytest.importorskip("threadpoolctl")
+    import threadpoolctl
 
     def fill(out: Any, start: int) -> None:
         out[:] = max(pool["num_threads"] for pool in threadpoolctl.threadpool_info())
@@ -494,7 +492,7 @@ def test_a_worker_that_closes_all_its_descriptors_is_an_error() -> None:
 
 
 def test_a_numba_kernel_runs_in_processes_and_threads() -> None:
-    numba = pytest.importorskip("numba")
+    import numba
 
     @numba.njit(nogil=True)  # type: ignore[untyped-decorator]
     def fill(out: Any, start: int) -> None:

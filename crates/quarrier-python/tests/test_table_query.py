@@ -7,6 +7,8 @@ import os
 import pathlib
 from typing import Any
 
+import pandas
+import polars
 import pyarrow as pa
 import pytest
 
@@ -36,11 +38,6 @@ def no_datafusion(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", find_spec)
 
 
-@pytest.fixture
-def datafusion() -> None:
-    pytest.importorskip("datafusion", reason="datafusion is not installed: quarrier[sql]")
-
-
 def test_a_file_is_a_table_by_its_path_in_quotes(
     path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,8 +63,6 @@ def test_tables_are_paths_tables_and_arrow_data(path: pathlib.Path) -> None:
 
 
 def test_data_frames_are_tables() -> None:
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    polars = pytest.importorskip("polars", reason="polars is not installed")
     for table in (pandas.DataFrame(FIRMS), polars.DataFrame(FIRMS)):
         found = quarrier.query("SELECT firm FROM firms WHERE Symbol = 'B'", firms=table)
         assert found.to_pylist() == [{"firm": "Beta"}]
@@ -99,7 +94,6 @@ def test_a_column_that_is_not_there_is_told_with_its_place() -> None:
     assert (told.value.line, told.value.column) == (2, 7)
 
 
-@pytest.mark.usefixtures("datafusion")
 def test_everything_else_of_sql_is_answered_by_datafusion(path: pathlib.Path) -> None:
     firms = pa.table(FIRMS)
     grouped = quarrier.query(

@@ -1,5 +1,6 @@
 //! What was read lately of a source that shows no windows: an image whose chunks are compressed is
-//! decompressed once, though validators and menders come back to it many times.
+//! decompressed once, though validators and menders come back to it many times. And what could not
+//! be read of any source: a disk tries for seconds, so nobody asks it again.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,18 +10,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use quarrier_core::region::Region;
 use quarrier_core::source::{Source, read_full_at};
 
+use super::bad::Bad;
 use super::room;
 
 /// What views fetch at once.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// A source, and the blocks of it that were read last.
+/// A source, the blocks of it that were read last, and what of it is bad.
 pub(super) struct Kept<'s> {
     source: &'s dyn Source,
     shows_windows: bool,
     maps_pages: bool,
     blocks_max: usize,
     blocks: Mutex<Blocks>,
+    bad: Mutex<Bad>,
 }
 
 #[derive(Default)]
@@ -37,7 +40,8 @@ impl<'s> Kept<'s> {
         let shows_windows = window.is_some();
         let maps_pages = matches!(window, Some(Ok(Region::Window(_))));
         let blocks_max = room::blocks_max(memory_bytes, BLOCK_BYTES);
-        Kept { source, shows_windows, maps_pages, blocks_max, blocks: Mutex::default() }
+        let (blocks, bad) = Default::default();
+        Kept { source, shows_windows, maps_pages, blocks_max, blocks, bad }
     }
 
     /// Whether windows are pages of a file, not bytes that are in memory anyhow.
@@ -45,21 +49,89 @@ impl<'s> Kept<'s> {
         self.maps_pages
     }
 
-    fn block(&self, number: u64) -> io::Result<Arc<[u8]>> {
+    /// A block, with zeros where it is bad; none where it ends early, or not all of that is
+    /// remembered.
+    fn block(&self, number: u64) -> Option<Arc<[u8]>> {
         if let Some(block) = self.blocks().get(number) {
-            return Ok(block);
+            return Some(block);
         }
+        let range = self.range_of(number);
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let is_bad = self.bad().within(range.clone()).is_some();
+        let read = if is_bad {
+            self.read_around(range.start, &mut bytes)
+        } else {
+            match read_full_at(self.source, range.start, &mut bytes) {
+                Ok(read) => read == bytes.len(),
+                Err(_) => self.read_around(range.start, &mut bytes),
+            }
+        };
+        let block: Arc<[u8]> = read.then_some(bytes)?.into();
+        self.blocks().add(number, Arc::clone(&block), self.blocks_max);
+        Some(block)
+    }
+
+    fn range_of(&self, number: u64) -> Range<u64> {
         let start = number * BLOCK_BYTES;
-        let length = BLOCK_BYTES.min(self.length() - start) as usize;
-        let mut bytes = vec![0; length];
-        let read = read_full_at(self.source, start, &mut bytes)?;
-        bytes.truncate(read);
-        let block: Arc<[u8]> = bytes.into();
-        // What is not whole is asked for again, as it would be without this.
-        if read == length {
-            self.blocks().add(number, Arc::clone(&block), self.blocks_max);
+        start..self.length().min(start + BLOCK_BYTES)
+    }
+
+    /// Reads sector by sector what is not known to be bad, and remembers what is; zeros stand for
+    /// it. Whether all can be told apart from now on.
+    fn read_around(&self, start: u64, bytes: &mut [u8]) -> bool {
+        let mut at = start;
+        for sector in bytes.chunks_mut(self.sector_bytes().max(1)) {
+            let range = at..at + sector.len() as u64;
+            at = range.end;
+            if self.bad().within(range.clone()).is_some() {
+                sector.fill(0);
+                continue;
+            }
+            let is_told = match read_full_at(self.source, range.start, sector) {
+                Ok(read) => read == sector.len(),
+                Err(_) => {
+                    sector.fill(0);
+                    self.bad().add(range)
+                }
+            };
+            if !is_told {
+                return false;
+            }
         }
-        Ok(block)
+        true
+    }
+
+    /// How many of so many bytes from `offset` on come before a bad one.
+    fn good(&self, offset: u64, bytes: usize) -> io::Result<usize> {
+        match self.bad().within(offset..offset.saturating_add(bytes as u64)) {
+            None => Ok(bytes),
+            Some(bad) if bad.start > offset => Ok((bad.start - offset) as usize),
+            Some(bad) => {
+                let Range { start, end } = bad;
+                let why = format!("bytes {start}..{end} could not be read before");
+                Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            }
+        }
+    }
+
+    /// What is good of `buffer`, from the source itself; where that fails, it is found out what is
+    /// not.
+    fn read_directly(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let good = self.good(offset, buffer.len())?;
+        match self.source.read_at(offset, &mut buffer[..good]) {
+            Err(error) if self.shows_windows && error.kind() != io::ErrorKind::Interrupted => {
+                let range = self.range_of(offset / BLOCK_BYTES);
+                let mut bytes = vec![0; (range.end - range.start) as usize];
+                self.read_around(range.start, &mut bytes);
+                let good = self.good(offset, buffer.len())?;
+                self.source.read_at(offset, &mut buffer[..good])
+            }
+            done => done,
+        }
+    }
+
+    fn bad(&self) -> MutexGuard<'_, Bad> {
+        self.bad.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn blocks(&self) -> MutexGuard<'_, Blocks> {
@@ -95,17 +167,16 @@ impl Source for Kept<'_> {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.shows_windows || offset >= self.length() {
+        if offset >= self.length() {
             return self.source.read_at(offset, buffer);
         }
         let into = (offset % BLOCK_BYTES) as usize;
-        let block = match self.block(offset / BLOCK_BYTES) {
-            Ok(block) if block.len() > into => block,
-            // Who reads sector by sector learns which ones are bad.
-            _ => return self.source.read_at(offset, buffer),
+        let block = (!self.shows_windows).then(|| self.block(offset / BLOCK_BYTES)).flatten();
+        let Some(held) = block.as_ref().and_then(|block| block.get(into..)) else {
+            return self.read_directly(offset, buffer);
         };
-        let count = buffer.len().min(block.len() - into);
-        buffer[..count].copy_from_slice(&block[into..into + count]);
+        let count = self.good(offset, buffer.len().min(held.len()))?;
+        buffer[..count].copy_from_slice(&held[..count]);
         Ok(count)
     }
 
@@ -132,10 +203,11 @@ mod tests {
     use quarrier_core::source::Memory;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Counts what is read of it, and cannot be read at one byte.
+    /// Counts what is read of it, and how often what cannot be read, which is one byte.
     struct Counting<'b> {
         bytes: Memory<&'b [u8]>,
         read: AtomicU64,
+        asked: AtomicU64,
         bad: u64,
     }
 
@@ -150,6 +222,7 @@ mod tests {
 
         fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
             if (offset..offset + buffer.len() as u64).contains(&self.bad) {
+                self.asked.fetch_add(1, Ordering::Relaxed);
                 return Err(io::ErrorKind::InvalidData.into());
             }
             let read = self.bytes.read_at(offset, buffer)?;
@@ -159,11 +232,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_again_is_not_asked_for_again_and_a_bad_block_can_be_read_around() {
+    fn what_is_read_again_is_not_asked_for_again() {
         let bytes: Vec<u8> = (0..(5u32 << 20) + 77).map(|at| (at / 3) as u8).collect();
-        let bad = (2 << 20) + 5000;
         let memory = Memory::new("m", &bytes[..]);
-        let source = Counting { bytes: memory, read: AtomicU64::new(0), bad };
+        let (read, asked) = Default::default();
+        let source = Counting { bytes: memory, read, asked, bad: u64::MAX };
         let kept = Kept::new(&source, 32 << 20);
         let mut buffer = vec![0; 300_000];
         let mut look = |at: usize, length: usize| {
@@ -177,9 +250,38 @@ mod tests {
         }
         let read = source.read.load(Ordering::Relaxed);
         assert!(read <= 3 * BLOCK_BYTES + 77, "{read}");
-        look(2 << 20, 5000);
-        look((2 << 20) + 5001, 200_000);
-        assert!(read_full_at(&kept, bad, &mut [0; 1]).is_err());
+    }
+
+    #[test]
+    fn what_is_bad_is_read_around_and_not_asked_for_again() {
+        let bytes: Vec<u8> = (0..(3u32 << 20) + 77).map(|at| (at / 3) as u8).collect();
+        let bad = (2 << 20) + 5000;
+        let sector = bad / 512 * 512..bad / 512 * 512 + 512;
+        for shows_windows in [false, true] {
+            let memory = Memory::new("m", &bytes[..]);
+            let (read, asked) = Default::default();
+            let source = Counting { bytes: memory, read, asked, bad };
+            let kept = Kept { shows_windows, ..Kept::new(&source, 8 << 20) };
+            let look = |range: Range<u64>| {
+                let mut buffer = vec![0; (range.end - range.start) as usize];
+                let read = read_full_at(&kept, range.start, &mut buffer)?;
+                assert!(buffer[..read] == bytes[range.start as usize..][..read], "{range:?}");
+                Ok::<_, io::Error>(read)
+            };
+            for _ in 0..20 {
+                assert_eq!(look(2 << 20..sector.start).unwrap() as u64, sector.start - (2 << 20));
+                assert_eq!(look(sector.end..sector.end + 200_000).unwrap(), 200_000);
+                for wrong in
+                    [sector.clone(), bad..bad + 1, 0..bad + 1, sector.start - 1..sector.end + 1]
+                {
+                    assert!(look(wrong).is_err());
+                }
+                // Others take its place meanwhile.
+                assert!(look(0..2 << 20).is_ok());
+            }
+            let asked = source.asked.load(Ordering::Relaxed);
+            assert!(asked <= 3, "{asked}: once with what is around it, once with its sector");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod account;
 mod allowance;
+mod bad;
 mod candidates;
 mod claims;
 mod course;

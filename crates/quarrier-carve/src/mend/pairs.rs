@@ -62,6 +62,9 @@ fn widen(view: &mut View<'_>, yard: &Yard<'_>, lead: &Lead, whole: &dyn Whole) -
     let mut further: Option<(u64, u64, u64)> = None;
     let offset = Yard::left_offset(&lead.extents, first)?;
     'gaps: for place in yard.continuations(offset) {
+        if fuel == 0 || yard.is_stopped() {
+            break;
+        }
         let gap = place - offset;
         view.look_at(&lead.extents, fuel);
         let range = whole.left_within(view, gap, first..last + 1);

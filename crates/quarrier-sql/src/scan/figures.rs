@@ -18,6 +18,11 @@ impl Ceiling {
         self.0.get_or_init(|| quarrier_cli::memory_bytes_per_second(workers));
     }
 
+    /// Whether somebody wanted to know, of whatever ceiling there is.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     /// Bytes a second, where that was asked for and can be told.
     pub(super) fn bytes_per_second(&self) -> Option<f64> {
         self.0.get().copied().flatten()

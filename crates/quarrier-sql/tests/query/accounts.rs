@@ -28,6 +28,21 @@ fn a_scan_tells_its_bytes_and_its_share_of_the_ceiling() {
 }
 
 #[test]
+fn a_search_tells_its_bytes_and_its_share_of_the_ceiling() {
+    let folder = Folder::new();
+    let image = folder.file("disk.img", &"no needle, but one needle. ".repeat(100_000));
+    let asked = Asked::new();
+    for wanted in ["*", "count(*) AS n", "max(\"offset\") AS last"] {
+        let of = format!("search('{image}', 're:needle')");
+        let plan = asked.rows(&format!("EXPLAIN ANALYZE SELECT {wanted} FROM {of}"));
+        let plan = plan.unwrap().join("\n");
+        assert_eq!(figure(&plan, "SearchExec", "bytes_touched"), "2.70 M", "{plan}");
+        let share = figure(&plan, "SearchExec", "share_of_memory_read");
+        assert!(share.ends_with('%'), "{plan}");
+    }
+}
+
+#[test]
 fn what_no_scan_reads_touches_nothing() {
     let (_folder, asked) = Asked::of_orders();
     let plan = asked.rows("EXPLAIN ANALYZE SELECT id FROM m WHERE qty > 5000").unwrap().join("\n");

@@ -12,7 +12,7 @@ use quarrier_search::{EngineName, Finding, Options, Pattern, Sample, Searcher};
 use super::device::OnDevices;
 use super::remote::Client;
 use super::source::{self, Input, Named};
-use super::{Either, device, machine, patterns, pipeline};
+use super::{Either, ceiling, device, machine, patterns, pipeline};
 use crate::args::{PatternArg, Search, of_words};
 
 /// Takes findings of a source, by its name, in order; the numbers in them count the patterns that
@@ -46,12 +46,26 @@ pub struct Finder {
 }
 
 /// What was searched.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Searched {
     /// How many bytes.
     pub bytes: u64,
     /// What could not be read, a line each: the source, and which bytes of it.
     pub unread: Vec<String>,
+    /// How close it came to the machine's ceilings, a line for each source whose one is known.
+    /// Empty where nobody [asked](Finder::find).
+    pub reached: Vec<Reached>,
+}
+
+/// How close the search of one source came to the ceiling.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reached {
+    /// Which one: `memory read` or `disk read`.
+    pub of: &'static str,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Bytes that the ceiling lets through in the same time.
+    pub ceiling_bytes: f64,
 }
 
 /// A compiled set, the devices that search for it, and the buffer size where findings are many.
@@ -98,7 +112,9 @@ impl Finder {
         start..wish.end.min(part.starts.end).max(start)
     }
 
-    /// Searches one source after another, and tells what could not be read.
+    /// Searches one source after another, and tells what could not be read; with `is_held_against`
+    /// also how close it came to the ceiling of each source, which takes a fraction of a second
+    /// more where the machine profile does not have it.
     ///
     /// # Errors
     /// When a source cannot be opened or fails as a whole, or a regex matches more than it may.
@@ -106,6 +122,7 @@ impl Finder {
         &self,
         part: &Part,
         stop: &Arc<AtomicBool>,
+        is_held_against: bool,
         take: &mut Take<'_>,
     ) -> Result<Searched, String> {
         let client = Client::new(&self.search, stop);
@@ -119,7 +136,7 @@ impl Finder {
             if is_done || stop.load(Ordering::Relaxed) {
                 break;
             }
-            let input = named.open(self.search.direct, &client)?;
+            let mut input = named.open(self.search.direct, &client)?;
             let prepared = match &mut prepared {
                 Some(prepared) => prepared,
                 None => prepared.insert(self.prepare(part, &input)?),
@@ -131,7 +148,10 @@ impl Finder {
                 is_done = flow.is_break();
                 flow
             };
-            let run = self.find_in(part, prepared, input, stop, &mut take)?;
+            let run = self.find_in(part, prepared, &mut input, stop, &mut take)?;
+            if let (true, Input::Source(source)) = (is_held_against, &input) {
+                searched.reached.extend(reached(&**source, &run));
+            }
             searched.bytes += run.bytes;
             searched.unread.extend(unread(&name, &run.unreadable));
         }
@@ -180,7 +200,7 @@ impl Finder {
         &self,
         part: &Part,
         prepared: &Prepared,
-        input: Input,
+        input: &mut Input,
         stop: &AtomicBool,
         take: &mut (dyn FnMut(&[Finding]) -> ControlFlow<()> + Send),
     ) -> Result<Run, String> {
@@ -205,35 +225,37 @@ impl Finder {
         let reach = searcher.need().after_bytes as u64;
         let run = match input {
             Input::Source(source) => {
-                let range = self.bytes(part, &*source, reach)?;
+                let source = &**source;
+                let range = self.bytes(part, source, reach)?;
                 let length = range.end - range.start;
-                let mut pipeline = pipeline(&self.search, stop, &*source).range(range.clone());
+                let mut pipeline = pipeline(&self.search, stop, source).range(range.clone());
                 if let (None, Some(bytes)) = (self.search.buffer_bytes, prepared.dense_buffer_bytes)
                 {
                     pipeline = pipeline.buffer_bytes(bytes);
                 }
-                pipeline = kernel.prepare(&self.search, pipeline, Some(&*source), length);
-                if let Some(rates) = machine::rates(&*source, &range) {
+                pipeline = kernel.prepare(&self.search, pipeline, Some(source), length);
+                if let Some(rates) = machine::rates(source, &range) {
                     pipeline = pipeline.rates(rates);
                 }
                 kernel.run(&pipeline.memory(&memory), &mut sink)
             }
             Input::Remote(source) => {
-                let range = self.bytes(part, &source, reach)?;
+                let source = &*source;
+                let range = self.bytes(part, source, reach)?;
                 source.announce(range.clone());
                 let length = range.end - range.start;
-                let pipeline = pipeline(&self.search, stop, &source).range(range);
-                let pipeline = kernel.prepare(&self.search, pipeline, Some(&source), length);
+                let pipeline = pipeline(&self.search, stop, source).range(range);
+                let pipeline = kernel.prepare(&self.search, pipeline, Some(source), length);
                 kernel.run(&pipeline.memory(&memory), &mut sink)
             }
-            Input::Stream(name, mut reader) => {
+            Input::Stream(name, reader) => {
                 if self.search.range != (0..u64::MAX) {
                     return Err(format!("{name}: --range needs a source with offsets"));
                 }
                 let nothing = quarrier_core::source::Memory::new("-", Vec::new());
                 let pipeline = pipeline(&self.search, stop, &nothing);
                 let pipeline = kernel.prepare(&self.search, pipeline, None, 0);
-                kernel.run_stream(&pipeline.memory(&memory), &name, &mut reader, &mut sink)
+                kernel.run_stream(&pipeline.memory(&memory), name, reader, &mut sink)
             }
         };
         let too_long = sink.too_long();
@@ -259,6 +281,13 @@ impl Finder {
         let end = end.saturating_add(reach).min(wish.end).min(length);
         Ok(start.min(end)..end)
     }
+}
+
+/// How close a run over a source came to the ceiling.
+fn reached(source: &dyn Source, run: &Run) -> Option<Reached> {
+    let ceiling = ceiling::find(source, &run.plan, 0..source.length())?;
+    let ceiling_bytes = ceiling.bytes_per_second * run.elapsed.as_secs_f64();
+    Some(Reached { of: ceiling.of, bytes: run.bytes, ceiling_bytes })
 }
 
 /// What is said of bytes that could not be read, a line for each range.

@@ -13,7 +13,8 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
-    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricValue, MetricsSet,
+    RatioMetrics,
 };
 use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
@@ -21,6 +22,8 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 use tokio::sync::mpsc::Sender;
+
+use crate::scan::Ceiling;
 
 /// Batches that wait for who takes them: enough that finding goes on, few enough to hold.
 const AHEAD_BATCHES: usize = 4;
@@ -62,6 +65,8 @@ pub(super) struct Out {
     stop: Arc<AtomicBool>,
     baseline: BaselineMetrics,
     bytes: Count,
+    metrics: ExecutionPlanMetricsSet,
+    is_analyzed: bool,
 }
 
 impl Out {
@@ -83,6 +88,21 @@ impl Out {
     /// Tells that so many bytes were looked at.
     pub(super) fn touched(&self, bytes: u64) {
         self.bytes.add(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+
+    /// Whether somebody wants to know how close this comes to the machine's ceilings.
+    pub(super) fn is_analyzed(&self) -> bool {
+        self.is_analyzed
+    }
+
+    /// Tells that so many bytes were read in the time in which the ceiling `of` lets `ceiling_bytes`
+    /// through.
+    pub(super) fn reached(&self, of: &str, bytes: u64, ceiling_bytes: f64) {
+        let ratio_metrics = RatioMetrics::new().with_display_raw_values(false);
+        ratio_metrics.add_part(usize::try_from(bytes).unwrap_or(usize::MAX));
+        ratio_metrics.add_total(ceiling_bytes as usize);
+        let name = format!("share_of_{}", of.replace(' ', "_")).into();
+        MetricBuilder::new(&self.metrics).build(MetricValue::Ratio { name, ratio_metrics });
     }
 
     /// How many rows are still wanted at most.
@@ -224,8 +244,13 @@ impl ExecutionPlan for FoundExec {
         Some(self.metrics.clone_inner())
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();
+        let ceiling = context.session_config().get_extension::<Ceiling>();
         let mut found = RecordBatchReceiverStream::builder(Arc::clone(&schema), AHEAD_BATCHES);
         let stop = Arc::new(AtomicBool::new(false));
         let mut out = Out {
@@ -236,6 +261,8 @@ impl ExecutionPlan for FoundExec {
             stop: Arc::clone(&stop),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             bytes: MetricBuilder::new(&self.metrics).counter("bytes_touched", partition),
+            metrics: self.metrics.clone(),
+            is_analyzed: ceiling.is_some_and(|ceiling| ceiling.is_asked()),
         };
         let finds = Arc::clone(&self.finds);
         found.spawn_blocking(move || match out.left {

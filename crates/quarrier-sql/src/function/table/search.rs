@@ -186,13 +186,14 @@ impl Searching {
     pub(super) fn counts(&self, out: &Out) -> Result<Vec<u64>> {
         let stop = Arc::clone(out.stop());
         let mut counts = vec![0_u64; self.finder.patterns().len()];
-        let searched = self.finder.find(&self.part, &stop, &mut |_, findings| {
-            findings.iter().for_each(|finding| counts[finding.pattern as usize] += 1);
-            match stop.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        });
+        let searched =
+            self.finder.find(&self.part, &stop, out.is_analyzed(), &mut |_, findings| {
+                findings.iter().for_each(|finding| counts[finding.pattern as usize] += 1);
+                match stop.load(Ordering::Relaxed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            });
         self.done(searched, out)?;
         Ok(counts)
     }
@@ -201,6 +202,9 @@ impl Searching {
     fn done(&self, searched: std::result::Result<Searched, String>, out: &Out) -> Result<()> {
         let searched = searched.map_err(|reason| Error::table("search(…)", reason))?;
         out.touched(searched.bytes);
+        for reached in &searched.reached {
+            out.reached(reached.of, reached.bytes, reached.ceiling_bytes);
+        }
         self.notes.add(searched.unread);
         Ok(())
     }
@@ -264,7 +268,7 @@ impl Finds for Searching {
     }
 
     fn find(&self, out: &mut Out) -> Result<()> {
-        let stop = Arc::clone(out.stop());
+        let (stop, is_analyzed) = (Arc::clone(out.stop()), out.is_analyzed());
         let mut source: (String, ArrayRef) = (String::new(), Arc::new(texts(&[])));
         let mut waiting: Vec<Finding> = Vec::with_capacity(BATCH_ROWS);
         let mut failed = None;
@@ -280,22 +284,23 @@ impl Finds for Searching {
                     }
                 }
             };
-            let searched = self.finder.find(&self.part, &stop, &mut |name, findings| {
-                if source.0 != name {
-                    if !waiting.is_empty() {
-                        hand_over(&mut waiting, &source.1)?;
+            let searched =
+                self.finder.find(&self.part, &stop, is_analyzed, &mut |name, findings| {
+                    if source.0 != name {
+                        if !waiting.is_empty() {
+                            hand_over(&mut waiting, &source.1)?;
+                        }
+                        let named: ArrayRef = Arc::new(StringViewArray::from_iter_values([name]));
+                        source = (name.to_string(), named);
                     }
-                    let named: ArrayRef = Arc::new(StringViewArray::from_iter_values([name]));
-                    source = (name.to_string(), named);
-                }
-                for finding in findings {
-                    waiting.push(*finding);
-                    if waiting.len() == BATCH_ROWS {
-                        hand_over(&mut waiting, &source.1)?;
+                    for finding in findings {
+                        waiting.push(*finding);
+                        if waiting.len() == BATCH_ROWS {
+                            hand_over(&mut waiting, &source.1)?;
+                        }
                     }
-                }
-                ControlFlow::Continue(())
-            });
+                    ControlFlow::Continue(())
+                });
             if searched.is_ok() && !waiting.is_empty() {
                 let _ = hand_over(&mut waiting, &source.1);
             }

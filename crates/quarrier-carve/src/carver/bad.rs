@@ -1,0 +1,70 @@
+//! What of a source could not be read.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Ranges that are remembered: more is a source of which hardly anything can be read.
+const RANGES_MAX: usize = 1 << 16;
+
+/// Ranges that could not be read: where each starts, and its end. They do not touch.
+#[derive(Debug, Default)]
+pub(super) struct Bad(BTreeMap<u64, u64>);
+
+impl Bad {
+    /// The first of them that has bytes of `range`.
+    pub(super) fn within(&self, range: Range<u64>) -> Option<Range<u64>> {
+        let before = self.0.range(..=range.start).next_back();
+        let mut near = before.into_iter().chain(self.0.range(range.clone()));
+        near.find(|(_, end)| **end > range.start).map(|(start, end)| *start..*end)
+    }
+
+    /// Remembers a range that touches none behind it, unless there are too many; whether it did.
+    pub(super) fn add(&mut self, range: Range<u64>) -> bool {
+        if let Some((_, end)) = self.0.range_mut(..=range.start).next_back()
+            && *end >= range.start
+        {
+            *end = range.end.max(*end);
+            return true;
+        }
+        let has_room = self.0.len() < RANGES_MAX;
+        if has_room {
+            self.0.insert(range.start, range.end);
+        }
+        has_room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_is_found_and_nothing_beside_it() {
+        let mut bad = Bad::default();
+        for start in [1024, 512, 4096, 1536, 4096] {
+            assert!(bad.add(start..start + 512));
+        }
+        for (range, found) in [
+            (0..512, None),
+            (0..513, Some(512..1024)),
+            (1023..1024, Some(512..1024)),
+            (1024..1025, Some(1024..2048)),
+            (2047..4096, Some(1024..2048)),
+            (2048..4096, None),
+            (2048..4097, Some(4096..4608)),
+            (4608..u64::MAX, None),
+        ] {
+            assert_eq!(bad.within(range.clone()), found, "{range:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_is_remembered_than_may_be() {
+        let mut bad = Bad::default();
+        let ranges = RANGES_MAX as u64;
+        assert!((0..ranges).all(|at| bad.add(2 * at..2 * at + 1)));
+        assert!(!bad.add(2 * ranges..2 * ranges + 1));
+        assert!(bad.add(2 * ranges - 1..2 * ranges), "what goes on is no other range");
+        assert_eq!(bad.within(0..u64::MAX), Some(0..1));
+    }
+}
