@@ -79,6 +79,18 @@ impl EwfSource {
         self.parts.count()
     }
 
+    /// Why nothing can be read behind some chunk, and behind which, where a segment is missing or
+    /// ends early.
+    pub fn missing(&self) -> Option<String> {
+        let there = self.map.tables.last().map_or(0, |table| table.first + u64::from(table.count));
+        let wanted = self.length().div_ceil(u64::from(self.map.volume.chunk_bytes));
+        (there < wanted).then(|| self.ends_before(there))
+    }
+
+    fn ends_before(&self, chunk: u64) -> String {
+        format!("the image ends before chunk {chunk}: {}", self.map.ended)
+    }
+
     /// The hashes that are stored in the image.
     pub fn stored_hashes(&self) -> StoredHashes {
         self.map.hashes
@@ -125,9 +137,7 @@ impl EwfSource {
         let table = at.checked_sub(1).map(|at| self.map.tables[at]);
         let Some(table) = table.filter(|table| number - table.first < u64::from(table.count))
         else {
-            // Nothing behind it can be read either.
-            let why = format!("the image ends before chunk {number}: {}", self.map.ended);
-            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+            return Err(invalid(self.ends_before(number)));
         };
         let index = table.segment as usize;
         let segment = self.parts.get(index).map_err(io::Error::other)?;

@@ -143,7 +143,8 @@ impl<'c> Course<'c> {
         view.look_at(&extents, u64::MAX);
         let verdict = format.validate(view);
         let Verdict::Whole { length, .. } = verdict else { return None };
-        if length != view.length() || extents.first()?.offset != one.offset {
+        let is_it = length == view.length() && extents.first()?.offset == one.offset;
+        if !is_it || length > self.ground.file_bytes_max() {
             return None;
         }
         Some(Judged { candidate, verdict, extents })

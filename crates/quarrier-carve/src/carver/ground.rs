@@ -46,6 +46,11 @@ impl Ground {
         }
     }
 
+    /// How long a file may be, in bytes.
+    pub(super) fn file_bytes_max(&self) -> u64 {
+        self.file_bytes_max
+    }
+
     /// The first byte at or behind `offset` that is carved.
     pub(super) fn next(&self, offset: u64) -> Option<u64> {
         let index = self.ranges.partition_point(|range| range.end <= offset);

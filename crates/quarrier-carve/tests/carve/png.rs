@@ -87,5 +87,8 @@ proptest! {
         let image = scattered(&[(4096, &png[..cut]), (gap * 4096, &png[cut..])], filling);
         let files = carved(&Carver::new().formats(vec![&Png]), &image);
         prop_assert!(valid(&files) == [&png[..]]);
+        let bound = |bytes: usize| Carver::new().formats(vec![&Png]).file_bytes_max(bytes as u64);
+        prop_assert!(valid(&carved(&bound(png.len()), &image)) == [&png[..]]);
+        prop_assert!(valid(&carved(&bound(png.len() - 1), &image)).is_empty());
     }
 }

@@ -56,7 +56,8 @@ hexadecimal digits, FOLDER/report.jsonl with a row for each, and FOLDER/report.d
 'valid': read to its end as its format says, every checksum right. 'partial': right up to where it
 breaks. 'header': nothing but its beginning could be read.
 
-Exit status: 0 files were found, 1 none, 2 wrong use or failure, 3 part of the source could XX interrupted (--resume goes on).";
+Exit status: 0 files were found, 1 none, 2 wrong use or failure, 3 part of the source
+could not be read, 130 interrupted (--resume goes on).";
 
 pub(super) fn command() -> Command {
     Command::new("carve")

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::harness::{Lab, Ran, noise, run};
+use crate::remote::Server;
 
 /// A picture of 2 × 2 pixels with `words` in it.
 pub(crate) fn gif(words: &str) -> Vec<u8> {
@@ -149,6 +150,21 @@ fn what_is_written_can_be_chosen() {
     assert_eq!(written(&["--max-size", "20"]), 3);
     carve(&lab, &["f", "-o", "x", "--types", "no-such"]).refuses(&["no-such", "gif"]);
     assert!(!lab.names().contains("x"));
+}
+
+#[test]
+fn a_url_is_carved_as_the_file_behind_it() {
+    let lab = lab();
+    let server = Server::well(std::fs::read(lab.path("f")).unwrap());
+    carve(&lab, &["f", "-o", "of_file"]).is_clean();
+    carve(&lab, &[&server.url, "-o", "of_url"]).is_clean();
+    let pictures = |folder: &str| {
+        let mut files = tree(&lab.path(folder));
+        files.retain(|name, _| name.starts_with("gif/"));
+        files
+    };
+    assert_eq!(pictures("of_url").len(), 3);
+    assert!(pictures("of_url") == pictures("of_file"));
 }
 
 #[test]

@@ -120,12 +120,14 @@ fn a_damaged_chunk_is_listed_and_the_rest_is_searched() {
 }
 
 #[test]
-fn a_missing_segment_is_named() {
+fn a_missing_segment_is_named_and_what_is_there_is_searched() {
     let (lab, _) = lab();
     std::fs::remove_file(lab.path("image.E02")).unwrap();
-    let ran = lab.search(["<token>", "image.E01"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    let ran = lab.search(["<token>", "image.E01", "-c"]);
+    assert_eq!((ran.code, ran.text().trim()), (Some(3), "2  <token>"), "{}", ran.stderr);
     assert!(ran.stderr.contains(".E02 is missing"), "{}", ran.stderr);
+    let unread = format!("{}..{}", 4 * CHUNK_BYTES, 700 * 512);
+    assert!(ran.stderr.contains(&unread), "{}", ran.stderr);
 }
 
 #[test]

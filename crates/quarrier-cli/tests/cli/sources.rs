@@ -125,6 +125,9 @@ fn parts_end_at_the_first_gap_and_the_others_are_files_of_their_own() {
     assert_eq!(found(&["abc", "i.000"]), [("i.000".to_string(), 0)]);
     assert_eq!(found(&["abc", "i.003"]), [("i.003".to_string(), 0)]);
     assert_eq!(found(&["abc", "i.000", "i.001", "i.003"]).len(), 2);
+    // "abc" of 000 and 001, of 003 and of 0001, and nothing twice.
+    let of_glob = [("i.000", 0), ("i.0001", 0), ("i.003", 0)];
+    assert_eq!(found(&["abc", "i.*"]), of_glob.map(|(name, at)| (name.to_string(), at)));
 }
 
 #[test]

@@ -97,8 +97,10 @@ fn a_missing_segment_is_named_by_who_reads_there() {
     assert_eq!(read_full_at(&image, 0, &mut bytes).unwrap(), bytes.len());
     assert_eq!(bytes, media[..bytes.len()]);
     let error = image.read_at(4096 * 20, &mut [0; 1]).unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
     assert!(error.to_string().contains(".E03 is missing"), "{error}");
+    assert_eq!(image.missing(), Some(error.to_string()));
+    assert_eq!(open(Shape::default().write(&media)).unwrap().missing(), None);
 }
 
 #[test]

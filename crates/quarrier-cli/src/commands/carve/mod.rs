@@ -11,7 +11,6 @@ mod watch;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -35,7 +34,9 @@ use watch::{Seen, Watch};
 /// Runs the command.
 pub(crate) fn run(carve: &Carve) -> Outcome {
     let stop = interrupt::watch();
-    let done = open(carve, &stop).and_then(|input| match &input {
+    // What it opens is closed with it.
+    let client = Client::plain(&stop);
+    let done = open(carve, &client).and_then(|input| match &input {
         Input::Source(source) => carve_one(carve, &**source, &stop),
         Input::Remote(source) => {
             source.announce(range_in(carve, source)?);
@@ -53,7 +54,7 @@ pub(crate) fn run(carve: &Carve) -> Outcome {
 }
 
 /// Opens the one source.
-fn open(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Input, String> {
+fn open(carve: &Carve, client: &Client) -> Result<Input, String> {
     let named = source::expand(std::slice::from_ref(&carve.source));
     refuse_overwriting(&[&carve.stats, &carve.report], &named)?;
     let [one] = named.as_slice() else {
@@ -61,7 +62,7 @@ fn open(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Input, String> {
         return Err(format!("{name}: names {} sources; carve them one by one", named.len()));
     };
     refuse_folder_on_source(carve, one)?;
-    one.open(false, &Client::plain(stop))
+    one.open(false, client)
 }
 
 /// What is written to the file system of the device that is carved replaces what is to be found.

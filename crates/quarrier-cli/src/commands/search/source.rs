@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use quarrier_core::source::{FileSource, Polled, Source, SplitSource};
-use quarrier_ewf::{is_ewf, segments_from};
+use quarrier_ewf::{EwfSource, is_ewf, segments_from};
 use quarrier_remote::{RemoteSource, is_remote, redacted};
 
 use super::remote::Client;
+use crate::complain;
 
 /// Something to be searched.
 pub(in crate::commands) enum Input {
@@ -102,13 +103,23 @@ pub(in crate::commands) fn expand(args: &[OsString]) -> Vec<Named> {
         } else if is_remote(&text) {
             named.push(Named::Url(text.into_owned()));
         } else if !path.exists() && text.contains(['*', '?', '[']) {
-            named.extend(expand_glob(&text));
-        } else if !taken.contains(path) {
-            taken.extend(parts_from(path).into_iter().flatten());
-            named.push(Named::Path(path.to_path_buf()));
+            match of_glob(&text) {
+                Ok(paths) => paths.into_iter().for_each(|path| add(&mut named, &mut taken, path)),
+                Err(reason) => named.push(Named::Refused(reason)),
+            }
+        } else {
+            add(&mut named, &mut taken, path.to_path_buf());
         }
     }
     named
+}
+
+/// A file, unless it is a part of what is there already.
+fn add(named: &mut Vec<Named>, taken: &mut HashSet<PathBuf>, path: PathBuf) {
+    if !taken.contains(&path) {
+        taken.extend(parts_from(&path).into_iter().flatten());
+        named.push(Named::Path(path));
+    }
 }
 
 /// The files of an image in several parts of which `path` is the first, or `None` if it is none.
@@ -144,8 +155,21 @@ fn open(path: &Path, direct: bool) -> Result<Input, String> {
     if let Some(stream) = open_stream(path)? {
         return Ok(stream);
     }
-    let opened = if direct { open_direct(path) } else { quarrier_ewf::open(path) };
+    let opened = match (is_ewf(path), direct) {
+        (true, _) => open_ewf(path),
+        (false, true) => open_direct(path),
+        (false, false) => quarrier_core::source::open(path),
+    };
     opened.map(Input::Source).map_err(|error| error.to_string())
+}
+
+/// Opens an EWF image; what of it there is can be read where segments are missing.
+fn open_ewf(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
+    let image = EwfSource::open(path)?;
+    if let Some(why) = image.missing() {
+        complain(&format!("{}: {why}", path.display()));
+    }
+    Ok(Box::new(image))
 }
 
 /// Opens what can only be read in order: a pipe (`<(zcat image.gz)`), or a file of the
@@ -171,12 +195,9 @@ fn open_stream(path: &Path) -> Result<Option<Input>, String> {
     }
 }
 
-/// As [`quarrier_ewf::open`], past the page cache, but for EWF images: their chunks lie at any
-/// offset.
+/// As [`quarrier_core::source::open`], past the page cache. Not for EWF images: their chunks lie at
+/// any offset.
 fn open_direct(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
-    if is_ewf(path) {
-        return quarrier_ewf::open(path);
-    }
     if !SplitSource::is_first_part(path) {
         return Ok(Box::new(FileSource::open_direct(path)?));
     }
@@ -187,21 +208,12 @@ fn open_direct(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
     Ok(Box::new(SplitSource::new(path.display().to_string(), parts)?))
 }
 
-/// A glob of numbered parts is one source; any other glob is its files.
-fn expand_glob(pattern: &str) -> Vec<Named> {
-    let paths: Vec<PathBuf> = match glob::glob(pattern) {
-        Ok(paths) => paths.filter_map(Result::ok).filter(|path| path.is_file()).collect(),
-        Err(error) => return vec![Named::Refused(format!("{pattern}: is not a glob: {error}"))],
-    };
-    if paths.is_empty() {
-        let reason = format!("{pattern}: no such file, and no file matches it as a glob");
-        return vec![Named::Refused(reason)];
+/// The files that a glob stands for, in the order of their names.
+fn of_glob(pattern: &str) -> Result<Vec<PathBuf>, String> {
+    let paths = glob::glob(pattern).map_err(|e| format!("{pattern}: is not a glob: {e}"))?;
+    let paths: Vec<_> = paths.filter_map(Result::ok).filter(|path| path.is_file()).collect();
+    match paths.is_empty() {
+        true => Err(format!("{pattern}: no such file, and no file matches it as a glob")),
+        false => Ok(paths),
     }
-    let mut parts = paths.iter().filter_map(|path| Some((path, parts_from(path)?.len())));
-    if let Some((first, count)) = parts.next()
-        && count == paths.len()
-    {
-        return vec![Named::Path(first.clone())];
-    }
-    paths.into_iter().map(Named::Path).collect()
 }
