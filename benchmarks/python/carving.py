@@ -334,7 +334,8 @@ def gather(options: argparse.Namespace) -> int:
             found = fetched([*fetch, "--no-binary", ":all:", "--dest", made, name], made)
             for package in found:
                 # The archive is a real file itself.
-                shutil.unpack_archive(package, folder / "pypi", filter="data")
+                safely = {} if package.suffix == ".zip" else {"filter": "data"}
+                shutil.unpack_archive(package, folder / "pypi", **safely)
                 shutil.copy(package, folder / "pypi")
     for name in DEBIAN if shutil.which("apt-get") else []:
         with tempfile.TemporaryDirectory(dir=folder) as made:
