@@ -30,6 +30,7 @@ use std::ops::Range;
 
 use regex_automata::meta::Regex;
 use regex_automata::{Anchored, Input};
+use regex_syntax::hir::Hir;
 
 use crate::error::{Error, Result};
 use crate::pattern::{Kind, Options, Pattern};
@@ -80,19 +81,29 @@ pub(crate) fn compile(patterns: &[Pattern], options: Options) -> Result<Vec<Boun
         .collect()
 }
 
+/// Says what is wrong with a regex before the set is known.
+pub(crate) fn verify(text: &str) -> Result<()> {
+    parse(text, false).map(|_| ())
+}
+
+fn parse(text: &str, ignore_case: bool) -> Result<Hir> {
+    let hir = regex_syntax::ParserBuilder::new()
+        .utf8(false)
+        .unicode(false)
+        .case_insensitive(ignore_case)
+        .build()
+        .parse(text)
+        .map_err(|error| Error::pattern(text, one_line(&error)))?;
+    if hir.properties().minimum_len() == Some(0) {
+        return Err(Error::pattern(text, "can match nothing at all, which is everywhere"));
+    }
+    Ok(hir)
+}
+
 impl BoundedRegex {
     fn new(text: &str, pattern: u32, options: Options) -> Result<Self> {
         let fail = |reason: String| Error::pattern(text, reason);
-        let hir = regex_syntax::ParserBuilder::new()
-            .utf8(false)
-            .unicode(false)
-            .case_insensitive(options.ignore_case)
-            .build()
-            .parse(text)
-            .map_err(|error| fail(one_line(&error)))?;
-        if hir.properties().minimum_len() == Some(0) {
-            return Err(fail("can match nothing at all, which is everywhere".to_string()));
-        }
+        let hir = parse(text, options.ignore_case)?;
         let limit = options.regex_length_bytes_max;
         let length_bytes_max = match hir.properties().maximum_len() {
             Some(bytes) if bytes > limit => {
