@@ -76,7 +76,6 @@ fn a_missing_pattern_or_source_is_named() {
     check(none, &["no pattern", "quarrier search PATTERN SOURCE"]);
     check(["abc"], &["no source", "standard input"]);
     check(["-e", "abc"], &["no source"]);
-    run(Lab::new().command(none), b"").refuses(&["--help"]);
     run(Lab::new().command(["serach"]), b"").refuses(&["serach"]);
 }
 
@@ -163,6 +162,33 @@ fn a_regex_that_repeats_any_byte_finds_what_is_short_and_ends_where_a_match_is_l
     let lab = Lab::with([b"a1\n".to_vec(), vec![b'a'; 70_000]].concat());
     let ran = lab.search(["-E", "a.*", "f"]);
     assert_eq!(ran.says(2, &["'a.*'", "65536 bytes", "offset 3"]).lines(), ["f:0: a.*: a1"]);
+}
+
+#[test]
+fn a_wrong_regex_in_a_pattern_file_is_named_by_file_and_line() {
+    let lab = Lab::with("text");
+    std::fs::write(lab.path("p"), "fine\nre:(\n").unwrap();
+    lab.search(["-f", "p", "f"]).refuses(&["p: line 2", "'('", "unclosed group"]);
+}
+
+#[test]
+fn the_program_alone_prints_its_help() {
+    let ran = run(Lab::with("").command([""; 0]), b"");
+    assert_eq!((ran.code, ran.text()), (Some(2), ""), "{ran:?}");
+    assert!(ran.stderr.contains("Usage: quarrier <COMMAND>"), "{ran:?}");
+    assert!(ran.stderr.contains("search") && !ran.stderr.starts_with("quarrier:"), "{ran:?}");
+}
+
+#[test]
+fn as_many_workers_as_may_be_asked_for_find_what_one_does() {
+    let lab = Lab::with("ab ".repeat(1000));
+    let plain = lab.offsets(["ab", "f"]);
+    for access in ["window", "read", "queue", "uring"] {
+        let many = ["ab", "f", "--workers", "4096", "--access", access, "--explain"];
+        let ran = lab.search(many);
+        assert_eq!(ran.code, Some(0), "{access}: {ran:?}");
+    }
+    assert_eq!(plain.len(), 1000);
 }
 
 #[test]
