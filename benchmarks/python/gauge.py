@@ -157,7 +157,7 @@ def stream_pairs() -> list[Pair]:
         for threads in (1, 2):
             for operation in ("copy", "scale", "add", "triad"):
                 for stores, (least, most) in STORES.items():
-                    words = ("memory", operation, f"threads={threads}", f"bytes={ARRAY_BYTES}")
+                    words = ("memory", operation, f"threads={threads}", f"block_bytes={ARRAY_BYTES}")
                     words += (f"pages={pages}", f"stores={stores}")
                     name = f"{operation}, {threads} threads, {pages} pages, {stores} stores"
                     older = "23 GB/s (STREAM 30)" if (operation, threads) == ("triad", 2) else ""
@@ -177,7 +177,7 @@ def latency_pairs() -> list[Pair]:
     pairs = []
     for size, text in ((16 << 10, "16 KiB"), (512 << 10, "512 KiB"), (64 << 20, "64 MiB")):
         for pages in ("small", "huge"):
-            words = ("memory", "latency", f"bytes={size}", f"pages={pages}")
+            words = ("memory", "latency", f"block_bytes={size}", f"pages={pages}")
             pairs.append(Pair(f"latency, {text}, {pages} pages", words, chase(size, pages), "s"))
     return pairs
 

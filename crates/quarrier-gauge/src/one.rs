@@ -19,7 +19,7 @@ pub fn measure_one(
     parameters: &Parameters,
 ) -> Result<()> {
     match (area, measurement) {
-        (Area::Cpu, "clock") => cpu::measure_clock(session),
+        (Area::Cpu, "dependent add") => cpu::measure_clock(session),
         (Area::Cpu, "multiply-add" | "add") => {
             let kind = if measurement == "add" { "i64" } else { "f64" };
             let lane = word(parameters, "type", kind, Lane::of)?;
@@ -33,7 +33,7 @@ pub fn measure_one(
         }
         (Area::Memory, "latency") => {
             let pages = word(parameters, "pages", "small", memory::PageKind::of)?;
-            memory::measure_latency(session, size(parameters, "bytes", 64 << 20), pages)
+            memory::measure_latency(session, size(parameters, "block_bytes", 64 << 20), pages)
         }
         (Area::Memory, "block read" | "block write") => {
             let access = word(parameters, "access", "random", memory::Access::of)?;
@@ -45,7 +45,7 @@ pub fn measure_one(
             let beyond_caches_bytes = memory::beyond_caches_bytes(session);
             let sweep = memory::Sweep {
                 operation: memory::Operation::of(name).ok_or_else(|| unknown(area, name))?,
-                bytes: size(parameters, "bytes", beyond_caches_bytes),
+                bytes: size(parameters, "block_bytes", beyond_caches_bytes),
                 threads: threads(parameters),
                 stores: word(parameters, "stores", "ordinary", memory::Stores::of)?,
                 pages: word(parameters, "pages", "small", memory::PageKind::of)?,

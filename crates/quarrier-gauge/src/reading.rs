@@ -65,12 +65,6 @@ pub enum Unit {
     /// Seconds for one of what is counted: the less the better.
     #[serde(rename = "s")]
     Seconds,
-    /// Cycles a second.
-    #[serde(rename = "Hz")]
-    Hertz,
-    /// A part of a whole.
-    #[serde(rename = "ratio")]
-    Ratio,
 }
 
 impl Unit {
@@ -81,8 +75,6 @@ impl Unit {
             Unit::FlopPerSecond => "FLOP/s",
             Unit::BytesPerSecond => "B/s",
             Unit::Seconds => "s",
-            Unit::Hertz => "Hz",
-            Unit::Ratio => "ratio",
         }
     }
 
@@ -322,6 +314,9 @@ pub struct Reading {
     /// The spread of single events, where they were timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentiles: Option<Percentiles>,
+    /// Of datagrams: the share of those sent that came, over all runs that were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_share: Option<f64>,
     /// What a reader should know, for example `no O_DIRECT here: buffered`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -16,11 +16,16 @@ def test_a_reading_says_what_was_measured_how_often_and_under_which_conditions(
     assert {reading.area for reading in readings} == {"memory"}
     for reading in readings:
         assert reading.value > 0
-        assert reading.unit in ("B/s", "s", "op/s", "FLOP/s", "Hz")
+        assert reading.unit in ("B/s", "s", "op/s", "FLOP/s")
         assert reading.runs == len(reading.samples) >= 3
         assert reading.stddev >= 0
         assert reading.parameters["threads"] >= 1
+        assert reading.parameters["block_bytes"] >= 1
+        assert reading.parameters["access"] in ("sequential", "random")
         assert isinstance(reading.conditions["disturbed"], bool)
+    told = {(reading.measurement, *sorted(reading.parameters.items())) for reading in readings}
+    assert len(told) == len(readings)
+    assert {reading.parameters["access"] for reading in readings} == {"sequential", "random"}
     assert list(tmp_path.iterdir()) == []
 
 

@@ -91,7 +91,7 @@ impl Builder {
     ///
     /// # Errors
     /// [`Error::Set`] for an empty set, [`Error::Pattern`] for a regex that cannot be
-    /// compiled or could match without bound, [`Error::Engine`] for an engine that cannot
+    /// compiled or matches longer than allowed alone, [`Error::Engine`] for an engine that cannot
     /// serve.
     pub fn build(self, patterns: Vec<Pattern>) -> Result<Searcher> {
         if patterns.is_empty() {

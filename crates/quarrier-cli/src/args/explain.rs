@@ -1,11 +1,12 @@
 //! `quarrier explain`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{ArgMatches, Command};
 
 use super::filter::{conditions_and_files, files_arg, many_arg};
-use super::{Asked, auto_count, format_arg, workers_arg};
+use super::{Asked, auto_count, format_arg, quiet_arg, stats_arg, workers_arg};
 use crate::output::Format;
 
 /// `quarrier explain`.
@@ -15,6 +16,8 @@ pub(crate) struct Explain {
     pub(crate) files: Vec<OsString>,
     pub(crate) format: Format,
     pub(crate) workers: Option<usize>,
+    pub(crate) quiet: bool,
+    pub(crate) stats: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -36,6 +39,7 @@ pub(super) fn command() -> Command {
         .arg(many_arg().help("Conditions from a file, one a line, all in one pass"))
         .arg(workers_arg("Threads that load and evaluate"))
         .arg(format_arg().help("text, json (one object a condition, then one of all)"))
+        .args([quiet_arg().help("Say nothing of messages that were left out"), stats_arg()])
         .arg(files_arg())
 }
 
@@ -45,5 +49,12 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Explain, String> {
     if !matches!(format, Format::Text | Format::Json) {
         return Err("an explanation is no table; --format is text or json".to_string());
     }
-    Ok(Explain { asked, files, format, workers: auto_count(matches, "workers") })
+    Ok(Explain {
+        asked,
+        files,
+        format,
+        workers: auto_count(matches, "workers"),
+        quiet: matches.get_flag("quiet"),
+        stats: matches.get_one("stats").cloned(),
+    })
 }

@@ -56,7 +56,7 @@ Examples:
   quarrier gauge network --listen 0.0.0.0:7413        on one host, and on the other:
   quarrier gauge network --connect first-host:7413
 
-Each reading is the median of at least 3 runs on threads that are bound to a CPU each; runs that
+Each reading is the median of several runs (--runs) on threads that are bound to a CPU each; runs that
 did not get their CPU are dropped and counted, and what a run computed, read or received is
 checked. A reading marked with '!' was disturbed: others used the machine, or the runs disagree.
 
@@ -86,9 +86,10 @@ pub(super) fn command() -> Command {
             Arg::new("runs")
                 .long("runs")
                 .value_name("N")
-                .value_parser(value_parser!(u32).range(3..=1000))
+                .value_parser(value_parser!(u32).range(1..=1000))
                 .help(
-                    "Runs of each reading at least [default: 3]; more are made where they differ",
+                    "Runs of each reading at least [default: 3]; more are made where they differ. One run \
+                     alone has no spread",
                 ),
         )
         .arg(

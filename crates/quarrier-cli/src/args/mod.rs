@@ -40,10 +40,17 @@ pub(crate) fn parse() -> Parsed {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
-            use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+            use clap::error::ErrorKind::{
+                DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
+            };
             if matches!(error.kind(), DisplayHelp | DisplayVersion) {
                 let _ = error.print();
                 return Parsed::Done(Outcome::Found);
+            }
+            if error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
+                // The whole help, on standard error.
+                let _ = error.print();
+                return Parsed::Done(Outcome::Failed);
             }
             complain(&one_line(&error.to_string()));
             return Parsed::Done(Outcome::Failed);

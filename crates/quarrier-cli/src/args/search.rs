@@ -267,7 +267,10 @@ fn pattern_args() -> Vec<Arg> {
                 0 => Err("must be at least 1".to_string()),
                 bytes => Ok(bytes),
             })
-            .help("The longest match of a regex; a longer one is an error")
+            .help(
+                "The longest match of a regex; a longer one is an error. At worst, on data made to \
+                 be slow, a byte takes as long as a match of this length",
+            )
             .help_heading("Patterns"),
     ]
 }

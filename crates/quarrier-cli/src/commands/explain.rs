@@ -1,6 +1,7 @@
 //! `quarrier explain`: the files as a table, the conditions asked of it once, and how that went.
 
 use std::fmt::Write;
+use std::time::{Duration, Instant};
 
 use quarrier_core::source::Source;
 use quarrier_filter::{Explanation, PlanStep, Query, Scan, Select};
@@ -11,8 +12,10 @@ use super::filter::conditions::Conditions;
 use super::print;
 use super::search::remote::Client;
 use super::search::source::{Input, expand};
+use super::search::summary::{rate, write_stats};
 use crate::args::Explain;
 use crate::output::Format;
+use crate::output::account::{StageSeconds, Stages, Stats};
 use crate::{Outcome, complain, interrupt};
 
 /// Runs the command.
@@ -25,7 +28,17 @@ pub(crate) fn run(explain: &Explain) -> Outcome {
         return Outcome::Interrupted;
     }
     match written {
-        Ok(text) => print(&text),
+        Ok((text, stats)) => {
+            let outcome = print(&text);
+            let written = explain.stats.as_ref().map(|path| write_stats(&stats, path));
+            match written {
+                Some(Err(message)) => {
+                    complain(&message);
+                    Outcome::Failed
+                }
+                _ => outcome,
+            }
+        }
         Err(message) => {
             complain(&message);
             Outcome::Failed
@@ -37,10 +50,12 @@ fn explained(
     explain: &Explain,
     client: &Client,
     stop: &std::sync::atomic::AtomicBool,
-) -> Result<String, String> {
+) -> Result<(String, Stats), String> {
+    let started = Instant::now();
     let conditions = Conditions::read(&explain.asked)?;
     let workers = explain.workers.unwrap_or_else(quarrier_core::parallel::available_workers);
-    let table = load(explain, client, workers)?;
+    let (table, bytes) = load(explain, client, workers)?;
+    let loaded = started.elapsed();
     let mut schema = table.schema().clone();
     let bound = conditions.bind(&mut schema)?;
     if let Some((_, message)) = bound.unknown.into_iter().next() {
@@ -54,14 +69,46 @@ fn explained(
         counts.push(answer.map_err(|error| error.to_string())?.count);
     }
     let texts: Vec<&str> = conditions.texts.iter().map(|written| &*written.text).collect();
-    Ok(match explain.format {
+    let text = match explain.format {
         Format::Json => as_json(&texts, &counts, &explanation),
         _ => as_text(&texts, &counts, &explanation),
-    })
+    };
+    let elapsed = started.elapsed();
+    Ok((text, account(bytes, &counts, workers, loaded, elapsed)))
 }
 
-/// All files as one table.
-fn load(explain: &Explain, client: &Client, workers: usize) -> Result<Table, String> {
+/// The account: loading is reading, evaluating is work, and nothing waits for a sink.
+fn account(
+    bytes: u64,
+    counts: &[u64],
+    workers: usize,
+    loaded: Duration,
+    elapsed: Duration,
+) -> Stats {
+    let of = |busy: Duration| StageSeconds {
+        busy_seconds: busy.as_secs_f64(),
+        waiting_seconds: elapsed.saturating_sub(busy).as_secs_f64(),
+    };
+    let worked = elapsed.saturating_sub(loaded);
+    Stats {
+        command: "explain",
+        bytes,
+        seconds: elapsed.as_secs_f64(),
+        bytes_per_second: rate(bytes, elapsed.as_secs_f64()),
+        findings: counts.iter().sum(),
+        patterns: counts.len(),
+        workers,
+        engine: "scan".to_string(),
+        device: "cpu".to_string(),
+        stages: Stages { read: of(loaded), work: of(worked), ..Stages::default() },
+        limited_by: if loaded > worked { "read" } else { "work" },
+        ..Stats::default()
+    }
+}
+
+/// All files as one table, and how many bytes they have.
+fn load(explain: &Explain, client: &Client, workers: usize) -> Result<(Table, u64), String> {
+    let mut bytes = 0;
     let mut tables = Vec::new();
     for named in expand(&explain.files) {
         let source: Box<dyn Source> = match named.open(false, client)? {
@@ -74,12 +121,13 @@ fn load(explain: &Explain, client: &Client, workers: usize) -> Result<Table, Str
         let format = Messages::of(&*source).map_err(|error| error.to_string())?;
         let loaded = Load::new(format).workers(workers).run(&[&*source]);
         let loaded = loaded.map_err(|error| error.to_string())?;
-        if loaded.rejected > 0 {
+        bytes += source.length();
+        if loaded.rejected > 0 && !explain.quiet {
             complain(&format!("{}: {} messages were left out", source.name(), loaded.rejected));
         }
         tables.push(loaded.table);
     }
-    Ok(Table::concat(&tables, workers))
+    Ok((Table::concat(&tables, workers), bytes))
 }
 
 fn counting(condition: quarrier_filter::Expr) -> Query {

@@ -5,7 +5,7 @@ use quarrier_remote::Counters;
 use serde_json::{Value, json};
 
 /// One JSON object; the field names are fixed, people script against them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stats {
     pub(crate) command: &'static str,
     /// Bytes of the source that were covered, holes included.
@@ -70,7 +70,7 @@ impl RemoteCost {
 }
 
 /// The loads of all stages.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stages {
     pub(crate) read: StageSeconds,
     pub(crate) work: StageSeconds,

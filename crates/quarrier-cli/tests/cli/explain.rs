@@ -48,6 +48,22 @@ fn an_explanation_for_people_shows_each_part() {
 }
 
 #[test]
+fn an_explanation_has_an_account_and_can_be_quiet() {
+    let orders = orders();
+    let lab = Lab::with(orders.clone() + "{\"id\":\n");
+    let args = ["explain", "qty > 990 AND status = 'NEW'", "f", "--quiet", "--stats", "s"];
+    let ran = run(lab.command(args), b"");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    let stats: Value = serde_json::from_slice(&std::fs::read(lab.path("s")).unwrap()).unwrap();
+    assert_eq!((&stats["command"], &stats["findings"]), (&"explain".into(), &60.into()));
+    assert_eq!(stats["bytes"], orders.len() + 7);
+    assert!(stats["seconds"].as_f64().unwrap() > 0.0);
+    assert!(crate::account::has_every_key(&stats), "{stats}");
+    let told = run(lab.command(["explain", "qty > 990", "f"]), b"");
+    assert!(told.stderr.contains("1 messages were left out"), "{told:?}");
+}
+
+#[test]
 fn what_cannot_be_explained_is_an_error_in_one_line() {
     let lab = Lab::with(orders());
     for wrong in [

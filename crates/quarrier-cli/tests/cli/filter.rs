@@ -224,6 +224,19 @@ fn rejects_are_listed_with_line_offset_reason_and_bytes() {
 }
 
 #[test]
+fn the_account_of_a_condition_that_is_wrong_has_no_time_below_zero() {
+    let lab = Lab::with("{\"a\":1}\n");
+    filter(&lab, ["a >", "f", "--stats", "s"]);
+    filter(&lab, ["nothing > 1", "f", "--stats", "t"]);
+    for name in ["s", "t"] {
+        if let Ok(stats) = std::fs::read_to_string(lab.path(name)) {
+            assert!(stats.contains("\"seconds\":") && !stats.contains("-0.0"), "{stats}");
+        }
+    }
+    assert!(lab.path("s").exists() || lab.path("t").exists());
+}
+
+#[test]
 fn rejects_and_statistics_never_replace_a_file_that_is_read() {
     for option in ["--rejects", "--stats"] {
         let lab = Lab::with("{\"a\":1}\n");

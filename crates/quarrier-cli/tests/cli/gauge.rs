@@ -31,7 +31,7 @@ fn report(triad: f64, name: &str) -> String {
     let reading = |measurement: &str, value: f64| {
         let samples: Vec<f64> = (0..5).map(|n| value * (1.0 + 0.001 * f64::from(n))).collect();
         serde_json::json!({
-            "area": "memory", "measurement": measurement, "parameters": {"threads": 1, "bytes": 1024},
+            "area": "memory", "measurement": measurement, "parameters": {"threads": 1, "block_bytes": 1024},
             "value": value * 1.002, "unit": "B/s", "mean": value * 1.002, "stddev": value * 0.001,
             "best": value * 1.004, "interval": [value, value * 1.004], "runs": 5, "dropped": 0,
             "disturbed": false, "samples": samples, "percentiles": null, "notes": [],
@@ -63,7 +63,7 @@ fn lab() -> Lab {
 fn an_area_is_measured_kept_and_shown_again() {
     let lab = Lab::new();
     let files = ["--json", "now.json", "--html", "now.html", "--stats", "stats.json"];
-    let ran = gauge(&lab, &[&["cpu", "--quick", "--runs", "3"][..], &files].concat());
+    let ran = gauge(&lab, &[&["cpu", "--quick", "--runs", "1"][..], &files].concat());
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
     assert!(ran.text().contains("multiply-add") && ran.text().contains("FLOP/s"), "{ran:?}");
     let names: Vec<String> = lab.names().into_iter().collect();
@@ -77,6 +77,8 @@ fn an_area_is_measured_kept_and_shown_again() {
         (&stats["command"], stats["readings"].as_u64()),
         (&"gauge".into(), Some(readings.len() as u64))
     );
+    assert!(crate::account::has_every_key(&stats), "{stats}");
+    assert!(readings.iter().all(|reading| reading["runs"] == 1 && reading["stddev"] == 0.0));
     let shown = gauge(&lab, &["--from", "now.json"]);
     assert_eq!(shown.text(), ran.text());
     let again = gauge(&lab, &["--from", "now.json", "--json", "again.json"]);
@@ -122,7 +124,7 @@ fn rows_have_the_same_columns_in_every_format() {
         json.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[1]["measurement"], "triad");
-    assert_eq!(rows[1]["parameters"], serde_json::json!({"threads": 1, "bytes": 1024}));
+    assert_eq!(rows[1]["parameters"], serde_json::json!({"threads": 1, "block_bytes": 1024}));
     assert_eq!((&rows[1]["unit"], rows[1]["runs"].as_u64()), (&"B/s".into(), Some(5)));
     assert_eq!(rows[1]["conditions"]["disturbed"], false);
     let csv = gauge(&lab, &["--from", "after.json", "--format", "csv"]);
@@ -173,7 +175,7 @@ fn what_a_report_carries_does_not_reach_the_terminal() {
 fn wrong_use_is_refused_before_anything_is_measured() {
     refuses(&["tpu"], &["'tpu'", "cpu, memory, disk, network, gpu"]);
     refuses(&["ram"], &["'ram'", "cpu, memory, disk, network", "quarrier gauge --help"]);
-    refuses(&["cpu", "--runs", "2"], &["2", "3"]);
+    refuses(&["cpu", "--runs", "0"], &["0", "1"]);
     refuses(&["disk", "--path", "missing"], &["missing", "no folder"]);
     refuses(&["disk", "--path", "text"], &["text", "no folder"]);
     refuses(&["--compare", "missing.json"], &["missing.json", "No such file"]);

@@ -73,6 +73,8 @@ pub struct Plan {
 
 /// The most that one buffer may own, so that indexes within a chunk fit 32 bits.
 const BUFFER_BYTES_MAX: usize = 1 << 30;
+/// The most buffers or windows.
+const BUFFERS_MAX: usize = 4096;
 /// The largest window: big enough that mapping costs nothing, and a few of them stay small
 /// beside the memory of any machine. (1 GiB in the page cache, 2 threads, Zen 4: windows of
 /// 1 MiB 16 GB/s, 4 MiB 30, 16 MiB 32, the whole file mapped at once 31.)
@@ -209,13 +211,21 @@ impl<'a> Pipeline<'a> {
                 need.before_bytes, need.after_bytes
             )));
         }
-        let buffers = self.buffers.unwrap_or(match access {
+        let chosen = match access {
             Access::Window | Access::Read => workers + 2,
             Access::Queue => workers + 2 * readers + 2,
             Access::Uring => workers + in_flight.unwrap_or(16),
-        });
-        if buffers > 4096 {
-            return Err(Error::BadPlan(format!("{buffers} buffers are too many; 4096 at most")));
+        };
+        // Fewer than there are workers will do: the others wait.
+        let fit = match access {
+            Access::Window => BUFFERS_MAX as u64,
+            _ => (memory_bytes() / 2 / buffer_bytes as u64).clamp(2, BUFFERS_MAX as u64),
+        };
+        let buffers = self.buffers.unwrap_or(chosen.min(fit as usize));
+        if buffers > BUFFERS_MAX {
+            return Err(Error::BadPlan(format!(
+                "{buffers} buffers are too many; {BUFFERS_MAX} at most"
+            )));
         }
         let together = buffers as u64 * buffer_bytes as u64;
         if access != Access::Window && together > memory_bytes() / 2 {

@@ -104,6 +104,18 @@ fn wishes_of_zero_are_planned() {
 }
 
 #[test]
+fn buffers_that_nobody_asked_for_fit_the_most_workers() {
+    let source = Memory::new("memory", noise(1_000));
+    for access in [Access::Window, Access::Read, Access::Queue, Access::Uring] {
+        for bytes in [0, 1 << 30] {
+            let wish = Pipeline::new(&source).access(access).workers(4096).buffer_bytes(bytes);
+            let plan = wish.plan(Need::default()).unwrap();
+            assert!(plan.workers == 4096 && (2..=4096).contains(&plan.buffers), "{plan}");
+        }
+    }
+}
+
+#[test]
 fn wishes_that_cannot_be_met_are_refused_before_anything_is_read() {
     let source = Memory::new("memory", noise(1_000));
     let new = || Pipeline::new(&source).access(Access::Queue);

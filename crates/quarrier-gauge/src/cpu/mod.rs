@@ -52,7 +52,7 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Measures the clock of the first CPU.
+/// Measures the clock of the first CPU: additions that wait for each other, one a cycle.
 ///
 /// # Errors
 /// There is no way to measure it here, or the caller stopped it.
@@ -61,7 +61,7 @@ pub fn measure_clock(session: &mut Session<'_>) -> Result<()> {
         return Ok(());
     }
     let parameters = Parameters::new().with("threads", 1);
-    let subject = Subject::new(Area::Cpu, "clock", parameters, Unit::Hertz);
+    let subject = Subject::new(Area::Cpu, "dependent add", parameters, Unit::OpPerSecond);
     session
         .measure(subject, Needs::Cpu, |team| team.run(&mut [()], |_, ()| clock::chain(CLOCK_STEPS)))
 }

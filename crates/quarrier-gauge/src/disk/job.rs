@@ -20,6 +20,16 @@ pub enum Order {
     Random,
 }
 
+impl Order {
+    /// The word among a reading's parameters.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Order::Sequential => "sequential",
+            Order::Random => "random",
+        }
+    }
+}
+
 /// What is done with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -141,6 +151,7 @@ impl Job {
         };
         let parameters = Parameters::new()
             .with("block_bytes", self.block_bytes)
+            .with("access", self.order.name())
             .with("depth", self.depth)
             .with("threads", self.threads)
             .with("cache", self.cache_name());

@@ -26,6 +26,7 @@ const BLOCK_BYTES: usize = 4096;
 pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<Reading> {
     let parameters = Parameters::new()
         .with("block_bytes", BLOCK_BYTES)
+        .with("access", "sequential")
         .with("threads", 1)
         .with("calls", "fdatasync")
         .with("load", "closed loop")

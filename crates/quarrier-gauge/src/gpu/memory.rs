@@ -52,7 +52,7 @@ pub(super) fn measure(session: &mut Session<'_>, on: &Subjects<'_>) -> Result<()
         // A byte that is read and written counts twice.
         let moved = if operation == Operation::Copy { 2 * bytes } else { bytes };
         let units = moved as f64 * f64::from(launches);
-        let parameters = on.parameters().with("bytes", bytes);
+        let parameters = on.parameters().with("block_bytes", bytes).with("access", "sequential");
         repeat(session, operation.name(), parameters, Unit::BytesPerSecond, || {
             Ok((units, arrays.run(on, kernel, operation, launches)?))
         })?;

@@ -43,7 +43,10 @@ fn measure_way(
     let once = block(&mut queue, &buffer, host, to_device)?;
     let repeats = times_for(session.effort.trial, once, REPEATS_MAX);
     let way = if to_device { "host to device" } else { "device to host" };
-    let parameters = || on.parameters().with("memory", memory).with("block_bytes", bytes);
+    let parameters = || {
+        let parameters = on.parameters().with("memory", memory);
+        parameters.with("block_bytes", bytes).with("access", "sequential")
+    };
     for (name, unit, units) in [
         (way.to_string(), Unit::BytesPerSecond, bytes as f64),
         (format!("{way}, a block"), Unit::Seconds, 1.0),

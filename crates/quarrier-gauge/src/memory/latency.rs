@@ -136,8 +136,11 @@ pub fn measure(session: &mut Session<'_>, bytes: usize, kind: PageKind) -> Resul
     let lines = (bytes / LINE_BYTES) as u64;
     rings[0].walk(lines.clamp(1 << 12, 1 << 18))?;
     let steps = steps_in(session.effort.trial, once.elapsed(), lines.clamp(1 << 12, 1 << 18));
-    let parameters =
-        Parameters::new().with("bytes", bytes).with("pages", kind.name()).with("threads", 1);
+    let parameters = Parameters::new()
+        .with("block_bytes", bytes)
+        .with("access", "random")
+        .with("pages", kind.name())
+        .with("threads", 1);
     let subject = Subject::new(Area::Memory, "latency", parameters, Unit::Seconds);
     let mut reading = session
         .read(subject, Needs::Cpu, |team| team.run(&mut rings, |_, ring| ring.walk(steps)))?;

@@ -89,8 +89,11 @@ fn streams(session: &mut Session<'_>, threads: usize) -> Result<()> {
 
 /// Reading and copying over working sets from the first cache on.
 fn caches(session: &mut Session<'_>, threads: usize) -> Result<()> {
+    // That size is among those that are read and copied in all ways.
+    let beyond = beyond_caches_bytes(session);
+    let fits = |bytes: &usize| *bytes >= threads * 4096 && *bytes != beyond;
     for operation in [Operation::Read, Operation::Copy] {
-        for bytes in working_sets(1 << 30).filter(|&bytes| bytes >= threads * 4096) {
+        for bytes in working_sets(1 << 30).filter(fits) {
             let wanted_bytes = bytes * operation.arrays();
             if (wanted_bytes as u64) < free_memory_bytes() / 2 {
                 measure_stream(session, Sweep { bytes, ..Sweep::new(operation, threads) })?;

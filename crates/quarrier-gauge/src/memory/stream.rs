@@ -65,7 +65,8 @@ impl Sweep {
 
     fn subject(&self) -> Subject {
         let mut parameters =
-            Parameters::new().with("threads", self.threads).with("bytes", self.bytes);
+            Parameters::new().with("threads", self.threads).with("block_bytes", self.bytes);
+        parameters = parameters.with("access", "sequential");
         if self.operation.writes() {
             parameters = parameters.with("stores", self.stores.name());
         }

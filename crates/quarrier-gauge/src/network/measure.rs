@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::latencies::Latencies;
 use crate::reading::{Reading, Unit};
 use crate::schedule::Schedule;
-use crate::statistics::{mean, median, median_interval, stddev};
 use crate::trial::{Done, Needs, Session, Team, Trial};
 use crate::wanted::Network;
 
@@ -65,8 +64,9 @@ struct Flow<'a> {
 /// What became of a run beside its rate.
 struct Aside {
     latencies: Latencies,
-    /// Of datagrams: the share that came.
-    came_share: f64,
+    /// Of datagrams alone.
+    sent: u64,
+    came: u64,
     lost: u64,
     late: u64,
     segments: usize,
@@ -74,13 +74,13 @@ struct Aside {
     note: Option<String>,
 }
 
-/// Measures `job` between here and `peer`. Of datagrams a second reading says what share came.
+/// Measures `job` between here and `peer`. Of datagrams it says what share came.
 pub(super) fn measure_job(
     session: &mut Session<'_>,
     network: &Network,
     peer: &Peer,
     job: &Job,
-) -> Result<Vec<Reading>> {
+) -> Result<Reading> {
     let (time, stop) = (job.run_time(session.effort.trial), session.stop);
     job.verify(time)?;
     let asked = network.congestion.as_deref().unwrap_or("");
@@ -108,8 +108,7 @@ pub(super) fn measure_job(
     })?;
     let kept = &runs[runs.len() - reading.runs as usize..];
     tell(&mut reading, job, kept)?;
-    let came = came_reading(&reading, job, kept);
-    Ok([reading].into_iter().chain(came).collect())
+    Ok(reading)
 }
 
 fn open<'a>(peer: &Peer, terms: Terms, stop: &'a AtomicBool) -> Result<Flow<'a>> {
@@ -208,7 +207,8 @@ fn aside(flows: &[Flow<'_>], stop: &AtomicBool) -> Result<Aside> {
     let first = flows.first();
     Ok(Aside {
         latencies,
-        came_share: if sent > 0 { (came as f64 / sent as f64).min(1.0) } else { 1.0 },
+        sent,
+        came,
         lost: sent.saturating_sub(came) + lost.sum::<u64>(),
         late: flows.iter().map(|flow| flow.account.late).sum(),
         segments: first.map_or(1, |flow| flow.segments),
@@ -253,25 +253,12 @@ fn tell(reading: &mut Reading, job: &Job, kept: &[Aside]) -> Result<()> {
     if job.protocol == Protocol::Udp {
         reading.notes.push(format!("{lost} datagrams lost, {late} out of order"));
     }
+    let sent: u64 = kept.iter().map(|run| run.sent).sum();
+    let came: u64 = kept.iter().map(|run| run.came).sum();
+    // A network may double a datagram.
+    reading.received_share = (sent > 0).then(|| (came as f64 / sent as f64).min(1.0));
     let mut all = Latencies::new()?;
     kept.iter().for_each(|run| all.add(&run.latencies));
     reading.percentiles = all.percentiles();
     Ok(())
-}
-
-/// What share of the datagrams came, over the same runs.
-fn came_reading(reading: &Reading, job: &Job, kept: &[Aside]) -> Option<Reading> {
-    let sends = (job.protocol, job.course) == (Protocol::Udp, Course::Throughput);
-    let samples: Vec<f64> = kept.iter().map(|run| run.came_share).collect();
-    sends.then(|| Reading {
-        measurement: "datagrams received".into(),
-        value: median(&samples),
-        unit: Unit::Ratio,
-        mean: mean(&samples),
-        stddev: stddev(&samples),
-        best: samples.iter().copied().fold(0.0, f64::max),
-        interval: median_interval(&samples, 0.95),
-        samples,
-        ..reading.clone()
-    })
 }

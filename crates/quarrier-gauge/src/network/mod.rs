@@ -48,17 +48,13 @@ const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
 const OFFERED_SHARES: [f64; 2] = [0.5, 0.8];
 const OFFERED_BYTES: usize = 64;
 
-/// Measures `job` over the path that `network` names, and returns its reading; of datagrams also
-/// one of the share that came.
+/// Measures `job` over the path that `network` names, and returns its reading; of datagrams it
+/// says what share came.
 ///
 /// # Errors
 /// The job cannot be measured, the other side is not there or ends the session, or what came is
 /// not what was sent.
-pub fn measure_job(
-    session: &mut Session<'_>,
-    network: &Network,
-    job: &Job,
-) -> Result<Vec<Reading>> {
+pub fn measure_job(session: &mut Session<'_>, network: &Network, job: &Job) -> Result<Reading> {
     measure::with_peer(network, |peer| measure::measure_job(session, network, peer, job))
 }
 
@@ -76,12 +72,11 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
         let mut round_trip = f64::INFINITY;
         for job in sweep::jobs(wanted) {
             session.go_on()?;
-            let readings = measure::measure_job(session, network, peer, &job)?;
+            let reading = measure::measure_job(session, network, peer, &job)?;
             if (job.protocol, job.course) == (Protocol::Tcp, Course::RoundTrip) {
-                round_trip =
-                    readings.iter().map(|reading| reading.value).fold(round_trip, f64::min);
+                round_trip = round_trip.min(reading.value);
             }
-            readings.into_iter().for_each(|reading| session.push(reading));
+            session.push(reading);
         }
         for share in OFFERED_SHARES.iter().filter(|_| !wanted.quick && round_trip > 0.0) {
             let job = Job {
@@ -90,8 +85,8 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
                 message_bytes: OFFERED_BYTES,
                 streams: 1,
             };
-            let readings = measure::measure_job(session, network, peer, &job)?;
-            readings.into_iter().for_each(|reading| session.push(reading));
+            let reading = measure::measure_job(session, network, peer, &job)?;
+            session.push(reading);
         }
         Ok(())
     })

@@ -31,8 +31,8 @@ pub(crate) fn measure_named(
     let network = Network { peer: text("peer"), congestion: text("congestion") };
     let patient = patient(&session.effort, false);
     let effort = std::mem::replace(&mut session.effort, patient);
-    let readings = measure_job(session, &network, &job);
+    let reading = measure_job(session, &network, &job);
     session.effort = effort;
-    readings?.into_iter().for_each(|reading| session.push(reading));
+    session.push(reading?);
     Ok(())
 }

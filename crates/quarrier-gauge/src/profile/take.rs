@@ -76,7 +76,7 @@ fn is_better(new: (u64, bool), held: Option<(u64, bool)>) -> bool {
 fn cpu(report: &Report, ceilings: Ceilings<'_>) -> Cpu {
     let chains = ceilings.chains("f64");
     let disturbed = ceilings.chains("f64").any(|reading| reading.disturbed);
-    let clock = ceilings.best(Area::Cpu, |reading| reading.unit == Unit::Hertz);
+    let clock = ceilings.best(Area::Cpu, |reading| reading.measurement == "dependent add");
     Cpu {
         when: report.when,
         disturbed,

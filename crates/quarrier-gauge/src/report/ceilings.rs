@@ -84,7 +84,7 @@ impl<'r> Ceilings<'r> {
     pub(crate) fn is_beyond_caches(self, reading: &Reading) -> bool {
         let last = self.report.machine.last_cache_bytes();
         let beyond = last.saturating_mul(BEYOND_CACHES).min(BEYOND_CACHES_BYTES);
-        reading.parameters.integer("bytes").is_some_and(|bytes| bytes >= beyond)
+        reading.parameters.integer("block_bytes").is_some_and(|bytes| bytes >= beyond)
     }
 
     /// The highest rate of `measurement` in main memory.
@@ -95,7 +95,7 @@ impl<'r> Ceilings<'r> {
     /// Seconds for a load from main memory that waits for the one before: over the largest set,
     /// on the pages where it takes longer.
     pub(crate) fn latency(self) -> Option<&'r Reading> {
-        let bytes = |reading: &Reading| reading.parameters.integer("bytes");
+        let bytes = |reading: &Reading| reading.parameters.integer("block_bytes");
         let some = || self.all(Area::Memory, |r| r.measurement == "latency");
         let largest = some().filter_map(bytes).max()?;
         some().filter(|r| bytes(r) == Some(largest)).max_by(|a, b| a.value.total_cmp(&b.value))
@@ -116,7 +116,7 @@ impl<'r> Ceilings<'r> {
                     together(above, threads, machine.cpus).saturating_mul(3) / 2
                 });
                 is_sweep(r, "read")
-                    && r.parameters.integer("bytes").is_some_and(|b| b > least && b <= most)
+                    && r.parameters.integer("block_bytes").is_some_and(|b| b > least && b <= most)
             };
             if let Some(reading) = self.best(Area::Memory, inside) {
                 levels.push(Level { name: format!("L{}", cache.level), reading });

@@ -17,14 +17,17 @@ const PREFIXES: [(&str, f64); 9] = [
 
 /// A value with its unit, three digits of it: `58.5 GFLOP/s`, `14.2 ns`.
 pub fn value(value: f64, unit: Unit) -> String {
-    if unit == Unit::Ratio {
-        return percent(value);
-    }
     if unit == Unit::OpPerSecond && value.is_finite() && (1000.0..1e6).contains(&value) {
         return format!("{} op/s", count(value.round()));
     }
     let (prefix, factor) = prefix_of(value, unit);
-    format!("{} {prefix}{}", significant(value / factor), name(unit))
+    format!("{} {prefix}{}", significant(value / factor), unit.name())
+}
+
+/// A clock: `3.81 GHz`.
+pub(crate) fn clock(hertz: f64) -> String {
+    let (prefix, factor) = prefix_of(hertz, Unit::OpPerSecond);
+    format!("{} {prefix}Hz", significant(hertz / factor))
 }
 
 /// A mark of an axis that ends at `most`: `20 GB/s`, with no more digits than needed.
@@ -35,7 +38,7 @@ pub(crate) fn tick(value: f64, most: f64, unit: Unit) -> String {
     let (prefix, factor) = prefix_of(most, unit);
     let mut digits = format!("{:.3}", value / factor);
     digits.truncate(digits.trim_end_matches('0').trim_end_matches('.').len());
-    format!("{digits} {prefix}{}", name(unit)).trim_end().to_string()
+    format!("{digits} {prefix}{}", unit.name()).trim_end().to_string()
 }
 
 /// A size in bytes: `64 KiB`.
@@ -81,8 +84,6 @@ pub(crate) fn counted_in(unit: Unit) -> &'static str {
         Unit::FlopPerSecond => "floating-point operations a second",
         Unit::BytesPerSecond => "bytes a second",
         Unit::Seconds => "time",
-        Unit::Hertz => "clock",
-        Unit::Ratio => "share",
     }
 }
 
@@ -107,13 +108,8 @@ pub(crate) fn significant(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// The unit as it is written; a ratio has none.
-fn name(unit: Unit) -> &'static str {
-    if unit == Unit::Ratio { "" } else { unit.name() }
-}
-
 fn prefix_of(value: f64, unit: Unit) -> (&'static str, f64) {
-    let has_prefix = !name(unit).is_empty() && value.is_finite() && value != 0.0;
+    let has_prefix = value.is_finite() && value != 0.0;
     let most = if unit == Unit::Seconds { 1.0 } else { f64::INFINITY };
     let least = if unit == Unit::Seconds { 0.0 } else { 1.0 };
     let fits = PREFIXES.iter().rev().find(|(_, factor)| {
@@ -140,6 +136,7 @@ mod tests {
         ] {
             assert_eq!(value(number, unit), text);
         }
+        assert_eq!(clock(3.81e9), "3.81 GHz");
         assert_eq!(size(65536.0), "64 KiB");
         assert_eq!(size(65507.0), "65,507 B");
         assert_eq!(count(1_234_567.0), "1,234,567");

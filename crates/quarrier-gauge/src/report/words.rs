@@ -38,7 +38,12 @@ pub fn parameter(name: &str, value: &Value) -> String {
 
 /// All parameters of a reading, with dots between them.
 pub fn parameters(reading: &Reading) -> String {
-    let words = reading.parameters.iter().map(|(name, value)| parameter(name, value));
+    // What the measurement's name says already is not said again.
+    let told = |name: &str, value: &Value| {
+        name == "access" && reading.measurement.starts_with(&value.to_string())
+    };
+    let words = reading.parameters.iter().filter(|(name, value)| !told(name, value));
+    let words = words.map(|(name, value)| parameter(name, value));
     // What is not said otherwise is a closed loop.
     let told: Vec<String> = words.filter(|word| word != "closed loop").collect();
     told.join(" · ")

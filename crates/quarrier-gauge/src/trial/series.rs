@@ -156,6 +156,7 @@ impl Series {
             samples,
             conditions: during,
             percentiles: None,
+            received_share: None,
             notes,
         }
     }

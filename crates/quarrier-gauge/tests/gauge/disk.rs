@@ -68,6 +68,8 @@ fn every_job_reads_what_any_other_wrote() {
         };
         assert_eq!(reading.unit, unit);
         assert_eq!(reading.parameters.integer("block_bytes"), Some(job.block_bytes as u64));
+        let access = if job.order == Order::Random { "random" } else { "sequential" };
+        assert_eq!(reading.parameters.text("access"), Some(access));
     }
 }
 

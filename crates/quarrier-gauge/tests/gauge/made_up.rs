@@ -82,6 +82,7 @@ pub(crate) fn reading(
         samples,
         percentiles: None,
         conditions,
+        received_share: None,
         notes: Vec::new(),
     }
 }
@@ -118,9 +119,9 @@ fn cpu(readings: &mut Vec<Reading>, noise: &mut Noise) {
             ));
         }
     }
-    let value = (3.81e9, Unit::Hertz);
+    let value = (3.81e9, Unit::OpPerSecond);
     readings.push(reading(
-        (Area::Cpu, "clock"),
+        (Area::Cpu, "dependent add"),
         Parameters::new().with("threads", 1),
         value,
         (0.002, 5),
@@ -142,7 +143,7 @@ fn memory(readings: &mut Vec<Reading>, noise: &mut Noise) {
         for power in (12..=30).step_by(2) {
             let parameters = Parameters::new()
                 .with("threads", threads)
-                .with("bytes", 1u64 << power)
+                .with("block_bytes", 1u64 << power)
                 .with("pages", "huge")
                 .with("isa", "AVX-512");
             let each = (1u64 << power) as f64 / threads.min(4) as f64;
@@ -171,7 +172,7 @@ fn memory(readings: &mut Vec<Reading>, noise: &mut Noise) {
             let huge = if pages == "huge" { 0.7 } else { 1.0 };
             let seconds = 1.1e-9 + far(60e3, 3e-9) + far(1.2e6, 12e-9) + far(40e6, 150e-9 * huge);
             let parameters = Parameters::new()
-                .with("bytes", 1u64 << power)
+                .with("block_bytes", 1u64 << power)
                 .with("pages", pages)
                 .with("threads", 1);
             let value = (seconds, Unit::Seconds);
@@ -186,7 +187,7 @@ fn streams(readings: &mut Vec<Reading>, threads: u64, noise: &mut Noise) {
         for stores in ["ordinary", "streaming"] {
             for pages in ["small", "huge"] {
                 let mut parameters =
-                    Parameters::new().with("threads", threads).with("bytes", 128u64 << 20);
+                    Parameters::new().with("threads", threads).with("block_bytes", 128u64 << 20);
                 let mut rate = rate * (threads.min(4) as f64).powf(0.7);
                 if name != "read" {
                     parameters = parameters.with("stores", stores);

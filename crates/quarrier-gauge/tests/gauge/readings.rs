@@ -7,7 +7,7 @@ use std::time::Duration;
 use quarrier_gauge::conditions::Machine;
 use quarrier_gauge::trial::{Effort, Session, Team};
 use quarrier_gauge::{
-    Area, Error, Parameters, Progress, Reading, Report, Value, Wanted, measure, measure_one,
+    Area, Error, Parameters, Progress, Reading, Report, Unit, Value, Wanted, measure, measure_one,
 };
 
 use crate::{least_effort, measured};
@@ -159,4 +159,17 @@ fn a_reading_among_busy_neighbours_says_so() {
     measure_one(&mut session, Area::Memory, "read", &parameters).unwrap();
     let reading = &session.readings()[0];
     assert!(reading.disturbed && !reading.notes.is_empty(), "{reading:?}");
+}
+
+/// People script against these names.
+#[test]
+fn units_are_the_four_that_the_contract_has() {
+    let units = [Unit::OpPerSecond, Unit::FlopPerSecond, Unit::BytesPerSecond, Unit::Seconds];
+    assert_eq!(units.map(Unit::name), ["op/s", "FLOP/s", "B/s", "s"]);
+    let schema = include_str!("../../../../docs/gauge.schema.json");
+    let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+    let published = schema["$defs"]["Unit"]["oneOf"].as_array().unwrap();
+    let published: Vec<&str> =
+        published.iter().map(|unit| unit["const"].as_str().unwrap()).collect();
+    assert_eq!(published, units.map(Unit::name));
 }

@@ -8,13 +8,15 @@ use crate::error::{Error, Result};
 /// A line is a literal (its bytes as they stand, UTF-8 or not), or begins with `hex:`,
 /// `re:` or `utf16:`. A name may stand before: `jpeg = hex:FF D8 FF`; a name is letters,
 /// digits, `_`, `-`, `.` and `/` without blanks, followed by ` = `. Lines that are empty or
-/// begin with `#` are skipped, as is a carriage return at a line's end.
+/// begin with `#` are skipped, as are a carriage return at a line's end and a byte order mark
+/// at the file's beginning. What a regex says is verified here; it is compiled when the set is.
 ///
 /// # Errors
 /// [`Error::Line`] with the number of the first wrong line; [`Error::Set`] when there is no
 /// pattern at all.
 pub fn parse_file(bytes: &[u8]) -> Result<Vec<Pattern>> {
     let mut patterns = Vec::new();
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     for (index, line) in bytes.split(|&b| b == b'\n').enumerate() {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() || line[0] == b'#' {
@@ -44,7 +46,9 @@ fn parse_pattern(line: &[u8]) -> Result<Pattern> {
         Pattern::hex(hex.trim())
     } else if let Some(regex) = rest("re:") {
         utf8(line, &text)?;
-        Pattern::regex(regex)
+        let pattern = Pattern::regex(regex)?;
+        crate::regex::verify(regex)?;
+        Ok(pattern)
     } else if let Some(wide) = rest("utf16:") {
         utf8(line, &text)?;
         Pattern::utf16(wide)
@@ -99,5 +103,19 @@ mod tests {
         let error = parse_file(b"good\n# no\nhex:F\n").unwrap_err();
         assert!(error.to_string().starts_with("line 3: "), "{error}");
         assert!(parse_file(b"# nothing\n").is_err());
+        for (line, reason) in [("re:(", "unclosed group"), ("n = re:a*", "nothing at all")] {
+            let text = format!("good\n\n{line}\n");
+            let error = parse_file(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("line 3: ") && error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_pattern() {
+        let first = |file: &[u8]| parse_file(file).unwrap().remove(0);
+        assert_eq!(first(b"\xEF\xBB\xBFwords\n").kind, Kind::Literal(b"words".to_vec()));
+        assert_eq!(first(b"\xEF\xBB\xBFhex:FF D8\n").text, "FF D8");
+        assert_eq!(first(b"a\n\xEF\xBB\xBFb").text, "a");
+        assert!(parse_file(b"\xEF\xBB\xBF# nothing\n").is_err());
     }
 }

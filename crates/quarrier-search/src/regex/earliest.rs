@@ -4,6 +4,7 @@
 //! from each of a million starts. To try them one by one would take hours; to know where the
 //! first match ends is one pass, and only starts close before it are worth a try.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use regex_automata::Input;
@@ -22,11 +23,11 @@ impl EarliestEnd {
         EarliestEnd { hir, dfa: OnceLock::new() }
     }
 
-    /// The smallest end of all matches that begin at or after `from`. `None` where there is
-    /// no match, or where the automaton cannot tell.
-    pub(super) fn after(&self, text: &[u8], from: usize) -> Option<usize> {
+    /// The smallest end of all matches within `range`. `None` where there is no match, or where
+    /// the automaton cannot tell.
+    pub(super) fn after(&self, text: &[u8], range: Range<usize>) -> Option<usize> {
         let dfa = self.dfa.get_or_init(|| build(&self.hir)).as_ref()?;
-        let input = Input::new(text).range(from..).earliest(true);
+        let input = Input::new(text).range(range).earliest(true);
         dfa.try_search_fwd(&mut dfa.create_cache(), &input).ok()?.map(|half| half.offset())
     }
 }

@@ -8,12 +8,14 @@
 //! regex itself or by `L`, the longest allowed; every chunk sees `L + 1` bytes behind its last
 //! position. What counts is what matches within `L + 1` bytes from its start; a match of all
 //! `L + 1` is an error.
-
+//!
+//! A repetition such as `.*` may look far ahead to find a short match, or none. So text is read
+//! in pieces of a few times `L`, and no start costs more than one of them: on text made to
+//! be slow, a byte costs as much as `L` bytes of it do else.
 //!
 //! A regex is searched for by its automaton, at a gigabyte or so a second, or, where every
 //! match must contain a few rare bytes, by a packed filter for those (`window`, `gate`).
 
-mod bound;
 mod cursor;
 mod earliest;
 mod gate;
@@ -28,15 +30,18 @@ use std::ops::Range;
 
 use regex_automata::meta::Regex;
 use regex_automata::{Anchored, Input};
+use regex_syntax::hir::Hir;
 
 use crate::error::{Error, Result};
 use crate::pattern::{Kind, Options, Pattern};
-use bound::unbounded_wide;
 use earliest::EarliestEnd;
 use window::Window;
 
 /// Bytes of context before and after, for `\b`, `^`, `$` (a UTF-8 character at most).
 pub(crate) const CONTEXT_BYTES: usize = 8;
+
+/// The least that is searched at a time; less would cost more calls than it saves.
+const PIECE_BYTES_MIN: usize = 1024;
 
 /// A compiled regex of the set.
 pub(crate) struct BoundedRegex {
@@ -76,19 +81,29 @@ pub(crate) fn compile(patterns: &[Pattern], options: Options) -> Result<Vec<Boun
         .collect()
 }
 
+/// Says what is wrong with a regex before the set is known.
+pub(crate) fn verify(text: &str) -> Result<()> {
+    parse(text, false).map(|_| ())
+}
+
+fn parse(text: &str, ignore_case: bool) -> Result<Hir> {
+    let hir = regex_syntax::ParserBuilder::new()
+        .utf8(false)
+        .unicode(false)
+        .case_insensitive(ignore_case)
+        .build()
+        .parse(text)
+        .map_err(|error| Error::pattern(text, one_line(&error)))?;
+    if hir.properties().minimum_len() == Some(0) {
+        return Err(Error::pattern(text, "can match nothing at all, which is everywhere"));
+    }
+    Ok(hir)
+}
+
 impl BoundedRegex {
     fn new(text: &str, pattern: u32, options: Options) -> Result<Self> {
         let fail = |reason: String| Error::pattern(text, reason);
-        let hir = regex_syntax::ParserBuilder::new()
-            .utf8(false)
-            .unicode(false)
-            .case_insensitive(options.ignore_case)
-            .build()
-            .parse(text)
-            .map_err(|error| fail(one_line(&error)))?;
-        if hir.properties().minimum_len() == Some(0) {
-            return Err(fail("can match nothing at all, which is everywhere".to_string()));
-        }
+        let hir = parse(text, options.ignore_case)?;
         let limit = options.regex_length_bytes_max;
         let length_bytes_max = match hir.properties().maximum_len() {
             Some(bytes) if bytes > limit => {
@@ -97,15 +112,7 @@ impl BoundedRegex {
                 )));
             }
             Some(bytes) => bytes,
-            None => {
-                if let Some(part) = unbounded_wide(&hir) {
-                    return Err(fail(format!(
-                        "could match without bound: '{part}' repeats nearly any byte; \
-                         bound it, for example {{0,100}}"
-                    )));
-                }
-                limit
-            }
+            None => limit,
         };
         let config = Regex::config()
             .utf8_empty(false)
@@ -141,24 +148,42 @@ impl BoundedRegex {
     }
 
     /// The first match that begins at or after `from`, within the bound.
+    ///
+    /// Searched piece by piece, each longer than the one before while nothing is found: what a
+    /// greedy regex reads beyond the match that it finds then costs little beside its bound.
     fn next(&self, text: &[u8], mut from: usize) -> Option<Match> {
-        loop {
-            let found = self.regex.search(&Input::new(text).range(from..))?.range();
-            if found.len() <= self.length_bytes_max {
-                return Some(Ok(found));
-            }
-            // Longer than allowed: what counts is what the bytes within reach say.
-            match self.at(text, found.start) {
-                Some(within) => return Some(within),
-                None => {
-                    // No match that begins here or later ends before `end`; one that begins
+        let reach = self.length_bytes_max + 1;
+        let piece_min = (2 * reach).max(PIECE_BYTES_MIN);
+        let mut piece = piece_min;
+        while from < text.len() {
+            let end = text.len().min(from.saturating_add(piece));
+            let is_last = end == text.len();
+            // Matches that begin here or later may need bytes behind the piece.
+            let known_until = if is_last { end } else { end - reach + 1 };
+            let found = self.regex.search(&Input::new(text).range(from..end));
+            match found.map(|found| found.range()) {
+                Some(found) if found.start < known_until => {
+                    if found.len() <= self.length_bytes_max {
+                        return Some(Ok(found));
+                    }
+                    // Longer than allowed: what counts is what the bytes within reach say.
+                    if let Some(within) = self.at(text, found.start) {
+                        return Some(within);
+                    }
+                    // No match that begins here or later ends before `first`; one that begins
                     // further before it than the reach is too long again.
-                    let end = self.ends.after(text, found.start).unwrap_or(found.start);
-                    let next = end.saturating_sub(self.length_bytes_max + 1);
-                    from = next.max(found.start + 1);
+                    let first = self.ends.after(text, found.start..end).unwrap_or(found.start);
+                    from = first.saturating_sub(reach).max(found.start + 1);
+                    piece = piece_min;
+                }
+                _ if is_last => return None,
+                _ => {
+                    from = known_until;
+                    piece = piece.saturating_mul(2);
                 }
             }
         }
+        None
     }
 }
 

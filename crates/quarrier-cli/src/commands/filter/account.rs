@@ -1,8 +1,7 @@
 //! The run's account: statistics, and a line for people.
 
 use std::io::{self, IsTerminal, Write};
-
-use quarrier_core::pipeline::Run;
+use std::time::Duration;
 
 use super::{Done, Session};
 use crate::commands::search::ceiling::{self, Ceiling};
@@ -39,7 +38,7 @@ fn stats(session: &Session<'_>, done: &[Done], measured: Option<Ceiling>) -> Sta
     let runs = || done.iter().map(|done| &done.run);
     let worked: u64 = runs().map(|run| run.bytes).sum();
     let holes: u64 = runs().map(|run| run.hole_bytes).sum();
-    let seconds: f64 = runs().map(|run: &Run| run.elapsed.as_secs_f64()).sum();
+    let seconds: f64 = runs().map(|run| run.elapsed).sum::<Duration>().as_secs_f64();
     let plan = runs().next().map(|run| &run.plan);
     let stages = Stages::new(runs().map(|run| &run.timeline));
     let ceiling = measured.map(|ceiling| CeilingShare {

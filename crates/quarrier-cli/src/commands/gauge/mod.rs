@@ -15,6 +15,7 @@ use quarrier_gauge::{Area, Error, Network, Wanted};
 use serde_json::json;
 
 use crate::args::{Gauge, Measure, Task};
+use crate::output::account::Stats;
 use crate::output::file::write_whole;
 use crate::{Outcome, complain, interrupt};
 
@@ -130,13 +131,12 @@ fn write(
     }
     if let Some(path) = &gauge.stats {
         let disturbed = report.readings.iter().filter(|reading| reading.disturbed).count();
-        let stats = json!({
-            "command": "gauge",
-            "seconds": report.seconds,
-            "readings": report.readings.len(),
-            "disturbed": disturbed,
-            "profile": profile.map(|path| path.display().to_string()),
-        });
+        // Nothing is searched: what is said of that in other commands' accounts is 0 or empty.
+        let stats = Stats { command: "gauge", seconds: report.seconds, ..Stats::default() };
+        let mut stats = stats.to_json();
+        stats["readings"] = json!(report.readings.len());
+        stats["disturbed"] = json!(disturbed);
+        stats["profile"] = json!(profile.map(|path| path.display().to_string()));
         let line = format!("{stats}\n");
         if path.as_os_str() == "-" {
             // Where standard error is closed there is nobody left to tell.

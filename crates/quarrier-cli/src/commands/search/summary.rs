@@ -1,6 +1,7 @@
 //! The run's account: statistics, report, and a few lines for people.
 
 use std::path::Path;
+use std::time::Duration;
 
 use quarrier_core::pipeline::Stage;
 
@@ -21,7 +22,7 @@ impl Summary {
     pub(super) fn new(session: &Session<'_>, done: &[Searched], measured: Option<Ceiling>) -> Self {
         let worked: u64 = done.iter().map(|s| s.run.bytes).sum();
         let holes: u64 = done.iter().map(|s| s.run.hole_bytes).sum();
-        let seconds: f64 = done.iter().map(|s| s.run.elapsed.as_secs_f64()).sum();
+        let seconds: f64 = done.iter().map(|s| s.run.elapsed).sum::<Duration>().as_secs_f64();
         let plan = done.first().map(|s| &s.run.plan);
         let stages = Stages::new(done.iter().map(|s| &s.run.timeline));
         let ceiling = measured.map(|ceiling| CeilingShare {

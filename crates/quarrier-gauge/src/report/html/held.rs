@@ -51,7 +51,7 @@ fn machine(report: &Report) -> Vec<(&'static str, String)> {
 
 fn meanwhile(report: &Report) -> Vec<(&'static str, String)> {
     let held = &report.conditions;
-    let clock = |hertz: Option<f64>| hertz.map(|hertz| quantity::value(hertz, Unit::Hertz));
+    let clock = |hertz: Option<f64>| hertz.map(quantity::clock);
     let both = |before: String, after: String| format!("{before} before, {after} after");
     let clocks = match (clock(held.clock_before_hertz), clock(held.clock_after_hertz)) {
         (Some(before), Some(after)) => both(before, after),
