@@ -25,6 +25,8 @@ class Reading(NamedTuple):
     dropped: int
     samples: list[float]
     percentiles: dict[str, Any] | None
+    received_share: float | None
+    """Of UDP: the share of the datagrams sent that came."""
     notes: list[str]
 
 
