@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use quarrier_core::source::{FileSource, Polled, Source, SplitSource};
-use quarrier_ewf::{is_ewf, segments_from};
+use quarrier_ewf::{files, is_ewf, parts_from};
 use quarrier_remote::{RemoteSource, is_remote, redacted};
 
 use super::remote::Client;
@@ -111,14 +111,6 @@ pub(in crate::commands) fn expand(args: &[OsString]) -> Vec<Named> {
     named
 }
 
-/// The files of an image in several parts of which `path` is the first, or `None` if it is none.
-fn parts_from(path: &Path) -> Option<Vec<PathBuf>> {
-    if is_ewf(path) {
-        return Some(segments_from(path));
-    }
-    SplitSource::is_first_part(path).then(|| SplitSource::parts_from(path))
-}
-
 /// Kinds of sources that this build knows of but does not read.
 fn not_yet(arg: &str) -> Option<&'static str> {
     let mut lower = arg.to_ascii_lowercase();
@@ -189,19 +181,12 @@ fn open_direct(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
 
 /// A glob of numbered parts is one source; any other glob is its files.
 fn expand_glob(pattern: &str) -> Vec<Named> {
-    let paths: Vec<PathBuf> = match glob::glob(pattern) {
-        Ok(paths) => paths.filter_map(Result::ok).filter(|path| path.is_file()).collect(),
-        Err(error) => return vec![Named::Refused(format!("{pattern}: is not a glob: {error}"))],
-    };
-    if paths.is_empty() {
-        let reason = format!("{pattern}: no such file, and no file matches it as a glob");
-        return vec![Named::Refused(reason)];
+    match files(Path::new(pattern)) {
+        Ok(paths) if paths.is_empty() => {
+            let reason = format!("{pattern}: no such file, and no file matches it as a glob");
+            vec![Named::Refused(reason)]
+        }
+        Ok(paths) => paths.into_iter().map(Named::Path).collect(),
+        Err(reason) => vec![Named::Refused(format!("{pattern}: {reason}"))],
     }
-    let mut parts = paths.iter().filter_map(|path| Some((path, parts_from(path)?.len())));
-    if let Some((first, count)) = parts.next()
-        && count == paths.len()
-    {
-        return vec![Named::Path(first.clone())];
-    }
-    paths.into_iter().map(Named::Path).collect()
 }
