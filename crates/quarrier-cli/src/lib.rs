@@ -19,6 +19,7 @@ pub use commands::search::finder::{Finder, Part, Patterns, Reached, Searched, Ta
 pub use commands::search::opened::Sources;
 
 mod output;
+pub use output::rejects::reject_row;
 
 mod quantity;
 

@@ -25,6 +25,7 @@
 
 mod chunk;
 mod error;
+mod files;
 mod hashes;
 mod image;
 mod layout;
@@ -35,6 +36,7 @@ mod segment;
 mod table;
 
 pub use error::{Error, Result};
+pub use files::{files, parts_from};
 pub use hashes::{Check, StoredHashes, Verified};
 pub use image::EwfSource;
 pub use names::{is_ewf, segments_from};

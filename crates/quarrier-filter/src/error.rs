@@ -22,6 +22,9 @@ pub enum Error {
         /// Where it stands, and what to try: an [`Error::Text`].
         error: Box<Error>,
     },
+    /// The text is SQL, but more of it than one table answers: joins, grouping, subqueries. Inside is
+    /// an [`Error::Text`] that says what.
+    Unanswered(Box<Error>),
     /// The expression has no value for a row, and that row's result depends on it.
     Row {
         /// The row, from 0.
@@ -105,7 +108,7 @@ impl fmt::Display for Error {
             Error::Text { line, column, reason } => {
                 write!(f, "line {line}, column {column}: {reason}")
             }
-            Error::Column { error, .. } => error.fmt(f),
+            Error::Column { error, .. } | Error::Unanswered(error) => error.fmt(f),
             Error::Row { row, fault } => write!(f, "row {row}: {fault}"),
             Error::Cancelled => f.write_str("cancelled before the scan was finished"),
             Error::NotOnDevice { condition, what } => {

@@ -14,9 +14,11 @@ use quarrier_search::{GpuSearcher, Sample, Searcher};
 /// In words.
 pub(crate) fn wish(text: &str) -> Result<Wish, String> {
     match text.parse() {
-        // The command line chooses by the machine's profile, which is the user's, not a library's.
-        Ok(Wish::Auto) | Err(_) => {
-            Err(format!("no device '{text}'; there are: cpu, gpu, gpu:0, gpu:1 …, all"))
+        // The command line chooses by the machine's profile, which is the user's, not a library's;
+        // without one it is the CPU.
+        Ok(Wish::Auto) => Ok(Wish::Cpu),
+        Err(_) => {
+            Err(format!("no device '{text}'; there are: auto, cpu, gpu, gpu:0, gpu:1 …, all"))
         }
         Ok(wish) => Ok(wish),
     }

@@ -108,12 +108,16 @@ pub(crate) fn of_filter(py: Python<'_>, error: &quarrier_filter::Error) -> PyErr
         Error::Text { line, column, reason } => {
             raise(py, "QueryError", (message, *line, *column, reason))
         }
-        Error::Column { error, .. } => match &**error {
-            Error::Text { line, column, reason } => {
-                raise(py, "UnknownColumnError", (message, *line, *column, reason))
+        Error::Column { error: inner, .. } | Error::Unanswered(inner) => {
+            let is_column = matches!(error, Error::Column { .. });
+            let class = if is_column { "UnknownColumnError" } else { "UnansweredError" };
+            match &**inner {
+                Error::Text { line, column, reason } => {
+                    raise(py, class, (message, *line, *column, reason))
+                }
+                _ => raise(py, class, (&message, 0, 0, &message)),
             }
-            _ => raise(py, "QueryError", (&message, 0, 0, &message)),
-        },
+        }
         Error::Row { row, .. } => raise(py, "RowError", (message, *row)),
         _ => raise(py, "QuarrierError", (message,)),
     }

@@ -15,14 +15,15 @@ use crate::stream;
 
 /// All that a search gave.
 pub(crate) struct Found {
-    pub(crate) source: String,
+    /// The sources in their order: the name, and before which finding its own end.
+    pub(crate) sources: Vec<(String, usize)>,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) engine: String,
     pub(crate) unreadable: Vec<Range<u64>>,
     pub(crate) findings: Vec<Finding>,
 }
 
-/// The findings of a search, in order of offset, then pattern.
+/// The findings of a search, in order of source, offset, then pattern.
 #[pyclass(frozen, sequence, module = "quarrier")]
 pub(crate) struct Findings {
     found: Arc<Found>,
@@ -37,30 +38,53 @@ fn name<'py>(py: Python<'py>, pattern: &Pattern) -> Bound<'py, PyAny> {
 }
 
 impl Found {
-    fn row<'py>(&self, py: Python<'py>, finding: &Finding) -> PyResult<Bound<'py, PyAny>> {
+    /// Takes in what was found in the next source.
+    pub(crate) fn append(&mut self, next: Found) {
+        let before = self.findings.len();
+        self.sources.extend(next.sources.into_iter().map(|(name, end)| (name, before + end)));
+        self.unreadable.extend(next.unreadable);
+        self.findings.extend(next.findings);
+    }
+
+    /// The name of the source that a finding is in.
+    pub(crate) fn source_of(&self, at: usize) -> &str {
+        let place = self.sources.partition_point(|(_, end)| *end <= at);
+        self.sources.get(place).map_or("", |(name, _)| name)
+    }
+
+    fn row<'py>(
+        &self,
+        py: Python<'py>,
+        (at, finding): (usize, &Finding),
+    ) -> PyResult<Bound<'py, PyAny>> {
         static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let class = CLASS.get_or_try_init(py, || {
             py.import("quarrier._finding")?.getattr("Finding").map(Bound::unbind)
         })?;
         let pattern = &self.patterns[finding.pattern as usize];
         let (offset, length) = (finding.offset, finding.length);
-        class.bind(py).call1((&self.source, offset, length, &pattern.text, name(py, pattern)))
+        class.bind(py).call1((self.source_of(at), offset, length, &pattern.text, name(py, pattern)))
     }
 
     /// All rows; a string that stands in many rows is made once.
     fn dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let source = PyString::new(py, &self.source);
+        let mut sources = self.sources.iter();
+        let mut source = (PyString::new(py, ""), 0);
         let mut shown: Vec<Option<(Bound<'py, PyString>, Bound<'py, PyAny>)>> =
             self.patterns.iter().map(|_| None).collect();
         let list = PyList::empty(py);
-        for finding in &self.findings {
+        for (at, finding) in self.findings.iter().enumerate() {
+            while at >= source.1 {
+                let Some((name, end)) = sources.next() else { break };
+                source = (PyString::new(py, name), *end);
+            }
             let index = finding.pattern as usize;
             let (pattern, name) = shown[index].get_or_insert_with(|| {
                 let pattern = &self.patterns[index];
                 (PyString::new(py, &pattern.text), name(py, pattern))
             });
             let row = PyDict::new(py);
-            row.set_item(intern!(py, "source"), &source)?;
+            row.set_item(intern!(py, "source"), &source.0)?;
             row.set_item(intern!(py, "offset"), finding.offset)?;
             row.set_item(intern!(py, "length"), finding.length)?;
             row.set_item(intern!(py, "pattern"), &*pattern)?;
@@ -85,7 +109,7 @@ impl Findings {
         &self.found.engine
     }
 
-    /// Ranges of the source that could not be read, as (offset, length).
+    /// Ranges that could not be read, as (offset, length): of all sources, one behind the other.
     #[getter]
     fn unreadable(&self) -> Vec<(u64, u64)> {
         self.found.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
@@ -116,7 +140,7 @@ impl Findings {
         let findings = &self.found.findings;
         let at = if index < 0 { index + findings.len() as isize } else { index };
         match usize::try_from(at).ok().and_then(|at| findings.get(at)) {
-            Some(finding) => self.found.row(py, finding),
+            Some(finding) => self.found.row(py, (at as usize, finding)),
             None => Err(PyIndexError::new_err(format!(
                 "finding {index} of {}: there is none",
                 findings.len()
@@ -129,7 +153,11 @@ impl Findings {
     }
 
     fn __repr__(&self) -> String {
-        format!("<quarrier.Findings: {} in {}>", self.found.findings.len(), self.found.source)
+        let sources = match self.found.sources.as_slice() {
+            [(only, _)] => only.clone(),
+            several => format!("{} sources", several.len()),
+        };
+        format!("<quarrier.Findings: {} in {sources}>", self.found.findings.len())
     }
 }
 
@@ -149,7 +177,7 @@ impl FindingIterator {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
         match self.found.findings.get(at) {
-            Some(finding) => Ok(Some(self.found.row(py, finding)?)),
+            Some(finding) => Ok(Some(self.found.row(py, (at, finding))?)),
             None => {
                 self.next.store(self.found.findings.len(), Ordering::Relaxed);
                 Ok(None)

@@ -21,6 +21,8 @@ mod errors;
 
 mod buffer;
 
+mod count;
+
 mod interrupt;
 
 mod pattern;
@@ -69,7 +71,7 @@ mod native {
     #[pymodule_export]
     use super::sparse::{CostModel, ReadAhead, SparseFile, SparseStore};
     #[pymodule_export]
-    use super::table::{Table, statement_files, statement_table};
+    use super::table::{Table, statement_files, statement_for_datafusion, statement_table};
 
     /// Panics that a library is known for, and that become errors, are not printed; what only the
     /// loader reads takes no memory.

@@ -2,26 +2,27 @@
 
 use std::ffi::CString;
 use std::ops::{ControlFlow, Range};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use quarrier_core::pipeline::{Access, Chunk, Pipeline};
-use quarrier_core::source::{FileSource, Memory, Source};
+use quarrier_core::source::{self, FileSource, Memory};
 use quarrier_gpu::Wish;
 use quarrier_remote::Remote;
 use quarrier_search::{EngineName, Finding, Options, Sample, Searcher};
 
 use crate::buffer::Buffer;
+use crate::count::Count;
 use crate::device::{self, OnDevices};
 use crate::errors::{of_core, of_remote, of_search, raise};
 use crate::findings::{Findings, Found};
 use crate::interrupt::interruptible;
 use crate::pattern;
-use crate::source::{environment, options_of, remote_name};
+use crate::source::{Failed, Opened, Source, environment, files_of, options_of, remote_name};
 
 /// The name of a source that is bytes in memory.
 pub(crate) const MEMORY_NAME: &str = "<bytes>";
@@ -52,7 +53,8 @@ enum Failure {
 #[pyfunction]
 #[pyo3(signature = (
     source, patterns, *, ignore_case=false, utf16=false, max_count=None, range=None, aligned=1,
-    regex_max_length=65536, workers=None, readers=None, buffers=None, buffer_size=None,
+    regex_max_length=65536, workers=None, readers=None, buffers=None,
+    buffer_size=None,
     access="auto", direct=false, engine="auto", device="cpu",
 ))]
 #[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
@@ -65,10 +67,10 @@ pub(crate) fn search(
     range: Option<(u64, u64)>,
     aligned: u64,
     regex_max_length: usize,
-    workers: Option<usize>,
-    readers: Option<usize>,
-    buffers: Option<usize>,
-    buffer_size: Option<usize>,
+    workers: Option<Count>,
+    readers: Option<Count>,
+    buffers: Option<Count>,
+    buffer_size: Option<Count>,
     access: &str,
     direct: bool,
     engine: &str,
@@ -93,21 +95,30 @@ pub(crate) fn search(
         max_count: max_count.unwrap_or(usize::MAX),
         range: range.0..range.1,
         aligned_bytes: aligned,
-        workers: workers.unwrap_or(0),
-        readers: readers.unwrap_or(0),
-        buffers: buffers.unwrap_or(0),
-        buffer_bytes: buffer_size.unwrap_or(0),
+        workers: Count::chosen(workers).unwrap_or(0),
+        readers: Count::chosen(readers).unwrap_or(0),
+        buffers: Count::chosen(buffers).unwrap_or(0),
+        buffer_bytes: Count::chosen(buffer_size).unwrap_or(0),
         access,
         device: device::wish(device).map_err(|message| raise(py, "DeviceError", (message,)))?,
     };
     let patterns = pattern::collect(patterns)?;
-    let found = if let Some(path) = path_of(source)? {
+    let found = if let Some(opened) = opened(source)? {
+        let mut failed = None;
+        let found = interruptible(py, |stop| {
+            let told = Arc::new(Failed::stopped_by(stop));
+            failed = Some(Arc::clone(&told));
+            let source = Python::attach(|py| Opened::new(py, opened, told));
+            run(&source, patterns, &wishes, stop)
+        })?;
+        match (found, failed) {
+            (Err(Failure::Core(error)), Some(failed)) => return Err(failed.raised(py, &error)),
+            (found, _) => found,
+        }
+    } else if let Some(path) = path_of(source)? {
         interruptible(py, |stop| match remote_name(&path) {
             Some(url) => search_remote(url, patterns, &wishes, stop),
-            None => {
-                let source = open(&path, direct).map_err(Failure::Core)?;
-                run(&*source, patterns, &wishes, stop)
-            }
+            None => search_files(&path, direct, patterns, wishes, stop),
         })?
     } else {
         let buffer = Buffer::of(source)?;
@@ -142,6 +153,43 @@ fn search_remote(
     run(&source, patterns, wishes, stop)
 }
 
+/// Searches the files that a path stands for, one after another.
+fn search_files(
+    path: &Path,
+    direct: bool,
+    patterns: Vec<quarrier_search::Pattern>,
+    mut wishes: Wishes,
+    stop: &AtomicBool,
+) -> Result<(Found, Vec<String>), Failure> {
+    let mut all: Option<(Found, Vec<String>)> = None;
+    for file in files_of(path).map_err(Failure::Core)? {
+        if all.is_some() && wishes.max_count == 0 || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let source = open(&file, direct).map_err(Failure::Core)?;
+        let (found, lost) = run(&*source, patterns.clone(), &wishes, stop)?;
+        wishes.max_count -= found.findings.len();
+        match &mut all {
+            None => all = Some((found, lost)),
+            Some((before, lost_before)) => {
+                before.append(found);
+                lost_before.extend(lost);
+            }
+        }
+    }
+    // A path stands for at least one file.
+    all.ok_or_else(|| Failure::Core(quarrier_core::Error::BadPlan("no source".to_string())))
+}
+
+/// What `quarrier.open` opened, where `source` is that.
+fn opened(source: &Bound<'_, PyAny>) -> PyResult<Option<Py<Source>>> {
+    let class = source.py().import("quarrier._file")?.getattr("SourceFile")?;
+    if !source.is_instance(&class)? {
+        return Ok(None);
+    }
+    Ok(Some(source.call_method0("_native")?.cast_into::<Source>()?.unbind()))
+}
+
 /// The path that `source` is, or `None` where it is bytes.
 pub(crate) fn path_of(source: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     if source.is_instance_of::<PyString>() || source.hasattr("__fspath__")? {
@@ -157,7 +205,7 @@ pub(crate) fn path_of(source: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     Ok(None)
 }
 
-fn open(path: &std::path::Path, direct: bool) -> quarrier_core::Result<Box<dyn Source>> {
+fn open(path: &Path, direct: bool) -> quarrier_core::Result<Box<dyn source::Source>> {
     if direct && !quarrier_ewf::is_ewf(path) {
         return Ok(Box::new(FileSource::open_direct(path)?));
     }
@@ -176,7 +224,7 @@ fn parse_access(text: &str) -> Result<Option<Access>, String> {
 
 /// Compiles the patterns for this source and runs them over it; also says which devices failed.
 fn run(
-    source: &dyn Source,
+    source: &dyn source::Source,
     patterns: Vec<quarrier_search::Pattern>,
     wishes: &Wishes,
     stop: &AtomicBool,
@@ -232,7 +280,7 @@ fn run(
         _ => {
             let engine = on.as_ref().map_or_else(|| searcher.engine_name(), OnDevices::engine_name);
             let found = Found {
-                source: source.name().to_string(),
+                sources: vec![(source.name().to_string(), findings.len())],
                 patterns: searcher.patterns().to_vec(),
                 engine,
                 unreadable: ran.unreadable,

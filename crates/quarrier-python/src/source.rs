@@ -67,9 +67,41 @@ pub(crate) fn open_source(
             let (source, remote) = opened.map_err(|error| of_remote(py, &error))?;
             Kind::Remote { source, _remote: remote }
         }
-        None => Kind::Local(quarrier_ewf::open(&name).map_err(|error| of_core(py, &error))?),
+        None => Kind::Local(open_one(&name).map_err(|error| of_core(py, &error))?),
     };
     Ok(Source { kind })
+}
+
+/// The files that a name stands for, as the command line takes it: itself, or those that it matches
+/// as a glob, at least one.
+pub(crate) fn files_of(name: &Path) -> quarrier_core::Result<Vec<PathBuf>> {
+    let source_name = || name.display().to_string();
+    match quarrier_ewf::files(name) {
+        Ok(files) if files.is_empty() => {
+            let none = std::io::Error::from_raw_os_error(NO_SUCH_FILE);
+            Err(quarrier_core::Error::io(source_name(), "open", none))
+        }
+        Ok(files) => Ok(files),
+        Err(reason) => {
+            Err(quarrier_core::Error::NotReadable { source_name: source_name(), reason })
+        }
+    }
+}
+
+/// The system's number for a file that is not there.
+const NO_SUCH_FILE: i32 = 2;
+
+/// Opens what a name stands for, where that is one file or image.
+pub(crate) fn open_one(name: &Path) -> quarrier_core::Result<Box<dyn source::Source>> {
+    let files = files_of(name)?;
+    match files.as_slice() {
+        [only] => quarrier_ewf::open(only),
+        _ => {
+            let reason = format!("matches {} files; take them one by one", files.len());
+            let source_name = name.display().to_string();
+            Err(quarrier_core::Error::NotReadable { source_name, reason })
+        }
+    }
 }
 
 /// The URL that a name is, if it is one.
@@ -210,11 +242,16 @@ impl Source {
 /// What readers of an [`Opened`] source met, and whether they are to give up.
 #[derive(Default)]
 pub(crate) struct Failed {
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     remote: Mutex<Option<quarrier_remote::Error>>,
 }
 
 impl Failed {
+    /// Readers give up once `stop` is true.
+    pub(crate) fn stopped_by(stop: &Arc<AtomicBool>) -> Self {
+        Failed { stop: Arc::clone(stop), remote: Mutex::default() }
+    }
+
     /// Lets reads that wait for a network end soon.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);

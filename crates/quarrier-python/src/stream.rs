@@ -42,7 +42,8 @@ impl Iterator for Batches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let findings = self.found.findings.get(self.next..)?;
+        let first = self.next;
+        let findings = self.found.findings.get(first..)?;
         let findings = &findings[..findings.len().min(BATCH_ROWS)];
         if findings.is_empty() {
             return None;
@@ -51,9 +52,9 @@ impl Iterator for Batches {
         let mut offsets = UInt64Builder::with_capacity(findings.len());
         let mut lengths = UInt64Builder::with_capacity(findings.len());
         let [mut sources, mut patterns, mut names] = [(); 3].map(|()| StringBuilder::new());
-        for finding in findings {
+        for (at, finding) in (first..).zip(findings) {
             let pattern = &self.found.patterns[finding.pattern as usize];
-            sources.append_value(&self.found.source);
+            sources.append_value(self.found.source_of(at));
             offsets.append_value(finding.offset);
             lengths.append_value(u64::from(finding.length));
             patterns.append_value(&pattern.text);

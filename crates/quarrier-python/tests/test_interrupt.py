@@ -129,3 +129,30 @@ def test_a_load_ends_soon_after_ctrl_c(tmp_path: pathlib.Path) -> None:
         finally:
             process.kill()
     assert (said, process.returncode) == ("interrupted\n", 0)
+
+
+PREPARING = """
+import quarrier
+table = quarrier.Table.from_messages(b'{"a":1}')
+condition = ", ".join(str(number) for number in range(3000))
+statements = [f"SELECT a FROM m WHERE a IN ({condition})"] * 5000
+try:
+    print("ready", flush=True)
+    table.query_many(statements)
+except KeyboardInterrupt:
+    print("interrupted")
+else:
+    print("ended by itself")
+"""
+
+
+def test_statements_are_not_prepared_any_more_after_ctrl_c() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PREPARING], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert (said, process.returncode) == ("interrupted\n", 0)

@@ -122,3 +122,11 @@ def test_a_chunk_that_fails_is_named(fault: Callable[[], None], path: pathlib.Pa
     else:
         assert isinstance(error, quarrier.WorkerError)
         assert error.range == (BAD, BAD + CHUNK)
+
+
+def test_auto_workers_are_as_many_as_by_default() -> None:
+    def length(chunk: Any, offset: int) -> int:
+        return len(chunk)
+
+    found = parallel.scan(bytes(10), length, chunk=4, workers="auto", mode="thread")
+    assert found == parallel.scan(bytes(10), length, chunk=4, mode="thread")

@@ -183,3 +183,41 @@ def test_paths_that_are_not_text_are_opened(tmp_path: pathlib.Path) -> None:
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.img")
     pathlib.Path(path).write_bytes(TEXT)
     assert len(quarrier.search(path, "two")) == 2
+
+
+def test_a_glob_is_its_files_and_split_parts_are_one(tmp_path: pathlib.Path) -> None:
+    for name, data in (("a.bin", b"..x"), ("b.bin", b"x..x"), ("i.001", b".x"), ("i.002", b"x.")):
+        (tmp_path / name).write_bytes(data)
+    found = quarrier.search(tmp_path / "?.bin", ["x"])
+    places = [(pathlib.Path(finding.source).name, finding.offset) for finding in found]
+    assert places == [("a.bin", 2), ("b.bin", 0), ("b.bin", 3)]
+    assert [(row["source"], row["offset"]) for row in found.to_pylist()] == [
+        (finding.source, finding.offset) for finding in found
+    ]
+    assert pa.table(found)["source"].to_pylist() == [finding.source for finding in found]
+    assert found[-1] == list(found)[-1] and "2 sources" in repr(found)
+    assert len(quarrier.search(tmp_path / "?.bin", ["x"], max_count=2)) == 2
+    assert [finding.offset for finding in quarrier.search(tmp_path / "i.0*", ["xx"])] == [1]
+    with quarrier.open(tmp_path / "i.0*") as image:
+        assert image.read() == b".xx."
+    with pytest.raises(quarrier.NotReadableError, match="matches 2 files"):
+        quarrier.open(tmp_path / "?.bin")
+    with pytest.raises(FileNotFoundError):
+        quarrier.search(tmp_path / "none.*", ["x"])
+
+
+def test_what_is_open_is_searched(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"..x")
+    with quarrier.open(tmp_path / "a.bin") as file:
+        assert [finding.offset for finding in quarrier.search(file, ["x"])] == [2]
+
+
+def test_auto_is_what_quarrier_chooses_and_no_workers_are_refused() -> None:
+    found = quarrier.search(
+        b"..x", ["x"], workers="auto", buffers="auto", buffer_size="auto", device="auto"
+    )
+    assert len(found) == 1
+    for option in ("workers", "readers", "buffers", "buffer_size"):
+        for wrong in (0, "many"):
+            with pytest.raises(quarrier.PlanError, match="at least 1, or 'auto'"):
+                quarrier.search(b"x", ["x"], **{option: wrong})  # type: ignore[arg-type]

@@ -115,12 +115,19 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
     assert file.num_bytes() == 9
 
 
-def test_a_conflict_leaves_the_ranges_before_it_written() -> None:
+def test_of_a_conflict_nothing_is_written() -> None:
     file = filled()
-    with pytest.raises(quarrier.ConflictError) as caught:
-        file.write_many([30, 11, 40], [2, 1, 2], b"jjXkk")
-    assert caught.value.offset == 11
-    assert file.has(30, 2) and not file.has(40, 1)
+    for offsets, data, at in (
+        ([30, 11, 40], b"jjXkk", 11),
+        ([40, 30, 30], b"jjXkk", 30),
+    ):
+        with pytest.raises(quarrier.ConflictError) as caught:
+            file.write_many(offsets, [2, 1, 2], data)
+        assert caught.value.offset == at
+        assert file.blocks() == [(0, 3), (10, 3), (20, 3)]
+    with pytest.raises(quarrier.OffsetOverflowError):
+        file.write_many(np.array([30, 2**64 - 1], "u8"), [1, 2], b"abc")
+    assert file.write_many([40, 30, 31], [2, 2, 1], b"jjXkk") == 4
 
 
 def test_a_million_isolated_bytes_take_little_memory() -> None:

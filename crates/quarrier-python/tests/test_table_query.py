@@ -109,3 +109,77 @@ def test_everything_else_of_sql_is_answered_by_datafusion(path: pathlib.Path) ->
     assert above.to_pylist() == [{"id": 3}]
     with pytest.raises(quarrier.QueryError, match="DataFusion"):
         quarrier.query("SELECT nothing FROM o GROUP BY nothing", o=ORDERS)
+
+
+WORDS = {"w": ["a\\b", "a_b", "axb", None], "p": ["a\\b", "a_b", "a%", "a"], "n": [1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (r"w LIKE 'a\b'", [1]),
+        (r"w LIKE '%\%'", [1]),
+        ("w LIKE 'a!_b' ESCAPE '!'", [2]),
+        ("'ü' = 'ü' AND -- a comment\n w LIKE 'a!_b'\n ESCAPE '!' AND n < 9", [2]),
+        (r"w NOT LIKE 'a\_b' ESCAPE '\'", [1, 3]),
+        ("w LIKE 'a_b'", [1, 2, 3]),
+        ("w LIKE p", [1, 2, 3]),
+        ('t.w LIKE t."p"', [1, 2, 3]),
+        ("0.1 + 0.2 = 0.3 AND w LIKE 'axb'", [3]),
+        ("n NOT IN (SELECT n FROM t WHERE n > 2)", [1, 2]),
+    ],
+)
+def test_datafusion_answers_what_sql_92_means(condition: str, expected: list[int]) -> None:
+    found = quarrier.query(f"SELECT DISTINCT n FROM t WHERE {condition} ORDER BY n", t=_words())
+    assert [row["n"] for row in found.to_pylist()] == expected
+
+
+def _words() -> pa.Table:
+    return pa.table(WORDS)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "w SIMILAR TO 'a.b'",
+        "w LIKE p ESCAPE '!'",
+        "w LIKE UPPER(p)",
+        "(n, n) = (1, NULL)",
+        "(w, n) IS NULL",
+        "n BETWEEN SYMMETRIC 3 AND 1",
+        "CAST(w AS CHAR(3)) = 'a'",
+        "n = 1 OR n NOT IN (SELECT n FROM t)",
+        "EXTRACT(SECOND FROM CURRENT_TIMESTAMP) = 1",
+    ],
+)
+def test_what_datafusion_would_answer_otherwise_is_refused(condition: str) -> None:
+    sql = f"SELECT DISTINCT n FROM t WHERE {condition}"
+    with pytest.raises(quarrier.UnansweredError, match="`quarrier query` answers it"):
+        quarrier.query(sql, t=_words())
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("SELECT n FROM t WHERE w < 9", "do not compare|compare"),
+        ("SELECT n FROM t WHERE", "expected an expression"),
+        ("SELECT n FROM t WHERE (n", "expected"),
+        ("SELECT n FROM t WHERE NOSUCH(n) = 1", "no function NOSUCH"),
+        ("SELECT DISTINCT n FROM t WHERE", "expected|Expected"),
+    ],
+)
+def test_what_is_wrong_is_not_handed_to_datafusion(sql: str, told: str) -> None:
+    with pytest.raises(quarrier.QueryError, match=told) as error:
+        quarrier.query(sql, t=_words())
+    assert not isinstance(error.value, quarrier.UnansweredError)
+    assert "DataFusion" not in str(error.value)
+
+
+def test_a_glob_is_one_table_of_all_its_files(path: pathlib.Path) -> None:
+    (path.parent / "some more.ndjson").write_bytes(b'{"id":4,"Symbol":"A","qty":5}\n')
+    glob = path.parent / "some *.ndjson"
+    assert len(quarrier.Table.from_messages(glob, workers="auto")) == 4
+    found = quarrier.query(f"SELECT id FROM '{glob}' WHERE qty < 15 ORDER BY id")
+    assert found.to_pylist() == [{"id": 1}, {"id": 4}]
+    grouped = quarrier.query(f"SELECT SUM(qty) AS qty FROM '{glob}'")
+    assert grouped.to_pylist() == [{"qty": 65}]

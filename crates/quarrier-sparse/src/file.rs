@@ -234,6 +234,61 @@ impl SparseFile {
         Ok(new_bytes)
     }
 
+    /// Takes the bytes of many ranges in, which lie one behind the other in `data`, and returns how
+    /// many of them are new. Nothing is written before all ranges were looked at.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), of the ranges with what is held and with each other; then nothing
+    /// is written.
+    ///
+    /// # Panics
+    /// Where `data` has fewer bytes than the ranges.
+    pub fn write_many(
+        &mut self,
+        spans: impl Iterator<Item = Span> + Clone,
+        data: &[u8],
+    ) -> Result<u64> {
+        self.check_many(spans.clone(), data)?;
+        let (mut rest, mut new_bytes) = (data, 0);
+        for span in spans {
+            let (here, behind) = rest.split_at(span.length as usize);
+            rest = behind;
+            new_bytes += self.write(span.offset, here)?;
+        }
+        Ok(new_bytes)
+    }
+
+    /// Whether all ranges can be written.
+    fn check_many(&self, spans: impl Iterator<Item = Span> + Clone, data: &[u8]) -> Result<()> {
+        let (mut first, mut last, mut is_ordered) = (u64::MAX, 0, true);
+        for span in spans.clone() {
+            let end = self.checked(span.offset, span.length)?;
+            is_ordered &= span.offset >= last;
+            (first, last) = (first.min(span.offset), last.max(end));
+        }
+        if self.identity.on_conflict == OnConflict::Replace {
+            return Ok(());
+        }
+        // Mostly there is nothing where they go, and they come in order.
+        if self.map.next_held(first).is_some_and(|next| next < last) {
+            let mut rest = data;
+            for span in spans.clone() {
+                let (here, behind) = rest.split_at(span.length as usize);
+                rest = behind;
+                self.compare(span.offset, here)?;
+            }
+        }
+        if !is_ordered && do_overlap(spans.clone()) {
+            let (mut alone, mut rest) = (SparseFile::new(""), data);
+            for span in spans {
+                let (here, behind) = rest.split_at(span.length as usize);
+                rest = behind;
+                alone.write(span.offset, here)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether bytes differ from those held.
     fn compare(&self, offset: u64, data: &[u8]) -> Result<bool> {
         let end = offset + data.len() as u64;
@@ -552,4 +607,12 @@ fn copy(from: &[u8], to: &mut [u8]) {
         (&[byte], [place]) => *place = byte,
         _ => to.copy_from_slice(from),
     }
+}
+
+/// Whether any two of the ranges share a byte.
+fn do_overlap(spans: impl Iterator<Item = Span>) -> bool {
+    let mut spans: Vec<(u64, u64)> =
+        spans.filter(|s| s.length > 0).map(|s| (s.offset, s.offset + s.length)).collect();
+    spans.sort_unstable();
+    spans.windows(2).any(|pair| pair[1].0 < pair[0].1)
 }

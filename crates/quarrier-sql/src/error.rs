@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
 /// Why a statement has no answer.
@@ -123,6 +125,9 @@ impl From<Error> for DataFusionError {
 /// What the engine says, on one line, without the names of its parts.
 fn said(error: &DataFusionError) -> String {
     let root = error.find_root();
+    if let Some(reason) = known(root) {
+        return reason;
+    }
     let text = root.strip_backtrace();
     let line: String = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let mut gist = line.as_str();
@@ -153,6 +158,35 @@ fn said(error: &DataFusionError) -> String {
         return format!("not enough memory: {shown}; try a larger --max-memory");
     }
     shown
+}
+
+/// What the engine says too little of.
+fn known(error: &DataFusionError) -> Option<String> {
+    match error {
+        DataFusionError::SchemaError(inner, _) => match &**inner {
+            SchemaError::FieldNotFound { field, valid_fields } if !valid_fields.is_empty() => {
+                // With the table's name before it where it was written so.
+                let name = |column: &Column| match &field.relation {
+                    Some(_) => column.flat_name(),
+                    None => column.name.clone(),
+                };
+                let names: Vec<String> = valid_fields.iter().map(name).collect();
+                let known = names.iter().map(String::as_str);
+                Some(quarrier_filter::sql::unknown_column(&name(field), known))
+            }
+            _ => None,
+        },
+        DataFusionError::ArrowError(inner, _) => match &**inner {
+            ArrowError::DivideByZero => Some(
+                "division by zero; try NULLIF(divisor, 0), which makes the quotient NULL".into(),
+            ),
+            ArrowError::CastError(said) => {
+                Some(format!("{said}; TRY_CAST makes NULL of what cannot be converted"))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The table that the engine did not find.

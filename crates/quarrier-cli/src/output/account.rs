@@ -33,6 +33,8 @@ pub(crate) struct Stats {
     pub(crate) limited_by: &'static str,
     /// Where a source was remote.
     pub(crate) remote: Option<RemoteCost>,
+    /// Where columns in memory were asked: bytes of them that were touched.
+    pub(crate) column_bytes: Option<u64>,
     /// Where the source has messages: how many, and how many were left out.
     pub(crate) messages: Option<(u64, u64)>,
     /// Where files were carved.
@@ -136,6 +138,9 @@ impl Stats {
             stats["retries"] = json!(remote.retries);
             stats["bytes_fetched"] = json!(remote.bytes_fetched);
             stats["bytes_from_cache"] = json!(remote.bytes_from_cache);
+        }
+        if let Some(bytes) = self.column_bytes {
+            stats["column_bytes"] = json!(bytes);
         }
         if let Some((messages, rejected)) = self.messages {
             stats["messages"] = json!(messages);

@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod file;
+pub(crate) mod rejects;
 pub(crate) mod report;
 pub(crate) mod rows;
 pub(crate) mod visible;

@@ -435,3 +435,37 @@ fn an_empty_file_has_nothing_and_is_no_error() {
     let lab = Lab::with("");
     filter(&lab, ["a = 1", "f"]).is_clean();
 }
+
+#[test]
+fn a_column_that_is_nowhere_prints_nothing_but_that() {
+    let lab = Lab::new();
+    // More than what columns are told by at first.
+    let mut lines = String::new();
+    while lines.len() < 3 << 20 {
+        lines.push_str("{\"id\":1,\"note\":\"a note that takes its place\"}\n");
+    }
+    lab.put("many.ndjson", lines.as_bytes());
+    lab.put("many.sql", b"nope = 1\nid = 1\n");
+    for args in [
+        &["nope = 1", "many.ndjson", "-c"][..],
+        &["nope IS NULL", "many.ndjson"],
+        &["--many", "many.sql", "many.ndjson"],
+        &["id = 1", "many.ndjson", "--columns", "nope"],
+        &["id = 1", "many.ndjson", "--columns", "nope", "--format", "csv"],
+    ] {
+        let ran = filter(&lab, args.iter().copied());
+        assert_eq!(ran.code, Some(2), "{args:?}: {}", ran.stderr);
+        assert_eq!(ran.text(), "", "{args:?}");
+        let said = "did you mean note? There are: ";
+        assert!(
+            ran.stderr.contains("no column 'nope'") && ran.stderr.contains(said),
+            "{}",
+            ran.stderr
+        );
+    }
+    // It comes late: all is printed, as it stands.
+    lines.push_str("{\"id\":2,\"nope\":1}\n");
+    lab.put("late.ndjson", lines.as_bytes());
+    let ran = filter(&lab, ["nope IS NULL OR id = 2", "late.ndjson"]);
+    assert!(ran.code == Some(0) && ran.text() == lines, "{}", ran.stderr);
+}

@@ -7,7 +7,7 @@ use sqlparser::ast::{self, Spanned, UnaryOperator};
 use sqlparser::tokenizer::Location;
 
 use super::types::Type;
-use super::{DEPTH_MAX, ELSEWHERE, NODES_MAX, literals, parse, wrong};
+use super::{DEPTH_MAX, NODES_MAX, literals, parse, unanswered, wrong};
 use crate::expr::Expr;
 use crate::{Error, Result, naive};
 
@@ -371,5 +371,5 @@ pub(super) fn place(expr: &ast::Expr) -> Location {
 
 /// The error for the parts of SQL that are not here.
 pub(super) fn elsewhere(at: Location, what: &str) -> crate::Error {
-    wrong(at, format!("{what} not a part of SQL-92's conditions here; {ELSEWHERE}"))
+    unanswered(at, format!("{what} not a part of SQL-92's conditions here"))
 }

@@ -17,6 +17,7 @@ mod bind;
 mod calls;
 mod casts;
 mod dialect;
+mod elsewhere;
 mod literals;
 mod nearest;
 mod parse;
@@ -27,6 +28,7 @@ mod tables;
 mod types;
 
 use bind::Binder;
+pub use elsewhere::for_datafusion;
 pub use nearest::unknown_column;
 pub use tables::{TableName, files, table};
 
@@ -106,5 +108,10 @@ fn wrong(at: Location, reason: impl Into<String>) -> Error {
     Error::text(at.line, at.column, reason)
 }
 
+/// The error at a place for the parts of SQL that are not here.
+fn unanswered(at: Location, reason: impl std::fmt::Display) -> Error {
+    Error::Unanswered(Box::new(wrong(at, format!("{reason}; {ELSEWHERE}"))))
+}
+
 /// What to try for the parts of SQL that are not here.
-const ELSEWHERE: &str = "quarrier-sql answers it";
+const ELSEWHERE: &str = "`quarrier query` answers it";

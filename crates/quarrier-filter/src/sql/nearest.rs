@@ -20,12 +20,12 @@ pub fn unknown_column<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> S
     };
     let near: Vec<&str> = names.iter().take(3).filter(close).map(|(_, known)| *known).collect();
     let hint = match near.as_slice() {
-        [] => String::new(),
-        near => format!("; did you mean {}?", near.join(" or ")),
+        [] => "; there".to_string(),
+        near => format!("; did you mean {}? There", near.join(" or ")),
     };
     let shown: Vec<&str> = names.iter().take(SHOWN_MAX).map(|(_, known)| *known).collect();
     let more = if names.len() > SHOWN_MAX { " …" } else { "" };
-    format!("there is no column '{shown_name}'{hint}; there are: {}{more}", shown.join(", "))
+    format!("there is no column '{shown_name}'{hint} are: {}{more}", shown.join(", "))
 }
 
 /// Characters that are put in, taken out or changed to make `b` of `a`, whatever their case.
@@ -57,7 +57,10 @@ mod tests {
         assert_eq!(distance("", "ab"), 2);
         let names = ["id", "price", "qty", "symbol"];
         let said = unknown_column("Pricee", names.into_iter());
-        assert!(said.starts_with("there is no column 'Pricee'; did you mean price?; "), "{said}");
+        assert!(
+            said.starts_with("there is no column 'Pricee'; did you mean price? There are: "),
+            "{said}"
+        );
         assert!(!unknown_column("zzz", names.into_iter()).contains("mean"));
         assert!(unknown_column("a", [].into_iter()).contains("no message"));
     }

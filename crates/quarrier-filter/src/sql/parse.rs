@@ -6,7 +6,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::dialect::Sql92;
-use super::{DEPTH_MAX, ELSEWHERE, TEXT_BYTES_MAX, TOKENS_MAX, wrong};
+use super::{DEPTH_MAX, TEXT_BYTES_MAX, TOKENS_MAX, unanswered, wrong};
 use crate::{Error, Result};
 
 /// Stack for what nests as deep as it may.
@@ -28,9 +28,7 @@ pub(super) fn parsed<T>(text: &str, then: impl FnOnce(&mut Parser<'_>) -> Result
     check(&tokens)?;
     tokens.iter_mut().for_each(|token| rename(&mut token.token));
     let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
-    let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * tokens.len();
-    // A thread that has so much is not given more: a new stack costs as much as a short text.
-    stacker::maybe_grow(stack_bytes, stack_bytes, || {
+    on_a_large_stack(tokens.len(), || {
         let mut parser = Parser::new(&dialect)
             .with_recursion_limit(DEPTH_MAX)
             .with_tokens_with_locations(tokens);
@@ -40,6 +38,13 @@ pub(super) fn parsed<T>(text: &str, then: impl FnOnce(&mut Parser<'_>) -> Result
             other => other,
         })
     })
+}
+
+/// Runs `then` on a stack that is large enough for any text of so many words and marks.
+pub(super) fn on_a_large_stack<T>(tokens: usize, then: impl FnOnce() -> T) -> T {
+    let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * tokens;
+    // A thread that has so much is not given more: a new stack costs as much as a short text.
+    stacker::maybe_grow(stack_bytes, stack_bytes, then)
 }
 
 /// How an error says that the text is over.
@@ -60,10 +65,8 @@ fn check(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::RParen | Token::RBracket => open = open.saturating_sub(1),
             Token::Word(word) if word.quote_style.is_none() => match word.keyword {
                 Keyword::SELECT | Keyword::WITH if before.is_some_and(opens) => {
-                    return Err(wrong(
-                        span.start,
-                        format!("a subquery is not a part of a condition here; {ELSEWHERE}"),
-                    ));
+                    let reason = "a subquery is not a part of a condition here";
+                    return Err(unanswered(span.start, reason));
                 }
                 _ => {}
             },

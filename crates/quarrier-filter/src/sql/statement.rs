@@ -5,15 +5,15 @@ use std::sync::Arc;
 use sqlparser::ast::{self, Ident};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Location, Token};
 
 use quarrier_messages::{Schema, Table};
 
 use super::bind::{Binder, place};
-use super::{ELSEWHERE, Statement, parse, wrong};
+use super::{Statement, parse, unanswered, wrong};
+use crate::Result;
 use crate::expr::Expr;
 use crate::query::{Order, Output, Query, Select};
-use crate::{Error, Result};
 
 /// A statement as it is written.
 struct Written {
@@ -92,12 +92,12 @@ pub(super) fn table(parser: &mut Parser<'_>) -> Result<Ident> {
 fn read(parser: &mut Parser<'_>) -> Result<Written> {
     if !parser.parse_keyword(Keyword::SELECT) {
         let token = parser.peek_token_ref();
-        let reason = format!("only SELECT … FROM … is known here, not {token}; {ELSEWHERE}");
-        return Err(wrong(token.span.start, reason));
+        let reason = format!("only SELECT … FROM … is known here, not {token}");
+        return Err(unanswered(token.span.start, reason));
     }
     if parser.parse_keyword(Keyword::DISTINCT) {
         let at = parser.get_current_token().span.start;
-        return Err(wrong(at, format!("DISTINCT is not known here; {ELSEWHERE}")));
+        return Err(unanswered(at, "DISTINCT is not known here"));
     }
     let _ = parser.parse_keyword(Keyword::ALL);
     let items = items(parser)?;
@@ -111,10 +111,8 @@ fn read(parser: &mut Parser<'_>) -> Result<Written> {
     let _ = parser.consume_token(&Token::SemiColon);
     let rest = parser.peek_token_ref();
     if rest.token != Token::EOF {
-        let reason = format!(
-            "{rest} is more than WHERE, ORDER BY, LIMIT and OFFSET of one table; {ELSEWHERE}"
-        );
-        return Err(wrong(rest.span.start, reason));
+        let reason = format!("{rest} is more than WHERE, ORDER BY, LIMIT and OFFSET of one table");
+        return Err(unanswered(rest.span.start, reason));
     }
     Ok(Written { items, table, alias, condition, order, limit, offset })
 }
@@ -257,8 +255,8 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
                 }));
             }
             Item::Count(..) => {
-                let reason = format!("COUNT(*) stands alone here; beside others, {ELSEWHERE}");
-                return Err(Error::text(0, 0, reason));
+                let reason = "COUNT(*) stands alone here, not beside others";
+                return Err(unanswered(Location::new(0, 0), reason));
             }
             Item::Value(expr, name) => {
                 let bound = binder.bind(*expr)?;
@@ -298,10 +296,6 @@ fn ordered_by(binder: &Binder<'_>, select: &Select, by: ast::Expr) -> Result<usi
     };
     match output.map(|output| &output.expr) {
         Some(Expr::Column(column)) => Ok(*column),
-        _ => Err(wrong(at, not_a_column())),
+        _ => Err(unanswered(at, "ORDER BY names columns here, not expressions")),
     }
-}
-
-fn not_a_column() -> String {
-    format!("ORDER BY names columns here; for expressions, {ELSEWHERE}")
 }

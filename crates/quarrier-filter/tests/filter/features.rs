@@ -74,7 +74,7 @@ fn predicates_with_a_subquery_are_refused_with_a_hint() {
     for (feature, conditions) in OF_FULL_SQL {
         for condition in conditions.iter().flat_map(|condition| each(condition)) {
             let said = asked(&condition, Kind::Integer).unwrap_err();
-            assert!(said.contains("quarrier-sql"), "{feature}: {said}");
+            assert!(said.contains("quarrier query"), "{feature}: {said}");
         }
     }
 }

@@ -74,6 +74,6 @@ fn probes_with_a_subquery_are_refused_with_a_hint() {
     for text in OF_FULL_SQL {
         let said = asked(text);
         assert!(said.starts_with("refused: line 1, column"), "{text}: {said}");
-        assert!(said.contains("quarrier-sql"), "{text}: {said}");
+        assert!(said.contains("quarrier query"), "{text}: {said}");
     }
 }

@@ -82,7 +82,7 @@ fn texts_that_are_no_expression_are_refused_where_they_stop_being_one() {
         ("b b", "expected the end, found b"),
         ("t LIKE ANY ('a')", "a part of SQL-92's conditions here"),
         ("t ILIKE 'a'", "write UPPER(x) LIKE UPPER"),
-        ("i & 1 = 1", "a part of SQL-92's conditions here; quarrier-sql"),
+        ("i & 1 = 1", "a part of SQL-92's conditions here; `quarrier query`"),
         ("SUM(i) > 5", "SUM of rows is not a part"),
         ("i BETWEEN SYMMETRIC 1", "expected AND"),
         ("SYMMETRIC 5 = i", "SYMMETRIC stands behind BETWEEN"),

@@ -79,13 +79,13 @@ fn order_and_limits_are_as_written() {
 #[test]
 fn the_rest_of_sql_is_refused_with_a_hint() {
     for (text, words) in [
-        ("SELECT i FROM m, m", "quarrier-sql"),
-        ("SELECT i FROM m JOIN m", "quarrier-sql"),
-        ("SELECT DISTINCT i FROM m", "quarrier-sql"),
-        ("SELECT i FROM m GROUP BY i", "quarrier-sql"),
-        ("SELECT i FROM m UNION SELECT i FROM m", "quarrier-sql"),
-        ("SELECT i FROM (SELECT i FROM m)", "quarrier-sql"),
-        ("SELECT SUM(i) FROM m", "quarrier-sql"),
+        ("SELECT i FROM m, m", "quarrier query"),
+        ("SELECT i FROM m JOIN m", "quarrier query"),
+        ("SELECT DISTINCT i FROM m", "quarrier query"),
+        ("SELECT i FROM m GROUP BY i", "quarrier query"),
+        ("SELECT i FROM m UNION SELECT i FROM m", "quarrier query"),
+        ("SELECT i FROM (SELECT i FROM m)", "quarrier query"),
+        ("SELECT SUM(i) FROM m", "quarrier query"),
         ("SELECT i, COUNT(*) FROM m", "COUNT(*) stands alone here"),
         ("SELECT i FROM m ORDER BY i + 1", "ORDER BY names columns here"),
         ("SELECT COUNT(*) FROM m ORDER BY i", "leave out ORDER BY"),

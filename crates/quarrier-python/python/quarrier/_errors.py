@@ -131,7 +131,7 @@ class ArrowColumnError(QuarrierError, TypeError):
 
 
 class QueryError(QuarrierError, ValueError):
-    """A statement is wrong, or more than a table answers; `line` and `column` count from 1.
+    """A statement is wrong, or more than can be answered; `line` and `column` count from 1.
 
     They are 0 where the place is not known.
     """
@@ -145,6 +145,10 @@ class QueryError(QuarrierError, ValueError):
 
 class UnknownColumnError(QueryError, LookupError):
     """A statement names a column that the table does not have."""
+
+
+class UnansweredError(QueryError):
+    """A statement is more of SQL than one table answers: joins, grouping, subqueries."""
 
 
 class RowError(QuarrierError, ArithmeticError):

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 from quarrier._carved import CarvedFile
+from quarrier._file import SourceFile
 from quarrier._finding import Finding
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "regex",
     "search",
     "statement_files",
+    "statement_for_datafusion",
     "statement_table",
 ]
 
@@ -83,14 +85,14 @@ def carve(
     dry_run: bool = False,
     resume: bool = False,
     thorough: bool = False,
-    workers: int | None = None,
+    workers: int | Literal["auto"] | None = None,
     max_memory: int = 1 << 30,
 ) -> CarvedFiles: ...
 def gauge_json(areas: list[str], quick: bool, path: str | os.PathLike[str]) -> str: ...
 def hex(text: str, /) -> Pattern: ...
 def regex(expression: bytes | str, /) -> Pattern: ...
 def search(
-    source: str | os.PathLike[str] | Buffer,
+    source: str | os.PathLike[str] | SourceFile | Buffer,
     patterns: _AnyPattern | Sequence[_AnyPattern] | Mapping[str, _AnyPattern],
     *,
     ignore_case: bool = False,
@@ -99,10 +101,10 @@ def search(
     range: tuple[int, int] | None = None,
     aligned: int = 1,
     regex_max_length: int = 65536,
-    workers: int | None = None,
-    readers: int | None = None,
-    buffers: int | None = None,
-    buffer_size: int | None = None,
+    workers: int | Literal["auto"] | None = None,
+    readers: int | Literal["auto"] | None = None,
+    buffers: int | Literal["auto"] | None = None,
+    buffer_size: int | Literal["auto"] | None = None,
     access: Literal["auto", "window", "read", "queue", "uring"] = "auto",
     direct: bool = False,
     engine: str = "auto",
@@ -306,20 +308,22 @@ class Table:
         format: Literal["auto", "json", "fix", "nvfix", "csv", "xml", "arrow", "parquet"] = "auto",
         dictionary: str | os.PathLike[str] | None = None,
         keep_bytes: bool = False,
-        workers: int | None = None,
+        workers: int | Literal["auto"] | None = None,
     ) -> Table: ...
     @staticmethod
-    def from_arrow(data: object, *, workers: int | None = None) -> Table: ...
+    def from_arrow(data: object, *, workers: int | Literal["auto"] | None = None) -> Table: ...
     @property
     def nbytes(self) -> int: ...
     @property
     def schema(self) -> dict[str, str]: ...
-    def query(self, sql: str, *, name: str = "m", workers: int | None = None) -> Table: ...
+    def query(
+        self, sql: str, *, name: str = "m", workers: int | Literal["auto"] | None = None
+    ) -> Table: ...
     def query_many(
-        self, sqls: Sequence[str], *, name: str = "m", workers: int | None = None
+        self, sqls: Sequence[str], *, name: str = "m", workers: int | Literal["auto"] | None = None
     ) -> list[Table]: ...
     def explain(
-        self, sqls: Sequence[str], *, name: str = "m", workers: int | None = None
+        self, sqls: Sequence[str], *, name: str = "m", workers: int | Literal["auto"] | None = None
     ) -> str: ...
     @property
     def rejected(self) -> int: ...
@@ -333,4 +337,5 @@ class Table:
 def available_workers() -> int: ...
 def keep_freed_memory() -> None: ...
 def statement_files(sql: str, /) -> list[str]: ...
+def statement_for_datafusion(sql: str, /) -> str: ...
 def statement_table(sql: str, /) -> tuple[str, bool]: ...

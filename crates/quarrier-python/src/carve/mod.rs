@@ -19,10 +19,11 @@ use quarrier_remote::Remote;
 
 use crate::buffer::Buffer;
 use crate::carved::{Carved, CarvedFiles};
+use crate::count::Count;
 use crate::errors::{of_carve, of_core, of_io, of_remote, raise};
 use crate::interrupt::interruptible;
 use crate::search::{MEMORY_NAME, path_of};
-use crate::source::{environment, options_of, remote_name};
+use crate::source::{environment, open_one, options_of, remote_name};
 
 use writer::Writer;
 
@@ -79,7 +80,7 @@ pub(crate) fn carve(
     dry_run: bool,
     resume: bool,
     thorough: bool,
-    workers: Option<usize>,
+    workers: Option<Count>,
     max_memory: u64,
 ) -> PyResult<CarvedFiles> {
     let py = source.py();
@@ -93,8 +94,8 @@ pub(crate) fn carve(
         (None, true) if resume => return Err(refuse("a dry run has nothing to resume")),
         _ => {}
     }
-    if max_size == Some(0) || workers == Some(0) {
-        return Err(refuse("max_size and workers must be at least 1"));
+    if max_size == Some(0) {
+        return Err(refuse("max_size must be at least 1"));
     }
     let range = range.unwrap_or((0, u64::MAX));
     if range.0 > range.1 {
@@ -119,14 +120,14 @@ pub(crate) fn carve(
         unallocated,
         resume,
         thorough,
-        workers,
+        workers: Count::chosen(workers),
         memory_bytes_max: max_memory,
     };
     let carved = if let Some(path) = path_of(source)? {
         interruptible(py, |stop| match remote_name(&path) {
             Some(url) => carve_remote(url, &wishes, stop),
             None => {
-                let source = quarrier_ewf::open(&path).map_err(Failure::Core)?;
+                let source = open_one(&path).map_err(Failure::Core)?;
                 run(&*source, &wishes, stop)
             }
         })?

@@ -142,7 +142,7 @@ impl<'s> Spans<'s> {
         }
     }
 
-    pub(super) fn iter(self) -> impl Iterator<Item = Span> + 's {
+    pub(super) fn iter(self) -> impl Iterator<Item = Span> + Clone + 's {
         let pairs = self.offsets.iter().enumerate();
         pairs.map(move |(index, &offset)| Span::new(offset, self.length(index)))
     }

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use quarrier_sparse::{Error, Merge, Span};
+use quarrier_sparse::{Merge, Span};
 
 use super::arrays::{Pair, Ranges, empty, numbers_mut, part, room};
 use super::held::{Held, Work};
@@ -64,22 +64,14 @@ pub(super) fn write_many<'py>(
     let ranges = Ranges::of(offsets, lengths)?;
     let spans = ranges.get();
     let buffer = Buffer::of(data)?;
-    let mut bytes = buffer.bytes();
+    let bytes = buffer.bytes();
     let total = py.detach(|| spans.bytes());
     if total != Some(bytes.len() as u64) {
         let wanted = total.map_or_else(|| "too many".to_string(), |total| total.to_string());
         let message = format!("the lengths are {wanted} bytes together, the data {}", bytes.len());
         return Err(raise(py, "BufferLayoutError", (message,)));
     }
-    let written = held.change(py, Work::Long, |file| {
-        let mut new_bytes = 0;
-        for span in spans.iter() {
-            let (here, rest) = bytes.split_at(span.length as usize);
-            bytes = rest;
-            new_bytes += file.write(span.offset, here)?;
-        }
-        Ok::<u64, Error>(new_bytes)
-    });
+    let written = held.change(py, Work::Long, |file| file.write_many(spans.iter(), bytes));
     written.map_err(|error| of_sparse(py, &error))
 }
 

@@ -264,7 +264,7 @@ impl SparseFile {
     }
 
     /// Writes many ranges, whose bytes lie one behind the other in `data`; returns how many
-    /// bytes are new. Of a conflict, the ranges before it are written.
+    /// bytes are new. Of a conflict, with what is held or between the ranges, nothing is written.
     fn write_many<'py>(
         &self,
         offsets: &Bound<'py, PyAny>,

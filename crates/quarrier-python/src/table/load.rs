@@ -14,10 +14,11 @@ use quarrier_messages::{Format, Load, Loaded, Reject};
 use quarrier_remote::Remote;
 
 use crate::buffer::Buffer;
+use crate::count::Count;
 use crate::errors::{of_messages, of_remote, raise};
 use crate::interrupt::interruptible;
 use crate::search::{MEMORY_NAME, path_of};
-use crate::source::{environment, options_of, remote_name};
+use crate::source::{environment, files_of, options_of, remote_name};
 
 /// Why nothing was loaded.
 enum Failure {
@@ -49,18 +50,19 @@ struct Wish {
 }
 
 impl Wish {
-    /// Loads a source until `stop` becomes true.
-    fn load(&self, source: &dyn Source, stop: &AtomicBool) -> Result<Loaded, Failure> {
-        let told = match &self.format {
-            Some(format) => format.clone(),
-            None => Format::of(source)?,
+    /// Loads sources, whose format is that of the first, until `stop` becomes true.
+    fn load(&self, sources: &[&dyn Source], stop: &AtomicBool) -> Result<Loaded, Failure> {
+        let told = match (&self.format, sources.first()) {
+            (Some(format), _) => format.clone(),
+            (None, Some(first)) => Format::of(*first)?,
+            (None, None) => Format::Json,
         };
         let format = match &self.dictionary {
             Some(path) => with_dictionary(told, path)?,
             None => told,
         };
         let load = Load::new(format).workers(self.workers).keep_bytes(self.keeps_bytes);
-        Ok(load.cancel(stop).run(&[source])?)
+        Ok(load.cancel(stop).run(sources)?)
     }
 }
 
@@ -85,10 +87,10 @@ pub(super) fn load(
     format: &str,
     dictionary: Option<PathBuf>,
     keeps_bytes: bool,
-    workers: Option<usize>,
+    workers: Option<Count>,
 ) -> PyResult<Loaded> {
     let py = source.py();
-    let workers = workers_of(py, workers)?;
+    let workers = workers_of(workers);
     let wish = Wish { format: format_of(py, format)?, dictionary, keeps_bytes, workers };
     let loaded = if let Some(path) = path_of(source)? {
         interruptible(py, |stop| match remote_name(&path) {
@@ -98,14 +100,20 @@ pub(super) fn load(
                 let remote = Remote::new(options).map_err(Failure::Remote)?;
                 let source = remote.open(url).map_err(Failure::Remote)?;
                 source.announce(0..source.length());
-                wish.load(&source, stop)
+                wish.load(&[&source], stop)
             }
-            None => wish.load(&*quarrier_ewf::open(&path)?, stop),
+            None => {
+                let sources =
+                    files_of(&path)?.iter().map(|file| quarrier_ewf::open(file)).collect();
+                let sources: quarrier_core::Result<Vec<Box<dyn Source>>> = sources;
+                let sources = sources?;
+                wish.load(&sources.iter().map(|source| &**source).collect::<Vec<_>>(), stop)
+            }
         })?
     } else {
         let buffer = Buffer::of(source)?;
         let memory = Memory::new(MEMORY_NAME, buffer.shown());
-        interruptible(py, |stop| wish.load(&memory, stop))?
+        interruptible(py, |stop| wish.load(&[&memory], stop))?
     };
     loaded.map_err(|failure| match failure {
         Failure::Remote(error) => of_remote(py, &error),
@@ -122,12 +130,9 @@ pub(super) fn load(
 }
 
 /// So many threads; one for each core where nothing is said.
-pub(super) fn workers_of(py: Python<'_>, workers: Option<usize>) -> PyResult<usize> {
-    match workers {
-        Some(0) => Err(raise(py, "PlanError", ("workers must be at least 1",))),
-        Some(workers) => Ok(workers),
-        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
-    }
+pub(super) fn workers_of(workers: Option<Count>) -> usize {
+    Count::chosen(workers)
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// The format of this name; `None` for the one that the source tells.

@@ -11,7 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use quarrier_messages::{Kind, Reject};
 
-pub(crate) use query::{statement_files, statement_table};
+use crate::count::Count;
+
+pub(crate) use query::{statement_files, statement_for_datafusion, statement_table};
 
 /// Messages as columns. Nothing changes it.
 #[pyclass(frozen, module = "quarrier")]
@@ -31,7 +33,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// Loads the messages of a file, URL or bytes-like object, compressed or not.
+    /// Loads the messages of a file, all files of a glob, a URL or bytes-like object, compressed or not.
     ///
     /// The format is told by the content, then by the name's ending. `dictionary` is the path of
     /// a QuickFIX data dictionary, for FIX and NVFIX. With `keep_bytes`, the column `_message` has
@@ -43,7 +45,7 @@ impl Table {
         format: &str,
         dictionary: Option<PathBuf>,
         keep_bytes: bool,
-        workers: Option<usize>,
+        workers: Option<Count>,
     ) -> PyResult<Self> {
         let loaded = load::load(source, format, dictionary, keep_bytes, workers)?;
         Ok(Table { table: loaded.table, rejects: loaded.rejects, rejected: loaded.rejected })
@@ -53,8 +55,8 @@ impl Table {
     /// packed columns.
     #[staticmethod]
     #[pyo3(signature = (data, *, workers=None))]
-    fn from_arrow(data: &Bound<'_, PyAny>, workers: Option<usize>) -> PyResult<Self> {
-        arrow::import(data, load::workers_of(data.py(), workers)?).map(Self::of)
+    fn from_arrow(data: &Bound<'_, PyAny>, workers: Option<Count>) -> PyResult<Self> {
+        arrow::import(data, load::workers_of(workers)).map(Self::of)
     }
 
     /// Bytes of memory that the columns take.
@@ -94,7 +96,7 @@ impl Table {
         py: Python<'_>,
         sql: &str,
         name: &str,
-        workers: Option<usize>,
+        workers: Option<Count>,
     ) -> PyResult<Self> {
         let mut answers = query::answer(py, &self.table, name, &[sql.to_string()], workers)?;
         Ok(Self::of(answers.pop().unwrap_or_default()))
@@ -107,7 +109,7 @@ impl Table {
         py: Python<'_>,
         sqls: Vec<String>,
         name: &str,
-        workers: Option<usize>,
+        workers: Option<Count>,
     ) -> PyResult<Vec<Self>> {
         let answers = query::answer(py, &self.table, name, &sqls, workers)?;
         Ok(answers.into_iter().map(Self::of).collect())
@@ -121,7 +123,7 @@ impl Table {
         py: Python<'_>,
         sqls: Vec<String>,
         name: &str,
-        workers: Option<usize>,
+        workers: Option<Count>,
     ) -> PyResult<String> {
         query::explain(py, &self.table, name, &sqls, workers)
     }

@@ -183,3 +183,21 @@ fn reads_from_many_threads_agree() {
     let reads: usize = (0..4).map(|t| (t..300_000 - 100).step_by(997).count()).sum();
     assert_eq!(file.counters().hits, reads as u64);
 }
+
+#[test]
+fn of_many_ranges_none_is_written_where_one_conflicts() {
+    let mut file = file_of(&[(10, b"abc")]);
+    let spans = |list: &[(u64, u64)]| {
+        list.iter().map(|&(o, l)| Span::new(o, l)).collect::<Vec<_>>().into_iter()
+    };
+    let conflict = |offset| Error::Conflict { offset, held: b'a', given: b'X' };
+    let held = file.write_many(spans(&[(30, 2), (10, 1), (40, 2)]), b"jjXkk");
+    assert_eq!(held, Err(conflict(10)));
+    let each_other = file.write_many(spans(&[(30, 2), (20, 1), (31, 1)]), b"jak X"[..4].as_ref());
+    assert_eq!(
+        each_other.map_err(|error| matches!(error, Error::Conflict { offset: 31, .. })),
+        Err(true)
+    );
+    assert_eq!(file.blocks(), [Span::new(10, 3)]);
+    assert_eq!(file.write_many(spans(&[(30, 2), (11, 1), (31, 1)]), b"jkbk"), Ok(2));
+}

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use quarrier_cli::QueryFormat;
-use quarrier_sql::{Error, Result, Rows, Statement};
+use quarrier_sql::{Error, Result, Rows, Touched};
 use serde_json::json;
 
 use super::{Session, met, watch};
@@ -13,18 +13,32 @@ use super::{Session, met, watch};
 #[derive(Default)]
 struct Done {
     rows: u64,
-    bytes: u64,
+    touched: Touched,
     seconds: f64,
     error: Option<String>,
 }
 
 /// Answers all statements, and writes time and rows of each.
 pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
-    let statements = session.engine.statements(text)?;
+    let apart = session.engine.statements_apart(text)?;
+    if apart.is_empty() {
+        return Err(super::wrong("the file has no statement; write them with ; between them"));
+    }
     let start = Instant::now();
+    let (mut written, mut refused, mut statements) = (Vec::new(), Vec::new(), Vec::new());
+    for (text, statement) in apart {
+        written.push(text);
+        refused.push(statement.as_ref().err().map(ToString::to_string));
+        statements.extend(statement);
+    }
     // Files are opened once, before the clock is started.
     for statement in &statements {
-        watch::until(session, session.engine.plan(statement)).await?;
+        // What else is wrong with one is said in its row.
+        if let Err(error @ (Error::Cancelled | Error::TimedOut { .. })) =
+            watch::until(session, session.engine.plan(statement)).await
+        {
+            return Err(error);
+        }
     }
     session.count_reading(start);
     met::tell(session)?;
@@ -39,13 +53,21 @@ pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
         }
         Ok(done)
     };
-    let done = watch::until(session, all).await?;
+    let mut answered = watch::until(session, all).await?.into_iter();
+    let done: Vec<Done> = refused
+        .into_iter()
+        .map(|refused| match refused {
+            Some(error) => Done { error: Some(error), ..Done::default() },
+            None => answered.next().unwrap_or_default(),
+        })
+        .collect();
     count(session, &done, start);
     let seconds = start.elapsed().as_secs_f64();
-    show(session, &statements, &done, seconds)
+    show(session, &written, &done, seconds)
         .map_err(|error| Error::Output { name: "standard output".to_string(), error })?;
-    match done.iter().find_map(|done| done.error.as_ref()) {
-        Some(error) => Err(super::wrong(error)),
+    let mut all = done.iter().zip(&written).enumerate();
+    match all.find_map(|(place, (done, text))| Some((place, text, done.error.as_ref()?))) {
+        Some((place, text, error)) => Err(super::of_statement(place, text, error)),
         None => Ok(()),
     }
 }
@@ -59,21 +81,22 @@ fn count(session: &Session<'_>, done: &[Done], start: Instant) {
     let mut account = session.account.borrow_mut();
     account.statements += done.len();
     account.rows += done.iter().map(|done| done.rows).sum::<u64>();
-    account.bytes += done.iter().map(|done| done.bytes).sum::<u64>();
+    account.bytes += done.iter().map(|done| done.touched.input_bytes).sum::<u64>();
+    account.column_bytes += done.iter().map(|done| done.touched.column_bytes).sum::<u64>();
     account.working += start.elapsed();
 }
 
 async fn one(rows: Result<Rows>, start: Instant) -> Done {
     match counted(rows).await {
-        Ok((rows, bytes)) => {
-            Done { rows, bytes, seconds: start.elapsed().as_secs_f64(), error: None }
+        Ok((rows, touched)) => {
+            Done { rows, touched, seconds: start.elapsed().as_secs_f64(), error: None }
         }
         Err(error) => failed(&error, start),
     }
 }
 
 /// How many rows there are, and how many bytes were touched for them.
-async fn counted(rows: Result<Rows>) -> Result<(u64, u64)> {
+async fn counted(rows: Result<Rows>) -> Result<(u64, Touched)> {
     let mut rows = rows?;
     let mut count = 0;
     while let Some(batch) = rows.next().await? {
@@ -84,7 +107,7 @@ async fn counted(rows: Result<Rows>) -> Result<(u64, u64)> {
 
 fn show(
     session: &Session<'_>,
-    statements: &[Statement],
+    statements: &[String],
     done: &[Done],
     seconds: f64,
 ) -> std::io::Result<()> {
@@ -92,7 +115,7 @@ fn show(
     for (statement, done) in statements.iter().zip(done) {
         if session.query.format == QueryFormat::Json {
             let row = json!({
-                "statement": statement.to_string(),
+                "statement": statement,
                 "rows": done.rows,
                 "seconds": done.seconds,
                 "error": done.error,
@@ -100,6 +123,7 @@ fn show(
             writeln!(out, "{row}")?;
             continue;
         }
+        let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
         let said = done.error.as_deref().unwrap_or("");
         let gap = if said.is_empty() { "" } else { "  " };
         writeln!(out, "{:>12}  {:>9.3} s  {statement}{gap}{said}", done.rows, done.seconds)?;

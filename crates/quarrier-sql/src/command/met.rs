@@ -2,11 +2,13 @@
 
 use std::io::Write;
 
-use quarrier_cli::complain;
+use quarrier_cli::{complain, reject_row};
 use quarrier_sql::{Error, Loaded, Result};
-use serde_json::json;
 
 use super::Session;
+
+/// The most files of which it is told one by one that messages were left out.
+const FILES_TOLD_MAX: usize = 8;
 
 /// Says what was left out, and lists it where that is wanted.
 pub(super) fn tell(session: &Session<'_>) -> Result<()> {
@@ -19,10 +21,17 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     if session.query.quiet {
         return Ok(());
     }
-    if loaded.rejected > 0 {
-        let hint = if session.query.rejects.is_none() { "; --rejects FILE lists them" } else { "" };
-        let messages = if loaded.rejected == 1 { "message was" } else { "messages were" };
-        complain(&format!("{} {messages} left out{hint}", loaded.rejected));
+    let hint = if session.query.rejects.is_none() { "; --rejects FILE lists them" } else { "" };
+    for left_out in loaded.left_out.iter().take(FILES_TOLD_MAX) {
+        complain(&format!("{left_out}{hint}"));
+    }
+    let more = loaded.left_out.iter().skip(FILES_TOLD_MAX);
+    let messages: u64 = more.clone().map(|left_out| left_out.count).sum();
+    if messages > 0 {
+        complain(&format!(
+            "{messages} messages of {} more files were left out{hint}",
+            more.count()
+        ));
     }
     if loaded.fields_left_out > 0 {
         complain(&format!(
@@ -37,13 +46,8 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
 fn list(path: &std::path::Path, loaded: &Loaded) -> std::io::Result<()> {
     let mut file = std::fs::File::options().create(true).append(true).open(path)?;
     for reject in &loaded.rejects {
-        let row = json!({
-            "source": &*reject.source,
-            "line": reject.line,
-            "offset": reject.offset,
-            "reason": reject.fault.to_string(),
-            "bytes": String::from_utf8_lossy(&reject.bytes),
-        });
+        let place = (reject.line, reject.offset);
+        let row = reject_row(&reject.source, place, &reject.fault.to_string(), &reject.bytes);
         writeln!(file, "{row}")?;
     }
     file.flush()

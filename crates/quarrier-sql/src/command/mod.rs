@@ -105,7 +105,9 @@ impl Session<'_> {
         let mut account = self.account.borrow_mut();
         account.statements += 1;
         account.rows += written.rows;
-        account.bytes += rows.bytes_touched();
+        let touched = rows.bytes_touched();
+        account.bytes += touched.input_bytes;
+        account.column_bytes += touched.column_bytes;
         account.working += rows.waited();
         account.writing += start.elapsed().saturating_sub(rows.waited());
     }
@@ -147,11 +149,34 @@ impl Session<'_> {
             let reason = "no statement was given; try 'quarrier query --help'";
             return Err(wrong(reason));
         }
-        for statement in &statements {
-            answer::one(self, statement).await?;
+        for (place, statement) in statements.iter().enumerate() {
+            let answered = answer::one(self, statement).await;
+            answered.map_err(|error| match statements.len() {
+                1 => error,
+                _ => among_others(place, &statement.to_string(), error),
+            })?;
         }
         Ok(())
     }
+}
+
+/// The error of a statement that has others beside it; as it is where it is not the statement's own.
+fn among_others(place: usize, text: &str, error: Error) -> Error {
+    match error {
+        Error::Cancelled | Error::Output { .. } | Error::Setup { .. } => error,
+        other => of_statement(place, text, &other.to_string()),
+    }
+}
+
+/// What is wrong with a statement, from 0, of several.
+fn of_statement(place: usize, text: &str, error: &str) -> Error {
+    const SHOWN_MAX: usize = 40;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut shown: String = text.chars().take(SHOWN_MAX).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    wrong(&format!("statement {} ({shown}): {error}", place + 1))
 }
 
 fn text_of(path: &std::path::Path) -> Result<String> {

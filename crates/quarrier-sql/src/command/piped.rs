@@ -21,7 +21,7 @@ pub(super) async fn run(session: &Session<'_>) -> Result<bool> {
         if read > 0 && !waiting.trim_end().ends_with(';') {
             continue;
         }
-        let Some((statements, all)) = answered(session, &waiting, read > 0).await? else {
+        let Some((statements, all)) = answered(session, (&waiting, asked), read > 0).await? else {
             continue;
         };
         asked += statements;
@@ -37,27 +37,33 @@ pub(super) async fn run(session: &Session<'_>) -> Result<bool> {
     }
 }
 
-/// Answers the statements of a text: how many they are, and whether all were answered. None where the
+/// Answers the statements of a text, which has so many before it: how many they are, and whether all were answered. None where the
 /// last `;` stands in a text or a comment that goes on, as it may.
 async fn answered(
     session: &Session<'_>,
-    text: &str,
+    (text, before): (&str, usize),
     may_go_on: bool,
 ) -> Result<Option<(usize, bool)>> {
     match answer::at_once(session, text).await {
         Ok(true) => return Ok(Some((1, true))),
         Ok(false) => {}
-        Err(error) => return complained(error).map(|()| Some((1, false))),
+        Err(error) => {
+            let error = super::among_others(before, text, error);
+            return complained(error).map(|()| Some((1, false)));
+        }
     }
     let statements = match session.engine.statements(text) {
         Err(error) if may_go_on && is_unfinished(&error.to_string()) => return Ok(None),
-        Err(error) => return complained(error).map(|()| Some((1, false))),
+        Err(error) => {
+            let error = super::among_others(before, text, error);
+            return complained(error).map(|()| Some((1, false)));
+        }
         Ok(statements) => statements,
     };
     let mut all = true;
-    for statement in &statements {
+    for (place, statement) in statements.iter().enumerate() {
         if let Err(error) = answer::one(session, statement).await {
-            complained(error)?;
+            complained(super::among_others(before + place, &statement.to_string(), error))?;
             all = false;
         }
     }

@@ -24,9 +24,9 @@ use crate::rewrite::{self, Known, Named, Rewritable};
 use crate::scan::Ceiling;
 use crate::{Error, Result};
 
-pub use crate::files::Loaded;
+pub use crate::files::{LeftOut, Loaded};
 pub use options::Options;
-pub use rows::{Answer, Rows};
+pub use rows::{Answer, Rows, Touched};
 pub(crate) use statement::DEPTH_MAX;
 pub use statement::Statement;
 
@@ -140,6 +140,14 @@ impl Engine {
     /// Where the text is none, or is too long or nests too deep.
     pub fn statements(&self, text: &str) -> Result<Vec<Statement>> {
         statement::parsed(text)
+    }
+
+    /// The statements of a text, each by itself: as it is written, and parsed or why it is none.
+    ///
+    /// # Errors
+    /// Where the text is too long, or a text or comment in it does not end.
+    pub fn statements_apart(&self, text: &str) -> Result<Vec<(String, Result<Statement>)>> {
+        statement::apart(text)
     }
 
     /// Opens the files that a statement names, and plans it.

@@ -84,19 +84,32 @@ impl Rows {
         self.waited
     }
 
-    /// Bytes that were touched in columns, read from files of rows, or searched until now.
-    pub fn bytes_touched(&self) -> u64 {
-        let mut bytes = 0;
+    /// Bytes that were touched until now.
+    pub fn bytes_touched(&self) -> Touched {
+        let mut touched = Touched::default();
         let mut open = vec![&self.plan];
         while let Some(plan) = open.pop() {
             open.extend(plan.children());
             let Some(metrics) = plan.metrics() else { continue };
+            let bytes = match plan.name() {
+                "MessagesExec" => &mut touched.column_bytes,
+                _ => &mut touched.input_bytes,
+            };
             for name in ["bytes_touched", "bytes_scanned"] {
-                bytes += metrics.sum_by_name(name).map_or(0, |sum| sum.as_usize() as u64);
+                *bytes += metrics.sum_by_name(name).map_or(0, |sum| sum.as_usize() as u64);
             }
         }
-        bytes
+        touched
     }
+}
+
+/// Bytes that were touched for an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Of columns in memory.
+    pub column_bytes: u64,
+    /// Of files of rows and of what was searched or carved.
+    pub input_bytes: u64,
 }
 
 impl Drop for Rows {

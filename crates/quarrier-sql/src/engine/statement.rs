@@ -46,8 +46,37 @@ pub(super) fn parsed(text: &str) -> Result<Vec<Statement>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::text(format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
     }
+    parsed_tokens(tokens_of(text)?)
+}
+
+/// The statements of a text, each by itself: as it is written, and parsed or why it is none.
+pub(super) fn apart(text: &str) -> Result<Vec<(String, Result<Statement>)>> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Error::text(format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
+    }
+    let tokens = tokens_of(text)?;
+    let mut apart = Vec::new();
+    for tokens in tokens.split(|token| token.token == Token::SemiColon) {
+        if tokens.iter().all(|token| matches!(token.token, Token::Whitespace(_))) {
+            continue;
+        }
+        let written: String = tokens.iter().map(|token| token.token.to_string()).collect();
+        let statement = parsed_tokens(tokens.to_vec()).and_then(|mut statements| {
+            let statement = statements.pop().filter(|_| statements.is_empty());
+            statement.ok_or_else(|| Error::text("expected one statement before each ;"))
+        });
+        let written = statement.as_ref().map_or(written.trim().to_string(), ToString::to_string);
+        apart.push((written, statement));
+    }
+    Ok(apart)
+}
+
+fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>> {
     let tokens = Tokenizer::new(&Sql, text).tokenize_with_location();
-    let mut tokens = tokens.map_err(|error| Error::text(error.to_string()))?;
+    tokens.map_err(|error| Error::text(error.to_string()))
+}
+
+fn parsed_tokens(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
     check(&tokens)?;
     tokens.iter_mut().for_each(|token| rename(&mut token.token));
     let words = tokens.len();

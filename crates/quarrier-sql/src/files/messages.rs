@@ -9,7 +9,7 @@ use quarrier_cli::Sources;
 use quarrier_core::source;
 use quarrier_messages::{Format, Load};
 
-use super::{Loaded, Opening};
+use super::{LeftOut, Loaded, Opening};
 use crate::{Error, Messages, Result};
 
 type Opened = (Arc<dyn TableProvider>, Loaded);
@@ -105,9 +105,16 @@ pub(super) fn failed(name: &str, error: &dyn std::fmt::Display, opening: &Openin
 
 pub(super) fn opened(loaded: quarrier_messages::Loaded) -> Opened {
     let table = Arc::new(loaded.table);
+    let first = loaded.rejects.first().filter(|_| loaded.rejected > 0);
+    let left_out = first.map(|first| LeftOut {
+        source: first.source.as_ref().into(),
+        count: loaded.rejected,
+        line: first.line,
+        reason: first.fault.to_string(),
+    });
     let met = Loaded {
+        left_out: left_out.into_iter().collect(),
         rejects: loaded.rejects,
-        rejected: loaded.rejected,
         fields_left_out: loaded.refused.count,
         bytes: loaded.bytes,
         memory_bytes: table.nbytes(),

@@ -4,6 +4,7 @@ mod messages;
 mod parquet;
 mod told;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,8 +37,8 @@ pub(crate) struct Opening {
 pub struct Loaded {
     /// Messages left out, as many as are kept.
     pub rejects: Vec<Reject>,
-    /// How many were left out.
-    pub rejected: u64,
+    /// How many were left out of each file that has such, in the order of loading.
+    pub left_out: Vec<LeftOut>,
     /// Fields that have no column, because there are too many.
     pub fields_left_out: u64,
     /// Bytes that were parsed.
@@ -46,10 +47,32 @@ pub struct Loaded {
     pub memory_bytes: usize,
 }
 
+/// Messages that were left out of one file; shown as a sentence.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The file.
+    pub source: Arc<str>,
+    /// How many were left out.
+    pub count: u64,
+    /// The line of the first, from 1.
+    pub line: u64,
+    /// Why the first was.
+    pub reason: String,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LeftOut { source, count, line, reason } = self;
+        let messages = if *count == 1 { "message was" } else { "messages were" };
+        write!(f, "{source}: {count} {messages} left out, the first at line {line}: {reason}")
+    }
+}
+
 impl Loaded {
     pub(crate) fn add(&mut self, other: Loaded) {
         self.rejects.extend(other.rejects);
-        self.rejected += other.rejected;
+        self.left_out.extend(other.left_out);
         self.fields_left_out += other.fields_left_out;
         self.bytes += other.bytes;
         self.memory_bytes += other.memory_bytes;

@@ -1,6 +1,7 @@
 //! Rows as text, JSON lines, CSV, Arrow or Parquet.
 
 mod columns;
+mod nested;
 mod text;
 
 use std::io::Write;
@@ -64,7 +65,8 @@ pub async fn write(
     name: &str,
     out: &mut (dyn Write + Send),
 ) -> Result<Written> {
-    let schema = rows.schema().clone();
+    let is_text = matches!(format, Format::Text | Format::Csv);
+    let schema = if is_text { nested::schema(rows.schema()) } else { rows.schema().clone() };
     let mut writer: Box<dyn Batches + Send + '_> = match format {
         Format::Text => Box::new(text::Text::new(schema, name, out)),
         Format::Json => Box::new(columns::Json::new(name, out)),
@@ -75,7 +77,8 @@ pub async fn write(
     let mut written = Written::default();
     while let Some(batch) = rows.next().await? {
         written.rows += batch.num_rows() as u64;
-        writer.batch(&batch)?;
+        let batch = if is_text { nested::batch(&batch) } else { Ok(batch) };
+        writer.batch(&batch.map_err(|error| Error::Engine(error.into()))?)?;
         writer.flush()?;
     }
     writer.finish()?;

@@ -9,7 +9,8 @@ fn a_file_that_ends_within_a_line_is_read_up_to_there() {
     let output = folder.run(&["SELECT sum(a) AS s FROM 'm.ndjson'", "--rejects", "r.ndjson"]);
     assert!(output.status.success(), "{output:?}");
     assert!(text(&output.stdout).contains('3'));
-    assert!(text(&output.stderr).contains("1 message"), "{output:?}");
+    let told = "m.ndjson: 1 message was left out, the first at line 3: ";
+    assert!(text(&output.stderr).contains(told), "{output:?}");
     let listed = std::fs::read_to_string(folder.path("r.ndjson")).unwrap();
     let row: serde_json::Value = serde_json::from_str(listed.trim()).unwrap();
     assert_eq!(row["line"], 3);
@@ -119,4 +120,31 @@ fn more_than_the_memory_is_spilled_or_refused() {
         let said = text(&output.stderr);
         assert!(said.contains("--max-memory") && said.lines().count() == 1, "{said}");
     }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_listed_as_filter_lists_them() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("m.ndjson"), b"{\"a\":1}\n{\"a\": \xff\xfe}\n").unwrap();
+    let output = folder.run(&["SELECT a FROM 'm.ndjson'", "--rejects", "r.ndjson"]);
+    assert!(output.status.success(), "{output:?}");
+    let listed = std::fs::read_to_string(folder.path("r.ndjson")).unwrap();
+    let row: serde_json::Value = serde_json::from_str(listed.trim()).unwrap();
+    assert_eq!(row["is_escaped"], true, "{row}");
+    assert_eq!(row["bytes"].as_str().unwrap(), r#"{\"a\": \xff\xfe}"#, "{row}");
+}
+
+#[test]
+fn an_error_says_which_statement_and_what_to_try() {
+    let folder = Folder::new();
+    folder.file("m.ndjson", "{\"price\":1,\"name\":\"x\"}\n");
+    let said = |sql: &str| text(&folder.run(&[sql]).stderr).to_string();
+    let told = said("SELECT 1; SELECT prise FROM 'm.ndjson' AS m GROUP BY prise");
+    let (statement, column) =
+        ("statement 2 (SELECT prise FROM 'm.ndjson'", "did you mean price? There are: ");
+    assert!(told.contains(statement) && told.contains(column), "{told}");
+    let told = said("SELECT max(1 / (price - 1)) FROM 'm.ndjson'");
+    assert!(told.contains("NULLIF") && !told.contains("statement"), "{told}");
+    let told = said("SELECT max(CAST(name AS INT)) FROM 'm.ndjson'");
+    assert!(told.contains("'x'") && told.contains("TRY_CAST"), "{told}");
 }

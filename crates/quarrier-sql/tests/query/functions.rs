@@ -336,6 +336,23 @@ fn carve_finds_the_files_of_the_report_and_writes_nothing() {
 }
 
 #[test]
+fn extents_are_a_list_of_pairs() {
+    let place = Place::new();
+    place.write("disk.img", &disk());
+    let extent = carved()[0].extents[0];
+    let pair = format!("[[{},{}]]", extent.offset, extent.length);
+    let sql = "SELECT extents FROM carve('disk.img') ORDER BY \"offset\" LIMIT 1";
+    for (format, expected) in
+        [("json", format!("{{\"extents\":{pair}}}\n")), ("csv", format!("extents\n\"{pair}\"\n"))]
+    {
+        let output = place.folder.run(&[sql, "--format", format]);
+        assert_eq!(crate::harness::text(&output.stdout), expected, "{output:?}");
+    }
+    let output = place.folder.run(&[sql]);
+    assert!(crate::harness::text(&output.stdout).contains(&pair), "{output:?}");
+}
+
+#[test]
 fn conditions_on_types_and_status_choose_what_is_carved() {
     let place = Place::new();
     let path = place.write("disk.img", &disk());

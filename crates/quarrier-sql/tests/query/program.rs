@@ -32,6 +32,24 @@ fn time_and_rows_of_concurrent_statements_are_shown() {
 }
 
 #[test]
+fn a_concurrent_statement_that_means_nothing_is_an_error_of_its_row() {
+    let folder = Folder::new();
+    folder.file("x.ndjson", "{\"a\":5}\n{\"a\":6}\n");
+    folder.file("q.sql", "SELECT a FROM t; SELECT b FROM t;\nSELEC 1; SELECT count(*) FROM t");
+    let output =
+        folder.run(&["--table", "t=x.ndjson", "--concurrent", "q.sql", "--format", "json"]);
+    let rows: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let counts: Vec<_> = rows.iter().map(|row| row["rows"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [2, 0, 0, 1], "{output:?}");
+    let errors: Vec<_> = rows.iter().map(|row| row["error"].as_str().unwrap_or("")).collect();
+    assert!(errors[0].is_empty() && errors[3].is_empty(), "{output:?}");
+    assert!(errors[1].contains("no column 'b'") && errors[2].contains("line 2"), "{output:?}");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("statement 2 (SELECT b FROM t): "), "{output:?}");
+}
+
+#[test]
 fn plans_are_shown_as_they_are() {
     let folder = Folder::new();
     folder.file("x.ndjson", "{\"a\":5}\n");

@@ -74,6 +74,7 @@ fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen) -> Stats {
     Stats {
         command: "carve",
         bytes: summary.bytes,
+        column_bytes: None,
         hole_bytes: summary.hole_bytes,
         seconds,
         bytes_per_second: rate(summary.bytes, seconds),

@@ -51,6 +51,7 @@ fn stats(session: &Session<'_>, done: &[Done], measured: Option<Ceiling>) -> Sta
     Stats {
         command: "filter",
         bytes: worked + holes,
+        column_bytes: None,
         hole_bytes: holes,
         seconds,
         bytes_per_second: rate(worked + holes, seconds),

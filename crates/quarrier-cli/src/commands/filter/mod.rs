@@ -36,7 +36,7 @@ use crate::output::rows::{self, Column, Layout, Value};
 use crate::{Outcome, complain, interrupt};
 use conditions::{Bound, Conditions, Rebinding};
 use drain::{Drain, Ended, Tally};
-use out::Out;
+use out::{Held, Out};
 use record::Wanted;
 use rejects::List;
 use sample::{Sample, Subject};
@@ -70,10 +70,13 @@ struct Session<'f> {
     schema: Schema,
     wish: Option<Wish>,
     out: Option<Out>,
+    held: Arc<Held>,
     list: Option<List>,
     tally: Tally,
     /// Columns that are asked for and no message had yet, with what is to be said of it.
     unknown: Vec<(String, String)>,
+    /// Whether that was said already.
+    is_refused: bool,
     outcome: Option<Outcome>,
     /// Time to bind conditions, and to take samples.
     bind_seconds: f64,
@@ -100,9 +103,11 @@ impl<'f> Session<'f> {
             schema: Schema::default(),
             wish: None,
             out: None,
+            held: Arc::default(),
             list: None,
             tally,
             unknown: Vec::new(),
+            is_refused: false,
             outcome: None,
             bind_seconds: 0.0,
         })
@@ -215,6 +220,7 @@ impl<'f> Session<'f> {
             && !self.schema.fields.is_empty()
             && let Some((_, said)) = self.unknown.first()
         {
+            self.is_refused = true;
             return Err(Ended::Failed(said.clone()));
         }
         let wish = match &self.wish {
@@ -284,7 +290,11 @@ impl<'f> Session<'f> {
     fn filter_one(&mut self, name: &str, setup: &Setup, bytes: Bytes<'_>) -> Result<Run, Ended> {
         // Nothing is written, not even a header, before there is something to read.
         if self.out.is_none() {
-            self.out = Some(Out::open(&setup.wish).map_err(Ended::Output)?);
+            // A stream may go on without end, and is not kept waiting.
+            if !self.unknown.is_empty() && matches!(bytes, Bytes::Source(_)) {
+                self.held.hold();
+            }
+            self.out = Some(Out::open(&setup.wish, &self.held).map_err(Ended::Output)?);
         }
         if let (Some(path), None) = (&self.filter.rejects, &self.list) {
             self.list = Some(List::create(path).map_err(Ended::Failed)?);
@@ -307,6 +317,9 @@ impl<'f> Session<'f> {
         let mut workers = kernel.into_workers();
         workers.push(drain.into_worker());
         self.learn(&setup.rebinding, &workers);
+        if self.unknown.is_empty() {
+            self.held.release().map_err(Ended::Output)?;
+        }
         let run = run.map_err(|error| Ended::Failed(error.to_string()))?;
         if let Some(ended) = ended {
             return Err(ended);
@@ -362,9 +375,15 @@ impl<'f> Session<'f> {
 
     /// Numbers, where numbers are asked for.
     fn finish_output(&mut self, is_read: bool) -> io::Result<()> {
+        let is_wrong = self.is_refused || self.not_there().is_some();
         if let Some(out) = &mut self.out {
             out.finish()?;
         }
+        if is_wrong {
+            self.held.discard();
+            return Ok(());
+        }
+        self.held.release()?;
         if !is_read || self.wish.as_ref() != Some(&Wish::Count) {
             return Ok(());
         }
@@ -381,13 +400,16 @@ impl<'f> Session<'f> {
         rows.finish()
     }
 
+    /// What is to be said of a column that no message had, where all of them were seen.
+    fn not_there(&self) -> Option<&str> {
+        let is_whole = !self.is_stopped() && !self.tally.is_full() && self.outcome.is_none();
+        let (_, said) = self.unknown.first().filter(|_| is_whole && self.tally.messages > 0)?;
+        Some(said)
+    }
+
     /// Rejects, statistics and account; then the outcome.
     fn close(mut self, done: &[Done]) -> Outcome {
-        let is_whole = !self.is_stopped() && !self.tally.is_full() && self.outcome.is_none();
-        if is_whole
-            && self.tally.messages > 0
-            && let Some((_, said)) = self.unknown.first()
-        {
+        if let Some(said) = self.not_there() {
             complain(said);
             self.worsen(Outcome::Failed);
         }

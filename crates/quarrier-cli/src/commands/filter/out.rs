@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
@@ -10,6 +11,76 @@ use arrow_schema::ArrowError;
 use super::columns::arrow_schema;
 use super::show::{Wish, header};
 use super::worker::Found;
+
+/// The most bytes that are held back.
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// What is not to come out yet, for it may not be wanted: a column that is asked for was not seen.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// None: everything comes out as it comes.
+    bytes: Mutex<Option<Vec<u8>>>,
+}
+
+impl Held {
+    /// Holds back whatever comes from now on, up to a bound.
+    pub(super) fn hold(&self) {
+        *self.lock() = Some(Vec::new());
+    }
+
+    /// Lets what comes next come out, behind what was held.
+    pub(super) fn release(&self) -> io::Result<()> {
+        match self.lock().take() {
+            Some(bytes) if !bytes.is_empty() => {
+                let mut out = io::stdout().lock();
+                out.write_all(&bytes)?;
+                out.flush()
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Forgets what was held, and lets nothing come out.
+    pub(super) fn discard(&self) {
+        if let Some(bytes) = &mut *self.lock() {
+            bytes.clear();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A writer before which bytes may be held.
+struct Holding<W> {
+    out: W,
+    held: Arc<Held>,
+}
+
+impl<W: Write> Write for Holding<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut held = self.held.lock();
+        match &mut *held {
+            Some(kept) if kept.len() + bytes.len() <= HELD_BYTES_MAX => {
+                kept.extend_from_slice(bytes);
+                return Ok(bytes.len());
+            }
+            Some(kept) => {
+                let kept = std::mem::take(kept);
+                *held = None;
+                self.out.write_all(&kept)?;
+            }
+            None => {}
+        }
+        drop(held);
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
 
 /// Where messages that match go.
 pub(super) enum Out {
@@ -23,8 +94,10 @@ pub(super) enum Out {
 }
 
 impl Out {
-    /// Opens standard output and writes what stands before all rows.
-    pub(super) fn open(wish: &Wish) -> io::Result<Self> {
+    /// Opens standard output and writes what stands before all rows; nothing of it comes out while
+    /// `held` holds it.
+    pub(super) fn open(wish: &Wish, held: &Arc<Held>) -> io::Result<Self> {
+        let stdout = || stdout(held);
         match wish {
             Wish::Count => Ok(Out::Nothing),
             Wish::Bytes => Ok(Out::Lines(stdout()?)),
@@ -89,13 +162,14 @@ impl Out {
 
 /// Standard output, of which a terminal sees lines at once and a pipe large pieces. The buffer is
 /// before the one of [`Stdout`], which goes through everything for line feeds.
-fn stdout() -> io::Result<Box<dyn Write + Send>> {
+fn stdout(held: &Arc<Held>) -> io::Result<Box<dyn Write + Send>> {
     let stdout: Stdout = io::stdout();
+    let held = Arc::clone(held);
     if stdout.is_terminal() {
-        return Ok(Box::new(stdout));
+        return Ok(Box::new(Holding { out: stdout, held }));
     }
     let file = File::from(stdout.as_fd().try_clone_to_owned()?);
-    Ok(Box::new(BufWriter::with_capacity(BUFFER_BYTES, file)))
+    Ok(Box::new(BufWriter::with_capacity(BUFFER_BYTES, Holding { out: file, held })))
 }
 
 const BUFFER_BYTES: usize = 128 << 10;

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use serde_json::json;
-
 use crate::complain;
+use crate::output::rejects::reject_row;
 
 /// A message that was left out.
 #[derive(Debug)]
@@ -37,23 +36,7 @@ impl List {
     }
 
     fn add(&mut self, source: &str, line: u64, offset: u64, reject: &Reject) -> io::Result<()> {
-        let mut row = json!({
-            "source": source,
-            "line": line,
-            "offset": offset,
-            "reason": reject.reason,
-        });
-        match std::str::from_utf8(&reject.bytes) {
-            Ok(text) => row["bytes"] = json!(text),
-            Err(error) if error.error_len().is_none() => {
-                // Cut off inside of a character.
-                row["bytes"] = json!(String::from_utf8_lossy(&reject.bytes[..error.valid_up_to()]));
-            }
-            Err(_) => {
-                row["bytes"] = json!(reject.bytes.escape_ascii().to_string());
-                row["is_escaped"] = json!(true);
-            }
-        }
+        let row = reject_row(source, (line, offset), &reject.reason, &reject.bytes);
         writeln!(self.out, "{row}")
     }
 

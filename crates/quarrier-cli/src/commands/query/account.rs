@@ -19,8 +19,10 @@ pub struct QueryAccount {
     pub statements: usize,
     /// Threads.
     pub workers: usize,
-    /// Bytes that were parsed, touched in columns, or searched.
+    /// Bytes of the input that were parsed, read from files of rows, or searched.
     pub bytes: u64,
+    /// Bytes of columns in memory that were touched.
+    pub column_bytes: u64,
     /// The time in which files were opened and statements planned.
     pub reading: Duration,
     /// The time in which rows were waited for.
@@ -41,6 +43,8 @@ impl QueryAccount {
     fn stats(&self) -> Stats {
         let seconds = (self.reading + self.working + self.writing).as_secs_f64();
         let bytes_per_second = rate(self.bytes, seconds);
+        // Memory gives columns, too.
+        let touched_per_second = rate(self.bytes + self.column_bytes, seconds);
         let busy = |time: Duration| StageSeconds {
             busy_seconds: time.as_secs_f64(),
             waiting_seconds: seconds - time.as_secs_f64(),
@@ -54,7 +58,7 @@ impl QueryAccount {
         let ceiling = ceiling::of_memory(self.workers).map(|ceiling| CeilingShare {
             of: ceiling.of,
             bytes_per_second: ceiling.bytes_per_second,
-            share: bytes_per_second / ceiling.bytes_per_second,
+            share: touched_per_second / ceiling.bytes_per_second,
         });
         // The stages of statements follow each other.
         let times =
@@ -82,6 +86,7 @@ impl QueryAccount {
             ceiling,
             limited_by: limited_by.name(),
             remote: None,
+            column_bytes: Some(self.column_bytes),
             messages: None,
             files: None,
         }

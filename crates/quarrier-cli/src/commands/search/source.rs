@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use quarrier_core::source::{FileSource, Polled, Source, SplitSource};
-use quarrier_ewf::{EwfSource, is_ewf, segments_from};
+use quarrier_ewf::{EwfSource, files, is_ewf, parts_from};
 use quarrier_remote::{RemoteSource, is_remote, redacted};
 
 use super::remote::Client;
@@ -122,14 +122,6 @@ fn add(named: &mut Vec<Named>, taken: &mut HashSet<PathBuf>, path: PathBuf) {
     }
 }
 
-/// The files of an image in several parts of which `path` is the first, or `None` if it is none.
-fn parts_from(path: &Path) -> Option<Vec<PathBuf>> {
-    if is_ewf(path) {
-        return Some(segments_from(path));
-    }
-    SplitSource::is_first_part(path).then(|| SplitSource::parts_from(path))
-}
-
 /// Kinds of sources that this build knows of but does not read.
 fn not_yet(arg: &str) -> Option<&'static str> {
     let mut lower = arg.to_ascii_lowercase();
@@ -208,10 +200,9 @@ fn open_direct(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
     Ok(Box::new(SplitSource::new(path.display().to_string(), parts)?))
 }
 
-/// The files that a glob stands for, in the order of their names.
+/// The files that a glob stands for.
 fn of_glob(pattern: &str) -> Result<Vec<PathBuf>, String> {
-    let paths = glob::glob(pattern).map_err(|e| format!("{pattern}: is not a glob: {e}"))?;
-    let paths: Vec<_> = paths.filter_map(Result::ok).filter(|path| path.is_file()).collect();
+    let paths = files(Path::new(pattern)).map_err(|reason| format!("{pattern}: {reason}"))?;
     match paths.is_empty() {
         true => Err(format!("{pattern}: no such file, and no file matches it as a glob")),
         false => Ok(paths),

@@ -40,6 +40,7 @@ impl Summary {
         let stats = Stats {
             command: "search",
             bytes: worked + holes,
+            column_bytes: None,
             hole_bytes: holes,
             seconds,
             bytes_per_second: rate(worked + holes, seconds),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 
@@ -23,7 +23,10 @@ _CHUNKS_MAX = 1 << 26
 
 
 def rows_of(
-    array: npt.NDArray[Any], kernel: Callable[..., Any], chunk: int | None, workers: int | None
+    array: npt.NDArray[Any],
+    kernel: Callable[..., Any],
+    chunk: int | None,
+    workers: int | Literal["auto"] | None,
 ) -> int:
     """The indices of a chunk of `array`, that `kernel` fills."""
     length = len(array)
@@ -43,7 +46,9 @@ def rows_of(
     return rows
 
 
-def together_of(array: npt.NDArray[Any], rows: int, chunks: int, workers: int | None) -> int:
+def together_of(
+    array: npt.NDArray[Any], rows: int, chunks: int, workers: int | Literal["auto"] | None
+) -> int:
     """How many chunks are claimed at once: those of a huge page, so that one worker takes it."""
     chunk_bytes = max(1, rows * (array.nbytes // len(array)))
     if chunks < 64 * count_of(workers):

@@ -19,7 +19,7 @@ def init(
     shape: int | tuple[int, ...],
     dtype: npt.DTypeLike,
     kernel: Callable[[Any, int], object],
-    workers: int | None = None,
+    workers: int | Literal["auto"] | None = None,
     chunk: int | None = None,
     *,
     mode: Literal["process", "thread"] = "process",

@@ -24,7 +24,7 @@ def map(
     *arrays: Any,
     out: npt.NDArray[Any] | None = None,
     halo: int = 0,
-    workers: int | None = None,
+    workers: int | Literal["auto"] | None = None,
     chunk: int | None = None,
     dtype: npt.DTypeLike | None = None,
     mode: Literal["process", "thread"] = "process",

@@ -13,7 +13,7 @@ from quarrier.parallel._progress import Wanted
 class Options(NamedTuple):
     """How to run a job; the documentation of the package says what each means."""
 
-    workers: int | None
+    workers: int | Literal["auto"] | None
     mode: Literal["process", "thread"]
     on_error: Literal["raise", "retry"]
     timeout: float | None
@@ -30,9 +30,9 @@ class Options(NamedTuple):
         count_of(self.workers)
 
 
-def count_of(workers: int | None) -> int:
+def count_of(workers: int | Literal["auto"] | None) -> int:
     """The number of workers: by default one for each CPU that this process may use."""
-    if workers is None:
+    if workers is None or workers == "auto":
         return available_workers()
     count = operator.index(workers)
     if count < 1:

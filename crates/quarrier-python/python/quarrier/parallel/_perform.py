@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from quarrier.parallel._board import Board
 from quarrier.parallel._crew import Crew
@@ -68,7 +68,7 @@ def run_here(job: Job, chunks: Iterator[Chunk], rules: Rules, on_value: OnValue)
 
 def run_by_processes(
     job: Job,
-    workers: int | None,
+    workers: int | Literal["auto"] | None,
     rules: Rules,
     on_value: OnValue,
     make: MakeRun,

@@ -7,6 +7,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Iterator
+from typing import Literal
 
 from quarrier.parallel._crew import Crew
 from quarrier.parallel._nested import in_worker
@@ -58,7 +59,7 @@ def current_pool() -> Pool | None:
 
 
 @contextlib.contextmanager
-def pool(workers: int | None = None) -> Iterator[Pool]:
+def pool(workers: int | Literal["auto"] | None = None) -> Iterator[Pool]:
     """Keeps workers for the calls inside: they start in less than a millisecond.
 
     Kernels reach the workers pickled (by cloudpickle: closures and lambdas work), the arrays

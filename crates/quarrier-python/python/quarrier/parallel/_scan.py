@@ -42,7 +42,7 @@ def scan(
     overlap: int = 0,
     out: npt.NDArray[Any] | None = None,
     reduce: Callable[[Any, Any], Any] | None = None,
-    workers: int | None = None,
+    workers: int | Literal["auto"] | None = None,
     *,
     problems: list[tuple[int, int, str]] | None = None,
     mode: Literal["process", "thread"] = "process",

@@ -19,7 +19,7 @@ use quarrier_carve::{Carved, Carver, Keep, Status, View, format};
 use quarrier_cli::{Sources, unread};
 
 use super::plan::{Finds, FoundExec, Out};
-use super::rows::{RowsOut, text, whole};
+use super::rows::{self, RowsOut, pairs, text, whole};
 use super::{Notes, arguments, chosen};
 use crate::Error;
 
@@ -51,7 +51,7 @@ impl TableFunctionImpl for Carve {
             text("type"),
             whole("offset"),
             whole("length"),
-            text("extents"),
+            Field::new("extents", rows::pairs_type(), false),
             text("status"),
             text("reason"),
             text("sha256"),
@@ -224,7 +224,6 @@ impl Keep for Watch<'_> {
             false => None,
         };
         let extents: Vec<_> = carved.extents.iter().map(|e| [e.offset, e.length]).collect();
-        let extents = serde_json::json!(extents).to_string();
         let path = path_of(carved);
         let (rows, failed) = &mut *self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let added = rows.add(|place| match place {
@@ -232,7 +231,7 @@ impl Keep for Watch<'_> {
             TYPE => text(Some(&carved.kind)),
             2 => whole(Some(carved.offset())),
             3 => whole(Some(carved.length())),
-            4 => text(Some(&extents)),
+            4 => pairs(&extents),
             STATUS => text(Some(carved.status.name())),
             6 => text(Some(&carved.reason)),
             DIGEST => text(digested.as_ref().map(|row| row.sha256.as_str())),

@@ -3,7 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{
+    Array, Int64Builder, ListArray, ListBuilder, RecordBatch, RecordBatchOptions,
+};
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, ScalarValue};
 
 use super::plan::Out;
@@ -65,4 +68,23 @@ pub(super) fn text(value: Option<&str>) -> ScalarValue {
 /// A whole number, or NULL.
 pub(super) fn whole(value: Option<u64>) -> ScalarValue {
     ScalarValue::Int64(value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)))
+}
+
+/// The kind of [`pairs`].
+pub(super) fn pairs_type() -> DataType {
+    let pair = DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)));
+    DataType::List(Arc::new(Field::new_list_field(pair, true)))
+}
+
+/// Pairs of whole numbers, `[[offset, length], …]`.
+pub(super) fn pairs(pairs: &[[u64; 2]]) -> ScalarValue {
+    let mut list = ListBuilder::new(ListBuilder::new(Int64Builder::new()));
+    for pair in pairs {
+        let pair = pair.map(|number| Some(i64::try_from(number).unwrap_or(i64::MAX)));
+        list.values().append_value(pair);
+    }
+    list.append(true);
+    let list: ListArray = list.finish();
+    debug_assert_eq!(list.data_type(), &pairs_type());
+    ScalarValue::List(Arc::new(list))
 }

@@ -1,0 +1,35 @@
+//! The files that a name stands for.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use quarrier_core::source::SplitSource;
+
+use crate::names::{is_ewf, segments_from};
+
+/// The files that a name stands for: itself, or all that it matches as a glob, in order, none where
+/// there are none. Of the parts of an image only the first is among them.
+///
+/// # Errors
+/// In words, where it names no file and is no glob either.
+pub fn files(name: &Path) -> Result<Vec<PathBuf>, String> {
+    let pattern = name.to_str().filter(|text| text.contains(['*', '?', '[']) && !name.exists());
+    let Some(pattern) = pattern else { return Ok(vec![name.to_path_buf()]) };
+    let paths = glob::glob(pattern).map_err(|error| format!("is not a glob: {error}"))?;
+    let paths: Vec<PathBuf> = paths.filter_map(|path| path.ok()).filter(|p| p.is_file()).collect();
+    let mut taken: HashSet<PathBuf> = HashSet::new();
+    let is_new = |path: &PathBuf| {
+        let is_new = !taken.contains(path);
+        taken.extend(parts_from(path).into_iter().flatten());
+        is_new
+    };
+    Ok(paths.into_iter().filter(is_new).collect())
+}
+
+/// The files of an image in several parts of which `path` is the first, or `None` if it is none.
+pub fn parts_from(path: &Path) -> Option<Vec<PathBuf>> {
+    if is_ewf(path) {
+        return Some(segments_from(path));
+    }
+    SplitSource::is_first_part(path).then(|| SplitSource::parts_from(path))
+}
