@@ -146,7 +146,7 @@ impl Case<'_> {
 impl Ready<'_> {
     /// One run from the file to findings.
     pub(super) fn once(&self) -> Result<Rate> {
-        let memory = |bytes| self.on.buffer(bytes);
+        let memory = |bytes| Some(self.on.buffer(bytes));
         let mut found = 0;
         let mut sink = self.searcher.sink(|_, findings| {
             found += findings.len();

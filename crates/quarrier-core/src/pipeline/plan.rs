@@ -182,7 +182,7 @@ impl<'a> Pipeline<'a> {
             None => (Access::Queue, "the source must be fetched, so readers run ahead"),
         };
         let by = self.asked(access);
-        let in_flight = by.as_ref().map(|(asked, _)| asked.in_flight);
+        let in_flight = by.as_ref().map(|(asked, _)| asked.with_room());
         let readers = match access {
             Access::Queue => self.readers.or(in_flight).unwrap_or(2),
             Access::Uring => 1,

@@ -39,14 +39,15 @@ const TRIAL_ROUNDS: u64 = 2;
 const PROBED_BYTES_MIN: u64 = 256 << 20;
 const BLOCK_BYTES: usize = 1 << 20;
 /// What a plan may ask for.
-const BLOCKS_BYTES: RangeInclusive<usize> = 256 << 10..=16 << 20;
+const BLOCKS_BYTES: RangeInclusive<usize> = 1 << 20..=16 << 20;
 const UNDER_WAY_BYTES_MAX: u64 = 256 << 20;
 const IN_FLIGHT_MAX: usize = 32;
 
 impl Rates {
     /// The way that gives nearly the most with the fewest bytes under way. Requests of less than
-    /// 256 KiB, or of more than 16 MiB, and more than 256 MiB under way do not come into question:
-    /// the first are too much to do for workers, the others too much memory.
+    /// 1 MiB, or of more than 16 MiB, and more than 256 MiB under way do not come into question:
+    /// the first are too much to do for workers, and on no disk were they ahead of those of 1 MiB;
+    /// the others are too much memory.
     pub fn best(&self) -> Option<Asked> {
         let fits = |asked: &&Asked| {
             BLOCKS_BYTES.contains(&asked.block_bytes)
@@ -78,9 +79,7 @@ impl Rates {
         };
         probe.more_at_once(BLOCK_BYTES);
         let in_flight = Rates { asked: probe.asked.clone(), of: String::new() }.best()?.in_flight;
-        for block_bytes in [BLOCK_BYTES / 4, 4 * BLOCK_BYTES] {
-            probe.ask(block_bytes, in_flight);
-        }
+        probe.ask(4 * BLOCK_BYTES, in_flight);
         let of = "a trial of the source".to_string();
         Some(Rates { asked: probe.asked, of }).filter(|rates| !rates.asked.is_empty())
     }
@@ -90,6 +89,14 @@ impl Asked {
     /// Bytes that are asked for at once.
     pub fn bytes_under_way(&self) -> u64 {
         (self.block_bytes as u64).saturating_mul(self.in_flight as u64)
+    }
+
+    /// Requests to have under way when it is asked this way: twice as many as gave nearly the most,
+    /// since a rate is known from a moment, and a disk is slower in another. One that is asked for
+    /// more than it can do gives no less.
+    pub(super) fn with_room(&self) -> usize {
+        let fit = UNDER_WAY_BYTES_MAX as usize / self.block_bytes.max(1);
+        (2 * self.in_flight).min(fit.min(IN_FLIGHT_MAX)).max(self.in_flight)
     }
 }
 

@@ -66,7 +66,8 @@ fn a_run_that_must_fetch_its_bytes_asks_for_them_in_the_best_way() {
     let measured = rates(&[(2 * MIB, 6, 1e9), (MIB, 2, 1e8)]);
     let plan = Pipeline::new(&source).workers(3).rates(measured.clone());
     let plan = plan.plan(Need::default()).unwrap();
-    assert_eq!((plan.access, plan.readers, plan.buffer_bytes), (Access::Queue, 6, 2 * MIB));
+    // Twice as many at once: a disk is slower in another moment.
+    assert_eq!((plan.access, plan.readers, plan.buffer_bytes), (Access::Queue, 12, 2 * MIB));
     assert!(plan.buffers > plan.readers + plan.workers);
     assert!(plan.to_string().contains("the test gave 1000 MB/s with 6 requests of 2048 KiB"));
 
@@ -75,7 +76,7 @@ fn a_run_that_must_fetch_its_bytes_asks_for_them_in_the_best_way() {
     assert_eq!((plan.readers, plan.buffer_bytes), (3, MIB));
 
     let uring = Pipeline::new(&source).rates(measured).access(Access::Uring).workers(2);
-    assert_eq!(uring.plan(Need::default()).unwrap().buffers, 8);
+    assert_eq!(uring.plan(Need::default()).unwrap().buffers, 14);
 }
 
 #[test]
