@@ -15,10 +15,12 @@ its bounds.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -81,7 +83,7 @@ class Tools:
     def __init__(self, folder: pathlib.Path, disk: str) -> None:
         self.folder = folder
         self.disk = disk
-        self.one = build_ours()
+        self.one, self.quarrier = build_ours()
         self.built: dict[str, pathlib.Path] = {}
 
     def disk_folder(self) -> pathlib.Path:
@@ -93,6 +95,20 @@ class Tools:
 
     def ours(self, words: tuple[str, ...]) -> list[dict]:
         return [json.loads(line) for line in self.ours_raw(words).splitlines()]
+
+    def ours_between_cpus(self, words: tuple[str, ...]) -> list[dict]:
+        """A reading of the network, its two ends on a CPU each."""
+        [port] = free_ports(1)
+        address = f"127.0.0.1:{port}"
+        near, far = ends()
+        listen = [str(self.quarrier), "gauge", "network", "--listen", address, "--quiet"]
+        with subprocess.Popen(listen, stdout=subprocess.DEVNULL, preexec_fn=on_cpu(far)) as listener:
+            try:
+                wait_for_listener(int(port))
+                answer = run([str(self.one), *words, f"peer={address}"], cpu=near)
+            finally:
+                listener.send_signal(signal.SIGINT)
+        return [json.loads(line) for line in answer.splitlines()]
 
     def ours_raw(self, words: tuple[str, ...]) -> str:
         words = tuple(f"path={self.disk_folder()}" if word == "path=DISK" else word for word in words)
@@ -113,24 +129,34 @@ class Tools:
         return self.built[name]
 
 
-def build_ours() -> pathlib.Path:
+def build_ours() -> tuple[pathlib.Path, pathlib.Path]:
+    """The program of one measurement, and `quarrier`, which listens."""
     command = ["cargo", "build", "--release", "-p", "quarrier-gauge", "--example", "one"]
-    command.append("--message-format=json")
+    command += ["-p", "quarrier-cli", "--bin", "quarrier", "--message-format=json"]
     done = subprocess.run(command, cwd=HOME, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        sys.exit("gauge.py: the example `one` of quarrier-gauge does not build; see above")
+        sys.exit("gauge.py: quarrier, or the example `one` of quarrier-gauge, does not build; see above")
+    built = {}
     for line in done.stdout.splitlines():
         message = json.loads(line)
-        if message.get("executable") and message["target"]["name"] == "one":
-            return pathlib.Path(message["executable"])
-    sys.exit("gauge.py: cargo built no example `one`")
+        if message.get("executable"):
+            built[message["target"]["name"]] = pathlib.Path(message["executable"])
+    if not {"one", "quarrier"} <= built.keys():
+        sys.exit("gauge.py: cargo did not say where it built `one` and `quarrier`")
+    return built["one"], built["quarrier"]
 
 
-def run(command: list[str], **variables: str) -> str:
+def run(command: list[str], cpu: int | None = None, **variables: str) -> str:
     if shutil.which(command[0]) is None:
         raise Unavailable(f"there is no {command[0]}")
-    environment = os.environ | variables
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env=os.environ | variables,
+        check=False,
+        preexec_fn=None if cpu is None else on_cpu(cpu),
+    )
     if done.returncode != 0:
         raise Unavailable(f"{command[0]}: {done.stderr.strip()[-200:]}")
     return done.stdout
@@ -284,7 +310,29 @@ def disk_pairs() -> list[Pair]:
     return pairs
 
 
-# Network: iperf3 over the loopback, with the same congestion control; what was received counts.
+# Network: iperf3 over the loopback, with the same congestion control; what was received counts. On
+# both sides who sends has one CPU and who receives another: left to the system, both programs give
+# a third or three times as much, by where it happens to put the two ends.
+
+
+def ends() -> tuple[int, int]:
+    """The CPU that sends and the one that receives."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return cpus[0], cpus[-1]
+
+
+def on_cpu(cpu: int) -> Callable[[], None]:
+    """To be done in a new process before it becomes a program."""
+    return lambda: os.sched_setaffinity(0, {cpu})
+
+
+def wait_for_listener(port: int) -> None:
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.02)
+    raise Unavailable("nobody listens for the measurement")
 
 
 def iperf3(protocol: str, streams: int, message_bytes: int, congestion: str) -> Callable[[Tools], dict]:
@@ -294,15 +342,23 @@ def iperf3(protocol: str, streams: int, message_bytes: int, congestion: str) -> 
         if shutil.which("iperf3") is None:
             raise Unavailable("there is no iperf3")
         ports = free_ports(streams)
+        near, far = map(on_cpu, ends())
         servers = [
-            subprocess.Popen(["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port], stdout=subprocess.DEVNULL)
+            subprocess.Popen(
+                ["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port],
+                stdout=subprocess.DEVNULL,
+                preexec_fn=far,
+            )
             for port in ports
         ]
         try:
             time.sleep(0.3)
             command = ["iperf3", "-J", "-c", "127.0.0.1", "-t", "2", "-l", str(message_bytes)]
             command += ["-u", "-b", "0"] if protocol == "udp" else ["-C", congestion]
-            clients = [subprocess.Popen([*command, "-p", port], stdout=subprocess.PIPE) for port in ports]
+            clients = [
+                subprocess.Popen([*command, "-p", port], stdout=subprocess.PIPE, preexec_fn=near)
+                for port in ports
+            ]
             answers = [json.loads(client.communicate()[0])["end"]["sum_received"] for client in clients]
         finally:
             for server in servers:
@@ -378,6 +434,7 @@ def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, S
     """Both in turn; who begins changes with every round."""
     ours: list[dict] = []
     theirs: list[dict] = []
+    measured = tools.ours_between_cpus if pair.ours[0] == "network" else tools.ours
     for turn in range(rounds):
         wait_for_quiet(wait)
         if pair.reference is theoretical:
@@ -387,9 +444,9 @@ def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, S
         elif isinstance(pair.reference, OnTheSameFile):
             reading, reference = pair.reference.measure(tools, pair.ours)
         elif turn % 2:
-            reference, reading = pair.reference(tools), tools.ours(pair.ours)[0]
+            reference, reading = pair.reference(tools), measured(pair.ours)[0]
         else:
-            reading, reference = tools.ours(pair.ours)[0], pair.reference(tools)
+            reading, reference = measured(pair.ours)[0], pair.reference(tools)
         if pair.ours[0] == "network":
             # iperf3 gives the mean over its time.
             reading["value"] = reading["mean"]

@@ -321,3 +321,12 @@ pub struct Reading {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
+
+impl Reading {
+    /// Marks it as one that is not to be trusted, and says why.
+    pub fn disturb(&mut self, note: String) {
+        self.disturbed = true;
+        self.conditions.disturbed = true;
+        self.notes.push(note);
+    }
+}

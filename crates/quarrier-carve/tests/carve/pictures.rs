@@ -53,6 +53,25 @@ fn a_bmp_is_as_long_as_its_rows_or_its_runs() {
 }
 
 #[test]
+fn a_bmp_has_as_many_colours_as_its_pixels_can_name() {
+    let mut picture = bmp(8, 0, &[0x5A; 72]);
+    picture[46..50].copy_from_slice(&le32(0x1234_1234));
+    check_whole_file(&Bmp, "bmp", &picture);
+}
+
+#[test]
+fn the_short_header_of_os2_is_read() {
+    let mut picture = bmp(8, 0, &[0x5A; 72]);
+    // Width, height, planes and bits stand as in the header of 40 bytes.
+    picture.drain(30..54);
+    let length = picture.len() as u32;
+    picture[2..6].copy_from_slice(&le32(length));
+    picture[10..14].copy_from_slice(&le32(length - 72));
+    picture[14..18].copy_from_slice(&le32(16));
+    check_whole_file(&Bmp, "bmp", &picture);
+}
+
+#[test]
 fn an_icon_ends_behind_its_last_picture() {
     let mut picture = bitmap_header(16, 32, 8, 0, 0);
     picture.extend([0x11; 1024 + 256 + 64]);

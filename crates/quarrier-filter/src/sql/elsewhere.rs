@@ -20,6 +20,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+use super::backslashes::in_backslashes;
 use super::bind::place;
 use super::{DEPTH_MAX, TEXT_BYTES_MAX, parse, wrong};
 use crate::{Error, Result};
@@ -199,7 +200,7 @@ impl Meaning {
         match (literal(pattern), pattern) {
             (Some((text, start)), _) => {
                 let engine = in_backslashes(text, escape_character)
-                    .ok_or_else(|| wrong(start, misplaced(text, escape_character)))?;
+                    .map_err(|reason| wrong(start, reason))?;
                 let quoted = format!("'{}'", engine.replace('\'', "''"));
                 self.edits.push(Edit { at: start, text: quoted });
             }
@@ -262,40 +263,6 @@ fn literal(expr: &Expr) -> Option<(&str, Location)> {
         Expr::Nested(inner) => literal(inner),
         _ => None,
     }
-}
-
-/// A pattern whose escape character is the backslash; none where its own stands before anything
-/// but `%`, `_` and itself.
-fn in_backslashes(pattern: &str, escape: Option<char>) -> Option<String> {
-    let mut engine = String::with_capacity(pattern.len());
-    let mut characters = pattern.chars();
-    while let Some(character) = characters.next() {
-        if Some(character) == escape {
-            let next = characters.next();
-            let next = next.filter(|&next| matches!(next, '%' | '_') || Some(next) == escape)?;
-            literally(next, &mut engine);
-        } else if matches!(character, '%' | '_') {
-            engine.push(character);
-        } else {
-            literally(character, &mut engine);
-        }
-    }
-    Some(engine)
-}
-
-fn literally(character: char, engine: &mut String) {
-    if matches!(character, '%' | '_' | '\\') {
-        engine.push('\\');
-    }
-    engine.push(character);
-}
-
-fn misplaced(pattern: &str, escape: Option<char>) -> String {
-    let escape = escape.unwrap_or('\\');
-    format!(
-        "the pattern '{pattern}' has its escape character {escape} before something other than \
-         %, _ and {escape}"
-    )
 }
 
 /// The text with other words where tokens begin.

@@ -13,6 +13,7 @@ use sqlparser::tokenizer::Location;
 use crate::{Error, Expr, Query, Result};
 
 mod arithmetic;
+mod backslashes;
 mod bind;
 mod calls;
 mod casts;
@@ -27,6 +28,7 @@ mod statement;
 mod tables;
 mod types;
 
+pub use backslashes::{in_backslashes, push_literally};
 use bind::Binder;
 pub use elsewhere::for_datafusion;
 pub use nearest::unknown_column;

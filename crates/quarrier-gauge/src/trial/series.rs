@@ -126,6 +126,13 @@ fn samples(kept: &[Trial], unit: Unit) -> Vec<f64> {
 }
 
 impl Series {
+    /// Runs that nobody made.
+    #[cfg(test)]
+    pub(crate) fn of(kept: Vec<Trial>) -> Self {
+        let during = During::default();
+        Series { kept, dropped: 0, during, needs: Needs::Cpu, starved: false }
+    }
+
     /// The reading that these runs make.
     pub fn reading(self, subject: Subject) -> Reading {
         let samples = samples(&self.kept, subject.unit);

@@ -97,9 +97,7 @@ impl<'a> Session<'a> {
     /// Marks readings that were taken over already, because of what was found out since.
     pub fn mark_disturbed(&mut self, note: &str, which: impl Fn(&Reading) -> bool) {
         for reading in self.readings.iter_mut().filter(|reading| which(reading)) {
-            reading.disturbed = true;
-            reading.conditions.disturbed = true;
-            reading.notes.push(note.to_owned());
+            reading.disturb(note.to_owned());
         }
     }
 

@@ -2,51 +2,11 @@
 //! backslash in the engine.
 
 use datafusion::sql::sqlparser::ast::{Expr, Value, ValueWithSpan};
+use quarrier_filter::sql::{in_backslashes, push_literally};
 
 use super::refused;
 use crate::Result;
 use crate::dialect::call;
-
-/// A pattern in the engine's words.
-///
-/// # Errors
-/// Where the escape character stands before anything but `%`, `_` and itself.
-fn for_engine(pattern: &str, escape: Option<char>) -> Result<String> {
-    let mut engine = String::with_capacity(pattern.len());
-    let mut characters = pattern.chars();
-    while let Some(character) = characters.next() {
-        if Some(character) == escape {
-            match characters.next() {
-                Some(next) if matches!(next, '%' | '_' | '\\') || Some(next) == escape => {
-                    if matches!(next, '\\') && Some(next) != escape {
-                        return Err(wrong(pattern, character));
-                    }
-                    push_literally(next, &mut engine);
-                }
-                _ => return Err(wrong(pattern, character)),
-            }
-        } else if matches!(character, '%' | '_') {
-            engine.push(character);
-        } else {
-            push_literally(character, &mut engine);
-        }
-    }
-    Ok(engine)
-}
-
-fn push_literally(character: char, engine: &mut String) {
-    if matches!(character, '%' | '_' | '\\') {
-        engine.push('\\');
-    }
-    engine.push(character);
-}
-
-fn wrong(pattern: &str, escape: char) -> crate::Error {
-    refused(format!(
-        "the pattern '{pattern}' has its escape character {escape} before something other than \
-         %, _ and {escape}"
-    ))
-}
 
 /// A pattern of the engine with the backslash only where it is needed, as `ESCAPE '\'` has it.
 pub(crate) fn written(engine: &str) -> Option<String> {
@@ -94,7 +54,7 @@ pub(super) fn meant(expr: &mut Expr) -> Result<()> {
     };
     let escape = escape_of(escape_char.as_ref())?;
     if let Some(fixed) = text(pattern) {
-        let engine = for_engine(fixed, escape)?;
+        let engine = in_backslashes(fixed, escape).map_err(refused)?;
         **pattern = Expr::Value(Value::SingleQuotedString(engine).into());
         *escape_char = None;
         return Ok(());
@@ -124,17 +84,10 @@ fn arguments(operand: &Expr, pattern: &Expr, escape: Option<char>) -> Vec<Expr> 
 
 #[cfg(test)]
 mod tests {
-    use super::{for_engine, written};
+    use super::written;
 
     #[test]
-    fn patterns_have_backslashes_in_the_engine_alone() {
-        let engine = |pattern, escape| for_engine(pattern, escape).ok();
-        assert_eq!(engine("a!_b", Some('!')).as_deref(), Some("a\\_b"));
-        assert_eq!(engine("a\\b", None).as_deref(), Some("a\\\\b"));
-        assert_eq!(engine("a!!_", Some('!')).as_deref(), Some("a!_"));
-        assert_eq!(engine("a\\%", Some('\\')).as_deref(), Some("a\\%"));
-        assert_eq!(engine("a!b", Some('!')), None);
-        assert_eq!(engine("a!", Some('!')), None);
+    fn backslashes_stay_where_they_are_needed() {
         assert_eq!(written("a\\_b\\\\%").as_deref(), Some("a\\_b\\\\%"));
         assert_eq!(written("a\\b").as_deref(), Some("ab"));
     }

@@ -121,6 +121,13 @@ impl Header {
                 header.bits = u64::from(view.u16_le(24)?);
                 entry_bytes = 3;
             }
+            // The first fields of OS/2's header of 64 bytes; those left out are 0.
+            16 => {
+                header.width = u64::from(view.u32_le(18)?);
+                header.height = u64::from(view.u32_le(22)?);
+                planes = view.u16_le(26)?;
+                header.bits = u64::from(view.u16_le(28)?);
+            }
             40 | 52 | 56 | 64 | 108 | 124 => {
                 header.width = u64::try_from(view.u32_le(18)?.cast_signed()).ok()?;
                 header.height = u64::from(view.u32_le(22)?.cast_signed().unsigned_abs());
@@ -145,7 +152,8 @@ impl Header {
             _ => false,
         };
         let palette = match header.bits {
-            1..=8 if header.colours == 0 => 1 << header.bits,
+            // Readers do not believe that there are more than pixels can name.
+            1..=8 if header.colours == 0 || header.colours >> header.bits > 0 => 1 << header.bits,
             _ => header.colours,
         };
         // Some palettes are shorter than they say: what counts is where the pixels begin.
