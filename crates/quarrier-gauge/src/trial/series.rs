@@ -16,6 +16,8 @@ const OTHERS_MAX: f64 = 0.15;
 const OTHERS_MAX_WAITING: f64 = 0.5;
 /// More of all CPUs than this taken by the host disturbs a reading.
 const STEAL_MAX: f64 = 0.01;
+/// A median that is known no better than to this part of it, either way, may be another next time.
+const UNKNOWN_MAX: f64 = 0.05;
 /// How often patience is doubled before fewer runs than asked for must do.
 const PATIENCE_MOST: u32 = 3;
 
@@ -188,6 +190,11 @@ impl Series {
         }
         if let Some((low, high)) = two_modes(samples) {
             notes.push(format!("two modes: {low:.4e} and {high:.4e}"));
+        }
+        let (low, high) = median_interval(samples, 0.95);
+        let unknown = (high - low) / 2.0 / median(samples).abs();
+        if unknown > UNKNOWN_MAX {
+            notes.push(format!("the runs disagree: known to ± {:.0} % only", unknown * 100.0));
         }
         if let Some(change) = drift(samples) {
             notes.push(format!("drift of {:+.0} % between the runs", change * 100.0));
