@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from parallel_ways import WAYS
 
 WORKERS = 2
