@@ -311,8 +311,8 @@ def disk_pairs() -> list[Pair]:
 
 
 # Network: iperf3 over the loopback, with the same congestion control; what was received counts. On
-# both sides who sends has one CPU and who receives another: left to the system, both programs give
-# a third or three times as much, by where it happens to put the two ends.
+# both sides who sends has one CPU and who receives another: left to the system, a rate is also
+# one of where it happens to put the two ends.
 
 
 def ends() -> tuple[int, int]:

@@ -165,8 +165,8 @@ impl Case<'_> {
         self.print(&swept);
         swept.sort_by(|a, b| a.0.total_cmp(&b.0));
         let finalists: Vec<Choice> = swept.iter().take(FINALISTS).map(|swept| swept.1).collect();
-        // Ours is the last of them. Each comes first as often as any other: a disk that has just
-        // been read fast is slower for a while.
+        // Ours is the last of them. Each comes first as often as any other: what a run leaves
+        // behind, on a disk or in its host, is to favour none.
         let mut times = vec![Vec::new(); finalists.len() + 1];
         let mut chosen = None;
         for round in 0..FINAL_ROUNDS {

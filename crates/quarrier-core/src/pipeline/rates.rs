@@ -46,8 +46,7 @@ const IN_FLIGHT_MAX: usize = 32;
 impl Rates {
     /// The way that gives nearly the most with the fewest bytes under way. Requests of less than
     /// 1 MiB, or of more than 16 MiB, and more than 256 MiB under way do not come into question:
-    /// the first are too much to do for workers, and on no disk were they ahead of those of 1 MiB;
-    /// the others are too much memory.
+    /// the first are too much to do for workers, the others too much memory.
     pub fn best(&self) -> Option<Asked> {
         let fits = |asked: &&Asked| {
             BLOCKS_BYTES.contains(&asked.block_bytes)
@@ -92,8 +91,7 @@ impl Asked {
     }
 
     /// Requests to have under way when it is asked this way: twice as many as gave nearly the most,
-    /// since a rate is known from a moment, and a disk is slower in another. One that is asked for
-    /// more than it can do gives no less.
+    /// since a rate is known from a moment, and a disk is slower in another.
     pub(super) fn with_room(&self) -> usize {
         let fit = UNDER_WAY_BYTES_MAX as usize / self.block_bytes.max(1);
         (2 * self.in_flight).min(fit.min(IN_FLIGHT_MAX)).max(self.in_flight)

@@ -69,9 +69,7 @@ fn alone(readings: &[Reading], new: &Reading) -> Option<f64> {
 /// shows that; the clock stays what it was, and a chain of additions as fast.
 fn shared(per_cycle: f64, usual: f64) -> Option<String> {
     (per_cycle < PER_CYCLE_MIN * usual).then(|| {
-        format!(
-            "{per_cycle:.2} a cycle where a core does {usual:.2}: the host shared it with others"
-        )
+        format!("{per_cycle:.2} a cycle where a core does {usual:.2}: it was not ours alone")
     })
 }
 
