@@ -30,8 +30,8 @@ case "$*" in
     check)
         build
         failed=0
-        ruff format --check . || failed=1
-        ruff check . ../../benchmarks/python || failed=1
+        ruff format --check . ../../benchmarks/python ../../examples/python || failed=1
+        ruff check . ../../benchmarks/python ../../examples/python || failed=1
         mypy || failed=1
         python -m mypy.stubtest --mypy-config-file pyproject.toml quarrier || failed=1
         exit "$failed"

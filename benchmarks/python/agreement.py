@@ -226,18 +226,14 @@ def no_nan(tree):
 
 
 def pattern(r):
-    return "".join(
-        r.choice(["a", "b", "c", "%", "%", "_", "A", "é", " "]) for _ in range(r.randint(0, 5))
-    )
+    return "".join(r.choice(["a", "b", "c", "%", "%", "_", "A", "é", " "]) for _ in range(r.randint(0, 5)))
 
 
 def predicate(r, depth):
     roll = r.random()
     draw = pair(r, depth)
     if roll < 0.35:
-        return form(
-            "{} " + r.choice(["=", "<>", "<", "<=", ">", ">="]) + " {}", draw(depth), draw(depth)
-        )
+        return form("{} " + r.choice(["=", "<>", "<", "<=", ">", ">="]) + " {}", draw(depth), draw(depth))
     negated = r.choice(["", "NOT "])
     if roll < 0.47:
         return form("{} " + negated + "BETWEEN {} AND {}", draw(depth), draw(0), draw(0))
@@ -249,9 +245,7 @@ def predicate(r, depth):
         values = [draw(0) for _ in range(r.randint(1, 4))]
         if r.random() < 0.2:
             values.append(lit("NULL"))
-        return form(
-            "{} " + negated + "IN (" + ", ".join(["{}"] * len(values)) + ")", draw(depth), *values
-        )
+        return form("{} " + negated + "IN (" + ", ".join(["{}"] * len(values)) + ")", draw(depth), *values)
     if roll < 0.76:
         like = "{} " + negated + "LIKE " + quoted(pattern(r))
         return form(like, text(r, depth))
@@ -283,9 +277,7 @@ def condition(r, depth):
     if roll < 0.75:
         count = r.randint(2, 3)
         op = r.choice([" AND ", " OR "])
-        return form(
-            "(" + op.join(["{}"] * count) + ")", *(condition(r, depth - 1) for _ in range(count))
-        )
+        return form("(" + op.join(["{}"] * count) + ")", *(condition(r, depth - 1) for _ in range(count)))
     if roll < 0.87:
         return form("(NOT {})", condition(r, depth - 1))
     truth = r.choice(["TRUE", "FALSE", "UNKNOWN"])
@@ -330,10 +322,7 @@ def load(rows):
         [
             [
                 n,
-                *(
-                    cell if cell is None else python.get(k, str)(cell)
-                    for cell, (_, k) in zip(row, FIELDS)
-                ),
+                *(cell if cell is None else python.get(k, str)(cell) for cell, (_, k) in zip(row, FIELDS)),
             ]
             for n, row in enumerate(rows)
         ],
@@ -355,9 +344,7 @@ def main():
     done = compared_duck = compared_lite = faults = 0
     shares = dict.fromkeys("TFUE", 0)
     wrong = []
-    with subprocess.Popen(
-        [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as ours:
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as ours:
         while done < count and len(wrong) < 20:
             r = random.Random(f"{seed}/{done}")
             rows = table(r)
@@ -368,14 +355,10 @@ def main():
             ours.stdin.flush()
             answers = [ours.stdout.readline().rstrip("\n") for _ in trees]
             for engine, connection, n in (("DuckDB", duck, 1), ("SQLite", lite, 2)):
-                there = [
-                    (tree, answer) for tree, answer in zip(trees, answers) if tree[n] is not None
-                ]
+                there = [(tree, answer) for tree, answer in zip(trees, answers) if tree[n] is not None]
                 for start in range(0, len(there), BATCH):
                     batch = there[start : start + BATCH]
-                    for (tree, answer), theirs in zip(
-                        batch, asked(connection, [t[n] for t, _ in batch])
-                    ):
+                    for (tree, answer), theirs in zip(batch, asked(connection, [t[n] for t, _ in batch])):
                         compared_duck += n == 1
                         compared_lite += n == 2
                         faults += "E" in answer

@@ -122,9 +122,7 @@ class UnavailableError(Exception):
 def contenders(quarrier: str) -> list[Contender]:
     return [
         Contender("quarrier", lambda image, out: [quarrier, "carve", image, "-o", out, "--quiet"]),
-        Contender(
-            "photorec", lambda image, out: ["photorec", "/log", "/d", out, "/cmd", image, "search"]
-        ),
+        Contender("photorec", lambda image, out: ["photorec", "/log", "/d", out, "/cmd", image, "search"]),
         Contender(
             "foremost -q",
             lambda image, out: ["foremost", "-Q", "-q", "-i", image, "-o", out],
@@ -143,9 +141,7 @@ def contenders(quarrier: str) -> list[Contender]:
     ]
 
 
-def stop_when_full(
-    process: subprocess.Popen[bytes], folder: pathlib.Path, over: threading.Event
-) -> None:
+def stop_when_full(process: subprocess.Popen[bytes], folder: pathlib.Path, over: threading.Event) -> None:
     """Ends a process that is about to fill the disk."""
     while not over.wait(0.2):
         if shutil.disk_usage(folder).free < DISK_LEFT_BYTES:
@@ -164,9 +160,7 @@ def run(contender: Contender, image: pathlib.Path, truth: Truth, work: pathlib.P
         os.sync()
         begun = time.perf_counter()
         with (folder / "said.txt").open("wb") as said:
-            process = subprocess.Popen(
-                command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said
-            )
+            process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
         over = threading.Event()
         watch = threading.Thread(target=stop_when_full, args=(process, work, over))
         watch.start()
@@ -175,9 +169,7 @@ def run(contender: Contender, image: pathlib.Path, truth: Truth, work: pathlib.P
         process.returncode = os.waitstatus_to_exitcode(status)
         over.set()
         watch.join()
-        if process.returncode not in (0, 1) and not (
-            contender.name == "quarrier" and process.returncode == 3
-        ):
+        if process.returncode not in (0, 1) and not (contender.name == "quarrier" and process.returncode == 3):
             last = (folder / "said.txt").read_bytes()[-200:].decode(errors="replace").strip()
             raise UnavailableError(f"{contender.name} ended with {process.returncode}: {last}")
         score = score_folder(truth, sorted(folder.glob("out*")))
@@ -191,11 +183,7 @@ def compare(options: argparse.Namespace) -> int:
     if image.stat().st_size != truth.image_bytes:
         sys.exit(f"carving.py: {image} is not the image that {options.truth} tells of")
     runs: dict[str, list[Run]] = {}
-    left = [
-        one
-        for one in contenders(str(pathlib.Path(options.quarrier).resolve()))
-        if options.only in one.name
-    ]
+    left = [one for one in contenders(str(pathlib.Path(options.quarrier).resolve())) if options.only in one.name]
     for turn in range(max(options.rounds, 1)):
         for contender in left[turn % 2 :] + left[: turn % 2]:
             if runs.get(contender.name) == []:
@@ -210,8 +198,7 @@ def compare(options: argparse.Namespace) -> int:
             before = runs.setdefault(contender.name, [])
             if before and before[0].score != done.score:
                 sys.exit(
-                    f"carving.py: {contender.name} wrote something else in round {turn + 1}; "
-                    "no time is given"
+                    f"carving.py: {contender.name} wrote something else in round {turn + 1}; no time is given"
                 )
             before.append(done)
     if options.figures:
@@ -222,11 +209,7 @@ def compare(options: argparse.Namespace) -> int:
         print(HEADS)
     for contender in left:
         if measured := runs.get(contender.name):
-            print(
-                as_json(contender, truth, measured)
-                if options.json
-                else as_row(contender, truth, measured)
-            )
+            print(as_json(contender, truth, measured) if options.json else as_row(contender, truth, measured))
     return 0
 
 
@@ -245,9 +228,7 @@ HEADS = (
 )
 
 
-def of_mode(
-    contender: Contender, truth: Truth, score: Score, modes: tuple[str, ...]
-) -> tuple[int, int]:
+def of_mode(contender: Contender, truth: Truth, score: Score, modes: tuple[str, ...]) -> tuple[int, int]:
     """Exact and planted files of the types that a tool knows, that lie in one of these ways."""
     known = [
         file
@@ -263,8 +244,7 @@ def as_row(contender: Contender, truth: Truth, runs: list[Run]) -> str:
     columns = [("contig", "sector"), ("unaligned",), ("frag2",)]
     recoverable = tuple(mode for mode in MODES if mode != "trunc")
     known, *ways = (
-        "{} / {}".format(*of_mode(contender, truth, score, modes))
-        for modes in [recoverable, *columns]
+        "{} / {}".format(*of_mode(contender, truth, score, modes)) for modes in [recoverable, *columns]
     )
     cpu = statistics.median(one.cpu_seconds for one in runs)
     peak = max(one.peak_bytes for one in runs)
@@ -305,8 +285,7 @@ def score(options: argparse.Namespace) -> int:
         found = score_folder(truth, [folder])
         print(table(truth, found.exact))
         print(
-            f"{found.files} files of {found.bytes} bytes, {found.spurious} spurious, "
-            f"{found.twice} written twice"
+            f"{found.files} files of {found.bytes} bytes, {found.spurious} spurious, {found.twice} written twice"
         )
         return 0
     rows = read_report(folder)
@@ -399,9 +378,7 @@ def make_image(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(required=True)
     one = verbs.add_parser("score", help="what of the planted files a folder holds")
     one.add_argument("truth", type=pathlib.Path)

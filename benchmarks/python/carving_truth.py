@@ -80,9 +80,7 @@ class Truth:
 def planted(file: dict[str, Any]) -> Planted:
     extents = [(int(at), int(length)) for at, length in file["extents"]]
     mode = file["mode"]
-    return Planted(
-        file["name"], file["type"], mode, file["size"], file["sha256"], file["recoverable"], extents
-    )
+    return Planted(file["name"], file["type"], mode, file["size"], file["sha256"], file["recoverable"], extents)
 
 
 def read_report(folder: pathlib.Path) -> list[Row]:
@@ -160,16 +158,12 @@ def where(truth: Truth, row: Row) -> str:
     """How a row that was not planted lies to what was."""
     if begun := truth.by_start.get(row.offset):
         return f"begins as {begun.text()}"
-    found = [
-        (file, count) for at, length in row.extents for count, file in truth.around(at, length)
-    ]
+    found = [(file, count) for at, length in row.extents for count, file in truth.around(at, length)]
     if not found:
         return "nowhere near a planted file"
     file, count = max(found, key=lambda pair: pair[1])
     if count == row.length:
-        return (
-            f"embedded in {file.text()}, {row.offset - file.extents[0][0]} bytes behind its start"
-        )
+        return f"embedded in {file.text()}, {row.offset - file.extents[0][0]} bytes behind its start"
     return f"shares {count} bytes with {file.text()}"
 
 

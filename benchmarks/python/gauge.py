@@ -356,8 +356,7 @@ def iperf3(protocol: str, streams: int, message_bytes: int, congestion: str) -> 
             command = ["iperf3", "-J", "-c", "127.0.0.1", "-t", "2", "-l", str(message_bytes)]
             command += ["-u", "-b", "0"] if protocol == "udp" else ["-C", congestion]
             clients = [
-                subprocess.Popen([*command, "-p", port], stdout=subprocess.PIPE, preexec_fn=near)
-                for port in ports
+                subprocess.Popen([*command, "-p", port], stdout=subprocess.PIPE, preexec_fn=near) for port in ports
             ]
             answers = [json.loads(client.communicate()[0])["end"]["sum_received"] for client in clients]
         finally:

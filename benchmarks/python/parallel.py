@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from parallel_ways import WAYS
 
 WORKERS = 2
@@ -103,9 +104,7 @@ class Session:
         answer and a third in each child's: so all are asked twice, and the lesser answer counts.
         """
         first, second = self.pss(), self.pss()
-        return sum(
-            min(held, second[process]) for process, held in first.items() if process in second
-        )
+        return sum(min(held, second[process]) for process, held in first.items() if process in second)
 
     def peak_bytes(self, works: list[str]) -> int:
         """The most that is held while the works are done, one after another."""
@@ -171,9 +170,7 @@ def touch_memory(count: int) -> None:
     np.empty(count, np.uint8).fill(1)
 
 
-def measure(
-    ways: list[Contender], inputs: list[str], count: int, rounds: int
-) -> list[dict[str, Any]]:
+def measure(ways: list[Contender], inputs: list[str], count: int, rounds: int) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = [{"name": way.name, "bytes": count} for way in ways]
     known: dict[str, dict[str, Any]] = {}
     for number in range(rounds + 1):
@@ -279,9 +276,7 @@ class Promise(NamedTuple):
 def promises(records: list[dict[str, Any]], count: int) -> Iterator[Promise]:
     by_name = {record["name"]: record for record in records}
 
-    def ratio(
-        what: str, over: str | list[str], under: str | list[str], pick: Callable[..., float] = min
-    ) -> float:
+    def ratio(what: str, over: str | list[str], under: str | list[str], pick: Callable[..., float] = min) -> float:
         """Of times of the same round, and of these the median."""
 
         def times(names: str | list[str]) -> list[float]:
@@ -334,9 +329,7 @@ def main() -> None:
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     sizes = [int(size) for size in options.bytes.split(",")]
-    ways = [
-        way for way in contenders(options.rust, options.parmap) if (options.only or "") in way.name
-    ]
+    ways = [way for way in contenders(options.rust, options.parmap) if (options.only or "") in way.name]
     inputs = make_inputs(options.data, max(sizes))
     touch_memory(9 * max(sizes))
     everything, broken = [], False

@@ -341,8 +341,7 @@ class Joblib(Way):
         out = self.new() if out is None else out
         work = self.joblib.delayed(fill)
         self.parallel(
-            work(kernel, out, self.a, self.b, first, last)
-            for first, last in shares(len(self.a), 4 * self.workers)
+            work(kernel, out, self.a, self.b, first, last) for first, last in shares(len(self.a), 4 * self.workers)
         )
         return out
 

@@ -221,9 +221,7 @@ def bulk() -> Iterator[Case]:
     yield Case("two threads, read_into", 1 << 20, 64, 1.8, *two_threads(read_big, 8))
 
 
-def two_threads(
-    work: Callable[[], object], repeats: int
-) -> tuple[Callable[[], float], Callable[[], float]]:
+def two_threads(work: Callable[[], object], repeats: int) -> tuple[Callable[[], float], Callable[[], float]]:
     """The time that two threads take for twice the work of one, and twice the time of one."""
 
     def many() -> None:
@@ -264,9 +262,7 @@ def memory() -> Iterator[Case]:
         program = MEMORY.format(module=module, kind=kind, count=BULK)
 
         def measured() -> float:
-            done = subprocess.run(
-                [sys.executable, "-c", program], check=True, capture_output=True, text=True
-            )
+            done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
             return float(done.stdout)
 
         return measured

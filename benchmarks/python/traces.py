@@ -98,9 +98,7 @@ def make_tiffs(rng: np.random.Generator) -> dict[str, bytes]:
         for level in range(1, 5):
             tiff.write(pixels[:: 2**level, :: 2**level], subfiletype=1, tile=(256, 256))
     names = ("one.tif", "pages.tif", "big_pages.tif", "pyramid.tif")
-    return {
-        name: file.getvalue() for name, file in zip(names, (one, pages, big, pyramid), strict=True)
-    }
+    return {name: file.getvalue() for name, file in zip(names, (one, pages, big, pyramid), strict=True)}
 
 
 def make_zip(rng: np.random.Generator, members: int, member_bytes: int) -> bytes:
@@ -161,9 +159,7 @@ def open_rival(cache: str) -> Callable[[str], BinaryIO]:
 
     def open_url(url: str) -> BinaryIO:
         fsspec.filesystem("http").invalidate_cache()
-        file: BinaryIO = fsspec.filesystem("http", skip_instance_cache=True).open(
-            url, cache_type=cache
-        )
+        file: BinaryIO = fsspec.filesystem("http", skip_instance_cache=True).open(url, cache_type=cache)
         return file
 
     return open_url

@@ -61,14 +61,10 @@ class Engine:
         """All counts by one statement with an aggregate each; what is not a count after it."""
         counts = [statement for statement in statements if is_count(statement)]
         columns = ", ".join(
-            f"{self.counts_many.format(where(statement))} AS c{at}"
-            for at, statement in enumerate(counts)
+            f"{self.counts_many.format(where(statement))} AS c{at}" for at, statement in enumerate(counts)
         )
         found = iter(self.ask_one(f"SELECT {columns} FROM m")[0])
-        return [
-            [[next(found)]] if is_count(statement) else self.ask_one(statement)
-            for statement in statements
-        ]
+        return [[[next(found)]] if is_count(statement) else self.ask_one(statement) for statement in statements]
 
 
 class ClickHouse(Engine):
@@ -82,9 +78,7 @@ class ClickHouse(Engine):
         self.session.query("CREATE DATABASE IF NOT EXISTS d")
 
     def load(self, path: str) -> None:
-        self.session.query(
-            f"CREATE TABLE d.m ENGINE = Memory AS SELECT * FROM file('{path}', Parquet)"
-        )
+        self.session.query(f"CREATE TABLE d.m ENGINE = Memory AS SELECT * FROM file('{path}', Parquet)")
 
     def load_json(self, path: str) -> int:
         self.session.query("DROP TABLE IF EXISTS d.j")
@@ -96,15 +90,10 @@ class ClickHouse(Engine):
 
     def ask_one(self, statement: str) -> Rows:
         text = re.sub(r"\b(FROM|JOIN) ([mj])\b", r"\1 d.\2", statement)
-        answer = self.session.query(
-            f"{text} SETTINGS max_threads = {self.threads}", "JSONCompactEachRow"
-        )
+        answer = self.session.query(f"{text} SETTINGS max_threads = {self.threads}", "JSONCompactEachRow")
         rows = [json.loads(line) for line in answer.bytes().splitlines()]
         # 64 bits come as text.
-        return [
-            [int(cell) if isinstance(cell, str) and cell.isdigit() else cell for cell in row]
-            for row in rows
-        ]
+        return [[int(cell) if isinstance(cell, str) and cell.isdigit() else cell for cell in row] for row in rows]
 
 
 class DuckDB(Engine):
@@ -119,8 +108,7 @@ class DuckDB(Engine):
 
     def load_json(self, path: str) -> int:
         self.base.execute(
-            "CREATE OR REPLACE TABLE j AS "
-            f"SELECT * FROM read_json('{path}', format = 'newline_delimited')"
+            f"CREATE OR REPLACE TABLE j AS SELECT * FROM read_json('{path}', format = 'newline_delimited')"
         )
         return self.ask_one("SELECT count(*) FROM j")[0][0]
 
@@ -141,9 +129,7 @@ class DataFusion(Engine):
 
         batches = pq.read_table(path).to_batches(max_chunksize=8192)
         step = -(-len(batches) // self.threads)
-        self.context.register_record_batches(
-            "m", [batches[at : at + step] for at in range(0, len(batches), step)]
-        )
+        self.context.register_record_batches("m", [batches[at : at + step] for at in range(0, len(batches), step)])
 
     def load_json(self, path: str) -> int:
         link = Path(path).with_suffix(".json")  # the ending by which it knows the kind
@@ -210,9 +196,7 @@ class Quarrier(Engine):
         return self.rows(self.table.query(statement, workers=self.threads))
 
     def together(self, statements: list[str]) -> list[Rows]:
-        return [
-            self.rows(table) for table in self.table.query_many(statements, workers=self.threads)
-        ]
+        return [self.rows(table) for table in self.table.query_many(statements, workers=self.threads)]
 
     def load_fix(self, path: str) -> int:
         return len(self.quarrier.Table.from_messages(path, workers=self.threads, format="fix"))
@@ -259,11 +243,7 @@ def resident_bytes() -> int:
 def serve(engine: Engine) -> None:
     for line in sys.stdin:
         request = json.loads(line)
-        call = (
-            getattr(engine, request["call"], None)
-            if request["call"] != "memory"
-            else resident_bytes
-        )
+        call = getattr(engine, request["call"], None) if request["call"] != "memory" else resident_bytes
         try:
             start = time.perf_counter()
             result = call(*request["arguments"])

@@ -98,11 +98,7 @@ def batches(rows: int) -> Iterator[pa.Table]:
                 take("symbol", symbol),
                 take("side", side),
                 pa.array(np.round(level[symbol] * np.exp(random.normal(0, 0.05, many)), 2)),
-                pa.array(
-                    np.maximum(1, random.lognormal(5, 1.2, many))
-                    .clip(1, 1_000_000)
-                    .astype(np.int32)
-                ),
+                pa.array(np.maximum(1, random.lognormal(5, 1.2, many)).clip(1, 1_000_000).astype(np.int32)),
                 pa.array(ts),
                 take("account", (random.random(many) ** 2 * ACCOUNTS).astype(np.int64)),
                 take("status", status),

@@ -45,9 +45,7 @@ class Contender:
     def call(self, call: str, *arguments: Any) -> tuple[float, Any]:
         """Seconds, as the engine's process sees them, and what came out."""
         assert self.process.stdin and self.process.stdout
-        print(
-            json.dumps({"call": call, "arguments": arguments}), file=self.process.stdin, flush=True
-        )
+        print(json.dumps({"call": call, "arguments": arguments}), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         answer = json.loads(line) if line else {"error": "the engine ended"}
         if "error" in answer:
@@ -62,8 +60,7 @@ class Contender:
 
 # What the engine that quarrier follows reported of its own machine, for 100 million messages.
 OLDER = (
-    "the older engine, 32 threads: one query 250 M matches/s, twenty 466 M matches/s, "
-    "reindex 45.6 M messages/s"
+    "the older engine, 32 threads: one query 250 M matches/s, twenty 466 M matches/s, reindex 45.6 M messages/s"
 )
 
 
@@ -110,10 +107,7 @@ class Times:
 
 def compare(expected: Any, got: Any, what: str) -> None:
     if expected != got:
-        sys.exit(
-            f"rounds.py: WRONG RESULT: {what}: {str(expected)[:200]} / {str(got)[:200]}; "
-            "no time is given"
-        )
+        sys.exit(f"rounds.py: WRONG RESULT: {what}: {str(expected)[:200]} / {str(got)[:200]}; no time is given")
 
 
 def top_symbols(path: Path) -> conditions.Top:
@@ -197,9 +191,7 @@ def show(title: str, times: Times, measures: list[tuple[float, str]]) -> None:
 def load(contenders: list[Contender], rows: int, path: Path, rounds: int) -> dict[str, Any]:
     times = Times()
     for contender in contenders:
-        compare(
-            rows, contender.call("load_json", str(path))[1], f"messages loaded by {contender.name}"
-        )
+        compare(rows, contender.call("load_json", str(path))[1], f"messages loaded by {contender.name}")
     for _ in range(rounds):
         for contender in contenders:
             times.add(contender.name, contender.call("load_json", str(path))[0])

@@ -163,4 +163,3 @@ def into_duckdb(connection: Any, folder: Path) -> None:
         else:
             source = f"'{path}'"
         connection.execute(f"CREATE OR REPLACE TABLE {table.name} AS SELECT * FROM {source}")
-
