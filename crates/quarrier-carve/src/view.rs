@@ -55,9 +55,7 @@ pub struct View<'s> {
     extents: Vec<Extent>,
     /// Where each extent begins in the file; one more than extents, the last is the length.
     starts: Vec<u64>,
-    at_hand: AtHand<'s>,
-    /// Bytes that were read already, and where they lie.
-    held: (u64, Vec<u8>),
+    at_hand: Option<Piece<'s>>,
     /// Pieces that were at hand before, the last one last.
     aside: Vec<Piece<'s>>,
     pieces_max: usize,
@@ -69,14 +67,6 @@ pub struct View<'s> {
     /// Where in the source the last byte stands that was shown, if jumps from there cost something.
     last: Option<u64>,
     unreadable: Vec<Range<u64>>,
-}
-
-/// A part of the source in memory.
-enum AtHand<'s> {
-    Nothing,
-    /// What [`View::hold`] was given.
-    Held,
-    Piece(Piece<'s>),
 }
 
 /// Bytes of the source from an offset on.
@@ -117,8 +107,7 @@ impl<'s> View<'s> {
             source,
             extents: Vec::new(),
             starts: vec![0],
-            at_hand: AtHand::Nothing,
-            held: (0, Vec::new()),
+            at_hand: None,
             aside: Vec::new(),
             pieces_max: WINDOWS_MAX,
             spare: None,
@@ -170,26 +159,11 @@ impl<'s> View<'s> {
         self.last = pays.then_some(0);
     }
 
-    /// Has `bytes`, which lie at `offset` of the source, at hand for all extents, instead of those
-    /// it was given before; returns these.
-    pub(crate) fn hold(&mut self, offset: u64, bytes: Vec<u8>) -> Vec<u8> {
-        if matches!(self.at_hand, AtHand::Held) {
-            self.at_hand = AtHand::Nothing;
-        }
-        std::mem::replace(&mut self.held, (offset, bytes)).1
-    }
-
-    /// What [`hold`](View::hold) was given.
-    pub(crate) fn held(&self) -> (u64, &[u8]) {
-        (self.held.0, &self.held.1)
-    }
-
     /// The bytes at hand, and where in the source they lie.
     fn shown(&self) -> (u64, &[u8]) {
         match &self.at_hand {
-            AtHand::Nothing => (0, &[]),
-            AtHand::Held => self.held(),
-            AtHand::Piece(piece) => (piece.from, piece.bytes()),
+            None => (0, &[]),
+            Some(piece) => (piece.from, piece.bytes()),
         }
     }
 
@@ -256,15 +230,20 @@ impl<'s> View<'s> {
         let together = together.min(self.fuel_bytes);
         self.bring(offset);
         let (from, bytes) = self.shown();
-        let skip = (offset - from) as usize;
-        let count = (bytes.len().saturating_sub(skip)).min(together as usize);
+        let shown = bytes.len().saturating_sub((offset - from) as usize);
+        self.paid(offset, shown.min(together as usize))
+    }
+
+    /// So many bytes at hand, from `offset` of the source on, for which there is fuel.
+    fn paid(&mut self, offset: u64, count: usize) -> &[u8] {
         self.fuel_bytes -= count as u64;
         self.last = self.last.map(|_| offset + count as u64);
         if self.is_any_bad() {
             self.note_unreadable(offset, count);
         }
-        let (_, bytes) = self.shown();
-        &bytes[skip.min(bytes.len())..][..count]
+        let (from, bytes) = self.shown();
+        let skip = ((offset - from) as usize).min(bytes.len());
+        &bytes[skip..][..count]
     }
 
     /// Exactly `bytes` bytes from `at`, or `None` where there are not as many (or not as much
@@ -273,15 +252,20 @@ impl<'s> View<'s> {
         if bytes > TAKE_BYTES_MAX || at.checked_add(bytes as u64)? > self.length() {
             return None;
         }
-        if let Some(offset) = self.offset_of(at) {
-            self.jump_to(offset);
-        }
+        let Some(index) = self.extent_at(at) else { return Some(&[]) };
+        let into = at - self.starts[index];
+        let extent = self.extents[index];
+        let offset = extent.offset + into;
+        self.jump_to(offset);
         if bytes as u64 > self.fuel_bytes {
             self.is_starved = true;
             return None;
         }
-        if self.lies_at_hand(at, bytes) {
-            return Some(self.run(at, bytes));
+        if extent.length - into >= bytes as u64 {
+            self.bring(offset);
+            if self.shows(offset, bytes) {
+                return Some(self.paid(offset, bytes));
+            }
         }
         let mut joined = std::mem::take(&mut self.joined);
         joined.clear();
@@ -402,45 +386,25 @@ impl<'s> View<'s> {
         Some(self.starts.partition_point(|start| *start <= at) - 1)
     }
 
-    /// Whether the bytes lie in one piece in memory already.
-    fn lies_at_hand(&mut self, at: u64, bytes: usize) -> bool {
-        let Some(index) = self.extent_at(at) else { return bytes == 0 };
-        let into = at - self.starts[index];
-        let extent = self.extents[index];
-        if extent.length - into < bytes as u64 {
-            return false;
-        }
-        let offset = extent.offset + into;
-        self.bring(offset);
-        let (from, held) = self.shown();
-        offset + bytes as u64 <= from + held.len() as u64
+    /// Whether so many bytes from `offset` of the source on are at hand.
+    fn shows(&self, offset: u64, bytes: usize) -> bool {
+        let (from, shown) = self.shown();
+        offset + bytes as u64 <= from + shown.len() as u64
     }
 
     /// Brings the byte at `offset` of the source into memory, with what follows it.
     fn bring(&mut self, offset: u64) {
         let is_torn = match &self.at_hand {
-            AtHand::Nothing => false,
-            AtHand::Held => {
-                let (from, bytes) = self.held();
-                if (from..from + bytes.len() as u64).contains(&offset) {
-                    return;
-                }
-                false
-            }
-            AtHand::Piece(piece) if piece.shows(offset) => return,
-            AtHand::Piece(piece) => piece.is_torn(),
+            None => false,
+            Some(piece) if piece.shows(offset) => return,
+            Some(piece) => piece.is_torn(),
         };
-        let held = self.held.0..self.held.0 + self.held.1.len() as u64;
-        if held.contains(&offset) {
-            self.put_aside(AtHand::Held);
-            return;
-        }
         let piece = match self.aside.iter().position(|piece| piece.shows(offset)) {
             Some(index) => self.aside.remove(index),
             None if is_torn => self.buffer(offset),
             None => self.window(offset).unwrap_or_else(|| self.buffer(offset)),
         };
-        self.put_aside(AtHand::Piece(piece));
+        self.show(piece);
     }
 
     /// A window that shows the byte at `offset`.
@@ -463,13 +427,10 @@ impl<'s> View<'s> {
         Piece { from, bytes: Bytes::Buffer(buffer), bad }
     }
 
-    /// Has something else at hand, and what is a piece now still near.
-    fn put_aside(&mut self, at_hand: AtHand<'s>) {
-        if let AtHand::Piece(piece) = std::mem::replace(&mut self.at_hand, at_hand) {
-            self.aside.push(piece);
-        }
-        let is_piece = matches!(self.at_hand, AtHand::Piece(_));
-        if self.aside.len() + usize::from(is_piece) > self.pieces_max
+    /// Has another piece at hand; the one that was stays near.
+    fn show(&mut self, piece: Piece<'s>) {
+        self.aside.extend(self.at_hand.replace(piece));
+        if self.aside.len() >= self.pieces_max
             && let Bytes::Buffer(buffer) = self.aside.remove(0).bytes
         {
             self.spare = Some(buffer);
@@ -478,12 +439,12 @@ impl<'s> View<'s> {
 
     #[inline]
     fn is_any_bad(&self) -> bool {
-        matches!(&self.at_hand, AtHand::Piece(piece) if !piece.bad.is_empty())
+        self.at_hand.as_ref().is_some_and(|piece| !piece.bad.is_empty())
     }
 
     /// Notes what of the bytes from `offset` on, which are shown now, could not be read.
     fn note_unreadable(&mut self, offset: u64, bytes: usize) {
-        let AtHand::Piece(Piece { bad, .. }) = &self.at_hand else { return };
+        let Some(Piece { bad, .. }) = &self.at_hand else { return };
         let end = offset + bytes as u64;
         for range in bad.iter().filter(|range| range.start < end && range.end > offset) {
             if !self.unreadable.contains(range) {

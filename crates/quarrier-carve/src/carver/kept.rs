@@ -20,7 +20,6 @@ const BLOCK_BYTES: u64 = 1 << 20;
 pub(super) struct Kept<'s> {
     source: &'s dyn Source,
     shows_windows: bool,
-    maps_pages: bool,
     blocks_max: usize,
     blocks: Mutex<Blocks>,
     bad: Mutex<Bad>,
@@ -36,17 +35,10 @@ struct Blocks {
 impl<'s> Kept<'s> {
     /// Keeps an eighth of `memory_bytes` and 64 MiB at most; nothing of a source with windows.
     pub(super) fn new(source: &'s dyn Source, memory_bytes: u64) -> Self {
-        let window = source.window(0..source.length().min(1));
-        let shows_windows = window.is_some();
-        let maps_pages = matches!(window, Some(Ok(Region::Window(_))));
+        let shows_windows = source.window(0..source.length().min(1)).is_some();
         let blocks_max = room::blocks_max(memory_bytes, BLOCK_BYTES);
         let (blocks, bad) = Default::default();
-        Kept { source, shows_windows, maps_pages, blocks_max, blocks, bad }
-    }
-
-    /// Whether windows are pages of a file, not bytes that are in memory anyhow.
-    pub(super) fn maps_pages(&self) -> bool {
-        self.maps_pages
+        Kept { source, shows_windows, blocks_max, blocks, bad }
     }
 
     /// A block, with zeros where it is bad; none where it ends early, or not all of that is

@@ -10,7 +10,6 @@ mod enclosed;
 mod ground;
 mod judge;
 mod kept;
-mod piece;
 mod resolve;
 mod resume;
 mod room;

@@ -25,7 +25,6 @@ use super::allowance::Allowance;
 use super::candidates::{Looked, Signatures};
 use super::course::{Course, Known};
 use super::judge::{Court, Docket};
-use super::piece::{self, Piece};
 use super::resume::Midway;
 use crate::carved::Carved;
 use crate::error::{Error, Result};
@@ -233,7 +232,7 @@ impl<'a, 'c> Strides<'a, 'c> {
     fn judge(&self, taken: Taken, view: &mut View<'_>) -> Option<Taken> {
         let start = taken.range.start;
         let wish = start..taken.range.end.min(start.saturating_add(taken.step_bytes));
-        let looked = self.look(wish, view);
+        let looked = self.look(wish);
         let looked = match looked {
             Ok(looked) => looked,
             Err(error) => {
@@ -274,23 +273,14 @@ impl<'a, 'c> Strides<'a, 'c> {
         rest
     }
 
-    /// Searches `range`, of which `view` has the bytes at hand then, where that pays.
-    fn look(&self, range: Range<u64>, view: &mut View<'_>) -> Result<Looked> {
+    /// Searches `range`: where it can be mapped by who judges it next, and else by all in turn.
+    fn look(&self, range: Range<u64>) -> Result<Looked> {
         let Course { carver, source, .. } = *self.course;
-        if !source.is_resident() {
-            let _turn = self.reading.lock();
-            return self.signatures.look(source, range, carver, carver.workers_count());
+        if source.is_resident() {
+            return self.signatures.look(source, range, carver, 1);
         }
-        let (from, held) = view.held();
-        let is_held = (from..from + held.len() as u64).contains(&range.start)
-            && from + held.len() as u64 >= range.end;
-        let is_data = |data: &Range<u64>| data.start <= range.start && data.end >= range.end;
-        let pays = source.maps_pages()
-            && matches!(source.next_data(range.start), Ok(Some(data)) if is_data(&data));
-        if pays && (is_held || piece::hold(source, range.clone(), view)) {
-            return self.signatures.look(&Piece::of(source, view), range, carver, 1);
-        }
-        self.signatures.look(source, range, carver, 1)
+        let _turn = self.reading.lock();
+        self.signatures.look(source, range, carver, carver.workers_count())
     }
 
     /// Decides which files of a part count. It is its turn.
