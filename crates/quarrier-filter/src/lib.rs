@@ -49,7 +49,7 @@ pub use arch::Isa;
 mod predicate;
 
 mod scan;
-pub use scan::{Answer, Explanation, PlanStep, QueryPlan, Scan, Scanner, Ticket, Work};
+pub use scan::{Answer, Explanation, Matches, PlanStep, QueryPlan, Scan, Scanner, Ticket, Work};
 
 mod gpu;
 pub use gpu::ResidentTable;

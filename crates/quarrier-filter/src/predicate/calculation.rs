@@ -84,7 +84,10 @@ impl Calculation {
     /// `left op right`; `None` where it must be evaluated row by row.
     pub(crate) fn of(table: &Table, op: Comparison, left: &Expr, right: &Expr) -> Option<Self> {
         let (left_expr, right_expr) = (left, right);
-        let (mut left, mut right) = (side(table, left)?, side(table, right)?);
+        let (mut left, mut right) = match moments(table, left, right) {
+            Some(moments) => moments,
+            None => (side(table, left)?, side(table, right)?),
+        };
         match (left.range, right.range) {
             (Range::Exact { scale: a, .. }, Range::Exact { scale: b, .. }) => {
                 left = left.rescaled(a.max(b))?;
@@ -161,10 +164,7 @@ impl Step {
 /// columns and constants.
 fn side(table: &Table, expr: &Expr) -> Option<Side> {
     match expr {
-        Expr::Column(column) => {
-            let range = column_range(table, *column)?;
-            Some(Side { steps: vec![Step::Column(*column)], depth: 1, range })
-        }
+        Expr::Column(column) => Side::column(*column, column_range(table, *column)?),
         Expr::Literal(Value::Integer(number)) => Side::whole((*number).into(), 0),
         Expr::Literal(Value::Decimal { mantissa, scale }) => Side::whole(*mantissa, *scale),
         Expr::Literal(Value::Float(number)) => Side::float(*number),
@@ -192,7 +192,25 @@ fn side(table: &Table, expr: &Expr) -> Option<Side> {
     }
 }
 
+/// Two columns of dates, or of timestamps: their keys are days, or nanoseconds, so that one is
+/// earlier than the other where its key is less.
+fn moments(table: &Table, left: &Expr, right: &Expr) -> Option<(Side, Side)> {
+    let (Expr::Column(left), Expr::Column(right)) = (left, right) else { return None };
+    let kind = |column: usize| table.schema().fields[column].kind;
+    let is_moment = matches!(kind(*left), Kind::Date | Kind::Timestamp);
+    let moment = |column: usize| {
+        let (low, high) = keys(table, column);
+        Side::column(column, Range::Exact { low: low.into(), high: high.into(), scale: 0 })
+    };
+    (is_moment && kind(*left) == kind(*right)).then(|| Some((moment(*left)?, moment(*right)?)))?
+}
+
 impl Side {
+    /// What stands in a column, between these.
+    fn column(column: usize, range: Range) -> Option<Side> {
+        Side { steps: vec![Step::Column(column)], depth: 1, range }.proven()
+    }
+
     /// The constant that this is, if it is one.
     fn constant(&self) -> Option<Step> {
         match self.steps.as_slice() {
@@ -309,7 +327,7 @@ fn column_range(table: &Table, column: usize) -> Option<Range> {
         Kind::Float => Range::Float { low: float(low), high: float(high) },
         _ => return None,
     };
-    Side { steps: Vec::new(), depth: 1, range }.proven().map(|side| side.range)
+    Some(range)
 }
 
 /// The least and the greatest key of a column; 0 where it has no value.

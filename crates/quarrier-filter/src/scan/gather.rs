@@ -248,41 +248,71 @@ impl Found {
     }
 }
 
-/// The answer that workers' findings come to.
-pub(crate) fn answer(table: &Table, shared: &Shared, found: Vec<Found>, offset: u64) -> Answer {
-    let (count, rows) = joined(table, shared, found, offset);
-    let count = if shared.goal == Goal::Count { count } else { rows.len() as u64 };
-    Answer { count, rows }
+/// The rows that match one query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Matches {
+    /// So many.
+    Count(u64),
+    /// The best of an order, by their place in the table.
+    Best(Vec<u64>),
+    /// All, as they lie: segments with the places of their rows in them, both rising.
+    Lying(Vec<(usize, Vec<u32>)>),
 }
 
-/// Puts together what workers found: the number of rows that match, and the rows wanted in their
-/// order, without the first `offset`.
-fn joined(table: &Table, shared: &Shared, found: Vec<Found>, offset: u64) -> (u64, Vec<u64>) {
-    let count = found.iter().map(|found| found.count).sum();
-    let rows: Vec<u64> = match &shared.goal {
-        Goal::Count => Vec::new(),
-        Goal::Rows { .. } => {
-            let mut segments: Vec<_> = found.into_iter().flat_map(|found| found.rows).collect();
-            segments.sort_unstable_by_key(|(segment, _)| *segment);
-            let of = |(segment, rows): (usize, Vec<u32>)| {
-                let start = table.segment_start(segment);
-                rows.into_iter().map(move |row| start + u64::from(row))
-            };
-            segments.into_iter().flat_map(of).collect()
-        }
-        Goal::Best { order, .. } => {
-            let mut entries: Vec<_> = found.into_iter().flat_map(|found| found.best).collect();
-            entries.sort_unstable();
-            if !rank::is_whole(table, order) {
-                sort_alike(table, order, &mut entries);
+impl Matches {
+    /// What workers found, of rows without the first `offset`.
+    pub(crate) fn of(table: &Table, shared: &Shared, found: Vec<Found>, offset: u64) -> Matches {
+        let wanted = usize::try_from(shared.goal.most()).unwrap_or(usize::MAX);
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        match &shared.goal {
+            Goal::Count => Matches::Count(found.iter().map(|found| found.count).sum()),
+            Goal::Rows { .. } => {
+                let mut segments: Vec<_> = found.into_iter().flat_map(|found| found.rows).collect();
+                segments.sort_unstable_by_key(|(segment, _)| *segment);
+                cut(&mut segments, offset, wanted);
+                Matches::Lying(segments)
             }
-            entries.into_iter().map(|entry| entry.row).collect()
+            Goal::Best { order, .. } => {
+                let mut entries: Vec<_> = found.into_iter().flat_map(|found| found.best).collect();
+                entries.sort_unstable();
+                if !rank::is_whole(table, order) {
+                    sort_alike(table, order, &mut entries);
+                }
+                let rows = entries.into_iter().map(|entry| entry.row);
+                Matches::Best(rows.take(wanted).skip(offset).collect())
+            }
         }
-    };
-    let wanted = usize::try_from(shared.goal.most()).unwrap_or(usize::MAX);
-    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    let rows = rows.into_iter().take(wanted).skip(offset).collect();
-    (count, rows)
+    }
+
+    /// As places in the whole `table`.
+    #[must_use]
+    pub fn answer(self, table: &Table) -> Answer {
+        let rows = match self {
+            Matches::Count(count) => return Answer { count, rows: Vec::new() },
+            Matches::Best(rows) => rows,
+            Matches::Lying(segments) => {
+                let mut all = Vec::with_capacity(segments.iter().map(|(_, rows)| rows.len()).sum());
+                for (segment, rows) in segments {
+                    let start = table.segment_start(segment);
+                    all.extend(rows.into_iter().map(|row| start + u64::from(row)));
+                }
+                all
+            }
+        };
+        Answer { count: rows.len() as u64, rows }
+    }
+}
+
+/// Leaves the first `wanted` rows, and of these those behind the first `offset`.
+fn cut(segments: &mut Vec<(usize, Vec<u32>)>, offset: usize, wanted: usize) {
+    let mut before = 0;
+    for (_, rows) in &mut *segments {
+        let count = rows.len();
+        rows.truncate(wanted.saturating_sub(before));
+        rows.drain(..offset.saturating_sub(before).min(rows.len()));
+        before += count;
+    }
+    segments.retain(|(_, rows)| !rows.is_empty());
 }
 
 /// Sorts rows of equal rank by all columns of the order.

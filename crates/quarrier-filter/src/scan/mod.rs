@@ -26,5 +26,6 @@ mod worker;
 
 pub(crate) use bind::nearest;
 pub use explain::{Explanation, PlanStep, QueryPlan, Work};
+pub use gather::Matches;
 pub use run::{Answer, Scan};
 pub use scanner::{Scanner, Ticket};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use quarrier_messages::Table;
 
 use super::explain::{self, Explanation, Work};
-use super::gather::{self, Found, Goal, Shared};
+use super::gather::{Found, Goal, Matches, Shared};
 use super::plan::Plan;
 use super::rank;
 use super::worker::{Asked, Worker};
@@ -23,8 +23,8 @@ pub struct Answer {
     pub rows: Vec<u64>,
 }
 
-/// Answers, what was done in all, and blocks tested and skipped by query.
-type Ran = (Vec<Result<Answer, Error>>, Work, Vec<(u64, u64)>);
+/// What matches, what was done in all, and blocks tested and skipped by query.
+type Ran = (Vec<Result<Matches, Error>>, Work, Vec<(u64, u64)>);
 
 /// One pass over a table that answers any number of queries.
 #[derive(Debug)]
@@ -71,18 +71,19 @@ impl<'a> Scan<'a> {
     /// result depends on it, the first such row if the scan is not bounded by a limit.
     pub fn run(&self) -> Vec<Result<Answer, Error>> {
         let (plan, nodes) = self.plan();
-        self.run_plan(&plan, &nodes).0
+        self.answers(self.run_plan(&plan, &nodes).0)
     }
 
-    /// The answers, and what was done for all of them.
+    /// The rows that match, as the scan has them, which costs less where they are many; and what
+    /// was done for all of them.
     ///
     /// # Errors
     ///
     /// Of a query, as those of [`run`](Self::run).
-    pub fn run_counted(&self) -> (Vec<Result<Answer, Error>>, Work) {
+    pub fn run_matches(&self) -> (Vec<Result<Matches, Error>>, Work) {
         let (plan, nodes) = self.plan();
-        let (answers, work, _) = self.run_plan(&plan, &nodes);
-        (answers, work)
+        let (matches, work, _) = self.run_plan(&plan, &nodes);
+        (matches, work)
     }
 
     /// How the answers would be found. Tries every test on a few blocks, as [`run`](Self::run)
@@ -100,15 +101,19 @@ impl<'a> Scan<'a> {
     pub fn run_explained(&self) -> (Vec<Result<Answer, Error>>, Explanation) {
         let (plan, nodes) = self.plan();
         let mut explanation = explain::explain((self.table, self.workers), &plan, &nodes);
-        let (answers, work, of_queries) = self.run_plan(&plan, &nodes);
+        let (matches, work, of_queries) = self.run_plan(&plan, &nodes);
         for (query, (tested, skipped)) in explanation.queries.iter_mut().zip(of_queries) {
             (query.blocks_tested, query.blocks_skipped) = (Some(tested), Some(skipped));
         }
         explanation.work = Some(work);
-        (answers, explanation)
+        (self.answers(matches), explanation)
     }
 
-    /// The answers, what was done, and for each query the blocks that were tested and those that
+    fn answers(&self, matches: Vec<Result<Matches, Error>>) -> Vec<Result<Answer, Error>> {
+        matches.into_iter().map(|matches| Ok(matches?.answer(self.table))).collect()
+    }
+
+    /// What matches, what was done, and for each query the blocks that were tested and those that
     /// were not.
     fn run_plan(&self, plan: &Plan, nodes: &[(NodeId, NodeId)]) -> Ran {
         let shared: Vec<Shared> =
@@ -125,7 +130,7 @@ impl<'a> Scan<'a> {
         let segments = self.segments(&shared);
         let (mut found, mut work) = self.scan(plan, &asked, &segments);
         let mut of_queries = vec![(0, 0); self.queries.len()];
-        let mut answers: Vec<_> = (0..self.queries.len()).map(|_| Ok(Answer::default())).collect();
+        let mut matches: Vec<_> = (0..self.queries.len()).map(|_| Ok(Matches::Count(0))).collect();
         for (nth, &at) in places.iter().enumerate() {
             let parts: Vec<Found> =
                 found.iter_mut().map(|found| std::mem::take(&mut found[nth])).collect();
@@ -135,9 +140,9 @@ impl<'a> Scan<'a> {
             );
             work.blocks_tested += of_queries[at].0;
             work.blocks_skipped += of_queries[at].1;
-            answers[at] = self.answer(&self.queries[at], &shared[at], parts);
+            matches[at] = self.matches(&self.queries[at], &shared[at], parts);
         }
-        (answers, work, of_queries)
+        (matches, work, of_queries)
     }
 
     /// The plan, and for each query the rows where it is true and those where it has no value.
@@ -207,13 +212,13 @@ impl<'a> Scan<'a> {
         self.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    fn answer(&self, query: &Query, shared: &Shared, parts: Vec<Found>) -> Result<Answer, Error> {
+    fn matches(&self, query: &Query, shared: &Shared, parts: Vec<Found>) -> Result<Matches, Error> {
         if self.is_cancelled() {
             return Err(Error::Cancelled);
         }
         if let Some((row, fault)) = shared.fault() {
             return Err(Error::Row { row, fault });
         }
-        Ok(gather::answer(self.table, shared, parts, query.offset))
+        Ok(Matches::of(self.table, shared, parts, query.offset))
     }
 }

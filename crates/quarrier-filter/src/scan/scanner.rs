@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use quarrier_messages::Table;
 
-use super::gather::{self, Found, Goal, Shared};
+use super::gather::{Found, Goal, Matches, Shared};
 use super::plan::Plan;
 use super::worker::{Asked, Worker};
 use crate::arch::Isa;
@@ -277,7 +277,7 @@ impl Rider {
         let found = self.found.iter().map(|found| std::mem::take(&mut *lock(found))).collect();
         self.reply(match self.shared.fault() {
             Some((row, fault)) => Err(Error::Row { row, fault }),
-            None => Ok(gather::answer(table, &self.shared, found, self.query.offset)),
+            None => Ok(Matches::of(table, &self.shared, found, self.query.offset).answer(table)),
         });
     }
 }

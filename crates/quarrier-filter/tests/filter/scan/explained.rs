@@ -96,10 +96,11 @@ proptest! {
         let scan = Scan::new(&table, &queries);
         let (answers, explanation) = scan.run_explained();
         let plain = scan.run();
-        let (counted, done) = scan.run_counted();
-        for ((explained, plain), counted) in answers.iter().zip(&plain).zip(&counted) {
+        let (matches, done) = scan.run_matches();
+        for ((explained, plain), matches) in answers.iter().zip(&plain).zip(matches) {
             prop_assert_eq!(format!("{explained:?}"), format!("{plain:?}"));
-            prop_assert_eq!(format!("{counted:?}"), format!("{plain:?}"));
+            let answer = matches.map(|matches| matches.answer(&table));
+            prop_assert_eq!(format!("{answer:?}"), format!("{plain:?}"));
         }
         prop_assert_eq!(done.blocks_tested + done.blocks_skipped, 12 * explanation.blocks);
         let work = explanation.work.unwrap();
