@@ -15,7 +15,7 @@ use quarrier_messages::{Table, Views};
 
 use crate::scan::{MessagesExec, Wanted};
 
-pub(crate) use statistics::{of_columns, of_rows};
+pub(crate) use statistics::{of_columns, of_rows, share_of_rows};
 pub(crate) use translate::{Condition, is_pushed, physical};
 
 /// Messages in packed columns as a table of DataFusion. Conditions that `quarrier-filter`

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
-use quarrier_filter::{Query, Scan, Select};
+use quarrier_filter::{Expr, Query, Scan, Select};
 use quarrier_messages::column::{Data, Zone};
 use quarrier_messages::{Kind, Table};
 
@@ -30,24 +30,27 @@ pub(crate) fn of_rows(
     condition: &Condition,
     fetch: Option<usize>,
 ) -> Statistics {
-    let share = condition.expr().map_or(1.0, |expr| {
-        let query = Query {
-            select: Select::Count { name: "rows".into() },
-            condition: Some(expr.clone()),
-            order: Vec::new(),
-            limit: None,
-            offset: 0,
-        };
-        let explained = Scan::new(table, std::slice::from_ref(&query)).explain();
-        let first = explained.queries.first().and_then(|query| query.steps.first());
-        first.map_or(1.0, |step| step.share)
-    });
+    let share = condition.expr().map_or(1.0, |expr| share_of_rows(table, expr));
     let rows = ((share * table.rows() as f64).ceil() as usize).max(1);
     let rows = fetch.map_or(rows, |fetch| rows.min(fetch));
     let mut statistics = of_columns(table, columns).to_inexact();
     statistics.num_rows = Precision::Inexact(rows);
     statistics.total_byte_size = Precision::Inexact(rows * columns.len() * VALUE_BYTES);
     statistics
+}
+
+/// The share of all rows that `expr` leaves, about; found on a sample.
+pub(crate) fn share_of_rows(table: &Table, expr: &Expr) -> f64 {
+    let query = Query {
+        select: Select::Count { name: "rows".into() },
+        condition: Some(expr.clone()),
+        order: Vec::new(),
+        limit: None,
+        offset: 0,
+    };
+    let explained = Scan::new(table, std::slice::from_ref(&query)).explain();
+    let first = explained.queries.first().and_then(|query| query.steps.first());
+    first.map_or(1.0, |step| step.share)
 }
 
 fn of_column(table: &Table, place: usize) -> ColumnStatistics {

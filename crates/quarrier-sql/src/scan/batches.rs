@@ -41,6 +41,36 @@ impl Share {
     }
 }
 
+/// Where the next of the rows lies that were found.
+struct Place {
+    /// Among the segments with such rows.
+    segment: usize,
+    /// Among these rows of it.
+    row: usize,
+}
+
+impl Place {
+    /// Of the one with so many others before it.
+    fn of(found: &Found, number: usize) -> Place {
+        let (mut place, mut before) = (Place { segment: 0, row: 0 }, number);
+        let Found::Lying(segments) = found else { return place };
+        while let Some((_, rows)) = segments.get(place.segment).filter(|(_, r)| r.len() <= before) {
+            before -= rows.len();
+            place.segment += 1;
+        }
+        place.row = before;
+        place
+    }
+
+    /// Goes behind so many rows of its segment.
+    fn advance(&mut self, rows: usize, segments: &[(usize, Vec<u32>)]) {
+        self.row += rows;
+        if self.row == segments[self.segment].1.len() {
+            (self.segment, self.row) = (self.segment + 1, 0);
+        }
+    }
+}
+
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, DataFusionError>> + Send>;
 
 impl Maker {
@@ -57,12 +87,13 @@ impl Maker {
                 self.counted(count)
             }
             Found::Everything => self.everything(share),
-            Found::Rows(rows) => {
-                let range = share.range(rows.len());
-                if self.columns.is_empty() {
-                    return self.counted(range.len());
+            Found::Best(_) | Found::Lying(_) => {
+                let range = share.range(found.picked().unwrap_or_default());
+                match &**found {
+                    _ if self.columns.is_empty() => self.counted(range.len()),
+                    Found::Best(_) => self.best(Arc::clone(found), range),
+                    _ => self.lying(Arc::clone(found), range),
                 }
-                self.rows(Arc::clone(found), range)
             }
         }
     }
@@ -91,31 +122,44 @@ impl Maker {
         Box::new(cut.map(move |(segment, range)| Ok(self.made(segment, &Places::Range(range))?)))
     }
 
-    fn rows(self, found: Arc<Found>, range: Range<usize>) -> Batches {
-        let mut at = range.start;
-        Box::new(std::iter::from_fn(move || {
-            let Found::Rows(rows) = &*found else { return None };
-            let left = rows.get(at..range.end).filter(|left| !left.is_empty())?;
-            let chunk = &left[..left.len().min(self.batch_rows)];
-            let neighbours = self.neighbours(chunk);
-            let (batch, length) = if neighbours.len() >= SEGMENT_ROWS_MIN.min(chunk.len()) {
-                let (segment, _) = self.views.table().locate(chunk[0]);
-                (self.made(segment, &Places::These(&neighbours)), neighbours.len())
-            } else {
-                (self.gathered(chunk), chunk.len())
-            };
-            at += length;
-            Some(batch.map_err(Into::into))
+    /// Rows of an order, any segment's.
+    fn best(self, found: Arc<Found>, range: Range<usize>) -> Batches {
+        let rows = self.batch_rows;
+        Box::new(range.clone().step_by(rows).map_while(move |at| {
+            let Found::Best(best) = &*found else { return None };
+            Some(self.gathered(&best[at..range.end.min(at + rows)]).map_err(Into::into))
         }))
     }
 
-    /// How many of the first rows lie in one segment, as places of it.
-    fn neighbours(&self, rows: &[u64]) -> Vec<u32> {
-        let table = self.views.table();
-        let (segment, _) = table.locate(rows[0]);
-        let (start, end) = (table.segment_start(segment), table.segment_start(segment + 1));
-        let within = rows.iter().take_while(|row| (start..end).contains(row));
-        within.map(|row| (row - start) as u32).collect()
+    /// Rows as they lie: of one segment where it has enough of them, else of some.
+    fn lying(self, found: Arc<Found>, range: Range<usize>) -> Batches {
+        let (mut at, mut left) = (Place::of(&found, range.start), range.len());
+        Box::new(std::iter::from_fn(move || {
+            let Found::Lying(segments) = &*found else { return None };
+            let mut few = Vec::new();
+            while left > few.len() {
+                let (segment, rows) = segments.get(at.segment)?;
+                let room = self.batch_rows.min(left) - few.len();
+                let rows = &rows[at.row..];
+                let rows = &rows[..rows.len().min(room)];
+                let is_enough = rows.len() >= SEGMENT_ROWS_MIN;
+                if is_enough && !few.is_empty() {
+                    break;
+                }
+                at.advance(rows.len(), segments);
+                if is_enough {
+                    left -= rows.len();
+                    return Some(self.made(*segment, &Places::These(rows)).map_err(Into::into));
+                }
+                let start = self.views.table().segment_start(*segment);
+                few.extend(rows.iter().map(|&row| start + u64::from(row)));
+                if few.len() == self.batch_rows {
+                    break;
+                }
+            }
+            left -= few.len();
+            (!few.is_empty()).then(|| self.gathered(&few).map_err(Into::into))
+        }))
     }
 
     /// Rows of one segment.

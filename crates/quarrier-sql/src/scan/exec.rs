@@ -35,7 +35,11 @@ use super::Wanted;
 use super::batches::{Maker, Share};
 use super::figures::{Ceiling, Figures};
 use super::selection::{Found, Question, Selection};
-use crate::provider::{of_columns, of_rows, physical};
+use crate::provider::{of_columns, of_rows, physical, share_of_rows};
+
+/// To pick out more of all rows than this, as a join asks for whose other side has nearly all keys,
+/// costs more than to hand out all of them.
+const LEARNT_SHARE_MAX: f64 = 0.5;
 
 /// Reads messages: the rows that are wanted, in as many partitions as there are threads.
 #[derive(Debug, Clone)]
@@ -138,11 +142,8 @@ impl MessagesExec {
         };
         let found = Arc::new(found);
         let fetch = self.wanted.fetch.unwrap_or(usize::MAX);
-        let is_few = self.wanted.columns.is_empty()
-            || match &*found {
-                Found::Rows(rows) => rows.len() <= batch_rows,
-                _ => fetch <= batch_rows,
-            };
+        let is_few =
+            self.wanted.columns.is_empty() || found.picked().unwrap_or(fetch) <= batch_rows;
         if !is_few {
             self.selection.set(found);
             return Ok(None);
@@ -157,7 +158,8 @@ impl MessagesExec {
         Figures::new(&self.metrics, (0, 1), None).found(work, time);
     }
 
-    /// What has come to be known since the plan was made.
+    /// What has come to be known since the plan was made, if it is worth while to look for it: who
+    /// asked looks again.
     fn learnt(&self) -> Option<Expr> {
         let schema = self.views.table().schema();
         let known = self.dynamic.iter().filter_map(|filter| {
@@ -165,7 +167,8 @@ impl MessagesExec {
             physical(&now, &self.wanted.columns, schema)
         });
         let mut known: Vec<Expr> = known.collect();
-        if known.len() > 1 { Some(Expr::And(known)) } else { known.pop() }
+        let all = if known.len() > 1 { Some(Expr::And(known)) } else { known.pop() };
+        all.filter(|expr| share_of_rows(self.views.table(), expr) <= LEARNT_SHARE_MAX)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use datafusion::common::{DataFusionError, Result};
-use quarrier_filter::{Answer, Expr, Query, Scan, Select, Work};
+use quarrier_filter::{Expr, Matches, Query, Scan, Select, Work};
 use quarrier_messages::Table;
 use tokio::sync::OnceCell;
 
@@ -20,7 +20,30 @@ pub(super) enum Found {
     /// So many, where no column is wanted.
     Count(u64),
     /// These, in the order that was asked for.
-    Rows(Vec<u64>),
+    Best(Vec<u64>),
+    /// These, as they lie: segments with the places of their rows in them.
+    Lying(Vec<(usize, Vec<u32>)>),
+}
+
+impl From<Matches> for Found {
+    fn from(matches: Matches) -> Found {
+        match matches {
+            Matches::Count(count) => Found::Count(count),
+            Matches::Best(rows) => Found::Best(rows),
+            Matches::Lying(segments) => Found::Lying(segments),
+        }
+    }
+}
+
+impl Found {
+    /// How many rows were picked out.
+    pub(super) fn picked(&self) -> Option<usize> {
+        match self {
+            Found::Everything | Found::Count(_) => None,
+            Found::Best(rows) => Some(rows.len()),
+            Found::Lying(segments) => Some(segments.iter().map(|(_, rows)| rows.len()).sum()),
+        }
+    }
 }
 
 /// Shared by the partitions of a plan while it runs.
@@ -70,8 +93,6 @@ impl Selection {
 /// What a scan is asked.
 pub(super) struct Question {
     pub(super) query: Query,
-    /// Whether only the number of rows matters.
-    is_count: bool,
 }
 
 impl Question {
@@ -91,7 +112,7 @@ impl Question {
         };
         let limit = wanted.fetch.map(|fetch| fetch as u64);
         let query = Query { select, condition, order: wanted.order.clone(), limit, offset: 0 };
-        Some(Question { query, is_count })
+        Some(Question { query })
     }
 
     /// What there is, found by this thread and others, and what was done for it.
@@ -103,22 +124,18 @@ impl Question {
     ) -> Result<(Found, Work)> {
         let queries = std::slice::from_ref(&self.query);
         let scan = Scan::new(table, queries).workers(workers).cancel(stop);
-        let (mut answers, work) = scan.run_counted();
-        let answer = answers.pop().unwrap_or_else(|| Ok(Answer::default()));
-        Ok((self.found(answer)?, work))
+        let (mut matches, work) = scan.run_matches();
+        let matches = matches.pop().unwrap_or(Ok(Matches::Count(0)));
+        Ok((found(matches)?, work))
     }
+}
 
-    /// What its answer says.
-    pub(super) fn found(
-        &self,
-        answer: std::result::Result<Answer, quarrier_filter::Error>,
-    ) -> Result<Found> {
-        let answer = answer.map_err(|error| match error {
-            quarrier_filter::Error::Cancelled => Error::Cancelled,
-            error => Error::text(error.to_string()),
-        })?;
-        Ok(if self.is_count { Found::Count(answer.count) } else { Found::Rows(answer.rows) })
-    }
+fn found(matches: std::result::Result<Matches, quarrier_filter::Error>) -> Result<Found> {
+    let matches = matches.map_err(|error| match error {
+        quarrier_filter::Error::Cancelled => Error::Cancelled,
+        error => Error::text(error.to_string()),
+    })?;
+    Ok(matches.into())
 }
 
 async fn search(
@@ -144,9 +161,8 @@ pub(super) async fn search_all(
     let scanned = tokio::task::spawn_blocking(move || {
         let queries: Vec<Query> = questions.iter().map(|one| one.query.clone()).collect();
         let scan = Scan::new(&table, &queries).workers(workers).cancel(&flag);
-        let (answers, work) = scan.run_counted();
-        let found = questions.iter().zip(answers).map(|(one, answer)| one.found(answer));
-        (found.collect(), Some(work))
+        let (matches, work) = scan.run_matches();
+        (matches.into_iter().map(found).collect(), Some(work))
     });
     scanned.await.map_err(|error| DataFusionError::Execution(error.to_string()))
 }
