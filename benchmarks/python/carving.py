@@ -150,47 +150,44 @@ def stop_when_full(process: subprocess.Popen[bytes], folder: pathlib.Path, over:
 
 
 def run(contender: Contender, image: pathlib.Path, truth: Truth, work: pathlib.Path) -> Run:
-    """One run in a folder of its own, which is gone afterwards."""
-    with tempfile.TemporaryDirectory(dir=work) as made:
-        folder = pathlib.Path(made).resolve()
-        command = contender.command(str(image), str(folder / "out"))
-        if shutil.which(command[0]) is None:
-            raise UnavailableError(f"there is no {command[0]}")
-        # Whatever was written before must not be on its way to the disk any more.
-        os.sync()
-        begun = time.perf_counter()
-        with (folder / "said.txt").open("wb") as said:
-            process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-        over = threading.Event()
-        watch = threading.Thread(target=stop_when_full, args=(process, work, over))
-        watch.start()
-        _, status, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - begun
-        process.returncode = os.waitstatus_to_exitcode(status)
-        over.set()
-        watch.join()
-        if process.returncode not in (0, 1) and not (contender.name == "quarrier" and process.returncode == 3):
-            last = (folder / "said.txt").read_bytes()[-200:].decode(errors="replace").strip()
-            raise UnavailableError(f"{contender.name} ended with {process.returncode}: {last}")
-        score = score_folder(truth, sorted(folder.glob("out*")))
-        return Run(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, score)
+    """One run, in a folder of its own."""
+    folder = pathlib.Path(tempfile.mkdtemp(dir=work)).resolve()
+    command = contender.command(str(image), str(folder / "out"))
+    if shutil.which(command[0]) is None:
+        raise UnavailableError(f"there is no {command[0]}")
+    # Whatever was written before must not be on its way to the disk any more.
+    os.sync()
+    begun = time.perf_counter()
+    with (folder / "said.txt").open("wb") as said:
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+    over = threading.Event()
+    watch = threading.Thread(target=stop_when_full, args=(process, work, over))
+    watch.start()
+    _, status, used = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - begun
+    process.returncode = os.waitstatus_to_exitcode(status)
+    over.set()
+    watch.join()
+    if process.returncode not in (0, 1) and not (contender.name == "quarrier" and process.returncode == 3):
+        last = (folder / "said.txt").read_bytes()[-200:].decode(errors="replace").strip()
+        raise UnavailableError(f"{contender.name} ended with {process.returncode}: {last}")
+    score = score_folder(truth, sorted(folder.glob("out*")))
+    return Run(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, score)
 
 
-def compare(options: argparse.Namespace) -> int:
-    """All contenders in turn, each as often as there are rounds."""
-    truth = Truth(options.truth)
-    image = options.image.resolve()
-    if image.stat().st_size != truth.image_bytes:
-        sys.exit(f"carving.py: {image} is not the image that {options.truth} tells of")
+def take_turns(
+    left: list[Contender], rounds: int, of: tuple[pathlib.Path, Truth], work: pathlib.Path
+) -> dict[str, list[Run]]:
+    """The runs of each contender, none of one that cannot run."""
+    image, truth = of
     runs: dict[str, list[Run]] = {}
-    left = [one for one in contenders(str(pathlib.Path(options.quarrier).resolve())) if options.only in one.name]
-    for turn in range(max(options.rounds, 1)):
+    for turn in range(max(rounds, 1)):
         for contender in left[turn % 2 :] + left[: turn % 2]:
             if runs.get(contender.name) == []:
                 continue
             warm(image)
             try:
-                done = run(contender, image, truth, options.work)
+                done = run(contender, image, truth, work)
             except UnavailableError as why:
                 print(f"{contender.name}: left out: {why}", file=sys.stderr)
                 runs[contender.name] = []
@@ -201,6 +198,20 @@ def compare(options: argparse.Namespace) -> int:
                     f"carving.py: {contender.name} wrote something else in round {turn + 1}; no time is given"
                 )
             before.append(done)
+    return runs
+
+
+def compare(options: argparse.Namespace) -> int:
+    """All contenders in turn, each as often as there are rounds."""
+    truth = Truth(options.truth)
+    image = options.image.resolve()
+    if image.stat().st_size != truth.image_bytes:
+        sys.exit(f"carving.py: {image} is not the image that {options.truth} tells of")
+    left = [one for one in contenders(str(pathlib.Path(options.quarrier).resolve())) if options.only in one.name]
+    # Gone when all have run: ext4 goes through what was deleted in the last seconds whenever a file is
+    # made, which was a fifth of the time of who came next.
+    with tempfile.TemporaryDirectory(dir=options.work) as made:
+        runs = take_turns(left, options.rounds, (image, truth), pathlib.Path(made))
     if options.figures:
         told = [as_json(one, truth, runs[one.name]) for one in left if runs.get(one.name)]
         options.figures.write_text("[" + ",\n".join(told) + "]\n")
