@@ -4,6 +4,7 @@ use quarrier_messages::Table;
 use quarrier_messages::column::raw::BLOCK_ROWS;
 use quarrier_messages::column::{Data, Lanes, Packed, SegmentColumn, Zone};
 
+use super::members::Members;
 use crate::arch::{FloatRange, Range};
 use crate::predicate::{Graph, Node, Set, Share, gaps};
 
@@ -67,29 +68,29 @@ pub(crate) enum Wanted<'a> {
     /// Within one of some ranges, or outside of all of them.
     Several(Vec<Range<u64>>, bool),
     /// Whose bit is set; the bit of lane 0 is that of this place.
-    Table(&'a [u32], u64),
+    Table(&'a [u32], u32),
     /// Within one of many ranges.
     Search(Vec<Range<u64>>),
 }
 
-/// Binds every node of `graph` to `segment`, into `states`, one for each. `tables` has a bit for
-/// each code, for sets that have one.
+/// Binds every node of `graph` to `segment`, into `states`, one for each. `members` are those of
+/// sets that have them.
 pub(crate) fn bind<'a>(
     (table, segment): (&'a Table, usize),
     graph: &'a Graph,
-    tables: &'a [Option<Box<[u32]>>],
+    members: &'a [Option<Members>],
     states: &mut Vec<State<'a>>,
 ) {
     states.clear();
     let blocks = table.segment_rows(segment).div_ceil(BLOCK_ROWS);
     let every = if blocks >= 16 { !0 } else { (1u16 << blocks) - 1 };
-    for (node, codes) in graph.nodes.iter().zip(tables) {
+    for (node, members) in graph.nodes.iter().zip(members) {
         let state = match node {
             Node::None => State { never: every, ..State::default() },
             Node::All => State { always: every, ..State::default() },
             Node::Set { column, set } => {
                 let column = &table.columns()[*column].segments()[segment];
-                set_state(column, set, codes.as_deref(), every)
+                set_state(column, set, members.as_ref(), every)
             }
             Node::And(operands) => {
                 let (mut never, mut always) = (0, every);
@@ -136,7 +137,7 @@ pub(crate) fn share(set: &Set, zone: Zone) -> Share {
 fn set_state<'a>(
     column: &'a SegmentColumn,
     set: &Set,
-    codes: Option<&'a [u32]>,
+    members: Option<&'a Members>,
     every: u16,
 ) -> State<'a> {
     let zone = column.zone();
@@ -153,7 +154,8 @@ fn set_state<'a>(
             Share::Some => {}
         }
     }
-    let test = if (never | always) == every { Test::None } else { test(column, set, codes, zone) };
+    let test =
+        if (never | always) == every { Test::None } else { test(column, set, members, zone) };
     State { never, always, test }
 }
 
@@ -161,7 +163,7 @@ fn set_state<'a>(
 pub(crate) fn test<'a>(
     column: &'a SegmentColumn,
     set: &Set,
-    codes: Option<&'a [u32]>,
+    members: Option<&'a Members>,
     zone: Zone,
 ) -> Test<'a> {
     let valid = column.valid();
@@ -184,11 +186,13 @@ pub(crate) fn test<'a>(
             packed_values(packed, &whole, (least, greatest), None)
         }
         Data::Whole(packed) | Data::Codes(packed) => {
-            let within = match codes {
+            // Rows without a value may have a number below all others.
+            let members = members.filter(|members| members.from(packed.base()).is_some());
+            let within = match members {
                 Some(_) => Vec::new(),
                 None => set.within(zone.min, zone.max),
             };
-            packed_values(packed, &within, (zone.min, zone.max), codes)
+            packed_values(packed, &within, (zone.min, zone.max), members)
         }
     };
     Test::Values { values, valid, nulls: set.nulls }
@@ -199,18 +203,18 @@ fn packed_values<'a>(
     packed: &'a Packed,
     within: &[(i64, i64)],
     (least, greatest): (i64, i64),
-    codes: Option<&'a [u32]>,
+    members: Option<&'a Members>,
 ) -> Values<'a> {
     let base = packed.base();
     let lane = |number: i64| number.wrapping_sub(base) as u64;
-    let wanted = || match codes {
-        Some(codes) => Wanted::Table(codes, base as u64),
+    let wanted = || match members.and_then(|members| members.from(base)) {
+        Some((bits, place)) => Wanted::Table(bits, place),
         None => wanted(within, (least, greatest), lane),
     };
     let contains = |lane: u64| {
         let number = base.wrapping_add_unsigned(lane);
-        match codes {
-            Some(codes) => crate::arch::bit(codes, number as usize) == 1,
+        match members {
+            Some(members) => members.contains(number),
             None => {
                 let at = within.partition_point(|range| range.1 < number);
                 within.get(at).is_some_and(|range| range.0 <= number)

@@ -311,9 +311,7 @@ fn narrow_lanes<T: Lane>(
             }
             ranges::narrow(kernels, lanes, (&cuts[..all.len()], *outside), words, rows)
         }
-        Wanted::Table(table, base) => {
-            lookup::narrow(kernels, (lanes, *base as u32), table, words, rows)
-        }
+        Wanted::Table(table, base) => lookup::narrow(kernels, (lanes, *base), table, words, rows),
         Wanted::Search(all) => {
             each(words, |at| {
                 let mut found = 0;

@@ -3,8 +3,9 @@
 use quarrier_messages::Table;
 use quarrier_messages::column::raw::BLOCK_ROWS;
 
-use super::bind::{self, RANGES_MAX, Test, Values, Wanted};
+use super::bind::{self, Test, Values, Wanted};
 use super::block::{Blocks, Place};
+use super::members::Members;
 use crate::arch::{Bits, Isa, kernels};
 use crate::predicate::{Graph, Node, NodeId};
 
@@ -21,8 +22,8 @@ pub(crate) struct Plan {
     pub(crate) nodes: Vec<PlanNode>,
     /// How many nodes are kept.
     pub(crate) slots: usize,
-    /// For sets of codes in many ranges, a bit for each code.
-    pub(crate) tables: Vec<Option<Box<[u32]>>>,
+    /// For sets of many ranges, a bit for each value.
+    pub(crate) members: Vec<Option<Members>>,
     pub(crate) isa: Isa,
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct PlanNode {
 impl Plan {
     /// Tries every test on a few blocks of `table` and orders operands by what was found.
     pub(crate) fn new(graph: Graph, table: &Table, isa: Isa) -> Plan {
-        let tables = graph.nodes.iter().map(|node| codes_table(node, table)).collect();
+        let members = graph.nodes.iter().map(|node| Members::of(node, table)).collect();
         let mut nodes = vec![PlanNode::default(); graph.nodes.len()];
         let mut slots = 0;
         for (id, node) in nodes.iter_mut().enumerate() {
@@ -57,7 +58,7 @@ impl Plan {
                 node.operands = operands.clone();
             }
         }
-        let mut plan = Plan { graph, nodes, slots, tables, isa };
+        let mut plan = Plan { graph, nodes, slots, members, isa };
         let shares = plan.sample(table);
         plan.order(&shares);
         plan
@@ -88,7 +89,7 @@ impl Plan {
         for sample in 0..SAMPLE_BLOCKS.min(table.segments()) {
             let segment =
                 (2 * sample + 1) * table.segments() / (2 * SAMPLE_BLOCKS.min(table.segments()));
-            bind::bind((table, segment), &self.graph, &self.tables, &mut states);
+            bind::bind((table, segment), &self.graph, &self.members, &mut states);
             let blocks = table.segment_rows(segment).div_ceil(BLOCK_ROWS);
             let block = (sample * 7 + 3) % blocks;
             let mut scratch = Blocks::new(self, table, kernels);
@@ -213,22 +214,4 @@ fn wanted_cost(wanted: &Wanted<'_>, range: f64) -> (f64, bool) {
         Wanted::Table(..) => (90.0, true),
         Wanted::Search(ranges) => (64.0 * 5.0 * (ranges.len() as f64).log2(), true),
     }
-}
-
-/// A bit for each code, where a set of codes has too many ranges to compare each.
-fn codes_table(node: &Node, table: &Table) -> Option<Box<[u32]>> {
-    let Node::Set { column, set } = node else { return None };
-    let column = &table.columns()[*column];
-    let codes = column.dictionary()?.len();
-    let within = set.within(0, codes as i64 - 1);
-    if within.len() <= RANGES_MAX {
-        return None;
-    }
-    let mut bits = vec![0_u32; codes.div_ceil(32)];
-    for (first, last) in within {
-        for code in first as usize..=last as usize {
-            bits[code / 32] |= 1 << (code % 32);
-        }
-    }
-    Some(bits.into())
 }

@@ -46,7 +46,7 @@ impl<'p> Worker<'p> {
     pub(crate) fn segment(&mut self, segment: usize, asked: &[Asked<'_>], found: &mut [Found]) {
         let (table, plan) = (self.table, self.plan);
         let mut states = std::mem::take(&mut self.states);
-        bind::bind((table, segment), &plan.graph, &plan.tables, &mut states);
+        bind::bind((table, segment), &plan.graph, &plan.members, &mut states);
         let blocks = table.segment_rows(segment).div_ceil(BLOCK_ROWS);
         // The end of a table is where the greatest are, as a rule; rows are kept as they lie.
         let leading = asked.iter().find_map(|asked| asked.shared.goal.leading());
