@@ -3,16 +3,24 @@
 use super::Header;
 use crate::view::View;
 
-/// Where runs end: behind their end mark. Else the byte at which they cannot be.
+/// Where runs end: behind their end mark. Else the byte at which they cannot be. Some writers go on
+/// beyond the end of a row, and readers bear with it: they are believed if the end mark is where
+/// the header has the end of the file.
 pub(super) fn end(view: &mut View<'_>, header: &Header) -> Result<u64, u64> {
     let (mut at, mut x, mut y) = (header.pixels_at, 0, 0);
+    let mut beyond = None;
     let pixels_of = |bytes: u64| if header.bits == 4 { 2 * bytes } else { bytes };
     loop {
         let Some([count, value]) = view.array::<2>(at) else { return Err(at) };
         at += 2;
         match (count, value) {
             (0, 0) => (x, y) = (0, y + 1),
-            (0, 1) => return Ok(at),
+            (0, 1) => {
+                return match beyond {
+                    Some(beyond) if at != header.file_bytes => Err(beyond),
+                    _ => Ok(at),
+                };
+            }
             (0, 2) => {
                 let Some([right, up]) = view.array::<2>(at) else { return Err(at) };
                 at += 2;
@@ -27,8 +35,11 @@ pub(super) fn end(view: &mut View<'_>, header: &Header) -> Result<u64, u64> {
             (count, _) => x += u64::from(count),
         }
         // Runs may fill their last byte, and the last row may be ended.
-        if x > header.width + 1 || y > header.height || (y == header.height && x > 0) {
-            return Err(at);
+        if y > header.height || (y == header.height && x > 0) {
+            return Err(beyond.unwrap_or(at));
+        }
+        if x > header.width + 1 {
+            beyond.get_or_insert(at);
         }
     }
 }
