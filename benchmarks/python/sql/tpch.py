@@ -2,8 +2,9 @@
 
     python tpch.py PROGRAM [--data FOLDER] [--scale 1] [--rounds 5] [--kinds parquet,ndjson] [--json FILE]
 
-Every engine has the tables in memory and two threads. `tpch_data.py` makes data and queries, with
-DuckDB's own generator.
+Every engine has two threads. Of messages (`ndjson`) all have the tables in memory; Parquet is read by
+all from the files, anew for each query. `tpch_data.py` makes data and queries, with DuckDB's own
+generator.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ def make_data(data: Path, scale: float) -> Path:
 class DuckDB:
     name = "duckdb"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: str) -> None:
         self.base = duckdb.connect(":memory:", config={"threads": THREADS})
+        what = "VIEW" if kind == "parquet" else "TABLE"
         for table in TABLES:
-            self.base.execute(f"CREATE TABLE {table} AS SELECT * FROM '{folder / table}.parquet'")
+            self.base.execute(f"CREATE {what} {table} AS SELECT * FROM '{folder / table}.parquet'")
 
     def ask(self, query: str) -> tuple[float, list[Any]]:
         start = time.perf_counter()
@@ -69,13 +71,16 @@ class DuckDB:
 class DataFusion:
     name = "datafusion"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: str) -> None:
         import datafusion
         import pyarrow.parquet as pq
 
         config = datafusion.SessionConfig().with_target_partitions(THREADS)
         self.context = datafusion.SessionContext(config)
         for table in TABLES:
+            if kind == "parquet":
+                self.context.register_parquet(table, f"{folder / table}.parquet")
+                continue
             batches = pq.read_table(f"{folder / table}.parquet").to_batches(max_chunksize=8192)
             step = -(-len(batches) // THREADS)
             parts = [batches[at : at + step] for at in range(0, len(batches), step)]
@@ -90,12 +95,12 @@ class DataFusion:
 
 class Ours:
     def __init__(self, program: str, folder: Path, kind: str) -> None:
-        self.name = f"quarrier-sql {kind}"
+        self.name = "quarrier-sql"
         start = time.perf_counter()
         tables = {table: folder / f"{table}.{kind}" for table in TABLES}
         self.program = Program(program, tables, f"--workers={THREADS}")
         self.program.ask("SELECT 1 AS one")
-        print(f"{self.name}: {time.perf_counter() - start:.1f} s to load", file=sys.stderr)
+        print(f"{kind}: {time.perf_counter() - start:.1f} s to load", file=sys.stderr)
 
     def ask(self, query: str) -> tuple[float, list[Any]]:
         seconds, rows = self.program.ask(query)
@@ -132,37 +137,46 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = make_data(arguments.data, arguments.scale)
     queries = json.loads((folder / "queries.json").read_text())
-    rival = DuckDB(folder)
-    engines = [Ours(arguments.program, folder, kind) for kind in arguments.kinds.split(",")]
-    engines += [DataFusion(folder), rival]
-    same = [compare(number, query, engines, rival) for number, query in enumerate(queries, 1)]
-    if not all(same):
-        sys.exit(f"tpch.py: {same.count(False)} of {len(queries)} queries differ; no time is given")
-    seconds: dict[str, list[list[float]]] = {engine.name: [] for engine in engines}
-    for query in queries:
-        rounds: dict[str, list[float]] = {engine.name: [] for engine in engines}
-        for _ in range(arguments.rounds):
-            for engine in engines:
-                rounds[engine.name].append(engine.ask(query)[0])
-        for name, all_ in rounds.items():
-            seconds[name].append(all_)
-    names = list(seconds)
-    print(f"\nTPC-H, scale {arguments.scale:g}, tables in memory, {THREADS} threads: milliseconds")
-    print("query " + "".join(f"{name:>22}" for name in names))
-    for number in range(len(queries)):
-        medians = [statistics.median(seconds[name][number]) for name in names]
-        print(f"{number + 1:5} " + "".join(f"{1e3 * median:22.1f}" for median in medians))
-    totals = [sum(map(statistics.median, seconds[name])) for name in names]
-    print("  all " + "".join(f"{1e3 * total:22.1f}" for total in totals))
-    for ours in engines[:-2]:
-        for other in engines[-2:]:
-            ratios = [statistics.median(b / a for a, b in zip(mine, its))
-                      for mine, its in zip(seconds[ours.name], seconds[other.name])]  # fmt: skip
-            least = min(ratios)
-            print(f"{ours.name}: {statistics.geometric_mean(ratios):.2f} times as fast as {other.name}")
-            print(f"  (geometric mean; least {least:.2f} in query {ratios.index(least) + 1})")
+    seconds = {}
+    for kind in arguments.kinds.split(","):
+        rival = DuckDB(folder, kind)
+        engines = [Ours(arguments.program, folder, kind), DataFusion(folder, kind), rival]
+        same = [compare(number, query, engines, rival) for number, query in enumerate(queries, 1)]
+        if not all(same):
+            sys.exit(f"tpch.py: {same.count(False)} of {len(queries)} queries differ; no time is given")
+        seconds[kind] = measure(engines, queries, arguments.rounds)
+        where = "read from Parquet" if kind == "parquet" else "in memory"
+        print(f"\nTPC-H, scale {arguments.scale:g}, tables {where}, {THREADS} threads: milliseconds")
+        tell(seconds[kind])
+        engines[0].program.end()
     if arguments.json:
         arguments.json.write_text(json.dumps({"scale": arguments.scale, "seconds": seconds}))
+
+
+def measure(engines: list[Any], queries: list[str], rounds: int) -> dict[str, list[list[float]]]:
+    """Seconds by engine, query and round; in each round all engines take turns."""
+    seconds: dict[str, list[list[float]]] = {engine.name: [[] for _ in queries] for engine in engines}
+    for number, query in enumerate(queries):
+        for _ in range(rounds):
+            for engine in engines:
+                seconds[engine.name][number].append(engine.ask(query)[0])
+    return seconds
+
+
+def tell(seconds: dict[str, list[list[float]]]) -> None:
+    """A table of medians, and how ours compares with each rival."""
+    ours, *others = seconds
+    print("query " + "".join(f"{name:>16}" for name in seconds))
+    for number, rounds in enumerate(zip(*seconds.values(), strict=True), 1):
+        print(f"{number:5} " + "".join(f"{1e3 * statistics.median(some):16.1f}" for some in rounds))
+    totals = [sum(map(statistics.median, all_)) for all_ in seconds.values()]
+    print("  all " + "".join(f"{1e3 * total:16.1f}" for total in totals))
+    for other in others:
+        pairs = zip(seconds[ours], seconds[other], strict=True)
+        ratios = [statistics.median(b / a for a, b in zip(mine, its)) for mine, its in pairs]
+        least = min(ratios)
+        print(f"{statistics.geometric_mean(ratios):.2f} times as fast as {other}")
+        print(f"  (geometric mean; least {least:.2f} in query {ratios.index(least) + 1})")
 
 
 if __name__ == "__main__":
