@@ -16,6 +16,10 @@ use crate::scan::Ceiling;
 /// All sorts of a plan together keep one part of so many back.
 const SPILL_SHARE: usize = 8;
 
+/// Keys of one side of a join that are asked for, one by one, of the other: a scan of messages has a
+/// table of them. Of more it only asks for those between the first and the last.
+const JOIN_KEYS_MAX: usize = 4_096;
+
 pub(super) fn context(options: &Options) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         .with_target_partitions(options.workers.max(1))
@@ -26,6 +30,7 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     settings.sql_parser.enable_ident_normalization = false;
     // 1.5 is exact, as SQL-92 has it; 1.5e0 is floating.
     settings.sql_parser.parse_float_as_decimal = true;
+    settings.optimizer.hash_join_inlist_pushdown_max_distinct_values = JOIN_KEYS_MAX;
     settings.execution.parquet.pushdown_filters = true;
     settings.execution.parquet.reorder_filters = true;
     let mut runtime = RuntimeEnvBuilder::new();

@@ -105,6 +105,20 @@ fn joins_tell_the_scan_what_the_other_side_has() {
 }
 
 #[test]
+fn many_keys_of_the_other_side_are_looked_for_by_the_scan() {
+    let (folder, asked) = Asked::of_orders();
+    let keys: String = (0..1_000).map(|nth| format!("{}\n", nth * 5)).collect();
+    let some = folder.file("some.csv", &format!("id\n{keys}"));
+    asked.open("some", &some).unwrap();
+    let sql = "SELECT count(*), sum(m.qty) FROM m JOIN some ON m.id = some.id";
+    let expected = (0..1_000).map(|nth| (nth * 35) % 1_000).sum::<u64>();
+    assert_eq!(asked.value(sql).unwrap(), format!("1000|{expected}"));
+    let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
+    let scan = analysed.lines().find(|line| line.contains("MessagesExec")).unwrap();
+    assert!(scan.contains("output_rows=1.00 K"), "{scan}");
+}
+
+#[test]
 fn groups_windows_and_sets_are_the_engines() {
     let (_folder, asked) = Asked::of_orders();
     let groups = asked.rows("SELECT symbol, count(*) AS n FROM m GROUP BY symbol ORDER BY symbol");

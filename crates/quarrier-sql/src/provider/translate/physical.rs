@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
+use datafusion::physical_expr::expressions::{BinaryExpr, CaseExpr, Column, InListExpr, Literal};
 use quarrier_filter::Expr;
 use quarrier_messages::{Kind, Schema, Value};
 
@@ -12,7 +13,7 @@ use super::logical::comparison_of;
 use crate::literal::{self, Class, class_of};
 
 /// The most values of a list.
-const LIST_MAX: usize = 4_096;
+const LIST_MAX: usize = 16_384;
 
 /// A condition that every row has for which `expr` is true; none where nothing of it is known to
 /// the scan. `columns` are the places of the plan's columns in the schema. Who asks evaluates
@@ -31,10 +32,27 @@ pub(crate) fn physical(
                 open.push(Arc::clone(both.right()));
             }
             Some(both) => parts.extend(compared(both, columns, schema)),
-            None => parts.extend(listed(&next, columns, schema)),
+            None => parts.extend(
+                listed(&next, columns, schema).or_else(|| of_any_case(&next, columns, schema)),
+            ),
         }
     }
     if parts.len() > 1 { Some(Expr::And(parts)) } else { parts.pop() }
+}
+
+/// One of the conditions of `CASE`, whichever it is of a row: a join in partitions asks for what
+/// the row's own one has.
+fn of_any_case(expr: &Arc<dyn PhysicalExpr>, columns: &[usize], schema: &Schema) -> Option<Expr> {
+    let case = expr.downcast_ref::<CaseExpr>()?;
+    let conditions = case.when_then_expr().iter().map(|(_, then)| then);
+    // Without ELSE it is NULL, which is not true.
+    let never = |expr: &&Arc<dyn PhysicalExpr>| {
+        let literal = expr.downcast_ref::<Literal>();
+        literal.is_some_and(|it| *it.value() == ScalarValue::Boolean(Some(false)))
+    };
+    let open = conditions.chain(case.else_expr()).filter(|expr| !never(expr));
+    let any: Vec<Expr> = open.map(|one| physical(one, columns, schema)).collect::<Option<_>>()?;
+    (!any.is_empty()).then_some(Expr::Or(any))
 }
 
 fn compared(both: &BinaryExpr, columns: &[usize], schema: &Schema) -> Option<Expr> {
@@ -76,4 +94,44 @@ fn value(expr: &Arc<dyn PhysicalExpr>, class: Class) -> Option<Value> {
     let scalar = expr.downcast_ref::<Literal>()?.value();
     let is_same = class_of(&scalar.data_type()) == Some(class);
     if is_same { literal::value(scalar) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::physical_expr::expressions::lit;
+    use quarrier_filter::expr::Comparison;
+    use quarrier_messages::Field;
+
+    use super::*;
+
+    type Part = Arc<dyn PhysicalExpr>;
+
+    fn is(value: i64) -> Part {
+        let id = Arc::new(Column::new("id", 0));
+        Arc::new(BinaryExpr::new(id, Operator::Eq, lit(value)))
+    }
+
+    fn asked(thens: [Part; 2], otherwise: Part) -> Option<Expr> {
+        let [first, second] = thens;
+        let whens = vec![(lit(0_i64), first), (lit(1_i64), second)];
+        let case = CaseExpr::try_new(Some(lit(1_i64)), whens, Some(otherwise)).unwrap();
+        let case: Part = Arc::new(case);
+        let fields = vec![Field { name: "id".into(), kind: Kind::Integer }];
+        physical(&case, &[0], &Schema { fields })
+    }
+
+    #[test]
+    fn of_a_join_in_partitions_any_may_be_the_rows_own() {
+        let one = |value| Expr::Compare {
+            op: Comparison::Equal,
+            left: Box::new(Expr::Column(0)),
+            right: Box::new(Expr::Literal(Value::Integer(value))),
+        };
+        let both = asked([is(3), is(5)], lit(false));
+        assert_eq!(both, Some(Expr::Or(vec![one(3), one(5)])));
+        assert_eq!(asked([is(3), lit(false)], lit(false)), Some(Expr::Or(vec![one(3)])));
+        // What is not known may be true of every row.
+        assert_eq!(asked([is(3), lit(true)], lit(false)), None);
+        assert_eq!(asked([is(3), is(5)], lit(true)), None);
+    }
 }
