@@ -7,6 +7,8 @@
 //!             trial: warm-up, runs on pinned threads, some dropped, until the median is known
 //! ```
 //!
+//! All of it is done in two visits, so that a reading's runs lie well apart in time.
+//!
 //! A [`Reading`] is the median of runs that checked their result, with spread, and with the
 //! conditions under which it was taken: it says itself when it was disturbed.
 //!
@@ -68,7 +70,10 @@ pub use wanted::{Network, Progress, Wanted};
 use conditions::{Conditions, Snapshot};
 use trial::Session;
 
-/// Measures what is wanted, area after area.
+/// How often each subject is visited, where a reading has more than one run.
+const VISITS: u32 = 2;
+
+/// Measures what is wanted, area after area, and then all of it again.
 ///
 /// # Errors
 /// A result was wrong, the system refused what has no other way, or `stop` was set.
@@ -77,18 +82,23 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut session = Session::new(wanted.effort.clone(), progress, stop)?;
     let clock_before_hertz = cpu::clock_hertz(&session.team).ok();
-    for &area in &wanted.areas {
-        match area {
-            Area::Cpu => cpu::measure(wanted, &mut session)?,
-            Area::Memory => memory::measure(wanted, &mut session)?,
-            Area::Disk => disk::measure(wanted, &mut session)?,
-            Area::Network => network::measure(wanted, &mut session)?,
-            Area::Gpu => gpu::measure(wanted, &mut session)?,
+    let (mut disk, mut network) = (disk::Kept::default(), network::Kept::default());
+    let visits = VISITS.min(wanted.effort.runs);
+    for visit in 1..=visits {
+        session.visit(visit, visits);
+        for &area in &wanted.areas {
+            match area {
+                Area::Cpu => cpu::measure(wanted, &mut session)?,
+                Area::Memory => memory::measure(wanted, &mut session)?,
+                Area::Disk => disk::measure(wanted, &mut session, &mut disk)?,
+                Area::Network => network::measure(wanted, &mut session, &mut network)?,
+                Area::Gpu => gpu::measure(wanted, &mut session)?,
+            }
         }
     }
     let clock_after_hertz = cpu::clock_hertz(&session.team).ok();
     let machine = session.machine.clone();
-    let readings = session.into_readings();
+    let readings = session.readings();
     let during = before.since();
     Ok(Report {
         format: FORMAT,

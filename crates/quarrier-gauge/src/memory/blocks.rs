@@ -251,8 +251,8 @@ pub fn measure(
         .with("pages", PageKind::Huge.name());
     let subject = Subject::new(Area::Memory, name, parameters, Unit::BytesPerSecond);
     let count = count_in(session.effort.trial, &mut fields[0], writes)?;
-    let mut reading =
-        session.read(subject, Needs::Cpu, |team| {
+    let mut runs =
+        session.runs(subject, Needs::Cpu, |team| {
             let firsts: Vec<u64> = fields.iter().map(|field| field.next).collect();
             let trial = team.run(&mut fields, |_, field| {
                 if writes { Ok(field.write(count)) } else { field.read(count) }
@@ -267,9 +267,9 @@ pub fn measure(
             Ok(trial)
         })?;
     if fields.iter().any(|field| field.pages.kind() == PageKind::Small) {
-        reading.notes.push(NO_HUGE_PAGES.to_owned());
+        runs.notes.push(NO_HUGE_PAGES.to_owned());
     }
-    session.push(reading);
+    session.push(runs);
     Ok(())
 }
 

@@ -142,15 +142,15 @@ pub fn measure(session: &mut Session<'_>, bytes: usize, kind: PageKind) -> Resul
         .with("pages", kind.name())
         .with("threads", 1);
     let subject = Subject::new(Area::Memory, "latency", parameters, Unit::Seconds);
-    let mut reading = session
-        .read(subject, Needs::Cpu, |team| team.run(&mut rings, |_, ring| ring.walk(steps)))?;
+    let mut runs = session
+        .runs(subject, Needs::Cpu, |team| team.run(&mut rings, |_, ring| ring.walk(steps)))?;
     if kind == PageKind::Huge && given == PageKind::Small {
-        reading.notes.push(NO_HUGE_PAGES.to_owned());
+        runs.notes.push(NO_HUGE_PAGES.to_owned());
     }
     if let Some(cache) = session.machine.caches.iter().find(|cache| bytes as u64 <= cache.bytes) {
-        reading.notes.push(format!("fits in the cache of level {}", cache.level));
+        runs.notes.push(format!("fits in the cache of level {}", cache.level));
     }
-    session.push(reading);
+    session.push(runs);
     Ok(())
 }
 

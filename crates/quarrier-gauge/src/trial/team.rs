@@ -189,6 +189,7 @@ fn summed(ran: &[Ran]) -> Trial {
         cpu_share: share,
         overlap: if ran.len() > cpus.len() { 1.0 } else { together / seconds },
         clock_hertz: 0.0,
+        cores: cpus.len(),
     }
 }
 
