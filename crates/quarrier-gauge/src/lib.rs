@@ -7,7 +7,8 @@
 //!             trial: warm-up, runs on pinned threads, some dropped, until the median is known
 //! ```
 //!
-//! All of it is done in two visits, so that a reading's runs lie well apart in time.
+//! All of it is done in two visits, so that a reading's runs lie well apart in time; what others
+//! slowed is visited once more.
 //!
 //! A [`Reading`] is the median of runs that checked their result, with spread, and with the
 //! conditions under which it was taken: it says itself when it was disturbed.
@@ -59,7 +60,7 @@ mod one;
 mod error;
 
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use error::{Error, Result};
 pub use one::measure_one;
@@ -72,6 +73,10 @@ use trial::Session;
 
 /// How often each subject is visited, where a reading has more than one run.
 const VISITS: u32 = 2;
+/// One more visit, to what others slowed, takes this part of the time that these took at most.
+const AGAIN_PART: u32 = 4;
+/// A quick measurement begins with nothing more after this time.
+const QUICK_MOST: Duration = Duration::from_secs(26);
 
 /// Measures what is wanted, area after area, and then all of it again.
 ///
@@ -80,6 +85,7 @@ const VISITS: u32 = 2;
 pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) -> Result<Report> {
     let before = Snapshot::take();
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let start = Instant::now();
     let mut session = Session::new(wanted.effort.clone(), progress, stop)?;
     let clock_before_hertz = cpu::clock_hertz(&session.team).ok();
     let (mut disk, mut network) = (disk::Kept::default(), network::Kept::default());
@@ -95,6 +101,11 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
                 Area::Gpu => gpu::measure(wanted, &mut session)?,
             }
         }
+    }
+    if visits > 1 {
+        let until = start + start.elapsed() + start.elapsed() / AGAIN_PART;
+        let until = if wanted.quick { until.min(start + QUICK_MOST) } else { until };
+        visit_again(wanted, &mut session, until)?;
     }
     let clock_after_hertz = cpu::clock_hertz(&session.team).ok();
     let machine = session.machine.clone();
@@ -117,4 +128,18 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
         },
         readings,
     })
+}
+
+/// Visits arithmetic and memory once more where others slowed it, and begins with nothing after
+/// `until`. Runs on disk and network do not tell by themselves whether others slowed them.
+fn visit_again(wanted: &Wanted, session: &mut Session<'_>, until: Instant) -> Result<()> {
+    session.visit_again(until);
+    for &area in &wanted.areas {
+        match area {
+            Area::Cpu => cpu::measure(wanted, session)?,
+            Area::Memory => memory::measure(wanted, session)?,
+            Area::Disk | Area::Network | Area::Gpu => (),
+        }
+    }
+    Ok(())
 }

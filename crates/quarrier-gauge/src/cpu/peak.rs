@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::arch::{self, STEPS};
-use super::{Isa, Lane, clock, units};
+use super::{Isa, Lane, units};
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
-use crate::trial::{Done, Needs, Series, Session, Team, Trial};
+use crate::trial::{Done, Needs, Series, Session};
 
 /// Measures one kind of arithmetic, and pushes it with the theoretical peak at the clock that was
 /// measured between the runs, where the design is known.
@@ -18,12 +18,13 @@ pub fn measure(session: &mut Session<'_>, isa: Isa, lane: Lane, threads: usize) 
         let name = isa.name();
         return Err(Error::BadRequest(format!("{name} is not to be had on this machine")));
     }
+    let subject = subject(isa, lane, threads);
+    if !session.wants(&subject) {
+        return Ok(());
+    }
     let loops = loops_in(isa, lane, session.effort.trial)?;
-    let runs = session.runs(subject(isa, lane, threads), Needs::Cpu, |team| {
-        let clock_hertz = clock_of(team, threads)?;
-        let mut states = vec![(); threads];
-        let trial = team.run(&mut states, |_, ()| run_loops(isa, lane, loops))?;
-        Ok(Trial { clock_hertz, ..trial })
+    let runs = session.runs(subject, Needs::Cpu, |team| {
+        team.run(&mut vec![(); threads], |_, ()| run_loops(isa, lane, loops))
     })?;
     session.push(runs.clone());
     if let Some(flop_per_cycle) = units::flop_per_cycle(isa, lane) {
@@ -54,13 +55,6 @@ fn theoretical(runs: Series, isa: Isa, lane: Lane, threads: usize, flop_per_cycl
     let parameters = parameters(isa, lane, threads);
     peak.subject = Subject::new(Area::Cpu, "theoretical peak", parameters, Unit::FlopPerSecond);
     peak
-}
-
-/// The mean clock of the cores while all of them are busy; 0 where it cannot be measured.
-fn clock_of(team: &Team, threads: usize) -> Result<f64> {
-    let threads = threads.min(team.cpus());
-    let clocks = team.prepare(threads, |_| Ok(clock::here(2).unwrap_or(0.0)))?;
-    Ok(clocks.iter().sum::<f64>() / clocks.len() as f64)
 }
 
 fn run_loops(isa: Isa, lane: Lane, loops: u32) -> Result<Done> {

@@ -242,7 +242,6 @@ pub fn measure(
     block_bytes: usize,
     threads: usize,
 ) -> Result<()> {
-    let mut fields = session.team.prepare(threads, |_| Field::new(access, block_bytes))?;
     let name = if writes { "block write" } else { "block read" };
     let parameters = Parameters::new()
         .with("threads", threads)
@@ -250,6 +249,10 @@ pub fn measure(
         .with("access", access.name())
         .with("pages", PageKind::Huge.name());
     let subject = Subject::new(Area::Memory, name, parameters, Unit::BytesPerSecond);
+    if !session.wants(&subject) {
+        return Ok(());
+    }
+    let mut fields = session.team.prepare(threads, |_| Field::new(access, block_bytes))?;
     let count = count_in(session.effort.trial, &mut fields[0], writes)?;
     let mut runs =
         session.runs(subject, Needs::Cpu, |team| {

@@ -185,6 +185,9 @@ pub fn measure(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
         let name = sweep.isa.name();
         return Err(Error::BadRequest(format!("{name} is not to be had on this machine")));
     }
+    if !session.wants(&sweep.subject()) {
+        return Ok(());
+    }
     let mut parts = session.team.prepare(sweep.threads, |thread| Part::new(&sweep, thread))?;
     let times = times_in(session.effort.trial, &mut parts[0], sweep.threads)?;
     for part in &mut parts {

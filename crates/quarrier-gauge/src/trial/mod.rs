@@ -26,6 +26,12 @@ pub use visits::Series;
 /// A trial whose threads got less of their CPU than this is dropped.
 pub const CPU_SHARE_MIN: f64 = 0.985;
 
+/// A trial is dropped if one of its cores gave, right before or after, less than this part of the
+/// multiply-adds in a cycle that as many cores gave at best; and if it came to less than this part of
+/// the best trial of its reading. Who shares a core, a cache or the memory with others is slower by it,
+/// and never faster.
+pub const CORE_SHARE_MIN: f64 = 0.93;
+
 /// A trial whose threads ran together for less than this part of it is dropped.
 pub const OVERLAP_MIN: f64 = 0.8;
 
@@ -56,6 +62,9 @@ pub struct Trial {
     pub clock_hertz: f64,
     /// How many CPUs its threads were on.
     pub cores: usize,
+    /// Fused multiply-adds that the core which gave the fewest did in a cycle, right before or after;
+    /// 0 where nobody looked.
+    pub fused_per_cycle: f64,
 }
 
 impl Trial {
@@ -64,9 +73,11 @@ impl Trial {
         self.units / self.seconds
     }
 
-    /// Whether its threads had what they need to say something.
-    fn had_its_cpu(&self) -> bool {
-        self.cpu_share >= CPU_SHARE_MIN && self.overlap >= OVERLAP_MIN
+    /// Whether its threads had all of their cores, of which one at best does `most_fused_per_cycle`.
+    fn had_its_cores(&self, most_fused_per_cycle: f64) -> bool {
+        self.cpu_share >= CPU_SHARE_MIN
+            && self.overlap >= OVERLAP_MIN
+            && self.fused_per_cycle >= CORE_SHARE_MIN * most_fused_per_cycle
     }
 }
 

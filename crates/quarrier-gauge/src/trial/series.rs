@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::visits::Visit;
 use super::{Effort, Series, Trial};
 use crate::conditions::Snapshot;
 use crate::error::{Error, Result};
-use crate::reading::{Subject, Unit};
+use crate::reading::Unit;
 use crate::statistics::{median, median_interval};
 
 /// How often patience is doubled before fewer runs than asked for must do.
@@ -22,42 +21,39 @@ pub enum Needs {
     Answers,
 }
 
-/// Repeats `trial` as `effort` says, after a warm-up: one visit to `subject`. `after_drop` is called
-/// when a run was dropped.
+/// Repeats `trial` as `effort` says, after a warm-up, and adds the visit to `series`. `after_drop` is
+/// called when a run was dropped; `most_fused` tells how many fused multiply-adds in a cycle so many
+/// cores gave at best until now, each of them.
 ///
 /// # Errors
 /// What `trial` says, or [`Error::Stopped`] once `stop` is set.
 pub fn series(
     effort: &Effort,
-    needs: Needs,
-    subject: Subject,
+    mut series: Series,
     stop: &AtomicBool,
+    most_fused: impl Fn(usize) -> f64,
     mut after_drop: impl FnMut(),
     mut trial: impl FnMut() -> Result<Trial>,
 ) -> Result<Series> {
     let warm_ups = warm_up(effort.warm_up, stop, &mut trial)?;
     let before = Snapshot::take();
     let start = Instant::now();
-    let mut runs = Vec::new();
-    let mut values = Vec::new();
+    series.begin_visit(effort.runs, warm_ups);
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
         let run = trial()?;
-        if needs == Needs::Cpu && !run.had_its_cpu() {
+        let most = most_fused(run.cores);
+        if !series.add(run, most) {
             after_drop();
-        } else {
-            values.push(run.value(subject.unit));
         }
-        runs.push(run);
-        if runs.len() >= effort.runs as usize && is_enough(effort, start.elapsed(), &values) {
+        if is_enough(effort, start.elapsed(), &series) {
             break;
         }
     }
-    let during = before.since();
-    let visit = Visit { runs, warm_ups, during, seconds: start.elapsed().as_secs_f64() };
-    Ok(Series::of(subject, needs, effort.runs, visit))
+    series.end_visit(before.since(), start.elapsed().as_secs_f64());
+    Ok(series)
 }
 
 /// Returns how many runs it made.
@@ -78,13 +74,14 @@ fn warm_up(
     Ok(runs)
 }
 
-fn is_enough(effort: &Effort, elapsed: Duration, kept: &[f64]) -> bool {
+fn is_enough(effort: &Effort, elapsed: Duration, series: &Series) -> bool {
+    let kept = series.kept_values();
     if kept.len() < effort.runs as usize {
-        return elapsed > effort.patience * PATIENCE_MOST;
+        return series.made() >= effort.runs as usize && elapsed > effort.patience * PATIENCE_MOST;
     }
     kept.len() >= effort.most_runs as usize
         || elapsed > effort.patience
-        || is_narrow(kept, effort.narrow)
+        || is_narrow(&kept, effort.narrow)
 }
 
 fn is_narrow(samples: &[f64], narrow: f64) -> bool {

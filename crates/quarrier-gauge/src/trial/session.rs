@@ -1,6 +1,7 @@
 //! What all areas share while they are measured: the team, the effort, who hears of progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use super::{Effort, Needs, Series, Team, Trial, series};
 use crate::Progress;
@@ -22,8 +23,12 @@ pub struct Session<'a> {
     /// Set by the caller to end it.
     pub stop: &'a AtomicBool,
     progress: &'a mut dyn Progress,
-    /// The number of the visit, from 1 on, and of how many.
-    visit: (u32, u32),
+    /// The number of the visit, from 1 on.
+    visit: u32,
+    /// Among how many visits the effort is shared.
+    visits: u32,
+    /// Until when this visit may begin with a subject, if it is one to disturbed readings alone.
+    again_until: Option<Instant>,
     found: Vec<Series>,
 }
 
@@ -43,15 +48,32 @@ impl<'a> Session<'a> {
             machine: Machine::detect(),
             stop,
             progress,
-            visit: (1, 1),
+            visit: 1,
+            visits: 1,
+            again_until: None,
             found: Vec::new(),
         })
     }
 
     /// Begins visit `number` of `of`, counted from 1.
     pub fn visit(&mut self, number: u32, of: u32) {
-        self.visit = (number, of.max(1));
+        (self.visit, self.visits) = (number, of.max(1));
         self.progress.visit(number, of);
+    }
+
+    /// Begins one more visit, to those subjects whose runs were slowed by others; it begins with none
+    /// after `until`.
+    pub fn visit_again(&mut self, until: Instant) {
+        self.visit += 1;
+        self.again_until = Some(until);
+        self.progress.visit(self.visit, self.visit);
+    }
+
+    /// Whether `subject` is to be measured in this visit: ask before anything is made ready for it.
+    pub fn wants(&self, subject: &Subject) -> bool {
+        let Some(until) = self.again_until else { return true };
+        let is_disturbed = |place: usize| self.found[place].needs_another_visit();
+        Instant::now() < until && self.earlier(subject).is_some_and(is_disturbed)
     }
 
     /// Says what comes next and repeats `trial`, which is given the team, until its median is
@@ -67,10 +89,12 @@ impl<'a> Session<'a> {
         mut trial: impl FnMut(&Team) -> Result<Trial>,
     ) -> Result<Series> {
         self.progress.begin(subject.area, &subject.measurement, &subject.parameters);
-        let missing = self.earlier(&subject).map_or(0, |place| self.found[place].missing());
-        let effort = self.effort.of_one(self.visit.1, missing);
+        let earlier = self.earlier(&subject).map(|place| &self.found[place]);
+        let effort = self.effort.of_one(self.visits, earlier.map_or(0, Series::missing));
         let team = &self.team;
-        series(&effort, needs, subject, self.stop, || team.turn(), || trial(team))
+        let most_fused = |cores| team.most_fused_per_cycle(cores);
+        let none = Series::new(subject, needs).after(earlier);
+        series(&effort, none, self.stop, most_fused, || team.turn(), || trial(team))
     }
 
     /// Takes runs over: to those of an earlier visit to the same subject, or as a new reading.
@@ -85,6 +109,9 @@ impl<'a> Session<'a> {
                 self.found.len() - 1
             }
         };
+        for found in &mut self.found {
+            found.compare_with(|cores| self.team.most_fused_per_cycle(cores));
+        }
         self.progress.reading(&self.found[place].reading());
     }
 
@@ -92,7 +119,7 @@ impl<'a> Session<'a> {
     /// another reading, though it is called the same.
     fn earlier(&self, subject: &Subject) -> Option<usize> {
         let is_same =
-            |found: &Series| found.subject == *subject && found.visits() < self.visit.0 as usize;
+            |found: &Series| found.subject == *subject && found.visits() < self.visit as usize;
         self.found.iter().position(is_same)
     }
 

@@ -4,7 +4,7 @@
 //! a time, and runs that follow each other agree well meanwhile. Only runs that lie well apart in
 //! time can differ by it.
 
-use super::{Needs, Trial};
+use super::{CORE_SHARE_MIN, Needs, Trial};
 use crate::conditions::During;
 use crate::latencies::Latencies;
 use crate::reading::{Area, Reading, Subject};
@@ -22,7 +22,7 @@ const STEAL_MAX: f64 = 0.01;
 const UNKNOWN_MAX: f64 = 0.05;
 
 /// The runs of one visit.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Visit {
     /// In order of time, those that are to be dropped among them.
     pub(super) runs: Vec<Trial>,
@@ -56,19 +56,57 @@ pub struct Series {
     needs: Needs,
     /// So many runs must be kept.
     least: u32,
+    /// Fused multiply-adds in a cycle that each of as many cores gave at best, as far as is known.
+    most_fused: f64,
+    /// The best run of visits that are not among these.
+    best_before: Option<f64>,
     visits: Vec<Visit>,
 }
 
 impl Series {
-    pub(super) fn of(subject: Subject, needs: Needs, least: u32, visit: Visit) -> Series {
+    /// No runs yet.
+    pub fn new(subject: Subject, needs: Needs) -> Series {
         Series {
             subject,
             notes: Vec::new(),
             latencies: None,
             datagrams: None,
             needs,
-            least,
-            visits: vec![visit],
+            least: 0,
+            most_fused: 0.0,
+            best_before: None,
+            visits: Vec::new(),
+        }
+    }
+
+    /// The same beside what earlier visits to the subject found: the best of their runs tells which
+    /// of these were slowed.
+    pub(super) fn after(self, earlier: Option<&Series>) -> Series {
+        Series { best_before: earlier.and_then(Series::best), ..self }
+    }
+
+    /// Begins a visit that must keep so many runs, after so many warm-ups.
+    pub(super) fn begin_visit(&mut self, least: u32, warm_ups: usize) {
+        self.least = least;
+        self.visits.push(Visit { warm_ups, ..Visit::default() });
+    }
+
+    /// Adds a run to the visit, and says whether it is kept so far; `most_fused` is what its cores
+    /// gave at best.
+    pub(super) fn add(&mut self, run: Trial, most_fused: f64) -> bool {
+        self.most_fused = most_fused;
+        if let Some(visit) = self.visits.last_mut() {
+            visit.runs.push(run);
+        }
+        let best = self.best();
+        let last = self.visits.last().and_then(|visit| visit.runs.last());
+        last.is_some_and(|run| self.is_good(run, best))
+    }
+
+    /// What held during the visit, and how long it took.
+    pub(super) fn end_visit(&mut self, during: During, seconds: f64) {
+        if let Some(visit) = self.visits.last_mut() {
+            (visit.during, visit.seconds) = (during, seconds);
         }
     }
 
@@ -94,6 +132,13 @@ impl Series {
         }
     }
 
+    /// Looks at the runs again when more is known of what cores give: those that were kept may be
+    /// dropped now.
+    pub(super) fn compare_with(&mut self, most_fused: impl Fn(usize) -> f64) {
+        let first = self.visits.iter().flat_map(|visit| &visit.runs).next();
+        self.most_fused = first.map_or(0.0, |run| most_fused(run.cores));
+    }
+
     /// How many visits were made.
     pub(super) fn visits(&self) -> usize {
         self.visits.len()
@@ -101,17 +146,30 @@ impl Series {
 
     /// How many runs more should have been kept.
     pub(super) fn missing(&self) -> u32 {
-        self.least.saturating_sub(self.kept() as u32)
+        self.least.saturating_sub(self.kept_values().len() as u32)
     }
 
-    /// How many runs need not be dropped.
-    fn kept(&self) -> usize {
-        self.visits.iter().flat_map(|visit| &visit.runs).filter(|run| self.is_good(run)).count()
+    /// How many runs were made.
+    pub(super) fn made(&self) -> usize {
+        self.visits.iter().map(|visit| visit.runs.len()).sum()
+    }
+
+    /// What the runs that need not be dropped came to.
+    pub(super) fn kept_values(&self) -> Vec<f64> {
+        let best = self.best();
+        let kept = self.runs().filter(|run| self.is_good(run, best));
+        kept.map(|run| run.value(self.subject.unit)).collect()
+    }
+
+    /// Whether another visit could tell what was slowed by others from what was not.
+    pub(super) fn needs_another_visit(&self) -> bool {
+        self.needs == Needs::Cpu && self.reading().disturbed
     }
 
     /// The same series with each trial changed.
     pub(crate) fn map(mut self, change: impl Fn(&mut Trial)) -> Series {
         self.visits.iter_mut().flat_map(|visit| &mut visit.runs).for_each(change);
+        self.best_before = None;
         self
     }
 
@@ -123,20 +181,48 @@ impl Series {
         first.filter_map(|run| noted.get(warm_ups + run.number)).collect()
     }
 
-    fn is_good(&self, run: &Trial) -> bool {
-        self.needs == Needs::Answers || run.had_its_cpu()
+    fn runs(&self) -> impl Iterator<Item = &Trial> {
+        self.visits.iter().flat_map(|visit| &visit.runs)
+    }
+
+    /// The best of the runs that had their cores: none where there is no such.
+    fn best(&self) -> Option<f64> {
+        let values = self.runs().filter(|run| run.had_its_cores(self.most_fused));
+        let values = values.map(|run| run.value(self.subject.unit)).chain(self.best_before);
+        values.reduce(if self.subject.unit.less_is_better() { f64::min } else { f64::max })
+    }
+
+    /// The part of its cores, and of what the best run came to, that a run had: 1 for all of it.
+    fn share(&self, run: &Trial, best: Option<f64>) -> f64 {
+        let value = run.value(self.subject.unit);
+        let of_best = match best {
+            Some(best) if self.subject.unit.less_is_better() => best / value,
+            Some(best) => value / best,
+            None => 1.0,
+        };
+        let of_core = match self.most_fused {
+            most if most > 0.0 => run.fused_per_cycle / most,
+            _ => 1.0,
+        };
+        run.cpu_share.min(of_core).min(of_best)
+    }
+
+    fn is_good(&self, run: &Trial, best: Option<f64>) -> bool {
+        self.needs == Needs::Answers
+            || (run.had_its_cores(self.most_fused) && self.share(run, best) >= CORE_SHARE_MIN)
     }
 
     /// The runs that the reading is made of, in order of time: those that were kept, and for want of
     /// enough of these the best of the others.
     fn used(&self) -> Vec<Used<'_>> {
+        let best = self.best();
         let all = self.visits.iter().enumerate().flat_map(|(visit, found)| {
             let numbered = found.runs.iter().enumerate();
             numbered.map(move |(number, trial)| Used { visit, number, trial })
         });
         let (mut used, mut others): (Vec<Used<'_>>, Vec<Used<'_>>) =
-            all.partition(|run| self.is_good(run.trial));
-        others.sort_by(|a, b| b.trial.cpu_share.total_cmp(&a.trial.cpu_share));
+            all.partition(|run| self.is_good(run.trial, best));
+        others.sort_by(|a, b| self.share(b.trial, best).total_cmp(&self.share(a.trial, best)));
         others.truncate(self.missing() as usize);
         used.extend(others);
         used.sort_by_key(|run| (run.visit, run.number));
@@ -148,8 +234,7 @@ impl Series {
         let used = self.used();
         let unit = self.subject.unit;
         let samples: Vec<f64> = used.iter().map(|run| run.trial.value(unit)).collect();
-        let kept = self.kept();
-        let dropped = self.visits.iter().map(|visit| visit.runs.len()).sum::<usize>() - kept;
+        let dropped = self.made() - self.kept_values().len();
         let mut conditions = self.during();
         if self.needs == Needs::Cpu {
             conditions.cpu_share = used.iter().map(|run| run.trial.cpu_share).fold(1.0, f64::min);
@@ -157,7 +242,7 @@ impl Series {
         let clocks = used.iter().map(|run| run.trial.clock_hertz).filter(|&clock| clock > 0.0);
         let clocks: Vec<f64> = clocks.collect();
         conditions.clock_hertz = (!clocks.is_empty()).then(|| median(&clocks));
-        let mut notes = self.disturbances(&conditions, dropped);
+        let mut notes = self.disturbances(&conditions);
         notes.extend(self.disagreement(&used, &samples));
         conditions.disturbed = !notes.is_empty();
         notes.extend(self.told(&used, median(&samples), conditions.clock_hertz));
@@ -203,12 +288,11 @@ impl Series {
     }
 
     /// Who used the machine besides.
-    fn disturbances(&self, during: &During, dropped: usize) -> Vec<String> {
+    fn disturbances(&self, during: &During) -> Vec<String> {
         let mut notes = Vec::new();
         if self.missing() > 0 {
-            notes.push(format!("threads did not get their CPU in {dropped} runs"));
-        } else if dropped > self.kept() {
-            notes.push("more runs were dropped than kept".to_owned());
+            let (kept, made) = (self.kept_values().len(), self.made());
+            notes.push(format!("only {kept} of {made} runs were not slowed by others"));
         }
         let most = match self.needs {
             Needs::Cpu => OTHERS_MAX,
@@ -226,16 +310,7 @@ impl Series {
     /// Why the median may be another next time, if so: the first reason that there is.
     fn disagreement(&self, used: &[Used<'_>], samples: &[f64]) -> Option<String> {
         let name = self.subject.unit.name();
-        let medians: Vec<f64> = used
-            .chunk_by(|a, b| a.visit == b.visit)
-            .map(|runs| {
-                let values = runs.iter().map(|run| run.trial.value(self.subject.unit));
-                median(&values.collect::<Vec<_>>())
-            })
-            .collect();
-        let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = medians.iter().copied().fold(0.0, f64::max);
-        if most > least * (1.0 + UNKNOWN_MAX) {
+        if let Some(medians) = self.visits_that_differ(used) {
             let all: Vec<String> = medians.iter().map(|median| format!("{median:.3e}")).collect();
             return Some(format!("visits well apart in time differ: {} {name}", all.join(", ")));
         }
@@ -249,6 +324,27 @@ impl Series {
         let unknown = (high - low) / 2.0 / median(samples).abs();
         (unknown > UNKNOWN_MAX)
             .then(|| format!("the runs disagree: known to ± {:.0} % only", unknown * 100.0))
+    }
+
+    /// The median of each visit, if those that the reading is made of differ, or are but one.
+    fn visits_that_differ(&self, used: &[Used<'_>]) -> Option<Vec<f64>> {
+        let unit = self.subject.unit;
+        let (mut medians, mut of_reading) = (Vec::new(), Vec::new());
+        for (number, visit) in self.visits.iter().enumerate() {
+            let here = used.iter().filter(|run| run.visit == number);
+            let here: Vec<f64> = here.map(|run| run.trial.value(unit)).collect();
+            if here.is_empty() {
+                let all: Vec<f64> = visit.runs.iter().map(|run| run.value(unit)).collect();
+                medians.push(median(&all));
+            } else {
+                medians.push(median(&here));
+                of_reading.push(median(&here));
+            }
+        }
+        let least = of_reading.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = of_reading.iter().copied().fold(0.0, f64::max);
+        let is_one = of_reading.len() == 1 && medians.len() > 1;
+        (is_one || most > least * (1.0 + UNKNOWN_MAX)).then_some(medians)
     }
 
     /// What a reader should know beside the value.
@@ -293,7 +389,9 @@ mod tests {
         let visit = Visit { runs, warm_ups: 1, during: During::default(), seconds: 1.0 };
         let subject =
             Subject::new(Area::Network, "throughput", Parameters::new(), Unit::BytesPerSecond);
-        let mut series = Series::of(subject, Needs::Cpu, rates.len() as u32, visit);
+        let mut series = Series::new(subject, Needs::Cpu);
+        series.least = rates.len() as u32;
+        series.visits = vec![visit];
         let mut latencies = Latencies::new().unwrap();
         latencies.record(latency);
         series.latencies = Some(latencies);

@@ -1,7 +1,7 @@
 //! The engine of trials.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quarrier_gauge::trial::{Done, Effort, Needs, Series, Session, Team, Trial, series};
 use quarrier_gauge::{Area, Error, Parameters, Reading, Subject, Unit};
@@ -22,8 +22,17 @@ fn run(cpu_share: f64, seconds: f64) -> Trial {
 }
 
 fn repeat(needs: Needs, trial: impl FnMut() -> quarrier_gauge::Result<Trial>) -> Series {
+    repeat_on_cores(needs, 0.0, trial)
+}
+
+fn repeat_on_cores(
+    needs: Needs,
+    most_fused_per_cycle: f64,
+    trial: impl FnMut() -> quarrier_gauge::Result<Trial>,
+) -> Series {
     let go = AtomicBool::new(false);
-    series(&effort(), needs, subject(), &go, || {}, trial).unwrap()
+    let most = |_| most_fused_per_cycle;
+    series(&effort(), Series::new(subject(), needs), &go, most, || {}, trial).unwrap()
 }
 
 fn subject() -> Subject {
@@ -94,7 +103,7 @@ fn a_reading_whose_threads_never_got_their_cpu_is_disturbed() {
     assert!(reading.disturbed && reading.conditions.disturbed);
     assert_eq!(reading.runs, 3);
     assert!(reading.dropped >= 3);
-    assert!(reading.notes[0].contains("did not get their CPU"), "{:?}", reading.notes);
+    assert!(reading.notes[0].contains("slowed by others"), "{:?}", reading.notes);
 }
 
 #[test]
@@ -140,7 +149,14 @@ fn seconds_are_told_for_one_and_the_least_is_the_best() {
 #[test]
 fn a_stop_ends_the_series() {
     let stop = AtomicBool::new(true);
-    let result = series(&effort(), Needs::Cpu, subject(), &stop, || {}, || Ok(run(1.0, 1.0)));
+    let result = series(
+        &effort(),
+        Series::new(subject(), Needs::Cpu),
+        &stop,
+        |_| 0.0,
+        || {},
+        || Ok(run(1.0, 1.0)),
+    );
     assert!(matches!(result, Err(Error::Stopped)));
 }
 
@@ -212,8 +228,66 @@ fn a_later_visit_makes_up_for_runs_that_were_dropped() {
     assert_eq!(reading.samples, [1.0; 3]);
     assert!(reading.dropped > 0);
     assert!(
-        !reading.notes.iter().any(|note| note.contains("did not get their CPU")),
+        !reading.notes.iter().any(|note| note.contains("slowed by others")),
         "{:?}",
         reading.notes
     );
+}
+
+#[test]
+fn a_run_on_a_core_that_others_share_is_dropped() {
+    let runs = AtomicU32::new(0);
+    let series = repeat_on_cores(Needs::Cpu, 2.0, || {
+        let shared = runs.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+        let fused_per_cycle = if shared { 1.8 } else { 1.95 };
+        Ok(Trial { fused_per_cycle, ..run(1.0, if shared { 1.02 } else { 1.0 }) })
+    });
+    assert_eq!(series.reading().samples, [1.0; 3]);
+    assert_eq!(series.reading().dropped, 3);
+    assert!(!series.reading().disturbed);
+}
+
+#[test]
+fn a_run_far_below_the_best_is_dropped_unless_it_waits_for_answers() {
+    for (needs, expected) in [(Needs::Cpu, [1.0; 3]), (Needs::Answers, [0.8, 1.0, 1.0])] {
+        let runs = AtomicU32::new(0);
+        let mut series = repeat(needs, || {
+            let first = runs.fetch_add(1, Ordering::Relaxed) == 0;
+            Ok(run(1.0, if first { 1.25 } else { 1.0 }))
+        });
+        assert_eq!(series.reading().samples[..3], expected);
+        // Of times the least is the best: the slowest run is dropped as well.
+        series.subject.unit = Unit::Seconds;
+        assert_eq!(series.reading().dropped, u32::from(needs == Needs::Cpu));
+    }
+}
+
+#[test]
+fn one_visit_without_others_is_not_enough() {
+    let reading = visited(&[1.0, 0.8], |_| subject()).remove(0);
+    assert!(reading.disturbed);
+    assert!(reading.notes.iter().any(|note| note.contains("1.000e0, 8.000e-1")));
+}
+
+#[test]
+fn one_more_visit_is_made_to_disturbed_readings_alone() {
+    let go = AtomicBool::new(false);
+    let mut nobody = ();
+    let mut session = Session::new(effort(), &mut nobody, &go).unwrap();
+    let other = Subject { measurement: "add".into(), ..subject() };
+    for (visit, rate) in [(1, 1.0), (2, 0.8)] {
+        session.visit(visit, 2);
+        assert!(session.wants(&subject()) && session.wants(&other));
+        session.measure(subject(), Needs::Cpu, |_| Ok(run(1.0, 1.0 / rate))).unwrap();
+        session.measure(other.clone(), Needs::Cpu, |_| Ok(run(1.0, 1.0))).unwrap();
+    }
+    session.visit_again(Instant::now());
+    assert!(!session.wants(&subject()), "its time is over");
+    session.visit_again(Instant::now() + Duration::from_secs(3_600));
+    assert!(session.wants(&subject()) && !session.wants(&other));
+    session.measure(subject(), Needs::Cpu, |_| Ok(run(1.0, 1.0))).unwrap();
+    assert!(!session.wants(&subject()));
+    let readings = session.readings();
+    assert_eq!(readings.len(), 2);
+    assert!(readings.iter().all(|reading| !reading.disturbed && reading.value == 1.0));
 }
