@@ -58,7 +58,7 @@ fn run(words: &[String]) -> Result<()> {
         return beside(&mut session, measurement, &parameters, other);
     }
     measure_one(&mut session, area, measurement, &parameters)?;
-    print(session.readings())
+    print(&session.readings())
 }
 
 /// Measures the disk, and lets `other` do so on the same file.
@@ -74,7 +74,7 @@ fn beside(
     };
     let mut file = TrialFile::make(Path::new(folder), bytes, &AtomicBool::new(false))?;
     measure_on(session, &mut file, measurement, parameters)?;
-    print(session.readings())?;
+    print(&session.readings())?;
     let printed = session.readings().len();
     let path = format!("/proc/{}/fd/{}", std::process::id(), file.file().as_raw_fd());
     let words = other[1..].iter().map(|word| match word.strip_suffix("FILE") {

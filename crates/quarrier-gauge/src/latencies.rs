@@ -14,7 +14,7 @@ const BUCKET_GROWTH: f64 = 1.1;
 const FIRST_BUCKET_NS: u64 = 100;
 
 /// Times of requests, each kept to a thousandth.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Latencies(Histogram<u32>);
 
 impl Latencies {
@@ -23,6 +23,13 @@ impl Latencies {
         Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 3)
             .map(Latencies)
             .map_err(|error| Error::BadRequest(format!("histogram: {error}")))
+    }
+
+    /// All of several.
+    pub(crate) fn sum(several: &[&Latencies]) -> Result<Latencies> {
+        let mut all = Latencies::new()?;
+        several.iter().for_each(|one| all.add(one));
+        Ok(all)
     }
 
     /// One more, which took `time`.

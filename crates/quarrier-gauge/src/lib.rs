@@ -7,6 +7,9 @@
 //!             trial: warm-up, runs on pinned threads, some dropped, until the median is known
 //! ```
 //!
+//! All of it is done in two visits, so that a reading's runs lie well apart in time; what others
+//! slowed is visited once more.
+//!
 //! A [`Reading`] is the median of runs that checked their result, with spread, and with the
 //! conditions under which it was taken: it says itself when it was disturbed.
 //!
@@ -57,7 +60,7 @@ mod one;
 mod error;
 
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use error::{Error, Result};
 pub use one::measure_one;
@@ -68,27 +71,45 @@ pub use wanted::{Network, Progress, Wanted};
 use conditions::{Conditions, Snapshot};
 use trial::Session;
 
-/// Measures what is wanted, area after area.
+/// How often each subject is visited, where a reading has more than one run.
+const VISITS: u32 = 2;
+/// One more visit, to what others slowed, takes this part of the time that these took at most.
+const AGAIN_PART: u32 = 4;
+/// A quick measurement begins with nothing more after this time.
+const QUICK_MOST: Duration = Duration::from_secs(26);
+
+/// Measures what is wanted, area after area, and then all of it again.
 ///
 /// # Errors
 /// A result was wrong, the system refused what has no other way, or `stop` was set.
 pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) -> Result<Report> {
     let before = Snapshot::take();
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let start = Instant::now();
     let mut session = Session::new(wanted.effort.clone(), progress, stop)?;
     let clock_before_hertz = cpu::clock_hertz(&session.team).ok();
-    for &area in &wanted.areas {
-        match area {
-            Area::Cpu => cpu::measure(wanted, &mut session)?,
-            Area::Memory => memory::measure(wanted, &mut session)?,
-            Area::Disk => disk::measure(wanted, &mut session)?,
-            Area::Network => network::measure(wanted, &mut session)?,
-            Area::Gpu => gpu::measure(wanted, &mut session)?,
+    let (mut disk, mut network) = (disk::Kept::default(), network::Kept::default());
+    let visits = VISITS.min(wanted.effort.runs);
+    for visit in 1..=visits {
+        session.visit(visit, visits);
+        for &area in &wanted.areas {
+            match area {
+                Area::Cpu => cpu::measure(wanted, &mut session)?,
+                Area::Memory => memory::measure(wanted, &mut session)?,
+                Area::Disk => disk::measure(wanted, &mut session, &mut disk)?,
+                Area::Network => network::measure(wanted, &mut session, &mut network)?,
+                Area::Gpu => gpu::measure(wanted, &mut session)?,
+            }
         }
+    }
+    if visits > 1 {
+        let until = start + start.elapsed() + start.elapsed() / AGAIN_PART;
+        let until = if wanted.quick { until.min(start + QUICK_MOST) } else { until };
+        visit_again(wanted, &mut session, until)?;
     }
     let clock_after_hertz = cpu::clock_hertz(&session.team).ok();
     let machine = session.machine.clone();
-    let readings = session.into_readings();
+    let readings = session.readings();
     let during = before.since();
     Ok(Report {
         format: FORMAT,
@@ -107,4 +128,18 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
         },
         readings,
     })
+}
+
+/// Visits arithmetic and memory once more where others slowed it, and begins with nothing after
+/// `until`. Runs on disk and network do not tell by themselves whether others slowed them.
+fn visit_again(wanted: &Wanted, session: &mut Session<'_>, until: Instant) -> Result<()> {
+    session.visit_again(until);
+    for &area in &wanted.areas {
+        match area {
+            Area::Cpu => cpu::measure(wanted, session)?,
+            Area::Memory => memory::measure(wanted, session)?,
+            Area::Disk | Area::Network | Area::Gpu => (),
+        }
+    }
+    Ok(())
 }

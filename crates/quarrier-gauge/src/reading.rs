@@ -303,7 +303,8 @@ pub struct Reading {
     pub interval: (f64, f64),
     /// The runs that were kept.
     pub runs: u32,
-    /// The runs whose threads did not get their CPU, or did not run together.
+    /// The runs that others slowed: threads did not get their CPU or all of its core, did not run
+    /// together, or came to less than 93 % of the best run.
     pub dropped: u32,
     /// Whether others used the machine, or the runs disagree: do not trust it.
     pub disturbed: bool,
@@ -320,13 +321,4 @@ pub struct Reading {
     /// What a reader should know, for example `no O_DIRECT here: buffered`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-}
-
-impl Reading {
-    /// Marks it as one that is not to be trusted, and says why.
-    pub fn disturb(&mut self, note: String) {
-        self.disturbed = true;
-        self.conditions.disturbed = true;
-        self.notes.push(note);
-    }
 }

@@ -57,8 +57,8 @@ Examples:
   quarrier gauge network --connect first-host:7413
 
 Each reading is the median of several runs (--runs) on threads that are bound to a CPU each; runs that
-did not get their CPU are dropped and counted, and what a run computed, read or received is
-checked. A reading marked with '!' was disturbed: others used the machine, or the runs disagree.
+others slowed are dropped and counted, and what a run computed, read or received is checked. All
+is measured twice, one time after the other, and its runs are put together. A reading marked with '!' was disturbed: others used the machine, or the runs disagree.
 
 --quick takes less than 30 s in all, and measures what plans need. Every run keeps what it
 learnt in the machine profile in the cache folder ($XDG_CACHE_HOME/quarrier or

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::large::{LARGE_PAGE_BYTES, prefer_large_pages};
+use super::large::{LARGE_PAGE_BYTES, give_pages_back, prefer_large_pages};
 
 /// Alignment of buffers, windows and chunk starts, in bytes. `pread` from the page cache is
 /// several times slower into or from addresses that are not aligned (measured on Zen 4:
@@ -106,6 +106,8 @@ impl Row {
         // SAFETY: the layout has a size.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        // SAFETY: so many bytes were allocated, and nobody has written to them.
+        unsafe { give_pages_back(start.as_ptr(), bytes) };
         // Before the first touch, which makes the pages.
         prefer_large_pages(start.as_ptr(), bytes);
         // SAFETY: so many bytes were allocated.

@@ -22,3 +22,20 @@ pub fn prefer_large_pages(start: *const u8, bytes: usize) {
         let _ = unsafe { rustix::mm::madvise(at, end - first, rustix::mm::Advice::LinuxHugepage) };
     }
 }
+
+/// Lets the system take the pages of `bytes` bytes at `start` back; the next touch makes others. What
+/// an allocator hands out was often used before, and lies on the small pages that it was given then.
+///
+/// # Safety
+/// The bytes are the caller's alone, and nobody relies on what they hold.
+pub(super) unsafe fn give_pages_back(start: *mut u8, bytes: usize) {
+    let first = start.addr().next_multiple_of(PAGE_BYTES);
+    let end = (start.addr() + bytes) / PAGE_BYTES * PAGE_BYTES;
+    #[cfg(target_os = "linux")]
+    if end > first {
+        let at = start.wrapping_add(first - start.addr()).cast();
+        // SAFETY: whole pages of the caller's memory, whose bytes may change. Where the system
+        // refuses, they stay as they are.
+        let _ = unsafe { rustix::mm::madvise(at, end - first, rustix::mm::Advice::LinuxDontNeed) };
+    }
+}

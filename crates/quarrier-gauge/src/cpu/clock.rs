@@ -14,16 +14,16 @@ const STEP: u64 = 64;
 /// Half a millisecond or so.
 const STEPS: u64 = 30_000;
 
-/// Cycles a second of the core that the calling thread is on, over about half a millisecond; the
-/// fastest of `tries`, since an interruption can only make it slower.
+/// Cycles a second of the core that the calling thread is on, by `tries` chains of `steps` steps; the
+/// fastest of them, since an interruption can only make it slower.
 ///
 /// # Errors
-/// The chain computed something else, or there is none for this architecture.
-pub(super) fn here(tries: u32) -> Result<f64> {
+/// A chain computed something else, or there is none for this architecture.
+pub(super) fn fastest(tries: u32, steps: u64) -> Result<f64> {
     let mut best: f64 = 0.0;
     for _ in 0..tries.max(1) {
         let start = Instant::now();
-        let done = chain(STEPS)?;
+        let done = chain(steps)?;
         best = best.max(done.units / start.elapsed().as_secs_f64());
     }
     Ok(best)
@@ -34,7 +34,7 @@ pub(super) fn here(tries: u32) -> Result<f64> {
 /// # Errors
 /// The chain's sum was wrong, or a thread could not be started.
 pub fn clock_hertz(team: &Team) -> Result<f64> {
-    team.prepare(1, |_| here(9))?.first().copied().ok_or(Error::Stopped)
+    team.prepare(1, |_| fastest(9, STEPS))?.first().copied().ok_or(Error::Stopped)
 }
 
 /// Runs a chain of `steps` times 64 additions and checks their sum.

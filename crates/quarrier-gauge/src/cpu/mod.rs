@@ -5,6 +5,7 @@ mod arch;
 pub(crate) mod clock;
 mod isa;
 mod peak;
+mod probe;
 mod product;
 mod units;
 
@@ -12,6 +13,7 @@ pub use arch::Lane;
 pub use clock::clock_hertz;
 pub use isa::Isa;
 pub use peak::measure as measure_peak;
+pub(crate) use probe::{Core, core_now};
 pub use product::measure as measure_product;
 pub use units::{flop_per_cycle, fused_per_cycle};
 
@@ -57,11 +59,11 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
 /// # Errors
 /// There is no way to measure it here, or the caller stopped it.
 pub fn measure_clock(session: &mut Session<'_>) -> Result<()> {
-    if clock::chain(1).is_err() {
-        return Ok(());
-    }
     let parameters = Parameters::new().with("threads", 1);
     let subject = Subject::new(Area::Cpu, "dependent add", parameters, Unit::OpPerSecond);
+    if clock::chain(1).is_err() || !session.wants(&subject) {
+        return Ok(());
+    }
     session
         .measure(subject, Needs::Cpu, |team| team.run(&mut [()], |_, ()| clock::chain(CLOCK_STEPS)))
 }

@@ -181,6 +181,9 @@ fn measure_as<T: Element>(
     let parameters =
         Parameters::new().with("type", lane.name()).with("order", order).with("threads", threads);
     let subject = Subject::new(Area::Cpu, "matrix product", parameters, Unit::FlopPerSecond);
+    if !session.wants(&subject) {
+        return Ok(());
+    }
     let make = |index: usize| Ok(Matrices::<T>::new(order, index as u64));
     let mut states = session.team.prepare(threads, make)?;
     session.measure(subject, Needs::Cpu, |team| {

@@ -10,8 +10,8 @@ use super::room::TrialFile;
 use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::latencies::Latencies;
-use crate::reading::{Reading, Subject, Unit};
-use crate::trial::{Needs, Session, Trial};
+use crate::reading::{Subject, Unit};
+use crate::trial::{Needs, Series, Session, Trial};
 
 /// Where one thread stands for each request of a queue, at most so many.
 const STAND_INS_MAX: usize = 128;
@@ -25,18 +25,17 @@ struct Means {
     notes: Vec<String>,
 }
 
-/// Measures `job` on `file` and returns the reading, with the time of each request as its
-/// percentiles. Requests in a closed loop wait for each other: a slow one delays those behind it,
+/// Measures `job` on `file` and returns the runs, with the time of each request. Requests in a closed loop wait for each other: a slow one delays those behind it,
 /// and of that their times say nothing (coordinated omission); requests that are offered are
 /// timed from when they were due.
 ///
 /// Where the file system has no `O_DIRECT`, or the system refuses io_uring, it is done by other
-/// means and the reading's notes say so.
+/// means and their notes say so.
 ///
 /// # Errors
 /// The job cannot be measured on this file, the system refuses, or what was read is not what was
 /// written.
-pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -> Result<Reading> {
+pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -> Result<Series> {
     job.verify(file)?;
     let Means { job, ring, mut notes } = means(file, job)?;
     notes.extend(prepare_cache(session, file, &job)?);
@@ -46,8 +45,8 @@ pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -
     let mut workers =
         session.team.prepare(job.threads, |thread| Worker::new(&job, shared, ring, thread))?;
     let (time, stop, needs) = (session.effort.trial, session.stop, needs(&job));
-    let mut runs = Vec::new();
-    let mut reading = session.read(subject, needs, |team| {
+    let mut times = Vec::new();
+    let mut runs = session.runs(subject, needs, |team| {
         if job.cache == Cache::Cold && job.action == Action::Read {
             file.forget()?;
         }
@@ -65,13 +64,13 @@ pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -
         }
         let latencies = compared(&mut workers, shared)?;
         let trial = valued(trial, unit, &job, &latencies);
-        runs.push(latencies);
+        times.push(latencies);
         Ok(trial)
     })?;
     file.set_direct(false)?;
-    reading.percentiles = last(&runs, reading.runs)?.percentiles();
-    reading.notes.extend(notes);
-    Ok(reading)
+    runs.latencies = Some(Latencies::sum(&runs.kept_of(&times))?);
+    runs.notes.extend(notes);
+    Ok(runs)
 }
 
 /// The job's own words, and those that the file and the system add.
@@ -106,13 +105,6 @@ fn compared(workers: &mut [Worker], file: &TrialFile) -> Result<Latencies> {
         latencies.add(&worker.outcome.latencies);
     }
     Ok(latencies)
-}
-
-/// The times of the runs that were kept: the last ones.
-pub(super) fn last(runs: &[Latencies], kept: u32) -> Result<Latencies> {
-    let mut all = Latencies::new()?;
-    runs.iter().rev().take(kept as usize).for_each(|run| all.add(run));
-    Ok(all)
 }
 
 /// A trial's units are requests; of a sequence they become bytes, and of offered requests the

@@ -45,36 +45,50 @@ const FULL_BYTES: u64 = 1 << 30;
 const OFFERED_SHARES: [f64; 2] = [0.5, 0.8];
 const OFFERED_DEPTH: usize = 64;
 
-pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+/// What is kept from one visit to the next: both use the same blocks of the disk.
+#[derive(Default)]
+pub(crate) struct Kept {
+    file: Option<TrialFile>,
+    /// Random reads a second in the first visit.
+    random_reads: Option<f64>,
+}
+
+pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> Result<()> {
     let effort = session.effort.clone();
     session.effort = patient(&effort, wanted.quick);
-    let result = measure_all(wanted, session);
+    let result = measure_all(wanted, session, kept);
     session.effort = effort;
     result
 }
 
-fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+fn measure_all(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> Result<()> {
     let bytes = if wanted.quick { QUICK_BYTES } else { FULL_BYTES };
-    let mut file = TrialFile::make(&wanted.path, bytes, session.stop)?;
+    let file = match &mut kept.file {
+        Some(file) => file,
+        none => none.insert(TrialFile::make(&wanted.path, bytes, session.stop)?),
+    };
     let mut random_reads = 0.0f64;
     for job in sweep::jobs(wanted) {
         session.go_on()?;
-        let reading = measure_job(session, &mut file, &job)?;
+        let runs = measure_job(session, file, &job)?;
         let used = (job.order, job.action, job.block_bytes, job.cache);
         if used == (Order::Random, Action::Read, 4096, Cache::Direct) {
-            random_reads = random_reads.max(reading.value);
+            random_reads = random_reads.max(runs.reading().value);
         }
-        session.push(reading);
+        session.push(runs);
     }
-    let reading = measure_sync(session, &mut file)?;
-    session.push(reading);
+    let runs = measure_sync(session, file)?;
+    session.push(runs);
+    let random_reads = *kept.random_reads.get_or_insert(random_reads);
     for share in OFFERED_SHARES.iter().filter(|_| !wanted.quick) {
         let offered_per_second = Some((random_reads * share).max(1.0));
         let base = Job::read(Order::Random, 4096);
         let job = Job { offered_per_second, depth: OFFERED_DEPTH, ..base };
-        let reading = measure_job(session, &mut file, &job)?;
-        session.push(reading);
+        let runs = measure_job(session, file, &job)?;
+        session.push(runs);
     }
+    // What is measured next has the memory that the page cache took.
+    file.forget()?;
     Ok(())
 }
 

@@ -44,12 +44,12 @@ pub fn measure_on(
 fn measure(session: &mut Session<'_>, file: &mut TrialFile, job: Option<&Job>) -> Result<()> {
     let patient = patient(&session.effort, false);
     let effort = std::mem::replace(&mut session.effort, patient);
-    let reading = match job {
+    let runs = match job {
         Some(job) => measure_job(session, file, job),
         None => measure_sync(session, file),
     };
     session.effort = effort;
-    session.push(reading?);
+    session.push(runs?);
     Ok(())
 }
 

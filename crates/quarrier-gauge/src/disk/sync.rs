@@ -7,14 +7,13 @@ use std::time::Instant;
 use quarrier_core::region::AlignedBuffer;
 
 use super::job::Order;
-use super::measure::last;
 use super::places::Places;
 use super::room::TrialFile;
 use crate::error::{Error, Result};
 use crate::latencies::Latencies;
-use crate::reading::{Area, Parameters, Reading, Subject, Unit};
+use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::schedule::{Schedule, Turn};
-use crate::trial::{Done, Needs, Session, Trial};
+use crate::trial::{Done, Needs, Series, Session, Trial};
 
 const BLOCK_BYTES: usize = 4096;
 
@@ -23,7 +22,7 @@ const BLOCK_BYTES: usize = 4096;
 ///
 /// # Errors
 /// The system refuses, or a block read back is not what was written.
-pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<Reading> {
+pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<Series> {
     let parameters = Parameters::new()
         .with("block_bytes", BLOCK_BYTES)
         .with("access", "sequential")
@@ -39,8 +38,8 @@ pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<R
     let block = AlignedBuffer::new(BLOCK_BYTES);
     let mut writer = [Writer { places, block, last: 0, latencies: Latencies::new()? }];
     let (time, stop) = (session.effort.trial, session.stop);
-    let mut runs = Vec::new();
-    let mut reading = session.read(subject, Needs::Answers, |team| {
+    let mut times = Vec::new();
+    let mut runs = session.runs(subject, Needs::Answers, |team| {
         let generation = file.next_generation();
         let shared: &TrialFile = file;
         let trial = team.run_unpinned(&mut writer, |_, writer| {
@@ -52,11 +51,11 @@ pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<R
         writer[0].read_back(shared)?;
         let latencies = writer[0].latencies.clone();
         let trial = Trial { seconds: latencies.median_seconds(), units: 1.0, ..trial };
-        runs.push(latencies);
+        times.push(latencies);
         Ok(trial)
     })?;
-    reading.percentiles = last(&runs, reading.runs)?.percentiles();
-    Ok(reading)
+    runs.latencies = Some(Latencies::sum(&runs.kept_of(&times))?);
+    Ok(runs)
 }
 
 /// Writes and waits.

@@ -242,7 +242,6 @@ pub fn measure(
     block_bytes: usize,
     threads: usize,
 ) -> Result<()> {
-    let mut fields = session.team.prepare(threads, |_| Field::new(access, block_bytes))?;
     let name = if writes { "block write" } else { "block read" };
     let parameters = Parameters::new()
         .with("threads", threads)
@@ -250,9 +249,13 @@ pub fn measure(
         .with("access", access.name())
         .with("pages", PageKind::Huge.name());
     let subject = Subject::new(Area::Memory, name, parameters, Unit::BytesPerSecond);
+    if !session.wants(&subject) {
+        return Ok(());
+    }
+    let mut fields = session.team.prepare(threads, |_| Field::new(access, block_bytes))?;
     let count = count_in(session.effort.trial, &mut fields[0], writes)?;
-    let mut reading =
-        session.read(subject, Needs::Cpu, |team| {
+    let mut runs =
+        session.runs(subject, Needs::Cpu, |team| {
             let firsts: Vec<u64> = fields.iter().map(|field| field.next).collect();
             let trial = team.run(&mut fields, |_, field| {
                 if writes { Ok(field.write(count)) } else { field.read(count) }
@@ -267,9 +270,9 @@ pub fn measure(
             Ok(trial)
         })?;
     if fields.iter().any(|field| field.pages.kind() == PageKind::Small) {
-        reading.notes.push(NO_HUGE_PAGES.to_owned());
+        runs.notes.push(NO_HUGE_PAGES.to_owned());
     }
-    session.push(reading);
+    session.push(runs);
     Ok(())
 }
 

@@ -130,27 +130,30 @@ unsafe fn sixteen_loads(mut at: *const u64) -> *const u64 {
 /// # Errors
 /// There is not as much memory, a walk ended elsewhere, or the caller stopped it.
 pub fn measure(session: &mut Session<'_>, bytes: usize, kind: PageKind) -> Result<()> {
-    let mut rings = session.team.prepare(1, |_| Ring::new(bytes, kind))?;
-    let given = rings[0].pages.kind();
-    let once = Instant::now();
-    let lines = (bytes / LINE_BYTES) as u64;
-    rings[0].walk(lines.clamp(1 << 12, 1 << 18))?;
-    let steps = steps_in(session.effort.trial, once.elapsed(), lines.clamp(1 << 12, 1 << 18));
     let parameters = Parameters::new()
         .with("block_bytes", bytes)
         .with("access", "random")
         .with("pages", kind.name())
         .with("threads", 1);
     let subject = Subject::new(Area::Memory, "latency", parameters, Unit::Seconds);
-    let mut reading = session
-        .read(subject, Needs::Cpu, |team| team.run(&mut rings, |_, ring| ring.walk(steps)))?;
+    if !session.wants(&subject) {
+        return Ok(());
+    }
+    let mut rings = session.team.prepare(1, |_| Ring::new(bytes, kind))?;
+    let given = rings[0].pages.kind();
+    let once = Instant::now();
+    let lines = (bytes / LINE_BYTES) as u64;
+    rings[0].walk(lines.clamp(1 << 12, 1 << 18))?;
+    let steps = steps_in(session.effort.trial, once.elapsed(), lines.clamp(1 << 12, 1 << 18));
+    let mut runs = session
+        .runs(subject, Needs::Cpu, |team| team.run(&mut rings, |_, ring| ring.walk(steps)))?;
     if kind == PageKind::Huge && given == PageKind::Small {
-        reading.notes.push(NO_HUGE_PAGES.to_owned());
+        runs.notes.push(NO_HUGE_PAGES.to_owned());
     }
     if let Some(cache) = session.machine.caches.iter().find(|cache| bytes as u64 <= cache.bytes) {
-        reading.notes.push(format!("fits in the cache of level {}", cache.level));
+        runs.notes.push(format!("fits in the cache of level {}", cache.level));
     }
-    session.push(reading);
+    session.push(runs);
     Ok(())
 }
 

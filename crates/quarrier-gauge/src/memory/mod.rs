@@ -36,7 +36,6 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
     if wanted.quick {
         return measure_quick(wanted, session);
     }
-    let watched = Sweep::new(Operation::Triad, 1).beyond_caches(beyond_caches_bytes(session));
     for &threads in &wanted.threads {
         streams(session, threads)?;
         caches(session, threads)?;
@@ -48,9 +47,6 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
         for bytes in working_sets(1 << 30) {
             measure_latency(session, bytes, pages)?;
         }
-    }
-    for &threads in &wanted.threads {
-        stream::watch(session, Sweep { threads, ..watched })?;
     }
     Ok(())
 }

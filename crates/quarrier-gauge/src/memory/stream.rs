@@ -10,7 +10,7 @@ use super::pages::{NO_HUGE_PAGES, PageKind, Pages};
 use super::{Operation, Stores};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
-use crate::reading::{Area, Parameters, Reading, Subject, Unit};
+use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::statistics::SplitMix;
 use crate::trial::{Done, Needs, Session};
 
@@ -24,9 +24,6 @@ const PART_MIN_BYTES: usize = 4 * STEP_BYTES;
 
 /// Numbers that are compared after each trial.
 const SAMPLES: usize = 1_024;
-
-/// By what share a sweep may differ from its first reading before the machine counts as changed.
-const MODE_SHARE: f64 = 0.05;
 
 /// One way of going over arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,40 +181,12 @@ impl Part {
 /// # Errors
 /// There is not as much memory, a number came out wrong, or the caller stopped it.
 pub fn measure(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
-    let reading = read(session, sweep)?;
-    session.push(reading);
-    Ok(())
-}
-
-/// Measures a sweep again, after everything else. Where it comes out otherwise than before, the
-/// machine has more than one mode, minutes apart: the readings of memory by as many threads are
-/// marked.
-pub(super) fn watch(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
-    let again = read(session, sweep)?;
-    let is_same = |reading: &Reading| {
-        reading.measurement == again.measurement && reading.parameters == again.parameters
-    };
-    let Some(first) = session.readings().iter().find(|reading| is_same(reading)) else {
-        return Ok(());
-    };
-    let (before, after) = (first.value, again.value);
-    if (after / before - 1.0).abs() > MODE_SHARE {
-        let note = format!(
-            "{} went from {before:.3e} to {after:.3e} B/s while memory was measured",
-            again.measurement
-        );
-        session.mark_disturbed(&note, |reading| {
-            reading.area == Area::Memory
-                && reading.parameters.integer("threads") == Some(sweep.threads as u64)
-        });
-    }
-    Ok(())
-}
-
-fn read(session: &mut Session<'_>, sweep: Sweep) -> Result<Reading> {
     if !sweep.isa.is_available() {
         let name = sweep.isa.name();
         return Err(Error::BadRequest(format!("{name} is not to be had on this machine")));
+    }
+    if !session.wants(&sweep.subject()) {
+        return Ok(());
     }
     let mut parts = session.team.prepare(sweep.threads, |thread| Part::new(&sweep, thread))?;
     let times = times_in(session.effort.trial, &mut parts[0], sweep.threads)?;
@@ -226,7 +195,7 @@ fn read(session: &mut Session<'_>, sweep: Sweep) -> Result<Reading> {
         part.work(1)?;
         part.check(0..part.arrays.bytes / 8)?;
     }
-    let mut reading = session.read(sweep.subject(), Needs::Cpu, |team| {
+    let mut runs = session.runs(sweep.subject(), Needs::Cpu, |team| {
         parts.iter_mut().for_each(Part::spoil);
         let trial = team.run(&mut parts, |_, part| part.work(times))?;
         for part in &parts {
@@ -234,8 +203,9 @@ fn read(session: &mut Session<'_>, sweep: Sweep) -> Result<Reading> {
         }
         Ok(trial)
     })?;
-    reading.notes.extend(notes(&sweep, &parts));
-    Ok(reading)
+    runs.notes.extend(notes(&sweep, &parts));
+    session.push(runs);
+    Ok(())
 }
 
 fn notes(sweep: &Sweep, parts: &[Part]) -> Vec<String> {

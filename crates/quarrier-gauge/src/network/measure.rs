@@ -14,9 +14,9 @@ use super::payload::Payload;
 use super::{LOOPBACK, stream};
 use crate::error::{Error, Result};
 use crate::latencies::Latencies;
-use crate::reading::{Reading, Unit};
+use crate::reading::Unit;
 use crate::schedule::Schedule;
-use crate::trial::{Done, Needs, Session, Team, Trial};
+use crate::trial::{Datagrams, Done, Needs, Series, Session, Team, Trial};
 use crate::wanted::Network;
 
 /// Calls `work` with the other side: the peer that is named, or a listener of our own, which is
@@ -80,7 +80,7 @@ pub(super) fn measure_job(
     network: &Network,
     peer: &Peer,
     job: &Job,
-) -> Result<Reading> {
+) -> Result<Series> {
     let (time, stop) = (job.run_time(session.effort.trial), session.stop);
     job.verify(time)?;
     let asked = network.congestion.as_deref().unwrap_or("");
@@ -96,19 +96,18 @@ pub(super) fn measure_job(
         seed: (run as u64) << 32 | index as u64,
         congestion,
     };
-    let mut runs: Vec<Aside> = Vec::new();
-    let mut reading = session.read(subject, Needs::Answers, |team| {
-        let run = runs.len();
+    let mut asides: Vec<Aside> = Vec::new();
+    let mut runs = session.runs(subject, Needs::Answers, |team| {
+        let run = asides.len();
         let mut flows = team.prepare(job.streams, |index| open(peer, terms(index, run), stop))?;
         let trial = one_run(team, &mut flows, job, time, stop)?;
         let aside = aside(&flows, stop)?;
         let trial = valued(trial, unit, job, &flows, &aside);
-        runs.push(aside);
+        asides.push(aside);
         Ok(trial)
     })?;
-    let kept = &runs[runs.len() - reading.runs as usize..];
-    tell(&mut reading, job, kept)?;
-    Ok(reading)
+    tell(&mut runs, job, &asides)?;
+    Ok(runs)
 }
 
 fn open<'a>(peer: &Peer, terms: Terms, stop: &'a AtomicBool) -> Result<Flow<'a>> {
@@ -235,11 +234,12 @@ fn valued(trial: Trial, unit: Unit, job: &Job, flows: &[Flow<'_>], aside: &Aside
     }
 }
 
-/// Adds to the reading what the runs told beside their rate.
-fn tell(reading: &mut Reading, job: &Job, kept: &[Aside]) -> Result<()> {
+/// Adds to the runs what they told beside their rate.
+fn tell(runs: &mut Series, job: &Job, asides: &[Aside]) -> Result<()> {
+    let kept = runs.kept_of(asides);
     let Some(last) = kept.last() else { return Ok(()) };
-    let parameters = reading.parameters.clone();
-    reading.parameters = match (job.protocol, job.course) {
+    let parameters = runs.subject.parameters.clone();
+    runs.subject.parameters = match (job.protocol, job.course) {
         (Protocol::Tcp, _) => parameters.with("congestion", last.congestion.as_str()),
         (Protocol::Udp, Course::Throughput) => {
             let calls = if last.segments > 1 { "sendmmsg, segments" } else { "sendmmsg" };
@@ -247,18 +247,15 @@ fn tell(reading: &mut Reading, job: &Job, kept: &[Aside]) -> Result<()> {
         }
         (Protocol::Udp, _) => parameters,
     };
-    reading.notes.extend(last.note.clone());
-    let lost: u64 = kept.iter().map(|run| run.lost).sum();
-    let late: u64 = kept.iter().map(|run| run.late).sum();
-    if job.protocol == Protocol::Udp {
-        reading.notes.push(format!("{lost} datagrams lost, {late} out of order"));
-    }
-    let sent: u64 = kept.iter().map(|run| run.sent).sum();
-    let came: u64 = kept.iter().map(|run| run.came).sum();
-    // A network may double a datagram.
-    reading.received_share = (sent > 0).then(|| (came as f64 / sent as f64).min(1.0));
-    let mut all = Latencies::new()?;
-    kept.iter().for_each(|run| all.add(&run.latencies));
-    reading.percentiles = all.percentiles();
+    runs.notes.extend(last.note.clone());
+    let sum = |count: fn(&Aside) -> u64| kept.iter().map(|aside| count(aside)).sum();
+    runs.datagrams = (job.protocol == Protocol::Udp).then(|| Datagrams {
+        sent: sum(|aside| aside.sent),
+        came: sum(|aside| aside.came),
+        lost: sum(|aside| aside.lost),
+        late: sum(|aside| aside.late),
+    });
+    let latencies: Vec<&Latencies> = kept.iter().map(|aside| &aside.latencies).collect();
+    runs.latencies = Some(Latencies::sum(&latencies)?);
     Ok(())
 }

@@ -36,8 +36,7 @@ pub(crate) use named::measure_named;
 
 use crate::Wanted;
 use crate::error::Result;
-use crate::reading::Reading;
-use crate::trial::{Effort, Session};
+use crate::trial::{Effort, Series, Session};
 use crate::wanted::Network;
 
 /// The port at which a gauge listens if nothing else is said.
@@ -48,36 +47,44 @@ const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
 const OFFERED_SHARES: [f64; 2] = [0.5, 0.8];
 const OFFERED_BYTES: usize = 64;
 
-/// Measures `job` over the path that `network` names, and returns its reading; of datagrams it
-/// says what share came.
+/// Measures `job` over the path that `network` names, and returns its runs; of datagrams
+/// they say what share came.
 ///
 /// # Errors
 /// The job cannot be measured, the other side is not there or ends the session, or what came is
 /// not what was sent.
-pub fn measure_job(session: &mut Session<'_>, network: &Network, job: &Job) -> Result<Reading> {
+pub fn measure_job(session: &mut Session<'_>, network: &Network, job: &Job) -> Result<Series> {
     measure::with_peer(network, |peer| measure::measure_job(session, network, peer, job))
 }
 
-pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+/// What is kept from one visit to the next.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// Seconds of a round trip over TCP in the first visit.
+    round_trip: Option<f64>,
+}
+
+pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> Result<()> {
     let effort = session.effort.clone();
     session.effort = patient(&effort, wanted.quick);
-    let result = measure_all(wanted, session);
+    let result = measure_all(wanted, session, kept);
     session.effort = effort;
     result
 }
 
-fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+fn measure_all(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> Result<()> {
     let network = &wanted.network;
     measure::with_peer(network, |peer| {
         let mut round_trip = f64::INFINITY;
         for job in sweep::jobs(wanted) {
             session.go_on()?;
-            let reading = measure::measure_job(session, network, peer, &job)?;
+            let runs = measure::measure_job(session, network, peer, &job)?;
             if (job.protocol, job.course) == (Protocol::Tcp, Course::RoundTrip) {
-                round_trip = round_trip.min(reading.value);
+                round_trip = round_trip.min(runs.reading().value);
             }
-            session.push(reading);
+            session.push(runs);
         }
+        let round_trip = *kept.round_trip.get_or_insert(round_trip);
         for share in OFFERED_SHARES.iter().filter(|_| !wanted.quick && round_trip > 0.0) {
             let job = Job {
                 protocol: Protocol::Tcp,
@@ -85,8 +92,8 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
                 message_bytes: OFFERED_BYTES,
                 streams: 1,
             };
-            let reading = measure::measure_job(session, network, peer, &job)?;
-            session.push(reading);
+            let runs = measure::measure_job(session, network, peer, &job)?;
+            session.push(runs);
         }
         Ok(())
     })

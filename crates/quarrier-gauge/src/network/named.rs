@@ -31,8 +31,8 @@ pub(crate) fn measure_named(
     let network = Network { peer: text("peer"), congestion: text("congestion") };
     let patient = patient(&session.effort, false);
     let effort = std::mem::replace(&mut session.effort, patient);
-    let reading = measure_job(session, &network, &job);
+    let runs = measure_job(session, &network, &job);
     session.effort = effort;
-    session.push(reading?);
+    session.push(runs?);
     Ok(())
 }

@@ -3,10 +3,10 @@
 use super::{mean, median};
 
 /// Differences below this share of the value are not worth telling.
-const WORTH_TELLING: f64 = 0.03;
+const WORTH_TELLING: f64 = 0.05;
 
 /// The two values between which the runs jump, if they do: cut at the widest gap, each side has at
-/// least a fifth of the runs (and two), and the gap is three times as wide as either side and 3 %
+/// least a fifth of the runs (and two), and the gap is three times as wide as either side and 5 %
 /// of the value.
 pub fn two_modes(samples: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = samples.to_vec();
@@ -23,7 +23,7 @@ pub fn two_modes(samples: &[f64]) -> Option<(f64, f64)> {
 
 /// The change from the first half of the runs to the second, as a share of the first, if runs
 /// rise or fall steadily: at least six runs, three quarters more pairs in one order than in the
-/// other, and a change of 3 %.
+/// other, and a change of 5 %.
 pub fn drift(samples: &[f64]) -> Option<f64> {
     if samples.len() < 6 {
         return None;

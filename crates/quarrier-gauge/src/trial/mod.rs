@@ -6,21 +6,31 @@
 //!  series: warm-up ─→ Team::run ─→ Trial ─→ kept, or dropped: a CPU was taken
 //!                        ↑            │
 //!                        └────────────┘  until the interval is narrow, or patience is out
+//!  Session: the Series of each visit to a subject, joined ─→ Reading
 //! ```
 
 mod gate;
 mod series;
 mod session;
 mod team;
+mod visits;
 
 use std::time::Duration;
 
-pub use series::{Needs, Series, series};
+pub use series::{Needs, series};
 pub use session::Session;
 pub use team::Team;
+pub(crate) use visits::Datagrams;
+pub use visits::Series;
 
 /// A trial whose threads got less of their CPU than this is dropped.
 pub const CPU_SHARE_MIN: f64 = 0.985;
+
+/// A trial is dropped if one of its cores gave, right before or after, less than this part of the
+/// multiply-adds in a cycle that as many cores gave at best; and if it came to less than this part of
+/// the best trial of its reading. Who shares a core, a cache or the memory with others is slower by it,
+/// and never faster.
+pub const CORE_SHARE_MIN: f64 = 0.93;
 
 /// A trial whose threads ran together for less than this part of it is dropped.
 pub const OVERLAP_MIN: f64 = 0.8;
@@ -50,12 +60,24 @@ pub struct Trial {
     pub overlap: f64,
     /// The clock measured beside it, in Hz; 0 where it was not.
     pub clock_hertz: f64,
+    /// How many CPUs its threads were on.
+    pub cores: usize,
+    /// Fused multiply-adds that the core which gave the fewest did in a cycle, right before or after;
+    /// 0 where nobody looked.
+    pub fused_per_cycle: f64,
 }
 
 impl Trial {
     /// Units a second.
     pub fn rate(&self) -> f64 {
         self.units / self.seconds
+    }
+
+    /// Whether its threads had all of their cores, of which one at best does `most_fused_per_cycle`.
+    fn had_its_cores(&self, most_fused_per_cycle: f64) -> bool {
+        self.cpu_share >= CPU_SHARE_MIN
+            && self.overlap >= OVERLAP_MIN
+            && self.fused_per_cycle >= CORE_SHARE_MIN * most_fused_per_cycle
     }
 }
 
@@ -77,6 +99,19 @@ pub struct Effort {
 }
 
 impl Effort {
+    /// The part of it that one of `visits` is to take, where earlier ones were to keep `missing` more
+    /// runs than they could.
+    fn of_one(&self, visits: u32, missing: u32) -> Effort {
+        let runs = (self.runs.div_ceil(visits) + missing).min(self.runs);
+        Effort {
+            runs,
+            most_runs: self.most_runs.div_ceil(visits).max(runs),
+            warm_up: self.warm_up / visits,
+            patience: self.patience / visits,
+            ..self.clone()
+        }
+    }
+
     /// For the profile: 3 runs of 15 ms.
     pub fn quick() -> Effort {
         Effort {

@@ -1,6 +1,7 @@
 //! What all areas share while they are measured: the team, the effort, who hears of progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use super::{Effort, Needs, Series, Team, Trial, series};
 use crate::Progress;
@@ -8,22 +9,31 @@ use crate::conditions::Machine;
 use crate::error::{Error, Result};
 use crate::reading::{Reading, Subject};
 
-/// The readings so far, and what is needed for the next.
+/// The runs so far, and what is needed for the next.
+///
+/// Whatever is measured may be visited several times: areas measure all that they have in each
+/// visit, and the runs of the same subject become one reading.
 pub struct Session<'a> {
     /// The threads.
     pub team: Team,
-    /// How long and how often.
+    /// How long and how often, in all visits together.
     pub effort: Effort,
     /// What is measured on.
     pub machine: Machine,
     /// Set by the caller to end it.
     pub stop: &'a AtomicBool,
     progress: &'a mut dyn Progress,
-    readings: Vec<Reading>,
+    /// The number of the visit, from 1 on.
+    visit: u32,
+    /// Among how many visits the effort is shared.
+    visits: u32,
+    /// Until when this visit may begin with a subject, if it is one to disturbed readings alone.
+    again_until: Option<Instant>,
+    found: Vec<Series>,
 }
 
 impl<'a> Session<'a> {
-    /// No readings yet.
+    /// No readings yet, and a single visit.
     ///
     /// # Errors
     /// The system does not say which CPUs may be used.
@@ -38,48 +48,82 @@ impl<'a> Session<'a> {
             machine: Machine::detect(),
             stop,
             progress,
-            readings: Vec::new(),
+            visit: 1,
+            visits: 1,
+            again_until: None,
+            found: Vec::new(),
         })
     }
 
+    /// Begins visit `number` of `of`, counted from 1.
+    pub fn visit(&mut self, number: u32, of: u32) {
+        (self.visit, self.visits) = (number, of.max(1));
+        self.progress.visit(number, of);
+    }
+
+    /// Begins one more visit, to those subjects whose runs were slowed by others; it begins with none
+    /// after `until`.
+    pub fn visit_again(&mut self, until: Instant) {
+        self.visit += 1;
+        self.again_until = Some(until);
+        self.progress.visit(self.visit, self.visit);
+    }
+
+    /// Whether `subject` is to be measured in this visit: ask before anything is made ready for it.
+    pub fn wants(&self, subject: &Subject) -> bool {
+        let Some(until) = self.again_until else { return true };
+        let is_disturbed = |place: usize| self.found[place].needs_another_visit();
+        Instant::now() < until && self.earlier(subject).is_some_and(is_disturbed)
+    }
+
     /// Says what comes next and repeats `trial`, which is given the team, until its median is
-    /// known.
+    /// known. The runs are not yet taken over: add what is to be added, and give them to
+    /// [`Session::push`].
     ///
     /// # Errors
     /// What `trial` says, or [`Error::Stopped`].
     pub fn runs(
         &mut self,
-        subject: &Subject,
+        subject: Subject,
         needs: Needs,
         mut trial: impl FnMut(&Team) -> Result<Trial>,
     ) -> Result<Series> {
         self.progress.begin(subject.area, &subject.measurement, &subject.parameters);
+        let earlier = self.earlier(&subject).map(|place| &self.found[place]);
+        let effort = self.effort.of_one(self.visits, earlier.map_or(0, Series::missing));
         let team = &self.team;
-        let next_cpu = || team.turn();
-        series(&self.effort, needs, subject.unit, self.stop, next_cpu, || trial(team))
+        let most_fused = |cores| team.most_fused_per_cycle(cores);
+        let none = Series::new(subject, needs).after(earlier);
+        series(&effort, none, self.stop, most_fused, || team.turn(), || trial(team))
     }
 
-    /// The reading of [`Session::runs`], not yet taken over: add what is to be added, and give it
-    /// to [`Session::push`].
-    ///
-    /// # Errors
-    /// What `trial` says, or [`Error::Stopped`].
-    pub fn read(
-        &mut self,
-        subject: Subject,
-        needs: Needs,
-        trial: impl FnMut(&Team) -> Result<Trial>,
-    ) -> Result<Reading> {
-        Ok(self.runs(&subject, needs, trial)?.reading(subject))
+    /// Takes runs over: to those of an earlier visit to the same subject, or as a new reading.
+    pub fn push(&mut self, runs: Series) {
+        let place = match self.earlier(&runs.subject) {
+            Some(place) => {
+                self.found[place].join(runs, self.effort.runs);
+                place
+            }
+            None => {
+                self.found.push(runs);
+                self.found.len() - 1
+            }
+        };
+        for found in &mut self.found {
+            found.compare_with(|cores| self.team.most_fused_per_cycle(cores));
+        }
+        self.progress.reading(&self.found[place].reading());
     }
 
-    /// Takes a reading over.
-    pub fn push(&mut self, reading: Reading) {
-        self.progress.reading(&reading);
-        self.readings.push(reading);
+    /// Where the runs of earlier visits to `subject` are. What was visited in this visit already is
+    /// another reading, though it is called the same.
+    fn earlier(&self, subject: &Subject) -> Option<usize> {
+        let is_same =
+            |found: &Series| found.subject == *subject && found.visits() < self.visit as usize;
+        self.found.iter().position(is_same)
     }
 
-    /// Both: [`Session::read`] and [`Session::push`].
+    /// Both: [`Session::runs`] and [`Session::push`].
     ///
     /// # Errors
     /// What `trial` says, or [`Error::Stopped`].
@@ -89,16 +133,9 @@ impl<'a> Session<'a> {
         needs: Needs,
         trial: impl FnMut(&Team) -> Result<Trial>,
     ) -> Result<()> {
-        let reading = self.read(subject, needs, trial)?;
-        self.push(reading);
+        let runs = self.runs(subject, needs, trial)?;
+        self.push(runs);
         Ok(())
-    }
-
-    /// Marks readings that were taken over already, because of what was found out since.
-    pub fn mark_disturbed(&mut self, note: &str, which: impl Fn(&Reading) -> bool) {
-        for reading in self.readings.iter_mut().filter(|reading| which(reading)) {
-            reading.disturb(note.to_owned());
-        }
     }
 
     /// Stops here if the caller asked for it.
@@ -109,13 +146,8 @@ impl<'a> Session<'a> {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     }
 
-    /// What was read so far.
-    pub fn readings(&self) -> &[Reading] {
-        &self.readings
-    }
-
-    /// All readings.
-    pub fn into_readings(self) -> Vec<Reading> {
-        self.readings
+    /// What all visits so far found, in the order of the first.
+    pub fn readings(&self) -> Vec<Reading> {
+        self.found.iter().map(Series::reading).collect()
     }
 }

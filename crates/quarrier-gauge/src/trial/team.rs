@@ -1,6 +1,7 @@
 //! Threads on CPUs of their own, that start together.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
@@ -8,6 +9,7 @@ use rustix::thread::CpuSet;
 
 use super::gate::Gate;
 use super::{Done, Trial};
+use crate::cpu::{Core, core_now};
 use crate::error::{Error, Result};
 
 /// The CPUs that this process may use, and the threads that are sent there. Threads beyond their
@@ -17,6 +19,9 @@ pub struct Team {
     cpus: Vec<usize>,
     /// Which CPU the first thread gets.
     first: AtomicUsize,
+    /// Fused multiply-adds in a cycle: the three best of what so many cores at once gave, each of
+    /// them, the least of the three first.
+    most_fused: Mutex<Vec<[f64; 3]>>,
 }
 
 /// When a thread ran, and what it got of its CPU.
@@ -37,7 +42,7 @@ impl Team {
         let set = rustix::thread::sched_getaffinity(None)
             .map_err(|error| Error::io("CPUs", "ask for the affinity mask", error.into()))?;
         let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect();
-        Ok(Team { cpus, first: AtomicUsize::new(0) })
+        Ok(Team { cpus, first: AtomicUsize::new(0), most_fused: Mutex::default() })
     }
 
     /// How many CPUs there are.
@@ -79,7 +84,7 @@ impl Team {
     }
 
     /// Runs `work` once for each state, each on a thread with a CPU of its own as long as there
-    /// are enough; they start together.
+    /// are enough; they start together. What the cores give is looked at right before and after.
     ///
     /// # Errors
     /// A thread cannot be had or panics, or `work` fails.
@@ -88,7 +93,20 @@ impl Team {
         states: &mut [S],
         work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
     ) -> Result<Trial> {
-        self.run_threads(states, true, work)
+        let cores = states.len().min(self.cpus());
+        let before = self.probe(cores)?;
+        let trial = summed(
+            &self.together(states, true, |cpu, index, state| timed(cpu, || work(index, state)))?,
+        );
+        let probed = before.zip(self.probe(cores)?);
+        Ok(match probed {
+            None => trial,
+            Some((before, after)) => Trial {
+                clock_hertz: f64::midpoint(before.clock_hertz, after.clock_hertz),
+                fused_per_cycle: before.fused_per_cycle.min(after.fused_per_cycle),
+                ..trial
+            },
+        })
     }
 
     /// The same with threads that are not pinned, for who waits for a device: it is woken soonest
@@ -101,20 +119,52 @@ impl Team {
         states: &mut [S],
         work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
     ) -> Result<Trial> {
-        self.run_threads(states, false, work)
+        let ran =
+            self.together(states, false, |cpu, index, state| timed(cpu, || work(index, state)))?;
+        Ok(summed(&ran))
     }
 
-    fn run_threads<S: Send>(
+    /// What so many cores give at once: the mean of their clocks, and what the one that gives the
+    /// least does in a cycle. None where that cannot be told.
+    fn probe(&self, cores: usize) -> Result<Option<Core>> {
+        let found = self.together(&mut vec![(); cores], true, |_, _, ()| Ok(core_now()))?;
+        let found: Vec<Core> = found.into_iter().flatten().collect();
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let core = Core {
+            clock_hertz: found.iter().map(|core| core.clock_hertz).sum::<f64>()
+                / found.len() as f64,
+            fused_per_cycle: found.iter().map(|core| core.fused_per_cycle).fold(f64::MAX, f64::min),
+        };
+        let mut most = self.most_fused.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = most.len().max(cores + 1);
+        most.resize(places, [0.0; 3]);
+        let best = &mut most[cores];
+        best[0] = best[0].max(core.fused_per_cycle);
+        best.sort_unstable_by(f64::total_cmp);
+        Ok(Some(core))
+    }
+
+    /// Fused multiply-adds in a cycle: the most that so many cores at once gave so far, each of them,
+    /// in three looks or more. One look alone can be wrong.
+    pub(super) fn most_fused_per_cycle(&self, cores: usize) -> f64 {
+        let most = self.most_fused.lock().unwrap_or_else(PoisonError::into_inner);
+        most.get(cores).map_or(0.0, |best| best[0])
+    }
+
+    /// Runs `work` with the CPU, the number and the state of each thread; they start together.
+    fn together<S: Send, T: Send>(
         &self,
         states: &mut [S],
         pinned: bool,
-        work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
-    ) -> Result<Trial> {
+        work: impl Fn(usize, usize, &mut S) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
         if states.is_empty() {
             return Err(Error::BadRequest("0 threads measure nothing; ask for 1".to_owned()));
         }
         let gate = Gate::new(states.len());
-        let ran = thread::scope(|scope| {
+        thread::scope(|scope| {
             let (gate, work) = (&gate, &work);
             let mut handles = Vec::with_capacity(states.len());
             for (index, state) in states.iter_mut().enumerate() {
@@ -123,11 +173,7 @@ impl Team {
                     if pinned {
                         pin(cpu);
                     }
-                    if gate.pass() {
-                        timed(cpu, || work(index, state))
-                    } else {
-                        Err(Error::Stopped)
-                    }
+                    if gate.pass() { work(cpu, index, state) } else { Err(Error::Stopped) }
                 });
                 match spawned {
                     Ok(handle) => handles.push(handle),
@@ -138,8 +184,7 @@ impl Team {
                 }
             }
             all_joined(handles)
-        })?;
-        Ok(summed(&ran))
+        })
     }
 
     fn cpu_of(&self, thread: usize) -> usize {
@@ -188,7 +233,8 @@ fn summed(ran: &[Ran]) -> Trial {
         checks: ran.iter().map(|ran| ran.done.check).collect(),
         cpu_share: share,
         overlap: if ran.len() > cpus.len() { 1.0 } else { together / seconds },
-        clock_hertz: 0.0,
+        cores: cpus.len(),
+        ..Trial::default()
     }
 }
 

@@ -31,7 +31,8 @@ fn file(folder: &Path, bytes: u64) -> TrialFile {
 fn run(file: &mut TrialFile, job: &Job) -> Result<Reading> {
     let go = AtomicBool::new(false);
     let mut nobody = ();
-    measure_job(&mut Session::new(effort(), &mut nobody, &go)?, file, job)
+    let runs = measure_job(&mut Session::new(effort(), &mut nobody, &go)?, file, job)?;
+    Ok(runs.reading())
 }
 
 fn jobs() -> Vec<Job> {
@@ -99,7 +100,7 @@ fn a_sync_is_timed_and_what_it_wrote_is_there() {
     let go = AtomicBool::new(false);
     let mut nobody = ();
     let mut session = Session::new(effort(), &mut nobody, &go).unwrap();
-    let reading = measure_sync(&mut session, &mut file).unwrap();
+    let reading = measure_sync(&mut session, &mut file).unwrap().reading();
     assert_eq!(reading.unit, Unit::Seconds);
     assert!(reading.percentiles.unwrap().p50 > 0.0);
     run(&mut file, &Job::read(Order::Sequential, 4096)).unwrap();

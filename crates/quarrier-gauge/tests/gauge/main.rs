@@ -39,7 +39,7 @@ fn measured(area: Area, measurement: &str, parameters: Parameters) -> Result<Vec
     let mut nobody = ();
     let mut session = Session::new(least_effort(), &mut nobody, &stop)?;
     measure_one(&mut session, area, measurement, &parameters)?;
-    Ok(session.into_readings())
+    Ok(session.readings())
 }
 
 /// What every reading must be.

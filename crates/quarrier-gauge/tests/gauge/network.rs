@@ -27,8 +27,8 @@ fn effort() -> Effort {
 fn run_over(network: &Network, job: Job) -> Result<Vec<Reading>> {
     let go = AtomicBool::new(false);
     let mut nobody = ();
-    let reading = measure_job(&mut Session::new(effort(), &mut nobody, &go)?, network, &job)?;
-    Ok(vec![reading])
+    let runs = measure_job(&mut Session::new(effort(), &mut nobody, &go)?, network, &job)?;
+    Ok(vec![runs.reading()])
 }
 
 fn run(job: Job) -> Vec<Reading> {

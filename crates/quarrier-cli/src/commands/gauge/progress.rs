@@ -13,6 +13,8 @@ pub(super) struct Progress {
     bar: Option<ProgressBar>,
     started: Instant,
     readings: usize,
+    /// Which visit, and of how many.
+    visit: (u32, u32),
     /// What was begun last.
     place: String,
 }
@@ -25,7 +27,8 @@ impl Progress {
         {
             bar.set_style(style);
         }
-        Progress { bar, started: Instant::now(), readings: 0, place: "the start".to_string() }
+        let place = "the start".to_string();
+        Progress { bar, started: Instant::now(), readings: 0, visit: (1, 1), place }
     }
 
     /// Takes the line off the terminal; says what was begun last.
@@ -39,14 +42,21 @@ impl Progress {
     fn show(&self) {
         if let Some(bar) = &self.bar {
             let seconds = self.started.elapsed().as_secs();
-            let readings = self.readings;
-            bar.set_message(format!("{seconds:>4} s  {readings:>4} readings  {}", self.place));
+            let (readings, (visit, visits)) = (self.readings, self.visit);
+            bar.set_message(format!(
+                "{seconds:>4} s  visit {visit} of {visits}  {readings:>4} readings  {}",
+                self.place
+            ));
             bar.tick();
         }
     }
 }
 
 impl quarrier_gauge::Progress for Progress {
+    fn visit(&mut self, number: u32, of: u32) {
+        (self.visit, self.readings) = ((number, of), 0);
+    }
+
     fn begin(&mut self, area: Area, measurement: &str, parameters: &Parameters) {
         let words: Vec<String> =
             parameters.iter().map(|(name, value)| report::parameter(name, value)).collect();

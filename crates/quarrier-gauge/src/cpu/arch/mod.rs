@@ -77,15 +77,20 @@ pub(super) struct Lanes(pub(super) [u64; CHAINS * 8]);
 
 /// Runs [`STEPS`] steps of all chains and returns how many lanes counted right, which must be all.
 pub(super) fn run(isa: Isa, lane: Lane) -> usize {
+    run_steps(isa, lane, STEPS)
+}
+
+/// The same for so many steps, an even number and [`STEPS`] at most.
+pub(super) fn run_steps(isa: Isa, lane: Lane, steps: u32) -> usize {
     let mut lanes = Lanes([0; CHAINS * 8]);
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Scalar | Isa::Avx2 | Isa::Avx512 if isa.is_available() => {
-            x86::run(isa, lane, STEPS, &mut lanes);
+            x86::run(isa, lane, steps, &mut lanes);
         }
-        _ => portable::run(lane, STEPS, &mut lanes),
+        _ => portable::run(lane, steps, &mut lanes),
     }
-    right(isa, lane, &lanes)
+    right(isa, lane, steps, &lanes)
 }
 
 /// Lanes of all chains together.
@@ -93,8 +98,8 @@ pub(super) fn lanes(isa: Isa, lane: Lane) -> usize {
     CHAINS * (isa.width_bits(lane.bits()) / lane.bits()) as usize
 }
 
-fn right(isa: Isa, lane: Lane, ended: &Lanes) -> usize {
-    let expected = lane.bits_of(STEPS);
+fn right(isa: Isa, lane: Lane, steps: u32, ended: &Lanes) -> usize {
+    let expected = lane.bits_of(steps);
     let bits = lane.bits();
     let in_chain = lanes(isa, lane) / CHAINS;
     let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };

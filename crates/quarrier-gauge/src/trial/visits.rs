@@ -1,0 +1,437 @@
+//! What the visits to one subject found, put together into one reading.
+//!
+//! A machine that shares its cores, its memory and its caches with others is slower for seconds at
+//! a time, and runs that follow each other agree well meanwhile. Only runs that lie well apart in
+//! time can differ by it.
+
+use super::{CORE_SHARE_MIN, Needs, Trial};
+use crate::conditions::During;
+use crate::latencies::Latencies;
+use crate::reading::{Area, Reading, Subject};
+use crate::statistics::{drift, mean, median, median_interval, stddev, two_modes};
+
+/// More of one CPU than this in use by others disturbs a reading.
+const OTHERS_MAX: f64 = 0.15;
+/// The same where threads wait for answers: the kernel's own threads and interrupts are at work for
+/// them, and count as others.
+const OTHERS_MAX_WAITING: f64 = 0.5;
+/// More of all CPUs than this taken by the host disturbs a reading.
+const STEAL_MAX: f64 = 0.01;
+/// A median that is known no better than to this part of it, either way, may be another next time;
+/// so may one whose visits differ by more.
+const UNKNOWN_MAX: f64 = 0.05;
+
+/// The runs of one visit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Visit {
+    /// In order of time, those that are to be dropped among them.
+    pub(super) runs: Vec<Trial>,
+    /// How many were made before, and thrown away.
+    pub(super) warm_ups: usize,
+    pub(super) during: During,
+    pub(super) seconds: f64,
+}
+
+/// Datagrams of the runs that were kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Datagrams {
+    pub(crate) sent: u64,
+    pub(crate) came: u64,
+    pub(crate) lost: u64,
+    /// Came after one that was sent later.
+    pub(crate) late: u64,
+}
+
+/// The runs of one reading, over all visits so far.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// What was measured. Parameters that only the runs tell are added by who measured.
+    pub subject: Subject,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// The times of single events in the runs that were kept, where they were timed.
+    pub(crate) latencies: Option<Latencies>,
+    /// Where datagrams were measured.
+    pub(crate) datagrams: Option<Datagrams>,
+    needs: Needs,
+    /// So many runs must be kept.
+    least: u32,
+    /// Fused multiply-adds in a cycle that each of as many cores gave at best, as far as is known.
+    most_fused: f64,
+    /// The best run of visits that are not among these.
+    best_before: Option<f64>,
+    visits: Vec<Visit>,
+}
+
+impl Series {
+    /// No runs yet.
+    pub fn new(subject: Subject, needs: Needs) -> Series {
+        Series {
+            subject,
+            notes: Vec::new(),
+            latencies: None,
+            datagrams: None,
+            needs,
+            least: 0,
+            most_fused: 0.0,
+            best_before: None,
+            visits: Vec::new(),
+        }
+    }
+
+    /// The same beside what earlier visits to the subject found: the best of their runs tells which
+    /// of these were slowed.
+    pub(super) fn after(self, earlier: Option<&Series>) -> Series {
+        Series { best_before: earlier.and_then(Series::best), ..self }
+    }
+
+    /// Begins a visit that must keep so many runs, after so many warm-ups.
+    pub(super) fn begin_visit(&mut self, least: u32, warm_ups: usize) {
+        self.least = least;
+        self.visits.push(Visit { warm_ups, ..Visit::default() });
+    }
+
+    /// Adds a run to the visit, and says whether it is kept so far; `most_fused` is what its cores
+    /// gave at best.
+    pub(super) fn add(&mut self, run: Trial, most_fused: f64) -> bool {
+        self.most_fused = most_fused;
+        if let Some(visit) = self.visits.last_mut() {
+            visit.runs.push(run);
+        }
+        let best = self.best();
+        let last = self.visits.last().and_then(|visit| visit.runs.last());
+        last.is_some_and(|run| self.is_good(run, best))
+    }
+
+    /// What held during the visit, and how long it took.
+    pub(super) fn end_visit(&mut self, during: During, seconds: f64) {
+        if let Some(visit) = self.visits.last_mut() {
+            (visit.during, visit.seconds) = (during, seconds);
+        }
+    }
+
+    /// Takes over what a later visit to the same subject found. Of both together `least` runs must
+    /// be kept.
+    pub(super) fn join(&mut self, later: Series, least: u32) {
+        self.least = least;
+        self.visits.extend(later.visits);
+        for note in later.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        match (&mut self.latencies, later.latencies) {
+            (Some(all), Some(more)) => all.add(&more),
+            (all, more) => *all = all.take().or(more),
+        }
+        if let (Some(all), Some(more)) = (&mut self.datagrams, later.datagrams) {
+            all.sent += more.sent;
+            all.came += more.came;
+            all.lost += more.lost;
+            all.late += more.late;
+        }
+    }
+
+    /// Looks at the runs again when more is known of what cores give: those that were kept may be
+    /// dropped now.
+    pub(super) fn compare_with(&mut self, most_fused: impl Fn(usize) -> f64) {
+        let first = self.visits.iter().flat_map(|visit| &visit.runs).next();
+        self.most_fused = first.map_or(0.0, |run| most_fused(run.cores));
+    }
+
+    /// How many visits were made.
+    pub(super) fn visits(&self) -> usize {
+        self.visits.len()
+    }
+
+    /// How many runs more should have been kept.
+    pub(super) fn missing(&self) -> u32 {
+        self.least.saturating_sub(self.kept_values().len() as u32)
+    }
+
+    /// How many runs were made.
+    pub(super) fn made(&self) -> usize {
+        self.visits.iter().map(|visit| visit.runs.len()).sum()
+    }
+
+    /// What the runs that need not be dropped came to.
+    pub(super) fn kept_values(&self) -> Vec<f64> {
+        let best = self.best();
+        let kept = self.runs().filter(|run| self.is_good(run, best));
+        kept.map(|run| run.value(self.subject.unit)).collect()
+    }
+
+    /// Whether another visit could tell what was slowed by others from what was not.
+    pub(super) fn needs_another_visit(&self) -> bool {
+        self.needs == Needs::Cpu && self.reading().disturbed
+    }
+
+    /// The same series with each trial changed.
+    pub(crate) fn map(mut self, change: impl Fn(&mut Trial)) -> Series {
+        self.visits.iter_mut().flat_map(|visit| &mut visit.runs).for_each(change);
+        self.best_before = None;
+        self
+    }
+
+    /// Of what was noted in each run of the first visit, warm-ups included, that of the runs which
+    /// the reading is made of.
+    pub(crate) fn kept_of<'r, T>(&self, noted: &'r [T]) -> Vec<&'r T> {
+        let warm_ups = self.visits.first().map_or(0, |visit| visit.warm_ups);
+        let first = self.used().into_iter().filter(|run| run.visit == 0);
+        first.filter_map(|run| noted.get(warm_ups + run.number)).collect()
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Trial> {
+        self.visits.iter().flat_map(|visit| &visit.runs)
+    }
+
+    /// The best of the runs that had their cores: none where there is no such.
+    fn best(&self) -> Option<f64> {
+        let values = self.runs().filter(|run| run.had_its_cores(self.most_fused));
+        let values = values.map(|run| run.value(self.subject.unit)).chain(self.best_before);
+        values.reduce(if self.subject.unit.less_is_better() { f64::min } else { f64::max })
+    }
+
+    /// The part of its cores, and of what the best run came to, that a run had: 1 for all of it.
+    fn share(&self, run: &Trial, best: Option<f64>) -> f64 {
+        let value = run.value(self.subject.unit);
+        let of_best = match best {
+            Some(best) if self.subject.unit.less_is_better() => best / value,
+            Some(best) => value / best,
+            None => 1.0,
+        };
+        let of_core = match self.most_fused {
+            most if most > 0.0 => run.fused_per_cycle / most,
+            _ => 1.0,
+        };
+        run.cpu_share.min(of_core).min(of_best)
+    }
+
+    fn is_good(&self, run: &Trial, best: Option<f64>) -> bool {
+        self.needs == Needs::Answers
+            || (run.had_its_cores(self.most_fused) && self.share(run, best) >= CORE_SHARE_MIN)
+    }
+
+    /// The runs that the reading is made of, in order of time: those that were kept, and for want of
+    /// enough of these the best of the others.
+    fn used(&self) -> Vec<Used<'_>> {
+        let best = self.best();
+        let all = self.visits.iter().enumerate().flat_map(|(visit, found)| {
+            let numbered = found.runs.iter().enumerate();
+            numbered.map(move |(number, trial)| Used { visit, number, trial })
+        });
+        let (mut used, mut others): (Vec<Used<'_>>, Vec<Used<'_>>) =
+            all.partition(|run| self.is_good(run.trial, best));
+        others.sort_by(|a, b| self.share(b.trial, best).total_cmp(&self.share(a.trial, best)));
+        others.truncate(self.missing() as usize);
+        used.extend(others);
+        used.sort_by_key(|run| (run.visit, run.number));
+        used
+    }
+
+    /// The reading that these runs make.
+    pub fn reading(&self) -> Reading {
+        let used = self.used();
+        let unit = self.subject.unit;
+        let samples: Vec<f64> = used.iter().map(|run| run.trial.value(unit)).collect();
+        let dropped = self.made() - self.kept_values().len();
+        let mut conditions = self.during();
+        if self.needs == Needs::Cpu {
+            conditions.cpu_share = used.iter().map(|run| run.trial.cpu_share).fold(1.0, f64::min);
+        }
+        let clocks = used.iter().map(|run| run.trial.clock_hertz).filter(|&clock| clock > 0.0);
+        let clocks: Vec<f64> = clocks.collect();
+        conditions.clock_hertz = (!clocks.is_empty()).then(|| median(&clocks));
+        let mut notes = self.disturbances(&conditions);
+        notes.extend(self.disagreement(&used, &samples));
+        conditions.disturbed = !notes.is_empty();
+        notes.extend(self.told(&used, median(&samples), conditions.clock_hertz));
+        let better = if unit.less_is_better() { f64::min } else { f64::max };
+        let datagrams = self.datagrams.filter(|datagrams| datagrams.sent > 0);
+        Reading {
+            area: self.subject.area,
+            measurement: self.subject.measurement.clone(),
+            parameters: self.subject.parameters.clone(),
+            value: median(&samples),
+            unit,
+            mean: mean(&samples),
+            stddev: stddev(&samples),
+            best: samples.iter().copied().reduce(better).unwrap_or(f64::NAN),
+            interval: median_interval(&samples, 0.95),
+            runs: used.len() as u32,
+            dropped: dropped as u32,
+            disturbed: conditions.disturbed,
+            samples,
+            conditions,
+            percentiles: self.latencies.as_ref().and_then(Latencies::percentiles),
+            // A network may double a datagram.
+            received_share: datagrams.map(|all| (all.came as f64 / all.sent as f64).min(1.0)),
+            notes,
+        }
+    }
+
+    /// What held during all visits: shares of time by how long each took.
+    fn during(&self) -> During {
+        let seconds: f64 = self.visits.iter().map(|visit| visit.seconds).sum();
+        let mean = |share: fn(&During) -> f64| {
+            let parts = self.visits.iter().map(|visit| share(&visit.during) * visit.seconds);
+            if seconds > 0.0 { parts.sum::<f64>() / seconds } else { 0.0 }
+        };
+        During {
+            load: self.visits.first().map_or(0.0, |visit| visit.during.load),
+            steal: mean(|during| during.steal),
+            others: mean(|during| during.others),
+            cpu_share: 1.0,
+            clock_hertz: None,
+            disturbed: false,
+        }
+    }
+
+    /// Who used the machine besides.
+    fn disturbances(&self, during: &During) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.missing() > 0 {
+            let (kept, made) = (self.kept_values().len(), self.made());
+            notes.push(format!("only {kept} of {made} runs were not slowed by others"));
+        }
+        let most = match self.needs {
+            Needs::Cpu => OTHERS_MAX,
+            Needs::Answers => OTHERS_MAX_WAITING,
+        };
+        if during.others > most {
+            notes.push(format!("others kept {:.2} CPUs busy", during.others));
+        }
+        if during.steal > STEAL_MAX {
+            notes.push(format!("the host took {:.1} % of the CPUs", during.steal * 100.0));
+        }
+        notes
+    }
+
+    /// Why the median may be another next time, if so: the first reason that there is.
+    fn disagreement(&self, used: &[Used<'_>], samples: &[f64]) -> Option<String> {
+        let name = self.subject.unit.name();
+        if let Some(medians) = self.visits_that_differ(used) {
+            let all: Vec<String> = medians.iter().map(|median| format!("{median:.3e}")).collect();
+            return Some(format!("visits well apart in time differ: {} {name}", all.join(", ")));
+        }
+        if let Some((low, high)) = two_modes(samples) {
+            return Some(format!("two modes: {low:.3e} and {high:.3e} {name}"));
+        }
+        if let Some(change) = drift(samples) {
+            return Some(format!("drift of {:+.0} % between the runs", change * 100.0));
+        }
+        let (low, high) = median_interval(samples, 0.95);
+        let unknown = (high - low) / 2.0 / median(samples).abs();
+        (unknown > UNKNOWN_MAX)
+            .then(|| format!("the runs disagree: known to ± {:.0} % only", unknown * 100.0))
+    }
+
+    /// The median of each visit, if those that the reading is made of differ, or are but one.
+    fn visits_that_differ(&self, used: &[Used<'_>]) -> Option<Vec<f64>> {
+        let unit = self.subject.unit;
+        let (mut medians, mut of_reading) = (Vec::new(), Vec::new());
+        for (number, visit) in self.visits.iter().enumerate() {
+            let here = used.iter().filter(|run| run.visit == number);
+            let here: Vec<f64> = here.map(|run| run.trial.value(unit)).collect();
+            if here.is_empty() {
+                let all: Vec<f64> = visit.runs.iter().map(|run| run.value(unit)).collect();
+                medians.push(median(&all));
+            } else {
+                medians.push(median(&here));
+                of_reading.push(median(&here));
+            }
+        }
+        let least = of_reading.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = of_reading.iter().copied().fold(0.0, f64::max);
+        let is_one = of_reading.len() == 1 && medians.len() > 1;
+        (is_one || most > least * (1.0 + UNKNOWN_MAX)).then_some(medians)
+    }
+
+    /// What a reader should know beside the value.
+    fn told(&self, used: &[Used<'_>], value: f64, clock_hertz: Option<f64>) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        let cores = used.first().map_or(0, |run| run.trial.cores);
+        if let (Area::Cpu, Some(clock), 1..) = (self.subject.area, clock_hertz, cores) {
+            let per_cycle = value / clock / cores as f64;
+            notes.push(format!("{per_cycle:.2} a cycle at {:.2} GHz", clock / 1e9));
+        }
+        if let Some(Datagrams { lost, late, .. }) = self.datagrams {
+            notes.push(format!("{lost} datagrams lost, {late} out of order"));
+        }
+        notes
+    }
+}
+
+/// A run that a reading is made of.
+struct Used<'a> {
+    visit: usize,
+    number: usize,
+    trial: &'a Trial,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::reading::{Parameters, Unit};
+
+    /// A series of one run for each rate; those below 0 did not get their CPU.
+    fn series(rates: &[f64], latency: Duration) -> Series {
+        let run = |rate: &f64| Trial {
+            seconds: 1.0,
+            units: rate.abs(),
+            cpu_share: if *rate > 0.0 { 1.0 } else { 0.5 },
+            overlap: 1.0,
+            ..Trial::default()
+        };
+        let runs = rates.iter().map(run).collect();
+        let visit = Visit { runs, warm_ups: 1, during: During::default(), seconds: 1.0 };
+        let subject =
+            Subject::new(Area::Network, "throughput", Parameters::new(), Unit::BytesPerSecond);
+        let mut series = Series::new(subject, Needs::Cpu);
+        series.least = rates.len() as u32;
+        series.visits = vec![visit];
+        let mut latencies = Latencies::new().unwrap();
+        latencies.record(latency);
+        series.latencies = Some(latencies);
+        series.datagrams = Some(Datagrams { sent: 10, came: 9, lost: 1, late: 0 });
+        series
+    }
+
+    #[test]
+    fn what_visits_counted_and_timed_is_added_up() {
+        let mut all = series(&[1.0], Duration::from_micros(1));
+        let mut later = series(&[1.0], Duration::from_micros(100));
+        later.datagrams = Some(Datagrams { sent: 30, came: 30, lost: 0, late: 2 });
+        all.notes.push("buffered".to_owned());
+        later.notes.push("buffered".to_owned());
+        all.join(later, 2);
+        let reading = all.reading();
+        assert_eq!(reading.received_share, Some(39.0 / 40.0));
+        assert_eq!(reading.notes, ["buffered", "1 datagrams lost, 2 out of order"]);
+        let times = reading.percentiles.unwrap();
+        let counted: u64 = times.buckets.iter().map(|bucket| bucket.1).sum();
+        assert_eq!(counted, 2);
+        assert!(times.p50 < 2e-6 && times.max > 9e-5, "{times:?}");
+    }
+
+    #[test]
+    fn what_was_noted_beside_runs_is_found_again() {
+        let runs = series(&[1.0, -1.0, 1.0], Duration::ZERO);
+        let noted = ["warm-up", "first", "dropped", "third"];
+        assert_eq!(runs.missing(), 1);
+        // For want of another the dropped one counts.
+        assert_eq!(runs.kept_of(&noted), [&"first", &"dropped", &"third"]);
+        assert_eq!(Series { least: 2, ..runs }.kept_of(&noted), [&"first", &"third"]);
+    }
+
+    #[test]
+    fn runs_of_a_visit_without_a_cpu_are_left_out_if_another_had_it() {
+        let mut all = series(&[-3.0, -3.0], Duration::ZERO);
+        assert_eq!(all.reading().samples, [3.0, 3.0]);
+        all.join(series(&[1.0, 1.0], Duration::ZERO), 2);
+        let reading = all.reading();
+        assert_eq!((reading.samples, reading.dropped), (vec![1.0, 1.0], 2));
+    }
+}
