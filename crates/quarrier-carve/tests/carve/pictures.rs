@@ -125,6 +125,15 @@ fn a_tif_ends_behind_the_furthest_byte_it_refers_to() {
 }
 
 #[test]
+fn a_strip_of_a_tif_whose_length_is_nonsense_is_as_long_as_its_sides_give() {
+    let mut file = tif("Scanners Ltd", false);
+    // Five rows of 20 pixels, a bit each, from byte 100 on.
+    file[66..70].copy_from_slice(&le32(35_711_440));
+    file.truncate(115);
+    check_whole_file(&Tif, "tif", &file);
+}
+
+#[test]
 fn directories_that_go_round_in_circles_end() {
     let mut file = tif("Scanners Ltd", false);
     file[70..74].copy_from_slice(&le32(8));

@@ -158,13 +158,12 @@ impl Walk {
             }
         }
         // Strips, tiles, and pictures of their own.
-        for (places, lengths) in [(0x0111, 0x0117), (0x0144, 0x0145), (0x0201, 0x0202)] {
-            self.pieces(view, directory, places, lengths)?;
-        }
         for tags in [(0x0111, 0x0117), (0x0144, 0x0145)] {
-            self.found.strips.extend(Strips::read(view, self.order, directory, tags));
+            let strips = Strips::read(view, self.order, directory, tags);
+            self.pieces(view, directory, tags, strips.as_ref())?;
+            self.found.strips.extend(strips);
         }
-        Ok(())
+        self.pieces(view, directory, (0x0201, 0x0202), None)
     }
 
     /// Looks into strips and tiles. Else the byte at which one is wrong. Cameras pack theirs in
@@ -174,13 +173,13 @@ impl Walk {
         known.try_for_each(|strips| strips.check(view, self.order))
     }
 
-    /// The pieces of a picture, by the tags of their places and lengths.
+    /// The pieces of a picture, by the tags of their places and lengths; `strips` knows more of them.
     fn pieces(
         &mut self,
         view: &mut View<'_>,
         directory: &Directory,
-        places: u16,
-        lengths: u16,
+        (places, lengths): (u16, u16),
+        strips: Option<&Strips>,
     ) -> Result<(), u64> {
         let (Some(places), Some(lengths)) = (directory.entry(places), directory.entry(lengths))
         else {
@@ -193,7 +192,8 @@ impl Walk {
         let mut sum = 0u64;
         for index in 0..places.count {
             let place = places.number(view, self.order, index).ok_or(directory.at)?;
-            let bytes = lengths.number(view, self.order, index).ok_or(directory.at)?;
+            let told = lengths.number(view, self.order, index).ok_or(directory.at)?;
+            let bytes = strips.map_or(told, |strips| strips.likely_bytes(index, told));
             sum = sum.saturating_add(bytes);
             if sum > most {
                 return Err(directory.at);

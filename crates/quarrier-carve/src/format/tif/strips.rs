@@ -7,6 +7,9 @@ use super::packed;
 use crate::inflate::Inflater;
 use crate::view::View;
 
+/// A strip that is not packed is no more than so many times as long as its sides give.
+const NONSENSE_TIMES: u64 = 256;
+
 /// What holds for all strips, or tiles, of a picture.
 pub(super) struct Strips {
     places: Entry,
@@ -66,6 +69,7 @@ impl Strips {
             let place = self.places.number(view, order, index);
             let bytes = self.lengths.number(view, order, index);
             let (Some(place), Some(bytes)) = (place, bytes) else { break };
+            let bytes = self.likely_bytes(index, bytes);
             let Some(end) = place.checked_add(bytes).filter(|_| bytes > 0) else { continue };
             if self.compression != 1 {
                 self.unpack(view, &mut inflater, place..end, self.expected(index))?;
@@ -82,6 +86,14 @@ impl Strips {
             }
         }
         look_into(view, together)
+    }
+
+    /// The bytes of a strip or tile of which so many are told. Where that is nonsense of one that is
+    /// not packed, readers take what its sides give.
+    pub(super) fn likely_bytes(&self, index: u64, told: u64) -> u64 {
+        let expected = self.expected(index);
+        let is_nonsense = self.compression == 1 && told / NONSENSE_TIMES > expected;
+        if is_nonsense { expected } else { told }
     }
 
     /// The bytes that a strip or tile unpacks to.
