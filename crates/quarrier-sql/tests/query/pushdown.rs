@@ -108,13 +108,13 @@ fn joins_tell_the_scan_what_the_other_side_has() {
 fn many_keys_of_the_other_side_are_looked_for_by_the_scan() {
     let (folder, asked) = Asked::of_orders();
     let keys: String = (0..1_000).map(|nth| format!("{}\n", nth * 5)).collect();
-    let some = folder.file("some.csv", &format!("id\n{keys}"));
-    asked.open("some", &some).unwrap();
-    let sql = "SELECT count(*), sum(m.qty) FROM m JOIN some ON m.id = some.id";
+    let fives = folder.file("fives.csv", &format!("id\n{keys}"));
+    asked.open("fives", &fives).unwrap();
+    let sql = "SELECT count(*), sum(m.qty) FROM m JOIN fives ON m.id = fives.id";
     let expected = (0..1_000).map(|nth| (nth * 35) % 1_000).sum::<u64>();
     assert_eq!(asked.value(sql).unwrap(), format!("1000|{expected}"));
     let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
-    let scan = analysed.lines().find(|line| line.contains("MessagesExec")).unwrap();
+    let scan = analysed.lines().find(|line| line.contains("MessagesExec: 5000 rows")).unwrap();
     assert!(scan.contains("output_rows=1.00 K"), "{scan}");
 }
 
