@@ -4,11 +4,14 @@ use quarrier_messages::{Kind, Table};
 
 use super::bind::RANGES_MAX;
 use crate::arch;
-use crate::predicate::{Node, Set};
+use crate::predicate::Node;
 
 /// Values that a table has a bit for at most: as many as a cache holds, 1 MiB. A join on keys that
 /// are numbered asks for some thousand of them.
 const VALUES_MAX: i64 = 1 << 23;
+/// Bytes of a table for each range in it at most: a statement of many short lists must not take more
+/// memory than lies in proportion to its text.
+const RANGE_BYTES_MAX: i64 = 128;
 
 /// A bit for each value between the least and the greatest of a column.
 #[derive(Debug)]
@@ -35,13 +38,10 @@ impl Members {
             }
             _ => return None,
         };
-        let is_near = last.checked_sub(first).is_some_and(|span| span < VALUES_MAX);
-        (kind == Kind::Text || is_near).then(|| Members::between(set, first, last))?
-    }
-
-    fn between(set: &Set, first: i64, last: i64) -> Option<Members> {
         let within = set.within(first, last);
-        if within.len() <= RANGES_MAX {
+        let values_max = VALUES_MAX.min(8 * RANGE_BYTES_MAX * within.len() as i64);
+        let is_near = last.checked_sub(first).is_some_and(|span| span < values_max);
+        if within.len() <= RANGES_MAX || !(is_near || kind == Kind::Text) {
             return None;
         }
         let mut bits = vec![0_u32; ((last - first) as usize + 1).div_ceil(32)];
