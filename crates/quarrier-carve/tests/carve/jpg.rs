@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use quarrier_carve::format::jpg::Jpg;
 use quarrier_carve::{Carver, Verdict};
 
-use crate::sample::{carved, check_whole_file, fixed_cases, valid, validated};
+use crate::sample::{carved, check_starved, check_whole_file, fixed_cases, valid, validated};
 
 /// Huffman codes of a table with one length for all its symbols but the last ones: short enough
 /// to write down here, and complete enough for any block.
@@ -362,4 +362,76 @@ fn in_three(
     ]
     .concat();
     (file, image)
+}
+
+/// A picture with an index of two, the second one `gap` bytes behind the first. `order` is the two
+/// letters that say which byte comes first.
+fn pair(order: [u8; 2], gap: usize) -> (Vec<u8>, Vec<u8>) {
+    let is_little = order[1] == b'I';
+    let u16 = |value: u16| if is_little { value.to_le_bytes() } else { value.to_be_bytes() };
+    let u32 = |value: u32| if is_little { value.to_le_bytes() } else { value.to_be_bytes() };
+    let plain = jpg(SMALL);
+    let index = |second: u32| {
+        let mut body = b"MPF\0".to_vec();
+        body.extend(order);
+        body.extend(u16(42));
+        body.extend(u32(8));
+        body.extend(u16(2));
+        body.extend([&u16(0xB001)[..], &u16(4), &u32(1), &u32(2)].concat());
+        body.extend([&u16(0xB002)[..], &u16(7), &u32(32), &u32(38)].concat());
+        body.extend(u32(0));
+        body.extend([0; 16]);
+        body.extend([u32(0), u32(0), u32(second), u32(0)].concat());
+        segment(0xE2, &body)
+    };
+    let first_bytes = plain.len() + index(0).len();
+    // Offsets count from behind SOI, the segment's four bytes and its name.
+    let second = (first_bytes + gap - 10) as u32;
+    let first = [&plain[..2], &index(second), &plain[2..]].concat();
+    let file = [&first[..], &vec![0; gap], &jpg(Made { seed: 5, ..SMALL })].concat();
+    (first, file)
+}
+
+/// How long the picture is that `bytes` begin with, if it is whole.
+fn whole_bytes(bytes: &[u8], behind: &[u8]) -> Option<u64> {
+    match validated(&Jpg, bytes, behind) {
+        Verdict::Whole { length, .. } => Some(length),
+        _ => None,
+    }
+}
+
+#[test]
+fn pictures_that_an_index_tells_of_are_of_the_file() {
+    for order in [*b"II", *b"MM", *b" M"] {
+        for gap in [0, 1, 1000] {
+            let (first, file) = pair(order, gap);
+            let (first_bytes, all_bytes) = (first.len() as u64, file.len() as u64);
+            for behind in [&[][..], &[0; 5000], &[0xFF; 5000], &jpg(SMALL)[..]] {
+                assert_eq!(whole_bytes(&file, behind), Some(all_bytes), "{order:?}, {gap}");
+            }
+            // Without its second picture, or with half of it, the first is whole.
+            assert_eq!(whole_bytes(&first, &[]), Some(first_bytes));
+            assert_eq!(whole_bytes(&file[..file.len() - 9], &[]), Some(first_bytes));
+            assert_eq!(whole_bytes(&first, &[7; 5000]), Some(first_bytes));
+        }
+    }
+}
+
+#[test]
+fn a_second_picture_is_read_for_fuel() {
+    check_starved(&Jpg, &pair(*b"MM", 10).1);
+}
+
+#[test]
+fn a_second_picture_is_no_file_of_its_own() {
+    let (_, file) = pair(*b"MM", 1000);
+    let files = carved(&Carver::new(), &[&[0x55; 512][..], &file, &[0x55; 512]].concat());
+    assert_eq!(valid(&files), [&file[..]]);
+    assert_eq!(files.len(), 1);
+}
+
+#[test]
+fn a_second_picture_far_away_is_not_of_the_file() {
+    let (first, file) = pair(*b"II", (64 << 10) + 1);
+    assert_eq!(whole_bytes(&file, &[]), Some(first.len() as u64));
 }

@@ -2,7 +2,16 @@
 //! last is fixed to the ends of the text, and of the others each is taken where it is first
 //! found, which never spoils a later one.
 
+use memchr::memmem::Finder;
+
 use crate::Fault;
+
+/// Texts of a pattern that are prepared for being looked for; of longer patterns the others are not,
+/// so that a statement of many takes little memory.
+const FINDERS_MAX: usize = 16;
+
+/// What is not shorter is rare enough to be looked for in many texts at once, in bytes.
+const RARE_BYTES: usize = 3;
 
 /// A compiled pattern of LIKE.
 #[derive(Debug)]
@@ -14,10 +23,17 @@ pub struct Like {
 /// Text with gaps: one character fits in each.
 #[derive(Debug, Default)]
 struct Piece {
-    /// Texts, each behind so many `_`.
-    parts: Vec<(usize, String)>,
+    parts: Vec<Part>,
     /// `_` at the end.
     gap: usize,
+}
+
+/// A text behind so many `_`.
+#[derive(Debug)]
+struct Part {
+    gap: usize,
+    text: String,
+    finder: Option<Box<Finder<'static>>>,
 }
 
 /// What a LIKE comes to, where that is simple.
@@ -71,7 +87,22 @@ impl Like {
             place += 1;
             !piece.is_empty() || place == 1 || place == last + 1
         });
+        let parts = pieces.iter_mut().flat_map(|piece| &mut piece.parts);
+        for part in parts.take(FINDERS_MAX) {
+            part.finder = Some(Box::new(Finder::new(&part.text).into_owned()));
+        }
         Ok(Like { pieces })
+    }
+
+    /// What every text that matches has somewhere in it, where there is something that few have,
+    /// and nothing else that is told sooner.
+    pub(super) fn rare(&self) -> Option<&Finder<'static>> {
+        let [first, between @ .., _] = self.pieces.as_slice() else { return None };
+        let parts = between.iter().filter(|_| first.is_empty()).flat_map(|piece| &piece.parts);
+        let finders = parts.filter_map(|part| part.finder.as_deref());
+        finders
+            .filter(|finder| finder.needle().len() >= RARE_BYTES)
+            .max_by_key(|finder| finder.needle().len())
     }
 
     /// Takes time in proportion to the text, times the longest piece if that has `_` in it.
@@ -112,8 +143,12 @@ impl Like {
 impl Piece {
     fn push(&mut self, character: char) {
         match self.parts.last_mut() {
-            Some((_, text)) if self.gap == 0 => text.push(character),
-            _ => self.parts.push((std::mem::take(&mut self.gap), character.to_string())),
+            Some(part) if self.gap == 0 => part.text.push(character),
+            _ => self.parts.push(Part {
+                gap: std::mem::take(&mut self.gap),
+                text: character.to_string(),
+                finder: None,
+            }),
         }
     }
 
@@ -125,7 +160,7 @@ impl Piece {
     fn text(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] if self.gap == 0 => Some(""),
-            [(0, text)] if self.gap == 0 => Some(text),
+            [part] if self.gap == 0 && part.gap == 0 => Some(&part.text),
             _ => None,
         }
     }
@@ -133,23 +168,23 @@ impl Piece {
     /// Where the piece ends that begins where `text` does.
     fn fits(&self, text: &str) -> Option<usize> {
         let mut rest = text;
-        for (gap, part) in &self.parts {
-            rest = behind(rest, *gap)?.strip_prefix(part.as_str())?;
+        for part in &self.parts {
+            rest = behind(rest, part.gap)?.strip_prefix(part.text.as_str())?;
         }
         Some(text.len() - behind(rest, self.gap)?.len())
     }
 
     /// Where the first piece in `text` ends.
     fn find(&self, text: &str) -> Option<usize> {
-        let Some((gap, part)) = self.parts.first() else { return self.fits(text) };
+        let Some(part) = self.parts.first() else { return self.fits(text) };
         if let Some(whole) = self.text() {
-            return text.find(whole).map(|start| start + whole.len());
+            return part.find(text).map(|start| start + whole.len());
         }
         // The first text of the piece is looked for, and the gap before it counted back.
-        let mut from = text.len() - behind(text, *gap)?.len();
+        let mut from = text.len() - behind(text, part.gap)?.len();
         loop {
-            let found = from + text[from..].find(part.as_str())?;
-            let start = match gap.checked_sub(1) {
+            let found = from + part.find(&text[from..])?;
+            let start = match part.gap.checked_sub(1) {
                 Some(before) => text[..found].char_indices().rev().nth(before)?.0,
                 None => found,
             };
@@ -163,7 +198,7 @@ impl Piece {
     /// Whether the piece fits at the end of `text`.
     fn fits_end(&self, text: &str) -> bool {
         let characters: usize = self.gap
-            + self.parts.iter().map(|(gap, part)| gap + part.chars().count()).sum::<usize>();
+            + self.parts.iter().map(|part| part.gap + part.text.chars().count()).sum::<usize>();
         if characters == 0 {
             return true;
         }
@@ -175,6 +210,16 @@ impl Piece {
             let tail = &text[start..];
             self.fits(tail) == Some(tail.len())
         })
+    }
+}
+
+impl Part {
+    /// Where the text first stands.
+    fn find(&self, text: &str) -> Option<usize> {
+        match &self.finder {
+            Some(finder) => finder.find(text.as_bytes()),
+            None => text.find(self.text.as_str()),
+        }
     }
 }
 

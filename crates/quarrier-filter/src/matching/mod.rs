@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use memchr::memmem::Finder;
 use regex::Regex;
 
 use crate::Fault;
@@ -68,6 +69,15 @@ impl Matching {
     /// The character of `ESCAPE`.
     pub fn escape(&self) -> Option<char> {
         self.escape
+    }
+
+    /// What every text that matches has in it, where that is worth being looked for in many texts
+    /// at once.
+    pub(crate) fn rare(&self) -> Option<&Finder<'static>> {
+        match &self.engine {
+            Engine::Like(like) => like.rare(),
+            Engine::Regex(_) => None,
+        }
     }
 
     /// What a LIKE comes to, where that is simple.

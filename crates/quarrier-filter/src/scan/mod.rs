@@ -16,6 +16,7 @@ mod calculate;
 mod coarse;
 mod explain;
 mod gather;
+mod heap;
 mod members;
 mod plan;
 mod rank;

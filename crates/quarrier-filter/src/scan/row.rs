@@ -4,6 +4,7 @@ use quarrier_messages::Kind;
 use quarrier_messages::column::Data;
 
 use super::block::{Place, each};
+use super::heap::Heap;
 use crate::arch::Bits;
 use crate::naive::{self, Datum};
 use crate::predicate::{Outcome, RowTest};
@@ -46,29 +47,52 @@ impl RowCache {
             self.known = Bits::NONE;
             self.found = [Bits::NONE; 3];
         }
+        let mut open = rows.clone();
+        for (open, known) in open.0.iter_mut().zip(&self.known.0) {
+            *open &= !known;
+        }
+        match Heap::of(tests.test, tests.place) {
+            Some(heap) => self.learn(&heap.narrow(tests.place, &open)),
+            None => self.learn(&evaluated(tests, &open)),
+        }
         let found = match outcome {
             Outcome::True => 0,
             Outcome::False => 1,
             Outcome::Fault => 2,
         };
         for at in 0..rows.0.len() {
-            let open = rows.0[at] & !self.known.0[at];
-            each(open, |bit| {
-                let row = tests.place.first() + at * 64 + bit;
-                let outcome = naive::truth(&tests.test.expr, &At { place: tests.place, row });
-                let found = match outcome {
-                    Ok(Some(true)) => 0,
-                    Ok(Some(false)) => 1,
-                    Ok(None) => return,
-                    Err(_) => 2,
-                };
-                self.found[found].0[at] |= 1 << bit;
-            });
-            self.known.0[at] |= open;
+            self.known.0[at] |= open.0[at];
             rows.0[at] &= self.found[found].0[at];
         }
         rows.words()
     }
+
+    fn learn(&mut self, outcomes: &[Bits]) {
+        for (found, outcome) in self.found.iter_mut().zip(outcomes) {
+            for (found, outcome) in found.0.iter_mut().zip(&outcome.0) {
+                *found |= outcome;
+            }
+        }
+    }
+}
+
+/// Those of `open` for which a test is true, false, and a fault.
+fn evaluated(tests: &RowTests<'_>, open: &Bits) -> [Bits; 3] {
+    let mut found = [Bits::NONE; 3];
+    for (at, &word) in open.0.iter().enumerate() {
+        each(word, |bit| {
+            let row = tests.place.first() + at * 64 + bit;
+            let outcome = naive::truth(&tests.test.expr, &At { place: tests.place, row });
+            let which = match outcome {
+                Ok(Some(true)) => 0,
+                Ok(Some(false)) => 1,
+                Ok(None) => return,
+                Err(_) => 2,
+            };
+            found[which].0[at] |= 1 << bit;
+        });
+    }
+    found
 }
 
 impl naive::Row for At<'_> {

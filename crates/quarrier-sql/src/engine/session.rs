@@ -31,8 +31,6 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     // 1.5 is exact, as SQL-92 has it; 1.5e0 is floating.
     settings.sql_parser.parse_float_as_decimal = true;
     settings.optimizer.hash_join_inlist_pushdown_max_distinct_values = JOIN_KEYS_MAX;
-    settings.execution.parquet.pushdown_filters = true;
-    settings.execution.parquet.reorder_filters = true;
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(bytes) = options.memory_bytes_max {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);

@@ -2,13 +2,15 @@
 //! picture's.
 //!
 //! ITU-T T.81 (1992). Baseline, extended and progressive pictures with Huffman codes are decoded;
-//! of arithmetic and lossless ones markers are followed.
+//! of arithmetic and lossless ones markers are followed. Pictures behind the first, of which it has
+//! an index, are parts of the file.
 
 mod bits;
 mod blocks;
 mod entropy;
 mod frame;
 mod huffman;
+mod mpf;
 mod reader;
 mod seam;
 
@@ -36,7 +38,13 @@ impl Format for Jpg {
     fn validate(&self, view: &mut View<'_>) -> Verdict {
         let mut reader = Reader::new();
         match reader.read_to(view, u64::MAX) {
-            Step::Whole { length } => Verdict::Whole { length, kind: JPG },
+            Step::Whole { length } => {
+                let end = reader.index.map_or(length, |at| mpf::end_of_all(view, at, length));
+                if view.is_starved() {
+                    return Verdict::broken(view, JPG, length, length, "a second picture not read");
+                }
+                Verdict::Whole { length: end, kind: JPG }
+            }
             Step::Broken { at } if reader.is_likely() => Verdict::Broken {
                 kind: JPG,
                 sure: reader.sure.min(at),

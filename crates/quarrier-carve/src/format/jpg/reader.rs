@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::blocks::State;
 use super::frame::{Coding, Frame, Scan, Tables};
 use super::huffman::Huffman;
+use super::mpf;
 use super::seam::{self, Mosaic};
 use crate::mend::{Reading, Step};
 use crate::view::{TAKE_BYTES_MAX, View};
@@ -36,6 +37,8 @@ pub(crate) struct Reader {
     /// Components of which a DC scan is done.
     pub(super) seen: [bool; 4],
     segments: u32,
+    /// Where the first index of pictures behind this one stands; see [`mpf`].
+    pub(super) index: Option<u64>,
     /// Kept where somebody wants to look at it.
     pub(super) mosaic: Option<Box<Mosaic>>,
     /// Not a byte of what is before this one may be another file's.
@@ -82,10 +85,16 @@ impl Reader {
             state: State::default(),
             seen: [false; 4],
             segments: 0,
+            index: None,
             mosaic: None,
             sure: 0,
             reason: "",
         }
+    }
+
+    /// Of a picture that begins at `at` of the view.
+    pub(super) fn starting_at(at: u64) -> Self {
+        Reader { at, ..Reader::new() }
     }
 
     /// Whether it has seen more than may stand anywhere by chance.
@@ -95,12 +104,12 @@ impl Reader {
 
     fn step(&mut self, view: &mut View<'_>, limit: u64, want: usize) -> Done {
         match self.part {
-            Where::Start if limit < 3 => self.limit_or_end(view, limit),
-            Where::Start if view.is_at(0, &[0xFF, 0xD8, 0xFF]) => {
-                (self.at, self.part) = (2, Where::Markers);
+            Where::Start if limit < self.at + 3 => self.limit_or_end(view, limit),
+            Where::Start if view.is_at(self.at, &[0xFF, 0xD8, 0xFF]) => {
+                (self.at, self.part) = (self.at + 2, Where::Markers);
                 Done::Part
             }
-            Where::Start => Done::Broken(0, "not a picture"),
+            Where::Start => Done::Broken(self.at, "not a picture"),
             Where::Markers => self.marker(view, limit),
             Where::Blocks => self.blocks(view, limit, want),
             Where::Restart => self.restart_marker(view, limit),
@@ -175,6 +184,9 @@ impl Reader {
             if self.segment(marker, &bytes).is_none() {
                 return Done::Broken(end, "a header that says nothing");
             }
+        }
+        if marker == 0xE2 && self.index.is_none() && view.is_at(body + 2, mpf::NAME) {
+            self.index = Some(body + 2 + mpf::NAME.len() as u64);
         }
         self.segments += 1;
         self.sure = at;

@@ -4,6 +4,7 @@
 pub(crate) mod conditions;
 mod explained;
 mod orders;
+mod patterns;
 pub(crate) mod tables;
 
 use quarrier_filter::{Answer, Error, Expr, Isa, Query, Scan, Select, naive};

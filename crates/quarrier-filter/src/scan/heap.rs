@@ -1,0 +1,87 @@
+//! A pattern over texts that have no dictionary. They lie one behind another, so that what a pattern
+//! must have in it is looked for in all texts of a block at once, and only those that have it are
+//! compared.
+
+use memchr::memmem::Finder;
+use quarrier_messages::column::{Data, SegmentColumn, Texts};
+
+use super::block::{Place, each};
+use crate::Expr;
+use crate::arch::Bits;
+use crate::expr::Pattern;
+use crate::matching::Matching;
+use crate::predicate::RowTest;
+
+/// Texts are looked through together where one in so many is asked for.
+const SPARSE: usize = 8;
+
+/// A pattern and the texts of a segment.
+pub(super) struct Heap<'a> {
+    pattern: &'a Matching,
+    segment: &'a SegmentColumn,
+    texts: &'a Texts,
+}
+
+impl<'a> Heap<'a> {
+    /// `None` where the test is something else, or the column's texts lie in a dictionary.
+    pub(super) fn of(test: &'a RowTest, place: Place<'a>) -> Option<Self> {
+        let Expr::Match { operand, pattern: Pattern::Fixed(pattern) } = &test.expr else {
+            return None;
+        };
+        let Expr::Column(column) = **operand else { return None };
+        let segment = &place.table.columns()[column].segments()[place.segment];
+        match segment.data() {
+            Data::Text(texts) => Some(Heap { pattern, segment, texts }),
+            _ => None,
+        }
+    }
+
+    /// Those of `open` that match, and those that do not; the others are NULL.
+    pub(super) fn narrow(&self, place: Place<'_>, open: &Bits) -> [Bits; 2] {
+        let first = place.first();
+        let asked = open.0.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        let rare = self.pattern.rare().filter(|_| asked >= place.rows() / SPARSE);
+        let likely = rare.map(|rare| having(self.texts, rare, first..first + place.rows()));
+        let mut found = [Bits::NONE, Bits::NONE];
+        for (at, &word) in open.0.iter().enumerate() {
+            let valid = match self.segment.valid() {
+                [] => word,
+                valid => word & valid.get(first / 64 + at).copied().unwrap_or(0),
+            };
+            let mut matching = 0;
+            each(valid & likely.as_ref().map_or(!0, |likely| likely.0[at]), |bit| {
+                let is_match = self.pattern.is_match(self.texts.get(first + at * 64 + bit));
+                matching |= u64::from(is_match) << bit;
+            });
+            found[0].0[at] = matching;
+            found[1].0[at] = valid & !matching;
+        }
+        found
+    }
+}
+
+/// The texts of `rows`, at most a block, that have `rare` in them.
+fn having(texts: &Texts, rare: &Finder<'_>, rows: std::ops::Range<usize>) -> Bits {
+    let mut likely = Bits::NONE;
+    let ends = &texts.ends()[..rows.end];
+    let end_of = |row: usize| ends[row] as usize;
+    let Some(last) = ends.last() else { return likely };
+    let bytes = &texts.bytes()[..*last as usize];
+    let mut row = rows.start;
+    let mut at = if row == 0 { 0 } else { end_of(row - 1) };
+    while let Some(found) = rare.find(&bytes[at..]) {
+        let start = at + found;
+        while end_of(row) <= start {
+            row += 1;
+        }
+        if start + rare.needle().len() <= end_of(row) {
+            let bit = row - rows.start;
+            likely.0[bit / 64] |= 1 << (bit % 64);
+            at = end_of(row);
+        } else {
+            // Half of it is the next text's; it may begin again within.
+            at = start + 1;
+        }
+    }
+    likely
+}

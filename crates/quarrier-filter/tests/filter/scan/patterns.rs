@@ -1,0 +1,98 @@
+//! Patterns over texts without a dictionary, which lie one behind another.
+
+use proptest::prelude::*;
+use quarrier_filter::Expr;
+use quarrier_filter::expr::{Comparison, Matcher, Pattern};
+use quarrier_filter::matching::Matching;
+use quarrier_messages::column::raw::{RawColumn, RawData};
+use quarrier_messages::column::{SegmentColumn, Texts};
+use quarrier_messages::{Kind, Part, PartField, PartSegment, Table, Value};
+
+use super::check;
+
+/// A column of texts, those that are `None` NULL, and a column of the rows' numbers.
+fn table(texts: &[Option<String>]) -> Table {
+    let (mut ends, mut bytes) = (Vec::new(), Vec::new());
+    let mut valid = vec![0u64; texts.len().div_ceil(64)];
+    for (row, text) in texts.iter().enumerate() {
+        if let Some(text) = text {
+            valid[row / 64] |= 1 << (row % 64);
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        ends.push(bytes.len() as u32);
+    }
+    let numbers = (0..texts.len() as i64).collect();
+    let columns = [
+        RawColumn { valid, data: RawData::Text { ends, bytes } },
+        RawColumn { valid: Vec::new(), data: RawData::Integer(numbers) },
+    ];
+    let columns = columns.iter().map(|column| Some(SegmentColumn::pack(column))).collect();
+    let field = |name: &str| PartField { name: name.into(), dictionary: Texts::new() };
+    let segments = vec![PartSegment { place: 0, rows: texts.len() as u32, columns }];
+    let table = Table::assemble(vec![Part { fields: vec![field("t"), field("n")], segments }], 1);
+    assert_eq!(table.schema().fields[0].kind, Kind::Text);
+    table
+}
+
+fn like(pattern: &str) -> Expr {
+    let pattern = Matching::new(pattern, None, Matcher::Like).unwrap();
+    Expr::Match { operand: Box::new(Expr::Column(0)), pattern: Pattern::Fixed(pattern) }
+}
+
+/// The texts again and again, up to so many rows, in another order each time.
+fn repeated(texts: &[Option<String>], rows: usize) -> Vec<Option<String>> {
+    (0..rows).map(|row| texts[(row + row / texts.len() * 3) % texts.len()].clone()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Few letters, so that what is looked for stands across the borders of texts, overlaps itself,
+    /// and is found again and again.
+    #[test]
+    fn a_pattern_selects_what_the_naive_evaluator_selects(
+        texts in prop::collection::vec(prop::option::weighted(0.9, "[abé]{0,8}"), 1..40),
+        rows in prop_oneof![1..200_usize, Just(4096), Just(4097), Just(8200)],
+        needles in prop::collection::vec("[abé]{3,5}", 2),
+        few in 0..30_i64,
+    ) {
+        let table = table(&repeated(&texts, rows));
+        let [first, second] = &needles[..] else { unreachable!() };
+        let patterns = [
+            format!("%{first}%"),
+            format!("%{first}%{second}%"),
+            format!("%{first}_{second}%"),
+            format!("%__{first}%b"),
+            format!("b%{first}%"),
+            format!("%{first}%_{second}%é%"),
+            format!("{first}%"),
+        ];
+        let some = Expr::Compare {
+            op: Comparison::Less,
+            left: Box::new(Expr::Column(1)),
+            right: Box::new(Expr::Literal(Value::Integer(few))),
+        };
+        let conditions: Vec<Expr> = patterns
+            .iter()
+            .flat_map(|pattern| {
+                let none = Expr::Not(Box::new(like(pattern)));
+                let both = Expr::And(vec![some.clone(), like(pattern)]);
+                [like(pattern), none, both]
+            })
+            .collect();
+        check(&table, &conditions);
+    }
+}
+
+#[test]
+fn a_text_is_not_found_where_two_texts_meet() {
+    let texts = ["xa", "aab", "aaab", "", "aa", "aa", "b", "specia", "l", "special"];
+    let table = table(&texts.map(|text| Some(text.to_string())));
+    for (pattern, expected) in
+        [("%aab%", vec![1, 2]), ("%aaab%", vec![2]), ("%special%", vec![9]), ("%lspe%", vec![])]
+    {
+        let found = super::expected(&table, &like(pattern)).unwrap();
+        assert_eq!(found, expected, "{pattern}");
+        check(&table, &[like(pattern)]);
+    }
+}
