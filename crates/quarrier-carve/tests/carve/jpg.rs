@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use quarrier_carve::format::jpg::Jpg;
-use quarrier_carve::{Carver, Verdict};
+use quarrier_carve::{Carver, Extent, Format, Verdict, View};
+use quarrier_core::source::Memory;
 
-use crate::sample::{carved, check_starved, check_whole_file, fixed_cases, valid, validated};
+use crate::sample::{carved, check_whole_file, fixed_cases, valid, validated};
 
 /// Huffman codes of a table with one length for all its symbols but the last ones: short enough
 /// to write down here, and complete enough for any block.
@@ -419,7 +420,19 @@ fn pictures_that_an_index_tells_of_are_of_the_file() {
 
 #[test]
 fn a_second_picture_is_read_for_fuel() {
-    check_starved(&Jpg, &pair(*b"MM", 10).1);
+    let (_, file) = pair(*b"MM", 10);
+    let length = file.len() as u64;
+    let source = Memory::new("sample", file);
+    let mut view = View::new(&source);
+    let mut whole = |fuel: u64| {
+        view.look_at(&[Extent { offset: 0, length }], fuel);
+        match Jpg.validate(&mut view) {
+            Verdict::Whole { length, .. } => Some(length),
+            _ => None,
+        }
+    };
+    assert!((0..length).all(|fuel| whole(fuel).is_none()));
+    assert_eq!(whole(3 * length), Some(length));
 }
 
 #[test]

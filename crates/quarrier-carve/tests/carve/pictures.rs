@@ -50,6 +50,8 @@ fn a_bmp_is_as_long_as_its_rows_or_its_runs() {
     check_whole_file(&Bmp, "bmp", &wide);
     wide[2] += 1;
     assert!(matches!(validated(&Bmp, &wide, &[]), Verdict::Broken { .. }));
+    let tall = bmp(8, 1, &[[10, 7, 0, 0].repeat(9), vec![3, 7, 0, 1]].concat());
+    check_whole_file(&Bmp, "bmp", &tall);
     let mut other = bmp(24, 0, &[0; 192]);
     other[26] = 2;
     assert_eq!(validated(&Bmp, &other, &[]), Verdict::Not);

@@ -304,3 +304,51 @@ fn mp3_without_a_note_is_whole_only_if_zeros_fill_its_last_sector() {
     let last = validated(&Mp3, &frames(3, false), &[0; 9000]);
     assert_eq!(last, Verdict::Not);
 }
+
+#[test]
+fn mp3_that_is_cut_off_ends_with_its_tag() {
+    let mut tag = b"TAGA title\0".to_vec();
+    tag.resize(128, 0);
+    tag[93..97].copy_from_slice(b"1999");
+    let id3 = b"ID3\x03\x00\x00\x00\x00\x00\x04abcd".to_vec();
+    for cut in [417 * 3 + 1, 417 * 3 + 200, 417 * 20 - 1] {
+        let file = [&id3[..], &frames(20, false)[..cut], &tag].concat();
+        check_mp3_is(&file, &noise(3000, 6));
+        check_mp3_is(&file, &[0; 3000]);
+        // A word in the sound is none.
+        let mut other = file.clone();
+        other[id3.len() + cut + 93] = b'x';
+        let found = validated(&Mp3, &other, &noise(3000, 6));
+        assert!(!matches!(found, Verdict::Whole { .. }), "{found:?}");
+    }
+}
+
+fn check_mp3_is(file: &[u8], behind: &[u8]) {
+    match validated(&Mp3, file, behind) {
+        Verdict::Whole { length, .. } => assert_eq!(length, file.len() as u64),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A block of FLAC with a picture, which says that it has `told` bytes.
+fn picture(told: usize, picture_bytes: u32) -> Vec<u8> {
+    let told = (told as u32).to_be_bytes();
+    let mut block = vec![6, told[1], told[2], told[3], 0, 0, 0, 3, 0, 0, 0, 9];
+    block.extend(b"image/png\0\0\0\x05cover");
+    block.extend([0; 16]);
+    block.extend(picture_bytes.to_be_bytes());
+    block.extend(noise(picture_bytes as usize, 8));
+    block
+}
+
+#[test]
+fn a_picture_in_flac_is_as_long_as_its_parts() {
+    let plain = flac(9);
+    let with = |block: &[u8]| [&plain[..42], block, &plain[42..]].concat();
+    let body = picture(0, 5000).len() - 4;
+    check_whole_file(&Flac, "flac", &with(&picture(body, 5000)));
+    check_whole_file(&Flac, "flac", &with(&picture(0, 5000)));
+    // A block about the stream stands only once.
+    let twice = with(&plain[4..42]);
+    assert_eq!(broken_at(&Flac, &twice), (42, 43));
+}

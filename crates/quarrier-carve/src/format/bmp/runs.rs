@@ -4,8 +4,8 @@ use super::Header;
 use crate::view::View;
 
 /// Where runs end: behind their end mark. Else the byte at which they cannot be. Some writers go on
-/// beyond the end of a row, and readers bear with it: they are believed if the end mark is where
-/// the header has the end of the file.
+/// beyond the end of a row, or the last row, and readers bear with it: they are believed if the end
+/// mark is where the header has the end of the file.
 pub(super) fn end(view: &mut View<'_>, header: &Header) -> Result<u64, u64> {
     let (mut at, mut x, mut y) = (header.pixels_at, 0, 0);
     let mut beyond = None;
@@ -35,11 +35,11 @@ pub(super) fn end(view: &mut View<'_>, header: &Header) -> Result<u64, u64> {
             (count, _) => x += u64::from(count),
         }
         // Runs may fill their last byte, and the last row may be ended.
-        if y > header.height || (y == header.height && x > 0) {
-            return Err(beyond.unwrap_or(at));
-        }
-        if x > header.width + 1 {
-            beyond.get_or_insert(at);
+        if x > header.width + 1 || y > header.height || (y == header.height && x > 0) {
+            let beyond = *beyond.get_or_insert(at);
+            if at >= header.file_bytes {
+                return Err(beyond);
+            }
         }
     }
 }

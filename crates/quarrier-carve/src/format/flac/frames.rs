@@ -8,6 +8,13 @@ use crate::view::View;
 /// Bytes of a checksum behind a frame.
 const CRC_BYTES: u64 = 2;
 
+/// The kind of a block with a picture.
+const PICTURE: u8 = 6;
+/// Pictures that are larger are not believed to be.
+const PICTURE_BYTES_MAX: u64 = 32 << 20;
+/// The kind of its file, or what it shows, in bytes at most.
+const PICTURE_TEXT_BYTES_MAX: u32 = 64 << 10;
+
 /// Stands behind the last block or frame that is right.
 #[derive(Clone)]
 pub(super) struct Frames {
@@ -65,11 +72,16 @@ impl Frames {
         }
         let Some([kind, length @ ..]) = view.array::<4>(self.at) else { return Got::Beyond };
         let [a, b, c] = length;
-        if kind & 0x7F > 6 {
+        // The block about the stream is the first one, and the only one of its kind.
+        if !(1..=6).contains(&(kind & 0x7F)) {
             return Got::Wrong(self.at + 1);
         }
         self.is_past_blocks = kind & 0x80 != 0;
-        Got::End(self.at + 4 + u64::from(u32::from_be_bytes([0, a, b, c])))
+        let mut bytes = u64::from(u32::from_be_bytes([0, a, b, c]));
+        if kind & 0x7F == PICTURE {
+            bytes = bytes.max(picture_bytes(view, self.at + 4).unwrap_or(0));
+        }
+        Got::End(self.at + 4 + bytes)
     }
 
     /// The frame that begins here, no byte of it behind `to`.
@@ -136,6 +148,20 @@ impl Frames {
         }
         None
     }
+}
+
+/// Bytes of the block with a picture whose body begins at `at`, by the lengths within. Writers put the
+/// length of pictures of more than 16 MiB into the three bytes that blocks have for it.
+fn picture_bytes(view: &mut View<'_>, at: u64) -> Option<u64> {
+    let mut end = at + 4;
+    for _ in ["its kind of file", "what it shows"] {
+        let bytes = view.u32_be(end).filter(|bytes| *bytes <= PICTURE_TEXT_BYTES_MAX)?;
+        end += 4 + u64::from(bytes);
+    }
+    // Width, height, bits of a pixel, colours.
+    end += 16;
+    end += 4 + u64::from(view.u32_be(end)?);
+    Some(end - at).filter(|bytes| *bytes <= PICTURE_BYTES_MAX)
 }
 
 /// Bytes of the frame that `bytes` begin with, found by its codes.

@@ -13,8 +13,8 @@ use crate::view::{TAKE_BYTES_MAX, View};
 /// What is fetched first of a scan, in bytes; then more and more.
 const FIRST_BYTES: usize = 1 << 10;
 
-/// Bytes before a marker that are no marker's and suffered.
-const JUNK_BYTES_MAX: u64 = 8;
+/// Bytes before a marker that are no marker's and suffered: some segments are longer than they say.
+const JUNK_BYTES_MAX: u64 = 32;
 
 /// A picture, read up to a byte.
 #[derive(Clone)]

@@ -48,6 +48,9 @@ impl Format for Mp3 {
         if let Step::Whole { length } = step {
             return Verdict::Whole { length, kind: MP3 };
         }
+        if let Some(length) = cut_by_a_tag(view, &frames) {
+            return Verdict::Whole { length, kind: MP3 };
+        }
         let least = if frames.note.is_some() { 2 } else { FRAMES_MIN };
         if frames.count < least || is_bare && is_in_stream(view, &frames) {
             return Verdict::Not;
@@ -74,6 +77,21 @@ impl Format for Mp3 {
         // Without a length nothing would show that what was found is all.
         frames.note?.bytes?;
         in_order(view, yard, broken, Box::new(frames))
+    }
+}
+
+/// Where the tag ends that cuts off the last frame, where the file begins with one, too, and nothing
+/// else says where it ends.
+fn cut_by_a_tag(view: &mut View<'_>, frames: &Frames) -> Option<u64> {
+    let is_noted = frames.note.is_some_and(|note| note.bytes.is_some());
+    if frames.count < 2 || frames.start == 0 || is_noted {
+        return None;
+    }
+    match tags::behind(view, frames.at) {
+        Ok(end) if end == frames.at => {
+            tags::amid(view, frames.last..frames.at + FRAME_BYTES_MAX as u64)
+        }
+        _ => None,
     }
 }
 

@@ -5,6 +5,8 @@ use crate::view::View;
 
 /// Lyrics are shorter than this.
 const LYRICS_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of an ID3v1 tag.
+const ID3V1_BYTES: usize = 128;
 
 /// Where the ID3v2 tags that begin at `at` end, and the zeros behind them.
 pub(super) fn before(view: &mut View<'_>, mut at: u64) -> Option<u64> {
@@ -45,7 +47,7 @@ pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
             b"APETAGEX" => ape_end(view, at).ok_or(at)?,
             b"LYRICSBE" => lyrics_end(view, at).ok_or(at)?,
             [b'T', b'A', b'G', b'+', ..] => at + 227,
-            [b'T', b'A', b'G', ..] => at + 128,
+            [b'T', b'A', b'G', ..] => at + ID3V1_BYTES as u64,
             [b'I', b'D', b'3', ..] => match id3v2_bytes(view, at) {
                 Some(bytes) if Frame::read(view, at + bytes).is_none() => at + bytes,
                 // That of another file, which begins here.
@@ -59,6 +61,30 @@ pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
         at = end;
     }
     Ok(at)
+}
+
+/// Where the ID3v1 tag ends that begins amid frames, in `range`: the stream was cut off and then given
+/// a tag.
+pub(super) fn amid(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<u64> {
+    let mut from = range.start;
+    while let Some(at) = view.find(from..range.end, b"TAG") {
+        if view.take(at, ID3V1_BYTES).is_some_and(is_id3v1) {
+            return Some(at + ID3V1_BYTES as u64);
+        }
+        from = at + 1;
+    }
+    None
+}
+
+/// Whether it is one: texts with nothing but zeros or blanks behind them, and a year or none.
+fn is_id3v1(tag: &[u8]) -> bool {
+    let texts = [3..33, 33..63, 63..93, 97..125].map(|range| &tag[range]);
+    let is_text = |text: &[u8]| {
+        let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+        text[..end].iter().all(|byte| *byte >= b' ') && text[end..].iter().all(|byte| *byte == 0)
+    };
+    let is_year = tag[93..97].iter().all(|byte| matches!(byte, b'0'..=b'9' | b' ' | 0));
+    is_year && texts.into_iter().all(is_text) && tag[3..93].iter().any(|byte| *byte > b' ')
 }
 
 /// An APE tag with a header: items and footer, whose length it says.
