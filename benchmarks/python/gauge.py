@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -110,9 +111,9 @@ class Tools:
                 listener.send_signal(signal.SIGINT)
         return [json.loads(line) for line in answer.splitlines()]
 
-    def ours_raw(self, words: tuple[str, ...]) -> str:
+    def ours_raw(self, words: tuple[str, ...], first: Callable[[], None] | None = None) -> str:
         words = tuple(f"path={self.disk_folder()}" if word == "path=DISK" else word for word in words)
-        return run([str(self.one), *words])
+        return run([str(self.one), *words], first=first)
 
     def compiled(self, name: str, *libraries: str) -> pathlib.Path:
         """The reference of this name in plain C, built for this machine."""
@@ -146,7 +147,13 @@ def build_ours() -> tuple[pathlib.Path, pathlib.Path]:
     return built["one"], built["quarrier"]
 
 
-def run(command: list[str], cpu: int | None = None, **variables: str) -> str:
+def run(
+    command: list[str],
+    cpu: int | None = None,
+    first: Callable[[], None] | None = None,
+    **variables: str,
+) -> str:
+    """What a command prints. `first` is done in the new process, or it is bound to `cpu`."""
     if shutil.which(command[0]) is None:
         raise Unavailable(f"there is no {command[0]}")
     done = subprocess.run(
@@ -155,7 +162,7 @@ def run(command: list[str], cpu: int | None = None, **variables: str) -> str:
         text=True,
         env=os.environ | variables,
         check=False,
-        preexec_fn=None if cpu is None else on_cpu(cpu),
+        preexec_fn=first if cpu is None else on_cpu(cpu),
     )
     if done.returncode != 0:
         raise Unavailable(f"{command[0]}: {done.stderr.strip()[-200:]}")
@@ -262,6 +269,16 @@ def theoretical(_: Tools) -> dict:
 # Disk: fio, on the file that ours has just measured: where a file lies changes its rate up to twofold.
 # Ours is first, for it knows what it wrote, and once more behind fio: what is read again comes faster
 # from some disks, by a quarter on one. The mean of both stands beside fio's.
+#
+# Our buffers lie on huge pages, so that a large request is of one piece; fio's do not. So large requests
+# are measured twice: with no huge pages for either side, and as each does it by itself.
+
+
+def on_small_pages() -> None:
+    """To be done in a new process: it and those that it starts get no huge pages (Linux, prctl)."""
+    set_thp_disable = 41
+    if ctypes.CDLL(None, use_errno=True).prctl(set_thp_disable, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
 
 
 class OnTheSameFile(NamedTuple):
@@ -270,6 +287,7 @@ class OnTheSameFile(NamedTuple):
     mode: str
     block_bytes: int
     depth: int
+    is_huge: bool
 
     def __call__(self, tools: Tools) -> dict:
         raise NotImplementedError
@@ -280,7 +298,9 @@ class OnTheSameFile(NamedTuple):
         command = ["fio", "--name=pair", "--filename=FILE", f"--size={FILE_BYTES}"]
         command += [f"--rw={self.mode}", f"--bs={self.block_bytes}", f"--iodepth={self.depth}"]
         command += ["--ioengine=io_uring", "--direct=1", "--overwrite=1", "--time_based", "--runtime=2"]
-        before, _, rest = tools.ours_raw((*words, "--", *command, "--output-format=json")).partition("\n")
+        words = (*words, "--", *command, "--output-format=json")
+        printed = tools.ours_raw(words, None if self.is_huge else on_small_pages)
+        before, _, rest = printed.partition("\n")
         answer, _, after = rest.rstrip("\n").rpartition("\n")
         job = json.loads(answer)["jobs"][0]
         done = job["read" if "read" in self.mode else "write"]
@@ -301,12 +321,17 @@ def disk_pairs() -> list[Pair]:
         ("random read", "randread", 4096, "op/s"),
         ("random write", "randwrite", 4096, "op/s"),
     ):
+        older = {"read": "(iozone 5.8 GB/s)", "write": "(iozone 0.6 GB/s)"}.get(mode, "")
         for depth in (1, 32):
             words = ("disk", name, f"block_bytes={block_bytes}", f"depth={depth}")
             words += (f"file_bytes={FILE_BYTES}", "path=DISK")
-            text = f"{name}, {block_bytes >> 10} KiB, direct, depth {depth}, fio"
-            older = {"read": "(iozone 5.8 GB/s)", "write": "(iozone 0.6 GB/s)"}.get(mode, "")
-            pairs.append(Pair(text, words, OnTheSameFile(mode, block_bytes, depth), unit, older=older))
+            text = f"{name}, {block_bytes >> 10} KiB, direct, depth {depth}"
+            small = OnTheSameFile(mode, block_bytes, depth, is_huge=False)
+            pairs.append(Pair(f"{text}, fio", words, small, unit, older=older))
+            if block_bytes > 4096:
+                huge = OnTheSameFile(mode, block_bytes, depth, is_huge=True)
+                text = f"{text}, ours on huge pages, fio"
+                pairs.append(Pair(text, words, huge, unit, least=1.0, most=None, older=older))
     return pairs
 
 

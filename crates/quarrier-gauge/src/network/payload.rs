@@ -8,7 +8,7 @@ const PERIOD_BYTES: usize = 33 * 4096;
 /// A hasty look compares so many bytes …
 const LOOK_BYTES: usize = 64;
 /// … in each so many.
-const LOOK_EACH_BYTES: usize = 4096;
+const LOOK_EACH_BYTES: usize = 16 << 10;
 
 /// Random bytes that both sides make of the same seed, twice over, so that a part of up to a
 /// period lies in one piece.
@@ -39,7 +39,7 @@ impl Payload {
         })
     }
 
-    /// The same for 64 bytes in each 4 KiB, and the last ones.
+    /// The same for 64 bytes in each 16 KiB, and the last ones.
     pub(super) fn is_at_hastily(&self, position: u64, bytes: &[u8]) -> bool {
         let last = bytes.len().saturating_sub(LOOK_BYTES);
         (0..bytes.len()).step_by(LOOK_EACH_BYTES).chain([last]).all(|from| {

@@ -14,7 +14,7 @@ use crate::schedule::{Schedule, Turn};
 /// What is read at a time.
 const READ_BYTES: usize = 128 << 10;
 /// One of so many reads is compared whole, the others at a few places.
-const WHOLE_EACH: u64 = 16;
+const WHOLE_EACH: u64 = 64;
 /// The clock is looked at after so many bytes, or so many messages.
 const UNTIMED_BYTES: usize = 64 << 10;
 const UNTIMED: usize = 64;
