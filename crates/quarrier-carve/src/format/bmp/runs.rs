@@ -9,6 +9,8 @@ use crate::view::View;
 pub(super) fn end(view: &mut View<'_>, header: &Header) -> Result<u64, u64> {
     let (mut at, mut x, mut y) = (header.pixels_at, 0, 0);
     let mut beyond = None;
+    // Four bytes a pixel: twice what runs of one pixel take.
+    let longest = header.pixels_at + 4 * (header.width + 2) * (header.height + 1);
     let pixels_of = |bytes: u64| if header.bits == 4 { 2 * bytes } else { bytes };
     loop {
         let Some([count, value]) = view.array::<2>(at) else { return Err(at) };
@@ -37,7 +39,7 @@ pub(super) fn end(view: &mut View<'_>, header: &Header) -> Result<u64, u64> {
         // Runs may fill their last byte, and the last row may be ended.
         if x > header.width + 1 || y > header.height || (y == header.height && x > 0) {
             let beyond = *beyond.get_or_insert(at);
-            if at >= header.file_bytes {
+            if at >= header.file_bytes.min(longest) {
                 return Err(beyond);
             }
         }

@@ -79,7 +79,7 @@ impl Frames {
         self.is_past_blocks = kind & 0x80 != 0;
         let mut bytes = u64::from(u32::from_be_bytes([0, a, b, c]));
         if kind & 0x7F == PICTURE {
-            bytes = bytes.max(picture_bytes(view, self.at + 4).unwrap_or(0));
+            bytes = bytes.max(picture_bytes(view, self.at + 4, to).unwrap_or(0));
         }
         Got::End(self.at + 4 + bytes)
     }
@@ -151,16 +151,18 @@ impl Frames {
 }
 
 /// Bytes of the block with a picture whose body begins at `at`, by the lengths within. Writers put the
-/// length of pictures of more than 16 MiB into the three bytes that blocks have for it.
-fn picture_bytes(view: &mut View<'_>, at: u64) -> Option<u64> {
+/// length of pictures of more than 16 MiB into the three bytes that blocks have for it. `None` where
+/// a length stands behind `to`.
+fn picture_bytes(view: &mut View<'_>, at: u64, to: u64) -> Option<u64> {
+    let mut length_at = |at: u64| if at + 4 <= to { view.u32_be(at) } else { None };
     let mut end = at + 4;
     for _ in ["its kind of file", "what it shows"] {
-        let bytes = view.u32_be(end).filter(|bytes| *bytes <= PICTURE_TEXT_BYTES_MAX)?;
+        let bytes = length_at(end).filter(|bytes| *bytes <= PICTURE_TEXT_BYTES_MAX)?;
         end += 4 + u64::from(bytes);
     }
     // Width, height, bits of a pixel, colours.
     end += 16;
-    end += 4 + u64::from(view.u32_be(end)?);
+    end += 4 + u64::from(length_at(end)?);
     Some(end - at).filter(|bytes| *bytes <= PICTURE_BYTES_MAX)
 }
 
