@@ -73,6 +73,18 @@ fn an_old_rar_ends_behind_its_last_file() {
 }
 
 #[test]
+fn a_volume_of_a_newer_program_does_not_end_without_its_last_block() {
+    for flags in [0x10, 0x100] {
+        let main = |flags| four(0x73, flags, &[0; 6]);
+        let old = version_four(false);
+        let rar = [&old[..7], &main(flags), &old[7 + main(0).len()..]].concat();
+        let verdict = validated(&Rar, &rar, &noise(4, 1000));
+        assert!(matches!(verdict, Verdict::Broken { .. }), "{verdict:?}");
+        check_whole_file(&Rar, "rar", &[rar, four(0x7B, 0x4000, &[])].concat());
+    }
+}
+
+#[test]
 fn stored_files_are_verified() {
     for (mut rar, back) in [(version_four(true), 500), (version_five(0), 100)] {
         let at = rar.len() - back;

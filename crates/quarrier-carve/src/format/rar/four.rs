@@ -17,6 +17,9 @@ const END: u8 = 0x7B;
 const ENCRYPTED_HEADERS: u16 = 0x80;
 /// Flags of every block: data follow the header.
 const HAS_DATA: u16 = 0x8000;
+/// Flags of the main header that are set by programs which end archives with a block that says so: the
+/// volume is named by the newer rule, or is the first one.
+const NEWER_VOLUME: u16 = 0x10 | 0x100;
 /// Flags of files: their sizes have eight bytes.
 const WIDE: u16 = 0x100;
 /// Flags of files: parts of it are in other archives, or it is encrypted.
@@ -114,7 +117,7 @@ pub(super) fn follow(view: &mut View<'_>) -> Chain {
     if main.flags & ENCRYPTED_HEADERS != 0 {
         return Chain::Wrong(sure, at, "its headers are encrypted");
     }
-    let mut has_end = false;
+    let mut has_end = main.flags & NEWER_VOLUME != 0;
     let mut files = 0;
     loop {
         let Some(block) = Block::read(view, at) else {
