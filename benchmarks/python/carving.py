@@ -5,6 +5,7 @@
                                        [--quarrier PROGRAM]
     carving.py gather FOLDER                           real files, from packages
     carving.py image FOLDER --sources DIR,… [--size 1GiB] [--seed 1]
+    carving.py dfrws FOLDER [--seed 1]                 the scenarios of DFRWS 2006, from real files
     carving.py all FOLDER [--size 1GiB] [--seed 1] [--rounds N] --figures FILE
 
 `score` prints exact files (equal by SHA-256) of those planted, by type and by how they lie. With
@@ -18,8 +19,9 @@ named and left out (Debian: foremost scalpel testdisk). `--json` prints a line o
 
 `gather` unpacks source packages of PyPI and packages of Debian (where there is an apt-get) that hold
 pictures, sound, films, documents and archives. `image` makes an image with its truth from a folder
-of real files. The generator is not part of this repository: it is looked for in `../shared/tools`
-beside it. `all` does both and then `versus`, and writes its figures into a file.
+of real files, `dfrws` one like that of the challenge of 2006: 29 files, 17 of them in fragments, some
+within others. The generators are not part of this repository: they are looked for in
+`../shared/tools` beside it. `all` does both and then `versus`, and writes its figures into a file.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ from carving_truth import (
 
 HOME = pathlib.Path(__file__).resolve().parents[2]
 GENERATOR = HOME.parent / "shared" / "tools" / "make_image.py"
+SCENARIOS = HOME.parent / "shared" / "tools" / "make_dfrws2006_image.py"
 SCALPEL_CONF = HOME / "benchmarks" / "rivals" / "scalpel.conf"
 # A rival that fills the disk is stopped when this is left.
 DISK_LEFT_BYTES = 4 << 30
@@ -79,6 +82,19 @@ DEBIAN = [
     "openboard-common",
     "solfege",
     "tuxpaint-data",
+]
+# Further documents of OLE, and archives, for the scenarios.
+SCENARIO_SDISTS = [
+    "oletools==0.60.2",
+    "pyexcel-xls==0.7.1",
+    "xlutils==2.0.0",
+    "xlwt==1.3.0",
+]
+SCENARIO_WHEELS = [
+    "mutagen==1.48.1",
+    "olefile==0.47",
+    "python-docx==1.2.0",
+    "rarfile==4.5",
 ]
 
 ARCHIVES = {"zip", "docx", "xlsx", "pptx"}
@@ -313,26 +329,70 @@ def score(options: argparse.Namespace) -> int:
 def gather(options: argparse.Namespace) -> int:
     """Unpacks packages with real files, once; what cannot be fetched is named and left out."""
     folder: pathlib.Path = options.folder
-    done = folder / "done.txt"
-    names = "\n".join([*SDISTS, *DEBIAN])
-    if done.exists() and done.read_text() == names:
-        return 0
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in SDISTS:
-        fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-        with tempfile.TemporaryDirectory(dir=folder) as made:
-            found = fetched([*fetch, "--no-binary", ":all:", "--dest", made, name], made)
-            for package in found:
-                # The archive is a real file itself.
-                safely = {} if package.suffix == ".zip" else {"filter": "data"}
-                shutil.unpack_archive(package, folder / "pypi", **safely)
-                shutil.copy(package, folder / "pypi")
-    for name in DEBIAN if shutil.which("apt-get") else []:
-        with tempfile.TemporaryDirectory(dir=folder) as made:
-            for package in fetched(["apt-get", "download", name], made):
-                subprocess.run(["dpkg-deb", "-x", package, folder / "debian"], check=True)
-    done.write_text(names)
+    if not is_gathered(folder, [*SDISTS, *DEBIAN]):
+        for name in SDISTS:
+            unpack_sdist(name, folder)
+        for name in DEBIAN if shutil.which("apt-get") else []:
+            with tempfile.TemporaryDirectory(dir=folder) as made:
+                for package in fetched(["apt-get", "download", name], made):
+                    subprocess.run(["dpkg-deb", "-x", package, folder / "debian"], check=True)
+        set_gathered(folder, [*SDISTS, *DEBIAN])
     return 0
+
+
+def is_gathered(folder: pathlib.Path, names: list[str]) -> bool:
+    """Whether just these are in a folder, which is made if it is not there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    done = folder / "done.txt"
+    return done.exists() and done.read_text() == "\n".join(names)
+
+
+def set_gathered(folder: pathlib.Path, names: list[str]) -> None:
+    (folder / "done.txt").write_text("\n".join(names))
+
+
+def unpack_sdist(name: str, folder: pathlib.Path) -> None:
+    """Fetches a source package of PyPI and unpacks it."""
+    fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        for package in fetched([*fetch, "--no-binary", ":all:", "--dest", made, name], made):
+            # The archive is a real file itself.
+            safely = {} if package.suffix == ".zip" else {"filter": "data"}
+            shutil.unpack_archive(package, folder / "pypi", **safely)
+            shutil.copy(package, folder / "pypi")
+
+
+def make_dfrws(options: argparse.Namespace) -> int:
+    """Gathers what the scenarios need besides, and makes their image, once."""
+    if is_missing(SCENARIOS):
+        return 0
+    sources = options.folder / "carving-sources"
+    more = options.folder / "carving-scenarios"
+    gather(argparse.Namespace(folder=sources))
+    names = [*SCENARIO_SDISTS, *SCENARIO_WHEELS]
+    if not is_gathered(more, names):
+        for name in SCENARIO_SDISTS:
+            unpack_sdist(name, more)
+        for name in SCENARIO_WHEELS:
+            fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            fetched([*fetch, "--dest", str(more / "pypi"), name], str(more))
+        set_gathered(more, names)
+    image = options.folder / f"carving-dfrws2006-{options.seed}.img"
+    truth = image.with_suffix(".json")
+    if not truth.exists():
+        command = [sys.executable, str(SCENARIOS), "--out", str(image), "--truth", str(truth)]
+        command += ["--sources", f"{sources},{more}", "--seed", str(options.seed)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    print(image, truth)
+    return 0
+
+
+def is_missing(generator: pathlib.Path) -> bool:
+    """Whether a generator is not here, which is said."""
+    if not generator.exists():
+        print(f"carving.py: skipped: the generator of images is not here ({generator})", file=sys.stderr)
+        return True
+    return False
 
 
 def fetched(command: list[str], folder: str) -> list[pathlib.Path]:
@@ -365,11 +425,7 @@ def image_paths(options: argparse.Namespace) -> tuple[pathlib.Path, pathlib.Path
 
 def make_image(options: argparse.Namespace) -> int:
     """The generator's image of a size and seed, once."""
-    if not GENERATOR.exists():
-        print(
-            f"carving.py: skipped: the generator of images is not here ({GENERATOR})",
-            file=sys.stderr,
-        )
+    if is_missing(GENERATOR):
         return 0
     options.folder.mkdir(parents=True, exist_ok=True)
     image, truth = image_paths(options)
@@ -409,6 +465,10 @@ def main() -> int:
     one = verbs.add_parser("gather", help="real files, from packages")
     one.add_argument("folder", type=pathlib.Path)
     one.set_defaults(run=gather)
+    one = verbs.add_parser("dfrws", help="an image of the scenarios of DFRWS 2006, with its truth")
+    one.add_argument("folder", type=pathlib.Path)
+    one.add_argument("--seed", type=int, default=1)
+    one.set_defaults(run=make_dfrws)
     one = verbs.add_parser("all", help="files, image and comparison")
     one.add_argument("folder", type=pathlib.Path)
     one.add_argument("--size", default="1GiB")

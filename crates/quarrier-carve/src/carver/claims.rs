@@ -40,6 +40,11 @@ impl Claims {
         (offset < end).then_some(end)
     }
 
+    /// Whether a claimed range starts at `offset`.
+    pub fn starts_at(&self, offset: u64) -> bool {
+        self.ranges.contains_key(&offset)
+    }
+
     /// The start of the first claimed range at or behind `offset`.
     pub fn next_after(&self, offset: u64) -> Option<u64> {
         self.ranges.range(offset..).next().map(|(&start, _)| start)
@@ -69,6 +74,8 @@ mod tests {
             }
             for (at, held) in bytes.iter().enumerate() {
                 prop_assert_eq!(claims.holds(at as u64), *held, "byte {}", at);
+                let starts = *held && !at.checked_sub(1).is_some_and(|before| bytes[before]);
+                prop_assert_eq!(claims.starts_at(at as u64), starts, "byte {}", at);
             }
             let ranges: Vec<_> = claims.iter().collect();
             prop_assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "{:?}", ranges);

@@ -19,7 +19,12 @@ use crate::carved::Carved;
 use crate::error::{Error, Result};
 use crate::format::{Broken, Verdict};
 use crate::mend::Yard;
-use crate::view::View;
+use crate::view::{Extent, View};
+
+/// How often broken files are looked at while others around them are mended.
+const ROUNDS_MAX: usize = 3;
+/// How far behind the byte at which a file breaks the cause may begin, in bytes.
+const BEHIND_BYTES: u64 = 64 << 10;
 
 /// What a run works with.
 pub(super) struct Course<'c> {
@@ -65,7 +70,7 @@ impl<'c> Course<'c> {
     /// Mends what is broken, and keeps what is left of the rest.
     fn rest(&self, known: Known<'_>) -> Result<Summary> {
         let Known { mut resolver, mut summary, mut broken } = known;
-        summary.block_bytes = resolver.block_bytes();
+        summary.block_bytes = resolver.block_bytes(&broken);
         broken.retain(|one| !resolver.is_covered(one.offset));
         let mended = match self.carver.is_stopped() {
             true => vec![None; broken.len()],
@@ -98,30 +103,53 @@ impl<'c> Course<'c> {
         block_bytes: u64,
         broken: &[BrokenFile],
     ) -> (Vec<Option<Judged>>, u64) {
-        let carver = self.carver;
         let count = broken.iter().filter(|one| !one.is_whole()).count() as u64;
-        let (effort, tried) = carver.effort.shared(self.ground.bytes(), count);
-        let ranges = self.ground.ranges();
-        let yard = Yard::new(block_bytes, claims, effort, ranges, carver.stop);
+        let (effort, tried) = self.carver.effort.shared(self.ground.bytes(), count);
+        let mut claims = self.with_sure(claims, broken);
         let mut left = tried;
-        let tasks: Vec<_> = broken
-            .iter()
-            .map(|one| {
-                let is_tried = one.is_whole() || left > 0;
-                left -= u64::from(is_tried && !one.is_whole());
-                (one, is_tried)
+        let mut waiting: Vec<usize> = (0..broken.len())
+            .filter(|index| {
+                let is_whole = broken[*index].is_whole();
+                let is_tried = is_whole || left > 0;
+                left -= u64::from(is_tried && !is_whole);
+                is_tried
             })
             .collect();
-        // Those of which most is there come first: what is long is not begun when all others are done.
-        let mut order: Vec<usize> = (0..tasks.len()).collect();
-        order.sort_by_key(|index| std::cmp::Reverse(tasks[*index].0.at));
-        let found = self.each(&order, &self.times.work_ns, |index, view| {
-            let (one, is_tried) = tasks[*index];
-            is_tried.then(|| self.mend(one, view, &yard)).flatten()
-        });
-        let mut mended = vec![None; tasks.len()];
-        order.into_iter().zip(found).for_each(|(index, one)| mended[index] = one);
+        let mut mended = vec![None; broken.len()];
+        for _ in 0..ROUNDS_MAX {
+            // Those of which most is there come first: what is long is not begun when all others are
+            // done.
+            waiting.sort_by_key(|index| std::cmp::Reverse(broken[*index].at));
+            let ranges = self.ground.ranges();
+            let yard = Yard::new(block_bytes, &claims, effort, ranges, self.carver.stop);
+            let found = self.each(&waiting, &self.times.work_ns, |index, view| {
+                self.mend(&broken[*index], view, &yard)
+            });
+            waiting.iter().zip(found).for_each(|(index, one)| mended[*index] = one);
+            leave_out_contested(broken, &mut mended);
+            let mut more = claims.clone();
+            let files = broken.iter().zip(&mended).filter(|(one, _)| !one.is_whole());
+            let extents = files.flat_map(|(_, mended)| mended).flat_map(|mended| &mended.extents);
+            extents.for_each(|extent| more.add(*extent));
+            waiting.retain(|index| {
+                let one = &broken[*index];
+                mended[*index].is_none() && !one.is_whole() && has_changed(one, &claims, &more)
+            });
+            claims = more;
+            if waiting.is_empty() || self.carver.is_stopped() {
+                break;
+            }
+        }
         (mended, count - tried)
+    }
+
+    /// `claims`, and the bytes of broken files that are theirs for certain.
+    fn with_sure(&self, claims: &Claims, broken: &[BrokenFile]) -> Claims {
+        let mut claims = claims.clone();
+        for one in broken.iter().filter(|one| !one.is_whole()) {
+            extents_of(self.ground, one.offset, one.sure).into_iter().for_each(|e| claims.add(e));
+        }
+        claims
     }
 
     fn mend(&self, one: &BrokenFile, view: &mut View<'_>, yard: &Yard<'_>) -> Option<Judged> {
@@ -201,4 +229,38 @@ impl<'c> Course<'c> {
         all.sort_by_key(|(index, _)| *index);
         all.into_iter().map(|(_, result)| result).collect()
     }
+}
+
+/// Leaves out files that were mended to the same bytes, and of which none begins in another: one of
+/// them is wrong, and nothing tells which.
+fn leave_out_contested(broken: &[BrokenFile], mended: &mut [Option<Judged>]) {
+    let mut extents: Vec<(Extent, usize)> = Vec::new();
+    for (index, one) in mended.iter().enumerate().filter(|(index, _)| !broken[*index].is_whole()) {
+        extents.extend(one.iter().flat_map(|one| &one.extents).map(|extent| (*extent, index)));
+    }
+    extents.sort_by_key(|(extent, _)| extent.offset);
+    let starts_in = |index: usize, extent: Extent| {
+        (extent.offset..extent.end()).contains(&broken[index].offset)
+    };
+    let mut last: Option<(Extent, usize)> = None;
+    for (extent, index) in extents {
+        if let Some((before, other)) = last
+            && before.end() > extent.offset
+            && other != index
+            && !starts_in(index, before)
+            && !starts_in(other, extent)
+        {
+            (mended[index], mended[other]) = (None, None);
+        }
+        if last.is_none_or(|(before, _)| before.end() < extent.end()) {
+            last = Some((extent, index));
+        }
+    }
+}
+
+/// Whether `more` claims something where a file breaks that `claims` does not.
+fn has_changed(one: &BrokenFile, claims: &Claims, more: &Claims) -> bool {
+    let range = one.offset + one.sure + 1..one.offset + one.at + BEHIND_BYTES;
+    let begins = more.next_after(range.start).filter(|start| range.contains(start));
+    begins.is_some_and(|start| !claims.holds(start))
 }

@@ -41,6 +41,7 @@ pub mod svg;
 pub mod tar;
 mod text;
 pub mod tif;
+mod tiff;
 pub mod wav;
 pub mod webp;
 pub mod xml;

@@ -17,6 +17,15 @@ pub trait Reading {
     /// `to`: it may be taken up with other bytes there.
     fn read_to(&mut self, view: &mut View<'_>, to: u64) -> Step;
 
+    /// What is read next is of another fragment.
+    fn join(&mut self) {}
+
+    /// By how much what was read of the last fragment does not go on where the one before ended; 0
+    /// where it does, or cannot be told.
+    fn misfit(&self) -> u32 {
+        0
+    }
+
     /// Whether what lies on both sides of all `joints`, bytes of a whole file in order, belongs
     /// together as far as can be told. Asked of a reader that stands at the first byte.
     fn fits(&self, view: &mut View<'_>, joints: &[u64]) -> bool {
@@ -45,9 +54,12 @@ pub enum Step {
     },
 }
 
-/// The shares of effort with which pairs are tried: blocks back, and the widest gap in blocks.
+/// The shares of effort with which pairs are tried: blocks back, and the widest gap in blocks. Those of
+/// files that are whole are not counted.
 const WIDENING: [(u64, u64); 7] =
     [(3, 24), (8, 96), (32, 64), (4, 1024), (64, 512), (256, 256), (u64::MAX, u64::MAX)];
+/// How many other files between two fragments are looked behind first.
+const OTHERS_MAX: usize = 8;
 /// How many of the unfinished pairs are looked into for another fragment: those that went on at
 /// the nearest places, and of the others those that went furthest. What lies behind a fragment in
 /// the same file goes further than the fragment itself.
@@ -105,6 +117,9 @@ pub fn in_order(
     let fuel = yard.effort.fuel_bytes / FUEL_SHARE;
     let mut search = Search { view, yard, fuel, start: start.copy() };
     let mut lead = Lead::new(extents, 0, broken.sure, broken.at, start);
+    if let Some(found) = search.around_others(&mut lead) {
+        return Some(found);
+    }
     for step in 0..WIDENING.len() {
         let found = search.widen(&mut lead, step, 2);
         if found.is_some() || search.is_over() {
@@ -149,6 +164,24 @@ impl Search<'_, '_, '_> {
         self.fuel == 0 || self.yard.is_stopped()
     }
 
+    /// Tries the places behind other files, where the file is left with what another begins with.
+    fn around_others(&mut self, lead: &mut Lead) -> Option<Vec<Extent>> {
+        let left = self.left(lead);
+        let mut found = None;
+        let others = left.iter().filter(|left| self.yard.claims.starts_at(left.offset));
+        for left in others.take(OTHERS_MAX) {
+            let Some(place) = self.yard.continuations(left.offset).next() else { continue };
+            let extents = self.yard.continued(&lead.extents, left.at, place);
+            let (step, _) = self.read_on(&extents, left, u64::MAX);
+            found = self.weigh(lead, left, place, extents, step);
+            if found.is_some() || self.is_over() {
+                break;
+            }
+        }
+        lead.left = Some(left);
+        found
+    }
+
     /// Tries all pairs of a step that were not tried before, then looks for the fragment after.
     fn widen(&mut self, lead: &mut Lead, step: usize, fragments: usize) -> Option<Vec<Extent>> {
         let left = match lead.left.take() {
@@ -188,11 +221,9 @@ impl Search<'_, '_, '_> {
         let mut far = Vec::new();
         for (index, left) in left.iter().take(back).enumerate() {
             let is_tried = (index as u64) < tried.0;
-            for place in self.yard.continuations(left.offset) {
-                let blocks = (place - left.offset) / block;
-                if blocks > gap {
-                    break;
-                }
+            let places = self.yard.continuations(left.offset);
+            for (place, blocks) in places.take(usize::try_from(gap).unwrap_or(usize::MAX)).zip(1..)
+            {
                 if is_tried && blocks <= tried.1 {
                     continue;
                 }
@@ -202,8 +233,10 @@ impl Search<'_, '_, '_> {
                 let extents = self.yard.continued(&lead.extents, left.at, place);
                 let limit = left.at.saturating_add(FIRST_BLOCKS * block);
                 match self.read_on(&extents, left, limit) {
-                    Step::Going => far.push((place, std::cmp::Reverse(left.at), left, extents)),
-                    step => {
+                    (Step::Going, misfit) => {
+                        far.push((misfit, place, std::cmp::Reverse(left.at), left, extents));
+                    }
+                    (step, _) => {
                         let found = self.weigh(lead, left, place, extents, step);
                         if found.is_some() {
                             return found;
@@ -213,9 +246,9 @@ impl Search<'_, '_, '_> {
             }
         }
         // What lies behind a fragment in the same file goes as far as the fragment itself.
-        far.sort_by_key(|(place, at, ..)| (*place, *at));
-        for (place, _, left, extents) in far.into_iter().take(FAR_READ_MAX) {
-            let step = self.read_on(&extents, left, u64::MAX);
+        far.sort_by_key(|(misfit, place, at, ..)| (*misfit, *place, *at));
+        for (_, place, _, left, extents) in far.into_iter().take(FAR_READ_MAX) {
+            let (step, _) = self.read_on(&extents, left, u64::MAX);
             let found = self.weigh(lead, left, place, extents, step);
             if found.is_some() || self.is_over() {
                 return found;
@@ -270,10 +303,11 @@ impl Search<'_, '_, '_> {
     }
 
     /// Reads on from where the file was left, in strides that grow, so that what is wrong costs
-    /// little. Not beyond `limit`.
-    fn read_on(&mut self, extents: &[Extent], left: &Left, limit: u64) -> Step {
+    /// little. Not beyond `limit`. Also by how much it does not go on there.
+    fn read_on(&mut self, extents: &[Extent], left: &Left, limit: u64) -> (Step, u32) {
         self.view.look_at(extents, self.fuel);
         let mut reading = left.reading.copy();
+        reading.join();
         let mut stride = STRIDE_BYTES;
         let mut to = left.at;
         let step = loop {
@@ -286,7 +320,7 @@ impl Search<'_, '_, '_> {
             }
         };
         self.fuel = self.view.fuel_bytes().min(self.fuel.saturating_sub(PAIR_BYTES));
-        step
+        (step, reading.misfit())
     }
 
     /// Whether the reader thinks that the fragments belong together.
@@ -348,6 +382,6 @@ impl Search<'_, '_, '_> {
         self.view.look_at(extents, self.fuel);
         let step = self.start.copy().read_to(self.view, u64::MAX);
         self.fuel = self.view.fuel_bytes();
-        step == Step::Whole { length }
+        step == Step::Whole { length } && self.fits(extents)
     }
 }

@@ -23,6 +23,10 @@ use crate::view::Extent;
 /// Fuel for all broken files together: as a multiple of what is carved, and at least.
 const SHARE_OF_SOURCE: u64 = 4;
 const SHARED_BYTES: u64 = 8 << 30;
+/// Where fewer files than this are broken, there is time for each.
+const FEW: u64 = 128;
+/// It is so many times as much at most.
+const MORE_MAX: u64 = 16;
 /// With less fuel nothing is found.
 const FUEL_BYTES_MIN: u64 = 1 << 20;
 
@@ -65,7 +69,8 @@ impl Effort {
         let all = bytes.saturating_mul(SHARE_OF_SOURCE).saturating_add(SHARED_BYTES);
         let all = all.saturating_mul(thorough.max(1));
         let tried = count.min(all / FUEL_BYTES_MIN);
-        let fuel_bytes = self.fuel_bytes.min(all / tried.max(1));
+        let more = (FEW / tried.max(1)).clamp(1, MORE_MAX);
+        let fuel_bytes = self.fuel_bytes.saturating_mul(more).min(all / tried.max(1));
         (Effort { fuel_bytes, ..self }, tried)
     }
 }

@@ -10,7 +10,8 @@ use super::{Effort, Yard};
 use crate::format::Broken;
 use crate::view::{Extent, View};
 
-/// Pairs of places that are tried one after another: blocks back from the break, blocks of gap.
+/// Pairs of places that are tried one after another: blocks back from the break, blocks of gap. Those of
+/// files that are whole are not counted.
 const FORWARD: [(usize, u64); 2] = [(24, 20), (48, 48)];
 /// The same, for places before the beginning.
 const BACKWARD: (usize, u64) = (40, 160);
@@ -133,13 +134,11 @@ impl Search<'_, '_, '_> {
         mut leads: Option<&mut Vec<Lead>>,
     ) -> Option<Vec<Extent>> {
         let block = self.yard.block_bytes;
-        for place in self.yard.continuations(left.offset) {
-            let gap = (place - left.offset) / block;
-            if gap > gaps.end || self.is_over() {
+        let skipped = usize::try_from(gaps.start).unwrap_or(usize::MAX);
+        let count = usize::try_from(gaps.end - gaps.start).unwrap_or(usize::MAX);
+        for place in self.yard.continuations(left.offset).skip(skipped).take(count) {
+            if self.is_over() {
                 break;
-            }
-            if gap <= gaps.start {
-                continue;
             }
             let (found, extents) = self.try_at(lead, left, place);
             match found {

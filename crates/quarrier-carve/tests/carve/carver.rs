@@ -1,9 +1,10 @@
 //! The carver as a whole.
 
 use quarrier_carve::{Carver, Status};
+use quarrier_core::source::Memory;
 
 use crate::gif;
-use crate::sample::{carved, valid};
+use crate::sample::{Found, carved, valid};
 
 #[test]
 fn files_are_found_wherever_they_lie() {
@@ -67,4 +68,32 @@ fn strides_that_many_workers_take_give_what_one_gives() {
     // With so little memory a stride is judged in parts.
     let little = Carver::new().workers(3).memory_bytes_max(64 << 10);
     assert_eq!(carved(&little, &image), alone);
+}
+
+/// The block size that a carver finds where pictures begin at these offsets.
+fn block_bytes(offsets: impl Iterator<Item = usize> + Clone) -> u64 {
+    let gif = gif::small();
+    let mut image = vec![0xAA; offsets.clone().max().unwrap_or(0) + 4096];
+    for at in offsets {
+        image[at..at + gif.len()].copy_from_slice(&gif);
+    }
+    let found = Found::default();
+    let summary = Carver::new().run(&Memory::new("image", image), &found);
+    summary.expect("bytes in memory can be carved").block_bytes
+}
+
+#[test]
+fn the_block_size_is_that_at_which_more_than_chance_begins() {
+    let every = |bytes: usize, count: usize| (1..=count).map(move |number| number * bytes);
+    for bytes in [512usize, 1024, 4096, 65536] {
+        // One in eight begins elsewhere.
+        let strays = every(bytes, 40).map(|at| if at % (8 * bytes) == 0 { at + 512 } else { at });
+        assert_eq!(block_bytes(strays), bytes as u64);
+    }
+    // Of few files all must: ten of sixteen are not many more than eight.
+    let most = every(2048, 16).map(|at| if at % 5000 < 1900 { at + 1024 } else { at });
+    assert_eq!(block_bytes(most), 1024);
+    assert_eq!(block_bytes(every(65536, 3)), 4096);
+    assert_eq!(block_bytes([1024, 5120, 8192].into_iter()), 1024);
+    assert_eq!(block_bytes([777].into_iter()), 4096);
 }

@@ -5,7 +5,7 @@ use quarrier_carve::format::jpg::Jpg;
 use quarrier_carve::{Carver, Extent, Format, Verdict, View};
 use quarrier_core::source::Memory;
 
-use crate::sample::{carved, check_whole_file, fixed_cases, valid, validated};
+use crate::sample::{carved, check_whole_file, fixed_cases, scattered, valid, validated};
 
 /// Huffman codes of a table with one length for all its symbols but the last ones: short enough
 /// to write down here, and complete enough for any block.
@@ -143,6 +143,11 @@ fn jpg(made: Made) -> Vec<u8> {
     let band = if made.progressive { [0, 0, 0] } else { [0, 63, 0] };
     file.extend(scan(&(1..=count).collect::<Vec<_>>(), band));
     let mut bits = Bits::default();
+    let across = u32::from(made.width).div_ceil(edge);
+    let wave = |column: u32| {
+        let turns = f64::from(column) / f64::from(across) * (1.0 + (made.seed % 3) as f64);
+        (((turns + (made.seed % 7) as f64 / 7.0) * std::f64::consts::TAU).sin() * 60.0) as i32
+    };
     let mut dc = [0i32; 3];
     for mcu in 0..mcus {
         if made.restart > 0 && mcu > 0 && mcu % u32::from(made.restart) == 0 {
@@ -151,8 +156,10 @@ fn jpg(made: Made) -> Vec<u8> {
             dc = [0; 3];
         }
         for slot in slots {
-            // Neighbours are alike, and so are rows.
-            let next = (dc[*slot] * 3 / 4 + dice.roll(19) as i32 - 9).clamp(-90, 90);
+            // Neighbours are alike, and so are rows; pictures have waves of their own.
+            let base = if *slot > 0 { wave(mcu % across) } else { 0 };
+            let near = base + (dc[*slot] - base) * 3 / 4;
+            let next = (near + dice.roll(19) as i32 - 9).clamp(-90, 90);
             bits.put(dc_codes().code(size(next - dc[*slot]) as u8));
             bits.value(next - dc[*slot]);
             dc[*slot] = next;
@@ -447,4 +454,59 @@ fn a_second_picture_is_no_file_of_its_own() {
 fn a_second_picture_far_away_is_not_of_the_file() {
     let (first, file) = pair(*b"II", (64 << 10) + 1);
     assert_eq!(whole_bytes(&file, &[]), Some(first.len() as u64));
+}
+
+/// Pictures A and B, of which A goes on behind the first part of B, and B behind the rest of A; with
+/// fragments at multiples of 512 bytes.
+fn interleaved(seed: u64, progressive: bool) -> ([Vec<u8>; 2], Vec<u8>) {
+    let made = |seed| jpg(Made { width: 640, height: 500, seed, progressive, ..SMALL });
+    let [a, b] = [made(seed), made(seed + 1)];
+    let cut = |file: &[u8]| file.len() / 2 / 512 * 512 + 512;
+    let (in_a, in_b) = (cut(&a), cut(&b) + 1024);
+    let parts = [(7 * 512, &a[..in_a]), (0, &b[..in_b]), (0, &a[in_a..]), (0, &b[in_b..])];
+    let image = scattered(&parts, 0);
+    ([a, b], image)
+}
+
+#[test]
+fn pictures_in_each_others_gaps_are_found_again() {
+    let mut whole = 0;
+    for seed in 0..8 {
+        let ([a, b], image) = interleaved(100 * seed, seed % 2 == 0);
+        let files = carved(&Carver::new(), &image);
+        let found = valid(&files);
+        assert!(found.iter().all(|file| **file == a || **file == b), "{seed}");
+        whole += found.len();
+    }
+    assert!(whole >= 14, "{whole} of 16");
+}
+
+#[test]
+fn a_picture_goes_on_behind_the_file_in_its_gap() {
+    let file = jpg(Made { width: 640, height: 500, ..SMALL });
+    let other = jpg(Made { width: 1200, height: 900, seed: 3, ..SMALL });
+    let cut = file.len() / 3 / 512 * 512;
+    let parts = [(512, &file[..cut]), (0, &other[..]), (0, &file[cut..])];
+    for filling in 0..3 {
+        let files = carved(&Carver::new(), &scattered(&parts, filling));
+        assert_eq!(valid(&files), [&file[..], &other]);
+    }
+}
+
+#[test]
+fn what_repeats_a_few_codes_is_no_text() {
+    // One colour all over: every block is coded alike, and may come to letters.
+    let scan = |byte: u8| {
+        let mut file = small();
+        let from = file.len() - 2 - 400;
+        file[from..from + 400].fill(byte);
+        validated(&Jpg, &file, &[])
+    };
+    for byte in b' '..=b'~' {
+        let reason = match scan(byte) {
+            Verdict::Broken { reason, .. } => reason,
+            _ => String::new(),
+        };
+        assert_ne!(reason, "text", "{byte}");
+    }
 }

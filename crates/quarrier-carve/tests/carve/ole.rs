@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use quarrier_carve::Verdict;
 use quarrier_carve::format::ole::Ole;
 
-use crate::sample::{carved, check_starved, check_whole_file, fixed_cases, valid, validated};
+use crate::sample::{
+    carved, check_starved, check_whole_file, fixed_cases, noise, valid, validated,
+};
 
 const FREE: u32 = u32::MAX;
 const END: u32 = u32::MAX - 1;
@@ -23,6 +25,40 @@ fn entry(name: &str, kind: u8, first: u32, bytes: u64) -> [u8; 128] {
     entry[116..120].copy_from_slice(&first.to_le_bytes());
     entry[120..128].copy_from_slice(&bytes.to_le_bytes());
     entry
+}
+
+/// A file with two streams of 512 bytes at least: the table, the directory, then these.
+fn file_of_two(streams: [(&str, &[u8]); 2]) -> Vec<u8> {
+    let joined = [streams[0].1, streams[1].1].concat();
+    let sectors = streams.map(|(_, bytes)| {
+        assert_eq!(bytes.len() % 512, 0, "whole sectors");
+        (bytes.len() / 512) as u32
+    });
+    let mut file = file(streams[0].0, &joined, true);
+    // The chain is cut in two, and the second entry takes what is behind.
+    let (table, directory) = (512, 1024);
+    let last = 2 + sectors[0] - 1;
+    let place = table + 4 * last as usize;
+    file[place..place + 4].copy_from_slice(&END.to_le_bytes());
+    let [first, second] = streams.map(|(name, bytes)| (name, bytes.len() as u64));
+    file[directory + 128..directory + 256].copy_from_slice(&entry(first.0, 2, 2, first.1));
+    file[directory + 256..directory + 384].copy_from_slice(&entry(second.0, 2, last + 1, second.1));
+    file
+}
+
+#[test]
+fn a_presentation_with_a_password_has_no_records() {
+    let scrambled = noise(7, 8192);
+    let mut user = vec![0; 4096];
+    user[2..8].copy_from_slice(&[0xF6, 0x0F, 0x1C, 0, 0, 0]);
+    for (token, is_whole) in [([0x5F, 0xC0, 0x91, 0xE3], false), ([0xDF, 0xC4, 0xD1, 0xF3], true)] {
+        user[12..16].copy_from_slice(&token);
+        let file = file_of_two([("PowerPoint Document", &scrambled), ("Current User", &user)]);
+        match validated(&Ole, &file, &[0; 5000]) {
+            Verdict::Whole { length, .. } => assert!(is_whole && length == file.len() as u64),
+            other => assert!(!is_whole, "{other:?}"),
+        }
+    }
 }
 
 /// A file with one stream: its sectors, then the table, then the directory, or these first.

@@ -197,6 +197,28 @@ fn wav_with_a_gap_that_shows_is_put_together_without_it() {
 }
 
 #[test]
+fn wav_of_which_the_end_is_noise_is_broken_there() {
+    let file = wav(9000);
+    for (cut, bits) in [(512, 16), (17_408, 16), (17_408, 8)] {
+        let mut file = file.clone();
+        if bits == 8 {
+            file[34] = 8;
+            file[44..].iter_mut().for_each(|byte| *byte = byte.wrapping_mul(3) / 8 + 100);
+        }
+        let is_whole = |bytes: &[u8]| matches!(validated(&Wav, bytes, &[]), Verdict::Whole { .. });
+        assert!(is_whole(&file));
+        let end = file.len();
+        file[cut..].copy_from_slice(&noise(end - cut, 5));
+        assert!(!is_whole(&file), "noise from {cut} on, {bits} bits");
+    }
+    // What is noise all over was meant to be.
+    let mut all = file;
+    let end = all.len();
+    all[44..].copy_from_slice(&noise(end - 44, 5));
+    assert!(matches!(validated(&Wav, &all, &[]), Verdict::Whole { .. }));
+}
+
+#[test]
 fn wav_that_falls_silent_at_a_block_is_cut_there() {
     let mut file = wav(30_000);
     file[20_480..].fill(0);
@@ -303,6 +325,34 @@ fn mp3_without_a_note_is_whole_only_if_zeros_fill_its_last_sector() {
     assert!(files.len() <= 1, "{files:?}");
     let last = validated(&Mp3, &frames(3, false), &[0; 9000]);
     assert_eq!(last, Verdict::Not);
+}
+
+#[test]
+fn mp3_whose_last_frame_ends_in_zeros_is_whole_only_if_no_sound_lies_there() {
+    let mut file = frames(20, false);
+    let last = 19 * 417;
+    // Stereo, nothing borrowed: 20 bits, then four parts that begin with their lengths.
+    let needs = |file: &mut [u8], bits: u32| {
+        file[last + 4..last + 36].fill(0);
+        for part in 0..4 {
+            for bit in (0..12).filter(|bit| bits >> (11 - bit) & 1 == 1) {
+                let at = 20 + 59 * part + bit;
+                file[last + 4 + at / 8] |= 128 >> (at % 8);
+            }
+        }
+    };
+    file[last + 200..].fill(0);
+    for (bits, is_whole) in [(760, false), (700, false), (300, true), (0, true)] {
+        needs(&mut file, bits);
+        let found = validated(&Mp3, &file, &[0; 9000]);
+        match found {
+            Verdict::Whole { length, .. } => assert!(is_whole && length == file.len() as u64),
+            Verdict::Broken { sure, at, .. } => {
+                assert!(!is_whole && (sure, at) == (last as u64, file.len() as u64));
+            }
+            Verdict::Not => panic!("{bits}"),
+        }
+    }
 }
 
 #[test]

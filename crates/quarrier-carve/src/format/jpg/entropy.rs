@@ -2,12 +2,16 @@
 
 use super::bits::Bits;
 use super::blocks::{Wrong, progressive, sequential};
-use super::frame::{Coding, Frame, Part, Scan};
+use super::frame::{Coding, Frame, Scan};
 use super::reader::{Done, Reader, Where};
 use crate::view::{TAKE_BYTES_MAX, View};
 
 /// As many zeros cannot be a picture, unless zeros say that nothing changes.
 const ZEROS: usize = 64;
+/// So many bytes of text in a row are no picture: of random bytes not even sixteen are.
+const TEXT: usize = 384;
+/// Text has more values of bytes than this; what repeats a few codes has not.
+const TEXT_VALUES: u32 = 12;
 /// A DC value is at most this (of 8 bits a sample), in steps of its quantiser.
 const DC_MAX: u32 = 1024;
 /// How many times that is suffered.
@@ -37,7 +41,11 @@ impl Reader {
             return Done::Broken(self.at, "truncated");
         };
         let zeros = (!scan.is_zero_nothing).then(|| zeros(bytes)).flatten();
-        let shown = zeros.map_or(bytes, |zeros| &bytes[..zeros + ZEROS / 2]);
+        let zeros =
+            zeros.map(|at| Alien { at, shown: at + ZEROS / 2, seen: at + ZEROS, what: "zeros" });
+        let text = text(bytes).map(|at| Alien { at, shown: at, seen: at + TEXT, what: "text" });
+        let alien = [zeros, text].into_iter().flatten().min_by_key(|alien| alien.at);
+        let shown = alien.as_ref().map_or(bytes, |alien| &bytes[..alien.shown]);
         let ranges = self.ranges(&frame, &scan);
         let mut bits = Bits::new(shown, self.bit);
         let started = bits.place();
@@ -65,8 +73,8 @@ impl Reader {
             }
             Outcome::Short => {
                 (self.at, self.bit) = (before + place as u64, bit);
-                if let Some(zeros) = zeros {
-                    return Done::Broken(before + (zeros + ZEROS) as u64, "zeros");
+                if let Some(alien) = alien {
+                    return Done::Broken(before + alien.seen as u64, alien.what);
                 }
                 if !is_last && (place, bit) == started && want >= TAKE_BYTES_MAX {
                     return Done::Broken(self.at, "a block without an end");
@@ -184,10 +192,8 @@ impl Reader {
     }
 
     fn end_of_scan(&mut self, scan: &Scan) {
-        if let (Some(mosaic), Some(frame)) = (&mut self.mosaic, &self.frame) {
-            let quantiser =
-                |part: &Part| self.quantisers[frame.components[part.component].quantiser];
-            mosaic.finish(scan.across, &scan.parts.iter().map(quantiser).collect::<Vec<_>>());
+        if let Some(mosaic) = &mut self.mosaic {
+            mosaic.finish();
         }
         for part in &scan.parts {
             self.seen[part.component] |= scan.band.0 == 0;
@@ -210,6 +216,34 @@ enum Outcome {
 
 fn short(bits: &Bits<'_>) -> Outcome {
     bits.marker().map_or(Outcome::Short, Outcome::Marker)
+}
+
+/// What is no part of a scan, in the bytes at hand.
+struct Alien {
+    at: usize,
+    /// So many bytes are decoded.
+    shown: usize,
+    /// So many must be seen to tell.
+    seen: usize,
+    what: &'static str,
+}
+
+/// Where a run of [`TEXT`] bytes of text begins.
+fn text(bytes: &[u8]) -> Option<usize> {
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7E);
+    for (index, step) in bytes.chunks_exact(TEXT / 2).enumerate() {
+        if step[..16].iter().all(is_text) {
+            let at = index * (TEXT / 2);
+            let start =
+                bytes[..at].iter().rposition(|byte| !is_text(byte)).map_or(0, |last| last + 1);
+            let Some(run) = bytes.get(start..start + TEXT) else { continue };
+            let values = run.iter().fold(0u128, |seen, byte| seen | 1 << (byte & 127)).count_ones();
+            if values > TEXT_VALUES && run.iter().all(is_text) {
+                return Some(start);
+            }
+        }
+    }
+    None
 }
 
 /// Where a run of [`ZEROS`] zeros begins.

@@ -56,6 +56,6 @@ impl Format for Jpg {
     }
 
     fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
-        mend::in_order(view, yard, broken, Box::new(Reader::new()))
+        mend::in_order(view, yard, broken, Box::new(Reader::of_fragments()))
     }
 }

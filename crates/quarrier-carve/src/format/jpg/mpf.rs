@@ -4,6 +4,7 @@
 //! CIPA DC-007 (2009): an APP2 segment of the first picture has an index, a directory as TIFF has
 //! it, with the place and size of each picture in the file.
 
+use super::super::tiff::{Directory, Order};
 use super::Reader;
 use crate::mend::{Reading, Step};
 use crate::view::View;
@@ -14,11 +15,9 @@ pub(super) const NAME: &[u8] = b"MPF\0";
 /// The tag of the list of pictures.
 const PICTURES: u16 = 0xB002;
 /// Bytes of a picture in that list.
-const PICTURE_BYTES: u32 = 16;
+const PICTURE_BYTES: u64 = 16;
 /// More are not looked at; cameras write two or three.
-const PICTURES_MAX: u32 = 64;
-/// Directory entries that are looked at.
-const TAGS_MAX: u16 = 16;
+const PICTURES_MAX: u64 = 64;
 /// Most between two pictures, in bytes: cameras fill up to a round offset.
 const GAP_BYTES_MAX: u64 = 64 << 10;
 
@@ -43,35 +42,19 @@ pub(super) fn end_of_all(view: &mut View<'_>, index: u64, mut end: u64) -> u64 {
 
 /// Where the index says that pictures begin, in order. The first one has none of its own.
 fn starts(view: &mut View<'_>, index: u64) -> Option<Vec<u64>> {
-    // Both bytes of the order are the same letter; files are about in which one is damaged.
-    let is_little = match view.array::<4>(index)? {
-        [_, b'I', 42, 0] => true,
-        [_, b'M', 0, 42] => false,
-        _ => return None,
-    };
-    let directory = index + u64::from(u32_of(view, index + 4, is_little)?);
-    let count = u16_of(view, directory, is_little)?.min(TAGS_MAX);
-    let (bytes, list) = (0..u64::from(count)).find_map(|tag| {
-        let at = directory + 2 + tag * 12;
-        (u16_of(view, at, is_little)? == PICTURES).then_some(())?;
-        Some((u32_of(view, at + 4, is_little)?, u32_of(view, at + 8, is_little)?))
-    })?;
+    // Of both bytes of the order, which are alike, the first is damaged in files that are about.
+    if !matches!(view.array::<4>(index)?, [_, b'I', 42, 0] | [_, b'M', 0, 42]) {
+        return None;
+    }
+    let (order, directory) = Order::read(view, index)?;
+    let list = *Directory::read(view, order, directory)?.entry(PICTURES)?;
     let mut starts = Vec::new();
-    for picture in 0..(bytes / PICTURE_BYTES).min(PICTURES_MAX) {
-        let at = index + u64::from(list) + u64::from(picture * PICTURE_BYTES) + 8;
-        match u32_of(view, at, is_little)? {
+    for picture in 0..(list.count / PICTURE_BYTES).min(PICTURES_MAX) {
+        match order.u32(view, list.at.checked_add(picture * PICTURE_BYTES + 8)?)? {
             0 => {}
-            offset => starts.push(index + u64::from(offset)),
+            offset => starts.push(index + offset),
         }
     }
     starts.sort_unstable();
     Some(starts)
-}
-
-fn u16_of(view: &mut View<'_>, at: u64, is_little: bool) -> Option<u16> {
-    if is_little { view.u16_le(at) } else { view.u16_be(at) }
-}
-
-fn u32_of(view: &mut View<'_>, at: u64, is_little: bool) -> Option<u32> {
-    if is_little { view.u32_le(at) } else { view.u32_be(at) }
 }

@@ -12,6 +12,8 @@ use crate::view::{TAKE_BYTES_MAX, View};
 
 /// What is fetched first of a scan, in bytes; then more and more.
 const FIRST_BYTES: usize = 1 << 10;
+/// What is fetched of an interval at least.
+const LEAST_BYTES: usize = 64;
 
 /// Bytes before a marker that are no marker's and suffered: some segments are longer than they say.
 const JUNK_BYTES_MAX: u64 = 32;
@@ -90,6 +92,11 @@ impl Reader {
             sure: 0,
             reason: "",
         }
+    }
+
+    /// One that can tell whether fragments belong together.
+    pub(super) fn of_fragments() -> Self {
+        Reader { mosaic: Some(Box::default()), ..Reader::new() }
     }
 
     /// Of a picture that begins at `at` of the view.
@@ -254,7 +261,14 @@ impl Reader {
                     self.part = Where::Foreign;
                     return Some(());
                 }
-                self.scan = Some(Rc::new(Scan::parse(&frame, &self.tables, bytes)?));
+                let scan = Scan::parse(&frame, &self.tables, bytes)?;
+                if let Some(mosaic) = &mut self.mosaic {
+                    let components =
+                        scan.parts.iter().map(|part| &frame.components[part.component]);
+                    let quantisers = components.map(|one| self.quantisers[one.quantiser]);
+                    mosaic.begin(scan.across, &quantisers.collect::<Vec<_>>());
+                }
+                self.scan = Some(Rc::new(scan));
                 (self.mcu, self.slot, self.bit) = (0, 0, 0);
                 self.state.dc = [0; 4];
                 self.state.end_run = 0;
@@ -269,9 +283,21 @@ impl Reader {
 impl Reading for Reader {
     fn read_to(&mut self, view: &mut View<'_>, to: u64) -> Step {
         let mut want = FIRST_BYTES;
+        let mut begun = self.at;
         loop {
+            let before = self.part;
             match self.step(view, to, want) {
-                Done::Part => want = (want * 2).min(TAKE_BYTES_MAX),
+                Done::Part => match (before, self.part) {
+                    // What is fetched beyond an interval is fetched again with the next one, which is
+                    // about as long.
+                    (Where::Blocks, Where::Restart) => {
+                        let last = (self.at - begun) as usize;
+                        want = (last + last / 4).clamp(LEAST_BYTES, TAKE_BYTES_MAX);
+                    }
+                    (Where::Restart, Where::Blocks) => begun = self.at,
+                    (Where::Markers, Where::Blocks) => begun = self.at,
+                    _ => want = (want * 2).min(TAKE_BYTES_MAX),
+                },
                 Done::Limit => return Step::Going,
                 Done::Whole(length) => return Step::Whole { length },
                 Done::Broken(at, reason) => {
@@ -280,6 +306,16 @@ impl Reading for Reader {
                 }
             }
         }
+    }
+
+    fn join(&mut self) {
+        if let Some(mosaic) = &mut self.mosaic {
+            mosaic.join();
+        }
+    }
+
+    fn misfit(&self) -> u32 {
+        self.mosaic.as_ref().map_or(0, |mosaic| mosaic.misfit_of_last())
     }
 
     fn fits(&self, view: &mut View<'_>, joints: &[u64]) -> bool {

@@ -2,14 +2,13 @@
 //!
 //! What follows a wrong joint may decode to the end: then brightness and colour are off by what
 //! the missing blocks would have added, and the picture is shifted. So the rows below a joint are
-//! compared with those above, as all other rows are.
+//! compared with those above, as all other rows are. Brightness has edges along rows everywhere, colour
+//! has few: by colour alone a joint is refused.
 
 use super::reader::Reader;
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// Pictures with more MCUs are not looked at.
-const MCUS_MAX: usize = 8 << 20;
 /// Fewer MCUs say nothing.
 const MCUS_MIN: usize = 4;
 /// Steps down that are always suffered: of DC values (8 times a sample), and at least of quantised ones.
@@ -17,49 +16,100 @@ const SLACK: u32 = 18;
 const SLACK_MIN: u32 = 6;
 /// How many times the step along a row a step down may be.
 const ALONG: u32 = 3;
+/// So many rows are kept at most.
+const ROWS_MAX: usize = 4;
 
-/// The brightness and colour of each MCU of the first scan.
+/// The brightness and colour of the last MCUs of the first scan: the row before a joint, and the one
+/// behind it.
 #[derive(Clone, Default)]
 pub(super) struct Mosaic {
     across: usize,
-    components: usize,
     /// Steps down that are always suffered, by component.
-    slack: [u32; 4],
+    slack: Vec<u32>,
     dc: Vec<[i32; 4]>,
+    /// How many of them are of the last fragment, and of bytes that are all its own; `None` where it is
+    /// known whether they go on.
+    behind: Option<usize>,
+    misfit_of_judged: u32,
+    /// Whether the rows behind each joint of which that can be told go on.
+    found: Vec<Option<bool>>,
     is_done: bool,
 }
 
 impl Mosaic {
-    pub(super) fn add(&mut self, dc: [i32; 4]) {
-        if !self.is_done && self.dc.len() < MCUS_MAX {
-            self.dc.push(dc);
+    /// The first scan begins, of which this is the form: MCUs in a row, and the quantiser of each
+    /// component.
+    pub(super) fn begin(&mut self, across: u32, quantisers: &[u32]) {
+        if !self.is_done && self.across == 0 {
+            self.across = across.max(1) as usize;
+            let slack = |quantiser: &u32| (SLACK / (*quantiser).max(1)).max(SLACK_MIN);
+            self.slack = quantisers.iter().map(slack).collect();
         }
     }
 
-    /// The first scan is done, of which this is the form: MCUs in a row, and the quantiser of each
-    /// component.
-    pub(super) fn finish(&mut self, across: u32, quantisers: &[u32]) {
-        if !self.is_done {
-            self.is_done = true;
-            self.across = across as usize;
-            self.components = quantisers.len();
-            for (slack, quantiser) in self.slack.iter_mut().zip(quantisers) {
-                *slack = (SLACK / (*quantiser).max(1)).max(SLACK_MIN);
+    pub(super) fn add(&mut self, dc: [i32; 4]) {
+        if self.is_done {
+            return;
+        }
+        if self.dc.len() >= ROWS_MAX * self.across {
+            self.dc.drain(..self.dc.len() - (ROWS_MAX - 1) * self.across);
+        }
+        self.dc.push(dc);
+        // The first MCU behind a joint has bits of both fragments.
+        if let Some(behind) = &mut self.behind {
+            *behind += 1;
+            if *behind > self.across {
+                self.judge();
             }
         }
     }
 
-    /// Whether the colours of the row from `from` go on where those above it end: what they differ
-    /// by, in the middle, is little, or as much as neighbours in the row differ. `None` where there
-    /// are too few to tell.
-    fn goes_on(&self, from: usize) -> Option<bool> {
-        let to = (from + self.across).min(self.dc.len());
-        let from = from.max(self.across);
+    /// The first scan is done.
+    pub(super) fn finish(&mut self) {
+        self.judge();
+        self.is_done = true;
+    }
+
+    /// Another fragment begins.
+    pub(super) fn join(&mut self) {
+        self.judge();
+        self.misfit_of_judged = 0;
+        if !self.is_done && !self.dc.is_empty() {
+            self.behind = Some(0);
+            let row = self.dc.len().saturating_sub(self.across + 1);
+            self.dc.drain(..row);
+        }
+    }
+
+    fn judge(&mut self) {
+        if self.behind.is_some() {
+            let colours = 1..self.slack.len();
+            self.found.push(self.misfit(colours).map(|misfit| misfit == 0));
+            self.misfit_of_judged = self.misfit_of_last();
+            self.behind = None;
+        }
+    }
+
+    /// By how much the last fragment does not go on where the one before ended; 0 where it does, or
+    /// nobody can tell.
+    pub(super) fn misfit_of_last(&self) -> u32 {
+        match self.behind {
+            Some(_) => self.misfit(0..self.slack.len()).unwrap_or(0),
+            None => self.misfit_of_judged,
+        }
+    }
+
+    /// By how much more than is suffered these components of the row behind the last joint differ from
+    /// those of the row above it: of all steps down the one in the middle. As much is suffered as
+    /// neighbours in the row differ. `None` where there are too few to tell.
+    fn misfit(&self, components: std::ops::Range<usize>) -> Option<u32> {
+        let behind = self.behind?.saturating_sub(1).min(self.across);
+        let from = (self.dc.len() - behind).max(self.across);
+        let to = self.dc.len();
         if to < from + MCUS_MIN {
             return None;
         }
-        // Brightness has edges along rows everywhere, colour has few.
-        Some((1..self.components).all(|component| {
+        let of_component = |component: usize| {
             let middle = |other: &dyn Fn(usize) -> usize, sign: fn(i32) -> i32| {
                 let one = |index: usize| self.dc[index][component];
                 let mut steps: Vec<_> =
@@ -69,27 +119,28 @@ impl Mosaic {
             };
             let down = middle(&|index| index - self.across, |step| step);
             let along = middle(&|index| index - 1, i32::abs);
-            down.unsigned_abs() <= self.slack[component] + ALONG * along.unsigned_abs()
-        }))
+            let suffered = self.slack[component] + ALONG * along.unsigned_abs();
+            down.unsigned_abs().saturating_sub(suffered)
+        };
+        Some(components.map(of_component).sum())
     }
 }
 
 /// Whether the rows on both sides of all `joints` (bytes of the file, in order) belong together,
 /// as far as can be told.
 pub(super) fn fits(view: &mut View<'_>, joints: &[u64]) -> bool {
-    let mut reader = Reader::new();
-    reader.mosaic = Some(Box::default());
-    let mut seams = Vec::new();
+    let mut reader = Reader::of_fragments();
     for joint in joints {
         if reader.read_to(view, *joint) != Step::Going {
             return false;
         }
-        seams.extend(reader.mosaic.as_ref().filter(|one| !one.is_done).map(|one| one.dc.len()));
+        reader.join();
     }
     reader.read_to(view, u64::MAX);
-    let Some(mosaic) = reader.mosaic else { return true };
+    let Some(mut mosaic) = reader.mosaic else { return true };
+    mosaic.finish();
     // Of many joints one that says nothing is one too many: chance gets its way among thousands
     // of pairs of pairs.
     let is_many = joints.len() > 1;
-    seams.iter().filter(|seam| **seam > 0).all(|seam| mosaic.goes_on(seam + 1).unwrap_or(!is_many))
+    mosaic.found.iter().all(|goes_on| goes_on.unwrap_or(!is_many))
 }

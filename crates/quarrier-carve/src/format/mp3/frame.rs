@@ -82,6 +82,30 @@ impl Frame {
         Some(u64::from(if self.is_1 { bits >> 7 } else { bits >> 8 }))
     }
 
+    /// Where the main data of the frame at `at` ends that lies in it: behind that are bytes which nobody
+    /// needs, or which are the next frame's.
+    pub(super) fn main_data_end(&self, view: &mut View<'_>, at: u64) -> Option<u64> {
+        let borrowed = self.borrowed_bytes(view, at)?;
+        let side = at + self.main_data_at() - self.side_bytes();
+        let channels = if self.is_mono { 1 } else { 2 };
+        // Bits before the first part, of a part, and parts: two granules in MPEG 1.
+        let (first, part, parts) = match (self.is_1, self.is_mono) {
+            (true, true) => (18, 59, 2 * channels),
+            (true, false) => (20, 59, 2 * channels),
+            (false, true) => (9, 63, channels),
+            (false, false) => (10, 63, channels),
+        };
+        let mut bits = 0;
+        for index in 0..parts {
+            // Each begins with its length, of 12 bits.
+            let bit = first + part * index;
+            let three = view.array::<3>(side + bit / 8)?;
+            let word = u32::from_be_bytes([0, three[0], three[1], three[2]]);
+            bits += u64::from(word >> (12 - bit % 8) & 0xFFF);
+        }
+        Some(at + self.main_data_at() + bits.div_ceil(8).saturating_sub(borrowed))
+    }
+
     /// Whether what is before `before`'s end is a frame of the same stream that ends there.
     pub(super) fn is_follower(&self, before: &[u8]) -> bool {
         (24..=1441.min(before.len())).any(|bytes| {

@@ -12,6 +12,7 @@ use super::{Broken, Format, Kind, Signature, Verdict};
 use crate::mend::{Reading, Step, Yard, in_order};
 use crate::view::{Extent, View};
 
+use frame::Frame;
 use frames::Frames;
 
 /// MPEG 1, 2 and 2.5, layer III. Frames have no checksum: what is verified is that each begins
@@ -26,6 +27,8 @@ const MP3: Kind = Kind::new("mp3");
 /// Fewer frames than this, and no note, are no file.
 const FRAMES_MIN: u64 = 8;
 const SECTOR_BYTES: u64 = 512;
+/// So many zeros in a row are no data of a frame.
+const ZEROS: u64 = 16;
 /// The longest frame.
 const FRAME_BYTES_MAX: usize = 1441;
 
@@ -69,6 +72,9 @@ impl Format for Mp3 {
         if end == frames.at && !is_slack(view, end) {
             return broken(view, end, end, "nothing shows where it ends");
         }
+        if end == frames.at && is_last_cut(view, &frames) {
+            return broken(view, frames.last, end, "the last frame is not all there");
+        }
         Verdict::Whole { length: end, kind: MP3 }
     }
 
@@ -93,6 +99,17 @@ fn cut_by_a_tag(view: &mut View<'_>, frames: &Frames) -> Option<u64> {
         }
         _ => None,
     }
+}
+
+/// Whether there are zeros to the end of the last frame where its data should be: those of a sector
+/// that is not all in use.
+fn is_last_cut(view: &mut View<'_>, frames: &Frames) -> bool {
+    let Some(frame) = Frame::read(view, frames.last) else { return false };
+    let Some(data_end) = frame.main_data_end(view, frames.last) else { return false };
+    let data_end = data_end.min(frames.at);
+    let Some(from) = data_end.checked_sub(ZEROS) else { return false };
+    let bytes = view.take(from, (frames.at - from) as usize);
+    bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
 }
 
 /// Whether the first frame only goes on with a stream that began before.

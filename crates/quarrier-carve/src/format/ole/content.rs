@@ -8,9 +8,11 @@ const DEPTH_MAX: usize = 64;
 
 /// Checks the streams that are known.
 pub(super) fn check(view: &mut View<'_>, streams: &[Stream]) -> Result<(), Trouble> {
+    let is_encrypted = is_presentation_encrypted(view, streams);
     for stream in streams {
         match stream.name.as_str() {
             "Workbook" | "Book" => workbook(view, stream)?,
+            "PowerPoint Document" | "Pictures" if is_encrypted => {}
             "PowerPoint Document" | "Pictures" => records(view, stream)?,
             "WordDocument" => word(view, stream, streams)?,
             "\u{5}SummaryInformation" | "\u{5}DocumentSummaryInformation" => {
@@ -20,6 +22,13 @@ pub(super) fn check(view: &mut View<'_>, streams: &[Stream]) -> Result<(), Troub
         }
     }
     Ok(())
+}
+
+/// Whether a presentation needs a password: its user says so, and all records are scrambled
+/// ([MS-PPT] 2.3.2, `headerToken`).
+fn is_presentation_encrypted(view: &mut View<'_>, streams: &[Stream]) -> bool {
+    let user = streams.iter().find(|stream| stream.name == "Current User");
+    user.and_then(|user| user.array::<4>(view, 12)) == Some([0xDF, 0xC4, 0xD1, 0xF3])
 }
 
 fn at(stream: &Stream, place: u64) -> u64 {

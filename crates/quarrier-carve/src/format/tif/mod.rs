@@ -3,13 +3,12 @@
 //!
 //! Adobe, *TIFF Revision 6.0* (1992).
 
-mod directory;
 mod packed;
 mod strips;
 
-use directory::{Directory, Order};
 use strips::Strips;
 
+use super::tiff::{Directory, Order};
 use super::{Broken, Format, Kind, Signature, Verdict};
 use crate::mend::{Alien, Rest, Yard, without_gaps};
 use crate::view::{Extent, View};
@@ -42,7 +41,7 @@ impl Format for Tif {
     }
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
-        let Some((order, first)) = Order::read(view) else { return Verdict::Not };
+        let Some((order, first)) = Order::read(view, 0) else { return Verdict::Not };
         let mut walk =
             Walk { order, waiting: vec![first], seen: Vec::new(), end: 0, found: Found::default() };
         match walk.all(view) {

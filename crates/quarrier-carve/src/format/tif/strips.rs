@@ -2,7 +2,7 @@
 //! its sides give.
 
 use super::super::pixels::{self, Pixels};
-use super::directory::{Directory, Entry, Order};
+use super::super::tiff::{Directory, Entry, Order};
 use super::packed;
 use crate::inflate::Inflater;
 use crate::view::View;

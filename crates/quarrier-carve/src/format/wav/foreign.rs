@@ -4,11 +4,15 @@
 
 use std::ops::Range;
 
-use super::super::foreign::{SECTOR_BYTES, is_noise, text_sector};
+use super::super::foreign::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
-/// What is judged to be noise or not: enough bytes to say.
+/// What is looked at, at once.
 const BLOCK_BYTES: u64 = 4096;
+/// Noise in fewer samples than these is chance.
+const NOISE_SAMPLES: usize = 128;
+/// So many sectors of noise in a row are no chance.
+const NOISE_SECTORS: u32 = 2;
 /// Of two samples of 16 bits, or one of each channel.
 const SAMPLES_BYTES: usize = 4;
 /// Zeros shorter than this are not looked into.
@@ -17,8 +21,8 @@ const ZEROS_BYTES_MIN: u64 = 4096;
 /// What samples are, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Samples {
-    /// Whole numbers, one after the other: noise is rare in them, and text never.
-    Plain,
+    /// Whole numbers of so many bytes, one after the other: noise is rare in them, and text never.
+    Plain(u64),
     /// Compressed, or floats: nothing can be told.
     Other,
 }
@@ -37,19 +41,21 @@ impl Samples {
         let bits = if bytes >= 16 { view.u16_le(at + 14)? } else { 0 };
         // The subtype of what is extensible begins with the tag proper.
         let tag = if tag == 0xFFFE && bytes >= 26 { view.u16_le(at + 24)? } else { tag };
-        Some(if tag == 1 && (8..=16).contains(&bits) { Samples::Plain } else { Samples::Other })
+        let is_plain = tag == 1 && (8..=16).contains(&bits);
+        Some(if is_plain { Samples::Plain(u64::from(bits).div_ceil(8)) } else { Samples::Other })
     }
 }
 
 /// Looks at all samples; the byte of the file from which something foreign lies there.
 pub(super) fn find(view: &mut View<'_>, data: Range<u64>, samples: Samples) -> Result<(), u64> {
-    if samples == Samples::Other {
-        return Ok(());
-    }
-    let mut noise = Noise::default();
+    let Samples::Plain(width) = samples else { return Ok(()) };
+    let mut noise = Noise::new(data.start, width);
     let mut zeros = Zeros::default();
     // Fragments begin at blocks of the file, not of its samples.
     let mut at = data.start.next_multiple_of(SECTOR_BYTES);
+    if let Some(head) = view.take(data.start, (at.min(data.end) - data.start) as usize) {
+        noise.take(data.start, head)?;
+    }
     while at < data.end {
         let end = (at + BLOCK_BYTES - at % BLOCK_BYTES).min(data.end);
         let block = view.take(at, (end - at) as usize).ok_or(at)?;
@@ -60,34 +66,91 @@ pub(super) fn find(view: &mut View<'_>, data: Range<u64>, samples: Samples) -> R
         zeros.take(at, block)?;
         at = end;
     }
+    noise.end()?;
     zeros.end(data.end)
 }
 
-/// Where blocks were noise, and where not.
-#[derive(Default)]
+/// Which sectors were noise, and whether there was sound, too: a file that is all noise is its own.
 struct Noise {
+    /// Samples begin at multiples of `width` bytes from here.
+    start: u64,
+    width: u64,
+    /// Sectors of noise in a row, from this one on.
+    run: Option<(u64, u32)>,
     first: Option<u64>,
     is_sound_seen: bool,
-    blocks: u32,
 }
 
 impl Noise {
+    fn new(start: u64, width: u64) -> Self {
+        Noise { start, width, run: None, first: None, is_sound_seen: false }
+    }
+
     fn take(&mut self, at: u64, block: &[u8]) -> Result<(), u64> {
-        if (block.len() as u64) < BLOCK_BYTES {
-            // Too few bytes: what is known of the others must do.
-            return Ok(());
+        for (index, sector) in block.chunks(SECTOR_BYTES as usize).enumerate() {
+            let at = at + index as u64 * SECTOR_BYTES;
+            let skipped =
+                ((at - self.start).next_multiple_of(self.width) - (at - self.start)) as usize;
+            let samples = sector.get(skipped..).unwrap_or_default();
+            match is_noise(samples, self.width) {
+                Some(true) => {
+                    let (from, count) = self.run.unwrap_or((at, 0));
+                    self.run = Some((from, count + 1));
+                    if count + 1 >= NOISE_SECTORS {
+                        self.first = self.first.or(Some(from));
+                    }
+                }
+                Some(false) => (self.run, self.is_sound_seen) = (None, true),
+                // Too few: what is known of the others must do.
+                None => {}
+            }
+            if let Some(first) = self.first.filter(|_| self.is_sound_seen) {
+                return Err(first);
+            }
         }
-        if is_noise(block) {
-            self.first = self.first.or(Some(at));
-            self.blocks += 1;
-        } else {
-            self.is_sound_seen = true;
-        }
-        match self.first {
-            Some(first) if self.is_sound_seen => Err(first),
+        Ok(())
+    }
+}
+
+impl Noise {
+    /// Samples end here. Sound does not begin to be noise with its last sector.
+    fn end(&self) -> Result<(), u64> {
+        match self.run {
+            Some((from, _)) if self.is_sound_seen => Err(from),
             _ => Ok(()),
         }
     }
+}
+
+/// Whether samples are as random bytes are: all values are as frequent, and none says anything of the
+/// next. `None` where there are too few to tell.
+fn is_noise(bytes: &[u8], width: u64) -> Option<bool> {
+    let mut values = [0.0f32; SECTOR_BYTES as usize];
+    // From -1 to 1; of 8 bits they have no sign.
+    let of_byte = |byte: &u8| (f32::from(*byte) - 127.5) / 128.0;
+    let of_pair = |pair: &[u8]| f32::from(i16::from_le_bytes([pair[0], pair[1]])) / 32768.0;
+    let count = match width {
+        1 => values.iter_mut().zip(bytes).map(|(value, byte)| *value = of_byte(byte)).count(),
+        _ => {
+            let pairs = bytes.chunks_exact(2);
+            values.iter_mut().zip(pairs).map(|(value, pair)| *value = of_pair(pair)).count()
+        }
+    };
+    let values = &values[..count];
+    if count < NOISE_SAMPLES {
+        return None;
+    }
+    // 1/2, a quarter of all, and 2/3 in noise, give or take four standard deviations of as few samples
+    // as are looked at.
+    let loudness = values.iter().map(|value| value.abs()).sum::<f32>() / count as f32;
+    let quiet = || values.iter().filter(|value| value.abs() < 0.25).count() as f32 / count as f32;
+    // From one to the next, and to the next of the same channel.
+    let step = |lag: usize| {
+        let steps = values.iter().zip(&values[lag..]).map(|(one, other)| (one - other).abs());
+        steps.sum::<f32>() / (count - lag) as f32
+    };
+    let is_loud = (0.4..0.6).contains(&loudness);
+    Some(is_loud && (0.1..0.4).contains(&quiet()) && step(1) > 0.56 && step(2) > 0.56)
 }
 
 /// Zeros that begin and end where blocks do, with sound before and behind them at once.

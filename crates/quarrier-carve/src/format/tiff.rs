@@ -1,4 +1,5 @@
-//! Directories: lists of entries, each with a few numbers or the place where they lie.
+//! Directories of TIFF: lists of entries, each with a few numbers or the place where they lie. Other
+//! formats keep what they tell of a picture in such directories, too, within a part of their own.
 
 use crate::view::View;
 
@@ -7,20 +8,23 @@ const ENTRIES_MAX: u64 = 4096;
 
 /// How numbers are written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Order {
+pub(crate) struct Order {
     is_big_endian: bool,
     /// BigTIFF: places take 8 bytes.
     is_wide: bool,
+    /// The place from which places are counted.
+    base: u64,
 }
 
 impl Order {
-    /// Reads the header: the order, and the place of the first directory.
-    pub(super) fn read(view: &mut View<'_>) -> Option<(Order, u64)> {
-        let mark = view.array::<4>(0)?;
-        let order =
-            Order { is_big_endian: mark[0] == b'M', is_wide: mark[2] == 0x2B || mark[3] == 0x2B };
-        let first = order.place(view, if order.is_wide { 8 } else { 4 })?;
-        let least = if order.is_wide { 16 } else { 8 };
+    /// Reads the header at `base`: the order, and the place of the first directory. That it is a
+    /// header is known; of the two bytes of its order, which are alike, the first may be damaged.
+    pub(crate) fn read(view: &mut View<'_>, base: u64) -> Option<(Order, u64)> {
+        let mark = view.array::<4>(base)?;
+        let is_wide = mark[2] == 0x2B || mark[3] == 0x2B;
+        let order = Order { is_big_endian: mark[1] == b'M', is_wide, base };
+        let first = order.place(view, base + if is_wide { 8 } else { 4 })?;
+        let least = base + if is_wide { 16 } else { 8 };
         (first >= least && first < view.length()).then_some((order, first))
     }
 
@@ -29,7 +33,8 @@ impl Order {
         number.map(u64::from)
     }
 
-    fn u32(self, view: &mut View<'_>, at: u64) -> Option<u64> {
+    /// Four bytes at `at`.
+    pub(crate) fn u32(self, view: &mut View<'_>, at: u64) -> Option<u64> {
         let number = if self.is_big_endian { view.u32_be(at) } else { view.u32_le(at) };
         number.map(u64::from)
     }
@@ -38,35 +43,38 @@ impl Order {
         if self.is_big_endian { view.u64_be(at) } else { view.u64_le(at) }
     }
 
-    /// A place or a count.
-    fn place(self, view: &mut View<'_>, at: u64) -> Option<u64> {
+    fn count(self, view: &mut View<'_>, at: u64) -> Option<u64> {
         if self.is_wide { self.u64(view, at) } else { self.u32(view, at) }
+    }
+
+    fn place(self, view: &mut View<'_>, at: u64) -> Option<u64> {
+        self.base.checked_add(self.count(view, at)?)
     }
 }
 
 /// A directory.
-pub(super) struct Directory {
-    pub(super) at: u64,
-    pub(super) end: u64,
+pub(crate) struct Directory {
+    pub(crate) at: u64,
+    pub(crate) end: u64,
     /// The place of the next one; 0 where there is none.
-    pub(super) next: u64,
-    pub(super) entries: Vec<Entry>,
+    pub(crate) next: u64,
+    pub(crate) entries: Vec<Entry>,
 }
 
 /// An entry of a directory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    pub(super) tag: u16,
+pub(crate) struct Entry {
+    pub(crate) tag: u16,
     /// Bytes of each value.
     size: u64,
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// Where its values lie.
-    pub(super) at: u64,
+    pub(crate) at: u64,
 }
 
 impl Directory {
     /// `None` where there is none.
-    pub(super) fn read(view: &mut View<'_>, order: Order, at: u64) -> Option<Directory> {
+    pub(crate) fn read(view: &mut View<'_>, order: Order, at: u64) -> Option<Directory> {
         let (count, head, entry_bytes, place_bytes) = match order.is_wide {
             true => (order.u64(view, at)?, 8, 20, 8),
             false => (order.u16(view, at)?, 2, 12, 4),
@@ -89,7 +97,7 @@ impl Directory {
                     continue;
                 }
             };
-            let count = order.place(view, entry + 4)?;
+            let count = order.count(view, entry + 4)?;
             let values = entry + 4 + place_bytes;
             let is_inside = count.checked_mul(size).is_some_and(|bytes| bytes <= place_bytes);
             let at = if is_inside { values } else { order.place(view, values)? };
@@ -100,23 +108,24 @@ impl Directory {
         }
         let end = at + head + count * entry_bytes;
         // The last directory may lack the place of the next one.
-        let next = order.place(view, end).unwrap_or(0);
+        let next = order.count(view, end).filter(|next| *next != 0);
+        let next = next.map_or(0, |next| next.saturating_add(order.base));
         Some(Directory { at, end: (end + place_bytes).min(view.length()), next, entries })
     }
 
-    pub(super) fn entry(&self, tag: u16) -> Option<&Entry> {
+    pub(crate) fn entry(&self, tag: u16) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.tag == tag)
     }
 }
 
 impl Entry {
     /// Where its values end.
-    pub(super) fn end(&self) -> Option<u64> {
+    pub(crate) fn end(&self) -> Option<u64> {
         self.at.checked_add(self.count.checked_mul(self.size)?)
     }
 
     /// One of its values, if it is a whole number.
-    pub(super) fn number(&self, view: &mut View<'_>, order: Order, index: u64) -> Option<u64> {
+    pub(crate) fn number(&self, view: &mut View<'_>, order: Order, index: u64) -> Option<u64> {
         let at = self.at.checked_add(index.checked_mul(self.size)?)?;
         match self.size {
             _ if index >= self.count => None,
