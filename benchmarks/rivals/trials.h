@@ -1,5 +1,6 @@
-/* Repeats of a trial for the references of the gauge, dropped by the gauge's own rule: a trial whose
- * threads did not get 98.5 % of their CPUs says nothing. The median of the others is printed. */
+/* Repeats of a trial for the references of the gauge, dropped by the gauge's own rules: a trial whose
+ * threads did not get 98.5 % of their CPUs says nothing, nor one below 93 % of the best. The median of
+ * the others is printed. */
 #ifndef QUARRIER_TRIALS_H
 #define QUARRIER_TRIALS_H
 
@@ -13,6 +14,7 @@
 #define TRIALS_MAX 25
 #define PATIENCE_SECONDS 1.5
 #define CPU_SHARE_MIN 0.985
+#define BEST_SHARE_MIN 0.93
 
 static double now(clockid_t clock) {
     struct timespec time;
@@ -41,32 +43,36 @@ static void *pages(size_t bytes, int huge) {
  * again. Prints a line of JSON with the median rate, or the median time of a unit. */
 static void trials(double (*once)(void *), void *state, int threads, int of_seconds) {
     double rates[TRIALS_MAX], begin, start = now(CLOCK_MONOTONIC);
-    int kept = 0, dropped = 0, starved, times = 0;
+    int had_cpu = 0, made = 0, kept = 0, starved = 0, times = 0;
     once(state);
     begin = now(CLOCK_MONOTONIC);
     do {
         once(state);
         times++;
     } while (now(CLOCK_MONOTONIC) - begin < TRIAL_SECONDS);
-    for (starved = 0; kept < TRIALS_MAX; ) {
+    while (had_cpu < TRIALS_MAX) {
         double cpu = now(CLOCK_PROCESS_CPUTIME_ID), units = 0, seconds;
         begin = now(CLOCK_MONOTONIC);
         for (int i = 0; i < times; i++) units += once(state);
         seconds = now(CLOCK_MONOTONIC) - begin;
         cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-        if (cpu / threads / seconds < CPU_SHARE_MIN && !starved) {
-            dropped++;
-        } else {
-            rates[kept++] = of_seconds ? seconds / units : units / seconds;
+        made++;
+        if (cpu / threads / seconds >= CPU_SHARE_MIN || starved) {
+            rates[had_cpu++] = units / seconds;
+            qsort(rates, (size_t)had_cpu, sizeof *rates, ascending);
         }
+        for (kept = 0; kept < had_cpu && rates[had_cpu - 1 - kept] >= BEST_SHARE_MIN * rates[had_cpu - 1]; ) kept++;
         double since = now(CLOCK_MONOTONIC) - start;
         if (kept >= TRIALS_MIN && since > PATIENCE_SECONDS) break;
-        if (since > 3 * PATIENCE_SECONDS && kept < TRIALS_MIN) starved = 1;
+        if (since > 3 * PATIENCE_SECONDS && had_cpu >= TRIALS_MIN) break;
+        if (since > 3 * PATIENCE_SECONDS) starved = 1;
     }
-    qsort(rates, (size_t)kept, sizeof *rates, ascending);
+    /* The kept ones are the last; for want of enough, the best of the others are taken, too. */
+    int used = kept < TRIALS_MIN ? TRIALS_MIN : kept, dropped = made - kept;
+    double median = rates[had_cpu - 1 - used / 2], best = rates[had_cpu - 1];
     printf("{\"value\": %.6e, \"best\": %.6e, \"runs\": %d, \"dropped\": %d, \"disturbed\": %s}\n",
-           rates[kept / 2], of_seconds ? rates[0] : rates[kept - 1], kept, dropped,
-           starved || dropped > kept ? "true" : "false");
+           of_seconds ? 1 / median : median, of_seconds ? 1 / best : best, used, dropped,
+           starved || kept < TRIALS_MIN || dropped > kept ? "true" : "false");
 }
 
 #endif

@@ -134,7 +134,7 @@ pub fn change<'r>(before: &'r Reading, after: &'r Reading) -> Change<'r> {
     let is_near = |ratio: f64| (1.0 - EQUAL_WITHIN..=1.0 / (1.0 - EQUAL_WITHIN)).contains(&ratio);
     if ratios.is_empty() || !change.ratio.is_finite() {
         change.reason = Some("there are no runs to compare");
-    } else if before.disturbed || after.disturbed {
+    } else if before.is_disturbed_itself() || after.is_disturbed_itself() {
         change.reason = Some("others used the machine meanwhile");
     } else if is_near(low) && is_near(high) {
         change.verdict = Verdict::Equal;

@@ -239,7 +239,7 @@ impl JsonSchema for Parameters {
 }
 
 /// What is measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// The part of the machine.
     pub area: Area,
@@ -318,7 +318,25 @@ pub struct Reading {
     /// Of datagrams: the share of those sent that came, over all runs that were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_share: Option<f64>,
+    /// What a run in the hour before gave, where that differs by more than 5 % and nothing else
+    /// disturbed either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_value: Option<f64>,
     /// What a reader should know, for example `no O_DIRECT here: buffered`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl Reading {
+    /// What was measured.
+    pub fn subject(&self) -> Subject {
+        let parameters = self.parameters.clone();
+        Subject::new(self.area, self.measurement.clone(), parameters, self.unit)
+    }
+
+    /// Whether it was disturbed by what happened while it was taken; not only because an earlier run
+    /// differs.
+    pub fn is_disturbed_itself(&self) -> bool {
+        self.disturbed && self.earlier_value.is_none()
+    }
 }

@@ -103,6 +103,39 @@ fn the_profile_is_kept_and_a_spoilt_one_is_made_anew_with_a_note() {
 }
 
 #[test]
+fn what_an_earlier_run_found_different_is_marked() {
+    let lab = Lab::new();
+    let args = ["cpu", "--quick", "--json", "now.json", "--stats", "stats.json"];
+    let measured = || -> Value {
+        assert_eq!(gauge(&lab, &args).stderr, "");
+        serde_json::from_slice(&fs::read(lab.path("now.json")).unwrap()).unwrap()
+    };
+    let first = measured();
+    let stats: Value = serde_json::from_slice(&fs::read(lab.path("stats.json")).unwrap()).unwrap();
+    let profile = stats["profile"].as_str().unwrap();
+    let repeats = profile.replace(".json", ".repeats.json");
+    let mut kept: Value = serde_json::from_slice(&fs::read(&repeats).unwrap()).unwrap();
+    let of_half = |reading: &Value| {
+        let mut earlier = serde_json::json!({"when": first["when"], "place": ""});
+        for name in ["area", "measurement", "parameters", "unit"] {
+            earlier[name] = reading[name].clone();
+        }
+        earlier["value"] = (reading["value"].as_f64().unwrap() / 2.0).into();
+        earlier
+    };
+    kept["readings"] = first["readings"].as_array().unwrap().iter().map(of_half).collect();
+    fs::write(&repeats, kept.to_string()).unwrap();
+    let second = measured();
+    for reading in second["readings"].as_array().unwrap() {
+        assert_eq!(reading["disturbed"], true, "{reading}");
+        let has_note = reading["notes"].to_string().contains(" s before: ");
+        assert_eq!(has_note, reading.get("earlier_value").is_some(), "{reading}");
+    }
+    fs::write(&repeats, "{").unwrap();
+    gauge(&lab, &args[..2]).says(0, &["nothing is held against earlier runs", "repeats.json"]);
+}
+
+#[test]
 fn without_a_cache_folder_the_report_is_still_made() {
     let lab = Lab::new();
     let mut command = lab.command(["gauge", "cpu", "--quick"]);

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::{FORMAT, MachineProfile};
 use crate::error::{Error, Result};
 
@@ -20,22 +22,7 @@ impl MachineProfile {
     /// 1 MiB, not JSON, another format, a number that no measurement gives. It should then be
     /// measured again.
     pub fn load(path: &Path) -> Result<Option<Self>> {
-        let file = match fs::File::open(path) {
-            Ok(file) => file,
-            Err(error) if is_missing(&error) => return Ok(None),
-            Err(error) => return Err(Error::io(path.display().to_string(), "open", error)),
-        };
-        let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
-        if !is_file {
-            return Err(bad(path, "is no file"));
-        }
-        let mut bytes = Vec::new();
-        file.take(FILE_BYTES_MOST + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| Error::io(path.display().to_string(), "read", error))?;
-        if bytes.len() as u64 > FILE_BYTES_MOST {
-            return Err(bad(path, "is larger than any profile"));
-        }
+        let Some(bytes) = read(path, FILE_BYTES_MOST)? else { return Ok(None) };
         let profile = parse(&bytes).map_err(|reason| bad(path, &reason))?;
         Ok(Some(profile))
     }
@@ -45,27 +32,53 @@ impl MachineProfile {
     /// # Errors
     /// What the operating system says; no partial file is left behind.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let wrong = |what: &str| {
-            let what = what.to_owned();
-            move |error| Error::io(path.display().to_string(), what, error)
-        };
-        let text = serde_json::to_vec_pretty(self)
-            .map_err(|error| wrong("write")(io::Error::other(error)))?;
-        let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(wrong("make the folder of"))?;
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".part-{}", std::process::id()));
-        let part = path.with_file_name(name);
-        let written = fs::File::create(&part).and_then(|mut file| {
-            file.write_all(&text)?;
-            file.sync_all()
-        });
-        written.and_then(|()| fs::rename(&part, path)).map_err(|error| {
-            // What could not be made need not be removed.
-            let _ = fs::remove_file(&part);
-            wrong("write")(error)
-        })
+        write(path, self)
     }
+}
+
+/// What the file at `path` holds; `None` where there is no file.
+pub(super) fn read(path: &Path, bytes_most: u64) -> Result<Option<Vec<u8>>> {
+    let file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(Error::io(path.display().to_string(), "open", error)),
+    };
+    let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+    if !is_file {
+        return Err(bad(path, "is no file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Error::io(path.display().to_string(), "read", error))?;
+    if bytes.len() as u64 > bytes_most {
+        return Err(bad(path, "is larger than any profile"));
+    }
+    Ok(Some(bytes))
+}
+
+/// Writes `content` as JSON in place of what is at `path`, whole or not at all.
+pub(super) fn write(path: &Path, content: &impl Serialize) -> Result<()> {
+    let wrong = |what: &str| {
+        let what = what.to_owned();
+        move |error| Error::io(path.display().to_string(), what, error)
+    };
+    let text = serde_json::to_vec_pretty(content)
+        .map_err(|error| wrong("write")(io::Error::other(error)))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(wrong("make the folder of"))?;
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".part-{}", std::process::id()));
+    let part = path.with_file_name(name);
+    let written = fs::File::create(&part).and_then(|mut file| {
+        file.write_all(&text)?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&part, path)).map_err(|error| {
+        // What could not be made need not be removed.
+        let _ = fs::remove_file(&part);
+        wrong("write")(error)
+    })
 }
 
 /// No file, or a file where a folder should be: to write there will say so.
@@ -73,7 +86,7 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn bad(path: &Path, reason: &str) -> Error {
+pub(super) fn bad(path: &Path, reason: &str) -> Error {
     Error::BadRequest(format!("{}: {reason}; run 'quarrier gauge --quick' again", path.display()))
 }
 

@@ -6,11 +6,13 @@
 //! ```
 //!
 //! Which file that is, the caller decides; [`MachineKey::file_name`] gives its name. A profile
-//! holds one machine and as many of its mount points as were measured. What is old, or was
+//! holds one machine and as many of its mount points as were measured. Beside it lie the [`Repeats`]:
+//! what the last runs found, by which the next one tells what does not repeat. What is old, or was
 //! measured on something else, is told by [`MachineProfile::stale`] and [`Disk::is_stale`].
 
 mod file;
 mod place;
+mod repeats;
 mod take;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::conditions::Machine;
 
 pub use place::{MountPoint, mount_point};
+pub use repeats::{REPEATS_WITHIN_SECONDS, Repeats};
 
 /// The form of the file; another number is another form, which is not read.
 pub const FORMAT: u32 = 1;
@@ -257,12 +260,21 @@ impl MachineKey {
     /// The name of this machine's file in a folder that machines may share. It depends on the
     /// host's name and the processor, so that a change of the rest replaces the file.
     pub fn file_name(&self) -> String {
+        format!("machine-{:016x}.json", self.hash())
+    }
+
+    /// The name of the file of its [`Repeats`] in the same folder.
+    pub fn repeats_file_name(&self) -> String {
+        format!("machine-{:016x}.repeats.json", self.hash())
+    }
+
+    fn hash(&self) -> u64 {
         // FNV-1a: the name must be the same in every version and run.
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         for byte in self.name.bytes().chain([0]).chain(self.cpu_model.bytes()) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        format!("machine-{hash:016x}.json")
+        hash
     }
 }
 

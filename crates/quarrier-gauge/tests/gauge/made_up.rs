@@ -82,6 +82,7 @@ pub(crate) fn reading(
         samples,
         percentiles: None,
         conditions,
+        earlier_value: None,
         received_share: None,
         notes: Vec::new(),
     }

@@ -12,6 +12,7 @@ mod network;
 mod profile;
 mod readings;
 mod refusing;
+mod repeats;
 mod report;
 mod statistics;
 

@@ -4,6 +4,7 @@ mod earlier;
 mod listen;
 pub(in crate::commands) mod profile;
 mod progress;
+mod repeats;
 mod show;
 
 use std::path::Path;
@@ -60,7 +61,8 @@ fn outcome(gauge: &Gauge, stop: &AtomicBool) -> Result<Outcome, Failure> {
         }
         Task::Show(path) => (earlier::read(path).map_err(Failure::Other)?, None),
         Task::Measure(measure) => {
-            let report = measured(measure, gauge.quiet, stop)?;
+            let mut report = measured(measure, gauge.quiet, stop)?;
+            repeats::hold(measure, &mut report, gauge.quiet);
             let profile = profile::keep(measure, &report, gauge.quiet);
             (report, profile)
         }

@@ -1,0 +1,122 @@
+//! What runs a short while ago found, to hold the next one against.
+//!
+//! A process may get its memory in a better or a worse place, or a virtual machine another neighbour,
+//! for as long as it runs: all its runs agree then, and those of the next process are others. Only
+//! another process can tell.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::MachineKey;
+use super::file::{bad, read, write};
+use crate::error::Result;
+use crate::reading::{Area, Reading, Subject};
+use crate::report::Report;
+
+/// What was found longer ago than this is not held against: an hour.
+pub const REPEATS_WITHIN_SECONDS: u64 = 3600;
+
+/// Values that differ by more than this part of the lesser one do not repeat.
+const DIFFER_MIN: f64 = 0.05;
+/// No file is larger; a larger one is not read.
+const FILE_BYTES_MOST: u64 = 16 << 20;
+
+/// The readings of the last runs on one machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Repeats {
+    machine: MachineKey,
+    readings: Vec<Earlier>,
+}
+
+/// A reading of an earlier run that nothing disturbed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Earlier {
+    /// When its run began, in seconds since 1970.
+    when: u64,
+    /// The mount point of a disk, the other end of a network; empty for what is in the machine.
+    place: String,
+    #[serde(flatten)]
+    subject: Subject,
+    value: f64,
+}
+
+impl Repeats {
+    /// Nothing found yet on this machine.
+    pub fn new(machine: MachineKey) -> Repeats {
+        Repeats { machine, readings: Vec::new() }
+    }
+
+    /// Those of `machine` in the file at `path`; nothing yet where there is no such file, or it is of
+    /// what the machine was before it was changed.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is none of ours.
+    pub fn load(path: &Path, machine: &MachineKey) -> Result<Repeats> {
+        let none = || Repeats::new(machine.clone());
+        let Some(bytes) = read(path, FILE_BYTES_MOST)? else { return Ok(none()) };
+        let found: Repeats = serde_json::from_slice(&bytes).map_err(|error| {
+            bad(path, &format!("does not say what earlier runs found: {error}"))
+        })?;
+        Ok(if found.machine == *machine { found } else { none() })
+    }
+
+    /// Writes them to `path`, in place of what is there, and makes the folders above it.
+    ///
+    /// # Errors
+    /// What the operating system says; no partial file is left behind.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        write(path, self)
+    }
+
+    /// Marks each reading of `report` as disturbed that nothing else disturbed, and that a run in the
+    /// hour before found different by more than 5 %. `place_of` names what an area was measured on,
+    /// where that is not the machine itself.
+    pub fn hold(&self, report: &mut Report, place_of: impl Fn(Area) -> String) {
+        for reading in &mut report.readings {
+            let place = place_of(reading.area);
+            let is_same = |earlier: &&Earlier| {
+                earlier.is_of(reading, &place) && earlier.is_recent(report.when)
+            };
+            let Some(earlier) = self.readings.iter().find(is_same) else { continue };
+            let (low, high) = (reading.value.min(earlier.value), reading.value.max(earlier.value));
+            if reading.disturbed || high <= low * (1.0 + DIFFER_MIN) {
+                continue;
+            }
+            let ago = report.when - earlier.when;
+            let unit = reading.unit.name();
+            reading.notes.insert(0, format!("a run {ago} s before: {:.3e} {unit}", earlier.value));
+            reading.earlier_value = Some(earlier.value);
+            reading.disturbed = true;
+            reading.conditions.disturbed = true;
+            report.conditions.disturbed += 1;
+        }
+    }
+
+    /// Takes over what `report` found and nothing disturbed, in place of what was found before, and
+    /// forgets what is too old.
+    pub fn update(&mut self, report: &Report, place_of: impl Fn(Area) -> String) {
+        self.readings.retain(|earlier| earlier.is_recent(report.when));
+        for reading in &report.readings {
+            if reading.is_disturbed_itself() || !reading.value.is_normal() {
+                continue;
+            }
+            let place = place_of(reading.area);
+            self.readings.retain(|earlier| !earlier.is_of(reading, &place));
+            let subject = reading.subject();
+            self.readings.push(Earlier { when: report.when, place, subject, value: reading.value });
+        }
+    }
+}
+
+impl Earlier {
+    fn is_of(&self, reading: &Reading, place: &str) -> bool {
+        self.place == place && self.subject == reading.subject()
+    }
+
+    /// Not where it is from a future that a wrong clock may have shown.
+    fn is_recent(&self, now: u64) -> bool {
+        now.checked_sub(self.when).is_some_and(|ago| ago <= REPEATS_WITHIN_SECONDS)
+    }
+}
