@@ -239,23 +239,26 @@ fn leave_out_contested(broken: &[BrokenFile], mended: &mut [Option<Judged>]) {
         extents.extend(one.iter().flat_map(|one| &one.extents).map(|extent| (*extent, index)));
     }
     extents.sort_by_key(|(extent, _)| extent.offset);
-    let starts_in = |index: usize, extent: Extent| {
-        (extent.offset..extent.end()).contains(&broken[index].offset)
+    let starts_in = |one: usize, other: usize, mended: &[Option<Judged>]| {
+        let mut extents = mended[other].iter().flat_map(|other| &other.extents);
+        extents.any(|extent| (extent.offset..extent.end()).contains(&broken[one].offset))
     };
+    let mut contested = Vec::new();
     let mut last: Option<(Extent, usize)> = None;
     for (extent, index) in extents {
         if let Some((before, other)) = last
             && before.end() > extent.offset
             && other != index
-            && !starts_in(index, before)
-            && !starts_in(other, extent)
+            && !starts_in(index, other, mended)
+            && !starts_in(other, index, mended)
         {
-            (mended[index], mended[other]) = (None, None);
+            contested.extend([index, other]);
         }
         if last.is_none_or(|(before, _)| before.end() < extent.end()) {
             last = Some((extent, index));
         }
     }
+    contested.into_iter().for_each(|index| mended[index] = None);
 }
 
 /// Whether `more` claims something where a file breaks that `claims` does not.

@@ -20,7 +20,10 @@ pub(super) fn is_enclosed(view: &mut View<'_>, offset: u64, length: u64) -> bool
     }
     view.look_at(&[Extent { offset: offset - BEFORE_BYTES, length: BEFORE_BYTES }], u64::MAX);
     let Some(before) = view.take(0, BEFORE_BYTES as usize) else { return false };
-    is_stream(before) || is_told(before, length) || is_theme(before, length)
+    is_stream(before)
+        || is_told(before, length)
+        || is_theme(before, length)
+        || is_thumbnail(before, length)
 }
 
 /// A stream of a PDF.
@@ -39,4 +42,9 @@ fn is_theme(before: &[u8], length: u64) -> bool {
     let Some(record) = before.last_chunk::<THEME_BYTES>() else { return false };
     let bytes = u64::from(u16::from_le_bytes([record[2], record[3]]));
     record[..2] == THEME && bytes == (length + THEME_BYTES as u64 - 4) && record[4..6] == THEME
+}
+
+/// The thumbnail of a picture by Photoshop: its length, 24 bits a pixel, one plane.
+fn is_thumbnail(before: &[u8], length: u64) -> bool {
+    before.strip_suffix(&[0, 24, 0, 1]).is_some_and(|before| is_told(before, length))
 }

@@ -3,8 +3,8 @@
 use quarrier_carve::{Carver, Status};
 use quarrier_core::source::Memory;
 
-use crate::gif;
 use crate::sample::{Found, carved, valid};
+use crate::{gif, jpg};
 
 #[test]
 fn files_are_found_wherever_they_lie() {
@@ -41,6 +41,17 @@ fn what_a_document_in_fragments_leaves_behind_is_no_file_of_its_own() {
     let image = image.concat();
     assert!(valid(&carved(&Carver::new(), &image)).is_empty());
     assert_eq!(valid(&carved(&Carver::new().embedded(true), &image)), [&gif[..]]);
+}
+
+#[test]
+fn the_thumbnail_of_a_lost_picture_is_no_file_of_its_own() {
+    let thumbnail = jpg::small();
+    let length = (thumbnail.len() as u32).to_be_bytes();
+    for (bits, count) in [(24, 0), (25, 1)] {
+        let head = [&b"8BIM\x04\x0C\0\0"[..], &[7; 16], &length, &[0, bits, 0, 1]].concat();
+        let image = [&[0x11; 4097][..], &head, &thumbnail, &[0x11; 9999]].concat();
+        assert_eq!(valid(&carved(&Carver::new(), &image)).len(), count);
+    }
 }
 
 #[test]
