@@ -127,16 +127,20 @@ impl<'c> Course<'c> {
             });
             waiting.iter().zip(found).for_each(|(index, one)| mended[*index] = one);
             leave_out_contested(broken, &mut mended);
-            let mut more = claims.clone();
             let files = broken.iter().zip(&mended).filter(|(one, _)| !one.is_whole());
-            let extents = files.flat_map(|(_, mended)| mended).flat_map(|mended| &mended.extents);
+            let mut extents =
+                files.flat_map(|(_, one)| one).flat_map(|one| &one.extents).peekable();
+            if extents.peek().is_none() || self.carver.is_stopped() {
+                break;
+            }
+            let mut more = claims.clone();
             extents.for_each(|extent| more.add(*extent));
             waiting.retain(|index| {
                 let one = &broken[*index];
                 mended[*index].is_none() && !one.is_whole() && has_changed(one, &claims, &more)
             });
             claims = more;
-            if waiting.is_empty() || self.carver.is_stopped() {
+            if waiting.is_empty() {
                 break;
             }
         }

@@ -45,7 +45,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// A tenth of a second or so for each broken file.
+    /// A tenth of a second or so for each broken file; up to 16 times as long where few are broken.
     pub const NORMAL: Effort = Effort {
         fuel_bytes: 32 << 20,
         gap_bytes_max: 16 << 20,
@@ -69,7 +69,8 @@ impl Effort {
         let all = bytes.saturating_mul(SHARE_OF_SOURCE).saturating_add(SHARED_BYTES);
         let all = all.saturating_mul(thorough.max(1));
         let tried = count.min(all / FUEL_BYTES_MIN);
-        let more = (FEW / tried.max(1)).clamp(1, MORE_MAX);
+        let is_normal = self == Self::NORMAL;
+        let more = if is_normal { (FEW / tried.max(1)).clamp(1, MORE_MAX) } else { 1 };
         let fuel_bytes = self.fuel_bytes.saturating_mul(more).min(all / tried.max(1));
         (Effort { fuel_bytes, ..self }, tried)
     }

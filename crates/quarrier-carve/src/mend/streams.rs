@@ -56,7 +56,7 @@ pub(crate) fn streams(
         Lead { extents: all.clone(), sure: broken.sure, broke_at: broken.at, before: start.copy() };
     let mut search = Search { view, yard, fuel: yard.effort.fuel_bytes / FUEL_SHARE };
     let found = search.all(&lead, origin);
-    if found.is_some() || yard.effort.fuel_bytes <= Effort::NORMAL.fuel_bytes {
+    if found.is_some() || yard.effort.fragments_max <= Effort::NORMAL.fragments_max {
         return found;
     }
     let view = search.view;
