@@ -169,7 +169,7 @@ impl Object {
         let options = &self.shared.options;
         let streams = (options.requests_max as u64).clamp(1, 4);
         let piece = (ahead.length / streams).max(WORTH_BYTES).min(self.request_bytes_max());
-        self.start(&missing, piece, None);
+        self.start(|| missing, piece, None);
     }
 
     fn request_bytes_max(&self) -> u64 {
@@ -219,9 +219,9 @@ impl Object {
             return;
         }
         let merge = Merge::Cost(self.cost());
-        let wanted = self.file.need_many(fetch, &merge).unwrap_or_else(|_| missing.to_vec());
+        let wanted = || self.file.need_many(fetch, &merge).unwrap_or_else(|_| missing.to_vec());
         // They may end before the reader looks at what is under way.
-        waiting.flights.extend(self.start(&wanted, self.request_bytes_max(), Some(missing)));
+        waiting.flights.extend(self.start(wanted, self.request_bytes_max(), Some(missing)));
     }
 
     /// Why a reader that misses `missing` should give up, if it should.
@@ -252,10 +252,11 @@ impl Object {
     }
 
     /// Starts flights for what of `wanted` is not under way: all of it, or, where `only` is
-    /// given, if some of that is not under way. Returns them.
+    /// given, if some of that is not under way. Returns them. What is wanted is asked once it is known
+    /// what is under way: a flight that lands in between would be made again.
     fn start(
         self: &Arc<Self>,
-        wanted: &[Span],
+        wanted: impl FnOnce() -> Vec<Span>,
         bytes_max: u64,
         only: Option<&[Span]>,
     ) -> Vec<Arc<Flight>> {
@@ -264,7 +265,7 @@ impl Object {
         if only.is_some_and(|only| without(only.to_vec(), under_way()).is_empty()) {
             return Vec::new();
         }
-        let left = without(wanted.to_vec(), under_way());
+        let left = without(wanted(), under_way());
         let new: Vec<_> = split(&left, bytes_max).into_iter().map(Flight::new).collect();
         traffic.flights.extend(new.iter().map(|flight| (Arc::clone(flight), None)));
         drop(traffic);
