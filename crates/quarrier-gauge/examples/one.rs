@@ -53,7 +53,7 @@ fn run(words: &[String]) -> Result<()> {
     })?;
     let stop = AtomicBool::new(false);
     let mut nobody = ();
-    let mut session = Session::new(Effort::full(5), &mut nobody, &stop)?;
+    let mut session = Session::new(Effort::alone(5), &mut nobody, &stop)?;
     if !other.is_empty() {
         return beside(&mut session, measurement, &parameters, other);
     }

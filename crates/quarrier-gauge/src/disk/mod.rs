@@ -24,8 +24,6 @@ mod sweep;
 mod sync;
 mod worker;
 
-use std::time::Duration;
-
 pub use job::{Action, Cache, Job, Order};
 pub use measure::measure_job;
 pub(crate) use named::measure_named;
@@ -35,7 +33,7 @@ pub use sync::measure_sync;
 
 use crate::Wanted;
 use crate::error::Result;
-use crate::trial::{Effort, Session};
+use crate::trial::Session;
 
 /// The trial file's bytes, for the profile and for a report. Smaller ones lie in the caches of
 /// the disk, or of the machine that runs this one.
@@ -55,7 +53,7 @@ pub(crate) struct Kept {
 
 pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> Result<()> {
     let effort = session.effort.clone();
-    session.effort = patient(&effort, wanted.quick);
+    session.effort = effort.for_answers();
     let result = measure_all(wanted, session, kept);
     session.effort = effort;
     result
@@ -90,16 +88,4 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> R
     // What is measured next has the memory that the page cache took.
     file.forget()?;
     Ok(())
-}
-
-/// A disk's answers vary more than a CPU's, and a queue takes its time to fill.
-fn patient(effort: &Effort, quick: bool) -> Effort {
-    let (trial, patience) = if quick { (100, 300) } else { (200, 1_200) };
-    Effort {
-        warm_up: Duration::from_millis(1),
-        trial: effort.trial.max(Duration::from_millis(trial)),
-        patience: effort.patience.max(Duration::from_millis(patience)),
-        narrow: effort.narrow.max(0.02),
-        ..effort.clone()
-    }
 }

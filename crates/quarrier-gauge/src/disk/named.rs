@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::job::{Action, Cache, Job, Order};
 use super::room::TrialFile;
-use super::{FULL_BYTES, measure_job, measure_sync, patient};
+use super::{FULL_BYTES, measure_job, measure_sync};
 use crate::error::{Error, Result};
 use crate::one::{size, threads, unknown, word};
 use crate::reading::{Area, Parameters, Value};
@@ -42,8 +42,8 @@ pub fn measure_on(
 }
 
 fn measure(session: &mut Session<'_>, file: &mut TrialFile, job: Option<&Job>) -> Result<()> {
-    let patient = patient(&session.effort, false);
-    let effort = std::mem::replace(&mut session.effort, patient);
+    let for_answers = session.effort.for_answers();
+    let effort = std::mem::replace(&mut session.effort, for_answers);
     let runs = match job {
         Some(job) => measure_job(session, file, job),
         None => measure_sync(session, file),

@@ -19,9 +19,6 @@ use super::worker::{Outcome, Recent};
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
-/// With as much or more to compare, requests are submitted before: less of it takes no longer than
-/// another system call.
-const SUBMIT_FIRST_BYTES: usize = 64 << 10;
 /// Buffers beyond the requests under way.
 const SPARE_BUFFERS: usize = 8;
 
@@ -129,10 +126,6 @@ impl RingWorker {
         }
     }
 
-    fn block_bytes(&self) -> usize {
-        self.slots.first().map_or(0, |slot| slot.buffer.len())
-    }
-
     /// What was made ready in an earlier run gets this run's stamps.
     fn put_again(&mut self, file: &TrialFile, generation: u8) {
         if self.action == Action::Write {
@@ -151,10 +144,7 @@ impl RingWorker {
         outcome: &mut Outcome,
     ) -> Result<()> {
         loop {
-            let turn = self.launch(file, generation, schedule, &mut outcome.recent);
-            if self.in_flight > 0 && self.landed.len() * self.block_bytes() >= SUBMIT_FIRST_BYTES {
-                self.enter(0, None).map_err(|error| file.failed("submit requests", error))?;
-            }
+            let turn = self.launch(file, generation, schedule, &mut outcome.recent)?;
             let made_ready = self.settle(file, generation)?;
             let over = matches!(turn, Turn::Over);
             if made_ready && !over && self.in_flight < self.depth {
@@ -176,14 +166,16 @@ impl RingWorker {
         }
     }
 
-    /// Pushes what is ready and due.
+    /// Submits what is ready and due, each by itself: the disk has begun with the first when the last
+    /// goes out. Random reads of 4 KiB, 32 deep, in turns with fio, which does the same: 1.00 of its
+    /// rate (median of 9), and 0.94 (of 16) with one call for all that are ready.
     fn launch(
         &mut self,
         file: &TrialFile,
         generation: u8,
         schedule: &mut Schedule<'_>,
         recent: &mut Recent,
-    ) -> Turn {
+    ) -> Result<Turn> {
         let now = Instant::now();
         let mut turn = Turn::Go(now);
         while self.in_flight < self.depth && !self.ready.is_empty() {
@@ -212,11 +204,12 @@ impl RingWorker {
                 break;
             }
             self.in_flight += 1;
+            self.enter(0, None).map_err(|error| file.failed("submit requests", error))?;
         }
-        turn
+        Ok(turn)
     }
 
-    /// Submits what was pushed and waits for `wanted` completions, or until `due`.
+    /// Submits what was pushed, if anything still is, and waits for `wanted` completions, or until `due`.
     fn enter(&mut self, wanted: usize, due: Option<Instant>) -> io::Result<()> {
         loop {
             let answer = match due {

@@ -38,9 +38,11 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
     }
     for &threads in &wanted.threads {
         streams(session, threads)?;
-        caches(session, threads)?;
     }
-    for &threads in &wanted.threads {
+    // More threads than CPUs take turns: the streams above say what that costs.
+    let cpus = session.team.cpus();
+    for &threads in wanted.threads.iter().filter(|&&threads| threads <= cpus) {
+        caches(session, threads)?;
         blocks(session, threads)?;
     }
     for pages in PageKind::ALL {

@@ -26,7 +26,6 @@ mod stream;
 mod sweep;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 pub use datagram::DATAGRAM_BYTES_MAX;
 pub use frame::MESSAGE_BYTES_MAX;
@@ -36,7 +35,7 @@ pub(crate) use named::measure_named;
 
 use crate::Wanted;
 use crate::error::Result;
-use crate::trial::{Effort, Series, Session};
+use crate::trial::{Series, Session};
 use crate::wanted::Network;
 
 /// The port at which a gauge listens if nothing else is said.
@@ -66,7 +65,7 @@ pub(crate) struct Kept {
 
 pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> Result<()> {
     let effort = session.effort.clone();
-    session.effort = patient(&effort, wanted.quick);
+    session.effort = effort.for_answers();
     let result = measure_all(wanted, session, kept);
     session.effort = effort;
     result
@@ -97,17 +96,4 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> R
         }
         Ok(())
     })
-}
-
-/// A stream takes its time to reach its rate.
-fn patient(effort: &Effort, quick: bool) -> Effort {
-    let trial = if quick { Duration::from_millis(100) } else { job::PATIENT_TRIAL };
-    let patience = if quick { 300 } else { 1_200 };
-    Effort {
-        warm_up: Duration::from_millis(1),
-        trial: effort.trial.max(trial),
-        patience: effort.patience.max(Duration::from_millis(patience)),
-        narrow: effort.narrow.max(0.02),
-        ..effort.clone()
-    }
 }

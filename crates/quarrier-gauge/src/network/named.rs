@@ -1,7 +1,7 @@
 //! A job by its name and parameters, as a reading has them.
 
 use super::job::{Course, Job, Protocol};
-use super::{measure_job, patient};
+use super::measure_job;
 use crate::error::Result;
 use crate::one::{size, unknown, word};
 use crate::reading::{Area, Parameters, Value};
@@ -29,8 +29,8 @@ pub(crate) fn measure_named(
     };
     let text = |name| parameters.text(name).map(str::to_owned);
     let network = Network { peer: text("peer"), congestion: text("congestion") };
-    let patient = patient(&session.effort, false);
-    let effort = std::mem::replace(&mut session.effort, patient);
+    let for_answers = session.effort.for_answers();
+    let effort = std::mem::replace(&mut session.effort, for_answers);
     let runs = measure_job(session, &network, &job);
     session.effort = effort;
     session.push(runs?);

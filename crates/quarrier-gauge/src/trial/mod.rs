@@ -124,8 +124,18 @@ impl Effort {
         }
     }
 
-    /// For a report: at least `runs` (one or more) of 60 ms.
+    /// For a report of hundreds of readings: at least `runs` (one or more) of 30 ms.
     pub fn full(runs: u32) -> Effort {
+        Effort {
+            warm_up: Duration::from_millis(30),
+            trial: Duration::from_millis(30),
+            patience: Duration::from_millis(600),
+            ..Effort::alone(runs)
+        }
+    }
+
+    /// For one reading that is looked at closely: at least `runs` (one or more) of 60 ms.
+    pub fn alone(runs: u32) -> Effort {
         let runs = runs.max(1);
         Effort {
             runs,
@@ -134,6 +144,18 @@ impl Effort {
             trial: Duration::from_millis(60),
             patience: Duration::from_millis(1_500),
             narrow: 0.01,
+        }
+    }
+
+    /// The same for disks and networks: their answers vary more than what a CPU does, and a queue
+    /// takes its time to fill.
+    pub(crate) fn for_answers(&self) -> Effort {
+        Effort {
+            warm_up: Duration::from_millis(1),
+            trial: (self.trial * 10 / 3).max(Duration::from_millis(100)),
+            patience: self.patience.max(Duration::from_millis(300)),
+            narrow: self.narrow.max(0.02),
+            ..self.clone()
         }
     }
 }

@@ -264,8 +264,8 @@ impl Series {
             samples,
             conditions,
             percentiles: self.latencies.as_ref().and_then(Latencies::percentiles),
-            // A network may double a datagram.
             earlier_value: None,
+            // A network may double a datagram.
             received_share: datagrams.map(|all| (all.came as f64 / all.sent as f64).min(1.0)),
             notes,
         }
