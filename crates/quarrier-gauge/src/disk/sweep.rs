@@ -6,10 +6,12 @@ use crate::Wanted;
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 const DEEP: usize = 32;
+/// Threads that wait for a disk need no CPU each.
+const THREADS: [usize; 4] = [1, 2, 4, 8];
 
 /// The jobs, without offered ones: those depend on what the others reach.
 pub(super) fn jobs(wanted: &Wanted) -> Vec<Job> {
-    let mut jobs = if wanted.quick { quick(&wanted.threads) } else { full(&wanted.threads) };
+    let mut jobs = if wanted.quick { quick(&wanted.threads) } else { full() };
     let mut seen: Vec<Job> = Vec::new();
     jobs.retain(|job| {
         let new = !seen.contains(job);
@@ -37,19 +39,19 @@ fn quick(threads: &[usize]) -> Vec<Job> {
     jobs
 }
 
-fn full(threads: &[usize]) -> Vec<Job> {
+fn full() -> Vec<Job> {
     let mut jobs = Vec::new();
     for action in [Action::Read, Action::Write] {
         for order in [Order::Sequential, Order::Random] {
-            direct(&mut jobs, &Job { action, ..Job::read(order, MIB) }, threads);
-            buffered(&mut jobs, &Job { action, ..Job::read(order, MIB) }, threads);
+            direct(&mut jobs, &Job { action, ..Job::read(order, MIB) });
+            buffered(&mut jobs, &Job { action, ..Job::read(order, MIB) });
         }
     }
     jobs
 }
 
 /// Over the block size at two depths, over the depth, and over the threads.
-fn direct(jobs: &mut Vec<Job>, base: &Job, threads: &[usize]) {
+fn direct(jobs: &mut Vec<Job>, base: &Job) {
     for block_bytes in [512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB] {
         for depth in [1, DEEP] {
             // Beyond this more requests only take memory.
@@ -62,13 +64,13 @@ fn direct(jobs: &mut Vec<Job>, base: &Job, threads: &[usize]) {
     for depth in [1, 2, 4, 8, 16, DEEP, 64] {
         jobs.push(Job { block_bytes, depth, ..base.clone() });
     }
-    for &threads in threads.iter().filter(|&&threads| threads <= 8) {
+    for threads in THREADS {
         jobs.push(Job { block_bytes, threads, ..base.clone() });
     }
 }
 
 /// Over the block size from one byte on, warm and cold, and over the threads.
-fn buffered(jobs: &mut Vec<Job>, base: &Job, threads: &[usize]) {
+fn buffered(jobs: &mut Vec<Job>, base: &Job) {
     let caches: &[Cache] = match base.action {
         Action::Read => &[Cache::Warm, Cache::Cold],
         Action::Write => &[Cache::Cold],
@@ -78,7 +80,7 @@ fn buffered(jobs: &mut Vec<Job>, base: &Job, threads: &[usize]) {
             jobs.push(Job { block_bytes, cache, ..base.clone() });
         }
     }
-    for &threads in threads.iter().filter(|&&threads| threads <= 8) {
+    for threads in THREADS {
         let cache = caches[0];
         jobs.push(Job { block_bytes: 64 * KIB, cache, threads, ..base.clone() });
         jobs.push(Job { block_bytes: MIB, cache, threads, ..base.clone() });

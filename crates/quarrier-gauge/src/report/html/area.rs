@@ -158,7 +158,7 @@ fn draw(
         .enumerate()
         .map(|(place, sweep)| line(place, sweep, figure.x))
         .collect();
-    let marks = if group.area == Area::Memory { caches(report, figure) } else { Vec::new() };
+    let marks = caches(report, group, figure);
     legend(out, figure, &marks);
     let places = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.at));
     let x = if words::is_size(figure.x) {
@@ -236,9 +236,11 @@ fn legend(out: &mut String, figure: &Figure<'_>, marks: &[Mark]) {
     put!(out, "</div>\n");
 }
 
-/// The sizes of caches on an axis of bytes that one core touches.
-fn caches(report: &Report, figure: &Figure<'_>) -> Vec<Mark> {
-    if !words::is_size(figure.x) {
+/// The sizes of caches on an axis of bytes that one core goes over again and again: blocks lie in an
+/// array that no cache holds.
+fn caches(report: &Report, group: &Group<'_>, figure: &Figure<'_>) -> Vec<Mark> {
+    let is_working_set = group.area == Area::Memory && !group.measurement.starts_with("block ");
+    if !is_working_set || !words::is_size(figure.x) {
         return Vec::new();
     }
     let caches = report.machine.caches.iter();

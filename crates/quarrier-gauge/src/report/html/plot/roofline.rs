@@ -5,7 +5,7 @@
 
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::frame::{self, FINE, Failure, Tips};
+use super::frame::{self, Drawn, FINE, Failure, Tips};
 use super::scale::{Scale, Tick};
 use super::theme::{Colour, INK};
 use crate::reading::Unit;
@@ -62,9 +62,8 @@ pub(in crate::report::html) fn roofline(roofs: &Roofs) -> Option<String> {
             let mut chart = frame::chart(area, &x, &y, LEFT_PX)?;
             let mut steepest_first: Vec<&Slope> = roofs.slopes.iter().collect();
             steepest_first.sort_by(|a, b| b.bytes_per_second.total_cmp(&a.bytes_per_second));
-            let mut below = i32::MIN;
-            for slope in steepest_first {
-                below = draw_slope(area, &mut chart, (&x, &y), (slope, tops.1, below), tips)?;
+            for (place, slope) in steepest_first.into_iter().enumerate() {
+                draw_slope(area, &mut chart, (&x, &y), (slope, tops.1, place), tips)?;
             }
             let mut above = i32::MAX;
             let mut sorted: Vec<&Roof> = roofs.roofs.iter().collect();
@@ -77,15 +76,15 @@ pub(in crate::report::html) fn roofline(roofs: &Roofs) -> Option<String> {
     ))
 }
 
-/// A slope, from the left edge or the bottom up to the highest roof, with its name below its lower
-/// end; gives where the name ends, so that the next does not lie on it.
+/// A slope, from the left edge or the bottom up to the highest roof, with its name on it: each
+/// further up than that of the steeper one before, since slopes lie close to each other.
 fn draw_slope(
     area: &frame::Area<'_>,
     chart: &mut frame::Chart<'_, '_>,
     (x, y): (&Scale, &Scale),
-    (slope, top, below): (&Slope, f64, i32),
+    (slope, top, place): (&Slope, f64, usize),
     tips: &mut Tips,
-) -> Result<i32, Failure> {
+) -> Drawn {
     let rate = slope.bytes_per_second;
     let from = x.ends().0.max(y.ends().0 / rate);
     let to = (top / rate).min(x.ends().1);
@@ -95,13 +94,11 @@ fn draw_slope(
     let [foot, head] = ends.map(|end| chart.backend_coord(&end));
     tips.add(foot, &told);
     tips.add(head, &told);
-    let line = foot.1 + FINE;
-    if line >= below && foot.0 < head.0 {
-        let style = frame::label(INK, HPos::Left, VPos::Top);
-        frame::write(area, &slope.name, (foot.0 + 12 * FINE, line), style)?;
-        return Ok(line + 13 * FINE);
-    }
-    Ok(below)
+    let share = (0.15 * (place + 1) as f64).min(0.9);
+    let along = |from: i32, to: i32| from + (f64::from(to - from) * share).round() as i32;
+    let style = frame::label(INK, HPos::Center, VPos::Center);
+    frame::write(area, &slope.name, (along(foot.0, head.0), along(foot.1, head.1)), style)?;
+    Ok(())
 }
 
 /// A roof from where the steepest slope meets it, with its name at the right; gives the height of
