@@ -3,7 +3,8 @@
 A ceiling changes by the minute, so no figure is compared with a stored one: ours and the
 reference's take turns, each as a process of its own, and the medians of both are printed with their
 ratio. Both sides drop the trials in which they did not get their CPU. A side whose rounds fall in two
-groups is shown with both. `--json FILE` writes the figures. Beside some stands what the older system
+groups is shown with both; where both sides were in both, each group has its own ratio.
+`--json FILE` writes the figures. Beside some stands what the older system
 measured on its machine, and with which tool: for the ratio between the two, not for the figures.
 
 Needs gcc with OpenMP, OpenBLAS with its headers, fio and iperf3 (Debian: gcc libopenblas-pthread-dev
@@ -62,16 +63,47 @@ class Side(NamedTuple):
 
     def modes(self) -> tuple[float, float] | None:
         """The two values between which the rounds jump, if they do."""
-        values = sorted(self.values)
-        cuts = range(2, len(values) - 1)
-        if not cuts:
+        limit = limit_between_modes(self.values)
+        if limit is None:
             return None
-        cut = max(cuts, key=lambda at: values[at] - values[at - 1])
-        gap = values[cut] - values[cut - 1]
-        width = max(values[cut - 1] - values[0], values[-1] - values[cut])
-        if gap <= 3 * width or gap <= 0.05 * self.median:
-            return None
-        return statistics.median(values[:cut]), statistics.median(values[cut:])
+        low, high = self.parted(limit)
+        return statistics.median(low), statistics.median(high)
+
+    def parted(self, limit: float) -> tuple[list[float], list[float]]:
+        low = [value for value in self.values if value < limit]
+        high = [value for value in self.values if value >= limit]
+        return low, high
+
+
+def limit_between_modes(values: list[float]) -> float | None:
+    """The least value of the upper of the two groups that the values lie in, if they do."""
+    values = sorted(values)
+    cuts = range(2, len(values) - 1)
+    if not cuts:
+        return None
+    cut = max(cuts, key=lambda at: values[at] - values[at - 1])
+    gap = values[cut] - values[cut - 1]
+    width = max(values[cut - 1] - values[0], values[-1] - values[cut])
+    if gap <= 3 * width or gap <= 0.05 * statistics.median(values):
+        return None
+    return values[cut]
+
+
+def ratios(ours: Side, theirs: Side) -> list[float]:
+    """One of all rounds; or one for each of two modes, where both sides were in both: then the medians
+    of all rounds only say who was how often in which."""
+    limit = limit_between_modes([*ours.values, *theirs.values])
+    if limit is not None:
+        pairs = list(zip(ours.parted(limit), theirs.parted(limit), strict=True))
+        if all(mine and its for mine, its in pairs):
+            return [statistics.median(mine) / statistics.median(its) for mine, its in pairs]
+    return [ours.median / theirs.median]
+
+
+def may_be_in_another_mode(ours: Side, theirs: Side) -> bool:
+    """Whether two modes were seen, and not both by both sides."""
+    limit = limit_between_modes([*ours.values, *theirs.values])
+    return limit is not None and len(ratios(ours, theirs)) == 1
 
 
 class Unavailable(Exception):
@@ -268,7 +300,7 @@ def theoretical(_: Tools) -> dict:
 
 # Disk: fio, on the file that ours has just measured: where a file lies changes its rate up to twofold.
 # Ours is first, for it knows what it wrote, and once more behind fio: what is read again comes faster
-# from some disks, by a quarter on one. The mean of both stands beside fio's.
+# from some disks, by a quarter on one. Both stand beside fio's.
 #
 # Our buffers lie on huge pages, so that a large request is of one piece; fio's do not. So large requests
 # are measured twice: with no huge pages for either side, and as each does it by itself.
@@ -292,7 +324,7 @@ class OnTheSameFile(NamedTuple):
     def __call__(self, tools: Tools) -> dict:
         raise NotImplementedError
 
-    def measure(self, tools: Tools, words: tuple[str, ...]) -> tuple[dict, dict]:
+    def measure(self, tools: Tools, words: tuple[str, ...]) -> tuple[list[dict], dict]:
         if shutil.which("fio") is None:
             raise Unavailable("there is no fio")
         command = ["fio", "--name=pair", "--filename=FILE", f"--size={FILE_BYTES}"]
@@ -305,12 +337,7 @@ class OnTheSameFile(NamedTuple):
         job = json.loads(answer)["jobs"][0]
         done = job["read" if "read" in self.mode else "write"]
         value = done["iops"] if self.mode.startswith("rand") else done["bw_bytes"]
-        return mean(json.loads(before), json.loads(after)), {"value": value}
-
-
-def mean(before: dict, after: dict) -> dict:
-    disturbed = bool(before.get("disturbed") or after.get("disturbed"))
-    return {"value": (before["value"] + after["value"]) / 2, "disturbed": disturbed}
+        return [json.loads(before), json.loads(after)], {"value": value}
 
 
 def disk_pairs() -> list[Pair]:
@@ -455,26 +482,30 @@ def wait_for_quiet(seconds: float) -> None:
 
 
 def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, Side]:
-    """Both in turn; who begins changes with every round."""
+    """Both in turn; who begins changes with every round. Up to three times as many rounds are made
+    where two modes were seen, and not both by both sides."""
     ours: list[dict] = []
     theirs: list[dict] = []
     measured = tools.ours_between_cpus if pair.ours[0] == "network" else tools.ours
-    for turn in range(rounds):
+    is_bounded = pair.least is not None or pair.most is not None
+    for turn in range(3 * rounds if is_bounded else rounds):
+        if turn >= rounds and not may_be_in_another_mode(side(ours), side(theirs)):
+            break
         wait_for_quiet(wait)
         if pair.reference is theoretical:
-            reading, reference = (*tools.ours(pair.ours), None)[:2]
+            *readings, reference = (*tools.ours(pair.ours), None)[:2]
             if reference is None:
                 raise Unavailable("the design of this processor is not known")
         elif isinstance(pair.reference, OnTheSameFile):
-            reading, reference = pair.reference.measure(tools, pair.ours)
+            readings, reference = pair.reference.measure(tools, pair.ours)
         elif turn % 2:
-            reference, reading = pair.reference(tools), measured(pair.ours)[0]
+            reference, readings = pair.reference(tools), measured(pair.ours)[:1]
         else:
-            reading, reference = measured(pair.ours)[0], pair.reference(tools)
+            readings, reference = measured(pair.ours)[:1], pair.reference(tools)
         if pair.ours[0] == "network":
             # iperf3 gives the mean over its time.
-            reading["value"] = reading["mean"]
-        ours.append(reading)
+            readings = [reading | {"value": reading["mean"]} for reading in readings]
+        ours += readings
         theirs.append(reference)
     return side(ours), side(theirs)
 
@@ -495,11 +526,11 @@ def shown(value: float, unit: str) -> str:
 
 
 def row(pair: Pair, ours: Side, theirs: Side) -> tuple[str, bool]:
-    ratio = ours.median / theirs.median
+    found = ratios(ours, theirs)
     low, high = pair.least or 0.0, pair.most or float("inf")
-    holds = low <= ratio <= high
+    holds = all(low <= ratio <= high for ratio in found)
     text = f"{pair.name:52} {shown(ours.median, pair.unit):>15} {shown(theirs.median, pair.unit):>15}"
-    text += f" {ratio:6.3f} {'' if holds else '  outside'}"
+    text += f" {', '.join(f'{ratio:6.3f}' for ratio in found)} {'' if holds else '  outside'}"
     for who, one in (("ours", ours), ("reference", theirs)):
         if modes := one.modes():
             text += f"  {who} has two modes: {shown(modes[0], pair.unit)}, {shown(modes[1], pair.unit)}"
@@ -534,9 +565,8 @@ def main() -> int:
             text, holds = row(pair, ours, theirs)
             all_hold &= holds
             print(text, flush=True)
-            ratio = ours.median / theirs.median
             found = {"name": pair.name, "unit": pair.unit, "ours": ours.values}
-            found |= {"reference": theirs.values, "ratio": ratio, "holds": holds}
+            found |= {"reference": theirs.values, "ratios": ratios(ours, theirs), "holds": holds}
             figures.append(found | {"disturbed": [ours.disturbed, theirs.disturbed]})
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(figures))
