@@ -5,9 +5,10 @@
 //!                          ↑ compared with what was written: every block that is read
 //! ```
 //!
-//! Direct reads are compared whole, while the next are under way. Of what comes out of the page
-//! cache each page's stamp is compared at once, and all of the last block after each run: to
-//! compare everything would measure the comparison.
+//! Direct reads are compared whole while the next are under way, of blocks below 64 KiB one in 64 KiB;
+//! of the others, and of what comes out of the page cache, each page's stamp is compared at once, and
+//! of the cache's all of the last block after each run: to compare everything would measure the
+//! comparison.
 
 mod content;
 mod job;

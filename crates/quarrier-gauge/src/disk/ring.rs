@@ -19,6 +19,9 @@ use super::worker::{Outcome, Recent};
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
+/// A block in so many bytes read is compared whole, and of the others a stamp a page: to compare
+/// each block of 4 KiB took 4 % of their rate (32 under way, beside fio).
+const WHOLE_EVERY_BYTES: usize = 64 << 10;
 /// Buffers beyond the requests under way.
 const SPARE_BUFFERS: usize = 8;
 
@@ -36,6 +39,8 @@ pub(super) struct RingWorker {
     /// Buffers whose request is done, not yet looked at.
     landed: Vec<usize>,
     in_flight: usize,
+    /// How many blocks were compared.
+    compared: usize,
 }
 
 /// A buffer, and the request that it is or was used for.
@@ -84,6 +89,7 @@ impl RingWorker {
             ready: VecDeque::with_capacity(buffers),
             landed: Vec::with_capacity(buffers),
             in_flight: 0,
+            compared: 0,
         })
     }
 
@@ -120,9 +126,15 @@ impl RingWorker {
     fn take_in(&mut self, file: &TrialFile, index: usize) -> Result<()> {
         self.idle.push(index);
         let slot = &self.slots[index];
-        match self.action {
-            Action::Read => file.compare(slot.offset, &slot.buffer),
-            Action::Write => Ok(()),
+        if self.action == Action::Write {
+            return Ok(());
+        }
+        let every = (WHOLE_EVERY_BYTES / slot.buffer.len()).max(1);
+        self.compared += 1;
+        if (self.compared - 1).is_multiple_of(every) {
+            file.compare(slot.offset, &slot.buffer)
+        } else {
+            file.compare_hastily(slot.offset, &slot.buffer)
         }
     }
 

@@ -147,6 +147,14 @@ impl TrialFile {
         }
     }
 
+    /// Compares a stamp of each page that was read at `offset`.
+    pub(super) fn compare_hastily(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        match self.content.first_wrong_hastily(offset, bytes) {
+            None => Ok(()),
+            Some(at) => Err(self.wrong(at)),
+        }
+    }
+
     /// A byte that is not what was written.
     pub(super) fn wrong(&self, at: u64) -> Error {
         let reason = format!("byte {at} of the trial file is not what was written there");

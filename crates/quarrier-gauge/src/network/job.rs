@@ -91,7 +91,7 @@ impl Job {
     /// of 0.5 s, 8.4 in runs of 1 s, and iperf3 8.2 in 2 s.
     pub(super) fn run_time(&self, trial: Duration) -> Duration {
         match (self.protocol, self.course) {
-            (Protocol::Tcp, Course::Throughput) => trial * 5,
+            (Protocol::Tcp, Course::Throughput) => trial.max((trial * 5).min(TIME_MAX)),
             _ => trial,
         }
     }
