@@ -59,7 +59,7 @@ impl AlignedBuffer {
     }
 
     /// `count` buffers of `bytes` zeroed bytes each, side by side: on large pages where the system
-    /// has them, and together take 2 MiB and more.
+    /// has them, and together take 1 MiB and more.
     ///
     /// A request past the page cache then is of one piece in memory, where it would be of a piece a
     /// page, and of several requests for some devices: reads of 1 MiB, one after the other, went at
@@ -69,12 +69,13 @@ impl AlignedBuffer {
     /// As [`new`](Self::new).
     pub fn side_by_side(count: usize, bytes: usize) -> Vec<Self> {
         let each = bytes.max(1).next_multiple_of(PAGE_BYTES);
-        let Some(row_bytes) = each.checked_mul(count).filter(|bytes| *bytes >= LARGE_PAGE_BYTES)
+        let row_bytes = each.checked_mul(count).filter(|bytes| *bytes >= LARGE_PAGE_BYTES / 2);
+        let Some(row_bytes) = row_bytes.and_then(|b| b.checked_next_multiple_of(LARGE_PAGE_BYTES))
         else {
             return (0..count).map(|_| Self::new(bytes)).collect();
         };
         let row = Arc::new(Row::new(row_bytes));
-        // SAFETY: a place of the row, which has `count` times `each` bytes.
+        // SAFETY: a place of the row, which has `count` times `each` bytes or more.
         let start = |index: usize| unsafe { row.start.add(index * each) };
         (0..count)
             .map(|index| Place { start: start(index), bytes, _row: Arc::clone(&row) })

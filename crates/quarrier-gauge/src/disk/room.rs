@@ -155,6 +155,12 @@ impl TrialFile {
         }
     }
 
+    /// Compares one stamp of what was read at `offset`: as `turn` grows, each sector's in its turn.
+    pub(super) fn compare_stamp(&self, offset: u64, bytes: &[u8], turn: usize) -> Result<()> {
+        let at = turn % (bytes.len() / SECTOR_BYTES).max(1) * SECTOR_BYTES;
+        self.compare_hastily(offset + at as u64, &bytes[at..bytes.len().min(at + SECTOR_BYTES)])
+    }
+
     /// A byte that is not what was written.
     pub(super) fn wrong(&self, at: u64) -> Error {
         let reason = format!("byte {at} of the trial file is not what was written there");
