@@ -2,14 +2,19 @@
 //!
 //! ```text
 //!  sector (512 bytes) = stamp of (seed, sector, generation), 8 bytes
-//!                     + the sheet's bytes at the same place, 504 bytes
+//!                     + 504 bytes of the sheet, of a sector of it that is noted at each write
 //! ```
 //!
 //! The sheet is 1 MiB of random bytes: no file system finds them shorter, and no storage knows
 //! them from before. A stamp tells a sector that lies in the wrong place, or that an earlier
 //! write left there.
+//!
+//! A buffer keeps its part of the sheet wherever it is written to, and gets new stamps alone: to copy
+//! what belongs to another place costs more than the copy, since the disk's side must fetch each line
+//! that was written from this processor's cache. (Random writes of 4 KiB, 32 under way, to a virtual
+//! disk: 0.85 of fio's rate with a copy for each, 0.97 without; medians of 7.)
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::statistics::SplitMix;
 
@@ -20,12 +25,37 @@ const SHEET_BYTES: usize = 1 << 20;
 /// A hasty check looks at one stamp in so many bytes.
 const HASTY_BYTES: usize = 4096;
 
+/// What a sector holds: which write, modulo 256, and which of the sheet's sectors.
+struct Written {
+    generation: u8,
+    sheet_sector: u32,
+}
+
+impl Written {
+    fn packed(&self) -> u32 {
+        self.sheet_sector << 8 | u32::from(self.generation)
+    }
+
+    fn unpacked(word: u32) -> Written {
+        Written { generation: word as u8, sheet_sector: word >> 8 }
+    }
+
+    fn sheet_offset(&self) -> usize {
+        self.sheet_sector as usize * SECTOR_BYTES
+    }
+}
+
+/// Sectors of a buffer or of the file by the sector of the sheet, which begins again and again.
+fn sheet_sector(sector: u64) -> u32 {
+    (sector % (SHEET_BYTES / SECTOR_BYTES) as u64) as u32
+}
+
 /// The bytes of a file, by their offset.
 pub(super) struct Content {
     seed: u64,
     sheet: Vec<u8>,
-    /// For each sector, which write it holds, modulo 256.
-    written: Vec<AtomicU8>,
+    /// What each sector holds: a [`Written`].
+    written: Vec<AtomicU32>,
 }
 
 impl Content {
@@ -34,7 +64,9 @@ impl Content {
         let mut random = SplitMix(seed);
         let sheet = (0..SHEET_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
         let sectors = bytes.div_ceil(SECTOR_BYTES as u64);
-        Content { seed, sheet, written: (0..sectors).map(|_| AtomicU8::new(0)).collect() }
+        let first = |sector| Written { generation: 0, sheet_sector: sheet_sector(sector) };
+        let written = (0..sectors).map(|sector| AtomicU32::new(first(sector).packed())).collect();
+        Content { seed, sheet, written }
     }
 
     fn stamp(&self, sector: u64, generation: u8) -> u64 {
@@ -44,21 +76,34 @@ impl Content {
         word ^ (word >> 32)
     }
 
-    /// From now on the sectors of this range hold `generation`. The range is one of sectors.
-    pub(super) fn mark(&self, offset: u64, bytes: usize, generation: u8) {
+    fn written(&self, sector: u64) -> Written {
+        Written::unpacked(self.written[sector as usize].load(Ordering::Relaxed))
+    }
+
+    /// From now on the sectors of this range hold what [`Content::write`] made. The range is one of
+    /// sectors.
+    pub(super) fn mark(&self, offset: u64, bytes: usize, generation: u8, held: u64) {
         let first = (offset / SECTOR_BYTES as u64) as usize;
-        for sector in &self.written[first..first + bytes / SECTOR_BYTES] {
-            sector.store(generation, Ordering::Relaxed);
+        let sheet = held / SECTOR_BYTES as u64;
+        for (at, sector) in (sheet..).zip(&self.written[first..first + bytes / SECTOR_BYTES]) {
+            let now = Written { generation, sheet_sector: sheet_sector(at) };
+            sector.store(now.packed(), Ordering::Relaxed);
         }
     }
 
-    /// Writes what belongs to `offset` into `bytes`; both are of whole sectors. `held` is the
-    /// offset for which they were written before, or none: only what changes is written.
-    pub(super) fn write(&self, offset: u64, generation: u8, bytes: &mut [u8], held: Option<u64>) {
-        let place = (offset % SHEET_BYTES as u64) as usize;
-        if held.is_none_or(|held| held % SHEET_BYTES as u64 != place as u64) {
+    /// Makes of `bytes` what is to be written at `offset`; both are of whole sectors. `held` is the
+    /// first offset for which they were made, or none: then they only get new stamps. Returns it for
+    /// the next time, and for [`Content::mark`].
+    pub(super) fn write(
+        &self,
+        offset: u64,
+        generation: u8,
+        bytes: &mut [u8],
+        held: Option<u64>,
+    ) -> u64 {
+        if held.is_none() {
             let mut rest = &mut bytes[..];
-            let mut from = place;
+            let mut from = (offset % SHEET_BYTES as u64) as usize;
             while !rest.is_empty() {
                 let part = rest.len().min(SHEET_BYTES - from);
                 let (now, later) = rest.split_at_mut(part);
@@ -71,17 +116,18 @@ impl Content {
         for (sector, bytes) in (first..).zip(bytes.chunks_exact_mut(SECTOR_BYTES)) {
             bytes[..STAMP_BYTES].copy_from_slice(&self.stamp(sector, generation).to_le_bytes());
         }
+        held.unwrap_or(offset)
     }
 
     /// The byte that belongs to `offset`.
     pub(super) fn byte(&self, offset: u64) -> u8 {
         let sector = offset / SECTOR_BYTES as u64;
+        let written = self.written(sector);
         match (offset % SECTOR_BYTES as u64) as usize {
             within if within < STAMP_BYTES => {
-                let generation = self.written[sector as usize].load(Ordering::Relaxed);
-                self.stamp(sector, generation).to_le_bytes()[within]
+                self.stamp(sector, written.generation).to_le_bytes()[within]
             }
-            _ => self.sheet[(offset % SHEET_BYTES as u64) as usize],
+            within => self.sheet[written.sheet_offset() + within],
         }
     }
 
@@ -90,8 +136,8 @@ impl Content {
         if offset.is_multiple_of(SECTOR_BYTES as u64) && bytes.len().is_multiple_of(SECTOR_BYTES) {
             let mut at = offset;
             for sector in bytes.chunks_exact(SECTOR_BYTES) {
-                let from = (at % SHEET_BYTES as u64) as usize + STAMP_BYTES;
-                let rest = &self.sheet[from..from + SECTOR_BYTES - STAMP_BYTES];
+                let from = self.written(at / SECTOR_BYTES as u64).sheet_offset();
+                let rest = &self.sheet[from + STAMP_BYTES..from + SECTOR_BYTES];
                 if !self.has_stamp(at, sector) || sector[STAMP_BYTES..] != *rest {
                     return self.first_wrong_byte(at, sector);
                 }
@@ -119,8 +165,7 @@ impl Content {
 
     fn has_stamp(&self, offset: u64, sector: &[u8]) -> bool {
         let index = offset / SECTOR_BYTES as u64;
-        let generation = self.written[index as usize].load(Ordering::Relaxed);
-        sector[..STAMP_BYTES] == self.stamp(index, generation).to_le_bytes()
+        sector[..STAMP_BYTES] == self.stamp(index, self.written(index).generation).to_le_bytes()
     }
 
     fn first_wrong_byte(&self, offset: u64, bytes: &[u8]) -> Option<u64> {

@@ -24,7 +24,8 @@ pub(super) struct PlainWorker {
     action: Action,
     cache: Cache,
     places: Places,
-    /// The offset of what is in the buffer.
+    /// To which offset the buffer's bytes belong: the first that they were made for, or the last that
+    /// was read.
     held: Option<u64>,
 }
 
@@ -87,19 +88,20 @@ impl PlainWorker {
         let done = match self.action {
             Action::Read => file.file().read_exact_at(bytes, offset),
             Action::Write => {
-                file.content().write(offset, generation, bytes, self.held);
-                file.content().mark(offset, bytes.len(), generation);
+                let held = file.content().write(offset, generation, bytes, self.held);
+                self.held = Some(held);
+                file.content().mark(offset, bytes.len(), generation, held);
                 outcome.recent.add(offset);
                 file.file().write_all_at(bytes, offset)
             }
         };
         done.map_err(|error| file.failed(&format!("read or write at {offset}"), error))?;
-        self.held = Some(offset);
         outcome.requests += 1;
-        match self.action {
-            Action::Read => file.compare_hastily(offset, bytes),
-            Action::Write => Ok(()),
+        if self.action == Action::Read {
+            self.held = Some(offset);
+            file.compare_hastily(offset, bytes)?;
         }
+        Ok(())
     }
 
     /// Compares all of what was read last.

@@ -46,8 +46,8 @@ pub(super) struct RingWorker {
 struct Slot {
     buffer: AlignedBuffer,
     offset: u64,
-    /// To which offset its bytes belong: what was put in to be written, or was read and not yet
-    /// compared whole.
+    /// To which offset its bytes belong: the first that they were made for, to be written, or where
+    /// they were read, if they were not yet compared whole.
     held: Option<u64>,
     since: Instant,
 }
@@ -157,7 +157,9 @@ impl RingWorker {
         if self.action == Action::Write {
             for &index in &self.ready {
                 let slot = &mut self.slots[index];
-                file.content().write(slot.offset, generation, &mut slot.buffer, slot.held);
+                let held =
+                    file.content().write(slot.offset, generation, &mut slot.buffer, slot.held);
+                slot.held = Some(held);
             }
         }
     }
@@ -217,7 +219,8 @@ impl RingWorker {
                     .offset(slot.offset)
                     .build(),
                 Action::Write => {
-                    file.content().mark(slot.offset, bytes as usize, generation);
+                    let held = slot.held.unwrap_or(slot.offset);
+                    file.content().mark(slot.offset, bytes as usize, generation, held);
                     recent.add(slot.offset);
                     opcode::Write::new(fd, slot.buffer.as_ptr(), bytes).offset(slot.offset).build()
                 }
@@ -295,8 +298,7 @@ impl RingWorker {
             slot.held = match self.action {
                 Action::Read => None,
                 Action::Write => {
-                    file.content().write(offset, generation, &mut slot.buffer, slot.held);
-                    Some(offset)
+                    Some(file.content().write(offset, generation, &mut slot.buffer, slot.held))
                 }
             };
             self.ready.push_back(index);

@@ -78,8 +78,8 @@ impl Writer {
         let mut count = 0;
         while let Turn::Go(_) = schedule.turn(Instant::now()) {
             let Some(offset) = self.places.next() else { break };
-            file.content().write(offset, generation, &mut self.block, None);
-            file.content().mark(offset, BLOCK_BYTES, generation);
+            let held = file.content().write(offset, generation, &mut self.block, None);
+            file.content().mark(offset, BLOCK_BYTES, generation, held);
             file.file()
                 .write_all_at(&self.block, offset)
                 .map_err(|error| file.failed(&format!("write at {offset}"), error))?;
