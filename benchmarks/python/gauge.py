@@ -37,6 +37,8 @@ RIVALS = HOME / "benchmarks" / "rivals"
 ARRAY_BYTES = 128 << 20
 FILE_BYTES = 1 << 30
 HUGE_PAGE_BYTES = 2 << 20
+# So many undisturbed rounds say more than all.
+QUIET_ROUNDS = 3
 
 
 class Pair(NamedTuple):
@@ -353,8 +355,8 @@ class OnTheSameFile(NamedTuple):
         command += ["--ioengine=io_uring", "--direct=1", "--overwrite=1", "--time_based", "--runtime=2"]
         command += ["--output-format=json"]
         if self.is_huge:
-            # One more, as fio aligns what it takes.
-            with huge_pages_set_aside(self.block_bytes * self.depth + HUGE_PAGE_BYTES):
+            # Two more, as fio aligns what it takes.
+            with huge_pages_set_aside(self.block_bytes * self.depth + 2 * HUGE_PAGE_BYTES):
                 printed = tools.ours_raw((*words, "--", *command, "--mem=shmhuge"), None)
         else:
             printed = tools.ours_raw((*words, "--", *command), on_small_pages)
@@ -380,10 +382,12 @@ def disk_pairs() -> list[Pair]:
             words += (f"file_bytes={FILE_BYTES}", "path=DISK")
             text = f"{name}, {block_bytes >> 10} KiB, direct, depth {depth}"
             small = OnTheSameFile(mode, block_bytes, depth, is_huge=False)
-            pairs.append(Pair(f"{text}, fio", words, small, unit, older=older))
             if block_bytes > 4096:
                 huge = OnTheSameFile(mode, block_bytes, depth, is_huge=True)
                 pairs.append(Pair(f"{text}, huge pages, fio", words, huge, unit, older=older))
+                pairs.append(Pair(f"{text}, small pages, fio", words, small, unit, None, None))
+            else:
+                pairs.append(Pair(f"{text}, fio", words, small, unit, older=older))
     return pairs
 
 
@@ -508,13 +512,15 @@ def wait_for_quiet(seconds: float) -> None:
 
 def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, Side]:
     """Both in turn; who begins changes with every round. Up to three times as many rounds are made
-    where two modes were seen, and not both by both sides."""
+    where two modes were seen, and not both by both sides, or arithmetic or memory of one side was hardly
+    ever undisturbed."""
     ours: list[dict] = []
     theirs: list[dict] = []
     measured = tools.ours_between_cpus if pair.ours[0] == "network" else tools.ours
     is_bounded = pair.least is not None or pair.most is not None
     for turn in range(3 * rounds if is_bounded else rounds):
-        if turn >= rounds and not may_be_in_another_mode(side(ours), side(theirs)):
+        is_known = pair.ours[0] not in ("cpu", "memory") or min(quiet(ours), quiet(theirs)) >= QUIET_ROUNDS
+        if turn >= rounds and is_known and not may_be_in_another_mode(side(ours), side(theirs)):
             break
         wait_for_quiet(wait)
         if pair.reference is theoretical:
@@ -535,11 +541,16 @@ def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, S
     return side(ours), side(theirs)
 
 
+def quiet(answers: list[dict]) -> int:
+    """How many of the rounds nobody disturbed."""
+    return sum(not answer.get("disturbed") for answer in answers)
+
+
 def side(answers: list[dict]) -> Side:
     """Of the rounds that nobody disturbed, if there are some, else of all."""
-    quiet = [answer for answer in answers if not answer.get("disturbed")]
-    values = [answer["value"] for answer in (quiet if len(quiet) >= 3 else answers)]
-    return Side(values, len(answers) - len(quiet))
+    undisturbed = [answer for answer in answers if not answer.get("disturbed")]
+    values = [answer["value"] for answer in (undisturbed if len(undisturbed) >= QUIET_ROUNDS else answers)]
+    return Side(values, len(answers) - len(undisturbed))
 
 
 def shown(value: float, unit: str) -> str:

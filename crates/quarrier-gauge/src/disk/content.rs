@@ -16,6 +16,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use quarrier_core::region::prefer_large_pages;
+
 use crate::statistics::SplitMix;
 
 /// Bytes that carry one stamp; also the least that `O_DIRECT` may move.
@@ -65,7 +67,10 @@ impl Content {
         let sheet = (0..SHEET_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
         let sectors = bytes.div_ceil(SECTOR_BYTES as u64);
         let first = |sector| Written { generation: 0, sheet_sector: sheet_sector(sector) };
-        let written = (0..sectors).map(|sector| AtomicU32::new(first(sector).packed())).collect();
+        let mut written: Vec<AtomicU32> = Vec::with_capacity(sectors as usize);
+        // It is looked up at random.
+        prefer_large_pages(written.as_ptr().cast(), sectors as usize * size_of::<AtomicU32>());
+        written.extend((0..sectors).map(|sector| AtomicU32::new(first(sector).packed())));
         Content { seed, sheet, written }
     }
 

@@ -2,13 +2,12 @@
 //!
 //! ```text
 //!  folder ─→ TrialFile: random bytes, no name ─→ Job, Job, … ─→ Reading with percentiles
-//!                          ↑ compared with what was written: every block that is read
+//!                          ↑ compared with what was written: some of every block that is read
 //! ```
 //!
-//! Direct reads are compared whole while the next are under way, of blocks below 64 KiB one in 64 KiB;
-//! of the others, and of what comes out of the page cache, each page's stamp is compared at once, and
-//! of the cache's all of the last block after each run: to compare everything would measure the
-//! comparison.
+//! Of a direct read a stamp is compared, of one in 16 MiB and of a run's last ones everything; of what
+//! comes out of the page cache each page's stamp, and all of the last block after each run. To compare
+//! everything would measure the comparison, and what it does to the processor's caches.
 
 mod content;
 mod job;
