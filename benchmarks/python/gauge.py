@@ -100,6 +100,8 @@ def ratios(ours: Side, theirs: Side) -> list[float]:
         pairs = list(zip(ours.parted(limit), theirs.parted(limit), strict=True))
         if all(mine and its for mine, its in pairs):
             return [statistics.median(mine) / statistics.median(its) for mine, its in pairs]
+    if (mine := ours.modes()) and (its := theirs.modes()):
+        return [ours_value / its_value for ours_value, its_value in zip(mine, its, strict=True)]
     return [ours.median / theirs.median]
 
 
