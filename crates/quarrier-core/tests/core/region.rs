@@ -33,8 +33,9 @@ fn buffers_are_zero_and_aligned_to_pages_whatever_their_size() {
 
 #[test]
 fn buffers_side_by_side_are_as_others_and_each_its_own() {
-    // Together less than a large page, one, and several that end within one.
-    for (count, bytes) in [(0, 10), (3, 0), (3, 5_000), (2, 1 << 20), (5, (1 << 20) + 1)] {
+    // Together less than half a large page, half of one, one, and several that end within one.
+    let whole = 1 << 20;
+    for (count, bytes) in [(0, 10), (3, 0), (3, 5_000), (1, whole), (2, whole), (5, whole + 1)] {
         let mut buffers = AlignedBuffer::side_by_side(count, bytes);
         assert_eq!(buffers.len(), count);
         for (index, buffer) in buffers.iter_mut().enumerate() {
