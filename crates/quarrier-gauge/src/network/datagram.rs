@@ -26,12 +26,14 @@ const PLACES: u64 = 64;
 /// Sent in one call, about.
 const CALL_BYTES: usize = 256 << 10;
 const CALL_BUFFERS: usize = 32;
-/// Received in one call.
+/// Received in one call, at most; and about so many bytes, that they stay in the processor's cache
+/// (64 KiB over the loopback: 5.4 GB/s with two buffers, 5.1 with eight).
 const RECEIVED_BUFFERS: usize = 8;
+const RECEIVED_BYTES: usize = 128 << 10;
 /// So long after the end datagrams may still come.
 const QUIET: Duration = Duration::from_millis(40);
 /// One of so many datagrams is compared whole, the others at a few places.
-const WHOLE_EACH: u64 = 16;
+const WHOLE_EACH: u64 = 256;
 
 /// What was sent, how, and in what time.
 pub(super) struct Sent {
@@ -127,7 +129,9 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
     let socket = open(guest)?;
     receive_joined(&socket);
     let payload = Payload::new(guest.hello.seed);
-    let mut receiver = Receiver::new(RECEIVED_BUFFERS, 1 << 16);
+    let message_bytes = guest.hello.message_bytes as usize;
+    let buffers = (RECEIVED_BYTES / message_bytes.max(1)).clamp(1, RECEIVED_BUFFERS);
+    let mut receiver = Receiver::new(buffers, 1 << 16);
     let mut account = Account::default();
     let mut control = Control::new(&guest.stream)?;
     let mut span: Option<(Instant, Instant)> = None;
