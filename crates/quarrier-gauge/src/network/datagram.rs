@@ -27,7 +27,8 @@ const PLACES: u64 = 64;
 const CALL_BYTES: usize = 256 << 10;
 const CALL_BUFFERS: usize = 32;
 /// Received in one call, at most; and about so many bytes, that they stay in the processor's cache
-/// (64 KiB over the loopback: 5.4 GB/s with two buffers, 5.1 with eight).
+/// (64 KiB over the loopback: 5.4 GB/s; with eight buffers, and one datagram in 16 compared whole,
+/// 5.1).
 const RECEIVED_BUFFERS: usize = 8;
 const RECEIVED_BYTES: usize = 128 << 10;
 /// So long after the end datagrams may still come.
