@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Calculation, Set};
+use super::{Beginnings, Calculation, Set};
 use crate::Expr;
 
 /// The place of a node in its graph; operands have lower ones.
@@ -57,6 +57,8 @@ pub(crate) enum Outcome {
 pub(crate) struct RowTest {
     /// A condition.
     pub(crate) expr: Expr,
+    /// The same, where it is about what texts begin with.
+    pub(crate) beginnings: Option<Beginnings>,
 }
 
 /// Ranges of sets that are to be one, and whether NULL is in one of them.
@@ -133,7 +135,7 @@ impl Graph {
     pub(crate) fn row(&mut self, expr: &Expr, outcome: Outcome) -> NodeId {
         let rows = &mut self.rows;
         let test = *self.known_rows.entry(format!("{expr:?}")).or_insert_with(|| {
-            rows.push(RowTest { expr: expr.clone() });
+            rows.push(RowTest { expr: expr.clone(), beginnings: Beginnings::of(expr) });
             rows.len() - 1
         });
         self.node(Node::Row { test, outcome })

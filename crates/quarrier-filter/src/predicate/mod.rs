@@ -13,6 +13,7 @@
 //! that is asked for those where it is false, and those where it has no value (fault). Nodes are
 //! the same node where they are equal, in one condition and across all of them.
 
+mod beginnings;
 mod calculation;
 mod compile;
 mod constant;
@@ -21,6 +22,7 @@ mod set;
 mod text;
 pub(crate) mod wording;
 
+pub(crate) use beginnings::Beginnings;
 pub(crate) use calculation::{Calculation, STACK_MAX, Step, Within};
 pub(crate) use compile::{Compiler, columns_of};
 pub(crate) use constant::{place, turned};

@@ -1,6 +1,6 @@
-//! A pattern over texts that have no dictionary. They lie one behind another, so that what a pattern
-//! must have in it is looked for in all texts of a block at once, and only those that have it are
-//! compared.
+//! Patterns and beginnings of texts that have no dictionary. They lie one behind another, so that
+//! what a pattern must have in it is looked for in all texts of a block at once, and only those that
+//! have it are compared.
 
 use memchr::memmem::Finder;
 use quarrier_messages::column::{Data, SegmentColumn, Texts};
@@ -10,14 +10,38 @@ use crate::Expr;
 use crate::arch::Bits;
 use crate::expr::Pattern;
 use crate::matching::Matching;
-use crate::predicate::RowTest;
+use crate::predicate::{Beginnings, RowTest};
 
 /// Texts are looked through together where one in so many is asked for.
 const SPARSE: usize = 8;
 
-/// A pattern and the texts of a segment.
+/// What is asked of a text.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    Pattern(&'a Matching),
+    Beginnings(&'a Beginnings),
+}
+
+impl Wanted<'_> {
+    fn is_match(&self, text: &str) -> bool {
+        match self {
+            Wanted::Pattern(pattern) => pattern.is_match(text),
+            Wanted::Beginnings(beginnings) => beginnings.is_match(text),
+        }
+    }
+
+    /// What every text that matches has in it, where few others have.
+    fn rare(&self) -> Option<&Finder<'static>> {
+        match self {
+            Wanted::Pattern(pattern) => pattern.rare(),
+            Wanted::Beginnings(_) => None,
+        }
+    }
+}
+
+/// What is asked of the texts of a segment.
 pub(super) struct Heap<'a> {
-    pattern: &'a Matching,
+    wanted: Wanted<'a>,
     segment: &'a SegmentColumn,
     texts: &'a Texts,
 }
@@ -25,13 +49,17 @@ pub(super) struct Heap<'a> {
 impl<'a> Heap<'a> {
     /// `None` where the test is something else, or the column's texts lie in a dictionary.
     pub(super) fn of(test: &'a RowTest, place: Place<'a>) -> Option<Self> {
-        let Expr::Match { operand, pattern: Pattern::Fixed(pattern) } = &test.expr else {
-            return None;
+        let (column, wanted) = match (&test.beginnings, &test.expr) {
+            (Some(beginnings), _) => (beginnings.column, Wanted::Beginnings(beginnings)),
+            (None, Expr::Match { operand, pattern: Pattern::Fixed(pattern) }) => match **operand {
+                Expr::Column(column) => (column, Wanted::Pattern(pattern)),
+                _ => return None,
+            },
+            _ => return None,
         };
-        let Expr::Column(column) = **operand else { return None };
         let segment = &place.table.columns()[column].segments()[place.segment];
         match segment.data() {
-            Data::Text(texts) => Some(Heap { pattern, segment, texts }),
+            Data::Text(texts) => Some(Heap { wanted, segment, texts }),
             _ => None,
         }
     }
@@ -40,7 +68,7 @@ impl<'a> Heap<'a> {
     pub(super) fn narrow(&self, place: Place<'_>, open: &Bits) -> [Bits; 2] {
         let first = place.first();
         let asked = open.0.iter().map(|word| word.count_ones() as usize).sum::<usize>();
-        let rare = self.pattern.rare().filter(|_| asked >= place.rows() / SPARSE);
+        let rare = self.wanted.rare().filter(|_| asked >= place.rows() / SPARSE);
         let likely = rare.map(|rare| having(self.texts, rare, first..first + place.rows()));
         let mut found = [Bits::NONE, Bits::NONE];
         for (at, &word) in open.0.iter().enumerate() {
@@ -50,7 +78,7 @@ impl<'a> Heap<'a> {
             };
             let mut matching = 0;
             each(valid & likely.as_ref().map_or(!0, |likely| likely.0[at]), |bit| {
-                let is_match = self.pattern.is_match(self.texts.get(first + at * 64 + bit));
+                let is_match = self.wanted.is_match(self.texts.get(first + at * 64 + bit));
                 matching |= u64::from(is_match) << bit;
             });
             found[0].0[at] = matching;

@@ -323,7 +323,7 @@ fn is_constant(expr: &Expr) -> bool {
 }
 
 /// Where an expression begins; line 0 where the library does not say.
-pub(super) fn place(expr: &ast::Expr) -> Location {
+pub fn place(expr: &ast::Expr) -> Location {
     use ast::Expr as From;
     let mut expr = expr;
     loop {

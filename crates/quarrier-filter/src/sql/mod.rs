@@ -18,7 +18,6 @@ mod bind;
 mod calls;
 mod casts;
 mod dialect;
-mod elsewhere;
 mod literals;
 mod nearest;
 mod parse;
@@ -30,8 +29,9 @@ mod types;
 
 pub use backslashes::{in_backslashes, push_literally};
 use bind::Binder;
-pub use elsewhere::for_datafusion;
+pub use bind::place;
 pub use nearest::unknown_column;
+pub use parse::{failed, on_a_large_stack};
 pub use tables::{TableName, files, table};
 
 /// The most bytes of a text.
@@ -100,18 +100,18 @@ pub struct Statement {
 /// As [`statement`], and where `find` gives none.
 pub fn statement_over(
     text: &str,
-    find: impl FnOnce(&str) -> Option<Arc<Table>>,
+    find: impl FnOnce(&str) -> Option<Arc<Table>> + Send,
 ) -> Result<Statement> {
     parse::parsed(text, |parser| statement::bound_over(parser, find))
 }
 
 /// An error at a place.
-fn wrong(at: Location, reason: impl Into<String>) -> Error {
+pub fn wrong(at: Location, reason: impl Into<String>) -> Error {
     Error::text(at.line, at.column, reason)
 }
 
 /// The error at a place for the parts of SQL that are not here.
-fn unanswered(at: Location, reason: impl std::fmt::Display) -> Error {
+pub fn unanswered(at: Location, reason: impl std::fmt::Display) -> Error {
     Error::Unanswered(Box::new(wrong(at, format!("{reason}; {ELSEWHERE}"))))
 }
 

@@ -1,5 +1,8 @@
 //! Text into the library's tree, within bounds.
 
+use std::panic::resume_unwind;
+use std::thread;
+
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -17,7 +20,10 @@ const STACK_BYTES: usize = 48 << 20;
 const STACK_BYTES_PER_TOKEN: usize = 2 << 10;
 
 /// Hands the text to `then`, on a stack that is large enough for whatever the text may be.
-pub(super) fn parsed<T>(text: &str, then: impl FnOnce(&mut Parser<'_>) -> Result<T>) -> Result<T> {
+pub(super) fn parsed<T: Send>(
+    text: &str,
+    then: impl FnOnce(&mut Parser<'_>) -> Result<T> + Send,
+) -> Result<T> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::text(0, 0, format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
     }
@@ -40,11 +46,23 @@ pub(super) fn parsed<T>(text: &str, then: impl FnOnce(&mut Parser<'_>) -> Result
     })
 }
 
-/// Runs `then` on a stack that is large enough for any text of so many words and marks.
-pub(super) fn on_a_large_stack<T>(tokens: usize, then: impl FnOnce() -> T) -> T {
+/// Runs `then` on a stack that is large enough for any text of so many words and marks: that of a
+/// thread, which takes some 30 µs to begin and end.
+///
+/// # Errors
+/// Those of `then`, and where there is no room for the stack.
+pub fn on_a_large_stack<T: Send>(
+    tokens: usize,
+    then: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
     let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * tokens;
-    // A thread that has so much is not given more: a new stack costs as much as a short text.
-    stacker::maybe_grow(stack_bytes, stack_bytes, then)
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("parse".to_string()).stack_size(stack_bytes);
+        let thread = thread.spawn_scoped(scope, then).map_err(|error| {
+            Error::text(0, 0, format!("no stack of {stack_bytes} bytes to parse it on: {error}"))
+        })?;
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 /// How an error says that the text is over.
@@ -114,7 +132,7 @@ pub(super) fn end(parser: &mut Parser<'_>) -> Result<()> {
 }
 
 /// The library's error as ours: its place is at the end of its text.
-pub(super) fn failed(error: &ParserError) -> Error {
+pub fn failed(error: &ParserError) -> Error {
     let said = match error {
         ParserError::RecursionLimitExceeded => return Error::text(0, 0, too_deep()),
         ParserError::TokenizerError(said) | ParserError::ParserError(said) => said,

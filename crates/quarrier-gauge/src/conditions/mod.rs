@@ -6,14 +6,14 @@
 mod machine;
 mod usage;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use machine::{Cache, Machine, free_memory_bytes};
 pub use usage::Snapshot;
 
 /// What held during one reading.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct During {
     /// Threads that wanted a CPU, on average over a minute, before the reading.
     pub load: f64,
@@ -31,7 +31,8 @@ pub struct During {
 }
 
 /// What held while a report was made.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conditions {
     /// Threads that wanted a CPU, on average over a minute, at the start.
     pub load_before: f64,

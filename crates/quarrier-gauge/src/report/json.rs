@@ -1,10 +1,10 @@
-//! A report as JSON, and the schema that says what it holds.
+//! A report as JSON. What it holds is published in `docs/gauge.schema.json`.
 
 use super::{FORMAT, Report};
 use crate::error::{Error, Result};
 
 impl Report {
-    /// The report as JSON, as [`schema`] describes it.
+    /// The report as JSON, as `docs/gauge.schema.json` describes it.
     ///
     /// # Errors
     /// A number of it is none that JSON can hold.
@@ -39,11 +39,20 @@ impl Report {
     }
 }
 
-/// The JSON schema of a report, as `docs/gauge.schema.json` publishes it.
-pub fn schema() -> String {
-    let schema = schemars::schema_for!(Report);
-    // A schema holds nothing that JSON does not.
-    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    text.push('\n');
-    text
+#[cfg(test)]
+mod tests {
+    use super::Report;
+
+    #[test]
+    fn the_published_schema_is_the_one_that_this_version_writes() {
+        let schema = schemars::schema_for!(Report);
+        let schema = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gauge.schema.json");
+        if std::env::var_os("QUARRIER_WRITE_SCHEMA").is_some() {
+            std::fs::write(path, &schema).unwrap();
+        }
+        let published = std::fs::read_to_string(path).unwrap();
+        let how = "QUARRIER_WRITE_SCHEMA=1 cargo test -p quarrier-gauge schema";
+        assert!(published == schema, "docs/gauge.schema.json is stale; write it by: {how}");
+    }
 }

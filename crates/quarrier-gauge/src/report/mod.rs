@@ -23,7 +23,6 @@ use crate::conditions::{Conditions, Machine};
 use crate::reading::Reading;
 
 pub use html::{Against, html};
-pub use json::schema;
 pub use quantity::{count, percent, size, value};
 pub use table::{Line, Role, Span, changes, table};
 pub use words::{parameter, parameters};
@@ -43,7 +42,8 @@ use put;
 pub const FORMAT: u32 = 1;
 
 /// All readings of one run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
     /// [`FORMAT`] of whoever made it.
     pub format: u32,

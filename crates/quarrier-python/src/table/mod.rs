@@ -1,6 +1,7 @@
 //! `quarrier.Table`: messages as columns.
 
 mod arrow;
+mod elsewhere;
 mod load;
 mod query;
 mod values;

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use quarrier_filter::{Error, Query, Scan, sql};
 use quarrier_messages::Table;
 
+use super::elsewhere::for_datafusion;
 use super::load::workers_of;
 use crate::count::Count;
 use crate::errors::of_filter;
@@ -82,5 +83,5 @@ pub(crate) fn statement_files(py: Python<'_>, sql: &str) -> PyResult<Vec<String>
 #[pyfunction]
 #[pyo3(signature = (sql, /))]
 pub(crate) fn statement_for_datafusion(py: Python<'_>, sql: &str) -> PyResult<String> {
-    py.detach(|| sql::for_datafusion(sql)).map_err(|error| of_filter(py, &error))
+    py.detach(|| for_datafusion(sql)).map_err(|error| of_filter(py, &error))
 }

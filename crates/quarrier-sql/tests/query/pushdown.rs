@@ -25,6 +25,10 @@ const PUSHED: &[&str] = &[
     "ts >= TIMESTAMP '2024-01-15 00:00:00'",
     "ts < DATE '2024-01-03'",
     "note LIKE '%9' AND price + 1 < 20",
+    "SUBSTRING(note FROM 1 FOR 6) IN ('note 1', 'note 2', 'note', 'note 10', 'Note 3')",
+    "SUBSTRING(note FROM 1 FOR 6) NOT IN ('note 1', 'note 2', 'note 3', 'note 4', NULL)",
+    "SUBSTRING(note FROM 1 FOR 6) <> 'note 1' AND SUBSTRING(symbol FROM 1 FOR 1) = 'X'",
+    "SUBSTRING(note FROM 1 FOR 0) = '' OR qty > 500",
 ];
 
 #[test]

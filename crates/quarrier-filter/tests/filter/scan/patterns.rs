@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use quarrier_filter::Expr;
-use quarrier_filter::expr::{Comparison, Matcher, Pattern};
+use quarrier_filter::expr::{Comparison, Function, Matcher, Pattern};
 use quarrier_filter::matching::Matching;
 use quarrier_messages::column::raw::{RawColumn, RawData};
 use quarrier_messages::column::{SegmentColumn, Texts};
@@ -81,6 +81,30 @@ proptest! {
             })
             .collect();
         check(&table, &conditions);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Texts that are shorter than what is compared, and longer; characters of one byte and of two.
+    #[test]
+    fn beginnings_select_what_the_naive_evaluator_selects(
+        texts in prop::collection::vec(prop::option::weighted(0.9, "[aé]{0,4}"), 1..40),
+        rows in prop_oneof![1..200_usize, Just(4096), Just(4097)],
+        list in prop::collection::vec("[aé]{0,4}", 1..12),
+        characters in 0..5_i64,
+        start in prop_oneof![4 => Just(1), 1 => 0..3_i64],
+        with_null in any::<bool>(),
+    ) {
+        let table = table(&repeated(&texts, rows));
+        let number = |number| Expr::Literal(Value::Integer(number));
+        let arguments = vec![Expr::Column(0), number(start), number(characters)];
+        let operand = Box::new(Expr::Call { function: Function::Substring, arguments });
+        let null = with_null.then_some(Value::Null);
+        let list = list.into_iter().map(|text| Value::Text(text.into())).chain(null);
+        let within = Expr::In { operand, list: list.map(Expr::Literal).collect() };
+        check(&table, &[Expr::Not(Box::new(within.clone())), within]);
     }
 }
 

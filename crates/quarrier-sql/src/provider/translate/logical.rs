@@ -1,9 +1,10 @@
 //! Conditions as they are before plans.
 
 use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr as From, Like, Operator};
 use quarrier_filter::Expr;
-use quarrier_filter::expr::{Arithmetic, Comparison};
+use quarrier_filter::expr::{Arithmetic, Comparison, Function};
 use quarrier_messages::{Kind, Schema, Value};
 
 use super::{Condition, DEPTH_MAX, Valued, compare, joined, like, not, numbers};
@@ -77,6 +78,9 @@ impl Translator<'_> {
     }
 
     fn comparison(&self, left: &From, op: Operator, right: &From, depth: usize) -> Option<Expr> {
+        if let (Operator::Eq | Operator::NotEq, Some(_)) = (op, self.beginning(left)) {
+            return self.listed(left, std::slice::from_ref(right), op == Operator::NotEq, depth);
+        }
         let comparison = comparison_of(op)?;
         let (left, right) = (self.value(left, depth)?, self.value(right, depth)?);
         let left = numbers::plain(left, &right);
@@ -96,8 +100,11 @@ impl Translator<'_> {
     }
 
     fn listed(&self, operand: &From, list: &[From], negated: bool, depth: usize) -> Option<Expr> {
-        let operand = self.value(operand, depth)?;
-        if !matches!(operand.expr, Expr::Column(_)) {
+        let operand = match self.beginning(operand) {
+            Some(beginning) => beginning,
+            None => self.value(operand, depth)?,
+        };
+        if !matches!(operand.expr, Expr::Column(_) | Expr::Call { .. }) {
             return None;
         }
         let element = |element: &From| {
@@ -110,6 +117,25 @@ impl Translator<'_> {
             return None;
         }
         Some(not(Expr::In { operand: Box::new(operand.expr), list }, negated))
+    }
+
+    /// The first characters of a column's texts, of which the scan knows whether they are in a list.
+    fn beginning(&self, expr: &From) -> Option<Valued> {
+        let From::ScalarFunction(call) = expr else { return None };
+        let [text, start, count] = call.args.as_slice() else { return None };
+        let whole = |expr: &From| match expr {
+            From::Literal(ScalarValue::Int64(Some(number)), _) => Some(*number),
+            _ => None,
+        };
+        let (From::Column(column), Some(1), Some(count @ 0..)) = (text, whole(start), whole(count))
+        else {
+            return None;
+        };
+        let column = self.column(&column.name).filter(|it| it.class == Class::Text)?;
+        let number = |number| Expr::Literal(Value::Integer(number));
+        let arguments = vec![column.expr, number(1), number(count)];
+        let expr = Expr::Call { function: Function::Substring, arguments };
+        (call.name() == "substr").then_some(Valued { expr, ..column })
     }
 
     fn like(&self, written: &Like, depth: usize) -> Option<Expr> {

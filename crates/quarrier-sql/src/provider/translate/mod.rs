@@ -2,7 +2,8 @@
 //!
 //! Only what means the same in both is translated, so that who asks need not evaluate it again:
 //! comparisons of values of one class (a floating side makes both floating), AND, OR, NOT, IS,
-//! IN, BETWEEN, LIKE with a pattern that is written down, and sums, differences and products.
+//! IN, BETWEEN, LIKE with a pattern that is written down, sums, differences and products, and what
+//! texts begin with.
 
 mod logical;
 mod numbers;

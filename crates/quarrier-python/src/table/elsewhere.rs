@@ -11,6 +11,10 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use quarrier_filter::sql::{
+    self, DEPTH_MAX, TEXT_BYTES_MAX, failed, in_backslashes, on_a_large_stack, place, wrong,
+};
+use quarrier_filter::{Error, Result};
 use sqlparser::ast::{
     BinaryOperator, CastKind, CharacterLength, DataType, DateTimeField, Expr, Ident, Query,
     SetExpr, SetOperator, SetQuantifier, Statement, Value, ValueWithSpan, Visit, Visitor,
@@ -20,29 +24,27 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
-use super::backslashes::in_backslashes;
-use super::bind::place;
-use super::{DEPTH_MAX, TEXT_BYTES_MAX, parse, wrong};
-use crate::{Error, Result};
-
 /// A statement of any kind of SQL for the Python package `datafusion`, which takes the backslash in
 /// patterns for an escape.
 ///
 /// # Errors
 /// [`Error::Text`] where the text is no statement of its dialect, [`Error::Unanswered`] where it
 /// would be answered otherwise than SQL-92 has it.
-pub fn for_datafusion(text: &str) -> Result<String> {
+pub(super) fn for_datafusion(text: &str) -> Result<String> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(Error::text(0, 0, format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
+        return Err(wrong(
+            Location::new(0, 0),
+            format!("the text is longer than {TEXT_BYTES_MAX} bytes"),
+        ));
     }
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location();
-    let tokens = tokens.map_err(|error| parse::failed(&error.into()))?;
+    let tokens = tokens.map_err(|error| failed(&error.into()))?;
     symmetric(&tokens)?;
-    let edits = parse::on_a_large_stack(tokens.len(), || {
+    let edits = on_a_large_stack(tokens.len(), || {
         let mut parser = Parser::new(&GenericDialect {})
             .with_recursion_limit(DEPTH_MAX)
             .with_tokens_with_locations(tokens.clone());
-        let statements = parser.parse_statements().map_err(|error| parse::failed(&error))?;
+        let statements = parser.parse_statements().map_err(|error| failed(&error))?;
         let mut meaning = Meaning::default();
         for statement in &statements {
             only_a_query(statement)?;
@@ -58,7 +60,9 @@ pub fn for_datafusion(text: &str) -> Result<String> {
 fn only_a_query(statement: &Statement) -> Result<()> {
     match statement {
         Statement::Query(_) | Statement::Explain { .. } => Ok(()),
-        _ => Err(Error::text(0, 0, "a statement is a query: SELECT …, WITH … or VALUES …")),
+        _ => {
+            Err(wrong(Location::new(0, 0), "a statement is a query: SELECT …, WITH … or VALUES …"))
+        }
     }
 }
 
@@ -78,7 +82,7 @@ fn symmetric(tokens: &[TokenWithSpan]) -> Result<()> {
 }
 
 fn refused(at: Location, what: &str) -> Error {
-    super::unanswered(at, format!("{what} is not answered as in SQL-92 by the package datafusion"))
+    sql::unanswered(at, format!("{what} is not answered as in SQL-92 by the package datafusion"))
 }
 
 /// Another text in the place of the token that begins there.
