@@ -17,29 +17,44 @@ pub(crate) struct Beginnings {
 impl Beginnings {
     /// `None` where the condition is something else, or NULL is among the texts.
     pub(crate) fn of(expr: &Expr) -> Option<Beginnings> {
-        let Expr::In { operand, list } = expr else { return None };
-        let Expr::Call { function: Function::Substring, arguments } = &**operand else {
-            return None;
-        };
-        let [Expr::Column(column), Expr::Literal(Value::Integer(1)), Expr::Literal(characters)] =
-            arguments.as_slice()
-        else {
-            return None;
-        };
-        let Value::Integer(characters) = characters else { return None };
-        let characters = usize::try_from(*characters).ok()?;
-        let text = |element: &Expr| match element {
-            Expr::Literal(Value::Text(text)) => Some(Box::from(&**text)),
-            _ => None,
-        };
-        let mut texts: Vec<Box<str>> = list.iter().map(text).collect::<Option<_>>()?;
+        let (column, characters, list) = asked(expr)?;
+        let mut texts: Vec<Box<str>> = list.iter().filter_map(text_of).map(Box::from).collect();
         texts.sort_unstable();
-        Some(Beginnings { column: *column, characters, texts })
+        Some(Beginnings { column, characters, texts })
+    }
+
+    /// Whether the condition is one of these, which always has a value.
+    pub(crate) fn is(expr: &Expr) -> bool {
+        asked(expr).is_some()
     }
 
     pub(crate) fn is_match(&self, text: &str) -> bool {
         let first = first_characters(text, self.characters);
         self.texts.binary_search_by(|known| (**known).cmp(first)).is_ok()
+    }
+}
+
+/// The column, how many characters of it, and the list of texts.
+fn asked(expr: &Expr) -> Option<(usize, usize, &[Expr])> {
+    let Expr::In { operand, list } = expr else { return None };
+    let Expr::Call { function: Function::Substring, arguments } = &**operand else {
+        return None;
+    };
+    let [Expr::Column(column), Expr::Literal(Value::Integer(1)), Expr::Literal(characters)] =
+        arguments.as_slice()
+    else {
+        return None;
+    };
+    let Value::Integer(characters) = characters else { return None };
+    let characters = usize::try_from(*characters).ok()?;
+    let is_of_texts = list.iter().all(|element| text_of(element).is_some());
+    is_of_texts.then_some((*column, characters, list))
+}
+
+fn text_of(element: &Expr) -> Option<&str> {
+    match element {
+        Expr::Literal(Value::Text(text)) => Some(text),
+        _ => None,
     }
 }
 

@@ -299,7 +299,7 @@ fn may_fault(expr: &Expr) -> bool {
     match expr {
         Expr::Arithmetic { .. } | Expr::Negate(_) | Expr::Cast { .. } | Expr::Call { .. } => true,
         Expr::Match { pattern: Pattern::Computed { .. }, .. } => true,
-        Expr::In { .. } if Beginnings::of(expr).is_some() => false,
+        Expr::In { .. } if Beginnings::is(expr) => false,
         _ => {
             let mut may = false;
             operands(expr, &mut |operand| may |= may_fault(operand));

@@ -47,7 +47,7 @@ pub(super) fn parsed<T: Send>(
 }
 
 /// Runs `then` on a stack that is large enough for any text of so many words and marks: that of a
-/// thread, which takes some 30 µs to begin and end.
+/// thread, which has ended when this returns.
 ///
 /// # Errors
 /// Those of `then`, and where there is no room for the stack.
