@@ -28,6 +28,8 @@ pub use interrupt::watch;
 
 use std::process::ExitCode;
 
+use quarrier_messages::ColumnReader;
+
 /// How a command ended; its number is the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -62,14 +64,15 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// What the binary `quarrier` does: reads the command line of this process and obeys.
-pub fn run() -> ExitCode {
+/// What the binary `quarrier` does: reads the command line of this process and obeys. Without a
+/// reader of Parquet what needs one is handed over to `quarrier-sql`.
+pub fn run(parquet: Option<&dyn ColumnReader>) -> ExitCode {
     leave_caught_panics_untold();
     match args::parse() {
         args::Parsed::Search(search) => commands::search::run(&search).into(),
         args::Parsed::Carve(carve) => commands::carve::run(&carve).into(),
         args::Parsed::Filter(filter) => commands::filter::run(&filter).into(),
-        args::Parsed::Explain(explain) => commands::explain::run(&explain).into(),
+        args::Parsed::Explain(explain) => commands::explain::run(&explain, parquet).into(),
         args::Parsed::Gauge(gauge) => commands::gauge::run(&gauge).into(),
         args::Parsed::Query => commands::query::run().into(),
         args::Parsed::Done(outcome) => outcome.into(),

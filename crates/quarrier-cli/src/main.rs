@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    quarrier_cli::run()
+    quarrier_cli::run(None)
 }

@@ -33,8 +33,8 @@ pub mod build;
 
 mod load;
 pub use load::{
-    Format, FormatReader, Load, Loaded, MESSAGE_COLUMN, Opening, Reject, decompressed,
-    decompressed_stream, is_panic_caught,
+    ColumnReader, Columns, Format, FormatReader, Load, Loaded, MESSAGE_COLUMN, Opening, Reject,
+    decompressed, decompressed_stream, guarded, is_panic_caught,
 };
 
 pub mod column;

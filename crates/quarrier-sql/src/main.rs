@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  arguments (quarrier-cli's) ─→ command: one statement after another, all at once, or a prompt
+//!  explain …, over Parquet    ─→ quarrier-cli, which has no reader of that
 //! ```
 
 mod command;
@@ -14,6 +15,10 @@ use quarrier_cli::{complain, query_arguments};
 const STACK_BYTES: usize = 256 << 20;
 
 fn main() -> ExitCode {
+    // No statement is this word alone.
+    if std::env::args_os().nth(1).is_some_and(|first| first == "explain") {
+        return quarrier_cli::run(Some(&quarrier_parquet::Reader));
+    }
     let arguments = std::env::args_os().skip(1).collect();
     let query = match query_arguments(arguments) {
         Ok(query) => query,

@@ -28,7 +28,8 @@ Examples:
 The files are loaded into memory, and the conditions are evaluated once, all in one pass.
 Printed is what that took: in which order the parts of each condition are evaluated and which
 share of the rows each lets through, what conditions share, which blocks of rows were settled by
-their least and greatest values, and how many bytes of packed columns were touched.
+their least and greatest values, and how many bytes of packed columns were touched. Parquet is read by
+quarrier-sql, the second binary.
 
 Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
 

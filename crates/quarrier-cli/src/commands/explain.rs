@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use quarrier_core::source::Source;
 use quarrier_filter::{Explanation, PlanStep, Query, Scan, Select};
-use quarrier_messages::{Format as Messages, Load, Table};
+use quarrier_messages::{ColumnReader, Format as Messages, Load, Table};
 use serde_json::{Value, json};
 
 use super::filter::conditions::Conditions;
 use super::print;
+use super::query::hand_over;
 use super::search::remote::Client;
 use super::search::source::{Input, expand};
 use super::search::summary::{rate, write_stats};
@@ -19,10 +20,15 @@ use crate::output::account::{StageSeconds, Stages, Stats};
 use crate::{Outcome, complain, interrupt};
 
 /// Runs the command.
-pub(crate) fn run(explain: &Explain) -> Outcome {
+pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outcome {
     let stop = interrupt::watch();
     let client = Client::plain(&stop);
-    let written = explained(explain, &client, &stop);
+    let written = match Told::all(explain, &client) {
+        Ok(told) if parquet.is_none() && told.iter().any(Told::is_parquet) => {
+            return hand_over("explain over Parquet", 1);
+        }
+        told => told.and_then(|told| explained(explain, &told, parquet, &stop)),
+    };
     if stop.load(std::sync::atomic::Ordering::Relaxed) {
         complain("interrupted; nothing was explained");
         return Outcome::Interrupted;
@@ -48,13 +54,14 @@ pub(crate) fn run(explain: &Explain) -> Outcome {
 
 fn explained(
     explain: &Explain,
-    client: &Client,
+    told: &[Told],
+    parquet: Option<&dyn ColumnReader>,
     stop: &std::sync::atomic::AtomicBool,
 ) -> Result<(String, Stats), String> {
     let started = Instant::now();
     let conditions = Conditions::read(&explain.asked)?;
     let workers = explain.workers.unwrap_or_else(quarrier_core::parallel::available_workers);
-    let (table, bytes) = load(explain, client, workers)?;
+    let (table, bytes) = load(told, parquet, workers, explain.quiet)?;
     let loaded = started.elapsed();
     let mut schema = table.schema().clone();
     let bound = conditions.bind(&mut schema)?;
@@ -106,12 +113,20 @@ fn account(
     }
 }
 
-/// All files as one table, and how many bytes they have.
-fn load(explain: &Explain, client: &Client, workers: usize) -> Result<(Table, u64), String> {
-    let mut bytes = 0;
-    let mut tables = Vec::new();
-    for named in expand(&explain.files) {
-        let source: Box<dyn Source> = match named.open(false, client)? {
+/// A file that is open, and how its messages are written.
+struct Told {
+    source: Box<dyn Source>,
+    format: Messages,
+}
+
+impl Told {
+    /// All files that are asked for.
+    fn all(explain: &Explain, client: &Client) -> Result<Vec<Told>, String> {
+        expand(&explain.files).iter().map(|named| Told::open(named.open(false, client)?)).collect()
+    }
+
+    fn open(input: Input) -> Result<Told, String> {
+        let source: Box<dyn Source> = match input {
             Input::Source(source) => source,
             Input::Remote(source) => Box::new(source),
             Input::Stream(name, _) => {
@@ -119,10 +134,29 @@ fn load(explain: &Explain, client: &Client, workers: usize) -> Result<(Table, u6
             }
         };
         let format = Messages::of(&*source).map_err(|error| error.to_string())?;
-        let loaded = Load::new(format).workers(workers).run(&[&*source]);
-        let loaded = loaded.map_err(|error| error.to_string())?;
+        Ok(Told { source, format })
+    }
+
+    fn is_parquet(&self) -> bool {
+        matches!(self.format, Messages::Parquet)
+    }
+}
+
+/// All files as one table, and how many bytes they have.
+fn load(
+    told: &[Told],
+    parquet: Option<&dyn ColumnReader>,
+    workers: usize,
+    is_quiet: bool,
+) -> Result<(Table, u64), String> {
+    let mut bytes = 0;
+    let mut tables = Vec::new();
+    for Told { source, format } in told {
+        let load = Load::new(format.clone()).workers(workers);
+        let load = parquet.into_iter().fold(load, Load::parquet);
+        let loaded = load.run(&[&**source]).map_err(|error| error.to_string())?;
         bytes += source.length();
-        if loaded.rejected > 0 && !explain.quiet {
+        if loaded.rejected > 0 && !is_quiet {
             complain(&format!("{}: {} messages were left out", source.name(), loaded.rejected));
         }
         tables.push(loaded.table);

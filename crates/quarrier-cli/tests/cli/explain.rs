@@ -77,20 +77,14 @@ fn what_cannot_be_explained_is_an_error_in_one_line() {
     }
 }
 
-/// A Parquet file with one wrong bit, in its footer, at which the library that reads it panics.
-const DAMAGED_PARQUET: &str = "\
-    5041523115041530152e4c150615001200001804010009013c0200000000000000030000000000000015\
-    00151415182c15061510150615061c0000000a24020000000601020324001504192c3500180673636865\
-    6d6115020015042502180161001606191c191c26001c1504193500061019180161150216061686011688\
-    012652265d292c15041500150200150015101502003c2906192600060000001686011606260816880100\
-    2820706172717565742d6370702d6172726f772076657273696f6e2032362e302e31191c1c0000008800\
-    000050415231";
-
 #[test]
-fn a_damaged_parquet_file_is_an_error_in_one_line() {
-    let digits = DAMAGED_PARQUET.as_bytes().chunks(2);
-    let bytes = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16));
-    let lab = Lab::with(bytes.collect::<Result<Vec<u8>, _>>().unwrap());
-    let ran = run(lab.command(["explain", "a > 1", "f"]), b"");
-    ran.refuses(&["f: it is damaged, cut off, or no such file"]);
+fn parquet_is_left_to_the_second_binary() {
+    let lab = Lab::with("PAR1 and whatever follows");
+    // Alone: no second binary stands beside it, or on the path.
+    let alone = lab.path("quarrier");
+    std::fs::copy(env!("CARGO_BIN_EXE_quarrier"), &alone).unwrap();
+    let mut command = std::process::Command::new(alone);
+    command.args(["explain", "a > 1", "f"]).current_dir(lab.path("")).env("PATH", "");
+    let ran = run(command, b"");
+    ran.refuses(&["explain over Parquet needs quarrier-sql", "make all"]);
 }

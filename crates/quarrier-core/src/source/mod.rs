@@ -93,3 +93,18 @@ pub fn read_full_at(source: &dyn Source, offset: u64, buffer: &mut [u8]) -> io::
     }
     Ok(filled)
 }
+
+/// The `length` bytes from `offset` on. Nothing is reserved for more than the source has.
+///
+/// # Errors
+/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) where not all of them are there, and what
+/// [`read_full_at`] fails with.
+pub fn read_exact_at(source: &dyn Source, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+    let is_there = offset.checked_add(length).is_some_and(|end| end <= source.length());
+    let length = usize::try_from(length).ok().filter(|_| is_there);
+    let mut bytes = vec![0; length.ok_or(io::ErrorKind::UnexpectedEof)?];
+    match read_full_at(source, offset, &mut bytes)? == bytes.len() {
+        true => Ok(bytes),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}

@@ -22,7 +22,7 @@ mod stream;
 mod tell;
 mod times;
 
-pub use columnar::is_panic_caught;
+pub use columnar::{ColumnReader, Columns, guarded, is_panic_caught};
 pub use compressed::{reader as decompressed, stream as decompressed_stream};
 pub use format::{Format, FormatReader, Opening};
 pub use keep::MESSAGE_COLUMN;
@@ -59,6 +59,7 @@ pub struct Load<'c> {
     schema: Option<Schema>,
     keeps_bytes: bool,
     stop: Option<&'c AtomicBool>,
+    parquet: Option<&'c dyn ColumnReader>,
 }
 
 /// Messages that were loaded.
@@ -81,7 +82,15 @@ impl<'c> Load<'c> {
     pub fn new(format: Format) -> Self {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let limits = Limits::default();
-        Load { format, workers, limits, schema: None, keeps_bytes: false, stop: None }
+        Load {
+            format,
+            workers,
+            limits,
+            schema: None,
+            keeps_bytes: false,
+            stop: None,
+            parquet: None,
+        }
     }
 
     /// So many workers, at least one.
@@ -119,6 +128,13 @@ impl<'c> Load<'c> {
     #[must_use]
     pub fn cancel(mut self, stop: &'c AtomicBool) -> Self {
         self.stop = Some(stop);
+        self
+    }
+
+    /// Reads Parquet, which is refused otherwise, by `reader`: that of the crate `quarrier-parquet`.
+    #[must_use]
+    pub fn parquet(mut self, reader: &'c dyn ColumnReader) -> Self {
+        self.parquet = Some(reader);
         self
     }
 

@@ -1,4 +1,4 @@
-//! Arrow IPC and Parquet become the same table, whatever their codec and the number of workers.
+//! Arrow IPC becomes the same table, file or stream, whatever its codec.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -6,13 +6,10 @@ use std::sync::atomic::AtomicBool;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, GzipLevel, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 use quarrier_core::source::Memory;
 use quarrier_messages::{Error, Field, Format, Kind, Limits, Load, Schema};
 
-use crate::formats::{load, load_within, rows};
+use crate::formats::{load, rows};
 
 const ROWS: i64 = 100_000;
 
@@ -23,18 +20,6 @@ fn batch() -> RecordBatch {
     let columns: [(&str, ArrayRef); 3] =
         [("id", Arc::new(id)), ("price", Arc::new(price)), ("note", Arc::new(note))];
     RecordBatch::try_from_iter(columns).unwrap()
-}
-
-fn parquet(codec: Compression) -> Vec<u8> {
-    let properties = WriterProperties::builder()
-        .set_compression(codec)
-        .set_max_row_group_row_count(Some(17_000))
-        .build();
-    let mut file = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut file, batch().schema(), Some(properties)).unwrap();
-    writer.write(&batch()).unwrap();
-    writer.close().unwrap();
-    file
 }
 
 fn arrow_file(codec: Option<CompressionType>) -> Vec<u8> {
@@ -69,44 +54,26 @@ fn every_codec_gives_the_same_rows_in_order() {
     for codec in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
         assert!(rows(&load(&Format::Arrow, &arrow_file(codec))) == expected, "{codec:?}");
     }
-    let codecs = [
-        Compression::UNCOMPRESSED,
-        Compression::SNAPPY,
-        Compression::GZIP(GzipLevel::default()),
-        Compression::ZSTD(ZstdLevel::default()),
-        Compression::LZ4_RAW,
-    ];
-    for codec in codecs {
-        for workers in [1, 3] {
-            let file = parquet(codec);
-            let loaded = load_within(&Format::Parquet, &file, workers, &Limits::default());
-            assert!(rows(&loaded) == expected, "{codec:?} {workers}");
-            assert_eq!(loaded.bytes, file.len() as u64);
-        }
-    }
 }
 
 #[test]
 fn columns_that_are_not_wanted_are_left_out_and_sources_follow_one_another() {
-    let file = Memory::new("a.parquet", parquet(Compression::SNAPPY));
+    let file = Memory::new("a.arrow", arrow_file(None));
     let field = |name: &str| Field { name: name.into(), kind: Kind::Float };
     let schema = Schema { fields: vec![field("price")] };
-    let loaded = Load::new(Format::Parquet).schema(schema).run(&[&file, &file]).unwrap();
+    let loaded = Load::new(Format::Arrow).schema(schema).run(&[&file, &file]).unwrap();
     assert_eq!(loaded.table.schema().fields, [field("price")]);
     assert_eq!(loaded.table.rows(), 2 * ROWS as u64);
     let limits = Limits { columns_max: 1, ..Limits::default() };
-    let loaded = Load::new(Format::Parquet).limits(limits).run(&[&file]).unwrap();
+    let loaded = Load::new(Format::Arrow).limits(limits).run(&[&file]).unwrap();
     assert_eq!(loaded.table.schema().fields.len(), 1);
     assert_eq!(loaded.refused.count, 2);
 }
 
 #[test]
 fn damaged_files_are_errors_that_name_them() {
-    let formats = [
-        (Format::Parquet, parquet(Compression::SNAPPY)),
-        (Format::Arrow, arrow_file(Some(CompressionType::ZSTD))),
-        (Format::Arrow, arrow_stream()),
-    ];
+    let formats =
+        [(Format::Arrow, arrow_file(Some(CompressionType::ZSTD))), (Format::Arrow, arrow_stream())];
     for (format, whole) in formats {
         for length in [0, 1, 7, 100, whole.len() / 2, whole.len() - 20] {
             let cut = Memory::new("cut", whole[..length].to_vec());
@@ -137,11 +104,13 @@ fn a_stream_of_columns_is_read_up_to_a_bound() {
 #[test]
 fn a_load_of_columns_that_is_told_to_stop_ends_with_an_error_of_its_own() {
     let stop = AtomicBool::new(true);
-    let sources =
-        [(Format::Parquet, parquet(Compression::SNAPPY)), (Format::Arrow, arrow_file(None))];
-    for (format, bytes) in sources {
-        let load = Load::new(format).workers(2).cancel(&stop);
-        let error = load.run(&[&Memory::new("columns", bytes)]).unwrap_err();
-        assert!(matches!(error, Error::Cancelled), "{error}");
-    }
+    let load = Load::new(Format::Arrow).workers(2).cancel(&stop);
+    let error = load.run(&[&Memory::new("columns", arrow_file(None))]).unwrap_err();
+    assert!(matches!(error, Error::Cancelled), "{error}");
+}
+
+#[test]
+fn parquet_is_an_error_where_nothing_reads_it() {
+    let error = Load::new(Format::Parquet).run(&[&Memory::new("p", "PAR1")]).unwrap_err();
+    assert!(error.to_string().starts_with("p: it is Parquet"), "{error}");
 }

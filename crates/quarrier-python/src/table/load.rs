@@ -61,7 +61,10 @@ impl Wish {
             Some(path) => with_dictionary(told, path)?,
             None => told,
         };
-        let load = Load::new(format).workers(self.workers).keep_bytes(self.keeps_bytes);
+        let load = Load::new(format)
+            .workers(self.workers)
+            .keep_bytes(self.keeps_bytes)
+            .parquet(&quarrier_parquet::Reader);
         Ok(load.cancel(stop).run(sources)?)
     }
 }

@@ -91,7 +91,11 @@ fn stream(name: &str, reader: &mut (dyn Read + Send), opening: &Opening) -> Resu
 }
 
 pub(super) fn loader(format: Format, opening: &Opening) -> Load<'_> {
-    Load::new(format).workers(opening.workers).limits(opening.limits.clone()).cancel(&opening.stop)
+    Load::new(format)
+        .workers(opening.workers)
+        .limits(opening.limits.clone())
+        .cancel(&opening.stop)
+        .parquet(&quarrier_parquet::Reader)
 }
 
 pub(super) fn failed(name: &str, error: &dyn std::fmt::Display, opening: &Opening) -> Error {

@@ -98,3 +98,39 @@ fn a_closed_pipe_is_success() {
         assert!(output.stderr.is_empty(), "{format}: {output:?}");
     }
 }
+
+#[test]
+fn conditions_over_parquet_are_explained() {
+    let folder = Folder::new();
+    folder.file("x.ndjson", "{\"a\":5}\n{\"a\":6}\n");
+    let output = folder.run(&["COPY (SELECT a FROM 'x.ndjson') TO 'x.parquet'"]);
+    assert!(output.status.success(), "{output:?}");
+    let output = folder.run(&["explain", "a > 5", "x.parquet", "x.ndjson"]);
+    let said = text(&output.stdout);
+    assert!(
+        said.starts_with("4 messages in ") && said.contains("a > 5\n  2 messages"),
+        "{output:?}"
+    );
+}
+
+/// A Parquet file with one wrong bit, in its footer, at which the library that reads it panics.
+const DAMAGED_PARQUET: &str = "\
+    5041523115041530152e4c150615001200001804010009013c0200000000000000030000000000000015\
+    00151415182c15061510150615061c0000000a24020000000601020324001504192c3500180673636865\
+    6d6115020015042502180161001606191c191c26001c1504193500061019180161150216061686011688\
+    012652265d292c15041500150200150015101502003c2906192600060000001686011606260816880100\
+    2820706172717565742d6370702d6172726f772076657273696f6e2032362e302e31191c1c0000008800\
+    000050415231";
+
+#[test]
+fn a_damaged_parquet_file_is_an_error_in_one_line() {
+    let folder = Folder::new();
+    let digits = DAMAGED_PARQUET.as_bytes().chunks(2);
+    let bytes = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16));
+    std::fs::write(folder.path("f"), bytes.collect::<Result<Vec<u8>, _>>().unwrap()).unwrap();
+    let output = folder.run(&["explain", "a > 1", "f"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.contains("f: it is damaged, cut off, or no such file"), "{output:?}");
+    assert_eq!(said.lines().count(), 1, "{output:?}");
+}

@@ -1,4 +1,5 @@
-//! `quarrier query`: handed over to `quarrier-sql`, which has all of SQL.
+//! What is handed over to `quarrier-sql`: `quarrier query`, for it has all of SQL, and
+//! `quarrier explain` over Parquet, which only it reads.
 
 pub(crate) mod account;
 
@@ -14,7 +15,12 @@ const NAME: &str = "quarrier-sql";
 
 /// Becomes `quarrier-sql`, with the arguments that stand behind `query`.
 pub(crate) fn run() -> Outcome {
-    let arguments: Vec<OsString> = std::env::args_os().skip(2).collect();
+    hand_over("query", 2)
+}
+
+/// Becomes `quarrier-sql` with the arguments but for the first few; `what` needs it.
+pub(crate) fn hand_over(what: &str, skipped: usize) -> Outcome {
+    let arguments: Vec<OsString> = std::env::args_os().skip(skipped).collect();
     let mut last = None;
     for path in places() {
         // Does not return where it succeeds.
@@ -26,7 +32,7 @@ pub(crate) fn run() -> Outcome {
     }
     complain(&last.unwrap_or_else(|| {
         format!(
-            "query needs {NAME}, which is neither beside this binary nor on PATH; build it with \
+            "{what} needs {NAME}, which is neither beside this binary nor on PATH; build it with \
              'make all'"
         )
     }));

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use quarrier_core::source::{Source, read_full_at};
+use quarrier_core::source::Source;
 
 /// A source with a place in it.
 pub(super) struct Input<'s> {
@@ -33,16 +33,5 @@ impl Seek for Input<'_> {
         };
         self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(self.at)
-    }
-}
-
-/// `length` bytes from `start` on, all of which have to be there.
-pub(super) fn read(source: &dyn Source, start: u64, length: u64) -> io::Result<Vec<u8>> {
-    let is_there = start.checked_add(length).is_some_and(|end| end <= source.length());
-    let length = usize::try_from(length).ok().filter(|_| is_there);
-    let mut bytes = vec![0; length.ok_or(io::ErrorKind::UnexpectedEof)?];
-    match read_full_at(source, start, &mut bytes)? == bytes.len() {
-        true => Ok(bytes),
-        false => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }

@@ -2,9 +2,7 @@
 
 use arrow_ipc::{Block, root_as_footer, root_as_message};
 use arrow_schema::ArrowError;
-use quarrier_core::source::Source;
-
-use super::input::read;
+use quarrier_core::source::{Source, read_exact_at};
 
 /// Behind a file's footer: its length and the magic.
 const TAIL_BYTES: u64 = 10;
@@ -26,7 +24,7 @@ pub(super) fn check_stream(source: &dyn Source) -> Result<(), ArrowError> {
         if length == 0 {
             return Ok(());
         }
-        let metadata = read(source, at + head, u64::from(length))?;
+        let metadata = read_exact_at(source, at + head, u64::from(length))?;
         let message = root_as_message(&metadata)
             .map_err(|error| ArrowError::ParseError(error.to_string()))?;
         let body = u64::try_from(message.bodyLength()).map_err(|_| beyond("a message"))?;
@@ -44,7 +42,7 @@ pub(super) fn check_file(source: &dyn Source) -> Result<(), ArrowError> {
     let tail = source.length().checked_sub(TAIL_BYTES).ok_or_else(|| beyond("a footer"))?;
     let length = u64::from(u32::from_le_bytes(bytes(source, tail)?));
     let start = tail.checked_sub(length).ok_or_else(|| beyond("a footer"))?;
-    let footer = read(source, start, length)?;
+    let footer = read_exact_at(source, start, length)?;
     let footer =
         root_as_footer(&footer).map_err(|error| ArrowError::ParseError(error.to_string()))?;
     let is_within = |block: &Block| {
@@ -62,6 +60,6 @@ pub(super) fn check_file(source: &dyn Source) -> Result<(), ArrowError> {
 }
 
 fn bytes(source: &dyn Source, at: u64) -> Result<[u8; 4], ArrowError> {
-    let bytes = read(source, at, 4)?;
+    let bytes = read_exact_at(source, at, 4)?;
     Ok([bytes[0], bytes[1], bytes[2], bytes[3]])
 }

@@ -1,18 +1,19 @@
-//! Formats that come in columns already: Arrow IPC and Parquet.
+//! Formats that come in columns already: Arrow IPC, and Parquet where there is a reader of it.
 //!
 //! ```text
-//!  Parquet ─→ row groups, decoded in parallel ┐
-//!  Arrow   ─→ batches, one after another      ├─→ in order ─→ Table::from_batches
+//!  Parquet ─→ ColumnReader: row groups decoded in parallel ┐
+//!  Arrow   ─→ batches, one after another                   ├─→ in order ─→ Table::from_batches
 //! ```
 
 mod arrow;
 mod input;
 mod lengths;
-mod parquet;
 
 use std::cell::Cell;
+use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
+use std::thread::Scope;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema as ArrowSchema, SchemaRef};
@@ -24,6 +25,24 @@ use crate::{Error, Limits, Result, Table};
 
 type Batch = std::result::Result<RecordBatch, ArrowError>;
 type Batches<'b> = Box<dyn Iterator<Item = Batch> + 'b>;
+
+/// The columns of a source, and its rows in their order, in batches of these columns.
+pub type Columns<'b> = (SchemaRef, Batches<'b>);
+
+/// Reads a format that comes in columns, with a library that most programs need not have.
+pub trait ColumnReader: fmt::Debug + Sync {
+    /// Opens a source, whose batches are decoded by up to `workers` threads of `scope`. Damaged
+    /// bytes may not panic: see [`guarded`].
+    ///
+    /// # Errors
+    /// Where the source cannot be read or is no such file; its batches fail likewise.
+    fn open<'scope, 'env>(
+        &self,
+        scope: &'scope Scope<'scope, 'env>,
+        source: &'env dyn Source,
+        workers: usize,
+    ) -> std::result::Result<Columns<'scope>, ArrowError>;
+}
 
 impl Load<'_> {
     /// Loads sources of Arrow or Parquet, which have to have the same columns.
@@ -39,11 +58,12 @@ impl Load<'_> {
             let mut common: Option<SchemaRef> = None;
             for &source in sources {
                 let name = source.name();
-                let (schema, batches) = match self.format {
-                    Format::Parquet => parquet::open(scope, source, self.workers),
+                let columns = match (&self.format, self.parquet) {
+                    (Format::Parquet, Some(reader)) => reader.open(scope, source, self.workers),
+                    (Format::Parquet, None) => return Err(unreadable(name)),
                     _ => arrow::open(source),
-                }
-                .map_err(|error| damaged(name, &error))?;
+                };
+                let (schema, batches) = columns.map_err(|error| damaged(name, &error))?;
                 if common.as_ref().is_some_and(|common| common.fields() != schema.fields()) {
                     let reason = "it has other columns than the sources before; load it apart";
                     return Err(Error::Columns { source_name: name.into(), reason: reason.into() });
@@ -103,6 +123,12 @@ impl Load<'_> {
     }
 }
 
+/// Parquet, and nobody to read it.
+fn unreadable(source_name: &str) -> Error {
+    let reason = "it is Parquet, which nothing here reads: see Load::parquet".into();
+    Error::Columns { source_name: source_name.into(), reason }
+}
+
 fn damaged(source_name: &str, error: &ArrowError) -> Error {
     let reason = format!("it is damaged, cut off, or no such file: {error}");
     Error::Columns { source_name: source_name.into(), reason }
@@ -147,8 +173,12 @@ pub fn is_panic_caught() -> bool {
     IS_GUARDED.get()
 }
 
-/// What `work` returns; what it panics with, as an error: libraries do on damaged bytes.
-fn guarded<T>(
+/// What `work` returns; what it panics with, as an error: libraries do on damaged bytes. In it
+/// [`is_panic_caught`] holds.
+///
+/// # Errors
+/// Those of `work`, and a [`ParseError`](ArrowError::ParseError) where it panics.
+pub fn guarded<T>(
     work: impl FnOnce() -> std::result::Result<T, ArrowError>,
 ) -> std::result::Result<T, ArrowError> {
     let before = IS_GUARDED.replace(true);

@@ -1,23 +1,37 @@
-//! Parquet: row groups are read and decoded in parallel and handed on in order.
+//! Parquet as packed columns: row groups are read and decoded in parallel, and handed on in order.
+//!
+//! ```text
+//!  Source ─→ metadata ─→ a thread a lane: row group ─→ batches ─→ InOrder ─→ quarrier_messages::Load
+//! ```
+//!
+//! A crate of its own, for the library that reads Parquet takes as long to build as any two of our
+//! own crates, and the binary `quarrier` does without it.
+//!
+//! ```
+//! use quarrier_core::source::Memory;
+//! use quarrier_messages::{Format, Load};
+//!
+//! let load = Load::new(Format::Parquet).parquet(&quarrier_parquet::Reader);
+//! let error = load.run(&[&Memory::new("cut.parquet", "PAR1")]).unwrap_err();
+//! assert!(error.to_string().starts_with("cut.parquet: it is damaged"));
+//! ```
 
 use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Scope;
 
-use ::parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
-use ::parquet::errors::ParquetError;
-use ::parquet::file::metadata::{FooterTail, ParquetMetaDataReader, RowGroupMetaData};
-use ::parquet::file::reader::{ChunkReader, Length};
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
-use quarrier_core::source::Source;
-
-use super::input::read;
-use super::{Batch, Batches, guarded};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{FooterTail, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+use quarrier_core::source::{Source, read_exact_at};
+use quarrier_messages::{ColumnReader, Columns, guarded};
 
 /// Rows decoded at once.
 const BATCH_ROWS: usize = 16_384;
@@ -30,17 +44,23 @@ const FOOTER_BYTES: u64 = 8;
 /// A file says how long its metadata is; more is not believed.
 const METADATA_BYTES_MAX: u64 = 1 << 30;
 
-/// The schema of a source and its batches, decoded on `workers` threads of `scope`.
-pub(super) fn open<'scope, 'env>(
-    scope: &'scope Scope<'scope, 'env>,
-    source: &'env dyn Source,
-    workers: usize,
-) -> Result<(SchemaRef, Batches<'scope>), ArrowError> {
-    let metadata = guarded(|| metadata(source))?;
-    let schema = Arc::clone(metadata.schema());
-    // Threads start when the first batch is asked for.
-    let batches = std::iter::once_with(move || start(scope, source, metadata, workers)).flatten();
-    Ok((schema, Box::new(batches)))
+/// Reads Parquet for [`Load::parquet`](quarrier_messages::Load::parquet).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reader;
+
+impl ColumnReader for Reader {
+    fn open<'scope, 'env>(
+        &self,
+        scope: &'scope Scope<'scope, 'env>,
+        source: &'env dyn Source,
+        workers: usize,
+    ) -> Result<Columns<'scope>, ArrowError> {
+        let metadata = guarded(|| metadata(source))?;
+        let schema = Arc::clone(metadata.schema());
+        // Threads start when the first batch is asked for.
+        let start = move || start(scope, source, metadata, workers);
+        Ok((schema, Box::new(std::iter::once_with(start).flatten())))
+    }
 }
 
 fn start<'scope, 'env>(
@@ -67,6 +87,8 @@ fn start<'scope, 'env>(
         .collect();
     InOrder { receivers, group: 0, groups }
 }
+
+type Batch = Result<RecordBatch, ArrowError>;
 
 /// A batch of a row group; `None` at the group's end.
 type Piece = Option<Batch>;
@@ -136,12 +158,12 @@ fn decode(
 fn metadata(source: &dyn Source) -> Result<ArrowReaderMetadata, ArrowError> {
     let footer_at = source.length().checked_sub(FOOTER_BYTES);
     let footer_at = footer_at.ok_or(ParquetError::EOF("shorter than its footer".into()))?;
-    let footer = read(source, footer_at, FOOTER_BYTES)?;
+    let footer = read_exact_at(source, footer_at, FOOTER_BYTES)?;
     let footer = FooterTail::try_from(&footer[..])?;
     let length = footer.metadata_length() as u64;
     let start = footer_at.checked_sub(length).filter(|_| length <= METADATA_BYTES_MAX);
     let start = start.ok_or(ParquetError::EOF("metadata longer than the file".into()))?;
-    let metadata = ParquetMetaDataReader::decode_metadata(&read(source, start, length)?)?;
+    let metadata = ParquetMetaDataReader::decode_metadata(&read_exact_at(source, start, length)?)?;
     let metadata = Arc::new(metadata);
     let found = ArrowReaderMetadata::try_new(Arc::clone(&metadata), ArrowReaderOptions::new())?;
     // Text is read as views, which saves a copy.
@@ -170,7 +192,7 @@ impl Pages {
     fn read(source: &dyn Source, group: &RowGroupMetaData) -> Result<Self, ArrowError> {
         let columns = group.columns().iter().map(|column| {
             let (start, length) = column.byte_range();
-            Ok((start, Bytes::from(read(source, start, length)?)))
+            Ok((start, Bytes::from(read_exact_at(source, start, length)?)))
         });
         let columns: Result<Vec<_>, ArrowError> = columns.collect();
         Ok(Pages { columns: columns?, length: source.length() })
