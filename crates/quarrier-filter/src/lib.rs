@@ -51,6 +51,8 @@ mod predicate;
 mod scan;
 pub use scan::{Answer, Explanation, Matches, PlanStep, QueryPlan, Scan, Scanner, Ticket, Work};
 
+pub mod group;
+
 mod gpu;
 pub use gpu::ResidentTable;
 

@@ -6,6 +6,7 @@ mod asked;
 mod expressions;
 mod features;
 mod gpu;
+mod groups;
 mod hostile;
 mod matching;
 mod outcomes;

@@ -2,6 +2,8 @@
 
 mod counts;
 
+mod groups;
+
 mod memberships;
 pub(crate) use memberships::Memberships;
 
@@ -25,10 +27,11 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use rule::Rule;
 
 /// The rules for plans as they run, in their order.
-pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 3] {
+pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 4] {
     [
         Rule::new("whole_orders", whole_orders::instead),
         Rule::new("top_rows", top_rows::instead),
         Rule::new("counts", counts::instead),
+        Rule::new("groups", groups::instead),
     ]
 }

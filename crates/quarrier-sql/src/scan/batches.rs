@@ -29,6 +29,7 @@ pub(super) struct Maker {
 const SEGMENT_ROWS_MIN: usize = 64;
 
 /// The share of what was found that a partition hands out.
+#[derive(Debug)]
 pub(super) struct Share {
     pub(super) number: usize,
     pub(super) of: usize,
@@ -72,6 +73,53 @@ impl Place {
 }
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, DataFusionError>> + Send>;
+
+/// What a partition hands out.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) maker: Maker,
+    pub(super) found: Arc<Found>,
+    pub(super) share: Share,
+}
+
+impl Part {
+    /// As batches.
+    pub(super) fn batches(self) -> Batches {
+        self.maker.batches(&self.found, &self.share)
+    }
+
+    /// As segments with places in them; of rows that were neither counted nor sorted.
+    pub(super) fn pieces(&self) -> Vec<(usize, Places<'_>)> {
+        let table = self.maker.views.table();
+        match &*self.found {
+            Found::Everything => {
+                let whole =
+                    |segment: usize| (segment, Places::Range(0..table.segment_rows(segment)));
+                self.share.range(table.segments()).map(whole).collect()
+            }
+            Found::Lying(segments) => {
+                let range = self.share.range(self.found.picked().unwrap_or_default());
+                let mut before = 0;
+                let mut pieces = Vec::new();
+                for (segment, rows) in segments {
+                    let of = |at: usize| at.clamp(before, before + rows.len()) - before;
+                    let mine = &rows[of(range.start)..of(range.end)];
+                    if !mine.is_empty() {
+                        pieces.push((*segment, Places::These(mine)));
+                    }
+                    before += rows.len();
+                }
+                pieces
+            }
+            Found::Count(_) | Found::Best(_) => Vec::new(),
+        }
+    }
+
+    /// Counts a piece that was worked on since `start`.
+    pub(super) fn count(&self, segment: usize, places: &Places<'_>, start: Instant) {
+        self.maker.count_segment(segment, places.len(), start);
+    }
+}
 
 impl Maker {
     /// The batches of one partition.
@@ -166,11 +214,16 @@ impl Maker {
     fn made(&self, segment: usize, places: &Places<'_>) -> Result<RecordBatch, ArrowError> {
         let start = Instant::now();
         let batch = self.views.batch(&self.schema, &self.columns, segment, places);
+        self.count_segment(segment, places.len(), start);
+        batch
+    }
+
+    /// Counts so many rows of a segment.
+    fn count_segment(&self, segment: usize, rows: usize, start: Instant) {
         let table = self.views.table();
         let columns = self.columns.iter().map(|&column| &table.columns()[column]);
         let bytes: usize = columns.map(|column| column.segments()[segment].nbytes()).sum();
-        self.count(bytes, places.len(), table.segment_rows(segment) as u64, start);
-        batch
+        self.count(bytes, rows, table.segment_rows(segment) as u64, start);
     }
 
     /// Counts so many rows of columns that take `bytes` for `of` rows.

@@ -32,7 +32,7 @@ use quarrier_filter::{Expr, Order, Work};
 use quarrier_messages::{Table, Views};
 
 use super::Wanted;
-use super::batches::{Maker, Share};
+use super::batches::{Maker, Part, Share};
 use super::figures::{Ceiling, Figures};
 use super::selection::{Found, Question, Selection};
 use crate::provider::{of_columns, of_rows, physical, share_of_rows};
@@ -87,6 +87,16 @@ impl MessagesExec {
     /// What is read.
     pub(crate) fn wanted(&self) -> &Wanted {
         &self.wanted
+    }
+
+    /// The table that is read.
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        self.views.table()
+    }
+
+    /// Its columns as the engine has them.
+    pub(super) fn views(&self) -> &Views {
+        &self.views
     }
 
     /// The best rows of an order, in that order.
@@ -151,6 +161,24 @@ impl MessagesExec {
         let maker = self.maker(figures, batch_rows);
         let whole = Share { number: 0, of: 1 };
         maker.batches(&found, &whole).collect::<Result<_>>().map(Some)
+    }
+
+    /// The rows of a partition, as they lie; found when the first partition asks.
+    ///
+    /// # Errors
+    /// Where a row has no value.
+    pub(super) async fn part(&self, partition: usize, context: &TaskContext) -> Result<Part> {
+        let of = self.properties.output_partitioning().partition_count();
+        let ceiling = context.session_config().get_extension::<Ceiling>();
+        let ceiling = ceiling.and_then(|ceiling| ceiling.bytes_per_second());
+        let figures = Figures::new(&self.metrics, (partition, of), ceiling);
+        let (found, work) =
+            self.selection.found(self.table(), &self.wanted, self.learnt(), self.workers).await?;
+        if let Some((work, time)) = work {
+            figures.found(work, time);
+        }
+        let maker = self.maker(figures, context.session_config().batch_size());
+        Ok(Part { maker, found, share: Share { number: partition, of } })
     }
 
     /// Counts what was looked for together with other scans as its own.
@@ -266,22 +294,11 @@ impl ExecutionPlan for MessagesExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();
-        let of = self.properties.output_partitioning().partition_count();
-        let ceiling = context.session_config().get_extension::<Ceiling>();
-        let ceiling = ceiling.and_then(|ceiling| ceiling.bytes_per_second());
-        let figures = Figures::new(&self.metrics, (partition, of), ceiling);
-        let maker = self.maker(figures.clone(), context.session_config().batch_size());
-        let share = Share { number: partition, of };
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let scan = self.clone();
         let batches = futures::stream::once(async move {
-            let table = scan.views.table();
-            let (found, work) =
-                scan.selection.found(table, &scan.wanted, scan.learnt(), scan.workers).await?;
-            if let Some((work, time)) = work {
-                figures.found(work, time);
-            }
-            let batches = futures::stream::iter(maker.batches(&found, &share));
+            let part = scan.part(partition, &context).await?;
+            let batches = futures::stream::iter(part.batches());
             Ok::<_, datafusion::error::DataFusionError>(batches)
         })
         .try_flatten()

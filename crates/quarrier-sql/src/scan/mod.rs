@@ -3,19 +3,22 @@
 //! ```text
 //!  Wanted: columns, condition, order, limit ─→ MessagesExec ─→ selection (once, all threads)
 //!                                                  │ partitions      │ rows found
-//!                                                  └── batches ←─────┘
+//!                                                  ├── batches ←─────┤
+//!                                    GroupsExec ───┴── groups ←──────┘
 //! ```
 
 mod batches;
 mod counted;
 mod exec;
 mod figures;
+mod groups;
 mod selection;
 mod together;
 
 pub(crate) use counted::CountExec;
 pub(crate) use exec::MessagesExec;
 pub(crate) use figures::Ceiling;
+pub(crate) use groups::{GroupsExec, State};
 pub(crate) use together::search_together;
 
 use quarrier_filter::Order;

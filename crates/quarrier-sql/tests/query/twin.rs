@@ -143,6 +143,38 @@ fn condition(draw: &mut Draw, table: &str, depth: usize) -> String {
     }
 }
 
+/// Groups of a few columns, or of none, and what is known of them.
+fn grouping(draw: &mut Draw, on_t: &str) -> String {
+    let keys: Vec<&str> = (0..draw.below(3)).map(|_| draw.of(&["k", "n", "name", "day"])).collect();
+    let listed = keys.iter().map(|key| format!("t.{key}"));
+    let mut values: Vec<String> = listed.clone().collect();
+    for _ in 0..=draw.below(4) {
+        let number = draw.of(&["n", "price", "weight"]);
+        let any = draw.of(&["id", "n", "price", "weight", "name", "day"]);
+        let calculated = draw.of(&[
+            "t.price * (1 - t.price)",
+            "t.n * t.k - 2",
+            "t.price + t.k",
+            "t.price * t.price * (t.n + 1.5)",
+            "-t.n",
+        ]);
+        values.push(match draw.below(7) {
+            0 => format!("sum(t.{number})"),
+            1 => format!("avg(t.{number})"),
+            2 => format!("min(t.{any})"),
+            3 => format!("max(t.{any})"),
+            4 => format!("count(t.{any})"),
+            5 => format!("sum({calculated})"),
+            _ => "count(*)".into(),
+        });
+    }
+    let named = values.iter().enumerate().map(|(at, value)| format!("{value} AS c{at}"));
+    let (named, listed) = (named.collect::<Vec<_>>().join(", "), listed.collect::<Vec<_>>());
+    let by =
+        if keys.is_empty() { String::new() } else { format!(" GROUP BY {}", listed.join(", ")) };
+    format!("SELECT {named} FROM t WHERE {on_t}{by}")
+}
+
 /// A statement, and whether the order of its rows is told.
 fn statement(draw: &mut Draw) -> (String, bool) {
     let (on_t, on_u) = (condition(draw, "t", 2), condition(draw, "u", 1));
@@ -150,7 +182,7 @@ fn statement(draw: &mut Draw) -> (String, bool) {
     let way = draw.of(&["", " DESC"]);
     let nulls = draw.of(&["", " NULLS FIRST", " NULLS LAST"]);
     let many = draw.below(12);
-    match draw.below(12) {
+    match draw.below(15) {
         0 => (format!("SELECT count(*) AS c FROM t WHERE {on_t}"), false),
         1 => (
             format!("SELECT min(t.{key}) AS a, max(t.{key}) AS b, count(t.{key}) AS c FROM t"),
@@ -168,7 +200,8 @@ fn statement(draw: &mut Draw) -> (String, bool) {
             ),
             true,
         ),
-        4 => (
+        4 | 12 | 13 => (grouping(draw, &on_t), false),
+        14 => (
             format!(
                 "SELECT t.k, count(*) AS c, sum(t.n) AS s, min(t.{key}) AS a FROM t WHERE {on_t} GROUP BY t.k HAVING count(*) > 1"
             ),
@@ -236,7 +269,7 @@ fn twins() -> (Folder, Asked, Asked) {
 #[test]
 fn what_is_pushed_into_the_scan_changes_no_answer() {
     let (_folder, packed, plain) = twins();
-    let mut answered = 0;
+    let (mut answered, mut grouped) = (0, 0);
     for number in 0..STATEMENTS {
         let (text, is_ordered) = statement(&mut Draw(1000 + number as u64));
         let (mut one, mut other) = match (packed.rows(&text), plain.rows(&text)) {
@@ -249,7 +282,9 @@ fn what_is_pushed_into_the_scan_changes_no_answer() {
         }
         assert_eq!(one, other, "{text}");
         answered += usize::from(!one.is_empty());
+        grouped += usize::from(packed.plan(&text).contains("GroupsExec"));
     }
+    assert!(grouped > STATEMENTS / 10, "{grouped} of {STATEMENTS} are grouped by the scan");
     // Statements that find nothing compare nothing.
     assert!(answered > STATEMENTS / 2, "{answered} of {STATEMENTS} answers have rows");
 }

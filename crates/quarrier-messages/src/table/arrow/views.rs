@@ -66,6 +66,24 @@ impl Views {
         &self.schema
     }
 
+    /// Values of a column by their numbers: whole numbers, mantissas, days, nanoseconds, truth values,
+    /// and of texts the codes of the column's dictionary.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such column or code.
+    pub fn values(&self, column: usize, numbers: &[Option<i64>]) -> ArrayRef {
+        let dictionary = self.table.columns()[column].dictionary();
+        let kind = self.table.schema().fields[column].kind;
+        if let (Kind::Text, Some(dictionary)) = (kind, dictionary) {
+            let texts = numbers.iter().map(|number| Some(dictionary.get((*number)? as usize)));
+            return Arc::new(texts.collect::<StringViewArray>());
+        }
+        let nulls: NullBuffer = numbers.iter().map(Option::is_some).collect();
+        let numbers = numbers.iter().map(|number| number.unwrap_or_default()).collect();
+        whole(kind, numbers, (nulls.null_count() > 0).then_some(nulls))
+    }
+
     /// Rows of a segment, of the columns at these places of the table; `schema` is theirs. The
     /// columns may be none: then it is a number of rows.
     ///

@@ -1,0 +1,145 @@
+//! What columns can have at most, by their zones: so no number has to be watched row by row.
+
+use std::sync::Arc;
+
+use quarrier_messages::column::{Data, SegmentColumn, Zone};
+use quarrier_messages::{Column, Kind, Table};
+
+use super::Number;
+
+/// Numbers and what they are made of stay this far from the ends of 64 bits.
+const NUMBER_MAX: i128 = 1 << 62;
+
+/// The values of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Domain {
+    /// The least.
+    pub(super) least: i64,
+    /// Whether the first code is NULL's.
+    pub(super) has_null: bool,
+    /// How many codes there are.
+    pub(super) size: usize,
+}
+
+impl Domain {
+    /// None where they have no codes.
+    pub(super) fn of(column: &Column) -> Option<Domain> {
+        let is_coded = |segment: &Arc<SegmentColumn>| {
+            matches!(segment.data(), Data::Whole(_) | Data::Codes(_) | Data::Null)
+        };
+        if !column.segments().iter().all(is_coded) {
+            return None;
+        }
+        let zone = joined(column);
+        let has_null = zone.nulls;
+        let values = match zone.range {
+            Some((min, max)) => usize::try_from(max.checked_sub(min)?).ok()?.checked_add(1)?,
+            None => 0,
+        };
+        let least = zone.range.map_or(0, |(min, _)| min);
+        let size = values.checked_add(usize::from(has_null))?.max(1);
+        Some(Domain { least, has_null, size })
+    }
+
+    /// What a code stands for.
+    pub(super) fn value(self, code: usize) -> Option<i64> {
+        let number = code.checked_sub(usize::from(self.has_null))?;
+        Some(self.least + number as i64)
+    }
+}
+
+/// What a number can be.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Reach {
+    /// The least and the greatest it can be, and 0; of floats nothing is said.
+    pub(super) range: Option<(i64, i64)>,
+    /// Its columns that have NULL somewhere.
+    pub(super) with_null: Vec<usize>,
+}
+
+impl Reach {
+    /// The most it can be away from 0; of a whole number.
+    pub(super) fn most(&self) -> Option<u64> {
+        self.range.map(|(min, max)| min.unsigned_abs().max(max.unsigned_abs()))
+    }
+}
+
+/// What numbers can be; none where that does not fit, or where they cannot be had.
+pub(super) fn reaches(table: &Table, numbers: &[Number]) -> Option<Vec<Reach>> {
+    let mut reaches: Vec<Reach> = Vec::with_capacity(numbers.len());
+    for number in numbers {
+        let pair = |a: usize, b: usize| {
+            let (a, b) = (&reaches[a], &reaches[b]);
+            let mut with_null = a.with_null.clone();
+            with_null.extend(b.with_null.iter().filter(|column| !a.with_null.contains(column)));
+            let wide = |(min, max): (i64, i64)| (i128::from(min), i128::from(max));
+            Some((wide(a.range?), wide(b.range?), with_null))
+        };
+        let (range, with_null) = match *number {
+            Number::Column(column) => {
+                reaches.push(of_column(table, column)?);
+                continue;
+            }
+            Number::Constant(value) => ((value.into(), value.into()), Vec::new()),
+            Number::Plus(a, b) => {
+                let (a, b, with_null) = pair(a, b)?;
+                ((a.0 + b.0, a.1 + b.1), with_null)
+            }
+            Number::Minus(a, b) => {
+                let (a, b, with_null) = pair(a, b)?;
+                ((a.0 - b.1, a.1 - b.0), with_null)
+            }
+            Number::Times(a, b) => {
+                let (a, b, with_null) = pair(a, b)?;
+                let ends = [a.0 * b.0, a.0 * b.1, a.1 * b.0, a.1 * b.1];
+                let least = ends.into_iter().fold(i128::MAX, i128::min);
+                ((least, ends.into_iter().fold(i128::MIN, i128::max)), with_null)
+            }
+        };
+        if range.0 < -NUMBER_MAX || range.1 > NUMBER_MAX {
+            return None;
+        }
+        // Rows without a value have any that the column can have, or 0.
+        let range = Some((range.0.min(0) as i64, range.1.max(0) as i64));
+        reaches.push(Reach { range, with_null });
+    }
+    Some(reaches)
+}
+
+fn of_column(table: &Table, at: usize) -> Option<Reach> {
+    let column = &table.columns()[at];
+    let kind = table.schema().fields[at].kind;
+    let zone = joined(column);
+    let with_null = if zone.nulls { vec![at] } else { Vec::new() };
+    if kind == Kind::Float {
+        // NaN is not a number to be less or greater than.
+        let is_nan = zone.range.is_some_and(|(_, max)| max == i64::MAX);
+        return (!is_nan).then_some(Reach { range: None, with_null });
+    }
+    let is_whole =
+        |segment: &Arc<SegmentColumn>| matches!(segment.data(), Data::Whole(_) | Data::Null);
+    if !column.segments().iter().all(is_whole) {
+        return None;
+    }
+    let (min, max) = zone.range.unwrap_or((0, 0));
+    let fits = |value: i64| i128::from(value).abs() <= NUMBER_MAX;
+    (fits(min) && fits(max)).then(|| Reach { range: Some((min.min(0), max.max(0))), with_null })
+}
+
+/// The least and the greatest of a column, and whether it has NULL.
+struct Joined {
+    range: Option<(i64, i64)>,
+    nulls: bool,
+}
+
+fn joined(column: &Column) -> Joined {
+    let zones = column.segments().iter().map(|segment| segment.zone());
+    let (mut min, mut max, mut nulls) = (Zone::EMPTY.min, Zone::EMPTY.max, false);
+    for zone in zones {
+        nulls |= zone.nulls > 0;
+        if !zone.is_without_values() {
+            (min, max) = (min.min(zone.min), max.max(zone.max));
+        }
+    }
+    Joined { range: (min <= max).then_some((min, max)), nulls }
+}

@@ -1,0 +1,244 @@
+//! Rows of a segment, a few thousand at a time: their slots, and their numbers one on top of another.
+
+use std::ops::Range;
+
+use quarrier_messages::column::{Data, SegmentColumn};
+use quarrier_messages::{Places, Table};
+
+use super::bounds::Domain;
+use super::{GroupPlan, Number};
+
+/// Rows that are worked on at once: what they take stays in the first cache.
+pub(super) const CHUNK_ROWS: usize = 4_096;
+
+/// Where at least one of so many rows is wanted, the others are calculated, too.
+const DENSE_ROWS: usize = 4;
+
+/// Rows of a chunk.
+#[derive(Debug, Clone)]
+pub(super) enum Rows<'p> {
+    /// Neighbours.
+    Range(Range<usize>),
+    /// These, which lie close together.
+    Dense(&'p [u32]),
+    /// These, which do not.
+    Sparse(&'p [u32]),
+}
+
+/// Rows in chunks.
+pub(super) struct Chunks<'p> {
+    left: Rows<'p>,
+}
+
+impl<'p> Chunks<'p> {
+    pub(super) fn of(places: &Places<'p>) -> Self {
+        let left = match places {
+            Places::Range(range) => Rows::Range(range.clone()),
+            Places::These(rows) => Rows::Sparse(rows),
+        };
+        Chunks { left }
+    }
+}
+
+impl<'p> Iterator for Chunks<'p> {
+    type Item = Rows<'p>;
+
+    fn next(&mut self) -> Option<Rows<'p>> {
+        match &mut self.left {
+            Rows::Range(range) => {
+                let end = range.end.min(range.start + CHUNK_ROWS);
+                let chunk = range.start..end;
+                range.start = end;
+                (!chunk.is_empty()).then_some(Rows::Range(chunk))
+            }
+            Rows::Dense(rows) | Rows::Sparse(rows) => {
+                let first = *rows.first()? as usize;
+                let near = rows.partition_point(|&row| (row as usize) < first + CHUNK_ROWS);
+                let span = rows[near - 1] as usize + 1 - first;
+                let is_dense = near * DENSE_ROWS >= span;
+                let taken = if is_dense { near } else { rows.len().min(CHUNK_ROWS) };
+                let (chunk, left) = rows.split_at(taken);
+                *rows = left;
+                Some(match is_dense {
+                    true if span == taken => Rows::Range(first..first + taken),
+                    true => Rows::Dense(chunk),
+                    false => Rows::Sparse(chunk),
+                })
+            }
+        }
+    }
+}
+
+/// What is known of the rows of a chunk.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// Of each row that is wanted.
+    pub(super) slots: Vec<u32>,
+    /// Where the numbers of each row that is wanted lie; empty where that is its own place.
+    pub(super) places: Vec<u32>,
+    /// Each row that is wanted, in the segment.
+    pub(super) rows: Vec<u32>,
+    /// Of each number, where it is whole.
+    pub(super) wholes: Vec<Vec<i64>>,
+    /// Of each number, where it is a float.
+    pub(super) floats: Vec<Vec<f64>>,
+    keys: Vec<i64>,
+}
+
+/// Bytes that a chunk takes: slots, rows and places of it, a key, and its numbers.
+pub(super) fn nbytes(plan: &GroupPlan) -> usize {
+    CHUNK_ROWS * (3 * size_of::<u32>() + (1 + plan.grouping.numbers.len()) * size_of::<i64>())
+}
+
+impl Chunk {
+    pub(super) fn new(plan: &GroupPlan) -> Self {
+        let numbers = plan.grouping.numbers.len();
+        Chunk {
+            slots: Vec::with_capacity(CHUNK_ROWS),
+            places: Vec::new(),
+            rows: Vec::new(),
+            wholes: vec![Vec::new(); numbers],
+            floats: vec![Vec::new(); numbers],
+            keys: Vec::new(),
+        }
+    }
+
+    /// Takes these rows.
+    pub(super) fn load(&mut self, table: &Table, plan: &GroupPlan, segment: usize, rows: Rows<'_>) {
+        self.place(&rows);
+        self.slots.clear();
+        self.slots.resize(self.rows.len(), 0);
+        for (&key, domain) in plan.grouping.keys.iter().zip(&plan.domains) {
+            self.advance(&table.columns()[key].segments()[segment], *domain, &rows);
+        }
+        for (at, number) in plan.grouping.numbers.iter().enumerate() {
+            match *number {
+                Number::Column(column) => {
+                    let segment = &table.columns()[column].segments()[segment];
+                    if plan.reaches[at].range.is_none() {
+                        load_floats(segment, &rows, &mut self.keys, &mut self.floats[at]);
+                    } else {
+                        load(segment, &rows, &mut self.wholes[at]);
+                    }
+                }
+                Number::Constant(value) => {
+                    let length = rows.lanes();
+                    self.wholes[at].clear();
+                    self.wholes[at].resize(length, value);
+                }
+                // Only those of NULL may wrap.
+                Number::Plus(a, b) => self.calculate(at, (a, b), i64::wrapping_add),
+                Number::Minus(a, b) => self.calculate(at, (a, b), i64::wrapping_sub),
+                Number::Times(a, b) => self.calculate(at, (a, b), i64::wrapping_mul),
+            }
+        }
+    }
+
+    fn place(&mut self, rows: &Rows<'_>) {
+        self.places.clear();
+        self.rows.clear();
+        match rows {
+            Rows::Range(range) => self.rows.extend(range.start as u32..range.end as u32),
+            Rows::Dense(rows) => {
+                let first = rows[0];
+                self.rows.extend_from_slice(rows);
+                self.places.extend(rows.iter().map(|row| row - first));
+            }
+            Rows::Sparse(rows) => self.rows.extend_from_slice(rows),
+        }
+    }
+
+    /// Moves the slots on by what a key has.
+    fn advance(&mut self, segment: &SegmentColumn, domain: Domain, rows: &Rows<'_>) {
+        load(segment, rows, &mut self.keys);
+        let Chunk { slots, places, keys, rows, .. } = self;
+        let size = domain.size as u32;
+        let shift = i64::from(domain.has_null);
+        let has_null_here = !segment.valid().is_empty() || matches!(segment.data(), Data::Null);
+        // What is no code is NULL, and told apart by the row.
+        let code = |key: i64| key.wrapping_sub(domain.least).wrapping_add(shift) as u32;
+        if has_null_here {
+            for (at, (slot, &row)) in slots.iter_mut().zip(rows.iter()).enumerate() {
+                let place = places.get(at).map_or(at, |&place| place as usize);
+                let is_valid = is_valid(segment, row as usize);
+                *slot = *slot * size + if is_valid { code(keys[place]) } else { 0 };
+            }
+        } else if places.is_empty() {
+            for (slot, &key) in slots.iter_mut().zip(keys.iter()) {
+                *slot = *slot * size + code(key);
+            }
+        } else {
+            for (slot, &place) in slots.iter_mut().zip(places.iter()) {
+                *slot = *slot * size + code(keys[place as usize]);
+            }
+        }
+    }
+
+    fn calculate(&mut self, at: usize, (a, b): (usize, usize), step: impl Fn(i64, i64) -> i64) {
+        let (before, rest) = self.wholes.split_at_mut(at);
+        let into = &mut rest[0];
+        into.clear();
+        into.extend(before[a].iter().zip(&before[b]).map(|(&a, &b)| step(a, b)));
+    }
+}
+
+impl Rows<'_> {
+    /// How many numbers are calculated for them.
+    fn lanes(&self) -> usize {
+        match self {
+            Rows::Range(range) => range.len(),
+            Rows::Dense(rows) => span(rows).len(),
+            Rows::Sparse(rows) => rows.len(),
+        }
+    }
+}
+
+fn span(rows: &[u32]) -> Range<usize> {
+    rows[0] as usize..rows[rows.len() - 1] as usize + 1
+}
+
+/// Whether a row has a value; also of a column that has none at all.
+pub(super) fn is_valid(segment: &SegmentColumn, row: usize) -> bool {
+    segment.is_valid(row) && !matches!(segment.data(), Data::Null)
+}
+
+/// The whole numbers and codes of a column; 0 where it has none at all.
+fn load(segment: &SegmentColumn, rows: &Rows<'_>, out: &mut Vec<i64>) {
+    out.clear();
+    let (Data::Whole(packed) | Data::Codes(packed) | Data::Scaled { packed, .. }) = segment.data()
+    else {
+        out.resize(rows.lanes(), 0);
+        return;
+    };
+    let range = match rows {
+        Rows::Sparse(rows) => return packed.gather(rows, out),
+        Rows::Dense(rows) => span(rows),
+        Rows::Range(range) => range.clone(),
+    };
+    out.resize(range.len(), 0);
+    packed.unpack(range.start, out);
+}
+
+fn load_floats(
+    segment: &SegmentColumn,
+    rows: &Rows<'_>,
+    numbers: &mut Vec<i64>,
+    out: &mut Vec<f64>,
+) {
+    out.clear();
+    match segment.data() {
+        Data::Float(floats) => match rows {
+            Rows::Range(range) => out.extend_from_slice(&floats[range.clone()]),
+            Rows::Dense(rows) => out.extend_from_slice(&floats[span(rows)]),
+            Rows::Sparse(rows) => out.extend(rows.iter().map(|&row| floats[row as usize])),
+        },
+        Data::Scaled { exponent, .. } => {
+            load(segment, rows, numbers);
+            let power = 10_f64.powi((*exponent).into());
+            out.extend(numbers.iter().map(|&number| number as f64 / power));
+        }
+        Data::Null | Data::Whole(_) | Data::Codes(_) | Data::Text(_) => {
+            out.resize(rows.lanes(), 0.0);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Groups of rows, counted, summed and bounded where their columns lie.
+//!
+//! ```text
+//!  Grouping ─→ GroupPlan: is every number within 64 bits, are the groups few? (zones of the columns)
+//!                 │
+//!              Grouper, one a thread: rows ─→ chunks of 4,096 ─→ numbers, column by column
+//!                                                     │              │
+//!                                                     └─ a slot ─→ Totals ─→ Grouped
+//! ```
+//!
+//! A slot is a group's place in arrays: its keys' codes, each counted from the column's least, one
+//! behind the other. Nothing is hashed and nothing compared, as in the "perfect hash aggregate" of
+//! DuckDB. Groups that would take more slots than [`SLOTS_MAX`] are others' work.
+
+mod bounds;
+mod chunk;
+mod totals;
+
+use quarrier_messages::{Places, Table};
+
+use bounds::{Domain, Reach};
+use chunk::{CHUNK_ROWS, Chunk, Chunks};
+use totals::Totals;
+
+pub use totals::Total;
+
+/// The most groups there may be: arrays of them are no longer in a thread's cache beyond.
+pub const SLOTS_MAX: usize = 1 << 18;
+
+/// What rows are grouped by, and what is wanted to know of each group.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Grouping {
+    /// Columns of whole numbers, decimals, dates, points in time, truth values, or texts with a
+    /// dictionary. Of none there is one group, which has all rows.
+    pub keys: Vec<usize>,
+    /// What is calculated of each row.
+    pub numbers: Vec<Number>,
+    /// What is wanted of each group.
+    pub measures: Vec<Measure>,
+}
+
+/// A number of a row: NULL where a column of it is. Decimals count by their mantissas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Number {
+    /// That of a column; the only one that may be a float.
+    Column(usize),
+    /// One's own.
+    Constant(i64),
+    /// The sum of two, by their places among those before.
+    Plus(usize, usize),
+    /// The difference.
+    Minus(usize, usize),
+    /// The product.
+    Times(usize, usize),
+}
+
+/// What is wanted of a group; numbers by their places in [`Grouping::numbers`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// How many rows it has.
+    Rows,
+    /// How many of them have such a number.
+    Count(usize),
+    /// The sum of these numbers, NULL where there is none.
+    Sum(usize),
+    /// The least.
+    Least(usize),
+    /// The greatest.
+    Greatest(usize),
+}
+
+impl Measure {
+    fn number(self) -> Option<usize> {
+        match self {
+            Measure::Rows => None,
+            Measure::Count(number)
+            | Measure::Sum(number)
+            | Measure::Least(number)
+            | Measure::Greatest(number) => Some(number),
+        }
+    }
+}
+
+/// How groups of a table are told apart and measured.
+#[derive(Debug, Clone)]
+pub struct GroupPlan {
+    grouping: Grouping,
+    /// Of each key.
+    domains: Vec<Domain>,
+    /// Of each number.
+    reaches: Vec<Reach>,
+    /// Slots of all groups.
+    slots: usize,
+}
+
+impl GroupPlan {
+    /// For `table`; none where the groups may be too many, a key is a float or a text without a code,
+    /// or a number might not fit 64 bits. Reads the columns' least and greatest values only.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such column, or a number of a place not before its own.
+    pub fn of(table: &Table, grouping: Grouping) -> Option<GroupPlan> {
+        let columns = table.columns();
+        let domains = grouping.keys.iter().map(|&key| Domain::of(&columns[key]));
+        let domains: Vec<Domain> = domains.collect::<Option<_>>()?;
+        let slots = domains.iter().try_fold(1_usize, |slots, domain| {
+            slots.checked_mul(domain.size).filter(|&slots| slots <= SLOTS_MAX)
+        })?;
+        let reaches = bounds::reaches(table, &grouping.numbers)?;
+        Some(GroupPlan { grouping, domains, reaches, slots })
+    }
+}
+
+impl GroupPlan {
+    /// Bytes of memory that a [`Grouper`] takes at most.
+    pub fn nbytes(&self) -> usize {
+        totals::nbytes(self) + chunk::nbytes(self)
+    }
+}
+
+/// Measures the groups of the rows that it is given.
+#[derive(Debug)]
+pub struct Grouper<'t> {
+    table: &'t Table,
+    plan: &'t GroupPlan,
+    chunk: Chunk,
+    totals: Totals,
+}
+
+impl<'t> Grouper<'t> {
+    /// Of `table`, for which the plan was made. Takes [`GroupPlan::nbytes`] at most.
+    pub fn new(table: &'t Table, plan: &'t GroupPlan) -> Self {
+        Grouper { table, plan, chunk: Chunk::new(plan), totals: Totals::new(plan) }
+    }
+
+    /// Takes rows of a segment, in rising order. Some 5 ns a row and 1 ns a measure.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such segment or row.
+    pub fn add(&mut self, segment: usize, places: &Places<'_>) {
+        for rows in Chunks::of(places) {
+            self.chunk.load(self.table, self.plan, segment, rows);
+            self.totals.add(self.table, self.plan, segment, &self.chunk);
+        }
+    }
+
+    /// The groups that have rows, in the order of their keys, NULL before others.
+    pub fn finish(self) -> Grouped {
+        let slots = self.totals.taken(self.plan);
+        let mut keys = vec![Vec::with_capacity(slots.len()); self.plan.domains.len()];
+        for &slot in &slots {
+            let mut rest = slot;
+            for (domain, values) in self.plan.domains.iter().zip(&mut keys).rev() {
+                values.push(domain.value(rest % domain.size));
+                rest /= domain.size;
+            }
+        }
+        Grouped { groups: slots.len(), keys, measures: self.totals.finish(self.plan, &slots) }
+    }
+}
+
+/// Groups, and what was wanted of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grouped {
+    /// How many there are.
+    pub groups: usize,
+    /// Of each key, each group's: whole numbers, mantissas, days, nanoseconds, truth values, or
+    /// codes of the column's dictionary.
+    pub keys: Vec<Vec<Option<i64>>>,
+    /// Of each measure, each group's.
+    pub measures: Vec<Total>,
+}

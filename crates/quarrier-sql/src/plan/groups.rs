@@ -1,0 +1,284 @@
+//! GROUP BY of a few groups is answered by the scan where the columns lie: the engine would have every
+//! row made for it, hash its keys and look them up. What the partitions come to, the engine merges.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
+use datafusion::physical_expr::projection::ProjectionExpr;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
+use quarrier_filter::group::{Grouping, Measure, Number};
+use quarrier_messages::Kind;
+
+use super::rule::source;
+use crate::scan::{GroupsExec, MessagesExec, State};
+
+/// Puts what groups by itself in the place of the first half of an aggregate over a scan.
+pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(aggregate) = plan.downcast_ref::<AggregateExec>().filter(|plan| is_plain(plan)) else {
+        return Ok(None);
+    };
+    match aggregate.mode() {
+        AggregateMode::Partial => Ok(grouped(plan, aggregate)),
+        AggregateMode::Single | AggregateMode::SinglePartitioned => halved(aggregate),
+        _ => Ok(None),
+    }
+}
+
+/// Of an aggregate that does all at once, the second half over groups.
+fn halved(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let half = |mode, groups, filters, input| {
+        let (aggregates, schema) = (aggregate.aggr_expr().to_vec(), aggregate.input_schema());
+        AggregateExec::try_new(mode, groups, aggregates, filters, input, schema).map(Arc::new)
+    };
+    if aggregate.input().properties().output_partitioning().partition_count() > 1 {
+        return Ok(None);
+    }
+    let (groups, filters) = (aggregate.group_expr(), aggregate.filter_expr().to_vec());
+    let input = Arc::clone(aggregate.input());
+    let first = half(AggregateMode::Partial, groups.clone(), filters.clone(), input)?;
+    let plan: Arc<dyn ExecutionPlan> = Arc::<AggregateExec>::clone(&first);
+    let Some(grouped) = grouped(&plan, &first) else { return Ok(None) };
+    let whole = Arc::new(CoalescePartitionsExec::new(grouped));
+    Ok(Some(half(AggregateMode::Final, groups.as_final(), filters, whole)?))
+}
+
+/// Whether each row counts in one group, and in any order.
+fn is_plain(aggregate: &AggregateExec) -> bool {
+    let is_plain = |one: &Arc<AggregateFunctionExpr>| {
+        !one.is_distinct() && one.order_bys().is_empty() && !one.ignore_nulls()
+    };
+    aggregate.aggr_expr().iter().all(is_plain)
+        && aggregate.filter_expr().iter().all(Option::is_none)
+        && aggregate.limit_options().is_none()
+        && !aggregate.group_expr().has_grouping_set()
+}
+
+fn grouped(
+    plan: &Arc<dyn ExecutionPlan>,
+    aggregate: &AggregateExec,
+) -> Option<Arc<dyn ExecutionPlan>> {
+    let input = source(aggregate.input());
+    let projection = input.downcast_ref::<ProjectionExec>();
+    let input = projection.map_or(input, |projection| source(projection.input()));
+    let scan = input.downcast_ref::<MessagesExec>()?;
+    let wanted = scan.wanted();
+    // Without a column rows are only counted.
+    if wanted.columns.is_empty() || !wanted.order.is_empty() || wanted.fetch.is_some() {
+        return None;
+    }
+    let mut asked = Asked { scan, grouping: Grouping::default() };
+    let rows = Row {
+        schema: aggregate.input_schema(),
+        projected: projection.map(|projection| (projection.expr(), input.schema())),
+    };
+    for (key, _) in aggregate.group_expr().expr() {
+        let key = asked.key(key, &rows)?;
+        asked.grouping.keys.push(key);
+    }
+    let mut states = Vec::new();
+    for one in aggregate.aggr_expr() {
+        states.extend(asked.states(one, &rows)?);
+    }
+    let Asked { grouping, .. } = asked;
+    let groups = GroupsExec::new(Arc::clone(plan), Arc::clone(input), grouping, states)?;
+    Some(Arc::new(groups))
+}
+
+/// The rows that expressions are of.
+struct Row<'p> {
+    schema: SchemaRef,
+    /// What its columns are of the scan's rows; without it they are those.
+    projected: Option<(&'p [ProjectionExpr], SchemaRef)>,
+}
+
+/// What is asked of a scan.
+struct Asked<'p> {
+    scan: &'p MessagesExec,
+    grouping: Grouping,
+}
+
+/// A number of each row.
+#[derive(Clone, Copy)]
+struct Valued {
+    /// Among those that are asked for.
+    number: usize,
+    kind: Kind,
+}
+
+impl Asked<'_> {
+    /// The table's column that is a key.
+    fn key(&self, expr: &Arc<dyn PhysicalExpr>, row: &Row<'_>) -> Option<usize> {
+        let mut place = expr.downcast_ref::<Column>()?.index();
+        if let Some((projected, _)) = &row.projected {
+            place = projected.get(place)?.expr.downcast_ref::<Column>()?.index();
+        }
+        let column = *self.scan.wanted().columns.get(place)?;
+        (self.kind(column) != Kind::Null).then_some(column)
+    }
+
+    fn kind(&self, column: usize) -> Kind {
+        self.scan.table().schema().fields[column].kind
+    }
+
+    /// The columns of an aggregate's state, in the engine's order.
+    fn states(&mut self, one: &AggregateFunctionExpr, row: &Row<'_>) -> Option<Vec<State>> {
+        let values = one.expressions();
+        let [value] = values.as_slice() else { return None };
+        let name = one.fun().name();
+        if name == "count"
+            && value.downcast_ref::<Literal>().is_some_and(|it| !it.value().is_null())
+        {
+            return Some(vec![State::count(self.measure(Measure::Rows))]);
+        }
+        // A mean of whole numbers is one of floats: their sum is a whole number before it is a float.
+        let cast = value.downcast_ref::<CastExpr>();
+        let cast = cast.filter(|cast| *cast.cast_type() == DataType::Float64);
+        let value = match cast {
+            Some(cast) if matches!(name, "sum" | "avg" | "count") => cast.expr(),
+            _ => value,
+        };
+        let Valued { number, kind } = self.number(value, row)?;
+        let is_added = matches!(kind, Kind::Integer | Kind::Decimal { .. } | Kind::Float);
+        // A mantissa is not what a float would be.
+        let is_scaled = cast.is_some() && matches!(kind, Kind::Decimal { .. });
+        Some(match name {
+            "count" => vec![State::count(self.measure(Measure::Count(number)))],
+            "sum" if is_added && !is_scaled => {
+                vec![State::value(self.measure(Measure::Sum(number)))]
+            }
+            "avg" if is_added && !is_scaled => vec![
+                State::value_count(self.measure(Measure::Count(number))),
+                State::value(self.measure(Measure::Sum(number))),
+            ],
+            "min" => vec![State::value(self.measure(Measure::Least(number)))],
+            "max" => vec![State::value(self.measure(Measure::Greatest(number)))],
+            _ => return None,
+        })
+    }
+
+    /// The place of a measure, which is taken once.
+    fn measure(&mut self, measure: Measure) -> usize {
+        place_of(&mut self.grouping.measures, measure)
+    }
+
+    fn push(&mut self, number: Number) -> usize {
+        place_of(&mut self.grouping.numbers, number)
+    }
+
+    fn number(&mut self, expr: &Arc<dyn PhysicalExpr>, row: &Row<'_>) -> Option<Valued> {
+        if let Some(column) = expr.downcast_ref::<Column>() {
+            return self.column(column.index(), row);
+        }
+        if let Some(literal) = expr.downcast_ref::<Literal>() {
+            let (value, kind) = constant(literal.value())?;
+            return Some(Valued { number: self.push(Number::Constant(value)), kind });
+        }
+        let valued = match expr.downcast_ref::<CastExpr>() {
+            Some(cast) => self.widened(cast, row)?,
+            None => self.calculated(expr.downcast_ref::<BinaryExpr>()?, row)?,
+        };
+        // The engine has the last word on what the number is.
+        (kind_of(&expr.data_type(&row.schema).ok()?) == Some(valued.kind)).then_some(valued)
+    }
+
+    fn column(&mut self, place: usize, row: &Row<'_>) -> Option<Valued> {
+        if let Some((projected, schema)) = &row.projected {
+            let row = Row { schema: Arc::clone(schema), projected: None };
+            return self.number(&projected.get(place)?.expr, &row);
+        }
+        let column = *self.scan.wanted().columns.get(place)?;
+        let kind = self.kind(column);
+        if matches!(kind, Kind::Null | Kind::Boolean | Kind::Text) {
+            return None;
+        }
+        Some(Valued { number: self.push(Number::Column(column)), kind })
+    }
+
+    /// A decimal with more digits behind the point, and no fewer before it.
+    fn widened(&mut self, cast: &CastExpr, row: &Row<'_>) -> Option<Valued> {
+        let from = cast.expr().data_type(&row.schema).ok()?;
+        let (digits, scale) = match from {
+            DataType::Int64 => (19, 0),
+            DataType::Decimal128(precision, scale) => (precision, scale),
+            _ => return None,
+        };
+        let DataType::Decimal128(wider, finer) = *cast.cast_type() else { return None };
+        let before = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
+        if before(wider, finer) < before(digits, scale) {
+            return None;
+        }
+        let Valued { number, .. } = self.number(cast.expr(), row)?;
+        let number = self.scaled(number, scale, finer)?;
+        Some(Valued { number, kind: Kind::Decimal { scale: finer.try_into().ok()? } })
+    }
+
+    /// The mantissa with so many digits more behind the point.
+    fn scaled(&mut self, number: usize, scale: i8, finer: i8) -> Option<usize> {
+        let power = 10_i64.checked_pow(u32::try_from(finer.checked_sub(scale)?).ok()?)?;
+        if power == 1 {
+            return Some(number);
+        }
+        let power = self.push(Number::Constant(power));
+        Some(self.push(Number::Times(number, power)))
+    }
+
+    fn calculated(&mut self, both: &BinaryExpr, row: &Row<'_>) -> Option<Valued> {
+        let (a, b) = (self.number(both.left(), row)?, self.number(both.right(), row)?);
+        let scale = |kind: Kind| match kind {
+            Kind::Decimal { scale } => i8::try_from(scale).ok(),
+            _ => None,
+        };
+        let step = match both.op() {
+            Operator::Plus => Number::Plus,
+            Operator::Minus => Number::Minus,
+            Operator::Multiply => Number::Times,
+            _ => return None,
+        };
+        if (a.kind, b.kind) == (Kind::Integer, Kind::Integer) {
+            return Some(Valued { number: self.push(step(a.number, b.number)), kind: a.kind });
+        }
+        let (left, right) = (scale(a.kind)?, scale(b.kind)?);
+        let (a, b, scale) = if *both.op() == Operator::Multiply {
+            (a.number, b.number, left.checked_add(right)?)
+        } else {
+            let scale = left.max(right);
+            (self.scaled(a.number, left, scale)?, self.scaled(b.number, right, scale)?, scale)
+        };
+        let kind = Kind::Decimal { scale: scale.try_into().ok()? };
+        Some(Valued { number: self.push(step(a, b)), kind })
+    }
+}
+
+fn place_of<T: PartialEq>(known: &mut Vec<T>, one: T) -> usize {
+    known.iter().position(|other| *other == one).unwrap_or_else(|| {
+        known.push(one);
+        known.len() - 1
+    })
+}
+
+fn constant(value: &ScalarValue) -> Option<(i64, Kind)> {
+    match value {
+        ScalarValue::Int64(Some(value)) => Some((*value, Kind::Integer)),
+        ScalarValue::Decimal128(Some(mantissa), _, scale) => {
+            let kind = Kind::Decimal { scale: (*scale).try_into().ok()? };
+            Some(((*mantissa).try_into().ok()?, kind))
+        }
+        _ => None,
+    }
+}
+
+/// What numbers of a type are here.
+fn kind_of(data_type: &DataType) -> Option<Kind> {
+    match data_type {
+        DataType::Int64 => Some(Kind::Integer),
+        DataType::Decimal128(_, scale) => Some(Kind::Decimal { scale: (*scale).try_into().ok()? }),
+        _ => None,
+    }
+}

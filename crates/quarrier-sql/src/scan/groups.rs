@@ -1,0 +1,272 @@
+//! Groups of the rows that a scan finds, each partition's.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion::arrow::array::{
+    ArrayRef, Date32Array, Decimal128Array, Decimal256Array, Float64Array, Int64Array, RecordBatch,
+    RecordBatchOptions, TimestampNanosecondArray, UInt64Array,
+};
+use datafusion::arrow::datatypes::{DataType, SchemaRef, TimeUnit, i256};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+    replace_children_if_necessary,
+};
+use futures::TryStreamExt;
+use quarrier_filter::group::{GroupPlan, Grouped, Grouper, Grouping, Total};
+
+use super::exec::MessagesExec;
+
+/// A column of what an aggregate hands on before all of it is merged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct State {
+    measure: usize,
+    /// A count of nothing is NULL.
+    is_null_at_zero: bool,
+}
+
+impl State {
+    /// Of COUNT.
+    pub(crate) fn count(measure: usize) -> State {
+        State { measure, is_null_at_zero: false }
+    }
+
+    /// A sum, or a bound.
+    pub(crate) fn value(measure: usize) -> State {
+        State { measure, is_null_at_zero: false }
+    }
+
+    /// A count of values that stands beside their sum.
+    pub(crate) fn value_count(measure: usize) -> State {
+        State { measure, is_null_at_zero: true }
+    }
+}
+
+/// Groups the rows of a scan, in its partitions.
+#[derive(Debug)]
+pub(crate) struct GroupsExec {
+    /// The plan that does the same with memory for its groups only, and spills.
+    aggregate: Arc<dyn ExecutionPlan>,
+    input: Arc<dyn ExecutionPlan>,
+    grouping: Grouping,
+    plan: Arc<GroupPlan>,
+    states: Vec<State>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl GroupsExec {
+    /// In the place of `aggregate`, over `input`, a [`MessagesExec`]; the columns are the keys', then
+    /// those of `states`. None where that cannot be had: too many groups, numbers too large, types that
+    /// nothing here makes.
+    pub(crate) fn new(
+        aggregate: Arc<dyn ExecutionPlan>,
+        input: Arc<dyn ExecutionPlan>,
+        grouping: Grouping,
+        states: Vec<State>,
+    ) -> Option<Self> {
+        let schema = aggregate.schema();
+        let scan = input.downcast_ref::<MessagesExec>()?;
+        let plan = GroupPlan::of(scan.table(), grouping.clone())?;
+        let (keys, values) = schema.fields().split_at_checked(grouping.keys.len())?;
+        let of_table = |&key: &usize| scan.views().schema().field(key).data_type();
+        let is_same =
+            keys.iter().map(|field| field.data_type()).eq(grouping.keys.iter().map(of_table));
+        let is_made =
+            values.len() == states.len() && values.iter().all(|field| is_made(field.data_type()));
+        if !is_same || !is_made {
+            return None;
+        }
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(
+                input.properties().output_partitioning().partition_count(),
+            ),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        let (plan, properties) = (Arc::new(plan), Arc::new(properties));
+        let metrics = ExecutionPlanMetricsSet::new();
+        Some(GroupsExec { aggregate, input, grouping, plan, states, properties, metrics })
+    }
+}
+
+impl DisplayAs for GroupsExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.schema();
+        let names: Vec<&str> = schema.fields().iter().map(|field| &**field.name()).collect();
+        let (keys, measures) = names.split_at(self.grouping.keys.len().min(names.len()));
+        write!(f, "GroupsExec: keys=[{}], measures=[{}]", keys.join(", "), measures.join(", "))
+    }
+}
+
+impl ExecutionPlan for GroupsExec {
+    fn name(&self) -> &str {
+        "GroupsExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(input) = children.pop() else { return Ok(self) };
+        let (grouping, states) = (self.grouping.clone(), self.states.clone());
+        let aggregate = over(&self.aggregate, &input)?;
+        match GroupsExec::new(aggregate, input, grouping, states) {
+            Some(groups) => Ok(Arc::new(groups)),
+            None => internal_err!("groups of what is no scan of the same messages"),
+        }
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let memory = MemoryConsumer::new(self.name()).register(context.memory_pool());
+        if memory.try_grow(self.plan.nbytes()).is_err() {
+            return self.aggregate.execute(partition, context);
+        }
+        let (input, plan) = (Arc::clone(&self.input), Arc::clone(&self.plan));
+        let (schema, states) = (self.schema(), self.states.clone());
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let keys = self.grouping.keys.clone();
+        let batch_rows = context.session_config().batch_size();
+        let batch = async move {
+            let _memory = memory;
+            let Some(scan) = input.downcast_ref::<MessagesExec>() else {
+                return internal_err!("groups of what is no scan");
+            };
+            let part = scan.part(partition, &context).await?;
+            let mut grouper = Grouper::new(scan.table(), &plan);
+            for (segment, places) in part.pieces() {
+                let start = Instant::now();
+                grouper.add(segment, &places);
+                part.count(segment, &places, start);
+                // Others may want the thread, and nobody the groups any longer.
+                tokio::task::yield_now().await;
+            }
+            let timer = baseline.elapsed_compute().timer();
+            let batch = batch(scan, &keys, &states, &schema, &grouper.finish());
+            timer.done();
+            batch.inspect(|batch| baseline.record_output(batch.num_rows()))
+        };
+        let batches = futures::stream::once(batch)
+            .map_ok(move |batch| futures::stream::iter(slices(batch, batch_rows)))
+            .try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// The same plan over another scan.
+fn over(
+    plan: &Arc<dyn ExecutionPlan>,
+    scan: &Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    match plan.children().as_slice() {
+        [] => Ok(Arc::clone(scan)),
+        [child] => {
+            let child = over(child, scan)?;
+            replace_children_if_necessary(Arc::clone(plan), vec![child])
+        }
+        _ => internal_err!("a plan of one scan has two inputs"),
+    }
+}
+
+/// A batch in those of so many rows.
+fn slices(batch: RecordBatch, rows: usize) -> impl Iterator<Item = Result<RecordBatch>> {
+    let all = batch.num_rows();
+    (0..all).step_by(rows.max(1)).map(move |at| Ok(batch.slice(at, rows.min(all - at))))
+}
+
+fn batch(
+    scan: &MessagesExec,
+    keys: &[usize],
+    states: &[State],
+    schema: &SchemaRef,
+    grouped: &Grouped,
+) -> Result<RecordBatch> {
+    let mut columns: Vec<ArrayRef> = keys
+        .iter()
+        .zip(&grouped.keys)
+        .map(|(&key, numbers)| scan.views().values(key, numbers))
+        .collect();
+    for (state, field) in states.iter().zip(schema.fields().iter().skip(keys.len())) {
+        let total = &grouped.measures[state.measure];
+        columns.push(column(total, state.is_null_at_zero, field.data_type())?);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(grouped.groups));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// Whether columns of a type are made of totals.
+fn is_made(data_type: &DataType) -> bool {
+    column(&Total::Whole(Vec::new()), false, data_type).is_ok()
+}
+
+/// Totals as a column. Sums of whole numbers wrap, as the engine's do.
+fn column(total: &Total, is_null_at_zero: bool, data_type: &DataType) -> Result<ArrayRef> {
+    let floats = |values: &mut dyn Iterator<Item = Option<f64>>| -> ArrayRef {
+        Arc::new(values.collect::<Float64Array>())
+    };
+    let values = match (total, data_type) {
+        (Total::Float(values), DataType::Float64) => {
+            return Ok(floats(&mut values.iter().copied()));
+        }
+        (Total::Float(_), other) => return internal_err!("a float is no {other}"),
+        (Total::Whole(values), _) => values,
+    };
+    let values = values.iter().map(|value| value.filter(|&it| !is_null_at_zero || it != 0));
+    Ok(match data_type {
+        DataType::Int64 => Arc::new(values.map(|it| Some(it? as i64)).collect::<Int64Array>()),
+        DataType::UInt64 => Arc::new(values.map(|it| Some(it? as u64)).collect::<UInt64Array>()),
+        DataType::Float64 => floats(&mut values.map(|it| Some(it? as f64))),
+        DataType::Date32 => Arc::new(values.map(|it| Some(it? as i32)).collect::<Date32Array>()),
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => {
+            Arc::new(values.map(|it| Some(it? as i64)).collect::<TimestampNanosecondArray>())
+        }
+        DataType::Decimal128(precision, scale) => {
+            let array = values.collect::<Decimal128Array>();
+            Arc::new(array.with_precision_and_scale(*precision, *scale)?)
+        }
+        DataType::Decimal256(precision, scale) => {
+            let array = values.map(|it| Some(i256::from_i128(it?))).collect::<Decimal256Array>();
+            Arc::new(array.with_precision_and_scale(*precision, *scale)?)
+        }
+        other => {
+            return Err(DataFusionError::Internal(format!("no total is a {other}")));
+        }
+    })
+}
