@@ -15,4 +15,5 @@ mod load;
 mod minefield;
 mod pack;
 mod repeated;
+mod views;
 mod xml;

@@ -134,6 +134,17 @@ impl Places<'_> {
         self.len() == 0
     }
 
+    /// From the first to the last, in rising order, where at least half of those are among them.
+    fn close(&self) -> Option<Range<usize>> {
+        match self {
+            Places::Range(range) => (!range.is_empty()).then(|| range.clone()),
+            Places::These(places) => {
+                let span = *places.first()? as usize..*places.last()? as usize + 1;
+                (span.len() <= 2 * places.len() && places.is_sorted()).then_some(span)
+            }
+        }
+    }
+
     fn each(&self, mut each: impl FnMut(usize)) {
         match self {
             Places::Range(range) => range.clone().for_each(each),
@@ -179,7 +190,10 @@ fn array(
             places.each(|place| floats.push(values[place]));
             Arc::new(Float64Array::new(floats.into(), nulls))
         }
-        Data::Text(texts) => copied(texts, places, |place| place, nulls),
+        Data::Text(texts) => match places.close() {
+            Some(span) => lying(segment, texts, span, places, nulls),
+            None => copied(texts, places, |place| place, nulls),
+        },
         Data::Codes(packed) => {
             let Some(dictionary) = dictionary else { unreachable!("codes have a dictionary") };
             let codes = places.numbers(packed);
@@ -259,6 +273,28 @@ fn viewed(dictionary: &Arc<Dictionary>, codes: &[i64], nulls: Option<NullBuffer>
         || (0..dictionary.len()).all(|at| dictionary.get(at).len() <= INLINE_BYTES_MAX);
     let buffers = if is_inline { Vec::new() } else { vec![shared(bytes, dictionary.clone())] };
     strings(views, buffers, nulls)
+}
+
+/// Views of a segment's texts where they lie, of those within `span`; their owner is shared.
+fn lying(
+    segment: &Arc<SegmentColumn>,
+    texts: &Texts,
+    span: Range<usize>,
+    places: &Places<'_>,
+    nulls: Option<NullBuffer>,
+) -> ArrayRef {
+    let ends = texts.ends();
+    let start = |row: usize| if row == 0 { 0 } else { ends[row - 1] };
+    let (first, end) = (start(span.start), ends[span.end - 1]);
+    let bytes = &texts.bytes()[first as usize..end as usize];
+    let (mut views, mut is_inline) = (Vec::with_capacity(places.len()), true);
+    places.each(|row| {
+        let text = &bytes[(start(row) - first) as usize..(ends[row] - first) as usize];
+        is_inline &= text.len() <= INLINE_BYTES_MAX;
+        views.push(make_view(text, 0, start(row) - first));
+    });
+    let owner = || shared(bytes, Arc::<SegmentColumn>::clone(segment));
+    strings(views, if is_inline { Vec::new() } else { vec![owner()] }, nulls)
 }
 
 /// Views of texts that are copied, as far as they do not stand in their view.

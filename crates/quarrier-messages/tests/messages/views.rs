@@ -1,0 +1,108 @@
+//! Rows for engines of queries are the table's rows, whichever are asked for.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
+    RecordBatch, StringArray,
+};
+use proptest::prelude::*;
+use quarrier_messages::{Places, Table, Value, Views};
+
+/// Every kind, with and without NULL; texts that come again and texts that do not, short and long.
+fn table(rows: usize, seed: u64) -> Table {
+    let there = |row: usize, nth: u64| (row as u64).wrapping_mul(seed | 1) >> (3 + nth) & 3 != 0;
+    let each = |nth: u64| (0..rows).map(move |row| there(row, nth).then_some(row));
+    let long = |row: usize| format!("{row} {}", "ßound ".repeat(row % 5));
+    let decimals: Decimal128Array = each(0).map(|row| Some(row? as i128 * 7 - 50)).collect();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("whole", Arc::new((0..rows as i64).collect::<Int64Array>())),
+        ("decimal", Arc::new(decimals.with_precision_and_scale(19, 2).unwrap())),
+        (
+            "float",
+            Arc::new(each(1).map(|row| Some((row? as f64).sqrt())).collect::<Float64Array>()),
+        ),
+        ("day", Arc::new(each(2).map(|row| Some(row? as i32 - 9)).collect::<Date32Array>())),
+        ("flag", Arc::new(each(3).map(|row| Some(row? % 3 == 0)).collect::<BooleanArray>())),
+        (
+            "few",
+            Arc::new(each(4).map(|row| Some(["a", "", "é"][row? % 3])).collect::<StringArray>()),
+        ),
+        ("again", Arc::new(each(5).map(|row| Some(long(row? % 20))).collect::<StringArray>())),
+        ("short", Arc::new(each(6).map(|row| Some(row?.to_string())).collect::<StringArray>())),
+        ("long", Arc::new(each(7).map(|row| Some(long(row?))).collect::<StringArray>())),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    Table::from_batches(&batch.schema(), [Ok(batch)].into_iter(), 2).unwrap()
+}
+
+/// The rows of a batch, read as a table again.
+fn read(batch: RecordBatch) -> Table {
+    Table::from_batches(&batch.schema(), [Ok(batch)].into_iter(), 1).unwrap()
+}
+
+fn check(views: &Views, places: &Places<'_>, rows: &[usize]) {
+    let table = views.table();
+    let columns: Vec<usize> = (0..table.columns().len()).collect();
+    let batch = views.batch(views.schema(), &columns, 0, places).unwrap();
+    assert_eq!(batch.num_rows(), rows.len());
+    for array in batch.columns() {
+        // Where views lie within their buffers and are UTF-8 is not looked at when they are made.
+        array.to_data().validate_full().unwrap();
+    }
+    let found = read(batch);
+    for (at, &row) in rows.iter().enumerate() {
+        for &column in &columns {
+            let (is, should) = (found.value(at as u64, column), table.value(row as u64, column));
+            assert_eq!(is, should, "column {column} of row {row}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_rows_of_a_segment_are_what_they_are_in_the_table(
+        rows in 1..3_000_usize,
+        seed: u64,
+        of in 1..40_usize,
+        cut in 0.0..1.0,
+    ) {
+        let views = Views::new(Arc::new(table(rows, seed)));
+        let start = ((rows as f64) * cut) as usize;
+        for range in [0..rows, start..rows, 0..start, start..start] {
+            check(&views, &Places::Range(range.clone()), &range.collect::<Vec<_>>());
+        }
+        let some: Vec<usize> = (start..rows).filter(|row| (row ^ seed as usize) % of == 0).collect();
+        let places: Vec<u32> = some.iter().map(|&row| row as u32).collect();
+        check(&views, &Places::These(&places), &some);
+        let (mut back, mut behind) = (some, places);
+        back.reverse();
+        behind.reverse();
+        check(&views, &Places::These(&behind), &back);
+    }
+}
+
+#[test]
+fn values_come_of_their_numbers() {
+    let table = Arc::new(table(500, 3));
+    let views = Views::new(Arc::clone(&table));
+    let dictionary = table.columns()[5].dictionary().unwrap();
+    let codes: Vec<Option<i64>> = [Some(2), None, Some(0)].into();
+    let texts = views.values(5, &codes);
+    let texts: Vec<Option<&str>> = texts.as_string_view().iter().collect();
+    assert_eq!(texts, [Some(dictionary.get(2)), None, Some(dictionary.get(0))]);
+    for (column, expected) in [
+        (0, Value::Integer(1)),
+        (1, Value::Decimal { mantissa: 1, scale: 2 }),
+        (3, Value::Date(1)),
+        (4, Value::Boolean(true)),
+    ] {
+        let name = views.schema().field(column).name();
+        let array = views.values(column, &[Some(1), None]);
+        let found = read(RecordBatch::try_from_iter([(name, array)]).unwrap());
+        assert_eq!([found.value(0, 0), found.value(1, 0)], [expected, Value::Null], "{name}");
+    }
+}
