@@ -12,7 +12,15 @@ pub(crate) struct Beginnings {
     characters: usize,
     /// In order.
     texts: Vec<Box<str>>,
+    /// Those in ASCII, in order, where they are as short as a [`word`].
+    words: Vec<u64>,
 }
+
+/// The most characters of a word.
+const WORD_CHARACTERS: usize = 7;
+
+/// As many as this are compared one by one sooner than halved.
+const WORDS_FEW: usize = 16;
 
 impl Beginnings {
     /// `None` where the condition is something else, or NULL is among the texts.
@@ -20,7 +28,11 @@ impl Beginnings {
         let (column, characters, list) = asked(expr)?;
         let mut texts: Vec<Box<str>> = list.iter().filter_map(text_of).map(Box::from).collect();
         texts.sort_unstable();
-        Some(Beginnings { column, characters, texts })
+        // A longer one is the beginning of no text.
+        let short = texts.iter().filter(|text| text.len() <= characters);
+        let mut words: Vec<u64> = short.filter_map(|text| word(text, characters)).collect();
+        words.sort_unstable();
+        Some(Beginnings { column, characters, texts, words })
     }
 
     /// Whether the condition is one of these, which always has a value.
@@ -29,6 +41,12 @@ impl Beginnings {
     }
 
     pub(crate) fn is_match(&self, text: &str) -> bool {
+        if let Some(word) = word(text, self.characters) {
+            return match self.words.len() {
+                0..WORDS_FEW => self.words.contains(&word),
+                _ => self.words.binary_search(&word).is_ok(),
+            };
+        }
         let first = first_characters(text, self.characters);
         self.texts.binary_search_by(|known| (**known).cmp(first)).is_ok()
     }
@@ -56,6 +74,26 @@ fn text_of(element: &Expr) -> Option<&str> {
         Expr::Literal(Value::Text(text)) => Some(text),
         _ => None,
     }
+}
+
+/// The first characters of a text as one number, with how many they are on top. `None` where they
+/// may be more than [`WORD_CHARACTERS`], or are not in ASCII.
+fn word(text: &str, characters: usize) -> Option<u64> {
+    if characters > WORD_CHARACTERS {
+        return None;
+    }
+    let length = text.len().min(characters);
+    let bytes = match text.as_bytes().first_chunk::<8>() {
+        Some(bytes) => *bytes,
+        None => {
+            let mut bytes = [0; 8];
+            bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+            bytes
+        }
+    };
+    let word = u64::from_le_bytes(bytes) & ((1 << (8 * length)) - 1);
+    let is_ascii = word & 0x8080_8080_8080_8080 == 0;
+    is_ascii.then_some(word | (length as u64) << 56)
 }
 
 /// As many characters of a text as it has, up to `count`.

@@ -106,15 +106,31 @@ impl Packed {
     ///
     /// # Panics
     ///
-    /// Where there is no such row.
+    /// May, where there is no such row.
     pub fn gather(&self, places: &[u32], out: &mut Vec<i64>) {
         match &self.lanes {
             Lanes::U8(lanes) => pick(self.base, lanes, places, out),
             Lanes::U16(lanes) => pick(self.base, lanes, places, out),
             Lanes::U32(lanes) => pick(self.base, lanes, places, out),
             Lanes::U64(lanes) => pick(self.base, lanes, places, out),
-            Lanes::Constant | Lanes::Bits(_) | Lanes::Runs { .. } => {
-                out.extend(places.iter().map(|&place| self.get(place as usize)));
+            Lanes::Constant => {
+                assert!(places.iter().all(|&place| place < self.rows), "rows of {}", self.rows);
+                out.resize(out.len() + places.len(), self.base);
+            }
+            Lanes::Bits(words) => out.extend(places.iter().map(|&place| {
+                let bit = words[place as usize / 64] >> (place % 64) & 1;
+                self.base.wrapping_add_unsigned(bit)
+            })),
+            Lanes::Runs { ends, values } => {
+                // Neighbours mostly lie in the same run.
+                let (mut run, mut rows) = (0, 0..0);
+                out.extend(places.iter().map(|place| {
+                    if !rows.contains(place) {
+                        run = ends.partition_point(|end| end <= place);
+                        rows = if run == 0 { 0 } else { ends[run - 1] }..ends[run];
+                    }
+                    self.base.wrapping_add_unsigned(values[run])
+                }));
             }
         }
     }

@@ -101,6 +101,14 @@ fn check_padding(packed: &SegmentColumn) {
         numbers.unpack(first, &mut part);
         assert!(part.iter().enumerate().all(|(at, &number)| numbers.get(first + at) == number));
     }
+    let rising: Vec<u32> = (0..rows as u32).filter(|row| row % 3 != 1).collect();
+    let falling: Vec<u32> = rising.iter().rev().copied().collect();
+    for places in [rising, falling] {
+        let mut picked = vec![7];
+        numbers.gather(&places, &mut picked);
+        let one_by_one = places.iter().map(|&place| numbers.get(place as usize));
+        assert!([7].into_iter().chain(one_by_one).eq(picked));
+    }
     let lanes: Vec<u64> = match numbers.lanes() {
         Lanes::Constant => return,
         Lanes::Bits(words) => return assert_eq!(words.len(), filled / 64),
