@@ -75,7 +75,7 @@ proptest! {
         for range in [0..rows, start..rows, 0..start, start..start] {
             check(&views, &Places::Range(range.clone()), &range.collect::<Vec<_>>());
         }
-        let some: Vec<usize> = (start..rows).filter(|row| (row ^ seed as usize) % of == 0).collect();
+        let some: Vec<usize> = (start..rows).filter(|row| (row ^ seed as usize).is_multiple_of(of)).collect();
         let places: Vec<u32> = some.iter().map(|&row| row as u32).collect();
         check(&views, &Places::These(&places), &some);
         let (mut back, mut behind) = (some, places);
