@@ -48,11 +48,21 @@ impl Domain {
     }
 }
 
-/// What a number can be.
+/// What a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// Whole, from the least to the greatest that it can be, with 0 among them.
+    Whole(i64, i64),
+    /// A float.
+    Float,
+    /// Anything, of which only NULL matters.
+    Counted,
+}
+
+/// What is known of a number.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reach {
-    /// The least and the greatest it can be, and 0; of floats nothing is said.
-    pub(super) range: Option<(i64, i64)>,
+    pub(super) what: What,
     /// Its columns that have NULL somewhere.
     pub(super) with_null: Vec<usize>,
 }
@@ -60,7 +70,10 @@ pub(super) struct Reach {
 impl Reach {
     /// The most it can be away from 0; of a whole number.
     pub(super) fn most(&self) -> Option<u64> {
-        self.range.map(|(min, max)| min.unsigned_abs().max(max.unsigned_abs()))
+        match self.what {
+            What::Whole(min, max) => Some(min.unsigned_abs().max(max.unsigned_abs())),
+            What::Float | What::Counted => None,
+        }
     }
 }
 
@@ -72,8 +85,11 @@ pub(super) fn reaches(table: &Table, numbers: &[Number]) -> Option<Vec<Reach>> {
             let (a, b) = (&reaches[a], &reaches[b]);
             let mut with_null = a.with_null.clone();
             with_null.extend(b.with_null.iter().filter(|column| !a.with_null.contains(column)));
-            let wide = |(min, max): (i64, i64)| (i128::from(min), i128::from(max));
-            Some((wide(a.range?), wide(b.range?), with_null))
+            let wide = |reach: &Reach| match reach.what {
+                What::Whole(min, max) => Some((i128::from(min), i128::from(max))),
+                What::Float | What::Counted => None,
+            };
+            Some((wide(a)?, wide(b)?, with_null))
         };
         let (range, with_null) = match *number {
             Number::Column(column) => {
@@ -100,8 +116,8 @@ pub(super) fn reaches(table: &Table, numbers: &[Number]) -> Option<Vec<Reach>> {
             return None;
         }
         // Rows without a value have any that the column can have, or 0.
-        let range = Some((range.0.min(0) as i64, range.1.max(0) as i64));
-        reaches.push(Reach { range, with_null });
+        let what = What::Whole(range.0.min(0) as i64, range.1.max(0) as i64);
+        reaches.push(Reach { what, with_null });
     }
     Some(reaches)
 }
@@ -114,7 +130,10 @@ fn of_column(table: &Table, at: usize) -> Option<Reach> {
     if kind == Kind::Float {
         // NaN is not a number to be less or greater than.
         let is_nan = zone.range.is_some_and(|(_, max)| max == i64::MAX);
-        return (!is_nan).then_some(Reach { range: None, with_null });
+        return (!is_nan).then_some(Reach { what: What::Float, with_null });
+    }
+    if matches!(kind, Kind::Text | Kind::Boolean) {
+        return Some(Reach { what: What::Counted, with_null });
     }
     let is_whole =
         |segment: &Arc<SegmentColumn>| matches!(segment.data(), Data::Whole(_) | Data::Null);
@@ -123,7 +142,8 @@ fn of_column(table: &Table, at: usize) -> Option<Reach> {
     }
     let (min, max) = zone.range.unwrap_or((0, 0));
     let fits = |value: i64| i128::from(value).abs() <= NUMBER_MAX;
-    (fits(min) && fits(max)).then(|| Reach { range: Some((min.min(0), max.max(0))), with_null })
+    let what = What::Whole(min.min(0), max.max(0));
+    (fits(min) && fits(max)).then_some(Reach { what, with_null })
 }
 
 /// The least and the greatest of a column, and whether it has NULL.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use quarrier_messages::column::{Data, SegmentColumn};
 use quarrier_messages::{Places, Table};
 
-use super::bounds::Domain;
+use super::bounds::{Domain, What};
 use super::{GroupPlan, Number};
 
 /// Rows that are worked on at once: what they take stays in the first cache.
@@ -115,10 +115,12 @@ impl Chunk {
             match *number {
                 Number::Column(column) => {
                     let segment = &table.columns()[column].segments()[segment];
-                    if plan.reaches[at].range.is_none() {
-                        load_floats(segment, &rows, &mut self.keys, &mut self.floats[at]);
-                    } else {
-                        load(segment, &rows, &mut self.wholes[at]);
+                    match plan.reaches[at].what {
+                        What::Whole(..) => load(segment, &rows, &mut self.wholes[at]),
+                        What::Float => {
+                            load_floats(segment, &rows, &mut self.keys, &mut self.floats[at]);
+                        }
+                        What::Counted => {}
                     }
                 }
                 Number::Constant(value) => {

@@ -18,7 +18,7 @@ mod totals;
 
 use quarrier_messages::{Places, Table};
 
-use bounds::{Domain, Reach};
+use bounds::{Domain, Reach, What};
 use chunk::{CHUNK_ROWS, Chunk, Chunks};
 use totals::Totals;
 
@@ -42,7 +42,8 @@ pub struct Grouping {
 /// A number of a row: NULL where a column of it is. Decimals count by their mantissas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Number {
-    /// That of a column; the only one that may be a float.
+    /// That of a column; the only one that may be a float, or what is only counted: texts and truth
+    /// values.
     Column(usize),
     /// One's own.
     Constant(i64),
@@ -94,8 +95,8 @@ pub struct GroupPlan {
 }
 
 impl GroupPlan {
-    /// For `table`; none where the groups may be too many, a key is a float or a text without a code,
-    /// or a number might not fit 64 bits. Reads the columns' least and greatest values only.
+    /// For `table`; none where the groups may be too many, a key is a float or a text without a code, a
+    /// number might not fit 64 bits, or what is no number is not only counted. Reads the columns' least and greatest values only.
     ///
     /// # Panics
     ///
@@ -108,6 +109,15 @@ impl GroupPlan {
             slots.checked_mul(domain.size).filter(|&slots| slots <= SLOTS_MAX)
         })?;
         let reaches = bounds::reaches(table, &grouping.numbers)?;
+        let is_had = |measure: &Measure| match *measure {
+            Measure::Rows | Measure::Count(_) => true,
+            Measure::Sum(number) | Measure::Least(number) | Measure::Greatest(number) => {
+                reaches[number].what != What::Counted
+            }
+        };
+        if !grouping.measures.iter().all(is_had) {
+            return None;
+        }
         Some(GroupPlan { grouping, domains, reaches, slots })
     }
 }

@@ -49,7 +49,8 @@ fn calculated(table: &Table, row: u64, numbers: &[Number]) -> Vec<Option<Calcula
                 Value::Decimal { mantissa, .. } => Some(Calculated::Whole(mantissa)),
                 Value::Date(day) => Some(Calculated::Whole(day.into())),
                 Value::Float(value) => Some(Calculated::Float(value)),
-                other => panic!("{other:?} is no number"),
+                // Only counted.
+                _ => Some(Calculated::Whole(0)),
             },
             Number::Constant(value) => Some(Calculated::Whole(value.into())),
             Number::Plus(a, b) => pair(a, b, |a, b| a + b),
@@ -192,9 +193,11 @@ fn grouping(random: &mut Random) -> Grouping {
     }
     let floats = numbers.len();
     numbers.push(Number::Column(column("price")));
+    let counted = numbers.len();
+    numbers.push(Number::Column(column(random.pick::<&str>(&["plain", "word", "flag"]))));
     let measures = [Measure::Count, Measure::Sum, Measure::Least, Measure::Greatest];
     let mut chosen = vec![Measure::Rows, Measure::Sum(floats), Measure::Least(floats)];
-    chosen.extend([Measure::Greatest(floats), Measure::Count(floats)]);
+    chosen.extend([Measure::Greatest(floats), Measure::Count(floats), Measure::Count(counted)]);
     for number in 0..floats {
         chosen.extend(measures.iter().filter(|_| random.below(2) == 0).map(|of| of(number)));
     }
@@ -241,8 +244,10 @@ fn what_may_not_fit_is_left_to_others() {
     // Numbers beyond 62 bits, NaN, and what is no number.
     refused(&[], &[Number::Column(column("huge"))]);
     refused(&[], &[Number::Column(column("odd"))]);
-    refused(&[], &[Number::Column(column("word"))]);
+    refused(&[], &[Number::Column(column("word")), Number::Plus(0, 0)]);
     refused(&[], &[Number::Column(column("price")), Number::Plus(0, 0)]);
+    let (numbers, measures) = (vec![Number::Column(column("word"))], vec![Measure::Least(0)]);
+    assert!(GroupPlan::of(&table, Grouping { keys: Vec::new(), numbers, measures }).is_none());
     let wide = Number::Column(column("wide"));
     refused(&[], &[wide, Number::Times(0, 0), Number::Times(1, 1), Number::Times(2, 2)]);
 }

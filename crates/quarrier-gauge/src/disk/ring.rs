@@ -189,7 +189,10 @@ impl RingWorker {
                 }
                 continue;
             }
-            self.enter(1, due).map_err(|error| file.failed("wait for requests", error))?;
+            // What came while requests were submitted is there without asking.
+            if self.ring.completion().is_empty() {
+                self.enter(1, due).map_err(|error| file.failed("wait for requests", error))?;
+            }
             self.reap(file, outcome)?;
         }
     }

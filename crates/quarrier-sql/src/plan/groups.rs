@@ -12,7 +12,7 @@ use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, replace_children_if_necessary};
 use quarrier_filter::group::{Grouping, Measure, Number};
 use quarrier_messages::Kind;
 
@@ -25,7 +25,7 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
         return Ok(None);
     };
     match aggregate.mode() {
-        AggregateMode::Partial => Ok(grouped(plan, aggregate)),
+        AggregateMode::Partial => grouped(plan, aggregate),
         AggregateMode::Single | AggregateMode::SinglePartitioned => halved(aggregate),
         _ => Ok(None),
     }
@@ -44,7 +44,7 @@ fn halved(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let input = Arc::clone(aggregate.input());
     let first = half(AggregateMode::Partial, groups.clone(), filters.clone(), input)?;
     let plan: Arc<dyn ExecutionPlan> = Arc::<AggregateExec>::clone(&first);
-    let Some(grouped) = grouped(&plan, &first) else { return Ok(None) };
+    let Some(grouped) = grouped(&plan, &first)? else { return Ok(None) };
     let whole = Arc::new(CoalescePartitionsExec::new(grouped));
     Ok(Some(half(AggregateMode::Final, groups.as_final(), filters, whole)?))
 }
@@ -63,10 +63,27 @@ fn is_plain(aggregate: &AggregateExec) -> bool {
 fn grouped(
     plan: &Arc<dyn ExecutionPlan>,
     aggregate: &AggregateExec,
-) -> Option<Arc<dyn ExecutionPlan>> {
-    let input = source(aggregate.input());
-    let projection = input.downcast_ref::<ProjectionExec>();
-    let input = projection.map_or(input, |projection| source(projection.input()));
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let rows = source(aggregate.input());
+    let projection = rows.downcast_ref::<ProjectionExec>();
+    let scan = projection.map_or(rows, |projection| source(projection.input()));
+    let Some((grouping, states)) = asked(aggregate, projection, scan) else { return Ok(None) };
+    // The same in the scan's own partitions.
+    let rows = match projection {
+        Some(_) => replace_children_if_necessary(Arc::clone(rows), vec![Arc::clone(scan)])?,
+        None => Arc::clone(scan),
+    };
+    let aggregate = replace_children_if_necessary(Arc::clone(plan), vec![rows])?;
+    let groups = GroupsExec::new(aggregate, Arc::clone(scan), grouping, states);
+    Ok(groups.map(|groups| Arc::new(groups) as _))
+}
+
+/// What is asked of a scan, and the columns of the aggregates' states.
+fn asked(
+    aggregate: &AggregateExec,
+    projection: Option<&ProjectionExec>,
+    input: &Arc<dyn ExecutionPlan>,
+) -> Option<(Grouping, Vec<State>)> {
     let scan = input.downcast_ref::<MessagesExec>()?;
     let wanted = scan.wanted();
     // Without a column rows are only counted.
@@ -86,9 +103,7 @@ fn grouped(
     for one in aggregate.aggr_expr() {
         states.extend(asked.states(one, &rows)?);
     }
-    let Asked { grouping, .. } = asked;
-    let groups = GroupsExec::new(Arc::clone(plan), Arc::clone(input), grouping, states)?;
-    Some(Arc::new(groups))
+    Some((asked.grouping, states))
 }
 
 /// The rows that expressions are of.
@@ -115,12 +130,16 @@ struct Valued {
 impl Asked<'_> {
     /// The table's column that is a key.
     fn key(&self, expr: &Arc<dyn PhysicalExpr>, row: &Row<'_>) -> Option<usize> {
+        self.column(expr, row).filter(|&column| self.kind(column) != Kind::Null)
+    }
+
+    /// The table's column that an expression is.
+    fn column(&self, expr: &Arc<dyn PhysicalExpr>, row: &Row<'_>) -> Option<usize> {
         let mut place = expr.downcast_ref::<Column>()?.index();
         if let Some((projected, _)) = &row.projected {
             place = projected.get(place)?.expr.downcast_ref::<Column>()?.index();
         }
-        let column = *self.scan.wanted().columns.get(place)?;
-        (self.kind(column) != Kind::Null).then_some(column)
+        self.scan.wanted().columns.get(place).copied()
     }
 
     fn kind(&self, column: usize) -> Kind {
@@ -136,6 +155,12 @@ impl Asked<'_> {
             && value.downcast_ref::<Literal>().is_some_and(|it| !it.value().is_null())
         {
             return Some(vec![State::count(self.measure(Measure::Rows))]);
+        }
+        if name == "count"
+            && let Some(column) = self.column(value, row)
+        {
+            let number = self.push(Number::Column(column));
+            return Some(vec![State::count(self.measure(Measure::Count(number)))]);
         }
         // A mean of whole numbers is one of floats: their sum is a whole number before it is a float.
         let cast = value.downcast_ref::<CastExpr>();
@@ -174,7 +199,7 @@ impl Asked<'_> {
 
     fn number(&mut self, expr: &Arc<dyn PhysicalExpr>, row: &Row<'_>) -> Option<Valued> {
         if let Some(column) = expr.downcast_ref::<Column>() {
-            return self.column(column.index(), row);
+            return self.of_column(column.index(), row);
         }
         if let Some(literal) = expr.downcast_ref::<Literal>() {
             let (value, kind) = constant(literal.value())?;
@@ -188,7 +213,7 @@ impl Asked<'_> {
         (kind_of(&expr.data_type(&row.schema).ok()?) == Some(valued.kind)).then_some(valued)
     }
 
-    fn column(&mut self, place: usize, row: &Row<'_>) -> Option<Valued> {
+    fn of_column(&mut self, place: usize, row: &Row<'_>) -> Option<Valued> {
         if let Some((projected, schema)) = &row.projected {
             let row = Row { schema: Arc::clone(schema), projected: None };
             return self.number(&projected.get(place)?.expr, &row);

@@ -75,6 +75,28 @@ fn orders_and_groups_beyond_the_memory_are_spilled() {
 }
 
 #[test]
+fn groups_for_whose_codes_there_is_no_memory_are_hashed() {
+    let folder = Folder::new();
+    // A quarter of a million codes, of which few are taken.
+    let line = |id: u64| format!("{{\"id\":{},\"qty\":{}}}\n", id * 50 % 249_999, id % 9);
+    let path = folder.file("sparse.ndjson", &(0..5_000).map(line).collect::<String>());
+    let sql = "SELECT id, count(*) AS n, sum(qty) AS s FROM m GROUP BY id ORDER BY id";
+    let asked = |memory_bytes_max| {
+        let asked = Asked::with(Options { workers: 2, memory_bytes_max, ..Options::default() });
+        asked.open("m", &path).unwrap();
+        let plan = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
+        let line = plan.lines().find(|line| line.contains("GroupsExec")).unwrap();
+        (
+            line.contains("output_rows=5.00 K") || line.contains("output_rows=5000"),
+            asked.rows(sql).unwrap(),
+        )
+    };
+    let ((by_codes, many), (not_by_codes, few)) = (asked(None), asked(Some(6 << 20)));
+    assert!(by_codes && !not_by_codes, "{by_codes} {not_by_codes}");
+    assert!(few == many && few.len() == 5_000, "{} {}", few.len(), many.len());
+}
+
+#[test]
 fn the_account_of_a_run_is_one_object() {
     let folder = Folder::new();
     let lines = orders();
