@@ -1,7 +1,10 @@
 //! A condition, or any expression in it, bound to the columns of a schema.
 
+use std::sync::Arc;
+
 use quarrier_messages::{Kind, Value};
 
+use crate::Keys;
 use crate::calendar::Part;
 use crate::matching::Matching;
 
@@ -38,6 +41,14 @@ pub enum Expr {
         operand: Box<Expr>,
         /// Where. At least one.
         list: Vec<Expr>,
+    },
+    /// The value of the column at this place is a whole number of `keys`; UNKNOWN where it is NULL.
+    /// No text says this: it comes from what else a plan has found.
+    Among {
+        /// Where in the schema.
+        column: usize,
+        /// What is asked for.
+        keys: Arc<Keys>,
     },
     /// Text that matches a pattern; UNKNOWN where one is NULL.
     Match {

@@ -32,6 +32,9 @@ pub mod calendar;
 pub mod expr;
 pub use expr::Expr;
 
+mod keys;
+pub use keys::Keys;
+
 pub mod matching;
 
 pub mod naive;

@@ -115,6 +115,7 @@ impl Program {
                 self.tests.push((*column, Arc::clone(set)));
                 return Ok([TEST, self.tests.len() as u32 - 1, 0, 0]);
             }
+            Node::Among { .. } => return Err("looks into a table of keys"),
             Node::Not(operand) => return Ok([NOT, place(*operand)?, 0, 0]),
             Node::Calculated(_) => return Err("compares what is calculated"),
             Node::Row { .. } => return Err("is evaluated row by row"),

@@ -39,6 +39,11 @@ pub fn evaluate<'a, R: Row + ?Sized>(expr: &'a Expr, row: &'a R) -> Result<Datum
             truth_datum(compare::compared(&left, &right)?.map(|order| holds(*op, order)))
         }
         Expr::In { operand, list } => truth_datum(is_in(operand, list, row)?),
+        Expr::Among { column, keys } => match row.datum(*column) {
+            Datum::Null => Datum::Null,
+            Datum::Integer(key) => Datum::Boolean(keys.contains(key)),
+            _ => return Err(Fault::Kinds { what: "keys" }),
+        },
         Expr::Match { operand, pattern } => truth_datum(matches(operand, pattern, row)?),
         Expr::IsNull(operand) => Datum::Boolean(evaluate(operand, row)? == Datum::Null),
         Expr::Is { operand, truth: wanted } => Datum::Boolean(truth(operand, row)? == *wanted),

@@ -1,6 +1,7 @@
 //! Expressions into nodes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use quarrier_messages::column::Dictionary;
 use quarrier_messages::{Kind, Table, Value};
@@ -8,7 +9,7 @@ use quarrier_messages::{Kind, Table, Value};
 use super::constant::{self, Place, turned};
 use super::{Beginnings, Calculation, Graph, NodeId, Outcome, Set, text};
 use crate::expr::{Comparison, Pattern};
-use crate::{Expr, naive};
+use crate::{Expr, Keys, naive};
 
 /// Makes nodes of conditions on one table.
 pub(crate) struct Compiler<'a> {
@@ -122,6 +123,11 @@ impl<'a> Compiler<'a> {
             let set = set.clone();
             return self.graph.set(column, set);
         }
+        if let Expr::Among { column, keys } = expr
+            && keys.are_of(self.table, *column)
+        {
+            return self.among(*column, keys, wanted);
+        }
         if let Expr::Compare { op, left, right } = expr {
             let op = if wanted == Outcome::False { negated(*op) } else { *op };
             if let Some(calculation) = Calculation::of(self.table, op, left, right) {
@@ -132,6 +138,19 @@ impl<'a> Compiler<'a> {
             }
         }
         self.graph.row(expr, wanted)
+    }
+
+    fn among(&mut self, column: usize, keys: &Arc<Keys>, wanted: Outcome) -> NodeId {
+        let among = self.graph.among(column, keys);
+        match wanted {
+            Outcome::True => among,
+            Outcome::Fault => Graph::NONE,
+            Outcome::False => {
+                let others = self.graph.not(among);
+                let values = self.graph.set(column, Set::values());
+                self.graph.and([values, others])
+            }
+        }
     }
 
     /// A test of one column against constants, where keys can tell.
@@ -215,7 +234,7 @@ impl<'a> Compiler<'a> {
         self.table.schema().fields[column].kind
     }
 
-    fn dictionary(&self, column: usize) -> Option<&'a std::sync::Arc<Dictionary>> {
+    fn dictionary(&self, column: usize) -> Option<&'a Arc<Dictionary>> {
         if self.kind(column) != Kind::Text {
             return None;
         }
@@ -253,7 +272,7 @@ fn negated(op: Comparison) -> Comparison {
 /// Calls `visit` with each direct operand.
 fn operands<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
     match expr {
-        Expr::Literal(_) | Expr::Column(_) => {}
+        Expr::Literal(_) | Expr::Column(_) | Expr::Among { .. } => {}
         Expr::Not(operand) | Expr::IsNull(operand) | Expr::Negate(operand) => visit(operand),
         Expr::Is { operand, .. } | Expr::Cast { operand, .. } => visit(operand),
         Expr::And(operands) | Expr::Or(operands) => operands.iter().for_each(visit),
@@ -286,7 +305,7 @@ fn operands<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
 
 /// The columns in `expr`, each once.
 pub(crate) fn columns_of(expr: &Expr, columns: &mut Vec<usize>) {
-    if let Expr::Column(column) = expr
+    if let Expr::Column(column) | Expr::Among { column, .. } = expr
         && !columns.contains(column)
     {
         columns.push(*column);

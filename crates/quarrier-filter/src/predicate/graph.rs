@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Beginnings, Calculation, Set};
-use crate::Expr;
+use crate::{Expr, Keys};
 
 /// The place of a node in its graph; operands have lower ones.
 pub(crate) type NodeId = usize;
@@ -22,6 +22,13 @@ pub(crate) enum Node {
         column: usize,
         /// Of its keys.
         set: Arc<Set>,
+    },
+    /// Where the column's value is a key, and the column one of whose values each has a bit.
+    Among {
+        /// Which column.
+        column: usize,
+        /// As bits.
+        keys: Arc<Keys>,
     },
     /// Where a comparison of calculated numbers is true: the place in
     /// [`Graph::calculations`].
@@ -121,6 +128,13 @@ impl Graph {
             return Graph::ALL;
         }
         self.node(Node::Set { column, set: Arc::new(set) })
+    }
+
+    pub(crate) fn among(&mut self, column: usize, keys: &Arc<Keys>) -> NodeId {
+        if keys.is_empty() {
+            return Graph::NONE;
+        }
+        self.node(Node::Among { column, keys: Arc::clone(keys) })
     }
 
     pub(crate) fn calculated(&mut self, calculation: Calculation) -> NodeId {

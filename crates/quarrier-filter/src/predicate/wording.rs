@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use quarrier_messages::{Kind, Table, Value};
 
 use super::{Graph, Node, NodeId, Outcome, Set, gaps};
-use crate::Expr;
 use crate::expr::{Arithmetic, Comparison, Matcher, Pattern};
 use crate::naive;
+use crate::{Expr, Keys};
 
 /// Values of a set that are named; of more there is a number.
 const NAMED_MAX: usize = 6;
@@ -22,6 +22,7 @@ pub(crate) fn test(graph: &Graph, node: NodeId, table: &Table) -> String {
         Node::None => "FALSE".into(),
         Node::All => "TRUE".into(),
         Node::Set { column, set } => Column { table, column: *column }.set(set),
+        Node::Among { column, keys } => among(*column, keys, table),
         Node::Calculated(at) => graph.calculations[*at].expr.clone(),
         Node::Row { test, outcome } => {
             let shown = expression(&graph.rows[*test].expr, table);
@@ -198,6 +199,7 @@ fn write_expression(expr: &Expr, table: &Table, out: &mut String) {
             joined(list, ", ", inner, out);
             out.push(')');
         }
+        Expr::Among { column, keys } => out.push_str(&among(*column, keys, table)),
         Expr::Match { operand, pattern } => {
             inner(operand, out);
             write_pattern(pattern, table, out);
@@ -225,6 +227,10 @@ fn write_expression(expr: &Expr, table: &Table, out: &mut String) {
         }
         Expr::Case { .. } | Expr::Cast { .. } | Expr::Call { .. } => write_call(expr, table, out),
     }
+}
+
+fn among(column: usize, keys: &Keys, table: &Table) -> String {
+    format!("{} IN ({} keys)", table.schema().fields[column].name, keys.len())
 }
 
 /// What has brackets of its own.

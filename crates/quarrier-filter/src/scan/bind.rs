@@ -1,10 +1,12 @@
 //! What the nodes of a graph come to in one segment.
 
+use std::sync::Arc;
+
 use quarrier_messages::Table;
 use quarrier_messages::column::raw::BLOCK_ROWS;
 use quarrier_messages::column::{Data, Lanes, Packed, SegmentColumn, Zone};
 
-use super::members::Members;
+use crate::Keys;
 use crate::arch::{FloatRange, Range};
 use crate::predicate::{Graph, Node, Set, Share, gaps};
 
@@ -78,7 +80,7 @@ pub(crate) enum Wanted<'a> {
 pub(crate) fn bind<'a>(
     (table, segment): (&'a Table, usize),
     graph: &'a Graph,
-    members: &'a [Option<Members>],
+    members: &'a [Option<Arc<Keys>>],
     states: &mut Vec<State<'a>>,
 ) {
     states.clear();
@@ -90,7 +92,10 @@ pub(crate) fn bind<'a>(
             Node::All => State { always: every, ..State::default() },
             Node::Set { column, set } => {
                 let column = &table.columns()[*column].segments()[segment];
-                set_state(column, set, members.as_ref(), every)
+                set_state(column, set, members.as_deref(), every)
+            }
+            Node::Among { column, keys } => {
+                among_state(&table.columns()[*column].segments()[segment], keys, every)
             }
             Node::And(operands) => {
                 let (mut never, mut always) = (0, every);
@@ -137,7 +142,7 @@ pub(crate) fn share(set: &Set, zone: Zone) -> Share {
 fn set_state<'a>(
     column: &'a SegmentColumn,
     set: &Set,
-    members: Option<&'a Members>,
+    members: Option<&'a Keys>,
     every: u16,
 ) -> State<'a> {
     let zone = column.zone();
@@ -159,11 +164,40 @@ fn set_state<'a>(
     State { never, always, test }
 }
 
+/// What keys come to that have a bit for every number of `column`.
+fn among_state<'a>(column: &'a SegmentColumn, keys: &'a Keys, every: u16) -> State<'a> {
+    let may_have = |zone: Zone| !zone.is_without_values() && keys.may_have(zone.min, zone.max);
+    let packed = match column.data() {
+        Data::Whole(packed) if may_have(column.zone()) => packed,
+        _ => return State { never: every, ..State::default() },
+    };
+    let (zone, valid) = (column.zone(), column.valid());
+    let has = |lane| keys.contains(packed.base().wrapping_add_unsigned(lane));
+    // Lanes of one bit can say which of two numbers is wanted, but not that both are.
+    let are_both = matches!(packed.lanes(), Lanes::Bits(_)) && has(0) && has(1);
+    if are_both && valid.is_empty() {
+        return State { always: every, ..State::default() };
+    }
+    let mut never = 0;
+    for (block, &zone) in column.blocks().iter().enumerate() {
+        if !may_have(zone) {
+            never |= 1 << block;
+        }
+    }
+    let test = if are_both {
+        Test::Null { valid, nulls: false }
+    } else {
+        let values = packed_values(packed, &[], (zone.min, zone.max), Some(keys));
+        Test::Values { values, valid, nulls: false }
+    };
+    State { never, always: 0, test }
+}
+
 /// How to find the rows of `set`.
 pub(crate) fn test<'a>(
     column: &'a SegmentColumn,
     set: &Set,
-    members: Option<&'a Members>,
+    members: Option<&'a Keys>,
     zone: Zone,
 ) -> Test<'a> {
     let valid = column.valid();
@@ -203,7 +237,7 @@ fn packed_values<'a>(
     packed: &'a Packed,
     within: &[(i64, i64)],
     (least, greatest): (i64, i64),
-    members: Option<&'a Members>,
+    members: Option<&'a Keys>,
 ) -> Values<'a> {
     let base = packed.base();
     let lane = |number: i64| number.wrapping_sub(base) as u64;

@@ -196,7 +196,7 @@ impl<'p> Blocks<'p> {
                 }
                 self.kernels.bits.without(rows, &out)
             }
-            Node::Set { column, .. } => {
+            Node::Set { column, .. } | Node::Among { column, .. } => {
                 let here = &place.states[node].test;
                 self.touched.add(*column, place.stamp, words, WordBytes::of_test(here));
                 test(self.kernels, here, place, rows, words)

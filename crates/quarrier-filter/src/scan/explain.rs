@@ -95,8 +95,10 @@ pub(super) fn explain(
     plan: &Plan,
     nodes: &[(NodeId, NodeId)],
 ) -> Explanation {
-    let is_test =
-        |node: &&Node| matches!(node, Node::Set { .. } | Node::Calculated(_) | Node::Row { .. });
+    let is_test = |node: &&Node| {
+        let is_of_column = matches!(node, Node::Set { .. } | Node::Among { .. });
+        is_of_column || matches!(node, Node::Calculated(_) | Node::Row { .. })
+    };
     Explanation {
         isa: plan.isa,
         workers,

@@ -1,11 +1,14 @@
 //! In which order operands are tested, and what is kept.
 
+use std::sync::Arc;
+
 use quarrier_messages::Table;
 use quarrier_messages::column::raw::BLOCK_ROWS;
 
 use super::bind::{self, Test, Values, Wanted};
 use super::block::{Blocks, Place};
-use super::members::Members;
+use super::members;
+use crate::Keys;
 use crate::arch::{Bits, Isa, kernels};
 use crate::predicate::{Graph, Node, NodeId};
 
@@ -23,7 +26,7 @@ pub(crate) struct Plan {
     /// How many nodes are kept.
     pub(crate) slots: usize,
     /// For sets of many ranges, a bit for each value.
-    pub(crate) members: Vec<Option<Members>>,
+    pub(crate) members: Vec<Option<Arc<Keys>>>,
     pub(crate) isa: Isa,
 }
 
@@ -45,7 +48,7 @@ pub(crate) struct PlanNode {
 impl Plan {
     /// Tries every test on a few blocks of `table` and orders operands by what was found.
     pub(crate) fn new(graph: Graph, table: &Table, isa: Isa) -> Plan {
-        let members = graph.nodes.iter().map(|node| Members::of(node, table)).collect();
+        let members = graph.nodes.iter().map(|node| members::of(node, table)).collect();
         let mut nodes = vec![PlanNode::default(); graph.nodes.len()];
         let mut slots = 0;
         for (id, node) in nodes.iter_mut().enumerate() {
@@ -67,7 +70,7 @@ impl Plan {
     /// The column that is tested first, so that queries which begin alike stand together.
     pub(crate) fn first_column(&self, node: NodeId) -> usize {
         match &self.graph.nodes[node] {
-            Node::Set { column, .. } => *column,
+            Node::Set { column, .. } | Node::Among { column, .. } => *column,
             Node::Calculated(at) => {
                 self.graph.calculations[*at].columns.first().copied().unwrap_or(usize::MAX)
             }

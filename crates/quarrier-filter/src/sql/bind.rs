@@ -302,7 +302,7 @@ fn is_constant(expr: &Expr) -> bool {
     use crate::expr::Pattern;
     let literal = |expr: &Expr| matches!(expr, Expr::Literal(_));
     match expr {
-        Expr::Literal(_) | Expr::Column(_) => false,
+        Expr::Literal(_) | Expr::Column(_) | Expr::Among { .. } => false,
         Expr::Not(a) | Expr::IsNull(a) | Expr::Negate(a) => literal(a),
         Expr::Is { operand, .. } | Expr::Cast { operand, .. } => literal(operand),
         Expr::And(list) | Expr::Or(list) => list.iter().all(literal),

@@ -4,6 +4,8 @@ mod counts;
 
 mod groups;
 
+mod keys;
+
 mod memberships;
 pub(crate) use memberships::Memberships;
 
@@ -27,11 +29,12 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use rule::Rule;
 
 /// The rules for plans as they run, in their order.
-pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 4] {
+pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 5] {
     [
         Rule::new("whole_orders", whole_orders::instead),
         Rule::new("top_rows", top_rows::instead),
         Rule::new("counts", counts::instead),
         Rule::new("groups", groups::instead),
+        Rule::new("keys", keys::instead),
     ]
 }

@@ -28,18 +28,31 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt};
-use quarrier_filter::{Expr, Order, Work};
+use quarrier_filter::{Expr, Keys, Order, Work};
 use quarrier_messages::{Table, Views};
 
 use super::Wanted;
 use super::batches::{Maker, Part, Share};
 use super::figures::{Ceiling, Figures};
+use super::keys::JoinKeys;
 use super::selection::{Found, Question, Selection};
 use crate::provider::{of_columns, of_rows, physical, share_of_rows};
 
 /// To pick out more of all rows than this, as a join asks for whose other side has nearly all keys,
 /// costs more than to hand out all of them.
 const LEARNT_SHARE_MAX: f64 = 0.5;
+/// What leaves more than this of the rows is not looked for beside what leaves fewer.
+const TESTED_SHARE_MAX: f64 = 0.9;
+
+/// Keys that a column is joined with.
+#[derive(Debug, Clone)]
+struct Waited {
+    /// Of the table.
+    column: usize,
+    keys: Arc<JoinKeys>,
+    /// The filter, by its id, that says no more.
+    instead: Option<u64>,
+}
 
 /// Reads messages: the rows that are wanted, in as many partitions as there are threads.
 #[derive(Debug, Clone)]
@@ -50,6 +63,8 @@ pub(crate) struct MessagesExec {
     workers: usize,
     /// What a plan learns while it runs.
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    /// Keys of joins that are waited for.
+    keys: Vec<Waited>,
     selection: Arc<Selection>,
     statistics: Arc<OnceLock<Arc<Statistics>>>,
     properties: Arc<PlanProperties>,
@@ -77,6 +92,7 @@ impl MessagesExec {
             wanted,
             workers,
             dynamic: Vec::new(),
+            keys: Vec::new(),
             selection: Arc::default(),
             statistics: Arc::default(),
             properties: Arc::new(properties),
@@ -105,6 +121,26 @@ impl MessagesExec {
         let scan = MessagesExec::new(self.views.clone(), wanted, self.workers)?;
         // What the sort would have told its input is known to the scan itself.
         Ok(Arc::new(scan))
+    }
+
+    /// What the plan learns while it runs.
+    pub(crate) fn dynamic(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.dynamic
+    }
+
+    /// The scan that first waits for the keys that one of its columns is joined with; `instead` is what
+    /// of [`dynamic`](Self::dynamic) says no more than they do. None where such keys have no bits.
+    pub(crate) fn with_keys(
+        &self,
+        column: usize,
+        instead: Option<u64>,
+    ) -> Option<(MessagesExec, Arc<JoinKeys>)> {
+        let column = *self.wanted.columns.get(column)?;
+        let keys = JoinKeys::new(Keys::span_of(self.table(), column)?);
+        let mut scan = self.clone();
+        scan.keys.push(Waited { column, keys: Arc::clone(&keys), instead });
+        scan.selection = Arc::default();
+        Some((scan, keys))
     }
 
     /// What is asked of the table, and who waits for it; none where every row is kept, or where
@@ -172,8 +208,13 @@ impl MessagesExec {
         let ceiling = context.session_config().get_extension::<Ceiling>();
         let ceiling = ceiling.and_then(|ceiling| ceiling.bytes_per_second());
         let figures = Figures::new(&self.metrics, (partition, of), ceiling);
+        let mut keys = Vec::with_capacity(self.keys.len());
+        for waited in &self.keys {
+            keys.push(waited.keys.all().await);
+        }
+        let learnt = || self.learnt(keys);
         let (found, work) =
-            self.selection.found(self.table(), &self.wanted, self.learnt(), self.workers).await?;
+            self.selection.found(self.table(), &self.wanted, learnt, self.workers).await?;
         if let Some((work, time)) = work {
             figures.found(work, time);
         }
@@ -187,16 +228,27 @@ impl MessagesExec {
     }
 
     /// What has come to be known since the plan was made, if it is worth while to look for it: who
-    /// asked looks again.
-    fn learnt(&self) -> Option<Expr> {
-        let schema = self.views.table().schema();
-        let known = self.dynamic.iter().filter_map(|filter| {
+    /// asked looks again. `keys` are those that were waited for.
+    fn learnt(&self, keys: Vec<Option<Arc<Keys>>>) -> Option<Expr> {
+        let table = self.views.table();
+        let keys: Vec<(&Waited, Arc<Keys>)> =
+            self.keys.iter().zip(keys).filter_map(|(waited, keys)| Some((waited, keys?))).collect();
+        let is_said = |id: u64| keys.iter().any(|(waited, _)| waited.instead == Some(id));
+        let others =
+            self.dynamic.iter().filter(|filter| !filter.expression_id().is_some_and(is_said));
+        let others = others.filter_map(|filter| {
             let now = snapshot_physical_expr(Arc::clone(filter)).ok()?;
-            physical(&now, &self.wanted.columns, schema)
+            physical(&now, &self.wanted.columns, table.schema())
         });
-        let mut known: Vec<Expr> = known.collect();
+        let among = |(waited, keys): &(&Waited, Arc<Keys>)| Expr::Among {
+            column: waited.column,
+            keys: Arc::clone(keys),
+        };
+        let known = keys.iter().map(among).chain(others);
+        let mut known: Vec<Expr> =
+            known.filter(|expr| share_of_rows(table, expr) <= TESTED_SHARE_MAX).collect();
         let all = if known.len() > 1 { Some(Expr::And(known)) } else { known.pop() };
-        all.filter(|expr| share_of_rows(self.views.table(), expr) <= LEARNT_SHARE_MAX)
+        all.filter(|expr| share_of_rows(table, expr) <= LEARNT_SHARE_MAX)
     }
 }
 
@@ -240,6 +292,9 @@ impl DisplayAs for MessagesExec {
         if let Some(fetch) = self.wanted.fetch {
             write!(f, ", limit={fetch}")?;
         }
+        for waited in &self.keys {
+            write!(f, ", keys={}", name(waited.column))?;
+        }
         for filter in &self.dynamic {
             write!(f, ", learnt={filter}")?;
         }
@@ -278,6 +333,7 @@ impl ExecutionPlan for MessagesExec {
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         let mut scan = Arc::unwrap_or_clone(self);
         scan.selection = Arc::default();
+        scan.keys.clear();
         Ok(Arc::new(scan))
     }
 
@@ -339,6 +395,7 @@ impl ExecutionPlan for MessagesExec {
         let wanted = Wanted { fetch: limit, ..self.wanted.clone() };
         let mut scan = MessagesExec::new(self.views.clone(), wanted, self.workers).ok()?;
         scan.dynamic = self.dynamic.clone();
+        scan.keys = self.keys.clone();
         Some(Arc::new(scan))
     }
 

@@ -5,6 +5,8 @@
 //!                                                  │ partitions      │ rows found
 //!                                                  ├── batches ←─────┤
 //!                                    GroupsExec ───┴── groups ←──────┘
+//!
+//!  join ←─ KeysExec ←─ the side that is read first      (keys ─→ the MessagesExec of the other side)
 //! ```
 
 mod batches;
@@ -12,6 +14,7 @@ mod counted;
 mod exec;
 mod figures;
 mod groups;
+mod keys;
 mod selection;
 mod together;
 
@@ -19,6 +22,7 @@ pub(crate) use counted::CountExec;
 pub(crate) use exec::MessagesExec;
 pub(crate) use figures::Ceiling;
 pub(crate) use groups::{GroupsExec, State};
+pub(crate) use keys::{Asked, KeysExec};
 pub(crate) use together::search_together;
 
 use quarrier_filter::Order;

@@ -67,13 +67,13 @@ impl Selection {
         let _ = self.found.set(found);
     }
 
-    /// What was found, and for the first who asks also the work and the time it took. `more` is a condition
-    /// that came to be known since the plan was made.
+    /// What was found, and for the first who asks also the work and the time it took. `more` says
+    /// what came to be known since the plan was made.
     pub(super) async fn found(
         &self,
         table: &Arc<Table>,
         wanted: &Wanted,
-        more: Option<Expr>,
+        more: impl FnOnce() -> Option<Expr>,
         workers: usize,
     ) -> Result<(Arc<Found>, Option<(Work, Duration)>)> {
         let mut done = None;
@@ -81,7 +81,7 @@ impl Selection {
             .found
             .get_or_try_init(|| async {
                 let start = Instant::now();
-                let (found, work) = search(table, wanted, more, workers).await?;
+                let (found, work) = search(table, wanted, more(), workers).await?;
                 done = work.map(|work| (work, start.elapsed()));
                 Ok::<_, DataFusionError>(Arc::new(found))
             })

@@ -1,6 +1,6 @@
 //! What the scan answers itself, and that it answers the same as the engine.
 
-use crate::harness::Asked;
+use crate::harness::{Asked, Folder};
 
 /// Conditions that the scan answers.
 const PUSHED: &[&str] = &[
@@ -120,6 +120,96 @@ fn many_keys_of_the_other_side_are_looked_for_by_the_scan() {
     let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
     let scan = analysed.lines().find(|line| line.contains("MessagesExec: 5000 rows")).unwrap();
     assert!(scan.contains("output_rows=1.00 K"), "{scan}");
+}
+
+/// The first scan of so many rows, as EXPLAIN ANALYZE shows it.
+fn scan_of(asked: &Asked, sql: &str, rows: usize) -> String {
+    let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
+    let scan = analysed.lines().find(|line| line.contains(&format!("MessagesExec: {rows} rows")));
+    scan.unwrap_or_else(|| panic!("{analysed}")).to_owned()
+}
+
+/// Twenty thousand parts of two hundred makers, of whom each tenth is of town 7.
+fn parts_and_makers() -> (Folder, Asked) {
+    let (folder, asked) = (Folder::new(), Asked::new());
+    let makers: String = (0..200).map(|id| format!("{id},{}\n", id % 10)).collect();
+    let parts: String = (0..20_000)
+        .map(|id| {
+            // Some parts are nobody's.
+            let maker = if id % 11 == 0 { String::new() } else { (id % 200).to_string() };
+            format!("{id},{maker}\n")
+        })
+        .collect();
+    for (name, text) in
+        [("makers", format!("k,town\n{makers}")), ("parts", format!("id,maker\n{parts}"))]
+    {
+        asked.open(name, &folder.file(&format!("{name}.csv"), &text)).unwrap();
+    }
+    (folder, asked)
+}
+
+#[test]
+fn keys_beyond_a_list_are_looked_for_by_the_scan() {
+    let (_folder, asked) = parts_and_makers();
+    let sql = "SELECT count(*), sum(b.id) FROM parts AS a JOIN parts AS b ON a.id = b.id \
+               WHERE a.id % 3 = 1";
+    let expected: Vec<u64> = (0..20_000).filter(|id| id % 3 == 1).collect();
+    let sum = expected.iter().sum::<u64>();
+    assert_eq!(asked.value(sql).unwrap(), format!("{}|{sum}", expected.len()));
+    let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
+    let found = analysed.lines().filter(|line| line.contains("MessagesExec: 20000 rows"));
+    let waiting =
+        found.clone().find(|line| line.contains("keys=id")).unwrap_or_else(|| panic!("{analysed}"));
+    assert!(waiting.contains("output_rows=6.67 K"), "{waiting}");
+    assert_eq!(found.count(), 2, "{analysed}");
+}
+
+#[test]
+fn a_scan_waits_for_the_keys_of_every_join_above_it() {
+    let (_folder, asked) = parts_and_makers();
+    let sql = "SELECT count(*) FROM parts JOIN makers ON parts.maker = makers.k \
+               JOIN (SELECT 7 AS town) AS towns ON makers.town = towns.town";
+    let expected = (0..20_000).filter(|id| id % 11 != 0 && id % 200 % 10 == 7).count();
+    assert_eq!(asked.value(sql).unwrap(), expected.to_string());
+    let scan = scan_of(&asked, sql, 20_000);
+    assert!(scan.contains(&format!("output_rows={:.2} K", expected as f64 / 1e3)), "{scan}");
+}
+
+#[test]
+fn rows_without_a_partner_stay_where_they_count() {
+    let (_folder, asked) = parts_and_makers();
+    let few = "(SELECT * FROM makers WHERE town = 7) AS few";
+    let all = 20_000;
+    let nobodys = (0..all).filter(|id| id % 11 == 0).count();
+    let theirs = (0..all).filter(|id| id % 11 != 0 && id % 10 == 7).count();
+    let counts = [
+        (format!("parts LEFT JOIN {few} ON parts.maker = few.k"), all),
+        (format!("{few} RIGHT JOIN parts ON parts.maker = few.k"), all),
+        (format!("{few} FULL JOIN parts ON parts.maker = few.k"), all),
+        (format!("parts RIGHT JOIN {few} ON parts.maker = few.k"), theirs),
+        (format!("parts WHERE maker IN (SELECT k FROM {few})"), theirs),
+        (format!("parts WHERE maker NOT IN (SELECT k FROM {few})"), all - nobodys - theirs),
+        (format!("parts WHERE NOT EXISTS (SELECT 1 FROM {few} WHERE k = maker)"), all - theirs),
+        (format!("parts WHERE maker NOT IN (SELECT k FROM {few} UNION ALL SELECT NULL)"), 0),
+        // NULL is one value here.
+        (
+            "(SELECT maker FROM parts INTERSECT SELECT maker FROM parts WHERE id < 12) AS s".into(),
+            11,
+        ),
+    ];
+    for (from, expected) in counts {
+        let sql = format!("SELECT count(*) FROM {from}");
+        assert_eq!(asked.value(&sql).unwrap(), expected.to_string(), "{sql}");
+    }
+}
+
+#[test]
+fn a_scan_that_is_run_again_waits_for_nothing() {
+    let (_folder, asked) = parts_and_makers();
+    let sql = "WITH RECURSIVE r AS (SELECT 1 AS id, 0 AS depth UNION ALL \
+               SELECT parts.id + 1, r.depth + 1 FROM r JOIN parts ON parts.id = r.id \
+               WHERE r.depth < 40) SELECT count(*), max(id) FROM r";
+    assert_eq!(asked.value(sql).unwrap(), "41|41");
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! Random conditions.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use quarrier_filter::expr::{Arithmetic, Comparison, Function, Matcher, Pattern};
 use quarrier_filter::matching::Matching;
-use quarrier_filter::{Expr, Query, Scan, sql};
-use quarrier_messages::{Kind, Table, Value};
+use quarrier_filter::{Expr, Keys, Query, Scan, sql};
+use quarrier_messages::column::raw::{RawColumn, RawData};
+use quarrier_messages::column::{SegmentColumn, Texts};
+use quarrier_messages::{Kind, Part, PartField, PartSegment, Table, Value};
 
 use super::tables::{COLUMNS, Random, WORDS, table};
 use super::{check, count};
@@ -70,11 +74,26 @@ fn numbers(table: &Table, random: &mut Random, depth: u32) -> Expr {
     }
 }
 
+/// Keys in every density, between the column's ends or, where these are too far apart or by chance,
+/// between others.
+fn among(table: &Table, column: usize, random: &mut Random) -> Expr {
+    let span = Keys::span_of(table, column).filter(|_| random.below(4) > 0).unwrap_or(-1..=300);
+    let mut keys = Keys::none_of(&span);
+    let one_in = *random.pick(&[1, 2, 10, 100_000]);
+    for key in span {
+        if random.below(one_in) == 0 {
+            keys.insert(key);
+        }
+    }
+    Expr::Among { column, keys: Arc::new(keys) }
+}
+
 fn test(table: &Table, random: &mut Random) -> Expr {
     let column = random.below(COLUMNS.len() as u64) as usize;
     let kind = table.schema().fields[column].kind;
     let operand = Box::new(Expr::Column(column));
-    match random.below(8) {
+    match random.below(9) {
+        8 if kind == Kind::Integer => among(table, column, random),
         0 => Expr::IsNull(operand),
         1 => {
             let list = (0..1 + random.below(20)).map(|_| Expr::Literal(literal(kind, random)));
@@ -145,6 +164,39 @@ proptest! {
             (0..12).map(|nth| condition(&table, &mut random, nth % 4)).collect();
         check(&table, &conditions);
     }
+}
+
+#[test]
+fn keys_of_a_column_of_two_numbers_are_none_one_or_both_of_them() {
+    // Lanes of one bit; without NULL, with some, and a segment of one number and NULL.
+    let number = |row: usize| 5 + i64::from(row.is_multiple_of(3));
+    let segment = |place, valid: Option<u64>, number: &dyn Fn(usize) -> i64| {
+        let data = RawData::Integer((0..5_000).map(number).collect());
+        let mut valid: Vec<u64> = valid.map_or_else(Vec::new, |word| vec![word; 79]);
+        if let Some(last) = valid.last_mut() {
+            *last &= (1 << (5_000 % 64)) - 1;
+        }
+        let column = Some(SegmentColumn::pack(&RawColumn { valid, data }));
+        PartSegment { place, rows: 5_000, columns: vec![column] }
+    };
+    let segments = vec![
+        segment(0, None, &number),
+        segment(1, Some(0x0f0f_0ff0_1234_5678), &number),
+        segment(2, Some(0x0f0f_0ff0_1234_5678), &|_| 6),
+    ];
+    let fields = vec![PartField { name: "two".into(), dictionary: Texts::new() }];
+    let table = Table::assemble(vec![Part { fields, segments }], 2);
+    let conditions: Vec<Expr> = [&[][..], &[5], &[6], &[5, 6]]
+        .into_iter()
+        .map(|wanted| {
+            let mut keys = Keys::none_of(&Keys::span_of(&table, 0).unwrap());
+            wanted.iter().for_each(|&key| keys.insert(key));
+            Expr::Among { column: 0, keys: Arc::new(keys) }
+        })
+        .collect();
+    let negated: Vec<Expr> =
+        conditions.iter().map(|among| Expr::Not(Box::new(among.clone()))).collect();
+    check(&table, &[conditions, negated].concat());
 }
 
 #[test]

@@ -24,7 +24,8 @@ pub(crate) fn is_pushed(expr: &Expr, kinds: &[Kind]) -> bool {
         | Expr::Negate(_)
         | Expr::Case { .. }
         | Expr::Cast { .. }
-        | Expr::Call { .. } => false,
+        | Expr::Call { .. }
+        | Expr::Among { .. } => false,
     }
 }
 

@@ -1,0 +1,207 @@
+//! Whole numbers as a table of bits: what one side of a join has, for a scan of the other.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::RangeInclusive;
+
+use quarrier_messages::column::Data;
+use quarrier_messages::{Kind, Table};
+
+use crate::arch;
+
+/// Numbers that a table has a bit for at most: 8 MiB, which still costs less to look into than a hash
+/// table of a join.
+const SPAN_MAX: u64 = 1 << 26;
+/// Bits that are looked at to tell that a range has no key: a block's share of a column that rises is
+/// no longer than some thousand.
+const LOOKED_AT_MAX: i64 = 1 << 16;
+
+/// Some of the whole numbers between two ends, a bit for each. Two are equal only where they are the
+/// same one.
+pub struct Keys {
+    /// The number of the first bit.
+    first: i64,
+    /// How many numbers have a bit.
+    span: u64,
+    bits: Box<[u32]>,
+}
+
+impl Keys {
+    /// The numbers for which [`Expr::Among`](crate::Expr::Among) of a column needs bits: all that stand
+    /// in it, and perhaps more. None where it has none, is no column of whole numbers, or they lie
+    /// further apart than 2^26.
+    pub fn span_of(table: &Table, column: usize) -> Option<RangeInclusive<i64>> {
+        if table.schema().fields.get(column)?.kind != Kind::Integer {
+            return None;
+        }
+        let mut span: Option<(i64, i64)> = None;
+        for segment in table.columns()[column].segments() {
+            let zone = segment.zone();
+            if zone.is_without_values() {
+                continue;
+            }
+            let Data::Whole(packed) = segment.data() else { return None };
+            // Rows without a value may have a number below all others.
+            let (first, last) = (zone.min.min(packed.base()), zone.max);
+            span = Some(span.map_or((first, last), |span| (span.0.min(first), span.1.max(last))));
+        }
+        let (first, last) = span?;
+        (last.checked_sub(first)?.unsigned_abs() < SPAN_MAX).then_some(first..=last)
+    }
+
+    /// None of the numbers in `span`; 8 MiB at most.
+    ///
+    /// # Panics
+    ///
+    /// Where that is longer than any that [`span_of`](Self::span_of) gives.
+    pub fn none_of(span: &RangeInclusive<i64>) -> Keys {
+        let length = length_of(span);
+        assert!(length <= SPAN_MAX, "so many keys are not kept as bits");
+        Keys::of_span(*span.start(), length)
+    }
+
+    /// None of so many numbers, of which this is the first.
+    pub(crate) fn of_span(first: i64, span: u64) -> Keys {
+        Keys { first, span, bits: vec![0; (span as usize).div_ceil(32)].into() }
+    }
+
+    /// The bytes that the bits of `span` take.
+    pub fn nbytes_of(span: &RangeInclusive<i64>) -> usize {
+        4 * (length_of(span) as usize).div_ceil(32)
+    }
+
+    /// From now on `key` is one of them, where it lies between the ends; elsewhere no row is.
+    #[inline]
+    pub fn insert(&mut self, key: i64) {
+        let place = key.wrapping_sub(self.first).cast_unsigned();
+        if place < self.span {
+            self.bits[(place / 32) as usize] |= 1 << (place % 32);
+        }
+    }
+
+    /// Also has what `other` has, which is of the same span.
+    ///
+    /// # Panics
+    ///
+    /// Where it is of another.
+    pub fn add(&mut self, other: &Keys) {
+        assert_eq!(
+            (self.first, self.span),
+            (other.first, other.span),
+            "keys of one span are joined"
+        );
+        for (mine, other) in self.bits.iter_mut().zip(&other.bits) {
+            *mine |= other;
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.bits.iter().all(|&word| word == 0)
+    }
+
+    /// Whether `key` is one of them.
+    pub fn contains(&self, key: i64) -> bool {
+        self.from(key).is_some_and(|(bits, place)| arch::bit(bits, place as usize) == 1)
+    }
+
+    /// Whether all that stands in the column has a bit.
+    pub(crate) fn are_of(&self, table: &Table, column: usize) -> bool {
+        let of = |key: i64| key.wrapping_sub(self.first).cast_unsigned() < self.span;
+        Keys::span_of(table, column).is_some_and(|span| of(*span.start()) && of(*span.end()))
+    }
+
+    /// Whether one may lie between these two.
+    pub(crate) fn may_have(&self, least: i64, greatest: i64) -> bool {
+        match greatest.checked_sub(least) {
+            Some(span) if span < LOOKED_AT_MAX => self.has(least, greatest),
+            _ => true,
+        }
+    }
+
+    fn has(&self, least: i64, greatest: i64) -> bool {
+        let end = self.first.saturating_add_unsigned(self.span);
+        let (from, to) = (least.max(self.first), greatest.min(end - 1));
+        if from > to {
+            return false;
+        }
+        let (from, to) = (from.abs_diff(self.first), to.abs_diff(self.first));
+        let words = &self.bits[(from / 32) as usize..=(to / 32) as usize];
+        let (before, behind) = (!0 << (from % 32), !0 >> (31 - to % 32));
+        match words {
+            [] => false,
+            [one] => one & before & behind != 0,
+            [first, between @ .., last] => {
+                first & before != 0 || between.iter().any(|&word| word != 0) || last & behind != 0
+            }
+        }
+    }
+
+    /// The bits, and the place among them of `value`; none where it lies before all of them.
+    pub(crate) fn from(&self, value: i64) -> Option<(&[u32], u32)> {
+        let place = u32::try_from(value.checked_sub(self.first)?).ok()?;
+        Some((&self.bits, place))
+    }
+}
+
+fn length_of(span: &RangeInclusive<i64>) -> u64 {
+    if span.is_empty() { 0 } else { span.end().abs_diff(*span.start()).saturating_add(1) }
+}
+
+/// Where it lies in place of what is in it, which may be millions.
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keys({} from {} at {:p})", self.span, self.first, self)
+    }
+}
+
+impl PartialEq for Keys {
+    fn eq(&self, other: &Keys) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Keys {}
+
+impl Hash for Keys {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::ptr::from_ref(self).hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Keys;
+
+    #[test]
+    fn a_range_has_a_key_where_one_of_its_numbers_is_one() {
+        let span = -40..=100;
+        let mut keys = Keys::none_of(&span);
+        for key in [-40, -1, 63, 64, 100, -41, 101, i64::MIN, i64::MAX] {
+            keys.insert(key);
+        }
+        assert_eq!(keys.len(), 5);
+        let ends = [i64::MIN, -42, -40, -39, -2, -1, 0, 30, 62, 63, 64, 65, 99, 100, 101, i64::MAX];
+        for least in ends {
+            for greatest in ends {
+                let really =
+                    span.clone().any(|key| least <= key && key <= greatest && keys.contains(key));
+                assert_eq!(keys.has(least, greatest), really, "{least} {greatest}");
+                assert!(keys.may_have(least, greatest) || !really);
+            }
+        }
+    }
+
+    #[test]
+    fn of_no_numbers_there_are_no_keys() {
+        #[expect(clippy::reversed_empty_ranges)]
+        let mut keys = Keys::none_of(&(5..=4));
+        keys.insert(5);
+        assert!(keys.is_empty() && !keys.contains(5) && !keys.may_have(0, 9));
+    }
+}
