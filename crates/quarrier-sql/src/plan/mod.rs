@@ -6,8 +6,12 @@ mod groups;
 
 mod keys;
 
+mod lineage;
+
 mod memberships;
 pub(crate) use memberships::Memberships;
+
+mod misled;
 
 mod multisets;
 pub(crate) use multisets::Multisets;
@@ -29,12 +33,13 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use rule::Rule;
 
 /// The rules for plans as they run, in their order.
-pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 5] {
+pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 6] {
     [
         Rule::new("whole_orders", whole_orders::instead),
         Rule::new("top_rows", top_rows::instead),
         Rule::new("counts", counts::instead),
         Rule::new("groups", groups::instead),
+        Arc::new(misled::Misled),
         Rule::new("keys", keys::instead),
     ]
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
@@ -126,6 +126,17 @@ impl MessagesExec {
     /// What the plan learns while it runs.
     pub(crate) fn dynamic(&self) -> &[Arc<dyn PhysicalExpr>] {
         &self.dynamic
+    }
+
+    /// The scan that learns nothing of some of that.
+    pub(crate) fn without_dynamic(
+        &self,
+        is_one: impl Fn(&Arc<dyn PhysicalExpr>) -> bool,
+    ) -> MessagesExec {
+        let mut scan = self.clone();
+        scan.dynamic.retain(|filter| !is_one(filter));
+        scan.selection = Arc::default();
+        scan
     }
 
     /// The scan that first waits for the keys that one of its columns is joined with; `instead` is what
@@ -268,12 +279,7 @@ fn ordering(wanted: &Wanted, schema: &Schema) -> Option<LexOrdering> {
 }
 
 fn is_dynamic(expr: &Arc<dyn PhysicalExpr>) -> bool {
-    let mut found = false;
-    let looked = expr.apply(|part| {
-        found |= part.downcast_ref::<DynamicFilterPhysicalExpr>().is_some();
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    looked.is_ok() && found
+    expr.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()
 }
 
 impl DisplayAs for MessagesExec {

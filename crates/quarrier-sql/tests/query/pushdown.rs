@@ -203,6 +203,54 @@ fn rows_without_a_partner_stay_where_they_count() {
     }
 }
 
+/// Forty rows with a column `id` and three others, as messages and as Parquet.
+fn sales(asked: &Asked, folder: &Folder) -> [&'static str; 2] {
+    let rows: String = (0..40).map(|id| format!("{id},{},{}\n", id % 7, (id * 3) % 50)).collect();
+    asked.open("sales", &folder.file("sales.csv", &format!("id,item,qty\n{rows}"))).unwrap();
+    let path = folder.path("columns.parquet").display().to_string();
+    let sql = format!("COPY (SELECT * FROM sales) TO '{path}'");
+    let copy = folder.run(&["--table", "sales=sales.csv", &sql]);
+    assert!(copy.status.success(), "{copy:?}");
+    asked.open("columns", &path).unwrap();
+    ["sales", "columns"]
+}
+
+#[test]
+fn what_a_plan_learns_of_one_column_is_not_asked_of_another_of_its_name() {
+    let (folder, asked) = (Folder::new(), Asked::new());
+    for t in sales(&asked, &folder) {
+        let rows = || (0..40_i64).map(|id| (id, id % 7, (id * 3) % 50));
+        let pairs: Vec<(i64, i64)> = rows()
+            .flat_map(|a| rows().map(move |b| (a, b)))
+            .filter(|(a, b)| a.1 == b.2)
+            .map(|(a, b)| (a.0, b.0))
+            .collect();
+        // `a.id` and `b.id` stand in rows that are spread over threads before they meet `c`.
+        let sql = format!(
+            "SELECT count(*), count(b.id), sum(b.id), sum(a.id) FROM {t} AS a \
+             JOIN {t} AS b ON a.item = b.qty \
+             RIGHT JOIN (SELECT qty FROM {t} WHERE id < 20) AS c ON b.id = c.qty"
+        );
+        let (mut count, mut found) = (0, Vec::<(i64, i64)>::new());
+        for (_, _, wanted) in rows().take(20) {
+            let before = found.len();
+            found.extend(pairs.iter().filter(|(_, b)| *b == wanted));
+            count += (found.len() - before).max(1);
+        }
+        let (a, b): (i64, i64) = found.iter().fold((0, 0), |sum, &(a, b)| (sum.0 + a, sum.1 + b));
+        assert_eq!(asked.value(&sql).unwrap(), format!("{count}|{}|{b}|{a}", found.len()), "{t}");
+        // The best rows of an order, too, are told downwards.
+        let sql = format!(
+            "SELECT b.id, a.id FROM {t} AS a JOIN {t} AS b ON a.item = b.qty \
+             ORDER BY b.id DESC, a.id LIMIT 3"
+        );
+        let mut best = pairs;
+        best.sort_unstable_by_key(|&(a, b)| (-b, a));
+        let best: Vec<String> = best[..3].iter().map(|(a, b)| format!("{b}|{a}")).collect();
+        assert_eq!(asked.rows(&sql).unwrap(), best, "{t}");
+    }
+}
+
 #[test]
 fn a_scan_that_is_run_again_waits_for_nothing() {
     let (_folder, asked) = parts_and_makers();

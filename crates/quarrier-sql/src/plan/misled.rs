@@ -1,0 +1,154 @@
+//! What a plan learns while it runs must reach the columns that it is about, and no others of the same
+//! name. DataFusion 55 hands such a filter down by names where rows are spread over threads or brought
+//! together: above `t1 JOIN t2`, both with a column `id`, one on `t2.id` would come down as one on
+//! `t1.id`, and rows would be lost. So whoever has been told of the wrong column is made to forget it.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::physical_plan::FileSource;
+use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, lit};
+use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::HashJoinExec;
+
+use super::lineage::{Origin, origins};
+use crate::scan::MessagesExec;
+
+/// A rule behind all others that hand such filters down.
+#[derive(Debug)]
+pub(super) struct Misled;
+
+impl PhysicalOptimizerRule for Misled {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let misled = misled(&plan)?;
+        if misled.is_empty() {
+            return Ok(plan);
+        }
+        plan.transform_up(|part| {
+            let mut part = Transformed::no(part);
+            let leaf: *const () = Arc::as_ptr(&part.data).cast();
+            for (_, id) in misled.iter().filter(|(misled, _)| *misled == leaf) {
+                if let Some(other) = without(&part.data, *id) {
+                    part = Transformed::yes(other);
+                }
+            }
+            Ok(part)
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "misled"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Leaves, each with a filter of which it has been told for a column that it is not about.
+fn misled(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<(*const (), u64)>> {
+    let mut found = Vec::new();
+    plan.apply(|producer| {
+        for filter in producer.dynamic_expressions_produced() {
+            let Some(id) = filter.expression_id() else { continue };
+            // A join asks the side that it reads second.
+            let inputs = producer.children();
+            let input = match producer.downcast_ref::<HashJoinExec>() {
+                Some(join) => join.right(),
+                None => match inputs.as_slice() {
+                    [one] => *one,
+                    _ => continue,
+                },
+            };
+            let meant = columns_of(&filter);
+            input.apply(|leaf| {
+                let told = told(leaf).into_iter().find(|told| told.expression_id() == Some(id));
+                if let Some(told) = told
+                    && !is_meant(input, &meant, leaf, &columns_of(&told))
+                {
+                    found.push((Arc::as_ptr(leaf).cast(), id));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+/// The columns that a filter is about, in its order.
+fn columns_of(filter: &Arc<dyn PhysicalExpr>) -> Vec<Column> {
+    let mut columns = Vec::new();
+    for child in filter.children() {
+        let _ = child.apply(|part| {
+            columns.extend(part.downcast_ref::<Column>().cloned());
+            Ok(TreeNodeRecursion::Continue)
+        });
+    }
+    columns
+}
+
+/// Whether each column that a leaf was told of is the one that was meant.
+fn is_meant(
+    input: &Arc<dyn ExecutionPlan>,
+    meant: &[Column],
+    leaf: &Arc<dyn ExecutionPlan>,
+    told: &[Column],
+) -> bool {
+    // A reader of files names its columns by their places in the file.
+    let is_by_name = leaf.downcast_ref::<DataSourceExec>().is_some();
+    let place = |column: &Column| match is_by_name {
+        true => leaf.schema().index_of(column.name()).ok(),
+        false => Some(column.index()),
+    };
+    let is_one = |(meant, told): (&Column, &Column)| {
+        let told = place(told).map(|place| Origin::of(leaf, place));
+        told.is_some_and(|told| origins(input, meant.index()).contains(&told))
+    };
+    meant.len() == told.len() && meant.iter().zip(told).all(is_one)
+}
+
+/// The filters that a leaf has been told of.
+fn told(leaf: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn PhysicalExpr>> {
+    if let Some(scan) = leaf.downcast_ref::<MessagesExec>() {
+        return scan.dynamic().to_vec();
+    }
+    let predicate = parquet(leaf).and_then(|(_, source)| source.filter());
+    let parts = predicate.iter().flat_map(split_conjunction);
+    parts
+        .filter(|part| part.downcast_ref::<DynamicFilterPhysicalExpr>().is_some())
+        .cloned()
+        .collect()
+}
+
+fn parquet(leaf: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &ParquetSource)> {
+    let source = leaf.downcast_ref::<DataSourceExec>()?;
+    source.downcast_to_file_source::<ParquetSource>()
+}
+
+/// The leaf that knows nothing of this filter.
+fn without(leaf: &Arc<dyn ExecutionPlan>, id: u64) -> Option<Arc<dyn ExecutionPlan>> {
+    let is_it = |part: &Arc<dyn PhysicalExpr>| part.expression_id() == Some(id);
+    if let Some(scan) = leaf.downcast_ref::<MessagesExec>() {
+        return Some(Arc::new(scan.without_dynamic(is_it)));
+    }
+    let (config, source) = parquet(leaf)?;
+    let predicate = source.filter()?;
+    let parts = split_conjunction(&predicate).into_iter();
+    let left: Vec<_> = parts.filter(|part| !is_it(part)).cloned().collect();
+    let left = if left.is_empty() { lit(true) } else { conjunction(left) };
+    let config = FileScanConfigBuilder::from(config.clone());
+    let config = config.with_source(Arc::new(source.with_predicate(left))).build();
+    Some(DataSourceExec::from_data_source(config))
+}
