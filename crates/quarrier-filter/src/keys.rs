@@ -46,18 +46,22 @@ impl Keys {
             span = Some(span.map_or((first, last), |span| (span.0.min(first), span.1.max(last))));
         }
         let (first, last) = span?;
-        (last.checked_sub(first)?.unsigned_abs() < SPAN_MAX).then_some(first..=last)
+        Some(first..=last).filter(Keys::have_bits)
+    }
+
+    /// Whether as many numbers as lie in `span` are kept as bits: 2^26 at most.
+    pub fn have_bits(span: &RangeInclusive<i64>) -> bool {
+        length_of(span) <= SPAN_MAX
     }
 
     /// None of the numbers in `span`; 8 MiB at most.
     ///
     /// # Panics
     ///
-    /// Where that is longer than any that [`span_of`](Self::span_of) gives.
+    /// Where they do not [`have_bits`](Self::have_bits).
     pub fn none_of(span: &RangeInclusive<i64>) -> Keys {
-        let length = length_of(span);
-        assert!(length <= SPAN_MAX, "so many keys are not kept as bits");
-        Keys::of_span(*span.start(), length)
+        assert!(Keys::have_bits(span), "so many keys are not kept as bits");
+        Keys::of_span(*span.start(), length_of(span))
     }
 
     /// None of so many numbers, of which this is the first.

@@ -120,7 +120,7 @@ fn is_meant(
 }
 
 /// The filters that a leaf has been told of.
-fn told(leaf: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn PhysicalExpr>> {
+pub(super) fn told(leaf: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn PhysicalExpr>> {
     if let Some(scan) = leaf.downcast_ref::<MessagesExec>() {
         return scan.dynamic().to_vec();
     }

@@ -1,8 +1,8 @@
 //! Functions that the engine knows by other names, or otherwise.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, ObjectName, Query,
+    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
 };
 
 use super::{refused, template};
@@ -30,6 +30,9 @@ pub(super) fn meant(expr: &mut Expr) -> Result<()> {
                         right: Box::new(right.clone()),
                     }));
                 }
+                ("ROW_NUMBER" | "RANK" | "DENSE_RANK" | "NTILE", _) if function.over.is_some() => {
+                    *expr = signed(expr.clone());
+                }
                 ("CEILING", [_]) => function.name = ObjectName::from(vec![Ident::new("ceil")]),
                 _ => {}
             }
@@ -37,6 +40,18 @@ pub(super) fn meant(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// As a whole number like any other: of the engine's unsigned ones halves are no whole numbers, and they
+/// have no negative.
+fn signed(expr: Expr) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(expr),
+        data_type: DataType::BigInt(None),
+        array: false,
+        format: None,
+    }
 }
 
 fn arguments(function: &Function) -> Vec<Expr> {

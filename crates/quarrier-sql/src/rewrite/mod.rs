@@ -9,6 +9,7 @@
 //! | `(s, e) OVERLAPS (s, e)` | `sql_overlaps(s, e, s, e)` |
 //! | `CAST(x AS CHAR(3)) = y` | `sql_compare_padded(…) = 0` |
 //! | `x > ALL (query)`, `x IN (query)` among outputs | `sql_all('>', x, …)` over the query's values |
+//! | `RANK() OVER (…)` | `CAST(… AS BIGINT)` |
 //! | `UNIQUE (query)`, `x MATCH (query)` | counts |
 
 pub(crate) mod like;

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use datafusion::arrow::array::{Array, AsArray, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use datafusion::arrow::array::{Array, ArrowPrimitiveType, AsArray, PrimitiveArray, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Int32Type, Int64Type, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -21,6 +21,11 @@ use datafusion::physical_plan::{
 use futures::{Stream, StreamExt};
 use quarrier_filter::Keys;
 use tokio::sync::watch;
+
+/// Whether values of this type are keys that have bits.
+pub(crate) fn is_whole(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Int32 | DataType::Int64)
+}
 
 /// What is known of the keys.
 #[derive(Debug, Clone)]
@@ -110,14 +115,14 @@ pub(crate) struct KeysExec {
 }
 
 impl KeysExec {
-    /// Of `input`, the side of a join that is read first. None of the keys where one is no `BIGINT`.
+    /// Of `input`, the side of a join that is read first; each key [can be gathered](Self::can_gather).
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, asked: Vec<Asked>) -> Self {
         KeysExec { input, asked }
     }
 
     /// Whether such a key can be gathered of `input`.
     pub(crate) fn can_gather(input: &dyn ExecutionPlan, key: &Arc<dyn PhysicalExpr>) -> bool {
-        key.data_type(&input.schema()).is_ok_and(|it| it == DataType::Int64)
+        key.data_type(&input.schema()).is_ok_and(|it| is_whole(&it))
     }
 }
 
@@ -220,13 +225,12 @@ impl Gathering {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let Some((mine, _)) = &mut self.mine else { return Ok(()) };
         let values = self.asked.key.evaluate(batch)?.into_array(batch.num_rows())?;
-        let Some(values) = values.as_primitive_opt::<Int64Type>() else {
-            return internal_err!("a key that is no BIGINT: {}", values.data_type());
-        };
-        if values.null_count() == 0 {
-            values.values().iter().for_each(|&key| mine.insert(key));
+        if let Some(values) = values.as_primitive_opt::<Int64Type>() {
+            each(values, |key| mine.insert(key));
+        } else if let Some(values) = values.as_primitive_opt::<Int32Type>() {
+            each(values, |key| mine.insert(key.into()));
         } else {
-            values.iter().flatten().for_each(|key| mine.insert(key));
+            return internal_err!("a key that is no whole number: {}", values.data_type());
         }
         Ok(())
     }
@@ -235,6 +239,14 @@ impl Gathering {
         if let Some(mine) = self.mine.take() {
             self.asked.keys.add(mine, self.partitions);
         }
+    }
+}
+
+fn each<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, mut visit: impl FnMut(T::Native)) {
+    if values.null_count() == 0 {
+        values.values().iter().for_each(|&value| visit(value));
+    } else {
+        values.iter().flatten().for_each(visit);
     }
 }
 

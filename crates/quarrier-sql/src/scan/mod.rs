@@ -6,7 +6,8 @@
 //!                                                  ├── batches ←─────┤
 //!                                    GroupsExec ───┴── groups ←──────┘
 //!
-//!  join ←─ KeysExec ←─ the side that is read first      (keys ─→ the MessagesExec of the other side)
+//!  join ←─ KeysExec ←─ the side that is read first      (keys ─→ the MessagesExec of the other side, or
+//!                                                        the KeepExec above what reads Parquet)
 //! ```
 
 mod batches;
@@ -14,6 +15,7 @@ mod counted;
 mod exec;
 mod figures;
 mod groups;
+mod keep;
 mod keys;
 mod selection;
 mod together;
@@ -22,7 +24,8 @@ pub(crate) use counted::CountExec;
 pub(crate) use exec::MessagesExec;
 pub(crate) use figures::Ceiling;
 pub(crate) use groups::{GroupsExec, State};
-pub(crate) use keys::{Asked, KeysExec};
+pub(crate) use keep::{KeepExec, Wish};
+pub(crate) use keys::{Asked, JoinKeys, KeysExec, is_whole};
 pub(crate) use together::search_together;
 
 use quarrier_filter::Order;

@@ -22,6 +22,14 @@ fn rows_compare_value_by_value_with_three_valued_logic() {
 }
 
 #[test]
+fn ranks_are_whole_numbers_like_any_other() {
+    for rank in ["RANK()", "DENSE_RANK()", "ROW_NUMBER()", "NTILE(1)"] {
+        holds(&format!("1 - ({rank} OVER ()) / 2 * 2"), "1");
+        holds(&format!("-({rank} OVER (ORDER BY 1))"), "-1");
+    }
+}
+
+#[test]
 fn between_may_be_symmetric() {
     holds("2 BETWEEN SYMMETRIC 3 AND 1", "true");
     holds("4 NOT BETWEEN SYMMETRIC 3 AND 1", "true");

@@ -129,8 +129,8 @@ fn scan_of(asked: &Asked, sql: &str, rows: usize) -> String {
     scan.unwrap_or_else(|| panic!("{analysed}")).to_owned()
 }
 
-/// Twenty thousand parts of two hundred makers, of whom each tenth is of town 7.
-fn parts_and_makers() -> (Folder, Asked) {
+/// Twenty thousand parts of two hundred makers, of whom each tenth is of town 7; in files of this kind.
+fn parts_and_makers(kind: &str) -> (Folder, Asked) {
     let (folder, asked) = (Folder::new(), Asked::new());
     let makers: String = (0..200).map(|id| format!("{id},{}\n", id % 10)).collect();
     let parts: String = (0..20_000)
@@ -143,30 +143,42 @@ fn parts_and_makers() -> (Folder, Asked) {
     for (name, text) in
         [("makers", format!("k,town\n{makers}")), ("parts", format!("id,maker\n{parts}"))]
     {
-        asked.open(name, &folder.file(&format!("{name}.csv"), &text)).unwrap();
+        let file = folder.file(&format!("{name}.csv"), &text);
+        let file = if kind == "csv" { file } else { as_parquet(&folder, name) };
+        asked.open(name, &file).unwrap();
     }
     (folder, asked)
 }
 
+/// The path of a table of the folder, written anew.
+fn as_parquet(folder: &Folder, name: &str) -> String {
+    let path = folder.path(&format!("{name}.parquet")).display().to_string();
+    let sql = format!("COPY (SELECT * FROM '{name}.csv') TO '{path}'");
+    let copied = folder.run(&[&sql]);
+    assert!(copied.status.success(), "{copied:?}");
+    path
+}
+
 #[test]
 fn keys_beyond_a_list_are_looked_for_by_the_scan() {
-    let (_folder, asked) = parts_and_makers();
-    let sql = "SELECT count(*), sum(b.id) FROM parts AS a JOIN parts AS b ON a.id = b.id \
-               WHERE a.id % 3 = 1";
-    let expected: Vec<u64> = (0..20_000).filter(|id| id % 3 == 1).collect();
-    let sum = expected.iter().sum::<u64>();
-    assert_eq!(asked.value(sql).unwrap(), format!("{}|{sum}", expected.len()));
-    let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
-    let found = analysed.lines().filter(|line| line.contains("MessagesExec: 20000 rows"));
-    let waiting =
-        found.clone().find(|line| line.contains("keys=id")).unwrap_or_else(|| panic!("{analysed}"));
-    assert!(waiting.contains("output_rows=6.67 K"), "{waiting}");
-    assert_eq!(found.count(), 2, "{analysed}");
+    for (kind, waiting) in [("csv", "MessagesExec: 20000 rows"), ("parquet", "KeepExec: keys=[id]")]
+    {
+        let (_folder, asked) = parts_and_makers(kind);
+        let sql = "SELECT count(*), sum(b.id) FROM parts AS a JOIN parts AS b ON a.id = b.id \
+                   WHERE a.id % 3 = 1";
+        let expected: Vec<u64> = (0..20_000).filter(|id| id % 3 == 1).collect();
+        let sum = expected.iter().sum::<u64>();
+        assert_eq!(asked.value(sql).unwrap(), format!("{}|{sum}", expected.len()));
+        let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
+        let scan = analysed.lines().find(|line| line.contains(waiting) && line.contains("keys="));
+        let scan = scan.unwrap_or_else(|| panic!("{analysed}"));
+        assert!(scan.contains("output_rows=6.67 K"), "{scan}");
+    }
 }
 
 #[test]
 fn a_scan_waits_for_the_keys_of_every_join_above_it() {
-    let (_folder, asked) = parts_and_makers();
+    let (_folder, asked) = parts_and_makers("csv");
     let sql = "SELECT count(*) FROM parts JOIN makers ON parts.maker = makers.k \
                JOIN (SELECT 7 AS town) AS towns ON makers.town = towns.town";
     let expected = (0..20_000).filter(|id| id % 11 != 0 && id % 200 % 10 == 7).count();
@@ -177,7 +189,13 @@ fn a_scan_waits_for_the_keys_of_every_join_above_it() {
 
 #[test]
 fn rows_without_a_partner_stay_where_they_count() {
-    let (_folder, asked) = parts_and_makers();
+    for kind in ["csv", "parquet"] {
+        let (_folder, asked) = parts_and_makers(kind);
+        without_a_partner(&asked);
+    }
+}
+
+fn without_a_partner(asked: &Asked) {
     let few = "(SELECT * FROM makers WHERE town = 7) AS few";
     let all = 20_000;
     let nobodys = (0..all).filter(|id| id % 11 == 0).count();
@@ -207,11 +225,7 @@ fn rows_without_a_partner_stay_where_they_count() {
 fn sales(asked: &Asked, folder: &Folder) -> [&'static str; 2] {
     let rows: String = (0..40).map(|id| format!("{id},{},{}\n", id % 7, (id * 3) % 50)).collect();
     asked.open("sales", &folder.file("sales.csv", &format!("id,item,qty\n{rows}"))).unwrap();
-    let path = folder.path("columns.parquet").display().to_string();
-    let sql = format!("COPY (SELECT * FROM sales) TO '{path}'");
-    let copy = folder.run(&["--table", "sales=sales.csv", &sql]);
-    assert!(copy.status.success(), "{copy:?}");
-    asked.open("columns", &path).unwrap();
+    asked.open("columns", &as_parquet(folder, "sales")).unwrap();
     ["sales", "columns"]
 }
 
@@ -253,11 +267,13 @@ fn what_a_plan_learns_of_one_column_is_not_asked_of_another_of_its_name() {
 
 #[test]
 fn a_scan_that_is_run_again_waits_for_nothing() {
-    let (_folder, asked) = parts_and_makers();
-    let sql = "WITH RECURSIVE r AS (SELECT 1 AS id, 0 AS depth UNION ALL \
+    for kind in ["csv", "parquet"] {
+        let (_folder, asked) = parts_and_makers(kind);
+        let sql = "WITH RECURSIVE r AS (SELECT 1 AS id, 0 AS depth UNION ALL \
                SELECT parts.id + 1, r.depth + 1 FROM r JOIN parts ON parts.id = r.id \
                WHERE r.depth < 40) SELECT count(*), max(id) FROM r";
-    assert_eq!(asked.value(sql).unwrap(), "41|41");
+        assert_eq!(asked.value(sql).unwrap(), "41|41");
+    }
 }
 
 #[test]

@@ -1,0 +1,249 @@
+//! Rows of Parquet files that have a partner on the other side of a join: the others are left out as they
+//! come from the file, before they are spread over threads and hashed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, RecordBatch,
+};
+use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::compute::{BatchCoalescer, and};
+use datafusion::arrow::datatypes::{Int32Type, Int64Type};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties,
+};
+use futures::{StreamExt, TryStreamExt};
+use quarrier_filter::Keys;
+
+use super::keys::JoinKeys;
+
+/// What leaves more than this share of the rows is not looked for any longer: the join looks anyway.
+const KEPT_SHARE_MAX: f64 = 0.8;
+/// Rows after which that is told.
+const TOLD_ROWS: usize = 1 << 16;
+
+/// A column whose rows are kept by their keys.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    /// Of the input.
+    pub(crate) column: usize,
+    pub(crate) keys: Arc<JoinKeys>,
+}
+
+/// Waits for keys, and hands on the rows that have them.
+#[derive(Debug)]
+pub(crate) struct KeepExec {
+    input: Arc<dyn ExecutionPlan>,
+    wishes: Vec<Wish>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl KeepExec {
+    /// Of `input`, whose columns that are wished for are [whole](super::keys::is_whole).
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, wishes: Vec<Wish>) -> Self {
+        KeepExec { input, wishes, metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
+    pub(crate) fn wishes(&self) -> &[Wish] {
+        &self.wishes
+    }
+}
+
+impl DisplayAs for KeepExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.schema();
+        let names: Vec<&str> =
+            self.wishes.iter().map(|wish| &**schema.field(wish.column).name()).collect();
+        write!(f, "KeepExec: keys=[{}]", names.join(", "))
+    }
+}
+
+impl ExecutionPlan for KeepExec {
+    fn name(&self) -> &str {
+        "KeepExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(input) = children.pop() else { return internal_err!("rows of nothing") };
+        Ok(Arc::new(KeepExec::new(input, self.wishes.clone())))
+    }
+
+    /// Whoever gathers the keys forgets whom they were for, too.
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::clone(&self.input))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let (schema, input) = (self.schema(), Arc::clone(&self.input));
+        let wishes = self.wishes.clone();
+        let batch_rows = context.session_config().batch_size();
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        // Files are opened when the keys are known: row groups without any are then not read.
+        let rows = futures::stream::once(async move {
+            let mut tests = Vec::new();
+            for wish in &wishes {
+                let keys = wish.keys.all().await;
+                tests.extend(keys.map(|keys| Test::new(wish.column, keys)));
+            }
+            let rows = input.execute(partition, context)?;
+            let room = BatchCoalescer::new(rows.schema(), batch_rows);
+            Ok::<_, datafusion::error::DataFusionError>(Kept { rows, tests, room }.batches())
+        });
+        let rows = rows.try_flatten();
+        let rows = rows.inspect_ok(move |batch| baseline.record_output(batch.num_rows()));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.boxed())))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::clone(&inputs[0]).to_inexact()))
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::LowerEqual
+    }
+}
+
+/// The rows of a partition that are kept.
+struct Kept {
+    rows: SendableRecordBatchStream,
+    tests: Vec<Test>,
+    /// Where few rows of each batch come together.
+    room: BatchCoalescer,
+}
+
+impl Kept {
+    fn batches(self) -> impl futures::Stream<Item = Result<RecordBatch>> {
+        futures::stream::try_unfold(Some(self), |kept| async move {
+            let Some(mut kept) = kept else { return Ok(None) };
+            loop {
+                if let Some(batch) = kept.room.next_completed_batch() {
+                    return Ok(Some((batch, Some(kept))));
+                }
+                match kept.rows.next().await.transpose()? {
+                    Some(batch) => kept.add(batch)?,
+                    None => {
+                        kept.room.finish_buffered_batch()?;
+                        return Ok(kept.room.next_completed_batch().map(|batch| (batch, None)));
+                    }
+                }
+            }
+        })
+    }
+
+    fn add(&mut self, batch: RecordBatch) -> Result<()> {
+        let mut kept: Option<BooleanArray> = None;
+        for test in &mut self.tests {
+            let Some(its) = test.kept(&batch)? else { continue };
+            kept = Some(match kept {
+                Some(kept) => and(&kept, &its)?,
+                None => its,
+            });
+        }
+        match kept {
+            Some(kept) => self.room.push_batch_with_filter(batch, &kept)?,
+            None => self.room.push_batch(batch)?,
+        }
+        Ok(())
+    }
+}
+
+/// Keys that rows of one column are asked for.
+struct Test {
+    column: usize,
+    keys: Arc<Keys>,
+    rows: usize,
+    kept: usize,
+}
+
+impl Test {
+    fn new(column: usize, keys: Arc<Keys>) -> Test {
+        Test { column, keys, rows: 0, kept: 0 }
+    }
+
+    /// Which rows of a batch have one; none where it is not worth while to look.
+    fn kept(&mut self, batch: &RecordBatch) -> Result<Option<BooleanArray>> {
+        if self.rows >= TOLD_ROWS && self.kept as f64 > KEPT_SHARE_MAX * self.rows as f64 {
+            return Ok(None);
+        }
+        let values = batch.column(self.column);
+        let keys = &self.keys;
+        let kept = if let Some(values) = values.as_primitive_opt::<Int64Type>() {
+            kept(values, |value| keys.contains(value))
+        } else if let Some(values) = values.as_primitive_opt::<Int32Type>() {
+            kept(values, |value| keys.contains(value.into()))
+        } else {
+            return internal_err!("a key that is no whole number: {}", values.data_type());
+        };
+        self.rows += kept.len();
+        self.kept += kept.true_count();
+        Ok(Some(kept))
+    }
+}
+
+/// Which of these are; NULL is not.
+fn kept<T: ArrowPrimitiveType>(
+    values: &PrimitiveArray<T>,
+    is_one: impl Fn(T::Native) -> bool,
+) -> BooleanArray {
+    let all = values.values();
+    let found = BooleanBuffer::collect_bool(all.len(), |row| is_one(all[row]));
+    let found = match values.nulls() {
+        Some(nulls) => &found & nulls.inner(),
+        None => found,
+    };
+    BooleanArray::new(found, None)
+}
