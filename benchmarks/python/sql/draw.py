@@ -222,7 +222,8 @@ class Statements(Draw):
         self.features["window"] += 1
         sql, scope = self.source(min(depth, 1))
         # Of all rows, each in its place: the order of the ids of all tables.
-        total = ", ".join(f"{name} NULLS LAST" for name, kind in scope if kind in ("int", "dec", "text", "date", "ts", "bool"))
+        order = [name for name, kind in scope if kind != "float"] or [name for name, _ in scope]
+        total = ", ".join(f"{name} NULLS LAST" for name in order)
         values: list[tuple[Sql, str]] = [(self.value(scope, kind := self.kind(scope), 1), kind)]
         for _ in range(self.r.randint(1, max(1, len(names) - 1))):
             values.append(self.window(scope, total))

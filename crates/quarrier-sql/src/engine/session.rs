@@ -10,7 +10,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::Options;
 use crate::Result;
-use crate::plan::{Memberships, Multisets, StrictKinds, physical_rules};
+use crate::plan::{Memberships, Multisets, StrictKinds, logical_rules, physical_rules};
 use crate::scan::Ceiling;
 
 /// All sorts of a plan together keep one part of so many back.
@@ -30,6 +30,9 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     settings.sql_parser.enable_ident_normalization = false;
     // 1.5 is exact, as SQL-92 has it; 1.5e0 is floating.
     settings.sql_parser.parse_float_as_decimal = true;
+    // Above some joins it takes an aggregate that is never NULL for one that may be, which changes nothing
+    // but whether the plan is refused.
+    settings.execution.skip_physical_aggregate_schema_check = true;
     settings.optimizer.hash_join_inlist_pushdown_max_distinct_values = JOIN_KEYS_MAX;
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(bytes) = options.memory_bytes_max {
@@ -49,7 +52,8 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
         .with_config(config)
         .with_runtime_env(runtime.build_arc()?)
         .with_default_features()
-        .with_analyzer_rules(rules);
+        .with_analyzer_rules(rules)
+        .with_optimizer_rules(logical_rules());
     for rule in physical_rules() {
         state = state.with_physical_optimizer_rule(rule);
     }

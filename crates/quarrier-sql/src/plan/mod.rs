@@ -16,6 +16,8 @@ mod misled;
 mod multisets;
 pub(crate) use multisets::Multisets;
 
+mod one_distinct;
+
 mod rule;
 
 mod strict;
@@ -28,9 +30,22 @@ mod whole_orders;
 
 use std::sync::Arc;
 
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
+use one_distinct::OneDistinct;
 use rule::Rule;
+
+/// The rules for plans as they are written, in their order.
+pub(crate) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let one_distinct = OneDistinct::default();
+    let name = one_distinct.name().to_owned();
+    let mut rules = Optimizer::new().rules;
+    if let Some(engines) = rules.iter_mut().find(|rule| rule.name() == name) {
+        *engines = Arc::new(one_distinct);
+    }
+    rules
+}
 
 /// The rules for plans as they run, in their order.
 pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 6] {

@@ -120,3 +120,24 @@ fn rows_that_a_scan_leaves_are_counted_by_it() {
     let kept = "SELECT count(*) FILTER (WHERE id < 3) FROM m WHERE qty >= 0";
     assert_eq!(asked.value(kept).unwrap(), "3");
 }
+
+#[test]
+fn a_distinct_count_beside_a_sum_of_decimals_keeps_its_digits() {
+    let of =
+        "FROM (VALUES (1, 1.50, 7), (1, 2.25, 7), (1, 2.25, 8), (2, 0.01, 9)) AS t (k, price, n)";
+    let sql = format!(
+        "SELECT k, count(DISTINCT n), sum(price) {of} GROUP BY k HAVING sum(price) > 0.01 ORDER BY k"
+    );
+    assert_eq!(rows(&sql), ["1|2|6.00"]);
+    let sql = format!("SELECT count(DISTINCT n), sum(price), sum(k) {of}");
+    assert_eq!(rows(&sql), ["3|6.01|5"]);
+}
+
+#[test]
+fn a_distinct_truth_value_above_a_membership_is_planned() {
+    let sql = format!(
+        "{T} SELECT DISTINCT (t.x BETWEEN t.x AND t.x) IS NOT FALSE AS known FROM t \
+         WHERE NOT t.id IN (SELECT k FROM u WHERE (y - -3) NOT IN (y, NULL))"
+    );
+    assert_eq!(rows(&sql), ["true"]);
+}
