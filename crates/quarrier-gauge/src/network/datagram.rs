@@ -14,6 +14,7 @@ use super::batch::{Receiver, Sender, receive_joined, segments};
 use super::frame::{Account, FRAME_BYTES, decode_ended, is_pause};
 use super::guest::Guest;
 use super::link::{Link, datagram_socket};
+use super::pages::{self, Pages};
 use super::payload::Payload;
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
@@ -23,7 +24,9 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 pub(super) const HEADER_BYTES: usize = 16;
 /// Payloads begin at so many places.
 const PLACES: u64 = 64;
-/// Sent in one call, about.
+/// As far as the payload of a datagram reaches.
+const PAYLOAD_BYTES_MAX: usize = 64 * PLACES as usize + DATAGRAM_BYTES_MAX;
+/// Sent in one call, or between two looks at the clock, about.
 const CALL_BYTES: usize = 256 << 10;
 const CALL_BUFFERS: usize = 32;
 /// Received in one call, at most; and about so many bytes, that they stay in the processor's cache
@@ -40,8 +43,8 @@ const WHOLE_EACH: u64 = 256;
 pub(super) struct Sent {
     pub(super) datagrams: u64,
     pub(super) seconds: f64,
-    /// How many datagrams one buffer was cut into.
-    pub(super) segments: usize,
+    /// The system calls that did it.
+    pub(super) calls: &'static str,
 }
 
 /// The header of datagram `number`.
@@ -64,9 +67,16 @@ pub(super) fn send(
     payload: &Payload,
     schedule: &mut Schedule<'_>,
 ) -> Result<Sent> {
-    let message_bytes = link.terms.message_bytes;
-    let mut segments = segments(socket, message_bytes);
     let start = Instant::now();
+    let message_bytes = link.terms.message_bytes;
+    if message_bytes >= pages::BYTES_MIN
+        && let Ok(pages) = Pages::of(payload, PAYLOAD_BYTES_MAX)
+    {
+        let datagrams = send_pages(link, socket, &pages, schedule)?;
+        let seconds = start.elapsed().as_secs_f64();
+        return Ok(Sent { datagrams, seconds, calls: "sendfile" });
+    }
+    let mut segments = segments(socket, message_bytes);
     let mut sent = 0u64;
     let mut call = Call::new(message_bytes, segments);
     while let Turn::Go(_) = schedule.turn(Instant::now()) {
@@ -81,7 +91,32 @@ pub(super) fn send(
             Err(error) => return Err(link.failed("send a datagram", error)),
         }
     }
-    Ok(Sent { datagrams: sent, seconds: start.elapsed().as_secs_f64(), segments })
+    let calls = if segments > 1 { "sendmmsg, segments" } else { "sendmmsg" };
+    Ok(Sent { datagrams: sent, seconds: start.elapsed().as_secs_f64(), calls })
+}
+
+/// Sends long datagrams by pages, as long as the schedule says. Returns how many.
+fn send_pages(
+    link: &Link<'_>,
+    socket: &UdpSocket,
+    pages: &Pages,
+    schedule: &mut Schedule<'_>,
+) -> Result<u64> {
+    let message_bytes = link.terms.message_bytes;
+    let mut sent = 0;
+    while let Turn::Go(_) = schedule.turn(Instant::now()) {
+        for _ in 0..(CALL_BYTES / message_bytes).max(1) {
+            let header = header(sent, link.terms.seed);
+            match pages.send(socket, &header, place(sent), message_bytes - HEADER_BYTES) {
+                Ok(()) => sent += 1,
+                // Whether the header still waits is not known: this was the last one.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(sent),
+                Err(error) if is_pause(&error) || error.raw_os_error() == Some(libc::ENOBUFS) => {}
+                Err(error) => return Err(link.failed("send a datagram", error)),
+            }
+        }
+    }
+    Ok(sent)
 }
 
 /// The buffers of one system call.

@@ -54,8 +54,8 @@ struct Flow<'a> {
     link: Link<'a>,
     payload: Payload,
     sent: u64,
-    /// How many datagrams were cut from one buffer.
-    segments: usize,
+    /// The system calls that sent datagrams.
+    calls: &'static str,
     send_seconds: f64,
     account: Account,
     echoes: Option<Echoes>,
@@ -69,7 +69,7 @@ struct Aside {
     came: u64,
     lost: u64,
     late: u64,
-    segments: usize,
+    calls: &'static str,
     congestion: String,
     note: Option<String>,
 }
@@ -115,7 +115,7 @@ fn open<'a>(peer: &Peer, terms: Terms, stop: &'a AtomicBool) -> Result<Flow<'a>>
         link: peer.open(terms, stop)?,
         payload: Payload::new(terms.seed),
         sent: 0,
-        segments: 1,
+        calls: "",
         send_seconds: 0.0,
         account: Account::default(),
         echoes: None,
@@ -175,7 +175,7 @@ impl Flow<'_> {
             (Protocol::Udp, Course::Throughput) => {
                 let socket = self.link.datagrams.as_ref().ok_or_else(nothing)?;
                 let sent = datagram::send(&self.link, socket, &self.payload, schedule)?;
-                (self.sent, self.segments) = (sent.datagrams, sent.segments);
+                (self.sent, self.calls) = (sent.datagrams, sent.calls);
                 self.send_seconds = sent.seconds;
                 self.account = self.link.end(Some(sent.datagrams))?;
                 self.believe(job.message_bytes as u64)?;
@@ -210,7 +210,7 @@ fn aside(flows: &[Flow<'_>], stop: &AtomicBool) -> Result<Aside> {
         came,
         lost: sent.saturating_sub(came) + lost.sum::<u64>(),
         late: flows.iter().map(|flow| flow.account.late).sum(),
-        segments: first.map_or(1, |flow| flow.segments),
+        calls: first.map_or("", |flow| flow.calls),
         congestion: first.map_or_else(String::new, |flow| flow.link.congestion.clone()),
         note: first.and_then(|flow| flow.link.note.clone()),
     })
@@ -241,10 +241,7 @@ fn tell(runs: &mut Series, job: &Job, asides: &[Aside]) -> Result<()> {
     let parameters = runs.subject.parameters.clone();
     runs.subject.parameters = match (job.protocol, job.course) {
         (Protocol::Tcp, _) => parameters.with("congestion", last.congestion.as_str()),
-        (Protocol::Udp, Course::Throughput) => {
-            let calls = if last.segments > 1 { "sendmmsg, segments" } else { "sendmmsg" };
-            parameters.with("calls", calls)
-        }
+        (Protocol::Udp, Course::Throughput) => parameters.with("calls", last.calls),
         (Protocol::Udp, _) => parameters,
     };
     runs.notes.extend(last.note.clone());

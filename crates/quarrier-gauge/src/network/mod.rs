@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What arrives counts, not what was sent. Of a stream some bytes in each 16 KiB are compared and
-//! every 64th read whole, of datagrams every 16th whole: comparing all would take the receiver a
+//! every 64th read whole, of datagrams every 256th whole: comparing all would take the receiver a
 //! tenth of its time.
 
 mod batch;
@@ -21,6 +21,7 @@ mod link;
 mod listen;
 mod measure;
 mod named;
+mod pages;
 mod payload;
 mod stream;
 mod sweep;

@@ -13,6 +13,8 @@ use quarrier_gauge::network::{
 use quarrier_gauge::trial::{Effort, Session};
 use quarrier_gauge::{Area, Error, Network, Reading, Result, Unit};
 
+use crate::refusing::{Refused, with_refused};
+
 fn effort() -> Effort {
     Effort {
         runs: 3,
@@ -51,6 +53,17 @@ fn messages_of_every_length_arrive_over_tcp() {
         assert!(reading.value > 0.0);
         assert_eq!((reading.area, reading.unit), (Area::Network, Unit::BytesPerSecond));
         assert!(reading.parameters.text("congestion").is_some_and(|name| !name.is_empty()));
+    }
+}
+
+#[test]
+fn long_datagrams_arrive_where_the_kernel_does_not_send_pages() {
+    for message_bytes in [40_000, DATAGRAM_BYTES_MAX] {
+        let job = job(Protocol::Udp, Course::Throughput, message_bytes, 1);
+        let readings = with_refused(Refused::SendingFiles, || run(job));
+        let [rate] = &readings[..] else { panic!("{readings:?}") };
+        assert!(rate.value > 0.0);
+        assert_eq!(rate.parameters.text("calls"), Some("sendmmsg"));
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) enum Refused {
     NamelessFiles,
     /// `fallocate`.
     Reserving,
+    /// `sendfile`.
+    SendingFiles,
 }
 
 /// Runs `work` on a thread to which the kernel refuses these calls.
@@ -56,6 +58,9 @@ fn refuse(refused: Refused) {
                 unless_set(flag, 1),
                 fail(libc::EOPNOTSUPP),
             ]);
+        }
+        Refused::SendingFiles => {
+            program.extend([unless_equal(libc::SYS_sendfile as u32, 1), fail(libc::ENOSYS)]);
         }
         Refused::Reserving => {
             program.extend([unless_equal(libc::SYS_fallocate as u32, 1), fail(libc::EOPNOTSUPP)]);

@@ -1,0 +1,58 @@
+//! Long datagrams that are not copied where they are sent: their pages are handed to the kernel.
+//!
+//! `sendfile` from memory that has no name makes the pages themselves part of a datagram (Linux, since
+//! 6.5), behind a header that waits for them (`MSG_MORE`). Over the loopback who sends is the slower side
+//! then no longer by a whole copy: 6.4 GB/s in place of 4.8, with one buffer a call. Datagrams of less than
+//! [`BYTES_MIN`] would pay more for the second call than they save.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{MemfdFlags, memfd_create, sendfile};
+use rustix::net::{SendFlags, send};
+
+use super::LOOPBACK;
+use super::payload::Payload;
+
+/// Datagrams from this length on are sent so.
+pub(super) const BYTES_MIN: usize = 16 << 10;
+
+/// The payload in such memory.
+pub(super) struct Pages(OwnedFd);
+
+impl Pages {
+    /// A copy of so many bytes of `payload` from its beginning on. Nobody writes to them again.
+    ///
+    /// # Errors
+    /// The kernel cannot send them so.
+    pub(super) fn of(payload: &Payload, bytes: usize) -> io::Result<Pages> {
+        let mut file = File::from(memfd_create(c"quarrier payload", MemfdFlags::CLOEXEC)?);
+        file.write_all(&payload.at(0)[..bytes])?;
+        let pages = Pages(file.into());
+        // Where it refuses, the header is left behind: tried on a socket that nobody else uses.
+        let socket = UdpSocket::bind(LOOPBACK)?;
+        socket.connect(socket.local_addr()?)?;
+        pages.send(&socket, b"header", 0, BYTES_MIN.min(bytes))?;
+        Ok(pages)
+    }
+
+    /// Sends a datagram of `header` and the payload's `bytes` from `at` on.
+    ///
+    /// # Errors
+    /// The kernel could not; it has dropped the header then, unless it was interrupted.
+    pub(super) fn send(
+        &self,
+        socket: &UdpSocket,
+        header: &[u8],
+        at: u64,
+        bytes: usize,
+    ) -> io::Result<()> {
+        send(socket, header, SendFlags::MORE)?;
+        let mut from = at;
+        let sent = sendfile(socket, &self.0, Some(&mut from), bytes)?;
+        // The rest would be a datagram of its own.
+        if sent == bytes { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+}
