@@ -16,6 +16,8 @@ mod misled;
 mod multisets;
 pub(crate) use multisets::Multisets;
 
+mod no_groups;
+
 mod one_distinct;
 
 mod rule;
@@ -33,16 +35,20 @@ use std::sync::Arc;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
+use no_groups::NoGroups;
 use one_distinct::OneDistinct;
 use rule::Rule;
 
 /// The rules for plans as they are written, in their order.
 pub(crate) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let one_distinct = OneDistinct::default();
-    let name = one_distinct.name().to_owned();
+    let ours: [Arc<dyn OptimizerRule + Send + Sync>; 2] =
+        [Arc::<OneDistinct>::default(), Arc::<NoGroups>::default()];
     let mut rules = Optimizer::new().rules;
-    if let Some(engines) = rules.iter_mut().find(|rule| rule.name() == name) {
-        *engines = Arc::new(one_distinct);
+    for rule in &mut rules {
+        // Ours are called as those that they hold.
+        if let Some(instead) = ours.iter().find(|one| one.name() == rule.name()) {
+            *rule = Arc::clone(instead);
+        }
     }
     rules
 }

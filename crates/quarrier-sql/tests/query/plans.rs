@@ -141,3 +141,14 @@ fn a_distinct_truth_value_above_a_membership_is_planned() {
     );
     assert_eq!(rows(&sql), ["true"]);
 }
+
+#[test]
+fn a_condition_that_nothing_fulfils_leaves_out_the_row_of_an_aggregate_too() {
+    let counted = format!("{T} SELECT n FROM (SELECT count(*) AS n, max(x) AS most FROM t) AS c");
+    for condition in ["n = 4 AND n = 8", "(4, n) = (n, 8)", "1 = 2", "n = 3 AND 1 = 2"] {
+        assert_eq!(rows(&format!("{counted} WHERE {condition}")), [""; 0], "{condition}");
+    }
+    assert_eq!(rows(&format!("{counted} WHERE n = 3 AND most = 3 AND 1 = 1")), ["3"]);
+    assert_eq!(rows(&format!("{T} SELECT count(*) FROM t WHERE 1 = 2")), ["0"]);
+    assert_eq!(rows(&format!("{T} SELECT count(*) FROM t HAVING 1 = 2")), [""; 0]);
+}
