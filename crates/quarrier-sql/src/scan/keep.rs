@@ -129,7 +129,9 @@ impl ExecutionPlan for KeepExec {
             }
             let rows = input.execute(partition, context)?;
             let room = BatchCoalescer::new(rows.schema(), batch_rows);
-            Ok::<_, datafusion::error::DataFusionError>(Kept { rows, tests, room }.batches())
+            Ok::<_, datafusion::error::DataFusionError>(
+                Kept { rows, tests, room, whole: None }.batches(),
+            )
         });
         let rows = rows.try_flatten();
         let rows = rows.inspect_ok(move |batch| baseline.record_output(batch.num_rows()));
@@ -163,6 +165,8 @@ struct Kept {
     tests: Vec<Test>,
     /// Where few rows of each batch come together.
     room: BatchCoalescer,
+    /// A batch of which all rows are kept, behind what has come together.
+    whole: Option<RecordBatch>,
 }
 
 impl Kept {
@@ -170,7 +174,8 @@ impl Kept {
         futures::stream::try_unfold(Some(self), |kept| async move {
             let Some(mut kept) = kept else { return Ok(None) };
             loop {
-                if let Some(batch) = kept.room.next_completed_batch() {
+                if let Some(batch) = kept.room.next_completed_batch().or_else(|| kept.whole.take())
+                {
                     return Ok(Some((batch, Some(kept))));
                 }
                 match kept.rows.next().await.transpose()? {
@@ -193,9 +198,12 @@ impl Kept {
                 None => its,
             });
         }
-        match kept {
+        match kept.filter(|kept| kept.true_count() < batch.num_rows()) {
             Some(kept) => self.room.push_batch_with_filter(batch, &kept)?,
-            None => self.room.push_batch(batch)?,
+            None => {
+                self.room.finish_buffered_batch()?;
+                self.whole = Some(batch);
+            }
         }
         Ok(())
     }

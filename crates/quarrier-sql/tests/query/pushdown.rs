@@ -173,6 +173,15 @@ fn keys_beyond_a_list_are_looked_for_by_the_scan() {
         let scan = analysed.lines().find(|line| line.contains(waiting) && line.contains("keys="));
         let scan = scan.unwrap_or_else(|| panic!("{analysed}"));
         assert!(scan.contains("output_rows=6.67 K"), "{scan}");
+        // Some batches whole, some in part.
+        for from in [0, 9_000] {
+            let sql = format!(
+                "SELECT count(*), sum(b.id) FROM parts AS a JOIN parts AS b ON a.id = b.id \
+                 WHERE a.id >= {from}"
+            );
+            let sum = (from..20_000_u64).sum::<u64>();
+            assert_eq!(asked.value(&sql).unwrap(), format!("{}|{sum}", 20_000 - from));
+        }
     }
 }
 
