@@ -2,6 +2,8 @@
 
 mod counts;
 
+mod except;
+
 mod groups;
 
 mod keys;
@@ -35,22 +37,23 @@ use std::sync::Arc;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
-use no_groups::NoGroups;
-use one_distinct::OneDistinct;
+use except::Except;
 use rule::Rule;
 
+type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
+
 /// The rules for plans as they are written, in their order.
-pub(crate) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let ours: [Arc<dyn OptimizerRule + Send + Sync>; 2] =
-        [Arc::<OneDistinct>::default(), Arc::<NoGroups>::default()];
-    let mut rules = Optimizer::new().rules;
-    for rule in &mut rules {
-        // Ours are called as those that they hold.
-        if let Some(instead) = ours.iter().find(|one| one.name() == rule.name()) {
-            *rule = Arc::clone(instead);
+pub(crate) fn logical_rules() -> Vec<LogicalRule> {
+    let kept = |rule: LogicalRule| -> LogicalRule {
+        match rule.name() {
+            "push_down_filter" => Except::new(rule, no_groups::is_filtered),
+            "single_distinct_aggregation_to_group_by" => {
+                Except::new(rule, one_distinct::sums_decimals)
+            }
+            _ => rule,
         }
-    }
-    rules
+    };
+    Optimizer::new().rules.into_iter().map(kept).collect()
 }
 
 /// The rules for plans as they run, in their order.

@@ -1,0 +1,47 @@
+//! Rules of the engine that are kept from plans which they get wrong.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+/// A rule that is not asked about some plans.
+#[derive(Debug)]
+pub(super) struct Except {
+    rule: Arc<dyn OptimizerRule + Send + Sync>,
+    is_left: fn(&LogicalPlan) -> bool,
+}
+
+impl Except {
+    /// `rule`, which leaves the plans of which `is_left` says so.
+    pub(super) fn new(
+        rule: Arc<dyn OptimizerRule + Send + Sync>,
+        is_left: fn(&LogicalPlan) -> bool,
+    ) -> Arc<Self> {
+        Arc::new(Except { rule, is_left })
+    }
+}
+
+impl OptimizerRule for Except {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if (self.is_left)(&plan) {
+            Ok(Transformed::no(plan))
+        } else {
+            self.rule.rewrite(plan, config)
+        }
+    }
+}
