@@ -2,8 +2,8 @@
 //!
 //! `sendfile` from memory that has no name makes the pages themselves part of a datagram (Linux, since
 //! 6.5), behind a header that waits for them (`MSG_MORE`). Over the loopback who sends is the slower side
-//! then no longer by a whole copy: 6.4 GB/s in place of 4.8, with one buffer a call. Datagrams of less than
-//! [`BYTES_MIN`] would pay more for the second call than they save.
+//! then no longer by a whole copy: 7.2 GB/s in place of 5.3 by `sendmmsg`, datagrams of 64 KiB, medians of 7
+//! and 9. Below [`BYTES_MIN`] there is less to save, against two calls a datagram; where it pays was not measured.
 
 use std::fs::File;
 use std::io::{self, Write};
