@@ -1,11 +1,11 @@
 //! Messages as a table of the engine.
 
+mod at_once;
 mod statistics;
 mod translate;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, Statistics};
@@ -15,6 +15,7 @@ use quarrier_messages::{Table, Views};
 
 use crate::scan::{MessagesExec, Wanted};
 
+pub(crate) use at_once::scan_at_once;
 pub(crate) use statistics::{of_columns, of_rows, share_of_rows};
 pub(crate) use translate::{Condition, is_pushed, physical};
 
@@ -40,19 +41,8 @@ impl Messages {
     pub fn table(&self) -> &Arc<Table> {
         self.views.table()
     }
-}
 
-#[async_trait]
-impl TableProvider for Messages {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(self.views.schema())
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    async fn scan(
+    fn plan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
@@ -75,6 +65,18 @@ impl TableProvider for Messages {
         let partitions = state.config().target_partitions();
         Ok(Arc::new(MessagesExec::new(self.views.clone(), wanted, partitions)?))
     }
+}
+
+impl TableProvider for Messages {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.views.schema())
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    scan_at_once!();
 
     fn supports_filters_pushdown(
         &self,

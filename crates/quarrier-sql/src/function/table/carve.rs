@@ -7,7 +7,6 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use async_trait::async_trait;
 use datafusion::arrow::array::{ArrayRef, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
@@ -22,6 +21,7 @@ use super::plan::{Finds, FoundExec, Out};
 use super::rows::{self, RowsOut, pairs, text, whole};
 use super::{Notes, arguments, chosen};
 use crate::Error;
+use crate::provider::scan_at_once;
 
 const USAGE: &str = "carve('disk.img')";
 const TYPE: usize = 1;
@@ -70,30 +70,8 @@ struct CarveTable {
     notes: Notes,
 }
 
-#[async_trait]
-impl TableProvider for CarveTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let is_pushed =
-            |filter: &Expr| ["type", "status"].iter().any(|name| chosen::is_of(filter, &[name]));
-        let support = |filter: &&Expr| match is_pushed(filter) {
-            true => TableProviderFilterPushDown::Exact,
-            false => TableProviderFilterPushDown::Unsupported,
-        };
-        Ok(filters.iter().map(support).collect())
-    }
-
-    async fn scan(
+impl CarveTable {
+    fn plan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
@@ -131,6 +109,31 @@ impl TableProvider for CarveTable {
         };
         Ok(Arc::new(FoundExec::new(Arc::new(carving), projection, limit)?))
     }
+}
+
+impl TableProvider for CarveTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let is_pushed =
+            |filter: &Expr| ["type", "status"].iter().any(|name| chosen::is_of(filter, &[name]));
+        let support = |filter: &&Expr| match is_pushed(filter) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    scan_at_once!();
 }
 
 /// Those of `all` that are wanted.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result, ScalarValue};
@@ -15,6 +14,7 @@ use super::arguments;
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{RowsOut, text, whole};
 use crate::Error;
+use crate::provider::scan_at_once;
 
 const USAGE: &str = "gauge('memory'), gauge('disk', '/folder/on/it') or gauge()";
 
@@ -60,7 +60,18 @@ struct GaugeTable {
     schema: SchemaRef,
 }
 
-#[async_trait]
+impl GaugeTable {
+    fn plan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(FoundExec::new(Arc::new(self.clone()), projection, limit)?))
+    }
+}
+
 impl TableProvider for GaugeTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -70,15 +81,7 @@ impl TableProvider for GaugeTable {
         TableType::Temporary
     }
 
-    async fn scan(
-        &self,
-        _: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(FoundExec::new(Arc::new(self.clone()), projection, limit)?))
-    }
+    scan_at_once!();
 }
 
 impl Finds for GaugeTable {

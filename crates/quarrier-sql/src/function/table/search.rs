@@ -8,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use async_trait::async_trait;
 use datafusion::arrow::array::{
     ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringViewArray, UInt32Array,
 };
@@ -25,6 +24,7 @@ use super::counting::Counting;
 use super::plan::{Finds, FoundExec, Out};
 use super::{Notes, arguments, chosen, starts};
 use crate::Error;
+use crate::provider::scan_at_once;
 
 const USAGE: &str = "search('disk.img', 'patterns.txt'[, '--aligned 512'])";
 /// Rows of a batch.
@@ -105,28 +105,8 @@ fn pushed(filter: &Expr) -> Option<Pushed> {
     chosen::is_of(filter, &["pattern", "name"]).then_some(Pushed::Patterns)
 }
 
-#[async_trait]
-impl TableProvider for SearchTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match pushed(filter) {
-            Some(_) => TableProviderFilterPushDown::Exact,
-            None => TableProviderFilterPushDown::Unsupported,
-        };
-        Ok(filters.iter().map(support).collect())
-    }
-
-    async fn scan(
+impl SearchTable {
+    fn plan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
@@ -160,6 +140,29 @@ impl TableProvider for SearchTable {
         };
         Ok(Arc::new(FoundExec::new(Arc::new(search), projection, limit)?))
     }
+}
+
+impl TableProvider for SearchTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match pushed(filter) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    scan_at_once!();
 }
 
 fn texts(patterns: &[Pattern]) -> StringViewArray {
