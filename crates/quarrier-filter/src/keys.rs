@@ -109,6 +109,32 @@ impl Keys {
         self.bits.iter().all(|&word| word == 0)
     }
 
+    /// Which of `values` are among them: a bit for each, the lowest first, and zeros behind the last.
+    pub fn which_i32(&self, values: &[i32]) -> Vec<u64> {
+        self.which(values)
+    }
+
+    /// Which of `values` are among them: a bit for each, the lowest first, and zeros behind the last.
+    pub fn which_i64(&self, values: &[i64]) -> Vec<u64> {
+        self.which(values)
+    }
+
+    // Not for any kind of number, so that it is compiled with this crate, which is optimised more than
+    // those that call it.
+    fn which<T: Copy + Into<i64>>(&self, values: &[T]) -> Vec<u64> {
+        let bit = |value: T| {
+            let place = value.into().wrapping_sub(self.first).cast_unsigned();
+            match place < self.span {
+                true => u64::from(self.bits[(place / 32) as usize] >> (place % 32) & 1),
+                false => 0,
+            }
+        };
+        let word = |values: &[T]| {
+            values.iter().enumerate().fold(0, |word, (place, &value)| word | bit(value) << place)
+        };
+        values.chunks(64).map(word).collect()
+    }
+
     /// Whether `key` is one of them.
     pub fn contains(&self, key: i64) -> bool {
         self.from(key).is_some_and(|(bits, place)| arch::bit(bits, place as usize) == 1)
@@ -197,6 +223,29 @@ mod tests {
                     span.clone().any(|key| least <= key && key <= greatest && keys.contains(key));
                 assert_eq!(keys.has(least, greatest), really, "{least} {greatest}");
                 assert!(keys.may_have(least, greatest) || !really);
+            }
+        }
+    }
+
+    #[test]
+    fn many_are_asked_for_as_one_is() {
+        let span = i64::from(i32::MAX) - 90..=i64::from(i32::MAX) + 40;
+        let mut keys = Keys::none_of(&span);
+        span.clone().filter(|key| key % 3 == 0).for_each(|key| keys.insert(key));
+        let ends = [i32::MIN, -1, 0];
+        let few: Vec<i32> = ends.into_iter().chain(i32::MAX - 100..=i32::MAX).collect();
+        for len in [0, 1, 63, 64, 65, few.len()] {
+            let few = &few[few.len() - len..];
+            let wide: Vec<i64> = few.iter().map(|&value| i64::from(value) + 41).collect();
+            for (which, values) in [
+                (keys.which_i32(few), few.iter().map(|&value| value.into()).collect()),
+                (keys.which_i64(&wide), wide.clone()),
+            ] {
+                assert_eq!(which.len(), len.div_ceil(64));
+                for place in 0..64 * which.len() {
+                    let is_one = values.get(place).is_some_and(|&value| keys.contains(value));
+                    assert_eq!(which[place / 64] >> (place % 64) & 1 == 1, is_one, "{place}");
+                }
             }
         }
     }

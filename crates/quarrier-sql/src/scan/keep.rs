@@ -4,10 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, RecordBatch,
-};
-use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use datafusion::arrow::buffer::{BooleanBuffer, Buffer};
 use datafusion::arrow::compute::{BatchCoalescer, and};
 use datafusion::arrow::datatypes::{Int32Type, Int64Type};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -229,29 +227,21 @@ impl Test {
         }
         let values = batch.column(self.column);
         let keys = &self.keys;
-        let kept = if let Some(values) = values.as_primitive_opt::<Int64Type>() {
-            kept(values, |value| keys.contains(value))
+        let which = if let Some(values) = values.as_primitive_opt::<Int64Type>() {
+            keys.which_i64(values.values())
         } else if let Some(values) = values.as_primitive_opt::<Int32Type>() {
-            kept(values, |value| keys.contains(value.into()))
+            keys.which_i32(values.values())
         } else {
             return internal_err!("a key that is no whole number: {}", values.data_type());
+        };
+        let found = BooleanBuffer::new(Buffer::from_vec(which), 0, values.len());
+        // NULL is none.
+        let kept = match values.nulls() {
+            Some(nulls) => BooleanArray::new(&found & nulls.inner(), None),
+            None => BooleanArray::new(found, None),
         };
         self.rows += kept.len();
         self.kept += kept.true_count();
         Ok(Some(kept))
     }
-}
-
-/// Which of these are; NULL is not.
-fn kept<T: ArrowPrimitiveType>(
-    values: &PrimitiveArray<T>,
-    is_one: impl Fn(T::Native) -> bool,
-) -> BooleanArray {
-    let all = values.values();
-    let found = BooleanBuffer::collect_bool(all.len(), |row| is_one(all[row]));
-    let found = match values.nulls() {
-        Some(nulls) => &found & nulls.inner(),
-        None => found,
-    };
-    BooleanArray::new(found, None)
 }
