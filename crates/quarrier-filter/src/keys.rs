@@ -237,6 +237,7 @@ mod tests {
         for len in [0, 1, 63, 64, 65, few.len()] {
             let few = &few[few.len() - len..];
             let wide: Vec<i64> = few.iter().map(|&value| i64::from(value) + 41).collect();
+            let wide = [&[i64::MIN, i64::MAX][..], &wide].concat()[..len].to_vec();
             for (which, values) in [
                 (keys.which_i32(few), few.iter().map(|&value| value.into()).collect()),
                 (keys.which_i64(&wide), wide.clone()),
