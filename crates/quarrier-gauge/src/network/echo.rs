@@ -212,7 +212,7 @@ pub(super) fn stream(guest: &Guest<'_>) -> std::result::Result<Account, String> 
     let mut buffer = vec![0; READ_BYTES];
     let mut account = Account::default();
     let mut heard = Instant::now();
-    while let Some(bytes) = read_some(guest, &guest.stream, &mut buffer, &mut heard, 0)? {
+    while let Some(bytes) = read_some(guest, 0, &mut buffer, &mut heard, 0)? {
         let mut rest = &buffer[..bytes];
         while !rest.is_empty() {
             match (&guest.stream).write(rest) {
