@@ -16,10 +16,6 @@ use crate::scan::Ceiling;
 /// All sorts of a plan together keep one part of so many back.
 const SPILL_SHARE: usize = 8;
 
-/// Keys of one side of a join that are asked for, one by one, of the other: a scan of messages has a
-/// table of them. Of more it only asks for those between the first and the last.
-const JOIN_KEYS_MAX: usize = 4_096;
-
 pub(super) fn context(options: &Options) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         .with_target_partitions(options.workers.max(1))
@@ -33,7 +29,6 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     // Above some joins it takes an aggregate that is never NULL for one that may be, which changes nothing
     // but whether the plan is refused.
     settings.execution.skip_physical_aggregate_schema_check = true;
-    settings.optimizer.hash_join_inlist_pushdown_max_distinct_values = JOIN_KEYS_MAX;
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(bytes) = options.memory_bytes_max {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
