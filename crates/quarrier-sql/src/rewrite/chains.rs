@@ -7,6 +7,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator as Op, Expr, Ident, VisitMut, VisitorMut};
 
+use super::walk::{Flow, Stop, walk};
+
 /// Chains up to this length are left as they are.
 const LENGTH_MAX: usize = 64;
 
@@ -17,7 +19,7 @@ pub(crate) const TREE_DEPTH_MAX: usize = 2_000;
 /// Hangs up all long chains in a statement anew: in their order, in the middle. False where the tree is
 /// deeper than it may be all the same.
 pub(crate) fn balance(statement: &mut impl VisitMut) -> bool {
-    statement.visit(&mut Chains { depth: 0 }).is_continue()
+    walk(statement, &mut Chains { depth: 0 }).is_continue()
 }
 
 struct Chains {
@@ -25,9 +27,9 @@ struct Chains {
 }
 
 impl VisitorMut for Chains {
-    type Break = ();
+    type Break = Stop;
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         if let Expr::BinaryOp { op: op @ (Op::And | Op::Or), .. } = expr {
             let op = op.clone();
             if is_long(expr, &op) {
@@ -37,12 +39,12 @@ impl VisitorMut for Chains {
         }
         self.depth += 1;
         match self.depth > TREE_DEPTH_MAX {
-            true => ControlFlow::Break(()),
+            true => ControlFlow::Break(None),
             false => ControlFlow::Continue(()),
         }
     }
 
-    fn post_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
+    fn post_visit_expr(&mut self, _: &mut Expr) -> Flow {
         self.depth -= 1;
         ControlFlow::Continue(())
     }

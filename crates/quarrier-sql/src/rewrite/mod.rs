@@ -24,14 +24,15 @@ mod predicates;
 mod rows;
 mod tables;
 mod template;
+mod walk;
 
 pub(crate) use chains::{TREE_DEPTH_MAX, balance};
 pub(crate) use names::Known;
 pub(crate) use tables::{MESSAGES, Named, Told, named};
 
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{Statement, VisitMut};
 
-use datafusion::sql::sqlparser::ast::{Statement, VisitMut, visit_expressions_mut};
+use walk::{ended, walk};
 
 use crate::{Error, Result};
 
@@ -42,16 +43,8 @@ use crate::{Error, Result};
 pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &Known) -> Result<()> {
     let captions = statement.captions();
     names::spell(statement, known);
-    let meant = visit_expressions_mut(statement, |expr| match predicates::meant(expr) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => ControlFlow::Break(error),
-    });
-    if let ControlFlow::Break(error) = meant {
-        return Err(error);
-    }
-    if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut outputs::Outputs) {
-        return Err(error);
-    }
+    ended(walk(statement, &mut predicates::Predicates))?;
+    ended(walk(statement, &mut outputs::Outputs))?;
     statement.caption(captions);
     Ok(())
 }

@@ -9,6 +9,8 @@ use datafusion::sql::sqlparser::ast::{
     VisitMut, VisitorMut,
 };
 
+use super::walk::{Flow, Stop, walk};
+
 /// The names of columns and tables.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Known {
@@ -41,8 +43,8 @@ impl Known {
 /// Gives every name in the statement its spelling.
 pub(super) fn spell<S: VisitMut>(statement: &mut S, known: &Known) {
     let mut known = known.clone();
-    let _ = VisitMut::visit(statement, &mut Given { known: &mut known });
-    let _ = VisitMut::visit(statement, &mut Speller { known: &known });
+    let _ = walk(statement, &mut Given { known: &mut known });
+    let _ = walk(statement, &mut Speller { known: &known });
 }
 
 /// Names that the statement itself gives.
@@ -51,12 +53,9 @@ struct Given<'k> {
 }
 
 impl VisitorMut for Given<'_> {
-    type Break = ();
+    type Break = Stop;
 
-    fn pre_visit_select(
-        &mut self,
-        select: &mut datafusion::sql::sqlparser::ast::Select,
-    ) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &mut datafusion::sql::sqlparser::ast::Select) -> Flow {
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { alias, .. } = item {
                 self.known.add(&alias.value);
@@ -65,10 +64,7 @@ impl VisitorMut for Given<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_query(
-        &mut self,
-        query: &mut datafusion::sql::sqlparser::ast::Query,
-    ) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &mut datafusion::sql::sqlparser::ast::Query) -> Flow {
         for table in query.with.iter().flat_map(|with| &with.cte_tables) {
             self.known.add(&table.alias.name.value);
             table.alias.columns.iter().for_each(|column| self.known.add(&column.name.value));
@@ -76,7 +72,7 @@ impl VisitorMut for Given<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
         let alias = match factor {
             TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. } => alias,
             _ => return ControlFlow::Continue(()),
@@ -156,9 +152,9 @@ fn parts(expr: &Expr) -> Option<Vec<String>> {
 }
 
 impl VisitorMut for Speller<'_> {
-    type Break = ();
+    type Break = Stop;
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         match expr {
             Expr::Identifier(ident) => self.ident(ident),
             Expr::CompoundIdentifier(_) | Expr::CompoundFieldAccess { .. } => {
@@ -174,7 +170,7 @@ impl VisitorMut for Speller<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> Flow {
         for part in &mut relation.0 {
             if let ObjectNamePart::Identifier(ident) = part {
                 self.ident(ident);

@@ -2,27 +2,26 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    Expr, Query, Select, SelectItem, Value, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, Value, VisitorMut};
 
+use super::walk::{Flow, Stop, walk};
 use super::{predicates, template};
+use crate::Result;
 use crate::dialect::call;
-use crate::{Error, Result};
 
 /// Rewrites the outputs of every SELECT.
 pub(super) struct Outputs;
 
 impl VisitorMut for Outputs {
-    type Break = Error;
+    type Break = Stop;
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
         for item in &mut select.projection {
             let expr = match item {
                 SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr,
                 _ => continue,
             };
-            VisitMut::visit(expr, &mut Output { depth: 0 })?;
+            walk(expr, &mut Output { depth: 0 })?;
         }
         ControlFlow::Continue(())
     }
@@ -34,26 +33,26 @@ struct Output {
 }
 
 impl VisitorMut for Output {
-    type Break = Error;
+    type Break = Stop;
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+    fn pre_visit_query(&mut self, _: &mut Query) -> Flow {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+    fn post_visit_query(&mut self, _: &mut Query) -> Flow {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
         match meant(expr) {
             Ok(Some(meant)) => *expr = meant,
             Ok(None) => {}
-            Err(error) => return ControlFlow::Break(error),
+            Err(error) => return ControlFlow::Break(Some(Box::new(error))),
         }
         ControlFlow::Continue(())
     }

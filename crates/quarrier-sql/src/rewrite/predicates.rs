@@ -1,16 +1,29 @@
 //! What one expression means; those within it have been rewritten before.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator as Op, Expr, Interval, Value};
+use std::ops::ControlFlow;
 
+use datafusion::sql::sqlparser::ast::{BinaryOperator as Op, Expr, Interval, Value, VisitorMut};
+
+use super::walk::{Flow, Stop};
 use super::{calls, like, padded, refused, rows, template};
 use crate::Result;
 use crate::dialect::{SYMMETRIC, call};
 
-/// Puts in the place of an expression what it means.
-///
-/// # Errors
-/// Where it means nothing.
-pub(super) fn meant(expr: &mut Expr) -> Result<()> {
+/// Puts in the place of every expression what it means; an error where it means nothing.
+pub(super) struct Predicates;
+
+impl VisitorMut for Predicates {
+    type Break = Stop;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        match meant(expr) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Some(Box::new(error))),
+        }
+    }
+}
+
+fn meant(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::Like { .. } => like::meant(expr),
         Expr::SimilarTo { .. } => like::similar(expr),

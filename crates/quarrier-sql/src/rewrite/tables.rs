@@ -9,6 +9,8 @@ use datafusion::sql::sqlparser::ast::{
     TableFunctionArgs, Value, VisitMut, VisitorMut,
 };
 
+use super::walk::{Flow, Stop, walk};
+
 /// Tables of a statement that are not functions.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
@@ -36,7 +38,7 @@ const FUNCTIONS: [&str; 4] = ["carve", "gauge", MESSAGES, "search"];
 /// The tables that are named. A file becomes a table of the file's name, called by its stem.
 pub(crate) fn named<S: VisitMut>(statement: &mut S) -> Named {
     let mut named = Named::default();
-    let _ = VisitMut::visit(statement, &mut Finder { named: &mut named });
+    let _ = walk(statement, &mut Finder { named: &mut named });
     named
 }
 
@@ -45,9 +47,9 @@ struct Finder<'n> {
 }
 
 impl VisitorMut for Finder<'_> {
-    type Break = ();
+    type Break = Stop;
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
         let TableFactor::Table { name, alias, args, .. } = factor else {
             return ControlFlow::Continue(());
         };

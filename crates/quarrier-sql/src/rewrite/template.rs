@@ -4,10 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::sql::parser::DFParserBuilder;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Query, SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr, TableFactor, VisitorMut};
 
+use super::walk::{Flow, Stop, walk};
 use crate::Result;
 use crate::dialect::Sql;
 use crate::engine::DEPTH_MAX;
@@ -26,7 +25,7 @@ pub(super) fn filled(text: &str, query: Query) -> Result<Expr> {
         .with_recursion_limit(DEPTH_MAX)
         .build()?;
     let mut expr = parser.parse_into_expr()?.expr;
-    let _ = VisitMut::visit(&mut expr, &mut Filler { name, query: Some(query) });
+    let _ = walk(&mut expr, &mut Filler { name, query: Some(query) });
     Ok(Expr::Nested(Box::new(expr)))
 }
 
@@ -36,15 +35,15 @@ struct Filler {
 }
 
 impl VisitorMut for Filler {
-    type Break = ();
+    type Break = Stop;
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
         if let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
             && alias.name.value == self.name
             && let Some(query) = self.query.take()
         {
             **subquery = query;
-            return ControlFlow::Break(());
+            return ControlFlow::Break(None);
         }
         ControlFlow::Continue(())
     }
