@@ -52,9 +52,10 @@ pub struct Rows {
 }
 
 /// Keys of one side of a join that are asked for, one by one, of messages on the other: a scan has a
-/// table of them. Of more it only asks for those between the first and the last. Files of rows
-/// have the engine's bound, 150: it takes each list apart for each row group, for which query 2 of TPC-H
-/// took 60 ms in place of 51.
+/// table of them. Of more it only asks for those between the first and the last. A join of 6.5 million
+/// messages with 300 texts takes 16 ms, and 34 with the engine's own bound, 150. That is the one of plans
+/// without messages: a scan of a file takes each list apart for each row group, for which query 2
+/// of TPC-H took 60 ms in place of 51.
 const LISTED_KEYS_MAX: usize = 4_096;
 
 /// Batches that wait for whoever reads them.
