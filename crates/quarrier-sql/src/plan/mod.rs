@@ -27,6 +27,9 @@ mod rule;
 mod strict;
 pub(crate) use strict::StrictKinds;
 
+mod time_units;
+pub(crate) use time_units::TimeUnits;
+
 mod top_rows;
 pub(crate) use top_rows::TOP_ROWS_MAX;
 

@@ -17,5 +17,6 @@ mod program;
 mod prompt;
 mod pushdown;
 mod remote;
+mod times;
 mod together;
 mod twin;
