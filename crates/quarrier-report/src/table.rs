@@ -1,0 +1,79 @@
+//! The one table of characters that people are not shown as they are.
+
+/// First and last of each range, in order: all control characters (`Cc`), separators of lines and
+/// paragraphs (`Zl`, `Zp`), what Unicode calls default ignorable, and format characters (`Cf`) but
+/// for those of Arabic and Syriac that have a form of their own.
+const HARMFUL: &[(char, char)] = &[
+    ('\0', '\x1f'),
+    // DEL, and the C1 controls, of which U+009B begins a sequence as ESC [ does.
+    ('\x7f', '\u{9f}'),
+    // Soft hyphen.
+    ('\u{ad}', '\u{ad}'),
+    // Combining grapheme joiner.
+    ('\u{34f}', '\u{34f}'),
+    // Arabic letter mark.
+    ('\u{61c}', '\u{61c}'),
+    // Hangul fillers.
+    ('\u{115f}', '\u{1160}'),
+    // Khmer vowels without a form.
+    ('\u{17b4}', '\u{17b5}'),
+    // Mongolian variation selectors and vowel separator.
+    ('\u{180b}', '\u{180f}'),
+    // Zero-width space, joiners, marks of direction.
+    ('\u{200b}', '\u{200f}'),
+    // Separators of lines and paragraphs; embeddings and overrides of direction.
+    ('\u{2028}', '\u{202e}'),
+    // Word joiner, invisible operators, isolates.
+    ('\u{2060}', '\u{206f}'),
+    // Hangul filler.
+    ('\u{3164}', '\u{3164}'),
+    // Variation selectors: 256 of them carry any byte unseen, with the others below.
+    ('\u{fe00}', '\u{fe0f}'),
+    // Byte order mark.
+    ('\u{feff}', '\u{feff}'),
+    // Halfwidth Hangul filler.
+    ('\u{ffa0}', '\u{ffa0}'),
+    // Not assigned, but ignorable; interlinear annotations.
+    ('\u{fff0}', '\u{fffb}'),
+    // Controls of Egyptian hieroglyphs.
+    ('\u{13430}', '\u{1343f}'),
+    // Controls of shorthand.
+    ('\u{1bca0}', '\u{1bca3}'),
+    // Controls of musical notation.
+    ('\u{1d173}', '\u{1d17a}'),
+    // Tags, the other variation selectors, and what is reserved beside them.
+    ('\u{e0000}', '\u{e0fff}'),
+];
+
+/// Whether a character shows nothing itself but steers the terminal, or turns, hides or forges what
+/// is shown around it.
+pub fn is_harmful(c: char) -> bool {
+    // Most text is of Latin letters.
+    if matches!(c, ' '..='~' | '\u{a0}'..='\u{ac}' | '\u{ae}'..='\u{34e}') {
+        return false;
+    }
+    let at = HARMFUL.partition_point(|&(_, last)| last < c);
+    HARMFUL.get(at).is_some_and(|&(first, _)| first <= c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HARMFUL, is_harmful};
+
+    #[test]
+    fn ranges_are_in_order_and_apart() {
+        assert!(HARMFUL.iter().all(|(first, last)| first <= last));
+        assert!(HARMFUL.windows(2).all(|two| two[0].1 < two[1].0));
+    }
+
+    /// The tables of `regex` are Unicode's own, made by a program.
+    #[test]
+    fn the_table_is_what_unicode_says() {
+        let class = r"[\p{Cc}\p{Zl}\p{Zp}\p{DI}[\p{Cf}--\p{Prepended_Concatenation_Mark}]]";
+        let class = regex::Regex::new(class).unwrap();
+        for c in '\0'..=char::MAX {
+            let expected = class.is_match(c.encode_utf8(&mut [0; 4]));
+            assert_eq!(is_harmful(c), expected, "U+{:04X}", u32::from(c));
+        }
+    }
+}
