@@ -1,7 +1,9 @@
 //! A report for a terminal: a line for each sweep, with a bar and a sparkline.
 //!
-//! Lines are made of [`Span`]s, so that who prints them chooses the colours, and makes what comes
-//! from a report of elsewhere harmless to the terminal.
+//! Lines are made of [`Span`]s, so that whoever prints them chooses the colours. A report may come
+//! from elsewhere: its text is made harmless here, before its width is measured.
+
+use quarrier_report::{padded, visible, width};
 
 use super::figure::{Figure, Group, Sweep, groups};
 use super::{Report, quantity, text, words};
@@ -32,7 +34,7 @@ pub enum Role {
 pub struct Span {
     /// What it is.
     pub role: Role,
-    /// Its text.
+    /// Its text, harmless to a terminal.
     pub text: String,
 }
 
@@ -130,8 +132,8 @@ impl Sizes {
     fn of(rows: &[(&Group<'_>, Row<'_>)], columns: usize) -> Sizes {
         let most =
             |of: &dyn Fn(&(&Group<'_>, Row<'_>)) -> usize| rows.iter().map(of).max().unwrap_or(0);
-        let name = most(&|(group, _)| group.measurement.chars().count()).min(22);
-        let how = most(&|(_, row)| row.how.chars().count()).min(HOW.max(columns * 2 / 5));
+        let name = most(&|(group, _)| width_of(group.measurement)).min(22);
+        let how = most(&|(_, row)| width_of(&row.how)).min(HOW.max(columns * 2 / 5));
         let sparks = most(&|(_, row)| row.sweep.len()).min(SPARKS);
         let left = columns.saturating_sub(2 + name + 2 + how + 2 + sparks + 2 + VALUE + 10);
         Sizes { name, how, sparks, bar: left.min(BAR) }
@@ -226,8 +228,8 @@ pub fn changes(comparison: &Comparison<'_>) -> Vec<Line> {
     let told = |verdict: Verdict| comparison.changes.iter().filter(move |c| c.verdict == verdict);
     let loud = || told(Verdict::Slower).chain(told(Verdict::Faster)).chain(told(Verdict::TooNoisy));
     let most = |of: fn(&Change<'_>) -> usize| loud().map(of).max().unwrap_or(0);
-    let name = most(|change| change.after.measurement.chars().count()).min(22);
-    let how = most(|change| words::parameters(change.after).chars().count()).min(HOW + 20);
+    let name = most(|change| width_of(&change.after.measurement)).min(22);
+    let how = most(|change| width_of(&words::parameters(change.after))).min(HOW + 20);
     for verdict in [Verdict::Slower, Verdict::Faster, Verdict::TooNoisy] {
         lines.extend(told(verdict).take(CHANGES_MOST).map(|change| changed(change, name, how)));
         let more = told(verdict).skip(CHANGES_MOST).count();
@@ -272,17 +274,23 @@ fn changed(change: &Change<'_>, name: usize, how: usize) -> Line {
 }
 
 fn span(role: Role, text: String) -> Span {
-    Span { role, text }
+    Span { role, text: visible(&text).into_owned() }
 }
 
-/// `text` in exactly `width` characters.
-fn fit(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
-        return format!("{text}{}", " ".repeat(width - length));
+/// How many cells `text` takes, made harmless.
+fn width_of(text: &str) -> usize {
+    width(&visible(text))
+}
+
+/// `text`, made harmless, in exactly so many cells.
+fn fit(text: &str, cells: usize) -> String {
+    let text = visible(text);
+    if width(&text) <= cells {
+        return padded(&text, cells);
     }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{kept}…")
+    let ends = text.char_indices().map(|(at, _)| &text[..at]);
+    let kept = ends.take_while(|kept| width(kept) < cells).last().unwrap_or_default();
+    padded(&format!("{kept}…"), cells)
 }
 
 /// Values as heights; of many, the greatest of neighbours.
@@ -322,5 +330,8 @@ mod tests {
         assert_eq!(bar(0.5, 4), "██  ");
         assert_eq!(bar(2.0, 2), "██");
         assert_eq!(fit("abcdef", 4), "abc…");
+        assert_eq!(fit("日本語", 5), "日本…");
+        assert_eq!(fit("日本語", 4), "日… ");
+        assert_eq!(fit("e\u{301}\x1b", 6), "e\u{301}\\x1b ");
     }
 }

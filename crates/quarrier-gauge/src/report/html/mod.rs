@@ -8,7 +8,7 @@
 //!        ── held      machine and conditions
 //! ```
 //!
-//! Everything that comes from a report goes through [`escape`](super::text::escape): it may be
+//! Everything that comes from a report goes through [`escape`](quarrier_report::escape): it may be
 //! another machine's.
 
 mod against;

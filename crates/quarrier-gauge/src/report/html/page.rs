@@ -1,30 +1,22 @@
 //! What stands around the sections: head, the numbers that matter, whether to trust them, foot.
 
+use quarrier_report::page as frame;
+
 use crate::reading::{Area, Reading};
 use crate::report::{Ceilings, Report, put, quantity, text, words};
 
-/// Nothing is loaded from anywhere, whatever a name in the page may try.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
-
 /// Everything before the first section.
 pub(super) fn head(out: &mut String, report: &Report, areas: &[Area], has_comparison: bool) {
-    let machine = text::escape(&report.machine.cpu_model);
+    let machine = &report.machine.cpu_model;
+    let mut colours = String::new();
+    super::plot::theme::css(&mut colours);
+    let styles = [include_str!("gauge.css"), &colours];
+    frame::head(out, &format!("{machine} · quarrier gauge"), &styles, &[]);
     put!(
         out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"generator\" content=\"quarrier {}\">\n\
-         <title>{machine} · quarrier gauge</title>\n<style>\n{}",
-        env!("CARGO_PKG_VERSION"),
-        include_str!("gauge.css"),
-    );
-    super::plot::theme::css(out);
-    put!(
-        out,
-        "</style>\n</head>\n<body>\n<main>\n<header><p class=\"kicker\">quarrier gauge</p>\
-         <h1>{machine}</h1>\n<p class=\"under\">{}</p>\n<nav>",
+        "<header><p class=\"kicker\">quarrier gauge</p>\
+         <h1>{}</h1>\n<p class=\"under\">{}</p>\n<nav>",
+        text::escape(machine),
         text::escape(&under(report))
     );
     let mut link = |id: &str, name: &str| put!(out, "<a href=\"#{id}\">{name}</a>");
@@ -108,10 +100,5 @@ pub(super) fn trust(out: &mut String, report: &Report) {
 
 /// Everything after the last section.
 pub(super) fn foot(out: &mut String) {
-    put!(
-        out,
-        "<footer>Written by quarrier {}. This page loads nothing from the network.</footer>\n\
-         </main>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION"),
-    );
+    frame::foot(out, &[]);
 }

@@ -120,12 +120,12 @@ pub(super) fn dashes(
 /// Words at a place of the drawing.
 pub(super) fn write(area: &Area<'_>, words: &str, at: (i32, i32), style: TextStyle<'_>) -> Drawn {
     // The library escapes what SVG does.
-    area.draw(&Text::new(text::visible(words), at, style))
+    area.draw(&Text::new(quarrier_report::visible(words).into_owned(), at, style))
 }
 
 /// How wide `text` is about, in units of the drawing: for labels that must not lie on each other.
 pub(super) fn width_of(text: &str) -> i32 {
-    text.chars().count() as i32 * LABEL_PX * FINE * 11 / 20
+    quarrier_report::width(&quarrier_report::visible(text)) as i32 * LABEL_PX * FINE * 11 / 20
 }
 
 /// What a pointer is told, over invisible circles on top of everything.
