@@ -12,7 +12,7 @@
 //!
 //! Plots are SVG without text, stretched to the width at hand; labels are HTML beside them
 //! and keep their size, so the page reads on a phone as well as on a desk. Everything that
-//! comes from input goes through [`text::escape`].
+//! comes from input goes through [`quarrier_report::escape`].
 
 mod agents;
 mod axis;
@@ -113,7 +113,8 @@ const SOURCES_OPEN_MAX: usize = 4;
 pub(crate) fn html(report: &Report<'_>) -> String {
     let drawn = drawn(report.sources);
     let mut out = String::with_capacity(64 * 1024);
-    page::head(&mut out, report.title, &[]);
+    let scripts = [page::SCRIPT];
+    page::head(&mut out, report.title, &[], &scripts);
     page::facts(&mut out, report.facts);
     if report.sources.len() > 1 {
         page::overview(&mut out, report.sources, &drawn);
@@ -136,7 +137,7 @@ pub(crate) fn html(report: &Report<'_>) -> String {
         });
     }
     tables::patterns(&mut out, report.patterns);
-    page::foot(&mut out, &[]);
+    quarrier_report::page::foot(&mut out, &scripts);
     out
 }
 

@@ -1,32 +1,29 @@
 //! What stands around the plots: head, facts, the list of sources, foot.
 
+use quarrier_report::page::{self as frame, Script};
+
 use super::{SourceRun, put, text};
 
 /// Sources listed in the overview.
 const OVERVIEW_ROWS_MAX: usize = 200;
-/// Characters of a title, of a fact: enough for a long command line.
+/// Characters of a heading, of a fact: enough for a long command line.
 const TITLE_CHARS_MAX: usize = 1000;
 const FACT_CHARS_MAX: usize = 400;
 
-/// Nothing is loaded from anywhere, whatever a name in the page may try.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
-    script-src 'unsafe-inline'; img-src data:";
+/// The script of every page: values under the pointer.
+pub(super) const SCRIPT: Script = Script {
+    text: include_str!("report.js"),
+    sha256: "daXo+CzpnoInR6Ts1Pk4yO1Be/WPDJRZCL71fcthhEQ=",
+};
 
-/// Everything before the facts; `styles` come behind those that all pages have.
-pub(super) fn head(out: &mut String, title: &str, styles: &[&str]) {
-    let title = text::escape_cut(title, TITLE_CHARS_MAX);
+/// Everything before the facts; `styles` come after those that all pages have.
+pub(super) fn head(out: &mut String, title: &str, styles: &[&str], scripts: &[Script]) {
+    let styles = [&[include_str!("report.css")], styles].concat();
+    frame::head(out, title, &styles, scripts);
     put!(
         out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"generator\" content=\"quarrier {}\">\n\
-         <title>{title}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<main>\n\
-         <header><p class=\"kicker\">quarrier report</p><h1>{title}</h1></header>\n",
-        env!("CARGO_PKG_VERSION"),
-        include_str!("report.css"),
-        styles.concat(),
+        "<header><p class=\"kicker\">quarrier report</p><h1>{}</h1></header>\n",
+        text::escape_cut(title, TITLE_CHARS_MAX),
     );
 }
 
@@ -132,16 +129,4 @@ pub(super) fn source(
     put!(out, "</p>\n");
     content(out);
     put!(out, "{close}\n");
-}
-
-/// Everything after the last section; `scripts` come behind the one that all pages have.
-pub(super) fn foot(out: &mut String, scripts: &[&str]) {
-    put!(
-        out,
-        "<footer>Written by quarrier {}. This page loads nothing from the network.</footer>\n\
-         </main>\n<script>\n{}{}</script>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION"),
-        include_str!("report.js"),
-        scripts.concat(),
-    );
 }

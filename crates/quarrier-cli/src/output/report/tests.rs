@@ -9,7 +9,9 @@ use quarrier_core::pipeline::{
 };
 use quarrier_core::source::Memory;
 
-use super::{Report, SourceRun, html};
+use sha2::{Digest, Sha256};
+
+use super::{CarvedReport, Report, SourceRun, carved, carved_html, html};
 
 /// Adds up the bytes, which is work enough to be seen.
 struct Sum;
@@ -93,6 +95,37 @@ fn what_comes_from_input_is_escaped_everywhere() {
     assert!(page.contains("\\x00\\n\\x1b[31m\\u{202e}gpj.exe"));
     let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!page.chars().any(hidden));
+}
+
+/// Fails unless the page's policy allows its scripts, by their hashes, and no others.
+fn check_scripts(page: &str, count: usize) {
+    let (_, policy) = page.split_once("script-src ").unwrap();
+    let allowed: Vec<&str> = policy.split_once('"').unwrap().0.split(' ').collect();
+    let scripts =
+        page.split("<script>").skip(1).map(|rest| rest.split_once("</script>").unwrap().0);
+    let hash = |text: &str| carved::base64::encoded(&Sha256::digest(text.as_bytes()));
+    let hashes: Vec<String> = scripts.map(|text| format!("'sha256-{}'", hash(text))).collect();
+    assert_eq!(allowed, hashes, "put the new hash beside the script that changed");
+    assert_eq!(hashes.len(), count);
+    // What the policy forbids does not stand in the page either.
+    for handler in [" onclick=", " onload=", " onerror=", "javascript:"] {
+        assert!(!page.contains(handler), "{handler}");
+    }
+}
+
+#[test]
+fn a_page_allows_its_own_scripts_only() {
+    let nothing = Report { title: "search", facts: &[], sources: &[], patterns: &[] };
+    check_scripts(&html(&nothing), 1);
+    let nothing = CarvedReport {
+        title: "carve",
+        facts: &[],
+        range: 0..100,
+        unreadable: &[],
+        folder: None,
+        link: None,
+    };
+    check_scripts(&carved_html(&nothing, std::iter::empty()), 2);
 }
 
 #[test]

@@ -1,52 +1,6 @@
 //! Text for the page: what comes from input made harmless, numbers made readable.
 
-use super::put;
-
-/// `text` for HTML, as content or as a quoted attribute.
-///
-/// Control characters, and those that turn or hide the text around them, are made visible:
-/// file names of a seized disk may try to look like something else.
-pub(super) fn escape(text: &str) -> String {
-    escape_cut(text, usize::MAX)
-}
-
-/// As [`escape`], and cut with an ellipsis after `chars_max` characters.
-pub(super) fn escape_cut(text: &str, chars_max: usize) -> String {
-    let mut out = String::with_capacity(text.len().min(chars_max) + 8);
-    for (number, c) in text.chars().enumerate() {
-        if number == chars_max {
-            out.push('…');
-            break;
-        }
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' | '\r' | '\t' => out.extend(c.escape_default()),
-            '\0'..='\x7f' if c.is_control() => put!(out, "\\x{:02x}", u32::from(c)),
-            c if is_hidden(c) => out.extend(c.escape_unicode()),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Characters that show nothing themselves but change what is shown.
-fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{80}'..='\u{9f}'
-        | '\u{ad}'
-        | '\u{61c}'
-        | '\u{180e}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}')
-}
+pub(super) use quarrier_report::{escape, escape_cut};
 
 /// A whole number with its thousands apart: `1,234,567`.
 pub(super) fn count(number: u64) -> String {

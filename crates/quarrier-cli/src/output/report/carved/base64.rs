@@ -1,7 +1,7 @@
 //! Bytes as text, for pictures inside the page.
 
 /// Base64 with padding (RFC 4648).
-pub(super) fn encoded(bytes: &[u8]) -> String {
+pub(in crate::output::report) fn encoded(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {

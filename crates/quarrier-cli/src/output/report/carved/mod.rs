@@ -1,6 +1,6 @@
 //! The page of a carving: where which files lie, how many of each type, pictures, all files.
 
-mod base64;
+pub(super) mod base64;
 mod files;
 mod group;
 mod map;
@@ -12,7 +12,15 @@ use std::path::Path;
 
 use quarrier_carve::folder::Row;
 
+use quarrier_report::page::Script;
+
 use super::{page, put, text};
+
+/// Searches the table of files, and says what lies under the pointer on the map.
+const SCRIPT: Script = Script {
+    text: include_str!("carved.js"),
+    sha256: "2gPc7jQXe2ArN+pgRhFaAe946u29RFA3Wjd87siD+X4=",
+};
 
 /// What the page shows beside the files.
 pub(crate) struct CarvedReport<'r> {
@@ -43,13 +51,14 @@ pub(crate) fn html(report: &CarvedReport<'_>, rows: impl Iterator<Item = Row>) -
         files.add(&row);
     }
     let mut out = String::with_capacity(256 * 1024);
-    page::head(&mut out, report.title, &[include_str!("carved.css")]);
+    let scripts = [page::SCRIPT, SCRIPT];
+    page::head(&mut out, report.title, &[include_str!("carved.css")], &scripts);
     page::facts(&mut out, report.facts);
     map.write(&mut out, report.unreadable);
     types.write(&mut out);
     pictures.write(&mut out);
     files.write(&mut out);
-    page::foot(&mut out, &[include_str!("carved.js")]);
+    quarrier_report::page::foot(&mut out, &scripts);
     out
 }
 
