@@ -92,7 +92,8 @@ fn leave_caught_panics_untold() {
 /// Says what went wrong, in one line on standard error.
 pub fn complain(message: &str) {
     use std::io::Write;
-    let one_line = output::visible::visible(&without_codes(message).replace(['\n', '\r'], " "));
+    let message = without_codes(message).replace(['\n', '\r'], " ");
+    let one_line = quarrier_report::visible(&message);
     // Where standard error is closed there is nobody left to tell.
     let _ = writeln!(std::io::stderr(), "quarrier: {one_line}");
 }

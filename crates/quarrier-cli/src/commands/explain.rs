@@ -4,16 +4,17 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use quarrier_core::source::Source;
-use quarrier_filter::{Explanation, PlanStep, Query, Scan, Select};
+use quarrier_filter::{Explanation, PlanStep, Query, QueryPlan, Scan, Select};
 use quarrier_messages::{ColumnReader, Format as Messages, Load, Table};
+use quarrier_report::visible;
 use serde_json::{Value, json};
 
 use super::filter::conditions::Conditions;
-use super::print;
 use super::query::hand_over;
 use super::search::remote::Client;
 use super::search::source::{Input, expand};
 use super::search::summary::{rate, write_stats};
+use super::{print, print_json};
 use crate::args::Explain;
 use crate::output::Format;
 use crate::output::account::{StageSeconds, Stages, Stats};
@@ -35,7 +36,10 @@ pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outc
     }
     match written {
         Ok((text, stats)) => {
-            let outcome = print(&text);
+            let outcome = match explain.format {
+                Format::Json => print_json(&text),
+                _ => print(&text),
+            };
             let written = explain.stats.as_ref().map(|path| write_stats(&stats, path));
             match written {
                 Some(Err(message)) => {
@@ -184,6 +188,7 @@ fn as_text(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String 
         explanation.tests
     );
     for ((condition, count), plan) in texts.iter().zip(counts).zip(&explanation.queries) {
+        let (condition, plan) = (visible(condition), harmless(plan));
         // A String takes whatever is written to it.
         let _ = write!(text, "\n{condition}\n  {count} messages\n{plan}");
     }
@@ -191,6 +196,15 @@ fn as_text(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String 
         let _ = write!(text, "\nall together: {work}\n");
     }
     text
+}
+
+/// The plan with the words of its steps, which are the condition's, on one line each.
+fn harmless(plan: &QueryPlan) -> QueryPlan {
+    let mut plan = plan.clone();
+    for step in plan.steps.iter_mut().chain(&mut plan.faults) {
+        step.text = visible(&step.text).into_owned();
+    }
+    plan
 }
 
 fn as_json(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String {

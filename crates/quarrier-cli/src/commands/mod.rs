@@ -10,10 +10,18 @@ pub(crate) mod markdown;
 pub(crate) mod query;
 pub(crate) mod search;
 
-/// Writes `text` to standard output; a closed pipe is success.
+/// Writes `text`, which is harmless, to standard output; a closed pipe is success.
 fn print(text: &str) -> crate::Outcome {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
+    print_to(std::io::stdout().lock(), text)
+}
+
+/// As [`print`], for JSON, whose values a terminal shows escaped.
+fn print_json(text: &str) -> crate::Outcome {
+    use quarrier_report::{Manner, on_terminal};
+    print_to(on_terminal(std::io::stdout(), Manner::Json), text)
+}
+
+fn print_to(mut out: impl std::io::Write, text: &str) -> crate::Outcome {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => crate::Outcome::Found,
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => crate::Outcome::Found,

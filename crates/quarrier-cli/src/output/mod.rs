@@ -5,7 +5,6 @@ pub(crate) mod file;
 pub(crate) mod rejects;
 pub(crate) mod report;
 pub(crate) mod rows;
-pub(crate) mod visible;
 
 mod arrow;
 mod csv;

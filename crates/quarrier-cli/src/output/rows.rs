@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use quarrier_report::{Manner, on_terminal};
+
 use super::{Format, arrow, csv, json, text};
 
 /// A column's kind.
@@ -76,6 +78,12 @@ pub(crate) fn to_stdout(
     let is_terminal = stdout.is_terminal();
     // A terminal sees rows at once, a pipe in large pieces.
     let capacity = if is_terminal { 0 } else { 64 * 1024 };
+    let stdout: Box<dyn Write + Send> = match format {
+        Format::Json => on_terminal(stdout, Manner::Json),
+        Format::Csv => on_terminal(stdout, Manner::Text),
+        // Text has colours, and escapes its values itself.
+        Format::Text | Format::Arrow => Box::new(stdout),
+    };
     let out: Box<dyn Write + Send> = Box::new(io::BufWriter::with_capacity(capacity, stdout));
     Ok(match format {
         Format::Text => Box::new(text::TextRows::new(out, layout, is_terminal)),

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use quarrier_report::{padded, visible};
 
 use super::rows::{Excerpt, Layout, Rows, Value};
-use super::visible::visible;
 use crate::quantity::show_bytes;
 
 /// Shown of a finding's own bytes where it is longer.
@@ -82,7 +82,7 @@ impl TextRows {
         let colours = self.colours;
         self.styled(colours.offset, &format!("{:012x}", number_of(offset)));
         self.line.push_str("  ");
-        self.styled(colours.label, &format!("{:<8}", visible(text_of(kind))));
+        self.styled(colours.label, &padded(&visible(text_of(kind)), 8));
         let length = show_bytes(number_of(length));
         self.line.push_str(&format!(" {length:>10}  {}", text_of(status)));
         if !text_of(reason).is_empty() {

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use quarrier_carve::Summary;
+use quarrier_report::{padded, visible};
 
 use super::watch::Seen;
 use super::{Run, page};
@@ -12,7 +13,6 @@ use crate::commands::search::ceiling;
 use crate::commands::search::summary::{limit, rate, write_stats};
 use crate::output::Format;
 use crate::output::account::{CeilingShare, Files, Stages, Stats};
-use crate::output::visible::visible;
 use crate::quantity::{show_bytes, show_rate};
 
 /// Prints how many files there are of each type, for people.
@@ -21,7 +21,7 @@ pub(super) fn table(format: Format, seen: &Seen) -> Outcome {
         return Outcome::Found;
     }
     let line = |(kind, counts): (&String, &[u64; 3])| {
-        format!("{:<8} {}\n", visible(kind), counts_in_words(counts))
+        format!("{} {}\n", padded(&visible(kind), 8), counts_in_words(counts))
     };
     print(&seen.by_type.iter().map(line).collect::<String>())
 }

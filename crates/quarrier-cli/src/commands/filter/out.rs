@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
+use quarrier_report::{Manner, Shown};
 
 use super::columns::arrow_schema;
-use super::show::{Wish, header};
+use super::show::{RowFormat, Wish, header};
 use super::worker::Found;
 
 /// The most bytes that are held back.
@@ -97,7 +98,7 @@ impl Out {
     /// Opens standard output and writes what stands before all rows; nothing of it comes out while
     /// `held` holds it.
     pub(super) fn open(wish: &Wish, held: &Arc<Held>) -> io::Result<Self> {
-        let stdout = || stdout(held);
+        let stdout = || stdout(held, manner(wish));
         match wish {
             Wish::Count => Ok(Out::Nothing),
             Wish::Bytes => Ok(Out::Lines(stdout()?)),
@@ -160,13 +161,27 @@ impl Out {
     }
 }
 
-/// Standard output, of which a terminal sees lines at once and a pipe large pieces. The buffer is
-/// before the one of [`Stdout`], which goes through everything for line feeds.
-fn stdout(held: &Arc<Held>) -> io::Result<Box<dyn Write + Send>> {
+/// How a terminal shows what is written; none where that is no text.
+fn manner(wish: &Wish) -> Option<Manner> {
+    match wish {
+        Wish::Objects | Wish::Rows(RowFormat::Json, _) => Some(Manner::Json),
+        Wish::Bytes | Wish::Rows(RowFormat::Text | RowFormat::Csv, _) => Some(Manner::Text),
+        Wish::Count | Wish::Batches(_) => None,
+    }
+}
+
+/// Standard output, of which a terminal sees lines at once and harmless, and a pipe large pieces as
+/// they are. The buffer is before the one of [`Stdout`], which goes through everything for line
+/// feeds.
+fn stdout(held: &Arc<Held>, manner: Option<Manner>) -> io::Result<Box<dyn Write + Send>> {
     let stdout: Stdout = io::stdout();
     let held = Arc::clone(held);
     if stdout.is_terminal() {
-        return Ok(Box::new(Holding { out: stdout, held }));
+        let out = Holding { out: stdout, held };
+        return Ok(match manner {
+            Some(manner) => Box::new(Shown::new(out, manner)),
+            None => Box::new(out),
+        });
     }
     let file = File::from(stdout.as_fd().try_clone_to_owned()?);
     Ok(Box::new(BufWriter::with_capacity(BUFFER_BYTES, Holding { out: file, held })))

@@ -5,12 +5,11 @@ use std::io::Write;
 use arrow_array::RecordBatch;
 use quarrier_messages::FormatReader;
 use quarrier_messages::build::Cell;
+use quarrier_report::visible;
 
 use super::columns::Builders;
 use super::record::{Record, Wanted};
 use super::worker::read_one;
-
-use crate::output::visible::visible;
 
 /// What is wanted of messages that match.
 #[derive(Debug, Clone, PartialEq)]

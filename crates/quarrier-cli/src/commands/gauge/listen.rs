@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier_gauge::network::{Heard, Listener};
 
-use crate::output::visible::visible;
 use crate::quantity::show_bytes;
 use crate::{Outcome, complain};
 
@@ -24,7 +23,7 @@ pub(super) fn run(address: SocketAddr, quiet: bool, stop: &AtomicBool) -> Result
             let bytes = show_bytes(bytes);
             let _ = writeln!(std::io::stderr(), "{from}: {messages} messages, {bytes}");
         }
-        Heard::Ended(reason) => complain(&format!("{from}: {}", visible(&reason))),
+        Heard::Ended(reason) => complain(&format!("{from}: {reason}")),
     };
     listener.serve(stop, &heard).map_err(|error| error.to_string())?;
     Ok(Outcome::Found)

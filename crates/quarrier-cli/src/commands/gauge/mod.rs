@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use quarrier_gauge::report::{Report, html};
 use quarrier_gauge::trial::Effort;
 use quarrier_gauge::{Area, Error, Network, Wanted};
+use quarrier_report::{Manner, on_terminal};
 use serde_json::json;
 
 use crate::args::{Gauge, Measure, Task};
@@ -142,7 +143,8 @@ fn write(
         let line = format!("{stats}\n");
         if path.as_os_str() == "-" {
             // Where standard error is closed there is nobody left to tell.
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+            let mut out = on_terminal(std::io::stderr(), Manner::Json);
+            let _ = std::io::Write::write_all(&mut out, line.as_bytes());
         } else {
             write(path, line.as_bytes());
         }

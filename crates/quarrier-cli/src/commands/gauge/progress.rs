@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use quarrier_gauge::{Area, Parameters, Reading, report};
-
-use crate::output::visible::visible;
+use quarrier_report::visible;
 
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
@@ -61,7 +60,7 @@ impl quarrier_gauge::Progress for Progress {
         let words: Vec<String> =
             parameters.iter().map(|(name, value)| report::parameter(name, value)).collect();
         let words = words.join(", ");
-        self.place = visible(&format!("{}: {measurement} ({words})", area.name()));
+        self.place = visible(&format!("{}: {measurement} ({words})", area.name())).into_owned();
         self.show();
     }
 

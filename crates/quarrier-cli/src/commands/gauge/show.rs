@@ -4,13 +4,13 @@ use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use quarrier_gauge::report::{Line, Report, Role, changes, table};
+use quarrier_report::visible;
 use serde_json::json;
 
 use super::earlier::{self, Earlier};
 use crate::args::Gauge;
 use crate::output::Format;
 use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Value};
-use crate::output::visible::visible;
 use crate::{Outcome, complain};
 
 const COLUMNS: &[Column] = &[
@@ -68,12 +68,11 @@ fn text(report: &Report, earlier: &[Earlier]) -> io::Result<()> {
     out.flush()
 }
 
-/// A report may come from elsewhere: what would steer the terminal is made visible.
 fn write_line(out: &mut impl Write, line: &Line, coloured: bool) -> io::Result<()> {
     let mut text = String::new();
     for span in line {
         let style = if coloured { style(span.role) } else { Style::new() };
-        text.push_str(&format!("{style}{}{style:#}", visible(&span.text)));
+        text.push_str(&format!("{style}{}{style:#}", span.text));
     }
     writeln!(out, "{}", text.trim_end())
 }

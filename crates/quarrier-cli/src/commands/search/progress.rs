@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use quarrier_core::pipeline::Chunk;
+use quarrier_report::visible;
 
 /// No bar for runs shorter than this.
 const DELAY: Duration = Duration::from_secs(1);
@@ -23,7 +24,7 @@ impl Progress {
         Progress {
             started: Instant::now(),
             range,
-            name: name.escape_debug().to_string(),
+            name: visible(name).into_owned(),
             bar: None,
             enabled: !quiet && std::io::stderr().is_terminal(),
         }

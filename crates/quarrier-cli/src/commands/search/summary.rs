@@ -1,9 +1,11 @@
 //! The run's account: statistics, report, and a few lines for people.
 
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use quarrier_core::pipeline::Stage;
+use quarrier_report::{Manner, on_terminal};
 
 use super::ceiling::Ceiling;
 use super::{Searched, Session};
@@ -182,8 +184,8 @@ pub(in crate::commands) fn write_stats(stats: &Stats, path: &Path) -> Result<(),
     let mut text = stats.to_json().to_string().into_bytes();
     text.push(b'\n');
     if path == Path::new("-") {
-        use std::io::Write;
-        return std::io::stderr().write_all(&text).map_err(|error| error.to_string());
+        let mut out = on_terminal(std::io::stderr(), Manner::Json);
+        return out.write_all(&text).map_err(|error| error.to_string());
     }
     write_whole(path, &text)
         .map_err(|error| format!("{}: cannot write the statistics: {error}", path.display()))
