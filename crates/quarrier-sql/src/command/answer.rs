@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quarrier_cli::{QueryFormat, complain};
+use quarrier_report::{Manner, on_terminal};
 use quarrier_sql::{Answer, Format, Result, Rows, Statement, Written, write};
 
 use super::target::Target;
@@ -118,6 +119,12 @@ async fn to_stdout(rows: &mut Rows, format: Format) -> Result<Written> {
         let mut nothing = std::io::sink();
         return write(rows, format, "nowhere", &mut nothing).await;
     }
+    let stdout: Box<dyn Write + Send> = match format {
+        Format::Json => on_terminal(stdout, Manner::Json),
+        Format::Csv => on_terminal(stdout, Manner::Text),
+        // A table's values are escaped one by one.
+        Format::Text | Format::Arrow | Format::Parquet => Box::new(stdout),
+    };
     let mut out = std::io::BufWriter::with_capacity(64 << 10, stdout);
     write(rows, format, "standard output", &mut out).await
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use quarrier_cli::QueryFormat;
+use quarrier_report::{Manner, on_terminal, visible};
 use quarrier_sql::{Error, Result, Rows, Touched};
 use serde_json::json;
 
@@ -111,7 +112,7 @@ fn show(
     done: &[Done],
     seconds: f64,
 ) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = on_terminal(std::io::stdout(), Manner::Json);
     for (statement, done) in statements.iter().zip(done) {
         if session.query.format == QueryFormat::Json {
             let row = json!({
@@ -124,7 +125,8 @@ fn show(
             continue;
         }
         let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said = done.error.as_deref().unwrap_or("");
+        let statement = visible(&statement);
+        let said = visible(done.error.as_deref().unwrap_or(""));
         let gap = if said.is_empty() { "" } else { "  " };
         writeln!(out, "{:>12}  {:>9.3} s  {statement}{gap}{said}", done.rows, done.seconds)?;
     }

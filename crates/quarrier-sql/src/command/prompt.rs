@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use quarrier_cli::complain;
+use quarrier_report::is_harmful;
 use quarrier_sql::{Error, Result};
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
@@ -105,7 +106,7 @@ fn history() -> Option<PathBuf> {
 
 fn words(tables: &[String]) -> Vec<String> {
     let words = WORDS.iter().map(ToString::to_string);
-    words.chain(tables.iter().cloned()).collect()
+    words.chain(tables.iter().filter(|name| !name.contains(is_harmful)).cloned()).collect()
 }
 
 /// Completes words, and reads on until a `;`.
@@ -148,6 +149,8 @@ fn files(begun: &str) -> Vec<Pair> {
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let name = name.starts_with(head).then_some(name)?;
+            // The editor shows a line as it is: such a name is not put into it.
+            let name = (!name.contains(is_harmful)).then_some(name)?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let end = if is_folder { "/" } else { "" };
             let gap = if folder.is_empty() { "" } else { "/" };

@@ -68,7 +68,7 @@ pub async fn write(
     let is_text = matches!(format, Format::Text | Format::Csv);
     let schema = if is_text { nested::schema(rows.schema()) } else { rows.schema().clone() };
     let mut writer: Box<dyn Batches + Send + '_> = match format {
-        Format::Text => Box::new(text::Text::new(schema, name, out)),
+        Format::Text => Box::new(text::Text::new(&schema, name, out)),
         Format::Json => Box::new(columns::Json::new(name, out)),
         Format::Csv => Box::new(columns::Csv::new(name, out, &schema)?),
         Format::Arrow => Box::new(columns::Arrow::new(name, out, &schema)?),

@@ -1,10 +1,12 @@
 //! Rows as a table for people.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use quarrier_report::{visible, visible_lines, width};
 
 use super::{Batches, failed};
 use crate::{Error, Result};
@@ -12,37 +14,39 @@ use crate::{Error, Result};
 /// Rows whose widths are known before the first is written.
 const ROWS_HELD_MAX: usize = 1_000;
 
-/// The widest that a column is made for the sake of one value.
+/// The widest, in cells, that a column is made for the sake of one value.
 const WIDTH_MAX: usize = 80;
 
 pub(super) struct Text<'o> {
     name: String,
     out: &'o mut (dyn Write + Send),
-    schema: SchemaRef,
+    names: Vec<String>,
+    /// Of each column, in cells of a terminal.
     widths: Vec<usize>,
     is_right: Vec<bool>,
     held: Vec<Vec<String>>,
     is_begun: bool,
-    /// Whether values stand as they are, with their line ends: plans.
+    /// Whether values keep their line ends: plans.
     is_plan: bool,
 }
 
 impl<'o> Text<'o> {
-    pub(super) fn new(schema: SchemaRef, name: &str, out: &'o mut (dyn Write + Send)) -> Self {
+    pub(super) fn new(schema: &SchemaRef, name: &str, out: &'o mut (dyn Write + Send)) -> Self {
         let fields = schema.fields();
-        let widths = fields.iter().map(|field| field.name().chars().count()).collect();
+        let names: Vec<String> =
+            fields.iter().map(|field| visible(field.name()).into_owned()).collect();
+        let widths = names.iter().map(|name| width(name)).collect();
         let is_right = fields.iter().map(|field| field.data_type().is_numeric()).collect();
-        let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         let is_plan = names == ["plan_type", "plan"];
         let name = name.to_string();
         let held = Vec::new();
-        Text { name, out, schema, widths, is_right, held, is_begun: false, is_plan }
+        Text { name, out, names, widths, is_right, held, is_begun: false, is_plan }
     }
 
     fn line(&mut self, values: &[String]) -> Result<()> {
         let mut line = String::new();
         for (place, value) in values.iter().enumerate() {
-            let blanks = self.widths[place].saturating_sub(value.chars().count());
+            let blanks = self.widths[place].saturating_sub(width(value));
             let is_last = place + 1 == values.len();
             if self.is_right[place] {
                 line.extend(std::iter::repeat_n(' ', blanks));
@@ -69,12 +73,12 @@ impl<'o> Text<'o> {
         self.is_begun = true;
         let held = std::mem::take(&mut self.held);
         for row in &held {
-            for (width, value) in self.widths.iter_mut().zip(row) {
-                *width = (*width).max(value.chars().count().min(WIDTH_MAX));
+            for (cells, value) in self.widths.iter_mut().zip(row) {
+                *cells = (*cells).max(width(value).min(WIDTH_MAX));
             }
         }
-        let names: Vec<String> = self.schema.fields().iter().map(|f| visible(f.name())).collect();
-        let rules: Vec<String> = self.widths.iter().map(|&width| "-".repeat(width)).collect();
+        let names = std::mem::take(&mut self.names);
+        let rules: Vec<String> = self.widths.iter().map(|&cells| "-".repeat(cells)).collect();
         if !names.is_empty() {
             self.line(&names)?;
             self.line(&rules)?;
@@ -95,12 +99,13 @@ impl Batches for Text<'_> {
         for row in 0..batch.num_rows() {
             if self.is_plan {
                 let shown = formatters.last().map(|values| values.value(row).to_string());
-                let shown = format!("{}\n", shown.unwrap_or_default().trim_end());
+                let shown = shown.unwrap_or_default();
+                let shown = format!("{}\n", visible_lines(shown.trim_end()));
                 self.out.write_all(shown.as_bytes()).map_err(|e| failed(&self.name, e))?;
                 continue;
             }
             let values: Vec<String> =
-                formatters.iter().map(|values| visible(&values.value(row).to_string())).collect();
+                formatters.iter().map(|values| harmless(values.value(row).to_string())).collect();
             if self.is_begun {
                 self.line(&values)?;
             } else {
@@ -128,16 +133,10 @@ impl Batches for Text<'_> {
     }
 }
 
-/// The text on one line; control characters as they would be escaped.
-fn visible(text: &str) -> String {
-    if !text.contains(char::is_control) {
-        return text.to_string();
+/// The value on one line, copied only where something in it is escaped.
+fn harmless(value: String) -> String {
+    match visible(&value) {
+        Cow::Borrowed(_) => value,
+        Cow::Owned(escaped) => escaped,
     }
-    text.chars()
-        .flat_map(|character| {
-            let is_control = character.is_control();
-            let escaped = character.escape_default().filter(move |_| is_control);
-            escaped.chain((!is_control).then_some(character))
-        })
-        .collect()
 }

@@ -1,6 +1,8 @@
 //! What the tests share: a folder of files, an engine in it, and the program.
 
 use std::fmt::Write;
+use std::fs::File;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -47,6 +49,17 @@ pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Output {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Both ends of a new terminal: ours, and the program's.
+pub(crate) fn terminal() -> (File, OwnedFd) {
+    let (mut ours, mut its) = (-1, -1);
+    let none = std::ptr::null_mut();
+    // SAFETY: both places are valid, and no name, settings or size are asked for or given.
+    let done = unsafe { libc::openpty(&mut ours, &mut its, none, none.cast(), none.cast()) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both were opened just now, and nobody else has them.
+    unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(its)) }
 }
 
 /// Five thousand orders, with NULL, in several blocks.

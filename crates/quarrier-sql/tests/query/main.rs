@@ -18,5 +18,6 @@ mod prompt;
 mod pushdown;
 mod remote;
 mod times;
+mod terminal;
 mod together;
 mod twin;

@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::Folder;
+use crate::harness::{Folder, terminal};
 
 /// Longer than any answer takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -19,17 +18,6 @@ struct Prompt {
     keys: File,
     shown: Receiver<u8>,
     screen: String,
-}
-
-/// Both ends of a new terminal: ours, and the program's.
-fn terminal() -> (File, OwnedFd) {
-    let (mut ours, mut its) = (-1, -1);
-    let none = std::ptr::null_mut();
-    // SAFETY: both places are valid, and no name, settings or size are asked for or given.
-    let done = unsafe { libc::openpty(&mut ours, &mut its, none, none.cast(), none.cast()) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both were opened just now, and nobody else has them.
-    unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(its)) }
 }
 
 impl Prompt {
