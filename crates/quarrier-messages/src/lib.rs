@@ -19,9 +19,11 @@ pub use schema::{Field, Schema};
 mod error;
 mod fault;
 mod limits;
+mod packing;
 pub use error::{Error, Result};
 pub use fault::Fault;
 pub use limits::Limits;
+pub use packing::Packing;
 
 mod arch;
 

@@ -119,6 +119,7 @@ impl Program {
             Node::Not(operand) => return Ok([NOT, place(*operand)?, 0, 0]),
             Node::Calculated(_) => return Err("compares what is calculated"),
             Node::Row { .. } => return Err("is evaluated row by row"),
+            Node::Mixed { .. } => return Err("is about text of which a part has no dictionary"),
             Node::And(operands) => (AND, operands),
             Node::Or(operands) => (OR, operands),
         };

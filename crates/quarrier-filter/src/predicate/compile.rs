@@ -121,7 +121,7 @@ impl<'a> Compiler<'a> {
                 .entry((format!("{expr:?}"), wanted))
                 .or_insert_with(|| text::outcome((expr, column), wanted, &dictionary, workers));
             let set = set.clone();
-            return self.graph.set(column, set);
+            return self.of_keys((column, set), expr, wanted);
         }
         if let Expr::Among { column, keys } = expr
             && keys.are_of(self.table, *column)
@@ -155,11 +155,27 @@ impl<'a> Compiler<'a> {
 
     /// A test of one column against constants, where keys can tell.
     fn set(&mut self, expr: &Expr, wanted: Outcome) -> Option<NodeId> {
+        let keys = self.keys(expr, wanted)?;
+        Some(self.of_keys(keys, expr, wanted))
+    }
+
+    /// The rows where `expr` has the outcome `wanted`, which are those with these keys of its one
+    /// column; but plain text has none.
+    fn of_keys(&mut self, (column, set): (usize, Set), expr: &Expr, wanted: Outcome) -> NodeId {
+        let asks_for_null = matches!(expr, Expr::IsNull(operand) if is_column(operand));
+        if self.table.columns()[column].is_mixed() && !asks_for_null {
+            return self.graph.mixed((column, set), expr, wanted);
+        }
+        self.graph.set(column, set)
+    }
+
+    /// The keys of one column for which `expr` has the outcome `wanted`, where they can tell.
+    fn keys(&mut self, expr: &Expr, wanted: Outcome) -> Option<(usize, Set)> {
         if wanted == Outcome::Fault {
             return None;
         }
         let truth = wanted == Outcome::True;
-        let (column, set) = match expr {
+        Some(match expr {
             Expr::Column(column) if self.kind(*column) == Kind::Boolean => {
                 (*column, Set::range(truth.into(), truth.into()))
             }
@@ -189,8 +205,7 @@ impl<'a> Compiler<'a> {
                 (column, if truth { set } else { within_values(&set.complement()) })
             }
             _ => return None,
-        };
-        Some(self.graph.set(column, set))
+        })
     }
 
     fn compared(&self, column: usize, op: Comparison, literal: &Value) -> Option<Set> {
@@ -240,6 +255,10 @@ impl<'a> Compiler<'a> {
         }
         self.table.columns()[column].dictionary()
     }
+}
+
+fn is_column(expr: &Expr) -> bool {
+    matches!(expr, Expr::Column(_))
 }
 
 /// Without NULL.

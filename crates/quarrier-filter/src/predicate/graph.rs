@@ -40,6 +40,18 @@ pub(crate) enum Node {
         /// Which.
         outcome: Outcome,
     },
+    /// Where a condition on a column of text has this outcome: where the column's segment has
+    /// codes, those of the set, and where it has plain text, by the expression.
+    Mixed {
+        /// Which column.
+        column: usize,
+        /// Of its codes.
+        set: Arc<Set>,
+        /// The place in [`Graph::rows`].
+        test: usize,
+        /// Which.
+        outcome: Outcome,
+    },
     /// In all of them; two or more.
     And(Box<[NodeId]>),
     /// In one of them; two or more.
@@ -147,12 +159,27 @@ impl Graph {
     }
 
     pub(crate) fn row(&mut self, expr: &Expr, outcome: Outcome) -> NodeId {
+        let test = self.row_test(expr);
+        self.node(Node::Row { test, outcome })
+    }
+
+    /// `set`: the codes of `column` for which `expr` has this outcome.
+    pub(crate) fn mixed(
+        &mut self,
+        (column, set): (usize, Set),
+        expr: &Expr,
+        outcome: Outcome,
+    ) -> NodeId {
+        let test = self.row_test(expr);
+        self.node(Node::Mixed { column, set: Arc::new(set), test, outcome })
+    }
+
+    fn row_test(&mut self, expr: &Expr) -> usize {
         let rows = &mut self.rows;
-        let test = *self.known_rows.entry(format!("{expr:?}")).or_insert_with(|| {
+        *self.known_rows.entry(format!("{expr:?}")).or_insert_with(|| {
             rows.push(RowTest { expr: expr.clone(), beginnings: Beginnings::of(expr) });
             rows.len() - 1
-        });
-        self.node(Node::Row { test, outcome })
+        })
     }
 
     pub(crate) fn not(&mut self, operand: NodeId) -> NodeId {

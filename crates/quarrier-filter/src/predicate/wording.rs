@@ -24,7 +24,7 @@ pub(crate) fn test(graph: &Graph, node: NodeId, table: &Table) -> String {
         Node::Set { column, set } => Column { table, column: *column }.set(set),
         Node::Among { column, keys } => among(*column, keys, table),
         Node::Calculated(at) => graph.calculations[*at].expr.clone(),
-        Node::Row { test, outcome } => {
+        Node::Row { test, outcome } | Node::Mixed { test, outcome, .. } => {
             let shown = expression(&graph.rows[*test].expr, table);
             match outcome {
                 Outcome::True => shown,

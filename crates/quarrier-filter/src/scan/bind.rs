@@ -46,6 +46,8 @@ pub(crate) enum Test<'a> {
         /// Whether rows without a value are in it.
         nulls: bool,
     },
+    /// Row by row: the text of the segment has no codes.
+    Rows,
 }
 
 /// Values, and which of them are wanted.
@@ -93,6 +95,13 @@ pub(crate) fn bind<'a>(
             Node::Set { column, set } => {
                 let column = &table.columns()[*column].segments()[segment];
                 set_state(column, set, members.as_deref(), every)
+            }
+            Node::Mixed { column, set, .. } => {
+                let column = &table.columns()[*column].segments()[segment];
+                match column.data() {
+                    Data::Text(_) => State { test: Test::Rows, ..State::default() },
+                    _ => set_state(column, set, members.as_deref(), every),
+                }
             }
             Node::Among { column, keys } => {
                 among_state(&table.columns()[*column].segments()[segment], keys, every)

@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::row::{RowCache, RowTests};
 use super::touched::{Touched, WordBytes};
 use crate::arch::{Bits, Kernels, Lane, Range, WORDS, lookup, ranges};
-use crate::predicate::{Node, NodeId, Set, Share};
+use crate::predicate::{Node, NodeId, Outcome, Set, Share};
 
 /// A block of a segment that is bound.
 #[derive(Clone, Copy)]
@@ -211,11 +211,27 @@ impl<'p> Blocks<'p> {
                 let products = &mut self.products;
                 calculate::narrow(self.kernels, calculation, place, products, (rows, words))
             }
-            Node::Row { test, outcome } => {
-                let tests = RowTests { test: &plan.graph.rows[*test], place };
-                self.rows[*test].narrow(&tests, *outcome, rows)
-            }
+            Node::Mixed { column, test, outcome, .. } => match &place.states[node].test {
+                Test::Rows => self.row_by_row(*test, *outcome, place, rows),
+                here => {
+                    self.touched.add(*column, place.stamp, words, WordBytes::of_test(here));
+                    self::test(self.kernels, here, place, rows, words)
+                }
+            },
+            Node::Row { test, outcome } => self.row_by_row(*test, *outcome, place, rows),
         }
+    }
+
+    fn row_by_row(
+        &mut self,
+        test: usize,
+        outcome: Outcome,
+        place: Place<'_>,
+        rows: &mut Bits,
+    ) -> u64 {
+        let plan = self.plan;
+        let tests = RowTests { test: &plan.graph.rows[test], place };
+        self.rows[test].narrow(&tests, outcome, rows)
     }
 }
 
@@ -230,7 +246,8 @@ pub(crate) fn each(mut words: u64, mut visit: impl FnMut(usize)) {
 
 fn test(kernels: &Kernels, test: &Test<'_>, place: Place<'_>, rows: &mut Bits, words: u64) -> u64 {
     match test {
-        Test::None => words,
+        // Row by row is another way.
+        Test::None | Test::Rows => words,
         Test::Null { valid, nulls } => narrow_valid(kernels, valid, *nulls, place, rows),
         Test::Values { values, valid, nulls: false } => {
             let words = narrow_values(kernels, values, place, rows, words);

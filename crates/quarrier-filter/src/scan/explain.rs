@@ -96,7 +96,8 @@ pub(super) fn explain(
     nodes: &[(NodeId, NodeId)],
 ) -> Explanation {
     let is_test = |node: &&Node| {
-        let is_of_column = matches!(node, Node::Set { .. } | Node::Among { .. });
+        let is_of_column =
+            matches!(node, Node::Set { .. } | Node::Among { .. } | Node::Mixed { .. });
         is_of_column || matches!(node, Node::Calculated(_) | Node::Row { .. })
     };
     Explanation {
@@ -136,7 +137,7 @@ fn push_steps(table: &Table, plan: &Plan, node: NodeId, steps: &mut Vec<PlanStep
             cost: node.cost,
             uses: plan.graph.uses[id],
             kept: node.slot.is_some(),
-            by_row: matches!(plan.graph.nodes[id], Node::Row { .. }),
+            by_row: matches!(plan.graph.nodes[id], Node::Row { .. } | Node::Mixed { .. }),
         });
         if let Node::Not(operand) = plan.graph.nodes[id] {
             open.push((depth + 1, operand));

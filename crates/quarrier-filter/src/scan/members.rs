@@ -20,7 +20,7 @@ const RANGE_BYTES_MAX: i64 = 128;
 pub(crate) fn of(node: &Node, table: &Table) -> Option<Arc<Keys>> {
     let (column, set) = match node {
         Node::Among { keys, .. } => return Some(Arc::clone(keys)),
-        Node::Set { column, set } => (*column, set),
+        Node::Set { column, set } | Node::Mixed { column, set, .. } => (*column, set),
         _ => return None,
     };
     let (kind, column) = (table.schema().fields[column].kind, &table.columns()[column]);

@@ -70,7 +70,9 @@ impl Plan {
     /// The column that is tested first, so that queries which begin alike stand together.
     pub(crate) fn first_column(&self, node: NodeId) -> usize {
         match &self.graph.nodes[node] {
-            Node::Set { column, .. } | Node::Among { column, .. } => *column,
+            Node::Set { column, .. } | Node::Among { column, .. } | Node::Mixed { column, .. } => {
+                *column
+            }
             Node::Calculated(at) => {
                 self.graph.calculations[*at].columns.first().copied().unwrap_or(usize::MAX)
             }
@@ -103,7 +105,7 @@ impl Plan {
                 let mut words = rows.words();
                 match node {
                     Node::And(_) | Node::Or(_) | Node::Not(_) => continue,
-                    Node::Row { .. } => {
+                    Node::Row { .. } | Node::Mixed { .. } => {
                         words &= SAMPLE_ROW_WORDS;
                         rows.0[1..].fill(0);
                     }
@@ -193,7 +195,7 @@ impl Plan {
 /// row.
 fn cost(node: &Node, test: &Test<'_>, before: (f64, bool)) -> (f64, bool) {
     let now = match (node, test) {
-        (Node::Row { .. }, _) => (64.0 * 400.0, true),
+        (Node::Row { .. }, _) | (_, Test::Rows) => (64.0 * 400.0, true),
         (Node::Calculated(_), _) => (120.0, false),
         (_, Test::None) => (0.0, false),
         (_, Test::Null { .. }) => (1.0, false),

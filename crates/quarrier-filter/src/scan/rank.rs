@@ -2,12 +2,14 @@
 
 use std::cmp::Ordering;
 
-use quarrier_messages::column::{Data, SegmentColumn, float_key, text_key};
-use quarrier_messages::{Kind, Table};
+use quarrier_messages::column::{Data, Dictionary, SegmentColumn, Zone, float_key, text_key};
+use quarrier_messages::{Column, Kind, Table};
 
 use crate::Order;
+use crate::predicate::Set;
 
-/// Where a row stands by one column; plain text by its first eight bytes. Less comes first.
+/// Where a row stands by one column; text of a column that has plain text somewhere by its first
+/// eight bytes. Less comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     /// -1 for NULL that comes first, 0 for a value, 1 for NULL that comes last.
@@ -34,7 +36,8 @@ pub(crate) fn turned(order: Order, key: i64) -> i64 {
 
 /// The rank of a row of a segment by one column.
 pub(crate) fn of(table: &Table, order: Order, segment: usize, row: usize) -> Rank {
-    match key(&table.columns()[order.column].segments()[segment], row) {
+    let column = &table.columns()[order.column];
+    match key(&column.segments()[segment], row).map(|key| common(column, segment, key)) {
         Some(key) => Rank { null: 0, key: turned(order, key) },
         None => Rank { null: if order.nulls_first { -1 } else { 1 }, key: 0 },
     }
@@ -56,14 +59,68 @@ fn key(column: &SegmentColumn, row: usize) -> Option<i64> {
     })
 }
 
-/// Whether the rank by the first column is the whole order.
-pub(crate) fn is_whole(table: &Table, order: &[Order]) -> bool {
-    order.len() == 1 && !is_plain_text(table, order[0].column)
+/// The dictionary whose codes are no keys of the whole column, for other segments have none.
+fn codes_of(column: &Column, segment: usize) -> Option<&Dictionary> {
+    let has_codes = matches!(column.segments()[segment].data(), Data::Codes(_));
+    column.dictionary().filter(|_| column.is_mixed() && has_codes).map(|texts| &**texts)
 }
 
-fn is_plain_text(table: &Table, column: usize) -> bool {
-    table.schema().fields[column].kind == Kind::Text
-        && table.columns()[column].dictionary().is_none()
+/// A segment's key as one that all segments of its column have.
+fn common(column: &Column, segment: usize, key: i64) -> i64 {
+    codes_of(column, segment).map_or(key, |texts| text_key(texts.get(key as usize)))
+}
+
+/// The least and the greatest of a segment as keys that all segments of the column have.
+pub(crate) fn zone(column: &Column, segment: usize) -> Zone {
+    let zone = column.segments()[segment].zone();
+    if zone.is_without_values() {
+        return zone;
+    }
+    let key = |key| common(column, segment, key);
+    Zone { min: key(zone.min), max: key(zone.max), ..zone }
+}
+
+/// The keys of a segment whose rows are good enough where `key`, as it is compared, is that of the
+/// last row that is.
+pub(crate) fn good_enough(table: &Table, order: Order, segment: usize, key: i64) -> Set {
+    let key = turned(order, key);
+    let codes = codes_of(&table.columns()[order.column], segment);
+    let mut set = match (codes, order.descending) {
+        (None, true) => Set::range(key, i64::MAX),
+        (None, false) => Set::range(i64::MIN, key),
+        (Some(texts), true) => Set::range(first_code(texts, |of_text| of_text >= key), i64::MAX),
+        (Some(texts), false) => {
+            Set::range(i64::MIN, first_code(texts, |of_text| of_text > key) - 1)
+        }
+    };
+    set.nulls = order.nulls_first;
+    set
+}
+
+/// The first code whose text's key holds, which rises with the code.
+fn first_code(texts: &Dictionary, holds: impl Fn(i64) -> bool) -> i64 {
+    let (mut low, mut high) = (0, texts.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        if holds(text_key(texts.get(middle))) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low as i64
+}
+
+/// Whether the rank by the first column is the whole order.
+pub(crate) fn is_whole(table: &Table, order: &[Order]) -> bool {
+    order.len() == 1 && !is_by_beginnings(table, order[0].column)
+}
+
+/// Whether ranks in this column tell only how texts begin.
+fn is_by_beginnings(table: &Table, column: usize) -> bool {
+    let is_text = table.schema().fields[column].kind == Kind::Text;
+    let column = &table.columns()[column];
+    is_text && (column.dictionary().is_none() || column.is_mixed())
 }
 
 /// How two rows of the table compare by all columns.
@@ -72,14 +129,9 @@ pub(crate) fn compared(table: &Table, order: &[Order], a: u64, b: u64) -> Orderi
     for &by in order {
         let ranks = (of(table, by, a.0, a.1), of(table, by, b.0, b.1));
         let mut compared = ranks.0.cmp(&ranks.1);
-        if compared.is_eq() && ranks.0.null == 0 && is_plain_text(table, by.column) {
-            let text = |(segment, row): (usize, usize)| match table.columns()[by.column].segments()
-                [segment]
-                .data()
-            {
-                Data::Text(texts) => texts.get(row),
-                _ => "",
-            };
+        if compared.is_eq() && ranks.0.null == 0 && is_by_beginnings(table, by.column) {
+            let column = &table.columns()[by.column];
+            let text = |(segment, row): (usize, usize)| column.text(segment, row).unwrap_or("");
             compared = text(a).cmp(text(b));
             if by.descending {
                 compared = compared.reverse();

@@ -162,7 +162,7 @@ impl<'a> Scan<'a> {
         if let Some(order) = shared.iter().find_map(|shared| shared.goal.leading()) {
             let column = &self.table.columns()[order.column];
             segments.sort_by_key(|&segment| {
-                let zone = column.segments()[segment].zone();
+                let zone = rank::zone(column, segment);
                 let nulls = order.nulls_first && zone.nulls > 0;
                 let best = if order.descending { zone.max } else { zone.min };
                 (!nulls, zone.is_without_values(), rank::turned(order, best))

@@ -63,7 +63,7 @@ impl WordBytes {
     pub(crate) fn of_test(test: &Test<'_>) -> WordBytes {
         let valid = |bits: &[u64]| if bits.is_empty() { 0 } else { 8 };
         match test {
-            Test::None => WordBytes { valid: 0, values: 0 },
+            Test::None | Test::Rows => WordBytes { valid: 0, values: 0 },
             Test::Null { valid: bits, .. } => WordBytes { valid: valid(bits), values: 0 },
             Test::Values { values, valid: bits, .. } => {
                 let values = match values {

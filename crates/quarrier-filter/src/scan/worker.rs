@@ -11,7 +11,7 @@ use super::plan::Plan;
 use super::rank;
 use super::row::At;
 use crate::arch::{Bits, Kernels, kernels};
-use crate::predicate::{Graph, NodeId, Set};
+use crate::predicate::{Graph, NodeId};
 use crate::{Expr, Fault, naive};
 
 /// A query as workers see it.
@@ -130,12 +130,7 @@ impl<'p> Worker<'p> {
         else {
             return words;
         };
-        // The turned key falls as the key rises.
-        let mut set = match order.descending {
-            true => Set::range(rank::turned(order, key), i64::MAX),
-            false => Set::range(i64::MIN, key),
-        };
-        set.nulls = order.nulls_first;
+        let set = rank::good_enough(place.table, order, place.segment, key);
         self.blocks.narrow_set(order.column, &set, place, rows, words)
     }
 

@@ -4,9 +4,9 @@ use super::Cell;
 use super::text::TextBuilder;
 use super::time::{Shape, Shapes, shape_of, timed};
 use super::widen;
-use crate::PartField;
 use crate::column::Texts;
 use crate::column::raw::{RawColumn, RawData};
+use crate::{Packing, PartField};
 
 /// Rows so far; the kind is the least that holds them, and stays from segment to segment.
 #[derive(Debug)]
@@ -38,12 +38,13 @@ pub(super) struct ColumnBuilder {
     finds_times: bool,
     /// Whether a message had the field.
     is_used: bool,
+    packing: Packing,
 }
 
 const NEVER: (usize, usize) = (usize::MAX, 0);
 
 impl ColumnBuilder {
-    pub(super) fn new(name: Box<str>, finds_times: bool) -> Self {
+    pub(super) fn new(name: Box<str>, finds_times: bool, packing: Packing) -> Self {
         ColumnBuilder {
             name,
             values: Values::Null(0),
@@ -53,6 +54,7 @@ impl ColumnBuilder {
             before: None,
             finds_times,
             is_used: false,
+            packing,
         }
     }
 
@@ -178,7 +180,8 @@ impl ColumnBuilder {
     }
 
     fn hold(&mut self, row: usize, cell: Cell<'_>, shape: Shape) {
-        if let Some(values) = widen::to_hold(&self.values, &self.nulls, &self.shapes, cell) {
+        let written = (&*self.nulls, &*self.shapes, self.packing);
+        if let Some(values) = widen::to_hold(&self.values, written, cell) {
             let values = std::mem::replace(&mut self.values, values);
             if self.before.as_ref().is_none_or(|(known, ..)| *known != row) {
                 self.before = Some((row, values, self.shapes.clone()));
@@ -213,7 +216,7 @@ impl ColumnBuilder {
     /// From now on, whatever comes is text.
     pub(super) fn make_text(&mut self) {
         if !matches!(self.values, Values::Text(_)) {
-            self.values = Values::Text(Box::default());
+            self.values = Values::Text(Box::new(TextBuilder::new(self.packing)));
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) use time::{Shapes, shape_of};
 use std::collections::HashMap;
 
 use crate::column::raw::{BLOCK_ROWS, RawColumn, SEGMENT_ROWS};
-use crate::{PartField, Schema};
+use crate::{Packing, PartField, Schema};
 use column::ColumnBuilder;
 
 /// A field of one builder, to be asked for once by its name and then used for every row.
@@ -99,6 +99,7 @@ pub struct RowBuilder {
     is_closed: bool,
     finds_times: bool,
     refused: Refused,
+    packing: Packing,
 }
 
 /// Fields that had no place among the columns.
@@ -136,6 +137,7 @@ impl RowBuilder {
             is_closed: false,
             finds_times: false,
             refused: Refused::default(),
+            packing: Packing::default(),
         }
     }
 
@@ -148,9 +150,21 @@ impl RowBuilder {
         self
     }
 
+    /// Packs as `packing` says, from the first field on.
+    #[must_use]
+    pub(crate) fn packing(mut self, packing: Packing) -> Self {
+        self.packing = packing;
+        self.rows_max = self.rows_allowed();
+        self
+    }
+
     /// A builder of the fields of `schema` and no others.
     pub fn with_fields(schema: &Schema) -> Self {
-        let mut builder = RowBuilder::new(schema.fields.len());
+        Self::with_fields_packed(schema, Packing::default())
+    }
+
+    pub(crate) fn with_fields_packed(schema: &Schema, packing: Packing) -> Self {
+        let mut builder = RowBuilder::new(schema.fields.len()).packing(packing);
         for field in &schema.fields {
             builder.field(&field.name);
         }
@@ -243,7 +257,8 @@ impl RowBuilder {
 
     fn rows_allowed(&self) -> usize {
         let rows = SEGMENT_CELLS_MAX / self.columns.len().max(1);
-        rows.clamp(BLOCK_ROWS, SEGMENT_ROWS) / BLOCK_ROWS * BLOCK_ROWS
+        let rows = rows.clamp(BLOCK_ROWS, SEGMENT_ROWS) / BLOCK_ROWS * BLOCK_ROWS;
+        rows.min(self.packing.segment_rows.max(1))
     }
 
     #[inline(never)]
@@ -264,7 +279,7 @@ impl RowBuilder {
             return None;
         }
         let field = FieldId::new(self.columns.len());
-        self.columns.push(ColumnBuilder::new(name.into(), self.finds_times));
+        self.columns.push(ColumnBuilder::new(name.into(), self.finds_times, self.packing));
         self.names.insert(name.into(), field);
         self.rows_max = self.rows_allowed().max(self.row + 1);
         Some(field)

@@ -3,6 +3,7 @@
 use super::interner::{Interner, NO_CODE, SHORT_BYTES, Waiting};
 use super::numbered::Numbered;
 use super::short::{WORD_BYTES, Word, Words};
+use crate::Packing;
 use crate::column::raw::RawData;
 
 /// Texts that wait to be looked up together.
@@ -14,10 +15,9 @@ const DISTINCT_TRIED: u64 = 1 << 20;
 /// So many texts of which none came again are numbers of orders or the like: for random ones to be
 /// so, there had to be billions.
 const UNIQUE_TRIED: u64 = 1 << 17;
-const DICTIONARY_BYTES_MAX: usize = 64 << 20;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TextBuilder {
     pub(super) rows: usize,
     /// One a row; rows that wait have [`NO_CODE`] until then.
@@ -35,9 +35,27 @@ pub(super) struct TextBuilder {
     seen: u64,
     /// Rows of this segment without one.
     nulls: u64,
+    /// The most bytes of a dictionary.
+    dictionary_bytes_max: usize,
 }
 
 impl TextBuilder {
+    pub(super) fn new(packing: Packing) -> Self {
+        TextBuilder {
+            rows: 0,
+            codes: Vec::new(),
+            waiting: Waiting::default(),
+            fetched: Waiting::default(),
+            words: Words::default(),
+            numbered: Numbered::default(),
+            interner: Interner::default(),
+            is_plain: false,
+            seen: 0,
+            nulls: 0,
+            dictionary_bytes_max: packing.dictionary_bytes,
+        }
+    }
+
     /// Appends a row; returns how many bytes of plain text the segment has.
     #[inline(always)]
     pub(super) fn push(&mut self, text: &str) -> usize {
@@ -191,7 +209,7 @@ impl TextBuilder {
         let seen = (self.seen + rows).saturating_sub(self.nulls);
         if (distinct > DISTINCT_TRIED && distinct * 2 > seen)
             || (distinct > UNIQUE_TRIED && distinct == seen)
-            || self.interner.bytes() > DICTIONARY_BYTES_MAX
+            || self.interner.bytes() > self.dictionary_bytes_max
         {
             self.set_codes();
             self.give_up_codes();

@@ -4,23 +4,20 @@ use super::Cell;
 use super::column::{Values, rescaled};
 use super::text::TextBuilder;
 use super::time::{Shape, shape_of};
-use crate::Kind;
+use crate::{Kind, Packing};
 
 /// Nanoseconds of a day's midnight, where 64 bits hold them.
 pub(super) fn midnight(days: i32) -> Option<i64> {
     i64::from(days).checked_mul(86_400_000_000_000)
 }
 
-/// The same rows in a kind that holds `cell` too; `None` where theirs does. `nulls` are the rows
-/// without a value, `shapes` how texts were written.
-pub(super) fn to_hold(
-    values: &Values,
-    nulls: &[u32],
-    shapes: &[(u32, Shape)],
-    cell: Cell<'_>,
-) -> Option<Values> {
+/// The rows without a value, how texts were written, and how text is packed.
+pub(super) type Written<'w> = (&'w [u32], &'w [(u32, Shape)], Packing);
+
+/// The same rows in a kind that holds `cell` too; `None` where theirs does.
+pub(super) fn to_hold(values: &Values, written: Written<'_>, cell: Cell<'_>) -> Option<Values> {
     let kind = values.kind().widened(cell.kind());
-    let wider = (values.kind() != kind).then(|| converted(values, nulls, shapes, kind));
+    let wider = (values.kind() != kind).then(|| converted(values, written, kind));
     // The kind holds the value, but its 64 bits may not.
     let is_held = match (wider.as_ref().unwrap_or(values), cell) {
         (Values::Decimal(scale, _), Cell::Integer(value)) => rescaled(value, 0, *scale).is_some(),
@@ -34,11 +31,12 @@ pub(super) fn to_hold(
         return wider;
     }
     let kind = if cell.kind() == Kind::Date { Kind::Text } else { Kind::Float };
-    Some(converted(values, nulls, shapes, kind))
+    Some(converted(values, written, kind))
 }
 
 /// The same rows in a wider kind; in one wider still where 64 bits do not hold them.
-fn converted(values: &Values, nulls: &[u32], shapes: &[(u32, Shape)], kind: Kind) -> Values {
+fn converted(values: &Values, written: Written<'_>, kind: Kind) -> Values {
+    let (nulls, shapes, packing) = written;
     let mut to = match kind {
         Kind::Null => Values::Null(0),
         Kind::Boolean => Values::Boolean(Vec::new()),
@@ -51,7 +49,7 @@ fn converted(values: &Values, nulls: &[u32], shapes: &[(u32, Shape)], kind: Kind
                 }
                 _ => true,
             }) {
-                return converted(values, nulls, shapes, Kind::Float);
+                return converted(values, written, Kind::Float);
             }
             Values::Decimal(scale, Vec::new())
         }
@@ -62,11 +60,11 @@ fn converted(values: &Values, nulls: &[u32], shapes: &[(u32, Shape)], kind: Kind
                 Cell::Date(days) => midnight(days).is_some(),
                 _ => true,
             }) {
-                return converted(values, nulls, shapes, Kind::Text);
+                return converted(values, written, Kind::Text);
             }
             Values::Timestamp(Vec::new())
         }
-        Kind::Text => Values::Text(Box::<TextBuilder>::default()),
+        Kind::Text => Values::Text(Box::new(TextBuilder::new(packing))),
     };
     let mut text = String::new();
     let mut nulls = nulls.iter().copied().peekable();

@@ -8,7 +8,7 @@ use super::times::{TimeFields, Times};
 use crate::build::{Refused, RowBuilder};
 use crate::column::SegmentColumn;
 use crate::frame::{Rejected, Taker};
-use crate::{Limits, Part, PartSegment, Schema};
+use crate::{Limits, Packing, Part, PartSegment, Schema};
 
 /// Rows, packed as segments fill up, and rejects.
 #[derive(Debug)]
@@ -31,10 +31,15 @@ pub(super) struct Batch {
 const SEGMENT_BITS: u32 = 20;
 
 impl Batch {
-    pub(super) fn new(limits: &Limits, schema: Option<&Schema>, keeps_bytes: bool) -> Self {
+    pub(super) fn new(
+        limits: &Limits,
+        packing: Packing,
+        schema: Option<&Schema>,
+        keeps_bytes: bool,
+    ) -> Self {
         let rows = match schema {
-            Some(schema) => RowBuilder::with_fields(schema),
-            None => RowBuilder::new(limits.columns_max),
+            Some(schema) => RowBuilder::with_fields_packed(schema, packing),
+            None => RowBuilder::new(limits.columns_max).packing(packing),
         };
         Batch {
             rows: rows.finding_times(),

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::column::raw::SEGMENT_ROWS;
+use crate::Packing;
 
-/// Until it is known how long messages are, and at least.
-const FIRST_BYTES: u64 = 1 << 20;
 const BYTES_MAX: u64 = 64 << 20;
 /// A little less than a segment, so that claims seldom end with a few rows of another.
-const ROWS_WANTED: u64 = SEGMENT_ROWS as u64 * 31 / 32;
+fn rows_wanted(packing: Packing) -> u64 {
+    (packing.segment_rows as u64 * 31 / 32).max(1)
+}
 
 /// Ranges that follow one another, so long that each fills a segment.
 #[derive(Debug)]
@@ -20,16 +20,18 @@ pub(super) struct Claims {
     workers: u64,
     bytes: AtomicU64,
     rows: AtomicU64,
+    packing: Packing,
 }
 
 impl Claims {
-    pub(super) fn new(length: u64, workers: usize) -> Self {
+    pub(super) fn new(length: u64, workers: usize, packing: Packing) -> Self {
         Claims {
             next: Mutex::new((0, 0)),
             length,
             workers: workers as u64,
             bytes: AtomicU64::new(0),
             rows: AtomicU64::new(0),
+            packing,
         }
     }
 
@@ -41,7 +43,7 @@ impl Claims {
             return None;
         }
         // Near the end the workers share what is left.
-        let share = (self.length - start).div_ceil(self.workers).max(FIRST_BYTES);
+        let share = (self.length - start).div_ceil(self.workers).max(self.packing.claim_bytes);
         let end = start + self.wanted_bytes().min(share).min(self.length - start);
         *next = (end, number + 1);
         Some((start..end, number))
@@ -62,9 +64,11 @@ impl Claims {
     pub(super) fn wanted_bytes(&self) -> u64 {
         let (bytes, rows) = (self.bytes.load(Ordering::Relaxed), self.rows.load(Ordering::Relaxed));
         if rows == 0 {
-            return FIRST_BYTES;
+            return self.packing.claim_bytes.max(1);
         }
-        let wanted = u128::from(bytes) * u128::from(ROWS_WANTED) / u128::from(rows);
-        u64::try_from(wanted).unwrap_or(BYTES_MAX).clamp(FIRST_BYTES / 4, BYTES_MAX)
+        let wanted = u128::from(bytes) * u128::from(rows_wanted(self.packing)) / u128::from(rows);
+        u64::try_from(wanted)
+            .unwrap_or(BYTES_MAX)
+            .clamp((self.packing.claim_bytes / 4).max(1), BYTES_MAX)
     }
 }

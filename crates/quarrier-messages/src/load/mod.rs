@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quarrier_core::source::Source;
 
 use crate::build::Refused;
-use crate::{Error, Kind, Limits, Result, Schema, Table};
+use crate::{Error, Kind, Limits, Packing, Result, Schema, Table};
 use batch::Batch;
 
 /// How messages are to be loaded.
@@ -56,6 +56,7 @@ pub struct Load<'c> {
     format: Format,
     workers: usize,
     limits: Limits,
+    packing: Packing,
     schema: Option<Schema>,
     keeps_bytes: bool,
     stop: Option<&'c AtomicBool>,
@@ -86,6 +87,7 @@ impl<'c> Load<'c> {
             format,
             workers,
             limits,
+            packing: Packing::default(),
             schema: None,
             keeps_bytes: false,
             stop: None,
@@ -104,6 +106,14 @@ impl<'c> Load<'c> {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Other bounds of how the table is packed.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn packing(mut self, packing: Packing) -> Self {
+        self.packing = packing;
         self
     }
 
@@ -200,10 +210,10 @@ impl<'c> Load<'c> {
         loaded.rejects.truncate(self.limits.rejects_max);
         loaded.table = match &self.schema {
             Some(schema) if self.keeps_bytes => {
-                Table::assemble_as(&keep::with_messages(schema), parts, self.workers)
+                let schema = keep::with_messages(schema);
+                Table::assemble_packed(parts, self.workers, Some(&schema), self.packing)
             }
-            Some(schema) => Table::assemble_as(schema, parts, self.workers),
-            None => Table::assemble(parts, self.workers),
+            schema => Table::assemble_packed(parts, self.workers, schema.as_ref(), self.packing),
         };
         Ok(loaded)
     }
@@ -230,6 +240,6 @@ impl<'c> Load<'c> {
     }
 
     fn batch(&self) -> Batch {
-        Batch::new(&self.limits, self.schema.as_ref(), self.keeps_bytes)
+        Batch::new(&self.limits, self.packing, self.schema.as_ref(), self.keeps_bytes)
     }
 }

@@ -82,7 +82,7 @@ impl<'l> Crew<'l> {
 
     pub(super) fn source(&mut self, source: &dyn Source) -> Result<()> {
         let load = self.load;
-        let claims = Claims::new(source.length(), load.workers);
+        let claims = Claims::new(source.length(), load.workers, load.packing);
         let first = self.begin(source.name());
         let accounts = each(&mut self.workers, |worker| {
             let mut account = Account::new();
@@ -104,7 +104,7 @@ impl<'l> Crew<'l> {
 
     pub(super) fn stream(&mut self, name: &str, reader: &mut (dyn Read + Send)) -> Result<()> {
         let load = self.load;
-        let stream = Stream::new(name, reader, load.limits.message_bytes_max);
+        let stream = Stream::new(name, reader, load.limits.message_bytes_max, load.packing);
         let first = self.begin(name);
         let accounts = each(&mut self.workers, |worker| {
             let mut account = Account::new();

@@ -7,7 +7,7 @@ use memchr::memchr_iter;
 
 use super::claims::Claims;
 use crate::frame::{Chunk, Reader};
-use crate::{Error, Result};
+use crate::{Error, Packing, Result};
 
 /// A stream that workers take blocks of whole messages from. Whoever takes one reads it: while
 /// one worker decompresses, the others parse.
@@ -56,6 +56,7 @@ impl<'r> Stream<'r> {
         name: &'r str,
         reader: &'r mut (dyn Read + Send),
         message_bytes_max: usize,
+        packing: Packing,
     ) -> Self {
         let state = State {
             reader,
@@ -66,7 +67,7 @@ impl<'r> Stream<'r> {
             is_inside: false,
             is_over: false,
         };
-        let claims = Claims::new(u64::MAX, 1);
+        let claims = Claims::new(u64::MAX, 1, packing);
         Stream { name, state: Mutex::new(state), message_bytes_max, claims }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::column::{Dictionary, SegmentColumn, Texts};
+use crate::column::{Data, Dictionary, SegmentColumn, Texts};
 use crate::{Schema, Value};
 
 mod assemble;
@@ -29,6 +29,8 @@ pub struct Table {
 pub struct Column {
     dictionary: Option<Arc<Dictionary>>,
     segments: Vec<Arc<SegmentColumn>>,
+    /// Whether there is a dictionary, but some segments have plain text.
+    is_mixed: bool,
 }
 
 impl Table {
@@ -131,14 +133,22 @@ impl Column {
         dictionary: Option<Arc<Dictionary>>,
         segments: Vec<Arc<SegmentColumn>>,
     ) -> Column {
-        Column { dictionary, segments }
+        let is_plain = |segment: &Arc<SegmentColumn>| matches!(segment.data(), Data::Text(_));
+        let is_mixed = dictionary.is_some() && segments.iter().any(is_plain);
+        Column { dictionary, segments, is_mixed }
     }
 
     /// The different texts, where segments have their text as codes. Every code is less than its
-    /// length. Mostly all segments with values have codes then; where text that comes again and
-    /// again is too long to be spelled out, some may have plain text all the same.
+    /// length. Some segments may have plain text all the same: see [`is_mixed`](Self::is_mixed).
     pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.dictionary.as_ref()
+    }
+
+    /// Whether there is a dictionary and some segments have plain text, as where strings that come
+    /// again and again are too long to be spelled out: codes, sets of them and zones in codes then
+    /// say nothing about those segments.
+    pub fn is_mixed(&self) -> bool {
+        self.is_mixed
     }
 
     /// The segments, in order.

@@ -3,6 +3,7 @@
 
 pub(crate) mod conditions;
 mod explained;
+mod mixed;
 mod orders;
 mod patterns;
 pub(crate) mod tables;

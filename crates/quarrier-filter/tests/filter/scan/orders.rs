@@ -11,7 +11,7 @@ use super::tables::{COLUMNS, Random, table};
 use super::{count, expected, rows};
 
 /// `expected`, sorted by comparing values.
-fn sorted(table: &Table, mut rows: Vec<u64>, order: &[Order]) -> Vec<u64> {
+pub(super) fn sorted(table: &Table, mut rows: Vec<u64>, order: &[Order]) -> Vec<u64> {
     rows.sort_by(|&a, &b| {
         for by in order {
             let (a, b) = (table.value(a, by.column), table.value(b, by.column));

@@ -22,7 +22,7 @@ use quarrier_core::region::give_back_freed_memory;
 use super::{Column, Part, Table};
 use crate::column::raw::SEGMENT_ROWS;
 use crate::column::{SegmentColumn, Texts};
-use crate::{Field, Schema};
+use crate::{Field, Packing, Schema};
 use fields::ColumnParts;
 use plan::Plan;
 
@@ -56,7 +56,7 @@ impl Table {
     /// Where a part contradicts itself: a column with other rows than its segment, a code without
     /// a text, a column without a field.
     pub fn assemble(parts: Vec<Part>, workers: usize) -> Table {
-        Self::assemble_fields(parts, workers, None)
+        Self::assemble_packed(parts, workers, None, Packing::default())
     }
 
     /// As [`assemble`](Self::assemble), with the columns of `schema`, in its order, and no others.
@@ -67,15 +67,23 @@ impl Table {
     ///
     /// As [`assemble`](Self::assemble) does.
     pub fn assemble_as(schema: &Schema, parts: Vec<Part>, workers: usize) -> Table {
-        Self::assemble_fields(parts, workers, Some(schema))
+        Self::assemble_packed(parts, workers, Some(schema), Packing::default())
     }
 
-    fn assemble_fields(mut parts: Vec<Part>, workers: usize, schema: Option<&Schema>) -> Table {
+    /// As [`assemble`](Self::assemble) or [`assemble_as`](Self::assemble_as), packed by other
+    /// bounds.
+    #[doc(hidden)]
+    pub fn assemble_packed(
+        mut parts: Vec<Part>,
+        workers: usize,
+        schema: Option<&Schema>,
+        packing: Packing,
+    ) -> Table {
         let mut taken: Vec<_> =
             (0..parts.len()).map(|part| std::mem::take(&mut parts[part].segments)).collect();
         let pieces = Pieces::of_parts(&parts, &mut taken, schema);
         drop(taken);
-        let table = Table::from_pieces(pieces, workers);
+        let table = Table::from_pieces(pieces, workers, packing);
         drop(parts);
         table.settled()
     }
@@ -83,7 +91,7 @@ impl Table {
     /// The rows of all `tables`, one table after the other, as if they were parts of one. Segments
     /// and dictionaries that stay as they are are shared.
     pub fn concat(tables: &[Table], workers: usize) -> Table {
-        Table::from_pieces(Pieces::of_tables(tables), workers).settled()
+        Table::from_pieces(Pieces::of_tables(tables), workers, Packing::default()).settled()
     }
 
     /// The table, when what it was made of has been freed.
@@ -94,12 +102,12 @@ impl Table {
         self
     }
 
-    fn from_pieces(pieces: Pieces<'_>, workers: usize) -> Table {
+    fn from_pieces(pieces: Pieces<'_>, workers: usize, packing: Packing) -> Table {
         let Pieces { rows, columns } = pieces;
         let right = rows.iter().all(|&rows| (1..=SEGMENT_ROWS).contains(&(rows as usize)));
         assert!(right, "a segment has 1 to {SEGMENT_ROWS} rows");
         let rows = &rows;
-        let mut planned = in_parallel(columns, workers, |column| Plan::new(column, rows));
+        let mut planned = in_parallel(columns, workers, |column| Plan::new(column, rows, packing));
         let mut jobs = Vec::new();
         for (column, planned) in planned.iter_mut().enumerate() {
             let pieces = std::mem::take(&mut planned.pieces);

@@ -6,9 +6,9 @@ use super::convert;
 use super::dictionaries::{Merged, merge};
 use super::fields::ColumnParts;
 use super::{Dictionaries, Piece};
-use crate::Kind;
 use crate::build::RowBuilder;
 use crate::column::{Data, Dictionary, SegmentColumn, TEXTS_BYTES_MAX, Texts};
+use crate::{Kind, Packing};
 
 /// What becomes of one column, and what it is made of.
 pub(super) struct Plan<'p> {
@@ -29,18 +29,16 @@ pub(super) struct Plan<'p> {
 /// A dictionary pays where texts come again: in a column with more rows than these, most must.
 const ROWS_TRIED: usize = 100_000;
 
-/// So much text may always take the place of codes.
-const SPELLED_BYTES_FREE: usize = 64 << 20;
-
 impl<'p> Plan<'p> {
-    pub(super) fn new(parts: ColumnParts<'p>, rows: &[u32]) -> Plan<'p> {
+    pub(super) fn new(parts: ColumnParts<'p>, rows: &[u32], packing: Packing) -> Plan<'p> {
         let ColumnParts { name, kind, dictionaries, pieces } = parts;
         let kind = convert::kind_of_all(kind, pieces.iter().flatten().map(|(piece, _)| &**piece));
         let (written, codes) = (Texts::new(), Vec::new());
         let mut plan = Plan { name, kind, dictionary: None, pieces, dictionaries, written, codes };
         if kind == Kind::Text {
             plan.write_as_text();
-            plan.choose_dictionary(rows.iter().map(|&rows| rows as usize).sum());
+            let rows = rows.iter().map(|&rows| rows as usize).sum();
+            plan.choose_dictionary(rows, packing.spelled_bytes);
         }
         plan
     }
@@ -92,17 +90,17 @@ impl<'p> Plan<'p> {
         }
     }
 
-    fn choose_dictionary(&mut self, rows: usize) {
+    fn choose_dictionary(&mut self, rows: usize, spelled_bytes: usize) {
         let is_plain = |piece: &SegmentColumn| matches!(piece.data(), Data::Text(_));
         let has_plain = self.pieces.iter().flatten().any(|(piece, _)| is_plain(piece));
-        if has_plain && self.can_be_spelled_out() {
+        if has_plain && self.can_be_spelled_out(spelled_bytes) {
             return;
         }
         let mut all = self.dictionaries.clone();
         all.push(&self.written);
         let Some(Merged { texts, codes }) = merge(&all) else { return };
         let comes_again = rows <= ROWS_TRIED || texts.len() <= rows / 2;
-        if !has_plain && !comes_again && self.can_be_spelled_out() {
+        if !has_plain && !comes_again && self.can_be_spelled_out(spelled_bytes) {
             return;
         }
         self.codes = codes;
@@ -111,7 +109,7 @@ impl<'p> Plan<'p> {
 
     /// Whether texts in place of codes take little more memory than there is now: few long texts
     /// that come again and again could take any.
-    fn can_be_spelled_out(&self) -> bool {
+    fn can_be_spelled_out(&self, free: usize) -> bool {
         let dictionaries = self.dictionaries.iter().copied().chain([&self.written]);
         let mut now: usize = dictionaries.map(|texts| texts.bytes().len()).sum();
         let mut then = 0;
@@ -128,6 +126,6 @@ impl<'p> Plan<'p> {
                 _ => {}
             }
         }
-        then <= 2 * now + SPELLED_BYTES_FREE
+        free > 0 && then <= 2 * now + free
     }
 }
