@@ -50,17 +50,12 @@ impl Table {
         if long.is_empty() {
             return rows.chunks(SEGMENT_ROWS).collect();
         }
-        let text_bytes = |row: u64| {
-            let (segment, place) = self.locate(row);
-            let texts = long.iter().map(|column| column.text(segment, place).map_or(0, str::len));
-            texts.sum::<usize>()
-        };
         let (mut chunks, mut left) = (Vec::new(), rows);
         while !left.is_empty() {
-            let mut bytes = 0;
+            let mut chunk = Filled::of(&long);
             let fits = left.iter().take(SEGMENT_ROWS).take_while(|&&row| {
-                bytes += text_bytes(row);
-                bytes <= TEXT_BYTES_MAX
+                let (segment, place) = self.locate(row);
+                chunk.holds(segment, place)
             });
             let (chunk, behind) = left.split_at(fits.count().max(1));
             chunks.push(chunk);
@@ -153,6 +148,40 @@ impl Table {
             }
         });
         RawData::Text { ends, bytes }
+    }
+}
+
+/// A chunk of rows while it is filled.
+struct Filled<'c> {
+    /// Columns that have plain text, and whether rows with codes, and rows with plain text, are in
+    /// the chunk.
+    columns: Vec<(&'c Column, [bool; 2])>,
+    bytes: usize,
+    /// Those of them that codes stand for.
+    of_codes: usize,
+}
+
+/// Strings with codes that a chunk with plain text takes in, be it again and again.
+const SPELLED_BYTES_MAX: usize = 64 << 10;
+
+impl<'c> Filled<'c> {
+    fn of(columns: &[&'c Column]) -> Self {
+        let columns = columns.iter().map(|&column| (column, [false; 2])).collect();
+        Filled { columns, bytes: 0, of_codes: 0 }
+    }
+
+    /// Whether this row, too, fits: not where strings would have to be spelled out for each row
+    /// that shares them.
+    fn holds(&mut self, segment: usize, place: usize) -> bool {
+        for (column, has) in &mut self.columns {
+            let length = column.text(segment, place).map_or(0, str::len);
+            let is_plain = matches!(column.segments[segment].data(), Data::Text(_));
+            has[usize::from(is_plain)] = true;
+            self.bytes += length;
+            self.of_codes += if is_plain { 0 } else { length };
+        }
+        let spells = self.columns.iter().any(|(_, has)| *has == [true; 2]);
+        self.bytes <= TEXT_BYTES_MAX && !(spells && self.of_codes > SPELLED_BYTES_MAX)
     }
 }
 

@@ -8,7 +8,7 @@ use arrow_array::{
     RecordBatch, StringArray,
 };
 use proptest::prelude::*;
-use quarrier_messages::{Places, Table, Value, Views};
+use quarrier_messages::{Format, Load, Packing, Places, Table, Value, Views};
 
 /// Every kind, with and without NULL; texts that come again and texts that do not, short and long.
 fn table(rows: usize, seed: u64) -> Table {
@@ -104,5 +104,72 @@ fn values_come_of_their_numbers() {
         let array = views.values(column, &[Some(1), None]);
         let found = read(RecordBatch::try_from_iter([(name, array)]).unwrap());
         assert_eq!([found.value(0, 0), found.value(1, 0)], [expected, Value::Null], "{name}");
+    }
+}
+
+/// One string of 100 kB in every `every`-th row and NULL in the others, and a number.
+fn notes(every: usize, packing: Packing) -> Table {
+    let note = |row: usize| match row.is_multiple_of(every) {
+        true => format!("\"{}{}\"", row / every % 3, "n".repeat(100_000)),
+        false => "null".into(),
+    };
+    let lines: String =
+        (0..4_000).map(|row| format!("{{\"k\":{row},\"t\":{}}}\n", note(row))).collect();
+    let load = Load::new(Format::Json).workers(1).packing(packing);
+    load.run_stream("notes", &mut lines.as_bytes()).unwrap().table
+}
+
+#[test]
+fn a_string_is_copied_once_for_the_rows_that_share_it() {
+    let table = Arc::new(notes(1_000, Packing::default()));
+    let views = Views::new(Arc::clone(&table));
+    let sparse: Vec<u32> = (0..4_000).filter(|row| row % 2 == 0).collect();
+    let nulls: Vec<u32> = (0..4_000).filter(|row| row % 1_000 > 0).collect();
+    let back: Vec<u32> = (0..4_000).rev().collect();
+    for (places, distinct) in [
+        (Places::Range(0..4_000), 3),
+        (Places::Range(1..10), 0),
+        (Places::These(&sparse), 3),
+        (Places::These(&nulls), 0),
+        (Places::These(&back), 3),
+    ] {
+        let batch = views.batch(views.schema(), &[0, 1], 0, &places).unwrap();
+        let array = batch.column(1).as_string_view();
+        let bytes: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
+        assert_eq!(bytes, distinct * 100_001, "{places:?}");
+        array.to_data().validate_full().unwrap();
+    }
+}
+
+#[test]
+fn columns_with_codes_and_plain_text_keep_their_values_and_their_size() {
+    let packing = Packing {
+        segment_rows: 300,
+        dictionary_bytes: 250_000,
+        spelled_bytes: 0,
+        ..Packing::default()
+    };
+    let table = notes(10, packing);
+    assert!(table.columns()[1].is_mixed());
+    let rows: Vec<u64> = (0..table.rows()).collect();
+    let taken = table.take(&rows, &[0, 1], 2);
+    // What has a code is not spelled out beside plain text.
+    assert!(taken.nbytes() < table.nbytes() + (1 << 20), "{} bytes", taken.nbytes());
+    let views = Views::new(Arc::new(table.clone()));
+    let batches = table.batches().map(Result::unwrap);
+    for (segment, batch) in batches.enumerate() {
+        let places: Vec<u32> = (0..table.segment_rows(segment) as u32).rev().collect();
+        let viewed = views.batch(views.schema(), &[0, 1], segment, &Places::These(&places));
+        let viewed = viewed.unwrap();
+        for (at, &place) in places.iter().enumerate() {
+            let row = table.segment_start(segment) + u64::from(place);
+            let Value::Text(expected) = table.value(row, 1) else {
+                assert!(batch.column(1).is_null(place as usize) && viewed.column(1).is_null(at));
+                continue;
+            };
+            assert_eq!(taken.value(row, 1), Value::Text(expected.clone()));
+            assert_eq!(batch.column(1).as_string_view().value(place as usize), &*expected);
+            assert_eq!(viewed.column(1).as_string_view().value(at), &*expected);
+        }
     }
 }

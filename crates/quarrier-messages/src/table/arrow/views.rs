@@ -1,5 +1,6 @@
 //! Some rows of a table as a record batch for engines of queries.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -10,6 +11,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use foldhash::fast::RandomState;
 
 use super::show::{Shown, data_type, shared};
 use crate::column::{Data, Dictionary, Packed, SegmentColumn, Texts};
@@ -42,8 +44,8 @@ const INLINE_BYTES_MAX: usize = 12;
 /// counts the memory of batches counts it for each of them.
 const SHARED_BYTES_PER_ROW: usize = 16;
 
-/// Bytes of text that are copied for one batch.
-const TEXT_BYTES_MAX: usize = 1 << 30;
+/// Texts are copied as they come, be it again, up to so many bytes for each row.
+const COPIED_BYTES_PER_ROW: usize = 64;
 
 impl Views {
     /// Of `table`.
@@ -297,47 +299,42 @@ fn lying(
     strings(views, if is_inline { Vec::new() } else { vec![owner()] }, nulls)
 }
 
-/// Views of texts that are copied, as far as they do not stand in their view.
+/// Views of texts that are copied, as far as they do not stand in their view. None is copied for
+/// NULL, and where copies of what comes again would add up, each stands once.
 fn copied(
     texts: &Texts,
     places: &Places<'_>,
     number: impl Fn(usize) -> usize,
     nulls: Option<NullBuffer>,
 ) -> ArrayRef {
-    let mut length = 0;
-    places.each(|place| length += texts.get(number(place)).len());
-    if length > TEXT_BYTES_MAX {
-        return long(texts, places, number, nulls);
-    }
-    let mut views = Vec::with_capacity(places.len());
-    let mut bytes = Vec::new();
-    places.each(|place| {
-        let text = texts.get(number(place)).as_bytes();
-        views.push(make_view(text, 0, bytes.len() as u32));
-        if text.len() > INLINE_BYTES_MAX {
-            bytes.extend_from_slice(text);
-        }
-    });
-    let buffers = if bytes.is_empty() { Vec::new() } else { vec![Buffer::from_vec(bytes)] };
-    strings(views, buffers, nulls)
-}
-
-/// As [`copied`], where texts that come again would be too many bytes: each stands once.
-fn long(
-    texts: &Texts,
-    places: &Places<'_>,
-    number: impl Fn(usize) -> usize,
-    nulls: Option<NullBuffer>,
-) -> ArrayRef {
-    let mut builder = arrow_array::builder::StringViewBuilder::with_capacity(places.len())
-        .with_deduplicate_strings();
-    let mut row = 0;
+    let mut numbers = Vec::with_capacity(places.len());
+    let (mut row, mut length) = (0, 0);
     places.each(|place| {
         let is_valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-        builder.append_option(is_valid.then(|| texts.get(number(place))));
+        numbers.push(is_valid.then(|| number(place)));
+        length += numbers[row].map_or(0, |number| texts.get(number).len());
         row += 1;
     });
-    Arc::new(builder.finish())
+    let comes_once = length <= COPIED_BYTES_PER_ROW * numbers.len();
+    let mut bytes = Vec::with_capacity(if comes_once { length } else { 0 });
+    let mut copies: HashMap<usize, u32, RandomState> = HashMap::default();
+    let mut view = |number: usize| {
+        let text = texts.get(number).as_bytes();
+        if text.len() <= INLINE_BYTES_MAX {
+            return make_view(text, 0, 0);
+        }
+        // All texts together have fewer bytes than 31 bits count.
+        let mut copy = || {
+            let at = bytes.len() as u32;
+            bytes.extend_from_slice(text);
+            at
+        };
+        let at = if comes_once { copy() } else { *copies.entry(number).or_insert_with(copy) };
+        make_view(text, 0, at)
+    };
+    let views = numbers.into_iter().map(|number| number.map_or(0, &mut view)).collect();
+    let buffers = if bytes.is_empty() { Vec::new() } else { vec![Buffer::from_vec(bytes)] };
+    strings(views, buffers, nulls)
 }
 
 fn strings(views: Vec<u128>, buffers: Vec<Buffer>, nulls: Option<NullBuffer>) -> ArrayRef {
