@@ -12,6 +12,7 @@
 mod cell;
 mod column;
 mod interner;
+mod kinds;
 mod numbered;
 mod short;
 mod text;
@@ -19,6 +20,7 @@ mod time;
 mod widen;
 
 pub use cell::Cell;
+pub use kinds::KindFinder;
 pub(crate) use time::{Shapes, shape_of};
 
 use std::collections::HashMap;

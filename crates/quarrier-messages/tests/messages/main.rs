@@ -11,6 +11,7 @@ mod fix;
 mod formats;
 mod json;
 mod keep_bytes;
+mod kinds;
 mod load;
 mod minefield;
 mod pack;

@@ -1,0 +1,72 @@
+//! The kind of a column of which the values are seen one by one.
+
+use super::Cell;
+use super::column::rescaled;
+use super::time::timed;
+use super::widen::midnight;
+use crate::Kind;
+
+/// Finds the kind that a load gives a column of these values, whatever their order and however
+/// they are shared out.
+#[derive(Debug, Clone)]
+pub struct KindFinder {
+    kind: Kind,
+    /// The least and the greatest digits of exact numbers, by how many stand after the point.
+    exact: Vec<(u8, i64, i64)>,
+    /// Whether there is a day that has no nanosecond.
+    has_far_day: bool,
+}
+
+impl Default for KindFinder {
+    fn default() -> Self {
+        KindFinder { kind: Kind::Null, exact: Vec::new(), has_far_day: false }
+    }
+}
+
+impl KindFinder {
+    /// Takes a value in; strings that are days or points in time count as such.
+    pub fn add(&mut self, cell: Cell<'_>) {
+        let cell = match cell {
+            Cell::Text(text) => timed(text).map_or(cell, |(time, _)| time),
+            cell => cell,
+        };
+        self.kind = self.kind.widened(cell.kind());
+        match cell {
+            Cell::Integer(value) => self.add_exact((0, value, value)),
+            Cell::Decimal { mantissa, scale } => self.add_exact((scale, mantissa, mantissa)),
+            Cell::Date(day) => self.has_far_day |= midnight(day).is_none(),
+            _ => {}
+        }
+    }
+
+    /// Takes in what another one saw.
+    pub fn join(&mut self, other: &KindFinder) {
+        self.kind = self.kind.widened(other.kind);
+        self.has_far_day |= other.has_far_day;
+        other.exact.iter().for_each(|&exact| self.add_exact(exact));
+    }
+
+    /// The kind of a column of all of them.
+    pub fn kind(&self) -> Kind {
+        let fits = |to: u8| {
+            let fits = |&(scale, least, greatest): &(u8, i64, i64)| {
+                rescaled(least, scale, to).is_some() && rescaled(greatest, scale, to).is_some()
+            };
+            self.exact.iter().all(fits)
+        };
+        match self.kind {
+            Kind::Decimal { scale } if !fits(scale) => Kind::Float,
+            Kind::Timestamp if self.has_far_day => Kind::Text,
+            kind => kind,
+        }
+    }
+
+    fn add_exact(&mut self, (scale, least, greatest): (u8, i64, i64)) {
+        match self.exact.iter_mut().find(|known| known.0 == scale) {
+            Some(known) => {
+                (known.1, known.2) = (known.1.min(least), known.2.max(greatest));
+            }
+            None => self.exact.push((scale, least, greatest)),
+        }
+    }
+}
