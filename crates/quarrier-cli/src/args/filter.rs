@@ -71,10 +71,11 @@ in a stream that is still open (tail -f log.ndjson | quarrier filter … -) is p
 fraction of a second; XML that is one element only when 1 MiB of it has come, or its end.
 Arrow and Parquet have no messages to print: load them.
 
-A column has the kind that the first messages show (1 MiB of them; of a stream that pauses,
-those before its first pause). A message whose value is of another kind is evaluated by the
-wider kind that holds it, and left out where the condition then means nothing (text where
-numbers were). A column that comes later is NULL before.
+A column has the kind that holds the values of all messages, as in `quarrier query`: numbers
+and text are text. The first messages show it (1 MiB of them; of a stream that pauses, those
+before its first pause). Where a later value is of another kind, the kinds are looked for in
+all messages, and the file is read again from its start; a stream, too, up to 32 MiB, and
+beyond them that is an error. A column that comes later is NULL before.
 
 A message that is damaged is left out, counted on standard error, and listed by --rejects.
 

@@ -17,6 +17,7 @@ mod explain;
 mod failures;
 mod filter;
 mod filter_agrees;
+mod filter_kinds;
 mod filter_sources;
 mod filter_streams;
 mod formats;

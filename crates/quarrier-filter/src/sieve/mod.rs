@@ -96,6 +96,13 @@ impl Sieve {
         at.is_some_and(|at| self.columns[at].is_seen)
     }
 
+    /// Whether values of this column of the schema are calculated with, or compared with those of
+    /// other columns: then how many digits a number has may matter, else only what it is.
+    pub fn is_held(&self, column: usize) -> bool {
+        let at = self.places.get(column).copied().flatten();
+        at.is_some_and(|at| self.columns[at].is_held)
+    }
+
     /// Begins another row.
     #[inline]
     pub fn clear(&mut self) {

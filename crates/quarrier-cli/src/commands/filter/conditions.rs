@@ -27,6 +27,18 @@ pub(in crate::commands) struct Written {
 const CONDITIONS_MAX: usize = 100_000;
 
 impl Conditions {
+    /// None.
+    pub(super) fn none() -> Self {
+        Conditions { texts: Vec::new() }
+    }
+
+    /// Whether they are right for columns of some kinds, with these names.
+    pub(super) fn are_right_somewhere(&self, schema: &Schema) -> bool {
+        let unknown = |field: &Field| Field { name: field.name.clone(), kind: Kind::Null };
+        let mut schema = Schema { fields: schema.fields.iter().map(unknown).collect() };
+        self.bind(&mut schema).is_ok()
+    }
+
     /// # Errors
     /// What is wrong, in words.
     pub(in crate::commands) fn read(asked: &Asked) -> Result<Self, String> {
@@ -112,8 +124,8 @@ pub(super) type Misfits = Vec<(usize, Kind)>;
 pub(super) struct Rebound {
     /// Those that cannot be bound are FALSE in it.
     pub(super) sieve: Sieve,
-    /// What is said of each that cannot be bound.
-    pub(super) wrong: Vec<Option<String>>,
+    /// Whether there is one that cannot be bound.
+    pub(super) is_wrong: bool,
 }
 
 /// Kinds of misfits that are remembered, before all are forgotten.
@@ -145,46 +157,22 @@ impl Rebinding {
         rebound
     }
 
-    /// A text that is a day or a point in time may be asked for as text, too.
     fn bind(&self, misfits: &Misfits) -> Rebound {
-        let rebound = self.bind_as(misfits);
-        let is_time = |kind| matches!(kind, Kind::Date | Kind::Timestamp);
-        if rebound.wrong.iter().all(Option::is_none) || !misfits.iter().any(|m| is_time(m.1)) {
-            return rebound;
-        }
-        let text = |&(column, kind): &(usize, Kind)| {
-            (column, if is_time(kind) { Kind::Text } else { kind })
-        };
-        let as_text = self.bind_as(&misfits.iter().map(text).collect());
-        if as_text.wrong.iter().all(Option::is_none) { as_text } else { rebound }
-    }
-
-    fn bind_as(&self, misfits: &Misfits) -> Rebound {
         let mut schema = self.schema.clone();
-        let mut named = Vec::new();
         for &(column, kind) in misfits {
-            let field = &mut schema.fields[column];
-            named.push(format!("'{}' is {}", field.name, named_kind(kind)));
-            field.kind = kind;
+            schema.fields[column].kind = kind;
         }
-        let mut exprs = Vec::new();
-        let mut wrong = Vec::new();
-        for written in &self.conditions.texts {
-            match sql::condition(&written.text, &schema) {
-                Ok(expr) => {
-                    exprs.push(expr);
-                    wrong.push(None);
-                }
-                Err(error) => {
-                    exprs.push(Expr::Literal(Value::Boolean(false)));
-                    wrong.push(Some(format!("{} here: {error}", named.join(", "))));
-                }
-            }
-        }
+        let mut is_wrong = false;
+        let bound = self.conditions.texts.iter().map(|written| {
+            let bound = sql::condition(&written.text, &schema);
+            is_wrong |= bound.is_err();
+            bound.unwrap_or(Expr::Literal(Value::Boolean(false)))
+        });
+        let exprs: Vec<Expr> = bound.collect();
         // What no message of the sample had is still found by its name without case.
         let fields = self.schema.fields.iter().enumerate();
         let open = fields.filter(|(_, field)| field.kind == Kind::Null).map(|(column, _)| column);
-        Rebound { sieve: Sieve::new(&schema, &exprs).open(open), wrong }
+        Rebound { sieve: Sieve::new(&schema, &exprs).open(open), is_wrong }
     }
 }
 

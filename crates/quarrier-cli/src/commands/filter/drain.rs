@@ -5,15 +5,18 @@ use std::io;
 use std::ops::ControlFlow;
 
 use quarrier_core::pipeline::{self, Sink};
+use quarrier_messages::Kind;
 use quarrier_messages::frame::Reader;
 
+use super::again::{self, Again, Printed};
+use super::conditions::named_kind;
 use super::out::Out;
 use super::rejects::{Account, List};
 use super::worker::{Broken, Found, Setup, Worker};
 use crate::commands::search::progress::Progress;
 
 /// Counts over all sources.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Tally {
     /// For each condition.
     pub(super) counts: Vec<u64>,
@@ -34,6 +37,9 @@ pub(super) enum Ended {
     Output(io::Error),
     /// The run failed, for this reason.
     Failed(String),
+    /// Conditions are to be bound to the kinds that columns have in all messages, and the run is to
+    /// begin again.
+    Again(Again),
 }
 
 /// Takes what workers found, in order.
@@ -45,6 +51,13 @@ pub(super) struct Drain<'d, 's> {
     pub(super) account: Account,
     pub(super) messages: u64,
     pub(super) ended: Option<Ended>,
+    /// What was written of the source.
+    pub(super) printed: Printed,
+    /// What an earlier run wrote, which is not written again.
+    earlier: Printed,
+    setup: &'s Setup,
+    /// Of each column of the schema, the kind that its first value of another one asked for.
+    kinds: Vec<Option<Kind>>,
     progress: Progress,
     /// Reads messages across borders.
     worker: Worker<'s>,
@@ -70,6 +83,7 @@ impl<'d, 's> Drain<'d, 's> {
         setup: &'s Setup,
         (tally, out, list): (&'d mut Tally, &'d mut Out, &'d mut Option<List>),
         progress: Progress,
+        earlier: Printed,
     ) -> Self {
         Drain {
             name,
@@ -79,6 +93,10 @@ impl<'d, 's> Drain<'d, 's> {
             account: Account::default(),
             messages: 0,
             ended: None,
+            printed: Printed::default(),
+            earlier,
+            setup,
+            kinds: vec![None; setup.rebinding.schema().fields.len()],
             progress,
             worker: Worker::new(setup),
             is_found_anywhere: setup.reader().is_found_anywhere(),
@@ -103,6 +121,9 @@ impl<'d, 's> Drain<'d, 's> {
         self.progress.clear();
         if self.ended.is_none() && !self.tally.is_full() {
             let _ = self.mend(true);
+        }
+        if self.ended.is_none() && self.printed.rows < self.earlier.rows {
+            self.ended = Some(Ended::Failed(again::differs(self.name)));
         }
     }
 
@@ -184,6 +205,11 @@ impl<'d, 's> Drain<'d, 's> {
         let room = self.tally.limit.saturating_sub(self.tally.counts.first().copied().unwrap_or(0));
         let is_cut = found.counts.first().is_some_and(|&count| count >= room);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
+        let cut_at = found.spans.get(room.wrapping_sub(1)).filter(|_| is_cut);
+        let end = cut_at.map_or(usize::MAX, |&(_, end)| end as usize);
+        if let Some(again) = self.contradiction(found, end, offset) {
+            return self.end(Ended::Again(again));
+        }
         let rejects = match found.spans.get(room.wrapping_sub(1)) {
             Some(&(_, end)) if is_cut => {
                 let count = found.rejects.partition_point(|reject| reject.at < end as usize);
@@ -202,7 +228,11 @@ impl<'d, 's> Drain<'d, 's> {
         for (sum, count) in self.tally.counts.iter_mut().zip(&found.counts) {
             *sum = sum.saturating_add(*count).min(self.tally.limit);
         }
-        if let Err(error) = self.out.write(data, found, room) {
+        let rows = found.spans.len().min(room);
+        let Some(known) = self.printed.add(&self.earlier, offset, &found.spans[..rows]) else {
+            return self.end(Ended::Failed(again::differs(self.name)));
+        };
+        if let Err(error) = self.out.write(data, found, known..rows) {
             return self.end(Ended::Output(error));
         }
         if let Some(broken) = found.broken.as_ref().filter(|_| !is_cut) {
@@ -211,6 +241,41 @@ impl<'d, 's> Drain<'d, 's> {
         }
         self.lines += found.lines;
         if self.tally.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// A value, before the place `end`, for which the conditions do not mean what they mean for the
+    /// messages before: then they are to be bound to the kind that its column has in all messages.
+    fn contradiction(&mut self, found: &Found, end: usize, offset: u64) -> Option<Again> {
+        let rebinding = &self.setup.rebinding;
+        for misfit in found.misfits.iter().filter(|misfit| misfit.at < end) {
+            let field = &rebinding.schema().fields[misfit.column];
+            let known = &mut self.kinds[misfit.column];
+            let before = match (*known, field.kind) {
+                // Until now all were NULL, of which all kinds say the same.
+                (None, Kind::Null) => {
+                    *known = Some(misfit.kind);
+                    let bound = rebinding.rebound(&vec![(misfit.column, misfit.kind)]);
+                    if !bound.is_wrong {
+                        continue;
+                    }
+                    Kind::Null
+                }
+                (Some(known), Kind::Null) if known == misfit.kind => continue,
+                (Some(known), Kind::Null) => known,
+                (_, kind) => kind,
+            };
+            let said = format!(
+                "{}: line {}, byte {}: '{}' is {} here, and was {} before",
+                self.name,
+                self.lines + misfit.line + 1,
+                offset + misfit.at as u64,
+                field.name,
+                named_kind(misfit.kind),
+                named_kind(before)
+            );
+            return Some(Again { said, printed: self.printed });
+        }
+        None
     }
 
     fn said_of(&self, broken: &Broken, offset: u64) -> String {

@@ -6,11 +6,13 @@
 //! ```
 
 mod account;
+mod again;
 mod columns;
 pub(in crate::commands) mod conditions;
 mod drain;
 mod kind;
 mod out;
+mod passes;
 mod record;
 mod rejects;
 mod sample;
@@ -34,6 +36,7 @@ use crate::args::{Asked, Filter};
 use crate::output;
 use crate::output::rows::{self, Column, Layout, Value};
 use crate::{Outcome, complain, interrupt};
+use again::{Again, Origin, Printed, Tape};
 use conditions::{Bound, Conditions, Rebinding};
 use drain::{Drain, Ended, Tally};
 use out::{Held, Out};
@@ -129,7 +132,7 @@ impl<'f> Session<'f> {
                 Ok(read) => done.push(read),
                 Err(Ended::Output(error)) if is_closed_pipe(&error) => return Outcome::Found,
                 Err(Ended::Output(error)) => return broken_output(&error),
-                Err(Ended::Failed(message)) => {
+                Err(Ended::Failed(message) | Ended::Again(Again { said: message, .. })) => {
                     complain(&message);
                     let is_stopped = self.is_stopped();
                     self.worsen(if is_stopped { Outcome::Interrupted } else { Outcome::Failed });
@@ -147,76 +150,60 @@ impl<'f> Session<'f> {
     fn open_and_filter(&mut self, named: &Named, is_last: bool) -> Result<Done, Ended> {
         let input = named.open(false, &self.client).map_err(Ended::Failed)?;
         let name = input.name().to_string();
-        match input {
-            Input::Source(source) => self.source(&name, source, is_last),
-            Input::Remote(source) => self.source(&name, Box::new(source), is_last),
+        let source: Box<dyn Source> = match input {
+            Input::Source(source) => source,
+            Input::Remote(source) => Box::new(source),
             Input::Stream(name, stream) => {
-                let plain = quarrier_messages::decompressed_stream(&name, stream, self.stop);
+                let stop = Arc::clone(self.stop);
+                let plain = quarrier_messages::decompressed_stream(&name, stream, &stop);
                 let plain = plain.map_err(|error| Ended::Failed(error.to_string()))?;
-                let run = self.stream_one(&name, plain, is_last)?;
-                Ok(Done { run, source: None })
+                let run = self.passes(&name, Origin::Stream(Tape::new(plain)), is_last)?;
+                return Ok(Done { run, source: None });
             }
-        }
-    }
-
-    fn source(
-        &mut self,
-        name: &str,
-        source: Box<dyn Source>,
-        is_last: bool,
-    ) -> Result<Done, Ended> {
-        let (run, is_plain) = self.source_one(name, &*source, is_last)?;
-        Ok(Done { run, source: is_plain.then_some(source) })
-    }
-
-    /// Whether it was read as it is, too: what is compressed is a stream.
-    fn source_one(
-        &mut self,
-        name: &str,
-        source: &dyn Source,
-        is_last: bool,
-    ) -> Result<(Run, bool), Ended> {
+        };
         // What cannot be read at the start is told by who reads all of it.
-        if let Ok(Some(plain)) = quarrier_messages::decompressed(source) {
-            return Ok((self.stream_one(name, plain, is_last)?, false));
+        if let Ok(Some(_)) = quarrier_messages::decompressed(&*source) {
+            let run = self.passes(&name, Origin::Compressed(&*source), is_last)?;
+            return Ok(Done { run, source: None });
         }
-        let sample = Sample::of_source(source, self.subject(name));
-        let setup = self.setup(name, &sample, is_last)?;
-        Ok((self.filter_one(name, &setup, Bytes::Source(source))?, true))
-    }
-
-    fn stream_one(
-        &mut self,
-        name: &str,
-        mut stream: Box<dyn Read + Send + '_>,
-        is_last: bool,
-    ) -> Result<Run, Ended> {
-        let sample = Sample::of_stream(&mut *stream, self.subject(name), self.stop);
-        let setup = self.setup(name, &sample, is_last)?;
-        let mut stream = sample.with(stream);
-        self.filter_one(name, &setup, Bytes::Stream(&mut stream))
+        let run = self.passes(&name, Origin::Source(&*source), is_last)?;
+        Ok(Done { run, source: Some(source) })
     }
 
     fn subject<'n>(&'n self, name: &'n str) -> Subject<'n> {
         Subject { name, wish: self.filter.input_format, limits: &self.limits }
     }
 
-    /// Binds the conditions to what is known of the columns.
-    fn setup(&mut self, name: &str, sample: &Sample, is_last: bool) -> Result<Setup, Ended> {
+    /// Binds the conditions to what is known of the columns: by the sample, or by all messages.
+    fn setup(
+        &mut self,
+        name: &str,
+        sample: &Sample,
+        all: Option<&Schema>,
+        is_last: bool,
+    ) -> Result<Setup, Ended> {
         let started = Instant::now();
         let format = kind::format_of(name, &sample.bytes, self.filter.input_format);
         let format = format.map_err(Ended::Failed)?;
         let (seen, opening, first) = sample.opened(&format, &self.limits).map_err(Ended::Failed)?;
+        let is_all = sample.is_all || all.is_some();
         widen(&mut self.schema, &seen);
+        all.iter().for_each(|all| widen(&mut self.schema, all));
         let mut schema = self.schema.clone();
-        let Bound { exprs, unknown } = self.conditions.bind(&mut schema).map_err(Ended::Failed)?;
+        let bound = self.conditions.bind(&mut schema);
+        // What is wrong for the kinds of the sample may be right for those of all messages.
+        let may_be_right = !is_all && self.conditions.are_right_somewhere(&self.schema);
+        let Bound { exprs, unknown } = bound.map_err(|said| match may_be_right {
+            true => Ended::Again(Again { said, printed: Printed::default() }),
+            false => Ended::Failed(said),
+        })?;
         self.unknown = unknown
             .into_iter()
             .map(|(column, said)| (schema.fields[column].name.to_string(), said))
             .chain(self.unknown_columns())
             .collect();
         if is_last
-            && sample.is_all
+            && is_all
             && !self.schema.fields.is_empty()
             && let Some((_, said)) = self.unknown.first()
         {
@@ -287,7 +274,13 @@ impl<'f> Session<'f> {
     }
 
     /// Runs over one source, and says what was wrong with it.
-    fn filter_one(&mut self, name: &str, setup: &Setup, bytes: Bytes<'_>) -> Result<Run, Ended> {
+    fn filter_one(
+        &mut self,
+        name: &str,
+        setup: &Setup,
+        bytes: Bytes<'_>,
+        earlier: Printed,
+    ) -> Result<Run, Ended> {
         // Nothing is written, not even a header, before there is something to read.
         if self.out.is_none() {
             // A stream may go on without end, and is not kept waiting.
@@ -303,7 +296,7 @@ impl<'f> Session<'f> {
         let end = bytes.end();
         let progress = Progress::new(name, 0..end, self.filter.quiet);
         let to = (&mut self.tally, out, &mut self.list);
-        let mut drain = Drain::new(name, setup, to, progress);
+        let mut drain = Drain::new(name, setup, to, progress, earlier);
         let kernel = FilterKernel::new(setup);
         let run = bytes.run(name, self.filter.workers, self.stop, &kernel, &mut drain);
         let is_over = run.as_ref().is_ok_and(|run| !run.stopped);
@@ -312,8 +305,12 @@ impl<'f> Session<'f> {
         } else {
             drain.clear();
         }
-        drain.account.tell(name, drain.messages, drain.list.is_some());
         let (ended, position) = (drain.ended.take(), drain.offset());
+        // What was learnt until then is not all that there is to be known.
+        if let Some(again @ Ended::Again(_)) = ended {
+            return Err(again);
+        }
+        drain.account.tell(name, drain.messages, drain.list.is_some());
         let mut workers = kernel.into_workers();
         workers.push(drain.into_worker());
         self.learn(&setup.rebinding, &workers);

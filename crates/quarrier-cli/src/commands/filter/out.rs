@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -100,7 +101,7 @@ impl Out {
     pub(super) fn open(wish: &Wish, held: &Arc<Held>) -> io::Result<Self> {
         let stdout = || stdout(held, manner(wish));
         match wish {
-            Wish::Count => Ok(Out::Nothing),
+            Wish::Count | Wish::Kinds => Ok(Out::Nothing),
             Wish::Bytes => Ok(Out::Lines(stdout()?)),
             Wish::Objects => Ok(Out::Rows(stdout()?)),
             Wish::Rows(format, columns) => {
@@ -115,12 +116,17 @@ impl Out {
         }
     }
 
-    /// Writes the first `room` messages that were found in `data`.
-    pub(super) fn write(&mut self, data: &[u8], found: &Found, room: usize) -> io::Result<()> {
+    /// Writes these of the messages that were found in `data`.
+    pub(super) fn write(
+        &mut self,
+        data: &[u8],
+        found: &Found,
+        these: Range<usize>,
+    ) -> io::Result<()> {
         match self {
             Out::Nothing => Ok(()),
             Out::Lines(out) => {
-                for &(from, to) in found.spans.iter().take(room) {
+                for &(from, to) in &found.spans[these] {
                     out.write_all(&data[from as usize..to as usize])?;
                     out.write_all(b"\n")?;
                 }
@@ -128,15 +134,15 @@ impl Out {
             }
             Out::Rows(out) => {
                 let shown = &found.shown;
-                let end = match shown.ends.len() {
-                    0 => 0,
-                    rows => shown.ends[rows.min(room).saturating_sub(1)],
-                };
-                out.write_all(&shown.bytes[..end])
+                let end_of = |rows: usize| rows.checked_sub(1).map_or(0, |last| shown.ends[last]);
+                out.write_all(&shown.bytes[end_of(these.start)..end_of(these.end)])
             }
             Out::Batches(writer) => {
                 let Some(batch) = &found.shown.batch else { return Ok(()) };
-                let batch = batch.slice(0, batch.num_rows().min(room));
+                if these.is_empty() {
+                    return Ok(());
+                }
+                let batch = batch.slice(these.start, these.len());
                 writer.write(&batch).map_err(to_io)
             }
         }

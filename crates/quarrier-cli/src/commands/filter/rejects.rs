@@ -1,7 +1,7 @@
 //! Messages that are left out: counted, the first one told, all of them listed in a file.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::complain;
@@ -38,6 +38,25 @@ impl List {
     fn add(&mut self, source: &str, line: u64, offset: u64, reject: &Reject) -> io::Result<()> {
         let row = reject_row(source, (line, offset), &reject.reason, &reject.bytes);
         writeln!(self.out, "{row}")
+    }
+
+    /// How long the list is, for who may have to go [`back_to`](Self::back_to).
+    ///
+    /// # Errors
+    /// What the system says, in words.
+    pub(super) fn length(&mut self) -> Result<u64, String> {
+        let length = self.out.stream_position();
+        length.map_err(|error| format!("{}: cannot write the rejects: {error}", self.name))
+    }
+
+    /// Takes back what came after the list had this length.
+    ///
+    /// # Errors
+    /// What the system says, in words.
+    pub(super) fn back_to(&mut self, length: u64) -> Result<(), String> {
+        let cut = self.out.seek(SeekFrom::Start(length));
+        let cut = cut.and_then(|_| self.out.get_ref().set_len(length));
+        cut.map_err(|error| format!("{}: cannot write the rejects: {error}", self.name))
     }
 
     /// # Errors

@@ -127,9 +127,9 @@ impl Sample {
     }
 
     /// The stream from its start.
-    pub(super) fn with<'r>(self, stream: impl Read + Send + 'r) -> impl Read + Send + 'r {
-        let failure = Failure(self.error);
-        Cursor::new(self.bytes).chain(failure).chain(stream)
+    pub(super) fn with<'r>(&'r mut self, stream: impl Read + Send + 'r) -> impl Read + Send + 'r {
+        let failure = Failure(self.error.take());
+        Cursor::new(&self.bytes).chain(failure).chain(stream)
     }
 
     fn is_enough(&self, wanted: usize, subject: Subject<'_>) -> bool {

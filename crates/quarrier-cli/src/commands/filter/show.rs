@@ -4,7 +4,7 @@ use std::io::Write;
 
 use arrow_array::RecordBatch;
 use quarrier_messages::FormatReader;
-use quarrier_messages::build::Cell;
+use quarrier_messages::build::{Cell, KindFinder};
 use quarrier_report::visible;
 
 use super::columns::Builders;
@@ -24,6 +24,8 @@ pub(super) enum Wish {
     Objects,
     /// Record batches of these columns.
     Batches(quarrier_messages::Schema),
+    /// The kinds of all fields, and no message.
+    Kinds,
 }
 
 /// How rows are written.
@@ -62,6 +64,8 @@ enum Rows {
     },
     Csv(Box<csv::Writer<Vec<u8>>>),
     Batches(Box<Builders>),
+    /// Of each field of the record.
+    Kinds(Vec<KindFinder>),
 }
 
 impl Shower {
@@ -69,6 +73,7 @@ impl Shower {
     pub(super) fn new(wish: &Wish, reader: FormatReader) -> Option<Self> {
         let (record, rows) = match wish {
             Wish::Count | Wish::Bytes => return None,
+            Wish::Kinds => (Record::new(None), Rows::Kinds(Vec::new())),
             Wish::Objects => (Record::new(None), Rows::Json { keys: Vec::new(), is_full: false }),
             Wish::Rows(format, columns) => {
                 let rows = match format {
@@ -105,6 +110,10 @@ impl Shower {
             Rows::Json { keys, is_full } => object(record, keys, *is_full, text, &mut shown.bytes),
             Rows::Csv(writer) => record_of(record, text, writer),
             Rows::Batches(builders) => return builders.add(record),
+            Rows::Kinds(kinds) => {
+                add_kinds(record, kinds);
+                return Ok(());
+            }
         };
         written.map_err(|error| error.to_string())?;
         if let Rows::Csv(writer) = rows {
@@ -119,7 +128,7 @@ impl Shower {
     /// Hands out what is held back.
     pub(super) fn finish(&mut self, shown: &mut Shown) {
         match &mut self.rows {
-            Rows::Text | Rows::Json { .. } => {}
+            Rows::Text | Rows::Json { .. } | Rows::Kinds(_) => {}
             Rows::Csv(csv) => {
                 let done = std::mem::replace(&mut **csv, writer());
                 shown.bytes = done.into_inner().unwrap_or_default();
@@ -133,9 +142,25 @@ impl Shower {
         self.record.has_seen(name)
     }
 
+    /// All fields with their kinds, where those are wanted.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &KindFinder)> {
+        let kinds = match &self.rows {
+            Rows::Kinds(kinds) => kinds.as_slice(),
+            _ => &[],
+        };
+        self.record.names().iter().map(String::as_str).zip(kinds)
+    }
+
     /// Fields that messages have and rows do not.
     pub(super) fn left_out(&self) -> Vec<String> {
         self.record.left_out().to_vec()
+    }
+}
+
+fn add_kinds(record: &Record, kinds: &mut Vec<KindFinder>) {
+    kinds.resize_with(record.names().len(), KindFinder::default);
+    for &place in record.set() {
+        kinds[place].add(record.cell(place));
     }
 }
 

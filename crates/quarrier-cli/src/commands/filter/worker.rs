@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use memchr::memchr_iter;
 use quarrier_core::pipeline::{self, Emitter, Kernel, Need};
 use quarrier_filter::Sieve;
+use quarrier_messages::build::KindFinder;
 use quarrier_messages::frame::{Chunk, Reader, Rejected, Taker};
-use quarrier_messages::{Format, FormatReader, Limits, Opening};
+use quarrier_messages::{Format, FormatReader, Kind, Limits, Opening};
 
 use super::conditions::{Misfits, Rebinding, Rebound};
 use super::rejects::Reject;
@@ -61,8 +62,22 @@ pub(super) struct Found {
     pub(super) shown: Shown,
     pub(super) rejects: Vec<Reject>,
     pub(super) rejected: u64,
+    /// Values of other kinds than their columns had: each column and kind once.
+    pub(super) misfits: Vec<Misfit>,
     /// What ends the run: a condition that has no value, and the message's place.
     pub(super) broken: Option<Broken>,
+}
+
+/// A value of another kind than its column had in the sample.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Misfit {
+    /// Its message's place in the bytes at hand.
+    pub(super) at: usize,
+    pub(super) line: u64,
+    /// In the schema that the conditions are bound to.
+    pub(super) column: usize,
+    /// The kind that holds the value, and all before it.
+    pub(super) kind: Kind,
 }
 
 #[derive(Debug)]
@@ -203,6 +218,11 @@ impl<'s> Worker<'s> {
         self.state.shower.as_ref().is_some_and(|shower| shower.has_seen(name))
     }
 
+    /// The fields of all messages with their kinds, where those are what is wanted.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &KindFinder)> {
+        self.state.shower.iter().flat_map(Shower::kinds)
+    }
+
     /// Fields that have no column in the rows.
     pub(super) fn fields_left_out(&self) -> Vec<String> {
         self.state.shower.as_ref().map(Shower::left_out).unwrap_or_default()
@@ -285,6 +305,9 @@ impl Sift<'_, '_, '_> {
             self.found.counts.iter_mut().for_each(|count| *count -= 1);
             return self.left_out(message, reason);
         }
+        if self.state.setup.wish == Wish::Kinds {
+            return;
+        }
         self.found.spans.push((at as u32, (at + message.len()) as u32));
     }
 
@@ -321,7 +344,7 @@ impl Sift<'_, '_, '_> {
             return self.left_out(message, UNREADABLE.to_string());
         }
         if self.state.sieve.misfits().is_empty() {
-            return self.evaluated(message, None);
+            return self.evaluated(message);
         }
         let mut misfits = self.state.sieve.misfits().to_vec();
         misfits.sort_unstable_by_key(|misfit| misfit.0);
@@ -332,18 +355,34 @@ impl Sift<'_, '_, '_> {
         again.sieve.clear();
         read_one(&mut again.reader, data, at, is_end, &mut again.sieve);
         let rebound = Arc::clone(&again.rebound);
+        self.note_misfits(at, &rebound);
         std::mem::swap(&mut self.state.sieve, &mut self.state.again[0].sieve);
-        self.evaluated(message, Some(&rebound));
+        self.evaluated(message);
         std::mem::swap(&mut self.state.sieve, &mut self.state.again[0].sieve);
     }
 
-    fn evaluated(&mut self, message: &[u8], rebound: Option<&Rebound>) {
+    /// Notes what the message has of other kinds, for whoever puts the chunks in order: whether the
+    /// conditions may go on like this depends on all messages before.
+    fn note_misfits(&mut self, at: usize, rebound: &Rebound) {
+        for nth in 0..self.state.again[0].misfits.len() {
+            let (column, kind) = self.state.again[0].misfits[nth];
+            // Of numbers that are only compared with constants the digits do not matter.
+            let kind = match kind {
+                Kind::Decimal { .. } if !rebound.sieve.is_held(column) => Kind::Integer,
+                kind => kind,
+            };
+            let mut known = self.found.misfits.iter();
+            if !known.any(|known| (known.column, known.kind) == (column, kind)) {
+                let line = self.line(at);
+                self.found.misfits.push(Misfit { at, line, column, kind });
+            }
+        }
+    }
+
+    fn evaluated(&mut self, message: &[u8]) {
         let before = self.found.counts.first().copied();
         self.each(message);
-        let wrong = rebound.and_then(|rebound| rebound.wrong.iter().flatten().next());
-        if let Some(reason) = wrong {
-            self.left_out(message, reason.clone());
-        } else if let [count] = self.found.counts.as_slice()
+        if let [count] = self.found.counts.as_slice()
             && Some(*count) != before
         {
             self.matched(message);

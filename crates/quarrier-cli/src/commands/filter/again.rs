@@ -1,0 +1,174 @@
+//! Sources that are read again: a value came that the sample's kinds do not hold, and what a
+//! condition means depends on the kind that its column has in all messages.
+//!
+//! ```text
+//!  sample ─→ conditions bound ─→ run ─→ answer
+//!               │ wrong for         │ a value of another kind
+//!               │ these kinds       │
+//!               └──────────┬────────┘
+//!                 kinds of all fields ─→ conditions bound ─→ run from the start ─→ answer
+//! ```
+//!
+//! Rows that the first run wrote are not written again: the second must find them too.
+
+use std::io::{ErrorKind, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quarrier_core::source::{Memory, Source};
+
+use super::Bytes;
+use super::drain::Ended;
+use super::sample::{Sample, Subject};
+
+/// Why a source is to be read again.
+#[derive(Debug)]
+pub(super) struct Again {
+    pub(super) said: String,
+    /// What was written of it until then.
+    pub(super) printed: Printed,
+}
+
+/// Messages that were written, by their places.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Printed {
+    pub(super) rows: u64,
+    digest: u64,
+}
+
+impl Printed {
+    /// Adds messages that stand at these places from `offset` on. How many of them were written
+    /// `earlier`; none where these are others than what was written then.
+    pub(super) fn add(
+        &mut self,
+        earlier: &Printed,
+        offset: u64,
+        spans: &[(u32, u32)],
+    ) -> Option<usize> {
+        let mut known = 0;
+        for &(from, to) in spans {
+            let (from, to) = (offset + u64::from(from), offset + u64::from(to));
+            let place = from.rotate_left(32) ^ to;
+            self.digest = (self.digest.rotate_left(5) ^ place).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            self.rows += 1;
+            known += usize::from(self.rows <= earlier.rows);
+            if self.rows == earlier.rows && self.digest != earlier.digest {
+                return None;
+            }
+        }
+        Some(known)
+    }
+}
+
+/// What is said where rows were written that are not in the answer.
+pub(super) fn differs(name: &str) -> String {
+    format!(
+        "{name}: a column has values of several kinds, and rows that were written before that was \
+         known are not all of the answer; `quarrier query`, or -c, reads all messages first"
+    )
+}
+
+/// Bytes of a stream that are kept, so that it can be read again.
+const TAPE_BYTES_MAX: usize = 32 << 20;
+
+/// A stream, and what was read of it so far.
+pub(super) struct Tape<'t> {
+    stream: Box<dyn Read + Send + 't>,
+    bytes: Vec<u8>,
+    /// Whether `bytes` is all that was read.
+    is_whole: bool,
+    /// Why it gave nothing more, once it failed.
+    failure: Option<String>,
+}
+
+impl<'t> Tape<'t> {
+    pub(super) fn new(stream: Box<dyn Read + Send + 't>) -> Self {
+        Tape { stream, bytes: Vec::new(), is_whole: true, failure: None }
+    }
+
+    /// All bytes of the stream, which is read to its end.
+    fn into_bytes(mut self, said: &str, stop: &AtomicBool) -> Result<Vec<u8>, Ended> {
+        let mut buffer = vec![0; 64 << 10];
+        while self.is_whole && self.failure.is_none() && !stop.load(Ordering::Relaxed) {
+            if let Ok(0) = self.read(&mut buffer) {
+                return Ok(self.bytes);
+            }
+        }
+        if let Some(failure) = self.failure {
+            return Err(Ended::Failed(failure));
+        }
+        Err(Ended::Failed(format!(
+            "{said}; a stream of more than {} MiB is not read again: save it in a file, and filter \
+             that",
+            TAPE_BYTES_MAX >> 20
+        )))
+    }
+}
+
+impl Read for Tape<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.stream.read(buffer).inspect_err(|error| {
+            if !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) {
+                self.failure = Some(error.to_string());
+            }
+        })?;
+        if self.is_whole && self.bytes.len() + count <= TAPE_BYTES_MAX {
+            self.bytes.extend_from_slice(&buffer[..count]);
+        } else if self.is_whole {
+            (self.is_whole, self.bytes) = (false, Vec::new());
+        }
+        Ok(count)
+    }
+}
+
+/// What messages are read from.
+pub(super) enum Origin<'o> {
+    Source(&'o dyn Source),
+    /// One whose bytes are compressed.
+    Compressed(&'o dyn Source),
+    Stream(Tape<'o>),
+    /// A stream that was read to its end.
+    Kept(Memory<Vec<u8>>),
+}
+
+impl Origin<'_> {
+    pub(super) fn sample(&mut self, subject: Subject<'_>, stop: &AtomicBool) -> Sample {
+        match self {
+            Origin::Source(source) => Sample::of_source(*source, subject),
+            Origin::Kept(memory) => Sample::of_source(memory, subject),
+            Origin::Stream(tape) => Sample::of_stream(tape, subject, stop),
+            // What cannot be decompressed is told by who reads all of it.
+            Origin::Compressed(source) => match quarrier_messages::decompressed(*source) {
+                Ok(Some(mut plain)) => Sample::of_stream(&mut *plain, subject, stop),
+                Ok(None) | Err(_) => Sample::default(),
+            },
+        }
+    }
+
+    /// Lends all bytes, from the start, to `run`; `sample` is what was read of a stream already.
+    pub(super) fn lend<R>(
+        &mut self,
+        sample: &mut Sample,
+        run: impl FnOnce(Bytes<'_>) -> Result<R, Ended>,
+    ) -> Result<R, Ended> {
+        match self {
+            Origin::Source(source) => run(Bytes::Source(*source)),
+            Origin::Kept(memory) => run(Bytes::Source(memory)),
+            Origin::Stream(tape) => run(Bytes::Stream(&mut sample.with(tape))),
+            Origin::Compressed(source) => match quarrier_messages::decompressed(*source) {
+                Ok(Some(mut plain)) => run(Bytes::Stream(&mut *plain)),
+                Ok(None) => run(Bytes::Source(*source)),
+                Err(error) => Err(Ended::Failed(error.to_string())),
+            },
+        }
+    }
+
+    /// The same, to be read once more from the start.
+    pub(super) fn rewound(self, name: &str, said: &str, stop: &AtomicBool) -> Result<Self, Ended> {
+        match self {
+            Origin::Stream(tape) => {
+                Ok(Origin::Kept(Memory::new(name, tape.into_bytes(said, stop)?)))
+            }
+            other => Ok(other),
+        }
+    }
+}

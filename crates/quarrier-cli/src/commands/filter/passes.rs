@@ -1,0 +1,101 @@
+//! One source, read as often as its columns' kinds ask for: see [`again`](super::again).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quarrier_core::pipeline::Run;
+use quarrier_filter::{Expr, Sieve};
+use quarrier_messages::build::KindFinder;
+use quarrier_messages::{Field, Schema, Value};
+
+use super::again::{Again, Origin, Printed};
+use super::conditions::{Conditions, Rebinding};
+use super::drain::{Drain, Ended, Tally};
+use super::out::Out;
+use super::sample::Sample;
+use super::show::Wish;
+use super::worker::{FilterKernel, Setup};
+use super::{Bytes, Progress, Session, kind};
+
+impl Session<'_> {
+    /// Filters one source; `is_last` is whether no other follows.
+    pub(super) fn passes(
+        &mut self,
+        name: &str,
+        mut origin: Origin<'_>,
+        is_last: bool,
+    ) -> Result<Run, Ended> {
+        let mut sample = origin.sample(self.subject(name), self.stop);
+        let tally = self.tally.clone();
+        let listed = self.list.as_mut().map_or(Ok(0), |list| list.length());
+        let listed = listed.map_err(Ended::Failed)?;
+        let run = match self.setup(name, &sample, None, is_last) {
+            Ok(setup) => origin.lend(&mut sample, |bytes| {
+                self.filter_one(name, &setup, bytes, Printed::default())
+            }),
+            Err(ended) => Err(ended),
+        };
+        let Err(Ended::Again(Again { said, printed })) = run else { return run };
+        let mut origin = origin.rewound(name, &said, self.stop)?;
+        let setup = self.setup_for_kinds(name, &sample)?;
+        let kinds = origin.lend(&mut sample, |bytes| self.kinds(name, &setup, bytes))?;
+        self.tally = tally;
+        if let Some(list) = &mut self.list {
+            list.back_to(listed).map_err(Ended::Failed)?;
+        }
+        let setup = self.setup(name, &sample, Some(&kinds), is_last)?;
+        let run = origin.lend(&mut sample, |bytes| self.filter_one(name, &setup, bytes, printed));
+        run.map_err(|ended| match ended {
+            Ended::Again(again) => {
+                Ended::Failed(format!("{}: it was changed while it was read", again.said))
+            }
+            ended => ended,
+        })
+    }
+
+    /// What finds the kinds of all fields.
+    fn setup_for_kinds(&self, name: &str, sample: &Sample) -> Result<Setup, Ended> {
+        let format = kind::format_of(name, &sample.bytes, self.filter.input_format);
+        let format = format.map_err(Ended::Failed)?;
+        let (_, opening, first) = sample.opened(&format, &self.limits).map_err(Ended::Failed)?;
+        let every = Expr::Literal(Value::Boolean(true));
+        Ok(Setup {
+            format,
+            limits: self.limits.clone(),
+            opening,
+            first,
+            sieve: Sieve::new(&Schema::default(), &[every]),
+            rebinding: Rebinding::new(Arc::new(Conditions::none()), Schema::default()),
+            wish: Wish::Kinds,
+            lists_rejects: false,
+        })
+    }
+
+    /// The fields of all messages, with the kinds that a table's columns have.
+    fn kinds(&self, name: &str, setup: &Setup, bytes: Bytes<'_>) -> Result<Schema, Ended> {
+        let mut tally = Tally { counts: vec![0], messages: 0, rejected: 0, limit: u64::MAX };
+        let (mut out, mut list) = (Out::Nothing, None);
+        let progress = Progress::new(name, 0..bytes.end(), self.filter.quiet);
+        let to = (&mut tally, &mut out, &mut list);
+        let mut drain = Drain::new(name, setup, to, progress, Printed::default());
+        let kernel = FilterKernel::new(setup);
+        let run = bytes.run(name, self.filter.workers, self.stop, &kernel, &mut drain);
+        let run = run.map_err(|error| Ended::Failed(error.to_string()))?;
+        if run.stopped {
+            drain.clear();
+            return Err(drain.ended.take().unwrap_or_else(|| {
+                Ended::Failed(format!("{name}: interrupted at byte {}", drain.offset()))
+            }));
+        }
+        drain.finish();
+        let mut workers = kernel.into_workers();
+        workers.push(drain.into_worker());
+        let mut all: BTreeMap<&str, KindFinder> = BTreeMap::new();
+        for (name, kinds) in workers.iter().flat_map(|worker| worker.kinds()) {
+            all.entry(name).or_default().join(kinds);
+        }
+        let field =
+            |(name, kinds): (&str, KindFinder)| Field { name: name.into(), kind: kinds.kind() };
+        Ok(Schema { fields: all.into_iter().map(field).collect() })
+    }
+}
