@@ -308,14 +308,18 @@ fn copied(
     nulls: Option<NullBuffer>,
 ) -> ArrayRef {
     let mut numbers = Vec::with_capacity(places.len());
-    let (mut row, mut length) = (0, 0);
+    let (mut row, mut length, mut next, mut rises) = (0, 0, 0, true);
     places.each(|place| {
         let is_valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
         numbers.push(is_valid.then(|| number(place)));
-        length += numbers[row].map_or(0, |number| texts.get(number).len());
+        if let Some(number) = numbers[row] {
+            length +=
+                Some(texts.get(number).len()).filter(|&len| len > INLINE_BYTES_MAX).unwrap_or(0);
+            (rises, next) = (rises && number >= next, number + 1);
+        }
         row += 1;
     });
-    let comes_once = length <= COPIED_BYTES_PER_ROW * numbers.len();
+    let comes_once = rises || length <= COPIED_BYTES_PER_ROW * numbers.len();
     let mut bytes = Vec::with_capacity(if comes_once { length } else { 0 });
     let mut copies: HashMap<usize, u32, RandomState> = HashMap::default();
     let mut view = |number: usize| {
