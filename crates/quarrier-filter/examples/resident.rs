@@ -125,7 +125,7 @@ fn orders(rows: usize) -> Table {
         .map(|(place, start)| segment(place as u64, SEGMENT_ROWS.min(rows - start), &mut random))
         .collect();
     let names = ["price", "qty", "account", "venue", "is_buy"];
-    let fields = names.map(|name| PartField { name: name.into(), dictionary: Default::default() });
+    let fields = names.map(|name| PartField { name: name.into(), ..PartField::default() });
     Table::assemble(vec![Part { fields: fields.into(), segments }], 2)
 }
 

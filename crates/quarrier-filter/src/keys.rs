@@ -37,12 +37,10 @@ impl Keys {
         let mut span: Option<(i64, i64)> = None;
         for segment in table.columns()[column].segments() {
             let zone = segment.zone();
-            if zone.is_without_values() {
-                continue;
-            }
+            let Some((least, greatest)) = zone.narrow() else { continue };
             let Data::Whole(packed) = segment.data() else { return None };
             // Rows without a value may have a number below all others.
-            let (first, last) = (zone.min.min(packed.base()), zone.max);
+            let (first, last) = (least.min(packed.base()), greatest);
             span = Some(span.map_or((first, last), |span| (span.0.min(first), span.1.max(last))));
         }
         let (first, last) = span?;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_messages::build::{Cell, FieldId, Row, RowBuilder};
 use quarrier_messages::column::{SegmentColumn, Texts};
-use quarrier_messages::{Field, Kind, Part, PartField, PartSegment, Schema, Table};
+use quarrier_messages::{DIGITS_MAX, Field, Kind, Part, PartField, PartSegment, Schema, Table};
 
 use crate::naive::{self, Datum};
 use crate::{Answer, Error, Expr, Output, Query, Result, Select, calendar};
@@ -95,6 +95,7 @@ fn calculated(
     for (field, id) in part.fields.iter_mut().zip(fields) {
         let (ends, bytes) = builder.dictionary(id);
         field.dictionary = Texts::from_parts(ends.to_vec(), bytes.to_vec());
+        field.rounded = builder.rounded(id);
     }
     let kinds = outputs.iter().map(|output| output.kind.unwrap_or(Kind::Text));
     let fields = kinds.enumerate().map(|(at, kind)| Field { name: name(at), kind });
@@ -133,14 +134,13 @@ fn put(builder: &mut RowBuilder, field: FieldId, value: Datum<'_>) {
 
 /// Exact where a column can be, else the nearest float.
 fn put_decimal(builder: &mut RowBuilder, field: FieldId, mut mantissa: i128, mut scale: u8) {
-    while scale > 0 && mantissa % 10 == 0 && (scale > 18 || i64::try_from(mantissa).is_err()) {
+    let fits = |mantissa: i128| mantissa.unsigned_abs() < 10_u128.pow(DIGITS_MAX.into());
+    while scale > 0 && mantissa % 10 == 0 && !fits(mantissa) {
         (mantissa, scale) = (mantissa / 10, scale - 1);
     }
-    match i64::try_from(mantissa) {
-        Ok(mantissa) if scale <= 18 => builder.put(field, Cell::Decimal { mantissa, scale }),
-        _ => {
-            let float = format!("{mantissa}e-{scale}").parse();
-            builder.float(field, float.unwrap_or(f64::NAN));
-        }
+    if fits(mantissa) && scale <= DIGITS_MAX {
+        return builder.put(field, Cell::exact(mantissa, scale));
     }
+    let float = format!("{mantissa}e-{scale}").parse();
+    builder.put(field, Cell::Rounded(float.unwrap_or(f64::NAN)));
 }

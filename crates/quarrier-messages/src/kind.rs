@@ -9,7 +9,8 @@ pub enum Kind {
     Boolean,
     /// A whole number of 64 bits.
     Integer,
-    /// An exact number: a whole number of 64 bits divided by 10^`scale`, `scale` at most 18.
+    /// An exact number of up to 38 digits: a whole number divided by 10^`scale`, `scale` at most 38.
+    /// Whole numbers that 64 bits do not hold have a scale of 0.
     Decimal {
         /// Digits behind the point.
         scale: u8,

@@ -7,6 +7,9 @@
 //!
 //! What does not parse is listed with its line, its place and the reason, and stops nothing.
 
+mod exact;
+pub use exact::{DIGITS_MAX, Wide};
+
 mod kind;
 pub use kind::Kind;
 

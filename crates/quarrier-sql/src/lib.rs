@@ -15,7 +15,7 @@
 mod dialect;
 
 mod engine;
-pub use engine::{Answer, Engine, LeftOut, Loaded, Options, Rows, Statement, Touched};
+pub use engine::{Answer, Engine, LeftOut, Loaded, Options, Rounded, Rows, Statement, Touched};
 
 mod error;
 pub use error::{Error, Result};

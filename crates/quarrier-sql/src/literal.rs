@@ -50,6 +50,10 @@ pub(crate) fn value(scalar: &ScalarValue) -> Option<Value> {
         S::Decimal128(Some(mantissa), _, scale) => {
             Some(Value::Decimal { mantissa: *mantissa, scale: u8::try_from(*scale).ok()? })
         }
+        S::Decimal256(Some(mantissa), _, scale) => Some(Value::Decimal {
+            mantissa: mantissa.to_i128()?,
+            scale: u8::try_from(*scale).ok()?,
+        }),
         S::Utf8(Some(text)) | S::LargeUtf8(Some(text)) | S::Utf8View(Some(text)) => {
             Some(Value::Text(text.as_str().into()))
         }

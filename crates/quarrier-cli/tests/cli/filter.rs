@@ -165,6 +165,26 @@ fn exact_numbers_stay_exact() {
     assert_eq!(ran.is_clean().text(), text);
 }
 
+#[test]
+fn numbers_beyond_64_bits_stay_exact() {
+    let all = ["18446744073709551615", "18446744073709551614", "3.0000000001", "7"];
+    let line = |number: &str| format!("{{\"u\":{number}}}\n");
+    let lines: String = all.iter().map(|number| line(number)).collect();
+    // Whether they come at once or where nobody expects them any more.
+    for lab in [Lab::with(&lines), Lab::with(&(line("1").repeat(200_000) + &lines))] {
+        for (condition, expected) in [
+            ("u = 18446744073709551614", &all[1..2]),
+            ("u * 2 > 36893488147419103228", &all[..1]),
+            ("u > 3 AND u < 18446744073709551615", &all[1..]),
+            ("u IN (18446744073709551615, 3.0000000001)", &[all[0], all[2]]),
+        ] {
+            let ran = filter(&lab, [condition, "f", "--format", "json"]);
+            let expected: String = expected.iter().map(|number| line(number)).collect();
+            assert_eq!(ran.is_clean().text(), expected, "{condition}");
+        }
+    }
+}
+
 fn batches(ran: &Ran) -> Vec<RecordBatch> {
     StreamReader::try_new(ran.stdout.as_slice(), None).unwrap().map(Result::unwrap).collect()
 }
@@ -177,7 +197,7 @@ fn arrow_has_columns_of_the_kinds_found() {
     let [batch] = batches(ran.is_clean()).try_into().unwrap();
     let types: Vec<DataType> =
         batch.schema().fields().iter().map(|field| field.data_type().clone()).collect();
-    assert_eq!(types, [DataType::Int64, DataType::Utf8, DataType::Decimal128(19, 2)]);
+    assert_eq!(types, [DataType::Int64, DataType::Utf8, DataType::Decimal128(38, 2)]);
     assert_eq!(batch.column(0).as_primitive::<Int64Type>().values(), &[1, 3]);
     assert_eq!(batch.column(2).as_primitive::<Decimal128Type>().values(), &[125, 700]);
     assert_eq!(batch.column(1).as_string::<i32>().value(1), "y");

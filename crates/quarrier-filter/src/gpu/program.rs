@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quarrier_messages::Table;
+use quarrier_messages::column::Data;
 
 use crate::error::{Error, Result};
 use crate::expr::Expr;
@@ -72,6 +73,9 @@ impl Program {
                 return Err(refuse("may have no value for a row"));
             }
             let root = program.enter(&graph, truth, &mut places).map_err(refuse)?;
+            if program.tests.iter().any(|(column, _)| is_too_wide(table, *column)) {
+                return Err(refuse("compares numbers of 128 bits"));
+            }
             program.roots.push(root);
         }
         Ok(program)
@@ -129,6 +133,12 @@ impl Program {
         }
         Ok([what, first, operands.len() as u32, 0])
     }
+}
+
+/// Whether a column has numbers that no lanes of a device hold.
+fn is_too_wide(table: &Table, column: usize) -> bool {
+    let mut segments = table.columns()[column].segments().iter();
+    segments.any(|segment| matches!(segment.data(), Data::Exact(_)))
 }
 
 fn operands_of(node: &Node) -> &[NodeId] {

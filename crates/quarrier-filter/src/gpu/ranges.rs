@@ -67,14 +67,23 @@ fn bind(column: &SegmentColumn, set: &Set) -> Bound {
 }
 
 /// Ranges of keys as ranges of lanes.
-fn lanes(column: &SegmentColumn, ranges: Vec<(i64, i64)>) -> Vec<(u64, u64)> {
+fn lanes(column: &SegmentColumn, ranges: Vec<(i128, i128)>) -> Vec<(u64, u64)> {
+    let shift = match column.data() {
+        Data::Shifted { shift, .. } => *shift,
+        _ => 0,
+    };
+    // Between the column's least and greatest, so that they fit.
+    let ranges = ranges.into_iter();
+    let ranges: Vec<(i64, i64)> =
+        ranges.map(|(a, b)| ((a - shift) as i64, (b - shift) as i64)).collect();
     match column.data() {
         // The zones of plain text are not exact: a set of its values is never made.
-        Data::Null | Data::Text(_) => Vec::new(),
+        // Sets of numbers of 128 bits are refused.
+        Data::Null | Data::Text(_) | Data::Exact(_) => Vec::new(),
         Data::Float(_) => {
             ranges.into_iter().map(|(first, last)| (float_lane(first), float_lane(last))).collect()
         }
-        Data::Whole(packed) | Data::Codes(packed) => {
+        Data::Whole(packed) | Data::Codes(packed) | Data::Shifted { packed, .. } => {
             let lane = |number: i64| number.wrapping_sub(packed.base()) as u64;
             ranges.into_iter().map(|(first, last)| (lane(first), lane(last))).collect()
         }

@@ -81,14 +81,15 @@ impl Laid {
     fn column(&mut self, column: &SegmentColumn) {
         let rows = column.rows();
         let (kind, at) = match column.data() {
-            Data::Null | Data::Text(_) => (LANES_NONE, 0),
+            Data::Null | Data::Text(_) | Data::Exact(_) => (LANES_NONE, 0),
             Data::Float(values) => {
                 let lane = |value: &f64| float_lane(float_key(*value)).to_ne_bytes();
                 self.lanes(LANES_64, rows, values[..rows].iter().flat_map(lane))
             }
-            Data::Whole(packed) | Data::Codes(packed) | Data::Scaled { packed, .. } => {
-                self.packed(packed)
-            }
+            Data::Whole(packed)
+            | Data::Codes(packed)
+            | Data::Shifted { packed, .. }
+            | Data::Scaled { packed, .. } => self.packed(packed),
         };
         let valid = match column.valid() {
             [] => NOWHERE,

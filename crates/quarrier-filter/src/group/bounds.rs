@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quarrier_messages::column::{Data, SegmentColumn, Zone};
+use quarrier_messages::column::{Data, SegmentColumn};
 use quarrier_messages::{Column, Kind, Table};
 
 use super::Number;
@@ -146,7 +146,7 @@ fn of_column(table: &Table, at: usize) -> Option<Reach> {
     (fits(min) && fits(max)).then_some(Reach { what, with_null })
 }
 
-/// The least and the greatest of a column, and whether it has NULL.
+/// The least and the greatest of a column whose values 64 bits hold, and whether it has NULL.
 struct Joined {
     range: Option<(i64, i64)>,
     nulls: bool,
@@ -154,11 +154,11 @@ struct Joined {
 
 fn joined(column: &Column) -> Joined {
     let zones = column.segments().iter().map(|segment| segment.zone());
-    let (mut min, mut max, mut nulls) = (Zone::EMPTY.min, Zone::EMPTY.max, false);
+    let (mut min, mut max, mut nulls) = (i64::MAX, i64::MIN, false);
     for zone in zones {
         nulls |= zone.nulls > 0;
-        if !zone.is_without_values() {
-            (min, max) = (min.min(zone.min), max.max(zone.max));
+        if let Some((least, greatest)) = zone.narrow() {
+            (min, max) = (min.min(least), max.max(greatest));
         }
     }
     Joined { range: (min <= max).then_some((min, max)), nulls }

@@ -239,7 +239,12 @@ fn load_floats(
             let power = 10_f64.powi((*exponent).into());
             out.extend(numbers.iter().map(|&number| number as f64 / power));
         }
-        Data::Null | Data::Whole(_) | Data::Codes(_) | Data::Text(_) => {
+        Data::Null
+        | Data::Whole(_)
+        | Data::Shifted { .. }
+        | Data::Exact(_)
+        | Data::Codes(_)
+        | Data::Text(_) => {
             out.resize(rows.lanes(), 0.0);
         }
     }

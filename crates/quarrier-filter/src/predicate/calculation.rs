@@ -200,7 +200,7 @@ fn moments(table: &Table, left: &Expr, right: &Expr) -> Option<(Side, Side)> {
     let is_moment = matches!(kind(*left), Kind::Date | Kind::Timestamp);
     let moment = |column: usize| {
         let (low, high) = keys(table, column);
-        Side::column(column, Range::Exact { low: low.into(), high: high.into(), scale: 0 })
+        Side::column(column, Range::Exact { low, high, scale: 0 })
     };
     (is_moment && kind(*left) == kind(*right)).then(|| Some((moment(*left)?, moment(*right)?)))?
 }
@@ -320,10 +320,13 @@ impl Side {
 /// Between what a column's numbers lie; `None` for what is no number, and for NaN and infinity.
 fn column_range(table: &Table, column: usize) -> Option<Range> {
     let (low, high) = keys(table, column);
-    let float = |key: i64| f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64);
+    let float = |key: i128| {
+        let key = key as i64;
+        f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64)
+    };
     let range = match table.schema().fields[column].kind {
-        Kind::Integer => Range::Exact { low: low.into(), high: high.into(), scale: 0 },
-        Kind::Decimal { scale } => Range::Exact { low: low.into(), high: high.into(), scale },
+        Kind::Integer => Range::Exact { low, high, scale: 0 },
+        Kind::Decimal { scale } => Range::Exact { low, high, scale },
         Kind::Float => Range::Float { low: float(low), high: float(high) },
         _ => return None,
     };
@@ -331,9 +334,9 @@ fn column_range(table: &Table, column: usize) -> Option<Range> {
 }
 
 /// The least and the greatest key of a column; 0 where it has no value.
-fn keys(table: &Table, column: usize) -> (i64, i64) {
+fn keys(table: &Table, column: usize) -> (i128, i128) {
     let zones = table.columns()[column].segments().iter().map(|segment| segment.zone());
     let (low, high) = zones
-        .fold((i64::MAX, i64::MIN), |(low, high), zone| (low.min(zone.min), high.max(zone.max)));
+        .fold((i128::MAX, i128::MIN), |(low, high), zone| (low.min(zone.min), high.max(zone.max)));
     if low > high { (0, 0) } else { (low, high) }
 }

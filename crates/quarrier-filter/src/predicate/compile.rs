@@ -177,7 +177,7 @@ impl<'a> Compiler<'a> {
         let truth = wanted == Outcome::True;
         Some(match expr {
             Expr::Column(column) if self.kind(*column) == Kind::Boolean => {
-                (*column, Set::range(truth.into(), truth.into()))
+                (*column, Set::range(i64::from(truth), truth.into()))
             }
             Expr::IsNull(operand) => {
                 let Expr::Column(column) = **operand else { return None };

@@ -25,8 +25,7 @@ impl Place {
 
     /// The keys for which `key op literal` is true.
     pub(crate) fn set(self, op: Comparison) -> Set {
-        let least = i128::from(i64::MIN);
-        let greatest = i128::from(i64::MAX);
+        let (least, greatest) = (i128::MIN, i128::MAX);
         let below = (least, self.first - 1);
         let above = (self.behind, greatest);
         let equal = (self.first, self.behind - 1);
@@ -38,11 +37,7 @@ impl Place {
             Comparison::Greater => vec![above],
             Comparison::GreaterOrEqual => vec![(self.first, greatest)],
         };
-        let cut = |(first, last): (i128, i128)| {
-            (first <= last && first <= greatest && last >= least)
-                .then(|| (first.max(least) as i64, last.min(greatest) as i64))
-        };
-        Set::union_of(ranges.into_iter().filter_map(cut).collect(), false)
+        Set::union_of(ranges, false)
     }
 }
 
@@ -74,15 +69,19 @@ pub(crate) fn place(kind: Kind, dictionary: Option<&Dictionary>, literal: &Value
     })
 }
 
+/// No column has a number so far out, which would be one of more than 38 digits.
+const BEYOND: i128 = i128::MAX - 1;
+
 /// Of an exact number among mantissas of `scale`.
 fn exact(scale: u8, mantissa: i128, literal_scale: u8) -> Option<Place> {
     if literal_scale <= scale {
         let factor = 10_i128.checked_pow(u32::from(scale - literal_scale))?;
         // Where no key is, it does not matter how far out the literal stands.
-        let key = mantissa.saturating_mul(factor).clamp(-(1 << 100), 1 << 100);
+        let key = mantissa.saturating_mul(factor).clamp(-BEYOND, BEYOND);
         return Some(Place { first: key, behind: key + 1 });
     }
     let divisor = 10_i128.checked_pow(u32::from(literal_scale - scale))?;
+    let mantissa = mantissa.clamp(-BEYOND, BEYOND);
     let (whole, rest) = (mantissa.div_euclid(divisor), mantissa.rem_euclid(divisor));
     Some(Place { first: whole + i128::from(rest != 0), behind: whole + 1 })
 }
@@ -101,22 +100,23 @@ pub(crate) fn float(literal: &Value) -> Option<f64> {
 fn searched(kind: Kind, literal: &Value) -> Option<Place> {
     let (least, greatest) = match kind {
         Kind::Date => (i128::from(i32::MIN), i128::from(i32::MAX)),
+        Kind::Decimal { .. } => (1 - 10_i128.pow(38), 10_i128.pow(38) - 1),
         _ => (i128::from(i64::MIN), i128::from(i64::MAX)),
     };
     let literal = Datum::from(literal);
-    let compared = |key: i128| naive::compare(&datum(kind, key as i64), &literal).ok().flatten();
+    let compared = |key: i128| naive::compare(&datum(kind, key), &literal).ok().flatten();
     compared(0)?;
     let first_where = |holds: &dyn Fn(Ordering) -> bool| {
         let (mut low, mut high) = (least, greatest + 1);
         while low < high {
-            let middle = low + (high - low) / 2;
+            let middle = low + (high.abs_diff(low) / 2) as i128;
             match compared(middle) {
                 Some(order) if !holds(order) => low = middle + 1,
                 _ => high = middle,
             }
         }
         // Beyond the kind's last key there is none.
-        if low > greatest { i128::from(i64::MAX) + 1 } else { low }
+        if low > greatest { BEYOND } else { low }
     };
     Some(Place {
         first: first_where(&|order| order.is_ge()),
@@ -136,15 +136,15 @@ pub(crate) fn turned(op: Comparison) -> Comparison {
 }
 
 /// The value of a key of a column without floats and text.
-pub(crate) fn datum(kind: Kind, key: i64) -> Datum<'static> {
+pub(crate) fn datum(kind: Kind, key: i128) -> Datum<'static> {
     match kind {
         Kind::Null | Kind::Text => Datum::Null,
         Kind::Boolean => Datum::Boolean(key != 0),
-        Kind::Integer => Datum::Integer(key),
-        Kind::Decimal { scale } => Datum::Decimal { mantissa: key.into(), scale },
+        Kind::Integer => Datum::Integer(key as i64),
+        Kind::Decimal { scale } => Datum::Decimal { mantissa: key, scale },
         Kind::Float => Datum::Float(key as f64),
         Kind::Date => Datum::Date(key as i32),
-        Kind::Timestamp => Datum::Timestamp(key),
+        Kind::Timestamp => Datum::Timestamp(key as i64),
     }
 }
 
@@ -158,6 +158,7 @@ mod tests {
     #[test]
     fn a_literal_cuts_keys_as_comparing_them_does() {
         let decimal = |mantissa, scale| Value::Decimal { mantissa, scale };
+        let most = 10_i128.pow(38) - 1;
         let (d2, day) = (Kind::Decimal { scale: 2 }, 86_400_000_000_000);
         let cases = [
             (
@@ -171,6 +172,12 @@ mod tests {
             ),
             (d2, vec![Value::Integer(1), decimal(105, 2), decimal(1055, 3), decimal(-1055, 3)]),
             (d2, vec![Value::Float(1.05), Value::Float(f64::NEG_INFINITY)]),
+            (d2, vec![Value::Float(1e30), decimal(most, 2), decimal(most, 3), decimal(-most, 0)]),
+            (
+                Kind::Decimal { scale: 38 },
+                vec![Value::Float(0.5), decimal(most, 38), decimal(1, 0)],
+            ),
+            (Kind::Decimal { scale: 0 }, vec![decimal(1 << 64, 0), decimal(-most, 1)]),
             (
                 Kind::Date,
                 vec![Value::Date(3), Value::Timestamp(3 * day), Value::Timestamp(3 * day - 1)],
@@ -189,17 +196,26 @@ mod tests {
         for (kind, literals) in cases {
             for literal in literals {
                 let place = place(kind, None, &literal).unwrap();
-                let mut keys = vec![0, 1, 2, 3, 4, 6, 7, 8, 104, 105, 106, -7, -8, -106, -105];
+                let mut keys: Vec<i128> =
+                    vec![0, 1, 2, 3, 4, 6, 7, 8, 104, 105, 106, -7, -8, -106, -105];
                 match kind {
                     Kind::Boolean => keys.truncate(2),
-                    Kind::Date => keys.extend([i32::MIN, i32::MAX].map(i64::from)),
-                    _ => keys.extend([i64::MIN, i64::MAX, 3 * day - 1, 3 * day, 3 * day + 1]),
+                    Kind::Date => keys.extend([i32::MIN, i32::MAX].map(i128::from)),
+                    _ => {
+                        let days = [3 * day - 1, 3 * day, 3 * day + 1];
+                        keys.extend([i64::MIN, i64::MAX].into_iter().chain(days).map(i128::from));
+                    }
+                }
+                if let Kind::Decimal { .. } = kind {
+                    let far = [most, most - 1, 1 << 64, 10_i128.pow(32), most / 10];
+                    keys.extend(far.into_iter().flat_map(|far| [far, far + 1, -far, 1 - far]));
+                    keys.retain(|key| (-most..=most).contains(key));
                 }
                 for key in keys {
                     let order = naive::compare(&datum(kind, key), &(&literal).into()).unwrap();
                     for op in ops {
                         let set = place.set(op);
-                        let inside = !set.within(key, key).is_empty();
+                        let inside = set.contains(key);
                         let expected = naive::holds(op, order.unwrap());
                         assert_eq!(inside, expected, "{kind:?} {key} {op:?} {literal:?}");
                     }

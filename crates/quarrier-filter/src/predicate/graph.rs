@@ -81,7 +81,7 @@ pub(crate) struct RowTest {
 }
 
 /// Ranges of sets that are to be one, and whether NULL is in one of them.
-type Union = (Vec<(i64, i64)>, bool);
+type Union = (Vec<(i128, i128)>, bool);
 
 /// All conditions of a scan.
 #[derive(Debug)]

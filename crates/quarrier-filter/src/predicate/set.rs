@@ -6,7 +6,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Set {
     /// First and last of each range, rising, with a gap between any two.
-    ranges: Vec<(i64, i64)>,
+    ranges: Vec<(i128, i128)>,
     /// Whether rows without a value are in it.
     pub(crate) nulls: bool,
 }
@@ -19,19 +19,22 @@ impl Set {
 
     /// All values, but not NULL.
     pub(crate) fn values() -> Set {
-        Set { ranges: vec![(i64::MIN, i64::MAX)], nulls: false }
+        Set { ranges: vec![(i128::MIN, i128::MAX)], nulls: false }
     }
 
     /// `first..=last`; nothing where that is empty.
-    pub(crate) fn range(first: i64, last: i64) -> Set {
+    pub(crate) fn range<K: Into<i128>>(first: K, last: K) -> Set {
+        let (first, last) = (first.into(), last.into());
         Set { ranges: if first <= last { vec![(first, last)] } else { Vec::new() }, nulls: false }
     }
 
     /// The union of ranges in any order.
-    pub(crate) fn union_of(mut ranges: Vec<(i64, i64)>, nulls: bool) -> Set {
+    pub(crate) fn union_of<K: Into<i128>>(ranges: Vec<(K, K)>, nulls: bool) -> Set {
+        let ranges = ranges.into_iter().map(|(first, last)| (first.into(), last.into()));
+        let mut ranges: Vec<(i128, i128)> = ranges.collect();
         ranges.retain(|(first, last)| first <= last);
         ranges.sort_unstable();
-        let mut joined: Vec<(i64, i64)> = Vec::with_capacity(ranges.len());
+        let mut joined: Vec<(i128, i128)> = Vec::with_capacity(ranges.len());
         for (first, last) in ranges {
             match joined.last_mut() {
                 Some(before) if first <= before.1.saturating_add(1) => {
@@ -44,7 +47,7 @@ impl Set {
     }
 
     /// First and last of each range, rising.
-    pub(crate) fn ranges(&self) -> &[(i64, i64)] {
+    pub(crate) fn ranges(&self) -> &[(i128, i128)] {
         &self.ranges
     }
 
@@ -55,12 +58,12 @@ impl Set {
 
     /// Whether every row is in it.
     pub(crate) fn is_all(&self) -> bool {
-        self.nulls && self.ranges == [(i64::MIN, i64::MAX)]
+        self.nulls && self.ranges == [(i128::MIN, i128::MAX)]
     }
 
     /// Everything else.
     pub(crate) fn complement(&self) -> Set {
-        Set { ranges: gaps(&self.ranges, i64::MIN, i64::MAX), nulls: !self.nulls }
+        Set { ranges: gaps(&self.ranges, i128::MIN, i128::MAX), nulls: !self.nulls }
     }
 
     /// What is in both.
@@ -82,16 +85,28 @@ impl Set {
     }
 
     /// The ranges between `least` and `greatest`, cut off there.
-    pub(crate) fn within(&self, least: i64, greatest: i64) -> Vec<(i64, i64)> {
+    pub(crate) fn within(&self, least: i128, greatest: i128) -> Vec<(i128, i128)> {
         let from = self.ranges.partition_point(|range| range.1 < least);
         let to = self.ranges.partition_point(|range| range.0 <= greatest);
-        let cut = |range: &(i64, i64)| (range.0.max(least), range.1.min(greatest));
+        let cut = |range: &(i128, i128)| (range.0.max(least), range.1.min(greatest));
         self.ranges.get(from..to).unwrap_or_default().iter().map(cut).collect()
+    }
+
+    /// As [`within`](Self::within), between keys of 64 bits.
+    pub(crate) fn narrow_within(&self, least: i64, greatest: i64) -> Vec<(i64, i64)> {
+        let within = self.within(least.into(), greatest.into());
+        within.into_iter().map(|(first, last)| (first as i64, last as i64)).collect()
+    }
+
+    /// Whether a key is in it.
+    #[cfg(test)]
+    pub(crate) fn contains(&self, key: i128) -> bool {
+        self.share(key, key) == Share::All
     }
 
     /// How many values between `least` and `greatest` are in it: none, all or some.
     #[inline]
-    pub(crate) fn share(&self, least: i64, greatest: i64) -> Share {
+    pub(crate) fn share(&self, least: i128, greatest: i128) -> Share {
         let at = self.ranges.partition_point(|range| range.1 < least);
         match self.ranges.get(at) {
             Some(range) if range.0 <= least && greatest <= range.1 => Share::All,
@@ -113,7 +128,7 @@ pub(crate) enum Share {
 }
 
 /// What `ranges`, rising and with gaps between them, leave of `least..=greatest`.
-pub(crate) fn gaps(ranges: &[(i64, i64)], least: i64, greatest: i64) -> Vec<(i64, i64)> {
+pub(crate) fn gaps(ranges: &[(i128, i128)], least: i128, greatest: i128) -> Vec<(i128, i128)> {
     let mut gaps = Vec::with_capacity(ranges.len() + 1);
     let mut from = Some(least);
     for &(first, last) in ranges {
@@ -138,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_set_and_its_complement_share_nothing_and_leave_nothing() {
-        let ends = [i64::MIN, i64::MIN + 1, -3, -2, 0, 1, 7, i64::MAX - 1, i64::MAX];
+        let ends = [i128::MIN, i128::MIN + 1, -3, -2, 0, 1, 7, i128::MAX - 1, i128::MAX];
         for &a in &ends {
             for &b in &ends {
                 for &c in &ends {

@@ -85,15 +85,16 @@ impl Column<'_> {
     }
 
     /// Between what its keys lie.
-    fn ends(&self) -> (i64, i64) {
+    fn ends(&self) -> (i128, i128) {
         match self.table.columns()[self.column].dictionary() {
-            Some(dictionary) => (0, (dictionary.len() as i64 - 1).max(0)),
+            Some(dictionary) => (0, (dictionary.len() as i128 - 1).max(0)),
             None if self.kind() == Kind::Boolean => (0, 1),
-            None => (i64::MIN, i64::MAX),
+            None if matches!(self.kind(), Kind::Decimal { .. }) => (i128::MIN, i128::MAX),
+            None => (i64::MIN.into(), i64::MAX.into()),
         }
     }
 
-    fn range(&self, (a, b): (i64, i64), (first, last): (i64, i64)) -> String {
+    fn range(&self, (a, b): (i128, i128), (first, last): (i128, i128)) -> String {
         let name = self.name();
         match (a, b) {
             _ if a == b => format!("{name} = {}", self.key(a)),
@@ -103,11 +104,12 @@ impl Column<'_> {
         }
     }
 
-    fn list(&self, some: &[(i64, i64)], others: &[(i64, i64)], ends: (i64, i64)) -> String {
+    fn list(&self, some: &[(i128, i128)], others: &[(i128, i128)], ends: (i128, i128)) -> String {
         let name = self.name();
-        let single =
-            |ranges: &[(i64, i64)]| ranges.len() <= NAMED_MAX && ranges.iter().all(|(a, b)| a == b);
-        let keys = |ranges: &[(i64, i64)]| {
+        let single = |ranges: &[(i128, i128)]| {
+            ranges.len() <= NAMED_MAX && ranges.iter().all(|(a, b)| a == b)
+        };
+        let keys = |ranges: &[(i128, i128)]| {
             ranges.iter().map(|&(key, _)| self.key(key)).collect::<Vec<_>>().join(", ")
         };
         if single(some) {
@@ -122,7 +124,7 @@ impl Column<'_> {
         }
         match self.table.columns()[self.column].dictionary() {
             Some(dictionary) => {
-                let texts: i64 = some.iter().map(|(a, b)| b - a + 1).sum();
+                let texts: i128 = some.iter().map(|(a, b)| b - a + 1).sum();
                 format!("{name} IN ({texts} of {} texts)", dictionary.len())
             }
             None => format!("{name} IN ({} ranges)", some.len()),
@@ -134,10 +136,13 @@ impl Column<'_> {
     }
 
     /// The value of a key.
-    fn key(&self, key: i64) -> String {
+    fn key(&self, key: i128) -> String {
+        if let Kind::Decimal { scale } = self.kind() {
+            return literal(&Value::Decimal { mantissa: key, scale });
+        }
+        let key = key as i64;
         literal(&match self.kind() {
             Kind::Boolean => Value::Boolean(key != 0),
-            Kind::Decimal { scale } => Value::Decimal { mantissa: key.into(), scale },
             Kind::Float => {
                 Value::Float(f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64))
             }
@@ -147,7 +152,7 @@ impl Column<'_> {
                 Some(dictionary) => Value::Text(dictionary.get(key as usize).into()),
                 None => Value::Integer(key),
             },
-            Kind::Integer | Kind::Null => Value::Integer(key),
+            Kind::Integer | Kind::Decimal { .. } | Kind::Null => Value::Integer(key),
         })
     }
 }

@@ -62,6 +62,8 @@ pub(crate) enum Values<'a> {
     /// Runs with their ends, and for each whether it is wanted.
     Runs(&'a [u32], Vec<bool>),
     Floats(&'a [f64], Vec<FloatRange>),
+    /// Numbers of 128 bits; wanted are those within ranges, which rise.
+    Wide(&'a [i128], Vec<(i128, i128)>),
 }
 
 /// Which lanes are wanted.
@@ -175,7 +177,8 @@ fn set_state<'a>(
 
 /// What keys come to that have a bit for every number of `column`.
 fn among_state<'a>(column: &'a SegmentColumn, keys: &'a Keys, every: u16) -> State<'a> {
-    let may_have = |zone: Zone| !zone.is_without_values() && keys.may_have(zone.min, zone.max);
+    let may_have =
+        |zone: Zone| zone.narrow().is_some_and(|(least, most)| keys.may_have(least, most));
     let packed = match column.data() {
         Data::Whole(packed) if may_have(column.zone()) => packed,
         _ => return State { never: every, ..State::default() },
@@ -196,7 +199,8 @@ fn among_state<'a>(column: &'a SegmentColumn, keys: &'a Keys, every: u16) -> Sta
     let test = if are_both {
         Test::Null { valid, nulls: false }
     } else {
-        let values = packed_values(packed, &[], (zone.min, zone.max), Some(keys));
+        let ends = zone.narrow().unwrap_or_default();
+        let values = packed_values(packed, &[], ends, Some(keys));
         Test::Values { values, valid, nulls: false }
     };
     State { never, always: 0, test }
@@ -221,22 +225,31 @@ pub(crate) fn test<'a>(
         Data::Float(values) => Values::Floats(values, float_ranges(set, zone)),
         Data::Scaled { exponent, packed } => {
             let ends = |key| nearest(key, *exponent);
-            let within = set.within(zone.min, zone.max);
+            let (least, greatest) = zone.narrow().unwrap_or_default();
+            let within = set.narrow_within(least, greatest);
             let whole = within.iter().map(|&(a, b)| (ends(a).0, ends(b).1));
             // Between two of these numbers there are floats without any.
             let whole: Vec<_> = whole.filter(|(first, last)| first <= last).collect();
-            let (least, greatest) = (ends(zone.min).0, ends(zone.max).1);
-            packed_values(packed, &whole, (least, greatest), None)
+            packed_values(packed, &whole, (ends(least).0, ends(greatest).1), None)
         }
         Data::Whole(packed) | Data::Codes(packed) => {
             // Rows without a value may have a number below all others.
             let members = members.filter(|members| members.from(packed.base()).is_some());
+            let (least, greatest) = zone.narrow().unwrap_or_default();
             let within = match members {
                 Some(_) => Vec::new(),
-                None => set.within(zone.min, zone.max),
+                None => set.narrow_within(least, greatest),
             };
-            packed_values(packed, &within, (zone.min, zone.max), members)
+            packed_values(packed, &within, (least, greatest), members)
         }
+        Data::Shifted { shift, packed } => {
+            // Whole numbers, as they are kept.
+            let kept = |number: i128| (number - shift) as i64;
+            let within = set.within(zone.min, zone.max).into_iter();
+            let within: Vec<_> = within.map(|(first, last)| (kept(first), kept(last))).collect();
+            packed_values(packed, &within, (kept(zone.min), kept(zone.max)), None)
+        }
+        Data::Exact(numbers) => Values::Wide(numbers, set.within(zone.min, zone.max)),
     };
     Test::Values { values, valid, nulls: set.nulls }
 }
@@ -287,7 +300,7 @@ fn wanted<'a>(
     if let [one] = within {
         return Wanted::One(range(one), false);
     }
-    let others = gaps(within, least, greatest);
+    let others = narrow_gaps(within, least, greatest);
     match others.as_slice() {
         [one] => Wanted::One(range(one), true),
         _ if others.len() < within.len() && others.len() <= RANGES_MAX => {
@@ -298,6 +311,14 @@ fn wanted<'a>(
         }
         _ => Wanted::Search(within.iter().map(range).collect()),
     }
+}
+
+/// As [`gaps`], of numbers of 64 bits.
+fn narrow_gaps(within: &[(i64, i64)], least: i64, greatest: i64) -> Vec<(i64, i64)> {
+    let wide: Vec<(i128, i128)> =
+        within.iter().map(|&(first, last)| (first.into(), last.into())).collect();
+    let gaps = gaps(&wide, least.into(), greatest.into()).into_iter();
+    gaps.map(|(first, last)| (first as i64, last as i64)).collect()
 }
 
 /// The float of a key.
@@ -321,7 +342,8 @@ fn float_ranges(set: &Set, zone: Zone) -> Vec<FloatRange> {
         },
         nan: last == i64::MAX,
     };
-    set.within(zone.min, zone.max).into_iter().map(range).collect()
+    let (least, greatest) = zone.narrow().unwrap_or_default();
+    set.narrow_within(least, greatest).into_iter().map(range).collect()
 }
 
 /// The first number whose float, divided by 10^`exponent`, has `key` or a greater one, and the

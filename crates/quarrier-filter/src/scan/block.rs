@@ -294,6 +294,19 @@ fn narrow_values(
         Values::U16(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
         Values::U32(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
         Values::U64(lanes, wanted) => narrow_lanes(kernels, lanes, wanted, place, rows, words),
+        Values::Wide(numbers, wanted) => {
+            let numbers = of_block(numbers, place);
+            each(words, |at| {
+                let mut found = 0;
+                each(rows.0[at], |row| {
+                    let number = numbers[at * 64 + row];
+                    let range = wanted.partition_point(|range| range.1 < number);
+                    found |= u64::from(wanted.get(range).is_some_and(|it| it.0 <= number)) << row;
+                });
+                rows.0[at] = found;
+            });
+            kernels.bits.words(rows)
+        }
         Values::Runs(ends, wanted) => kernels.bits.all(rows, &runs(ends, wanted, place)),
         Values::Floats(floats, wanted) => {
             ranges::narrow_floats(kernels, of_block(floats, place), wanted, words, rows)

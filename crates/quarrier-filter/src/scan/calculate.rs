@@ -173,7 +173,10 @@ fn load(
                 }
             }
         }
-        Data::Null | Data::Codes(_) | Data::Text(_) => out.fill(0),
+        // What is calculated with is proven to fit 64 bits.
+        Data::Null | Data::Codes(_) | Data::Text(_) | Data::Shifted { .. } | Data::Exact(_) => {
+            out.fill(0);
+        }
     }
     if let Some(power) = float {
         kernels.numbers.float(out, power);

@@ -29,11 +29,13 @@ pub(crate) fn of(node: &Node, table: &Table) -> Option<Arc<Keys>> {
         (Kind::Integer | Kind::Decimal { .. } | Kind::Date | Kind::Timestamp, _) => {
             let zones = column.segments().iter().map(|segment| segment.zone());
             let zones = zones.filter(|zone| !zone.is_without_values());
-            zones.map(|zone| (zone.min, zone.max)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?
+            let ends = zones.map(|zone| (zone.min, zone.max));
+            let (first, last) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+            (i64::try_from(first).ok()?, i64::try_from(last).ok()?)
         }
         _ => return None,
     };
-    let within = set.within(first, last);
+    let within = set.narrow_within(first, last);
     let values_max = VALUES_MAX.min(8 * RANGE_BYTES_MAX * within.len() as i64);
     let is_near = last.checked_sub(first).is_some_and(|span| span < values_max);
     if within.len() <= RANGES_MAX || !(is_near || kind == Kind::Text) {

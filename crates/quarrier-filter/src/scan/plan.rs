@@ -203,6 +203,7 @@ fn cost(node: &Node, test: &Test<'_>, before: (f64, bool)) -> (f64, bool) {
             Values::Bits(..) => (1.0, false),
             Values::Runs(..) => (2.0, false),
             Values::Floats(_, ranges) => (25.0 * ranges.len() as f64, false),
+            Values::Wide(_, ranges) => (64.0 * 5.0 * (1.0 + ranges.len() as f64).log2(), true),
             Values::U8(_, wanted) => wanted_cost(wanted, 2.5),
             Values::U16(_, wanted) => wanted_cost(wanted, 4.0),
             Values::U32(_, wanted) => wanted_cost(wanted, 9.0),

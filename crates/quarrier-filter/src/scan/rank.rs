@@ -9,7 +9,7 @@ use crate::Order;
 use crate::predicate::Set;
 
 /// Where a row stands by one column; text of a column that has plain text somewhere by its first
-/// eight bytes. Less comes first.
+/// eight bytes, and numbers that 64 bits do not hold by the nearest that they do. Less comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     /// -1 for NULL that comes first, 0 for a value, 1 for NULL that comes last.
@@ -56,6 +56,9 @@ fn key(column: &SegmentColumn, row: usize) -> Option<i64> {
         }
         Data::Float(values) => float_key(values[row]),
         Data::Text(texts) => text_key(texts.get(row)),
+        Data::Shifted { .. } | Data::Exact(_) => {
+            column.number(row)?.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+        }
     })
 }
 
@@ -76,7 +79,9 @@ pub(crate) fn zone(column: &Column, segment: usize) -> Zone {
     if zone.is_without_values() {
         return zone;
     }
-    let key = |key| common(column, segment, key);
+    let key = |key: i128| {
+        codes_of(column, segment).map_or(key, |texts| text_key(texts.get(key as usize)).into())
+    };
     Zone { min: key(zone.min), max: key(zone.max), ..zone }
 }
 
@@ -85,9 +90,12 @@ pub(crate) fn zone(column: &Column, segment: usize) -> Zone {
 pub(crate) fn good_enough(table: &Table, order: Order, segment: usize, key: i64) -> Set {
     let key = turned(order, key);
     let codes = codes_of(&table.columns()[order.column], segment);
+    // Keys of numbers beyond 64 bits end with these, so whatever lies beyond may be good enough, too.
+    let least = if key == i64::MIN { i128::MIN } else { key.into() };
+    let most = if key == i64::MAX { i128::MAX } else { key.into() };
     let mut set = match (codes, order.descending) {
-        (None, true) => Set::range(key, i64::MAX),
-        (None, false) => Set::range(i64::MIN, key),
+        (None, true) => Set::range(least, i128::MAX),
+        (None, false) => Set::range(i128::MIN, most),
         (Some(texts), true) => Set::range(first_code(texts, |of_text| of_text >= key), i64::MAX),
         (Some(texts), false) => {
             Set::range(i64::MIN, first_code(texts, |of_text| of_text > key) - 1)
@@ -113,7 +121,8 @@ fn first_code(texts: &Dictionary, holds: impl Fn(i64) -> bool) -> i64 {
 
 /// Whether the rank by the first column is the whole order.
 pub(crate) fn is_whole(table: &Table, order: &[Order]) -> bool {
-    order.len() == 1 && !is_by_beginnings(table, order[0].column)
+    let column = order[0].column;
+    order.len() == 1 && !is_by_beginnings(table, column) && !table.columns()[column].is_wide()
 }
 
 /// Whether ranks in this column tell only how texts begin.
@@ -133,6 +142,15 @@ pub(crate) fn compared(table: &Table, order: &[Order], a: u64, b: u64) -> Orderi
             let column = &table.columns()[by.column];
             let text = |(segment, row): (usize, usize)| column.text(segment, row).unwrap_or("");
             compared = text(a).cmp(text(b));
+            if by.descending {
+                compared = compared.reverse();
+            }
+        }
+        if compared.is_eq() && ranks.0.null == 0 && table.columns()[by.column].is_wide() {
+            let number = |(segment, row): (usize, usize)| {
+                table.columns()[by.column].segments()[segment].number(row)
+            };
+            compared = number(a).cmp(&number(b));
             if by.descending {
                 compared = compared.reverse();
             }

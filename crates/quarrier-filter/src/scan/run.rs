@@ -165,7 +165,8 @@ impl<'a> Scan<'a> {
                 let zone = rank::zone(column, segment);
                 let nulls = order.nulls_first && zone.nulls > 0;
                 let best = if order.descending { zone.max } else { zone.min };
-                (!nulls, zone.is_without_values(), rank::turned(order, best))
+                let best = if order.descending { !best } else { best };
+                (!nulls, zone.is_without_values(), best)
             });
         }
         segments

@@ -72,6 +72,7 @@ impl WordBytes {
                     Values::U16(..) => 128,
                     Values::U32(..) => 256,
                     Values::U64(..) | Values::Floats(..) => 512,
+                    Values::Wide(..) => 1024,
                     Values::Runs(..) => 0,
                 };
                 WordBytes { valid: valid(bits), values }
@@ -84,16 +85,18 @@ impl WordBytes {
         let values = match column.data() {
             Data::Null | Data::Text(_) => 0,
             Data::Float(_) => 512,
-            Data::Scaled { packed, .. } | Data::Whole(packed) | Data::Codes(packed) => {
-                match packed.lanes() {
-                    Lanes::Constant | Lanes::Runs { .. } => 0,
-                    Lanes::Bits(_) => 8,
-                    Lanes::U8(_) => 64,
-                    Lanes::U16(_) => 128,
-                    Lanes::U32(_) => 256,
-                    Lanes::U64(_) => 512,
-                }
-            }
+            Data::Exact(_) => 1024,
+            Data::Scaled { packed, .. }
+            | Data::Shifted { packed, .. }
+            | Data::Whole(packed)
+            | Data::Codes(packed) => match packed.lanes() {
+                Lanes::Constant | Lanes::Runs { .. } => 0,
+                Lanes::Bits(_) => 8,
+                Lanes::U8(_) => 64,
+                Lanes::U16(_) => 128,
+                Lanes::U32(_) => 256,
+                Lanes::U64(_) => 512,
+            },
         };
         WordBytes { valid: if column.valid().is_empty() { 0 } else { 8 }, values }
     }

@@ -40,8 +40,9 @@ struct Compiler<'s> {
     columns: Vec<Column>,
     places: Vec<Option<usize>>,
     absent: Vec<u8>,
-    /// Tests that are there, by the column of the schema.
-    known: HashMap<(usize, Asked), u32>,
+    /// Tests that are there, by the column of the schema and what the sets of narrow numbers do not
+    /// say of others.
+    known: HashMap<(usize, Asked, String), u32>,
 }
 
 /// What is asked of a column's values.
@@ -77,23 +78,24 @@ impl Compiler<'_> {
 
     /// Ranges of one column become one.
     fn and(&mut self, operands: &[Expr]) -> Tree {
-        let mut ranges: Vec<(usize, Vec<Set>)> = Vec::new();
+        let mut ranges: Vec<(usize, Vec<Set>, Vec<Expr>)> = Vec::new();
         let mut trees = Vec::new();
         for operand in operands {
             match self.asked(operand) {
                 Some((column, Asked::Numbers(sets))) => {
-                    match ranges.iter_mut().find(|(known, _)| *known == column) {
-                        Some((_, known)) => {
+                    match ranges.iter_mut().find(|(known, ..)| *known == column) {
+                        Some((_, known, conditions)) => {
                             known.iter_mut().zip(&sets).for_each(|(a, b)| *a = a.intersection(b));
+                            conditions.push(operand.clone());
                         }
-                        None => ranges.push((column, sets)),
+                        None => ranges.push((column, sets, vec![operand.clone()])),
                     }
                 }
                 _ => trees.push(self.tree(operand)),
             }
         }
-        for (column, sets) in ranges {
-            trees.push(Tree::Test(self.add(column, Asked::Numbers(sets))));
+        for (column, sets, conditions) in ranges {
+            trees.push(Tree::Test(self.add(column, Asked::Numbers(sets), conditions)));
         }
         Tree::and(trees)
     }
@@ -103,7 +105,7 @@ impl Compiler<'_> {
             return Tree::Constant(truth);
         }
         if let Some((column, asked)) = self.asked(expr) {
-            return Tree::Test(self.add(column, asked));
+            return Tree::Test(self.add(column, asked, vec![expr.clone()]));
         }
         if let Some(tree) = self.listed_with_null(expr) {
             return tree;
@@ -217,13 +219,20 @@ impl Compiler<'_> {
         if values.len() == list.len() || values.is_empty() {
             return None;
         }
-        let (column, asked) = self.asked(&Expr::In { operand: operand.clone(), list: values })?;
-        let test = Tree::Test(self.add(column, asked));
+        let values = Expr::In { operand: operand.clone(), list: values };
+        let (column, asked) = self.asked(&values)?;
+        let test = Tree::Test(self.add(column, asked, vec![values]));
         Some(Tree::or(vec![test, Tree::Constant(None)]))
     }
 
-    fn add(&mut self, column: usize, asked: Asked) -> u32 {
-        if let Some(&known) = self.known.get(&(column, asked.clone())) {
+    /// `conditions` are those that it was made of.
+    fn add(&mut self, column: usize, asked: Asked, mut conditions: Vec<Expr>) -> u32 {
+        let is_exact = matches!(self.kind(column), Kind::Integer | Kind::Decimal { .. });
+        if !is_exact || asked == Asked::IsNull {
+            conditions.clear();
+        }
+        let key = (column, asked.clone(), format!("{conditions:?}"));
+        if let Some(&known) = self.known.get(&key) {
             return known;
         }
         let test = self.absent.len() as u32;
@@ -231,12 +240,12 @@ impl Compiler<'_> {
         let at = self.column(column);
         let to = &mut self.columns[at];
         match &asked {
-            Asked::Numbers(sets) => to.numbers.push((test, NumberTest::new(sets))),
+            Asked::Numbers(sets) => to.numbers.push((test, NumberTest::new(sets, conditions))),
             Asked::Text(text) => to.texts.push((test, text.clone())),
             Asked::IsNull if to.kind == Kind::Text => to.texts.push((test, TextTest::Nothing)),
-            Asked::IsNull => to.numbers.push((test, NumberTest::new(&[]))),
+            Asked::IsNull => to.numbers.push((test, NumberTest::new(&[], Vec::new()))),
         }
-        self.known.insert((column, asked), test);
+        self.known.insert(key, test);
         test
     }
 

@@ -62,7 +62,7 @@ enum Held {
     Null,
     Boolean(bool),
     Integer(i64),
-    Decimal(i64, u8),
+    Exact(i128, u8),
     Float(f64),
     Date(i32),
     Timestamp(i64),
@@ -179,14 +179,10 @@ impl naive::Row for Sieve {
         match (self.held[at], kind) {
             (Held::Null, _) => Datum::Null,
             (Held::Boolean(truth), _) => Datum::Boolean(truth),
-            (Held::Integer(number), Kind::Decimal { scale }) => grown(number, 0, scale),
-            (Held::Decimal(mantissa, from), Kind::Decimal { scale }) => {
-                grown(mantissa, from, scale)
-            }
+            (Held::Integer(number), Kind::Decimal { scale }) => grown(number.into(), 0, scale),
+            (Held::Exact(mantissa, from), Kind::Decimal { scale }) => grown(mantissa, from, scale),
             (Held::Integer(number), _) => Datum::Integer(number),
-            (Held::Decimal(mantissa, scale), _) => {
-                Datum::Decimal { mantissa: mantissa.into(), scale }
-            }
+            (Held::Exact(mantissa, scale), _) => Datum::Decimal { mantissa, scale },
             (Held::Float(number), _) => Datum::Float(number),
             (Held::Date(day), _) => Datum::Date(day),
             (Held::Timestamp(nanoseconds), _) => Datum::Timestamp(nanoseconds),
@@ -195,13 +191,12 @@ impl naive::Row for Sieve {
     }
 }
 
-/// A number with as many digits behind the point as its column has: 36 digits at most, so that
-/// nothing is lost.
-fn grown(mantissa: i64, from: u8, scale: u8) -> Datum<'static> {
-    let exact = Exact::new(mantissa.into(), from);
+/// A number with as many digits behind the point as its column has, where that fits.
+fn grown(mantissa: i128, from: u8, scale: u8) -> Datum<'static> {
+    let exact = Exact::new(mantissa, from);
     match exact.rescaled(scale.max(from)) {
         Ok(Exact { mantissa, scale }) => Datum::Decimal { mantissa, scale },
-        Err(_) => Datum::Decimal { mantissa: mantissa.into(), scale: from },
+        Err(_) => Datum::Decimal { mantissa, scale: from },
     }
 }
 

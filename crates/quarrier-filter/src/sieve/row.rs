@@ -42,6 +42,10 @@ impl Row for Sieve {
         self.any(field, Cell::Decimal { mantissa, scale });
     }
 
+    fn number(&mut self, field: FieldId, number: Cell<'static>) {
+        self.any(field, number);
+    }
+
     #[inline]
     fn float(&mut self, field: FieldId, value: f64) {
         self.any(field, Cell::Float(value));
@@ -104,7 +108,11 @@ impl Sieve {
             self.misfits.push((column.place, kind));
             return;
         };
-        if let Some((key, scale)) = key(cell) {
+        if let (Cell::Wide { .. }, Some((mantissa, scale))) = (cell, cell.as_exact()) {
+            for (test, asked) in &column.numbers {
+                self.truths[*test as usize] = u8::from(asked.holds_wide(mantissa, scale));
+            }
+        } else if let Some((key, scale)) = key(cell) {
             for (test, asked) in &column.numbers {
                 self.truths[*test as usize] = u8::from(asked.holds(key, scale.into()));
             }
@@ -124,8 +132,9 @@ impl Sieve {
             Cell::Null => Held::Null,
             Cell::Boolean(truth) => Held::Boolean(truth),
             Cell::Integer(number) => Held::Integer(number),
-            Cell::Decimal { mantissa, scale } => Held::Decimal(mantissa, scale),
-            Cell::Float(number) => Held::Float(number),
+            Cell::Decimal { mantissa, scale } => Held::Exact(mantissa.into(), scale),
+            Cell::Wide { mantissa, scale } => Held::Exact(mantissa.into(), scale),
+            Cell::Float(number) | Cell::Rounded(number) => Held::Float(number),
             Cell::Date(day) => Held::Date(day),
             Cell::Timestamp(nanoseconds) => Held::Timestamp(nanoseconds),
             Cell::Text(text) => {
@@ -154,13 +163,16 @@ fn fitted<'c>(
         | (Kind::Date, Cell::Date(_))
         | (Kind::Timestamp, Cell::Timestamp(_))
         | (Kind::Text, Cell::Text(_)) => Some(cell),
-        (Kind::Integer, Cell::Decimal { .. }) => Some(cell).filter(|_| !is_held),
-        (Kind::Decimal { scale: most }, Cell::Decimal { scale, .. }) => {
+        (Kind::Integer, Cell::Decimal { .. } | Cell::Wide { .. }) => {
+            Some(cell).filter(|_| !is_held)
+        }
+        (Kind::Decimal { scale: most }, Cell::Decimal { scale, .. } | Cell::Wide { scale, .. }) => {
             Some(cell).filter(|_| !is_held || scale <= most)
         }
-        (Kind::Float, Cell::Integer(_) | Cell::Decimal { .. }) => {
-            Some(Cell::Float(cell.as_float()))
-        }
+        (
+            Kind::Float,
+            Cell::Integer(_) | Cell::Decimal { .. } | Cell::Wide { .. } | Cell::Rounded(_),
+        ) => Some(Cell::Float(cell.as_float())),
         (Kind::Timestamp, Cell::Date(day)) => midnight(day).map(Cell::Timestamp),
         (Kind::Date | Kind::Timestamp, Cell::Text(text)) => {
             fitted(kind, is_held, Cell::of_time(text)?, written)
@@ -187,9 +199,9 @@ fn key(cell: Cell<'_>) -> Option<(i64, u8)> {
         Cell::Boolean(truth) => (truth.into(), 0),
         Cell::Integer(number) => (number, 0),
         Cell::Decimal { mantissa, scale } => (mantissa, scale),
-        Cell::Float(number) => (float_key(number), 0),
+        Cell::Float(number) | Cell::Rounded(number) => (float_key(number), 0),
         Cell::Date(day) => (day.into(), 0),
         Cell::Timestamp(nanoseconds) => (nanoseconds, 0),
-        Cell::Null | Cell::Text(_) => return None,
+        Cell::Null | Cell::Text(_) | Cell::Wide { .. } => return None,
     })
 }

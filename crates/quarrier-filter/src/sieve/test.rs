@@ -1,5 +1,8 @@
 //! Tests of one value against constants.
 
+use quarrier_messages::Value;
+
+use crate::Expr;
 use crate::expr::Comparison;
 use crate::naive;
 use crate::predicate::Set;
@@ -13,7 +16,7 @@ pub(super) fn truth(of: u8) -> Option<bool> {
     (of != UNKNOWN).then_some(of == TRUE)
 }
 
-/// Scales of exact numbers: 0 to 18.
+/// Scales of exact numbers that 64 bits hold: 0 to 18.
 pub(super) const SCALES: usize = 19;
 
 /// Whether a number, a day, a point in time or a truth value is in a set of keys.
@@ -21,6 +24,8 @@ pub(super) const SCALES: usize = 19;
 pub(super) struct NumberTest {
     /// For exact numbers one for each scale, else one.
     ranges: Box<[Ranges]>,
+    /// What numbers are asked that 64 bits do not hold; they must all be true.
+    conditions: Box<[Expr]>,
 }
 
 #[derive(Debug, Clone)]
@@ -32,8 +37,15 @@ struct Ranges {
 }
 
 impl NumberTest {
-    pub(super) fn new(sets: &[Set]) -> Self {
-        NumberTest { ranges: sets.iter().map(Ranges::new).collect() }
+    pub(super) fn new(sets: &[Set], conditions: Vec<Expr>) -> Self {
+        NumberTest { ranges: sets.iter().map(Ranges::new).collect(), conditions: conditions.into() }
+    }
+
+    /// Whether an exact number of any size is right: evaluated, for there are no sets at its scale.
+    pub(super) fn holds_wide(&self, mantissa: i128, scale: u8) -> bool {
+        let row = |_: usize| Value::Decimal { mantissa, scale };
+        let is_true = |condition: &Expr| matches!(naive::truth(condition, &row), Ok(Some(true)));
+        !self.conditions.is_empty() && self.conditions.iter().all(is_true)
     }
 
     /// Whether the key is in the set for `scale`; that is 0 for what is no exact number.
@@ -45,7 +57,7 @@ impl NumberTest {
 
 impl Ranges {
     fn new(set: &Set) -> Self {
-        let all = set.ranges();
+        let all = set.narrow_within(i64::MIN, i64::MAX);
         let (Some(&(first, _)), Some(&(_, last))) = (all.first(), all.last()) else {
             return Ranges { first: 1, last: 0, gaps: Box::default() };
         };

@@ -1,10 +1,10 @@
 //! The sieve finds what the oracle finds.
 
 use quarrier_filter::{Expr, Sieve, naive, sql};
-use quarrier_messages::build::Row;
+use quarrier_messages::build::{Cell, Row};
 use quarrier_messages::{Field, Kind, Schema, Value};
 
-const KINDS: [(&str, Kind); 8] = [
+const KINDS: [(&str, Kind); 9] = [
     ("i", Kind::Integer),
     ("d", Kind::Decimal { scale: 2 }),
     ("f", Kind::Float),
@@ -13,6 +13,7 @@ const KINDS: [(&str, Kind); 8] = [
     ("day", Kind::Date),
     ("ts", Kind::Timestamp),
     ("u", Kind::Null),
+    ("w", Kind::Decimal { scale: 20 }),
 ];
 
 fn schema() -> Schema {
@@ -37,8 +38,20 @@ impl Random {
 }
 
 const OPS: [&str; 6] = ["=", "<>", "<", "<=", ">", ">="];
-const NUMBERS: [&str; 9] =
-    ["0", "1", "-1", "2.5", "0.125", "100", "1e0", "-7.25", "9223372036854775807"];
+const NUMBERS: [&str; 12] = [
+    "0",
+    "1",
+    "-1",
+    "2.5",
+    "0.125",
+    "100",
+    "1e0",
+    "-7.25",
+    "9223372036854775807",
+    "18446744073709551615",
+    "99999999999999999.00000000000000000001",
+    "0.0000000000000000005",
+];
 const TEXTS: [&str; 6] = ["''", "'a'", "'ab'", "'NEW'", "'é'", "'b%'"];
 const PATTERNS: [&str; 8] = ["'%'", "'a'", "'a%'", "'%b'", "'%a%'", "'_b'", "'a%b%'", "''"];
 
@@ -46,15 +59,20 @@ const PATTERNS: [&str; 8] = ["'%'", "'a'", "'a%'", "'%b'", "'%a%'", "'_b'", "'a%
 fn test(random: &mut Random) -> String {
     let op = *random.of(&OPS);
     match random.below(16) {
-        0..4 => format!("{} {op} {}", random.of(&["i", "d", "f"]), random.of(&NUMBERS)),
-        4 => format!("{} {op} {}", random.of(&NUMBERS), random.of(&["i", "d"])),
+        0..4 => format!("{} {op} {}", random.of(&["i", "d", "f", "w"]), random.of(&NUMBERS)),
+        4 => format!("{} {op} {}", random.of(&NUMBERS), random.of(&["i", "d", "w"])),
         5 => format!("t {op} {}", random.of(&TEXTS)),
         6 => format!("t LIKE {}", random.of(&PATTERNS)),
         7 => format!("t NOT IN ({}, {})", random.of(&TEXTS), random.of(&["NULL", "'a'", "'b'"])),
-        8 => format!("d IN ({}, {}, NULL)", random.of(&NUMBERS), random.of(&NUMBERS)),
+        8 => format!(
+            "{} IN ({}, {}, NULL)",
+            random.of(&["d", "w"]),
+            random.of(&NUMBERS),
+            random.of(&NUMBERS)
+        ),
         9 => format!(
             "{} BETWEEN {} AND {}",
-            random.of(&["i", "d", "f"]),
+            random.of(&["i", "d", "f", "w"]),
             random.of(&NUMBERS),
             random.of(&NUMBERS)
         ),
@@ -67,8 +85,8 @@ fn test(random: &mut Random) -> String {
         ),
         14 => format!(
             "{} {op} {}",
-            random.of(&["i * d", "i / d", "d + 1", "CAST(t AS INTEGER)", "i"]),
-            random.of(&["d", "i", "2"])
+            random.of(&["i * d", "i / d", "d + 1", "CAST(t AS INTEGER)", "i", "w"]),
+            random.of(&["d", "i", "2", "w"])
         ),
         _ => format!("u {op} 1"),
     }
@@ -98,6 +116,12 @@ fn row(random: &mut Random) -> Vec<Value> {
             Kind::Null => Value::Null,
             Kind::Boolean => Value::Boolean(number > 0),
             Kind::Integer => Value::Integer(number),
+            Kind::Decimal { scale: 20 } => {
+                let power = 10_i128.pow(*random.of(&[0, 5, 17]));
+                let far = [1, u64::MAX.into(), 10_i128.pow(21) - 1];
+                let mantissa = (i128::from(number % 1_000) + random.of(&far)) * power;
+                Value::Decimal { mantissa, scale: 20 }
+            }
             Kind::Decimal { scale } => {
                 Value::Decimal { mantissa: (number / 1_000_000).max(number % 1_000).into(), scale }
             }
@@ -119,10 +143,21 @@ fn pour(values: &[Value], sieve: &mut Sieve, random: &mut Random) {
             Value::Null if random.below(2) == 0 => sieve.null(field),
             Value::Boolean(truth) => sieve.boolean(field, *truth),
             Value::Integer(number) => sieve.integer(field, *number),
-            Value::Decimal { mantissa, .. } if mantissa % 100 == 0 => {
-                sieve.integer(field, (mantissa / 100) as i64);
+            Value::Decimal { mantissa, scale } => {
+                // As short as it can be written.
+                let (mut mantissa, mut scale) = (*mantissa, *scale);
+                while scale > 0 && mantissa % 10 == 0 {
+                    (mantissa, scale) = (mantissa / 10, scale - 1);
+                }
+                match Cell::exact(mantissa, scale) {
+                    Cell::Integer(number) => sieve.integer(field, number),
+                    Cell::Decimal { mantissa, scale } => sieve.decimal(field, mantissa, scale),
+                    Cell::Wide { mantissa, scale } => {
+                        sieve.number(field, Cell::Wide { mantissa, scale });
+                    }
+                    other => panic!("{other:?} is no exact number"),
+                }
             }
-            Value::Decimal { mantissa, scale } => sieve.decimal(field, *mantissa as i64, *scale),
             Value::Float(number) => sieve.float(field, *number),
             Value::Date(day) => sieve.date(field, *day),
             Value::Timestamp(nanoseconds) => sieve.timestamp(field, *nanoseconds),

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::Kind;
+use crate::exact;
+use crate::{Kind, Wide};
 
 /// A value of a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,8 +21,17 @@ pub enum Cell<'a> {
         /// How many of them stand behind the point.
         scale: u8,
     },
+    /// The same where 64 bits or 18 digits behind the point do not hold it: 38 digits do.
+    Wide {
+        /// The digits.
+        mantissa: Wide,
+        /// How many of them stand behind the point.
+        scale: u8,
+    },
     /// A number of IEEE 754.
     Float(f64),
+    /// The number of IEEE 754 nearest to an exact one, which 38 digits do not hold.
+    Rounded(f64),
     /// Days from 1970-01-01.
     Date(i32),
     /// Nanoseconds from 1970-01-01 00:00:00 UTC.
@@ -37,8 +47,8 @@ impl Cell<'_> {
             Cell::Null => Kind::Null,
             Cell::Boolean(_) => Kind::Boolean,
             Cell::Integer(_) => Kind::Integer,
-            Cell::Decimal { scale, .. } => Kind::Decimal { scale },
-            Cell::Float(_) => Kind::Float,
+            Cell::Decimal { scale, .. } | Cell::Wide { scale, .. } => Kind::Decimal { scale },
+            Cell::Float(_) | Cell::Rounded(_) => Kind::Float,
             Cell::Date(_) => Kind::Date,
             Cell::Timestamp(_) => Kind::Timestamp,
             Cell::Text(_) => Kind::Text,
@@ -49,9 +59,43 @@ impl Cell<'_> {
     pub fn as_float(self) -> f64 {
         match self {
             Cell::Integer(value) => value as f64,
-            Cell::Decimal { mantissa, scale } => decimal_as_float(mantissa, scale),
-            Cell::Float(value) => value,
+            Cell::Decimal { mantissa, scale } => exact::as_float(mantissa.into(), scale),
+            Cell::Wide { mantissa, scale } => exact::as_float(mantissa.into(), scale),
+            Cell::Float(value) | Cell::Rounded(value) => value,
             _ => 0.0,
+        }
+    }
+
+    /// The exact number that `mantissa` divided by 10^`scale` is, of 38 digits at most.
+    pub fn exact(mantissa: i128, scale: u8) -> Self {
+        match i64::try_from(mantissa) {
+            Ok(whole) if scale == 0 => Cell::Integer(whole),
+            Ok(mantissa) if scale <= 18 => Cell::Decimal { mantissa, scale },
+            _ => Cell::Wide { mantissa: mantissa.into(), scale },
+        }
+    }
+
+    /// Mantissa and scale, where it is an exact number.
+    pub fn as_exact(self) -> Option<(i128, u8)> {
+        match self {
+            Cell::Integer(value) => Some((value.into(), 0)),
+            Cell::Decimal { mantissa, scale } => Some((mantissa.into(), scale)),
+            Cell::Wide { mantissa, scale } => Some((mantissa.into(), scale)),
+            _ => None,
+        }
+    }
+
+    /// The mantissa at a scale, where the value is an exact number that 38 digits hold there.
+    pub(crate) fn mantissa(self, to: u8) -> Option<i128> {
+        let (mantissa, scale) = self.as_exact()?;
+        exact::rescaled(mantissa, scale, to)
+    }
+
+    /// Whether digits are lost in [`as_float`](Self::as_float).
+    pub fn is_rounded(self) -> bool {
+        match self.as_exact() {
+            Some((mantissa, scale)) => exact::is_rounded(mantissa, scale),
+            None => matches!(self, Cell::Rounded(_)),
         }
     }
 
@@ -63,21 +107,17 @@ impl Cell<'_> {
             Cell::Boolean(value) => write!(out, "{value}"),
             Cell::Integer(value) => write!(out, "{value}"),
             Cell::Decimal { mantissa, scale } => write_decimal(mantissa, scale, out),
-            Cell::Float(value) => write!(out, "{value}"),
+            Cell::Wide { mantissa, scale } => {
+                exact::write(mantissa.into(), scale, out);
+                Ok(())
+            }
+            Cell::Float(value) | Cell::Rounded(value) => write!(out, "{value}"),
             Cell::Date(days) => write_date(i64::from(days), out),
             Cell::Timestamp(nanoseconds) => write_timestamp(nanoseconds, out),
             Cell::Text(text) => out.write_str(text),
         };
         debug_assert!(done.is_ok(), "a String takes everything");
     }
-}
-
-/// Correctly rounded: both sides are exact below 2^53, and the division rounds once.
-pub(crate) fn decimal_as_float(mantissa: i64, scale: u8) -> f64 {
-    if mantissa.unsigned_abs() < 1 << 53 {
-        return mantissa as f64 / 10f64.powi(i32::from(scale));
-    }
-    format!("{mantissa}e-{scale}").parse().unwrap_or(f64::NAN)
 }
 
 fn write_decimal(mantissa: i64, scale: u8, out: &mut String) -> std::fmt::Result {

@@ -3,24 +3,11 @@
 use super::Cell;
 use super::text::TextBuilder;
 use super::time::{Shape, Shapes, shape_of, timed};
+use super::values::{Values, rescaled};
 use super::widen;
 use crate::column::Texts;
 use crate::column::raw::{RawColumn, RawData};
 use crate::{Packing, PartField};
-
-/// Rows so far; the kind is the least that holds them, and stays from segment to segment.
-#[derive(Debug)]
-pub(super) enum Values {
-    /// Nothing but NULL.
-    Null(usize),
-    Boolean(Vec<bool>),
-    Integer(Vec<i64>),
-    Decimal(u8, Vec<i64>),
-    Float(Vec<f64>),
-    Date(Vec<i32>),
-    Timestamp(Vec<i64>),
-    Text(Box<TextBuilder>),
-}
 
 #[derive(Debug)]
 pub(super) struct ColumnBuilder {
@@ -39,9 +26,14 @@ pub(super) struct ColumnBuilder {
     /// Whether a message had the field.
     is_used: bool,
     packing: Packing,
+    /// Values so far that lost digits because they became floats.
+    rounded: u64,
+    /// The row for which that changed last, and what it was before.
+    rounded_before: (usize, u64),
 }
 
 const NEVER: (usize, usize) = (usize::MAX, 0);
+const NEVER_ROUNDED: (usize, u64) = (usize::MAX, 0);
 
 impl ColumnBuilder {
     pub(super) fn new(name: Box<str>, finds_times: bool, packing: Packing) -> Self {
@@ -55,6 +47,8 @@ impl ColumnBuilder {
             finds_times,
             is_used: false,
             packing,
+            rounded: 0,
+            rounded_before: NEVER_ROUNDED,
         }
     }
 
@@ -66,7 +60,7 @@ impl ColumnBuilder {
     pub(super) fn integer(&mut self, row: usize, value: i64) {
         match &mut self.values {
             Values::Integer(values) if values.len() == row => values.push(value),
-            _ => self.put(row, Cell::Integer(value)),
+            _ => self.number(row, Cell::Integer(value)),
         }
     }
 
@@ -78,7 +72,19 @@ impl ColumnBuilder {
         {
             return values.push(mantissa);
         }
-        self.put(row, Cell::Decimal { mantissa, scale });
+        self.number(row, Cell::Decimal { mantissa, scale });
+    }
+
+    /// Sets row `row` to a number that need not be like those before.
+    #[inline(never)]
+    pub(super) fn number(&mut self, row: usize, cell: Cell<'_>) {
+        if let Values::Wide(scale, values) = &mut self.values
+            && values.len() == row
+            && let Some(mantissa) = cell.mantissa(*scale)
+        {
+            return values.push(mantissa);
+        }
+        self.put(row, cell);
     }
 
     #[inline]
@@ -181,8 +187,9 @@ impl ColumnBuilder {
 
     fn hold(&mut self, row: usize, cell: Cell<'_>, shape: Shape) {
         let written = (&*self.nulls, &*self.shapes, self.packing);
-        if let Some(values) = widen::to_hold(&self.values, written, cell) {
-            let values = std::mem::replace(&mut self.values, values);
+        if let Some(wider) = widen::to_hold(&self.values, written, cell) {
+            self.lose_digits(row, wider.rounded);
+            let values = std::mem::replace(&mut self.values, wider.values);
             if self.before.as_ref().is_none_or(|(known, ..)| *known != row) {
                 self.before = Some((row, values, self.shapes.clone()));
             }
@@ -204,8 +211,24 @@ impl ColumnBuilder {
                     texts.push(&text);
                 }
             }
+            Values::Float(_) => {
+                self.lose_digits(row, cell.is_rounded().into());
+                self.values.push(cell);
+            }
             _ => self.values.push(cell),
         }
+    }
+
+    /// Counts values that become floats with fewer digits.
+    fn lose_digits(&mut self, row: usize, values: u64) {
+        if self.rounded_before.0 != row {
+            self.rounded_before = (row, self.rounded);
+        }
+        self.rounded += values;
+    }
+
+    pub(super) fn rounded(&self) -> u64 {
+        self.rounded
     }
 
     /// How the days and points in time of the segment were written, where they were.
@@ -230,6 +253,9 @@ impl ColumnBuilder {
         if let Some((_, values, shapes)) = self.before.take_if(|(known, ..)| *known == row) {
             (self.values, self.shapes) = (values, shapes);
         }
+        if self.rounded_before.0 == row {
+            self.rounded = self.rounded_before.1;
+        }
         let (filled_for, rows) = self.filled;
         self.truncate(if filled_for == row { rows } else { row });
     }
@@ -251,6 +277,7 @@ impl ColumnBuilder {
     pub(super) fn finish(&mut self, rows: usize, take: impl FnOnce(&RawColumn)) {
         self.filled = NEVER;
         self.before = None;
+        self.rounded_before = NEVER_ROUNDED;
         if self.rows() == 0 {
             return;
         }
@@ -278,7 +305,8 @@ impl ColumnBuilder {
             _ => (Vec::new(), Vec::new()),
         };
         let dictionary = Texts::from_parts(ends, bytes);
-        self.is_used.then_some(PartField { name: self.name, dictionary })
+        let rounded = self.rounded;
+        self.is_used.then_some(PartField { name: self.name, dictionary, rounded })
     }
 
     fn rows(&self) -> usize {
@@ -332,6 +360,9 @@ impl ColumnBuilder {
             Values::Decimal(scale, values) => {
                 RawData::Decimal { scale: *scale, mantissas: std::mem::take(values) }
             }
+            Values::Wide(scale, values) => {
+                RawData::Wide { scale: *scale, mantissas: std::mem::take(values) }
+            }
             Values::Float(values) => RawData::Float(std::mem::take(values)),
             Values::Date(values) => RawData::Date(std::mem::take(values)),
             Values::Timestamp(values) => RawData::Timestamp(std::mem::take(values)),
@@ -345,115 +376,12 @@ impl ColumnBuilder {
             (Values::Integer(to), RawData::Integer(from))
             | (Values::Timestamp(to), RawData::Timestamp(from))
             | (Values::Decimal(_, to), RawData::Decimal { mantissas: from, .. }) => *to = from,
+            (Values::Wide(_, to), RawData::Wide { mantissas: from, .. }) => *to = from,
             (Values::Float(to), RawData::Float(from)) => *to = from,
             (Values::Date(to), RawData::Date(from)) => *to = from,
             (Values::Text(texts), data) => texts.reuse(data),
             _ => {}
         }
         self.values.clear();
-    }
-}
-
-/// A mantissa at a greater scale, where it fits.
-#[inline(always)]
-pub(super) fn rescaled(mantissa: i64, scale: u8, to: u8) -> Option<i64> {
-    if scale == to {
-        return Some(mantissa);
-    }
-    let digits = to.checked_sub(scale)?;
-    mantissa.checked_mul(*POWERS.get(usize::from(digits))?)
-}
-
-/// Powers of ten that 64 bits hold.
-pub(super) const POWERS: [i64; 19] = {
-    let mut powers = [1; 19];
-    let mut at = 1;
-    while at < powers.len() {
-        powers[at] = powers[at - 1] * 10;
-        at += 1;
-    }
-    powers
-};
-
-impl Values {
-    pub(super) fn rows(&self) -> usize {
-        match self {
-            Values::Null(rows) => *rows,
-            Values::Boolean(values) => values.len(),
-            Values::Integer(values) | Values::Decimal(_, values) | Values::Timestamp(values) => {
-                values.len()
-            }
-            Values::Float(values) => values.len(),
-            Values::Date(values) => values.len(),
-            Values::Text(texts) => texts.rows,
-        }
-    }
-
-    /// Appends a value that this kind holds: see [`widen::to_hold`].
-    pub(super) fn push(&mut self, cell: Cell<'_>) {
-        match (self, cell) {
-            (Values::Boolean(values), Cell::Boolean(value)) => values.push(value),
-            (Values::Integer(values), Cell::Integer(value)) => values.push(value),
-            (Values::Decimal(to, values), Cell::Decimal { mantissa, scale }) => {
-                values.push(rescaled(mantissa, scale, *to).unwrap_or(0));
-            }
-            (Values::Decimal(to, values), Cell::Integer(value)) => {
-                values.push(rescaled(value, 0, *to).unwrap_or(0));
-            }
-            (Values::Float(values), cell) => values.push(cell.as_float()),
-            (Values::Date(values), Cell::Date(days)) => values.push(days),
-            (Values::Timestamp(values), Cell::Timestamp(value)) => values.push(value),
-            (Values::Timestamp(values), Cell::Date(days)) => {
-                values.push(widen::midnight(days).unwrap_or(0));
-            }
-            (Values::Text(texts), Cell::Text(text)) => {
-                texts.push(text);
-            }
-            (Values::Text(texts), cell) => {
-                let mut text = String::new();
-                cell.write(&mut text);
-                texts.push(&text);
-            }
-            (values, cell) => unreachable!("{values:?} was widened to hold {cell:?}"),
-        }
-    }
-
-    pub(super) fn push_zero(&mut self) {
-        match self {
-            Values::Null(rows) => *rows += 1,
-            Values::Boolean(values) => values.push(false),
-            Values::Integer(values) | Values::Decimal(_, values) | Values::Timestamp(values) => {
-                values.push(0);
-            }
-            Values::Float(values) => values.push(0.0),
-            Values::Date(values) => values.push(0),
-            Values::Text(texts) => texts.push_null(),
-        }
-    }
-
-    fn pop(&mut self) {
-        match self {
-            Values::Null(rows) => *rows -= 1,
-            Values::Boolean(values) => drop(values.pop()),
-            Values::Integer(values) | Values::Decimal(_, values) | Values::Timestamp(values) => {
-                values.pop();
-            }
-            Values::Float(values) => drop(values.pop()),
-            Values::Date(values) => drop(values.pop()),
-            Values::Text(texts) => texts.pop(),
-        }
-    }
-
-    fn clear(&mut self) {
-        match self {
-            Values::Null(rows) => *rows = 0,
-            Values::Boolean(values) => values.clear(),
-            Values::Integer(values) | Values::Decimal(_, values) | Values::Timestamp(values) => {
-                values.clear();
-            }
-            Values::Float(values) => values.clear(),
-            Values::Date(values) => values.clear(),
-            Values::Text(texts) => drop(texts.finish(&[])),
-        }
     }
 }

@@ -1,10 +1,9 @@
 //! The kind of a column of which the values are seen one by one.
 
 use super::Cell;
-use super::column::rescaled;
 use super::time::timed;
 use super::widen::midnight;
-use crate::Kind;
+use crate::{Kind, exact};
 
 /// Finds the kind that a load gives a column of these values, whatever their order and however
 /// they are shared out.
@@ -12,7 +11,7 @@ use crate::Kind;
 pub struct KindFinder {
     kind: Kind,
     /// The least and the greatest digits of exact numbers, by how many stand after the point.
-    exact: Vec<(u8, i64, i64)>,
+    exact: Vec<(u8, i128, i128)>,
     /// Whether there is a day that has no nanosecond.
     has_far_day: bool,
 }
@@ -31,11 +30,11 @@ impl KindFinder {
             cell => cell,
         };
         self.kind = self.kind.widened(cell.kind());
-        match cell {
-            Cell::Integer(value) => self.add_exact((0, value, value)),
-            Cell::Decimal { mantissa, scale } => self.add_exact((scale, mantissa, mantissa)),
-            Cell::Date(day) => self.has_far_day |= midnight(day).is_none(),
-            _ => {}
+        if let Some((mantissa, scale)) = cell.as_exact() {
+            self.add_exact((scale, mantissa, mantissa));
+        }
+        if let Cell::Date(day) = cell {
+            self.has_far_day |= midnight(day).is_none();
         }
     }
 
@@ -49,8 +48,9 @@ impl KindFinder {
     /// The kind of a column of all of them.
     pub fn kind(&self) -> Kind {
         let fits = |to: u8| {
-            let fits = |&(scale, least, greatest): &(u8, i64, i64)| {
-                rescaled(least, scale, to).is_some() && rescaled(greatest, scale, to).is_some()
+            let fits = |&(scale, least, greatest): &(u8, i128, i128)| {
+                exact::rescaled(least, scale, to).is_some()
+                    && exact::rescaled(greatest, scale, to).is_some()
             };
             self.exact.iter().all(fits)
         };
@@ -61,7 +61,7 @@ impl KindFinder {
         }
     }
 
-    fn add_exact(&mut self, (scale, least, greatest): (u8, i64, i64)) {
+    fn add_exact(&mut self, (scale, least, greatest): (u8, i128, i128)) {
         match self.exact.iter_mut().find(|known| known.0 == scale) {
             Some(known) => {
                 (known.1, known.2) = (known.1.min(least), known.2.max(greatest));

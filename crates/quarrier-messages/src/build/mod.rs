@@ -17,6 +17,7 @@ mod numbered;
 mod short;
 mod text;
 mod time;
+mod values;
 mod widen;
 
 pub use cell::Cell;
@@ -60,6 +61,8 @@ pub trait Row {
     fn integer(&mut self, field: FieldId, value: i64);
     /// Sets a field to `mantissa` divided by 10^`scale`, `scale` at most 18.
     fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8);
+    /// Sets a field to a number that has no method of its own: [`Cell::Wide`] or [`Cell::Rounded`].
+    fn number(&mut self, field: FieldId, number: Cell<'static>);
     /// Sets a field to a floating number.
     fn float(&mut self, field: FieldId, value: f64);
     /// Sets a field to a day, counted from 1970-01-01.
@@ -225,6 +228,11 @@ impl RowBuilder {
         self.columns[field.index()].dictionary()
     }
 
+    /// How many values of a field, of rows so far, lost digits because they became floats.
+    pub fn rounded(&self, field: FieldId) -> u64 {
+        self.columns[field.index()].rounded()
+    }
+
     /// How days and points in time of a field were written in this segment, before it is
     /// finished; empty where they were not.
     pub(crate) fn take_shapes(&mut self, field: FieldId) -> Shapes {
@@ -313,6 +321,10 @@ impl Row for RowBuilder {
     #[inline(always)]
     fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8) {
         self.columns[field.index()].decimal(self.row, mantissa, scale);
+    }
+
+    fn number(&mut self, field: FieldId, number: Cell<'static>) {
+        self.columns[field.index()].number(self.row, number);
     }
 
     #[inline]

@@ -1,9 +1,9 @@
 //! Columns that get a value of another kind.
 
 use super::Cell;
-use super::column::{Values, rescaled};
 use super::text::TextBuilder;
 use super::time::{Shape, shape_of};
+use super::values::Values;
 use crate::{Kind, Packing};
 
 /// Nanoseconds of a day's midnight, where 64 bits hold them.
@@ -14,45 +14,61 @@ pub(super) fn midnight(days: i32) -> Option<i64> {
 /// The rows without a value, how texts were written, and how text is packed.
 pub(super) type Written<'w> = (&'w [u32], &'w [(u32, Shape)], Packing);
 
+/// Rows in another kind.
+pub(super) struct Wider {
+    pub(super) values: Values,
+    /// How many of them lost digits.
+    pub(super) rounded: u64,
+}
+
 /// The same rows in a kind that holds `cell` too; `None` where theirs does.
-pub(super) fn to_hold(values: &Values, written: Written<'_>, cell: Cell<'_>) -> Option<Values> {
+pub(super) fn to_hold(values: &Values, written: Written<'_>, cell: Cell<'_>) -> Option<Wider> {
     let kind = values.kind().widened(cell.kind());
+    if let Kind::Decimal { scale } = kind {
+        return match (values, exact_for(values, scale, cell)) {
+            (Values::Decimal(from, _), Some(Values::Decimal(to, _))) if *from == to => None,
+            (Values::Wide(from, _), Some(Values::Wide(to, _))) if *from == to => None,
+            (_, Some(to)) => Some(filled(to, values, written)),
+            (_, None) => Some(converted(values, written, Kind::Float)),
+        };
+    }
     let wider = (values.kind() != kind).then(|| converted(values, written, kind));
     // The kind holds the value, but its 64 bits may not.
-    let is_held = match (wider.as_ref().unwrap_or(values), cell) {
-        (Values::Decimal(scale, _), Cell::Integer(value)) => rescaled(value, 0, *scale).is_some(),
-        (Values::Decimal(to, _), Cell::Decimal { mantissa, scale }) => {
-            rescaled(mantissa, scale, *to).is_some()
-        }
+    let is_held = match (wider.as_ref().map_or(values, |wider| &wider.values), cell) {
         (Values::Timestamp(_), Cell::Date(days)) => midnight(days).is_some(),
         _ => true,
     };
     if is_held {
         return wider;
     }
-    let kind = if cell.kind() == Kind::Date { Kind::Text } else { Kind::Float };
-    Some(converted(values, written, kind))
+    Some(converted(values, written, Kind::Text))
+}
+
+/// Room for exact numbers with so many digits behind the point, as wide as the rows and the value need;
+/// `None` where 38 digits are not enough.
+fn exact_for(values: &Values, scale: u8, cell: Cell<'_>) -> Option<Values> {
+    let (mut is_wide, mut fits) = (scale > 18 || matches!(values, Values::Wide(..)), true);
+    let mut check = |cell: Cell<'_>| match cell.mantissa(scale) {
+        Some(mantissa) => is_wide |= i64::try_from(mantissa).is_err(),
+        None => fits = false,
+    };
+    check(cell);
+    // Those of the same scale are known to fit.
+    if values.kind() != (Kind::Decimal { scale }) && !matches!(values, Values::Null(_)) {
+        (0..values.rows()).for_each(|row| check(values.cell(row)));
+    }
+    fits.then(|| {
+        if is_wide { Values::Wide(scale, Vec::new()) } else { Values::Decimal(scale, Vec::new()) }
+    })
 }
 
 /// The same rows in a wider kind; in one wider still where 64 bits do not hold them.
-fn converted(values: &Values, written: Written<'_>, kind: Kind) -> Values {
-    let (nulls, shapes, packing) = written;
-    let mut to = match kind {
+fn converted(values: &Values, written: Written<'_>, kind: Kind) -> Wider {
+    let to = match kind {
         Kind::Null => Values::Null(0),
         Kind::Boolean => Values::Boolean(Vec::new()),
         Kind::Integer => Values::Integer(Vec::new()),
-        Kind::Decimal { scale } => {
-            if !values.all(|cell| match cell {
-                Cell::Integer(value) => rescaled(value, 0, scale).is_some(),
-                Cell::Decimal { mantissa, scale: from } => {
-                    rescaled(mantissa, from, scale).is_some()
-                }
-                _ => true,
-            }) {
-                return converted(values, written, Kind::Float);
-            }
-            Values::Decimal(scale, Vec::new())
-        }
+        Kind::Decimal { scale } => Values::Wide(scale, Vec::new()),
         Kind::Float => Values::Float(Vec::new()),
         Kind::Date => Values::Date(Vec::new()),
         Kind::Timestamp => {
@@ -64,8 +80,15 @@ fn converted(values: &Values, written: Written<'_>, kind: Kind) -> Values {
             }
             Values::Timestamp(Vec::new())
         }
-        Kind::Text => Values::Text(Box::new(TextBuilder::new(packing))),
+        Kind::Text => Values::Text(Box::new(TextBuilder::new(written.2))),
     };
+    filled(to, values, written)
+}
+
+/// `to`, which is empty, with the rows of `values`, which it holds.
+fn filled(mut to: Values, values: &Values, (nulls, shapes, _): Written<'_>) -> Wider {
+    let is_float = matches!(to, Values::Float(_));
+    let mut rounded = 0;
     let mut text = String::new();
     let mut nulls = nulls.iter().copied().peekable();
     for row in 0..values.rows() {
@@ -76,10 +99,12 @@ fn converted(values: &Values, written: Written<'_>, kind: Kind) -> Values {
             shape_of(shapes, row).write(values.cell(row), &mut text);
             texts.push(&text);
         } else {
-            to.push(values.cell(row));
+            let cell = values.cell(row);
+            rounded += u64::from(is_float && cell.is_rounded());
+            to.push(cell);
         }
     }
-    to
+    Wider { values: to, rounded }
 }
 
 impl Values {
@@ -88,7 +113,7 @@ impl Values {
             Values::Null(_) => Kind::Null,
             Values::Boolean(_) => Kind::Boolean,
             Values::Integer(_) => Kind::Integer,
-            Values::Decimal(scale, _) => Kind::Decimal { scale: *scale },
+            Values::Decimal(scale, _) | Values::Wide(scale, _) => Kind::Decimal { scale: *scale },
             Values::Float(_) => Kind::Float,
             Values::Date(_) => Kind::Date,
             Values::Timestamp(_) => Kind::Timestamp,
@@ -105,6 +130,7 @@ impl Values {
             Values::Decimal(scale, values) => {
                 Cell::Decimal { mantissa: values[row], scale: *scale }
             }
+            Values::Wide(scale, values) => Cell::exact(values[row], *scale),
             Values::Float(values) => Cell::Float(values[row]),
             Values::Date(values) => Cell::Date(values[row]),
             Values::Timestamp(values) => Cell::Timestamp(values[row]),

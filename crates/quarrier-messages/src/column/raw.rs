@@ -35,10 +35,17 @@ pub enum RawData {
     Integer(Vec<i64>),
     /// Whole numbers divided by 10^`scale`.
     Decimal {
-        /// Digits behind the point, at most 18; the same for all rows.
+        /// Digits behind the point, at most 38; the same for all rows.
         scale: u8,
         /// The digits.
         mantissas: Vec<i64>,
+    },
+    /// The same, of up to 38 digits.
+    Wide {
+        /// Digits behind the point, at most 38; the same for all rows.
+        scale: u8,
+        /// The digits.
+        mantissas: Vec<i128>,
     },
     /// Numbers of IEEE 754.
     Float(Vec<f64>),
@@ -83,6 +90,7 @@ impl RawData {
             RawData::Null(rows) | RawData::Boolean { rows, .. } => *rows,
             RawData::Integer(values) | RawData::Timestamp(values) => values.len(),
             RawData::Decimal { mantissas, .. } => mantissas.len(),
+            RawData::Wide { mantissas, .. } => mantissas.len(),
             RawData::Float(values) => values.len(),
             RawData::Date(values) => values.len(),
             RawData::Codes(codes) => codes.len(),

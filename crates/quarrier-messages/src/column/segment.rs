@@ -36,6 +36,16 @@ pub enum Data {
         /// Less than 2^51 either way.
         packed: Packed,
     },
+    /// Mantissas of which 64 bits do not hold all, while they hold how far these lie apart: a row's is
+    /// the sum of `shift` and its packed number.
+    Shifted {
+        /// What is added; the least packed number is `i64::MIN`.
+        shift: i128,
+        /// The rest.
+        packed: Packed,
+    },
+    /// Mantissas of up to 38 digits as they are, filled up with 0 to a multiple of 64 rows.
+    Exact(Vec<i128>),
     /// Floats as they are, filled up with 0 to a multiple of 64 rows.
     Float(Vec<f64>),
     /// Text as it is, empty where there is no value.
@@ -48,8 +58,8 @@ impl SegmentColumn {
     /// # Panics
     ///
     /// Where `raw` has no rows or more than [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS), where
-    /// `valid` is not as long as the rows, where a scale is more than 18 and where text is not
-    /// UTF-8.
+    /// `valid` is not as long as the rows, where a number has more than 38 digits and where text is
+    /// not UTF-8.
     pub fn pack(raw: &RawColumn) -> SegmentColumn {
         super::pack::pack(raw)
     }
@@ -122,6 +132,10 @@ impl SegmentColumn {
         match &self.data {
             Data::Null => Value::Null,
             Data::Whole(packed) => whole(self.kind, packed.get(row)),
+            Data::Shifted { .. } | Data::Exact(_) => match (self.kind, self.number(row)) {
+                (Kind::Decimal { scale }, Some(mantissa)) => Value::Decimal { mantissa, scale },
+                _ => Value::Null,
+            },
             Data::Scaled { .. } | Data::Float(_) => {
                 self.float(row).map_or(Value::Null, Value::Float)
             }
@@ -129,6 +143,39 @@ impl SegmentColumn {
                 self.text(row, texts).map_or(Value::Null, |text| Value::Text(text.into()))
             }
         }
+    }
+
+    /// The number of a row, of a column of whole or exact numbers (then it is the mantissa), truth
+    /// values, days or points in time.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such row.
+    pub fn number(&self, row: usize) -> Option<i128> {
+        let number = match &self.data {
+            Data::Whole(packed) => packed.get(row).into(),
+            Data::Shifted { shift, packed } => shift + i128::from(packed.get(row)),
+            Data::Exact(numbers) => numbers[row],
+            _ => return None,
+        };
+        self.is_valid(row).then_some(number)
+    }
+
+    /// Every number of such a column, 0 or anything where there is no value; nothing of another kind.
+    pub fn to_numbers(&self) -> Vec<i128> {
+        match &self.data {
+            Data::Whole(packed) => packed.to_vec().into_iter().map(i128::from).collect(),
+            Data::Shifted { shift, packed } => {
+                packed.to_vec().into_iter().map(|number| shift + i128::from(number)).collect()
+            }
+            Data::Exact(numbers) => numbers[..self.rows()].to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether there are numbers that 64 bits do not hold.
+    pub fn is_wide(&self) -> bool {
+        matches!(self.data, Data::Shifted { .. } | Data::Exact(_))
     }
 
     /// The float of a row, of a column of floats.
@@ -193,6 +240,10 @@ impl SegmentColumn {
         match &self.data {
             Data::Null => "all NULL".into(),
             Data::Whole(packed) => lanes_name(packed).into(),
+            Data::Shifted { shift, packed } => {
+                format!("{}, from {} on", lanes_name(packed), shift + i128::from(packed.base()))
+            }
+            Data::Exact(_) => "128-bit".into(),
             Data::Codes(packed) => format!("dictionary, {}", lanes_name(packed)),
             Data::Scaled { exponent, packed } => {
                 format!("whole numbers / 10^{exponent}, {}", lanes_name(packed))
@@ -206,9 +257,11 @@ impl SegmentColumn {
     pub fn nbytes(&self) -> usize {
         let data = match &self.data {
             Data::Null => 0,
-            Data::Whole(packed) | Data::Codes(packed) | Data::Scaled { packed, .. } => {
-                packed.nbytes()
-            }
+            Data::Whole(packed)
+            | Data::Codes(packed)
+            | Data::Scaled { packed, .. }
+            | Data::Shifted { packed, .. } => packed.nbytes(),
+            Data::Exact(numbers) => 16 * numbers.capacity(),
             Data::Float(values) => 8 * values.capacity(),
             Data::Text(texts) => texts.nbytes(),
         };

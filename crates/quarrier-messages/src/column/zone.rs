@@ -5,17 +5,17 @@
 /// plain text by [`text_key`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zone {
-    /// The least; `i64::MAX` where there is no value.
-    pub min: i64,
-    /// The greatest; `i64::MIN` where there is no value.
-    pub max: i64,
+    /// The least; `i128::MAX` where there is no value.
+    pub min: i128,
+    /// The greatest; `i128::MIN` where there is no value.
+    pub max: i128,
     /// Rows without a value.
     pub nulls: u32,
 }
 
 impl Zone {
     /// Of no row at all.
-    pub const EMPTY: Zone = Zone { min: i64::MAX, max: i64::MIN, nulls: 0 };
+    pub const EMPTY: Zone = Zone { min: i128::MAX, max: i128::MIN, nulls: 0 };
 
     /// Whether no row has a value.
     pub fn is_without_values(&self) -> bool {
@@ -32,8 +32,15 @@ impl Zone {
         }
     }
 
+    /// The least and the greatest, where there are values and 64 bits hold them: so do they where
+    /// the column has no wide numbers.
+    pub fn narrow(self) -> Option<(i64, i64)> {
+        let ends = (i64::try_from(self.min).ok()?, i64::try_from(self.max).ok()?);
+        (!self.is_without_values()).then_some(ends)
+    }
+
     /// The zone with both bounds moved by a function that keeps their order.
-    pub(crate) fn moved(self, by: impl Fn(i64) -> i64) -> Zone {
+    pub(crate) fn moved(self, by: impl Fn(i128) -> i128) -> Zone {
         if self.is_without_values() {
             return self;
         }

@@ -1,6 +1,7 @@
 //! Numbers and words that are a whole text, as FIX, CSV and XML have them.
 
 use crate::build::Cell;
+use crate::{DIGITS_MAX as EXACT_MAX, exact};
 
 /// Decimal digits that 64 bits hold, whatever they are.
 const DIGITS_MAX: usize = 19;
@@ -24,7 +25,7 @@ pub(in crate::format) fn found(text: &str) -> Cell<'_> {
 }
 
 /// An exact number, `-?[0-9]*(\.[0-9]*)?` with a digit somewhere; leading zeros allowed. `None`
-/// for what is none. A float where 64 bits or 18 digits behind the point do not hold it.
+/// for what is none. A float where 38 digits do not hold it.
 #[inline]
 pub(in crate::format) fn number(text: &[u8]) -> Option<Cell<'static>> {
     let is_negative = text.first() == Some(&b'-');
@@ -46,12 +47,12 @@ pub(in crate::format) fn number(text: &[u8]) -> Option<Cell<'static>> {
         return None;
     }
     if count > DIGITS_MAX || scale > SCALE_MAX {
-        return long(text, digits, is_negative, point);
+        return long(text);
     }
     match (signed(mantissa, is_negative), scale) {
         (Some(value), 0) => Some(Cell::Integer(value)),
         (Some(mantissa), scale) => Some(Cell::Decimal { mantissa, scale: scale as u8 }),
-        (None, _) => float(text),
+        (None, _) => long(text),
     }
 }
 
@@ -60,20 +61,34 @@ fn signed(magnitude: u64, is_negative: bool) -> Option<i64> {
     if is_negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// A number with many digits, of which those in front may be zeros.
+/// A number, `-?[0-9]*(\.[0-9]*)?` with a digit somewhere, that may have any number of digits; `None`
+/// for one that no float holds.
 #[cold]
-fn long(
-    text: &[u8],
-    digits: &[u8],
-    is_negative: bool,
-    point: Option<usize>,
-) -> Option<Cell<'static>> {
-    let zeros = digits.iter().take_while(|&&byte| byte == b'0').count();
-    if zeros == 0 || point.is_some_and(|point| zeros >= point) || zeros == digits.len() {
-        return if zeros == digits.len() { Some(Cell::Integer(0)) } else { float(text) };
+pub(in crate::format) fn long(text: &[u8]) -> Option<Cell<'static>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
+    let (whole, mut part) = digits.split_once('.').unwrap_or((digits, ""));
+    let whole = whole.trim_start_matches('0');
+    // Zeros at the end are the first to go where there is no room for all digits.
+    let count = |part: &str| match whole {
+        "" => part.trim_start_matches('0').len(),
+        whole => whole.len() + part.len(),
+    };
+    let fits = |part: &str| count(part).max(part.len()) <= usize::from(EXACT_MAX);
+    while let Some(shorter) = part.strip_suffix('0').filter(|_| !fits(part)) {
+        part = shorter;
     }
-    let sign = if is_negative { &b"-"[..] } else { b"" };
-    number(&[sign, &digits[zeros..]].concat())
+    if count(part) == 0 {
+        return Some(Cell::Integer(0));
+    }
+    if fits(part) {
+        let mantissa = format!("{sign}{whole}{part}").parse().ok()?;
+        return Some(Cell::exact(mantissa, part.len() as u8));
+    }
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let text = format!("{sign}{whole}.{part}");
+    let value = text.parse().ok().filter(|value: &f64| value.is_finite())?;
+    Some(if exact::is_text_rounded(&text) { Cell::Rounded(value) } else { Cell::Float(value) })
 }
 
 #[cold]
@@ -100,15 +115,16 @@ mod tests {
 
     #[test]
     fn a_number_is_found_where_it_can_be_written_back() {
-        let cases: [(&str, Cell<'_>); 22] = [
+        let cases: [(&str, Cell<'_>); 23] = [
             ("0", Integer(0)),
             ("-12", Integer(-12)),
             ("9223372036854775807", Integer(i64::MAX)),
             ("-9223372036854775808", Integer(i64::MIN)),
-            ("9223372036854775808", Float(9_223_372_036_854_775_808.0)),
+            ("9223372036854775808", Cell::exact(9_223_372_036_854_775_808, 0)),
+            ("18446744073709551614", Cell::exact(18_446_744_073_709_551_614, 0)),
             ("66.43", Decimal { mantissa: 6643, scale: 2 }),
             ("-0.50", Decimal { mantissa: -50, scale: 2 }),
-            ("0.0000000000000000001", Float(1e-19)),
+            ("0.0000000000000000001", Cell::exact(1, 19)),
             ("1e3", Float(1000.0)),
             ("1.5E-3", Float(0.0015)),
             ("0e0", Float(0.0)),
@@ -127,6 +143,30 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(found(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn thirty_eight_digits_are_exact_and_no_more() {
+        let nines = |count| "9".repeat(count);
+        let zeros = "0".repeat(60);
+        let most = 10_i128.pow(38) - 1;
+        for (text, expected) in [
+            (nines(38), Cell::exact(most, 0)),
+            (format!("-{}.{}", nines(30), nines(8)), Cell::exact(-most, 8)),
+            (format!("0.{}", nines(38)), Cell::exact(most, 38)),
+            (format!("{}.5{zeros}", nines(37)), Cell::exact(most - 4, 1)),
+            (format!("1{}", &zeros[..37]), Cell::exact(10_i128.pow(37), 0)),
+            (format!("1.5{zeros}"), Cell::exact(15 * 10_i128.pow(36), 37)),
+            (format!("0.{zeros}"), Integer(0)),
+            (format!("1{zeros}"), Float(1e60)),
+            (nines(39), Cell::Rounded(1e39)),
+            (format!("0.{}1", &zeros[..38]), Float(1e-39)),
+            (format!("0.{}", nines(39)), Cell::Rounded(1.0)),
+        ] {
+            assert_eq!(found(&text), expected, "{text}");
+        }
+        assert_eq!(number("0".repeat(400).as_bytes()), Some(Integer(0)));
+        assert_eq!(number("9".repeat(400).as_bytes()), None);
     }
 
     #[test]

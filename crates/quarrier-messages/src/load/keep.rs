@@ -1,7 +1,7 @@
 //! The messages' own bytes as a column.
 
+use crate::column::SegmentColumn;
 use crate::column::raw::{RawColumn, RawData};
-use crate::column::{SegmentColumn, Texts};
 use crate::{Field, Kind, Part, PartField, Schema};
 
 /// The name of the column of the messages' own bytes: see [`Load::keep_bytes`](super::Load::keep_bytes).
@@ -54,7 +54,7 @@ impl Kept {
             part.fields.remove(hidden);
         }
         let fields = part.fields.len();
-        part.fields.push(PartField { name: MESSAGE_COLUMN.into(), dictionary: Texts::new() });
+        part.fields.push(PartField { name: MESSAGE_COLUMN.into(), ..PartField::default() });
         for (segment, kept) in part.segments.iter_mut().zip(self.segments) {
             if let Some(hidden) = hidden.filter(|&hidden| hidden < segment.columns.len()) {
                 segment.columns.remove(hidden);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::column::{Data, Dictionary, SegmentColumn, Texts};
-use crate::{Schema, Value};
+use crate::{Schema, Value, exact};
 
 mod assemble;
 
@@ -31,7 +31,12 @@ pub struct Column {
     segments: Vec<Arc<SegmentColumn>>,
     /// Whether there is a dictionary, but some segments have plain text.
     is_mixed: bool,
+    is_wide: bool,
+    rounded: u64,
 }
+
+/// Digits of every whole number of 64 bits.
+const PRECISION_MIN: u8 = 19;
 
 impl Table {
     /// Of columns that fit together.
@@ -135,7 +140,8 @@ impl Column {
     ) -> Column {
         let is_plain = |segment: &Arc<SegmentColumn>| matches!(segment.data(), Data::Text(_));
         let is_mixed = dictionary.is_some() && segments.iter().any(is_plain);
-        Column { dictionary, segments, is_mixed }
+        let is_wide = segments.iter().any(|segment| segment.is_wide());
+        Column { dictionary, segments, is_mixed, is_wide, rounded: 0 }
     }
 
     /// The different texts, where segments have their text as codes. Every code is less than its
@@ -149,6 +155,29 @@ impl Column {
     /// say nothing about those segments.
     pub fn is_mixed(&self) -> bool {
         self.is_mixed
+    }
+
+    /// How many values that were loaded into the column have lost digits: it is one of floats, for
+    /// some are floats in the source, or exact numbers of more than 38 digits. Rows that are
+    /// [taken](Table::take) know of none.
+    pub fn rounded(&self) -> u64 {
+        self.rounded
+    }
+
+    /// Whether it has numbers that 64 bits do not hold.
+    pub fn is_wide(&self) -> bool {
+        self.is_wide
+    }
+
+    /// How many digits its exact numbers, of which `scale` stand behind the point, have in Arrow: as many
+    /// as whole numbers of 64 bits, or more where they need them.
+    pub fn precision(&self, scale: u8) -> u8 {
+        let digits = |segment: &Arc<SegmentColumn>| {
+            let zone = segment.zone();
+            let ends = if zone.is_without_values() { [0, 0] } else { [zone.min, zone.max] };
+            ends.map(exact::digits).into_iter().max()
+        };
+        self.segments.iter().filter_map(digits).fold(PRECISION_MIN.max(scale), u8::max)
     }
 
     /// The segments, in order.

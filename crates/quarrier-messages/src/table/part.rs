@@ -19,6 +19,8 @@ pub struct PartField {
     pub name: Box<str>,
     /// What the codes of its columns are numbers of, each text once; in the order of first sight.
     pub dictionary: Texts,
+    /// How many of its values lost digits because they became floats.
+    pub rounded: u64,
 }
 
 /// Messages that follow one another in the source.

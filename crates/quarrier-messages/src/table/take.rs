@@ -72,6 +72,9 @@ impl Table {
                 None => self.texts(column, rows),
             },
             Kind::Null => RawData::Null(rows.len()),
+            Kind::Decimal { scale } if column.is_wide() => {
+                RawData::Wide { scale, mantissas: self.wide_numbers(column, rows) }
+            }
             kind => RawData::of_numbers(kind, self.numbers(column, rows)),
         };
         let packed = SegmentColumn::pack(&RawColumn { valid: self.valid(column, rows), data });
@@ -113,6 +116,14 @@ impl Table {
         self.for_each_group(column, rows, |segment, places| match segment.data() {
             Data::Whole(packed) => gather(packed, places, &mut numbers),
             _ => numbers.extend(places.map(|_| 0)),
+        });
+        numbers
+    }
+
+    fn wide_numbers(&self, column: &Column, rows: &[u64]) -> Vec<i128> {
+        let mut numbers = Vec::with_capacity(rows.len());
+        self.for_each_group(column, rows, |segment, places| {
+            numbers.extend(places.map(|place| segment.number(place).unwrap_or(0)));
         });
         numbers
     }

@@ -6,6 +6,7 @@ use arrow_array::builder::{FixedSizeListBuilder, Int32Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int8Type, Int32Type};
 use arrow_array::*;
+use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use quarrier_messages::column::Data;
 use quarrier_messages::column::raw::SEGMENT_ROWS;
@@ -58,7 +59,8 @@ fn every_type_of_numbers_becomes_what_holds_it() {
     let fits = UInt64Array::from(vec![Some(i64::MAX as u64), None]);
     check(Arc::new(fits), Kind::Integer, &[Integer(i64::MAX), Null]);
     let large = UInt64Array::from(vec![u64::MAX, 1]);
-    check(Arc::new(large), Kind::Float, &[Value::Float(u64::MAX as f64), Value::Float(1.0)]);
+    let exact = |mantissa| Value::Decimal { mantissa, scale: 0 };
+    check(Arc::new(large), Kind::Decimal { scale: 0 }, &[exact(u64::MAX.into()), exact(1)]);
     let halves = Float32Array::from(vec![Some(0.5), None]);
     check(Arc::new(halves), Kind::Float, &[Value::Float(0.5), Null]);
     let booleans = BooleanArray::from(vec![Some(true), None, Some(false)]);
@@ -68,7 +70,7 @@ fn every_type_of_numbers_becomes_what_holds_it() {
 }
 
 #[test]
-fn exact_numbers_stay_exact_where_64_bits_hold_them() {
+fn exact_numbers_stay_exact_where_38_digits_hold_them() {
     let decimals = |mantissas: Vec<i128>, precision, scale| -> ArrayRef {
         let array = Decimal128Array::from(mantissas);
         Arc::new(array.with_precision_and_scale(precision, scale).unwrap())
@@ -79,9 +81,37 @@ fn exact_numbers_stay_exact_where_64_bits_hold_them() {
     check(decimals(vec![125, -i128::from(i64::MAX)], 38, 2), kind, &cents);
     let hundreds = [Value::Integer(500), Value::Integer(-100)];
     check(decimals(vec![5, -1], 10, -2), Kind::Integer, &hundreds);
-    let float = [Value::Float(1.25), Value::Float(1e30)];
-    check(decimals(vec![125, 10i128.pow(32)], 38, 2), Kind::Float, &float);
-    check(decimals(vec![10i128.pow(20)], 38, 20), Kind::Float, &[Value::Float(1.0)]);
+    let most = 10i128.pow(38) - 1;
+    let extremes = vec![125, most, most - 1, -most];
+    let expected: Vec<_> = extremes.iter().map(|&it| exact(it, 2)).collect();
+    check(decimals(extremes, 38, 2), kind, &expected);
+    let fine = Kind::Decimal { scale: 38 };
+    check(decimals(vec![most, 1], 38, 38), fine, &[exact(most, 38), exact(1, 38)]);
+    let large = vec![10i128.pow(36), 7];
+    check(
+        decimals(large, 37, -1),
+        Kind::Decimal { scale: 0 },
+        &[exact(10i128.pow(37), 0), exact(70, 0)],
+    );
+}
+
+#[test]
+fn numbers_beyond_38_digits_are_floats_and_counted() {
+    let power = i256::from_i128(10).checked_pow(39).unwrap();
+    let wide = |mantissas: Vec<i256>, scale| -> ArrayRef {
+        let array = Decimal256Array::from(mantissas);
+        Arc::new(array.with_precision_and_scale(76, scale).unwrap())
+    };
+    let fits = wide(vec![i256::from_i128(i128::from(u64::MAX) * 100)], 2);
+    let exact = Value::Decimal { mantissa: i128::from(u64::MAX) * 100, scale: 2 };
+    let table = check(fits, Kind::Decimal { scale: 2 }, &[exact]);
+    assert_eq!(table.columns()[0].rounded(), 0);
+    let beyond = wide(vec![power, power + i256::ONE, i256::from_i128(150)], 2);
+    let floats = [1e37, 1e37, 1.5].map(Value::Float);
+    let table = check(beyond, Kind::Float, &floats);
+    assert_eq!(table.columns()[0].rounded(), 1);
+    let table = check(wide(vec![power], 60), Kind::Float, &[Value::Float(1e-21)]);
+    assert_eq!(table.columns()[0].rounded(), 0);
 }
 
 #[test]

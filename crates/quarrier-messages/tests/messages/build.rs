@@ -49,11 +49,43 @@ fn a_column_has_the_least_kind_that_holds_its_values() {
 }
 
 #[test]
-fn an_exact_number_beyond_64_bits_becomes_a_floating_one() {
-    let fine = Cell::Decimal { mantissa: 1, scale: 18 };
-    check(&[Cell::Integer(100), fine], RawData::Float(vec![100.0, 1e-18]));
-    check(&[fine, Cell::Integer(100)], RawData::Float(vec![1e-18, 100.0]));
+fn exact_numbers_stay_exact_up_to_38_digits() {
+    let wide = |scale, mantissas| RawData::Wide { scale, mantissas };
+    let (fine, finest) = (Cell::Decimal { mantissa: 1, scale: 18 }, Cell::exact(1, 38));
+    let power = |exponent| 10_i128.pow(exponent);
+    check(&[Cell::Integer(100), fine], wide(18, vec![power(20), 1]));
+    check(&[fine, Cell::Integer(100)], wide(18, vec![1, power(20)]));
+    check(&[Cell::exact(1 << 64, 0), Cell::Integer(1), Cell::Null], wide(0, vec![1 << 64, 1, 0]));
+    check(&[Cell::Integer(i64::MAX), TENTH], wide(1, vec![i128::from(i64::MAX) * 10, 1]));
+    check(&[finest, Cell::Null, Cell::Integer(0)], wide(38, vec![1, 0, 0]));
+    // One digit more.
+    check(&[finest, Cell::Integer(1)], RawData::Float(vec![1e-38, 1.0]));
+    check(&[Cell::exact(power(37), 0), fine], RawData::Float(vec![1e37, 1e-18]));
     check(&[Cell::Date(i32::MAX), Cell::Timestamp(0)], RawData::Codes(vec![0, 1]));
+}
+
+#[test]
+fn digits_lost_in_floats_are_counted() {
+    let rounded = |cells: &[Cell<'_>]| {
+        let mut builder = RowBuilder::new(1);
+        let field = builder.field("a").unwrap();
+        for &cell in cells {
+            builder.put(field, Cell::exact((1 << 64) - 1, 0));
+            builder.rollback();
+            builder.put(field, cell);
+            builder.commit();
+        }
+        builder.finish_segment(|_, raw| assert!(matches!(raw.data, RawData::Float(_))));
+        builder.rounded(field)
+    };
+    let (large, float) = (Cell::Integer(i64::MAX), Cell::Float(1.5));
+    assert_eq!(
+        rounded(&[float, Cell::Integer(1 << 62), TENTH, Cell::Decimal { mantissa: 1, scale: 18 }]),
+        0
+    );
+    assert_eq!(rounded(&[large, float, Cell::Null, large, TENTH]), 2);
+    assert_eq!(rounded(&[float, Cell::exact(i128::from(i64::MAX) * 100 + 1, 2)]), 1);
+    assert_eq!(rounded(&[Cell::Rounded(1e39), large]), 2);
 }
 
 #[test]
@@ -65,6 +97,7 @@ fn a_number_among_texts_is_its_shortest_text() {
         decimal(-5, 3),
         Cell::Integer(i64::MIN),
         decimal(i64::MIN, 18),
+        Cell::exact(-(1 << 64), 20),
         Cell::Float(0.1),
         Cell::Boolean(true),
         Cell::Date(-1),
@@ -77,6 +110,7 @@ fn a_number_among_texts_is_its_shortest_text() {
         "-0.005",
         "-9223372036854775808",
         "-9.223372036854775808",
+        "-0.18446744073709551616",
         "0.1",
         "true",
         "1969-12-31",

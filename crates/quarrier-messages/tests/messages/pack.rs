@@ -17,6 +17,9 @@ pub(crate) fn raw_value(raw: &RawColumn, row: usize, texts: &Texts) -> Value {
         RawData::Decimal { scale, mantissas } => {
             Value::Decimal { mantissa: mantissas[row].into(), scale: *scale }
         }
+        RawData::Wide { scale, mantissas } => {
+            Value::Decimal { mantissa: mantissas[row], scale: *scale }
+        }
         RawData::Float(values) => Value::Float(values[row]),
         RawData::Date(values) => Value::Date(values[row]),
         RawData::Timestamp(values) => Value::Timestamp(values[row]),
@@ -37,7 +40,14 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn key(packed: &SegmentColumn, row: usize, texts: &Texts) -> Option<i64> {
+fn key(packed: &SegmentColumn, row: usize, texts: &Texts) -> Option<i128> {
+    if let Value::Decimal { mantissa, .. } = packed.value(row, Some(texts)) {
+        return Some(mantissa);
+    }
+    narrow_key(packed, row, texts).map(i128::from)
+}
+
+fn narrow_key(packed: &SegmentColumn, row: usize, texts: &Texts) -> Option<i64> {
     if let (Data::Codes(codes), true) = (packed.data(), packed.is_valid(row)) {
         return Some(codes.get(row));
     }
@@ -45,7 +55,6 @@ fn key(packed: &SegmentColumn, row: usize, texts: &Texts) -> Option<i64> {
         Value::Null => return None,
         Value::Boolean(truth) => truth.into(),
         Value::Integer(number) | Value::Timestamp(number) => number,
-        Value::Decimal { mantissa, .. } => mantissa as i64,
         Value::Float(float) => float_key(float),
         Value::Date(day) => day.into(),
         Value::Text(text) => text_key(&text),
@@ -90,9 +99,11 @@ fn check_padding(packed: &SegmentColumn) {
         assert_eq!(last >> (rows % 64), 0);
     }
     let numbers = match packed.data() {
-        Data::Whole(numbers) | Data::Codes(numbers) | Data::Scaled { packed: numbers, .. } => {
-            numbers
-        }
+        Data::Whole(numbers)
+        | Data::Codes(numbers)
+        | Data::Shifted { packed: numbers, .. }
+        | Data::Scaled { packed: numbers, .. } => numbers,
+        Data::Exact(values) => return assert_eq!(values.len(), filled),
         Data::Float(values) => return assert_eq!(values.len(), filled),
         Data::Null | Data::Text(_) => return,
     };
@@ -173,6 +184,17 @@ fn numbers(rows: usize) -> impl Strategy<Value = Vec<i64>> {
     prop_oneof![4 => drawn, 1 => extremes, 2 => runs]
 }
 
+/// Numbers of up to 38 digits, near each other or not.
+fn wide_numbers(rows: usize) -> impl Strategy<Value = Vec<i128>> {
+    let most = 10_i128.pow(38) - 1;
+    let from =
+        prop::sample::select(vec![0, 1 << 63, -(1 << 64), most - (1 << 64), -most + (1 << 64)]);
+    let near = (from, numbers(rows))
+        .prop_map(|(from, all)| all.into_iter().map(|number| from + i128::from(number)).collect());
+    let any = prop::collection::vec(-most..=most, rows);
+    prop_oneof![3 => near, 1 => any]
+}
+
 fn floats(rows: usize) -> impl Strategy<Value = Vec<f64>> {
     let cents = numbers(rows).prop_map(|all| all.iter().map(|&n| n as f64 / 100.0).collect());
     let any = prop::collection::vec(any::<f64>(), rows);
@@ -191,6 +213,8 @@ fn data(rows: usize) -> impl Strategy<Value = RawData> {
         numbers(rows).prop_map(RawData::Integer),
         (0..19u8, numbers(rows))
             .prop_map(|(scale, mantissas)| RawData::Decimal { scale, mantissas }),
+        (0..=38u8, wide_numbers(rows))
+            .prop_map(|(scale, mantissas)| RawData::Wide { scale, mantissas }),
         floats(rows).prop_map(RawData::Float),
         numbers(rows).prop_map(|all| RawData::Date(all.iter().map(|&day| day as i32).collect())),
         numbers(rows).prop_map(RawData::Timestamp),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
-use quarrier_messages::{Kind, Reject};
+use quarrier_messages::{Column, Kind, Reject};
 
 use crate::count::Count;
 
@@ -70,8 +70,8 @@ impl Table {
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let schema = PyDict::new(py);
-        for field in &self.table.schema().fields {
-            schema.set_item(&*field.name, name_of(field.kind))?;
+        for (field, column) in self.table.schema().fields.iter().zip(self.table.columns()) {
+            schema.set_item(&*field.name, name_of(field.kind, column))?;
         }
         Ok(schema)
     }
@@ -80,6 +80,18 @@ impl Table {
     #[getter]
     fn rejected(&self) -> u64 {
         self.rejected
+    }
+
+    /// How many values lost digits because they became floats, by column, where some did.
+    #[getter]
+    fn rounded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let rounded = PyDict::new(py);
+        for (field, column) in self.table.schema().fields.iter().zip(self.table.columns()) {
+            if column.rounded() > 0 {
+                rounded.set_item(&*field.name, column.rounded())?;
+            }
+        }
+        Ok(rounded)
     }
 
     /// The first of the messages left out, as dicts of source, line, offset, reason and bytes.
@@ -162,12 +174,12 @@ impl Table {
 }
 
 /// A kind in the words of SQL.
-fn name_of(kind: Kind) -> String {
+fn name_of(kind: Kind, column: &Column) -> String {
     let name = match kind {
         Kind::Null => "NULL",
         Kind::Boolean => "BOOLEAN",
         Kind::Integer => "BIGINT",
-        Kind::Decimal { scale } => return format!("DECIMAL(19,{scale})"),
+        Kind::Decimal { scale } => return format!("DECIMAL({},{scale})", column.precision(scale)),
         Kind::Float => "DOUBLE PRECISION",
         Kind::Date => "DATE",
         Kind::Timestamp => "TIMESTAMP",

@@ -10,6 +10,9 @@ use super::Session;
 /// The most files of which it is told one by one that messages were left out.
 const FILES_TOLD_MAX: usize = 8;
 
+/// The most columns of which it is told that values lost digits.
+const COLUMNS_TOLD_MAX: usize = 8;
+
 /// Says what was left out, and lists it where that is wanted.
 pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     let loaded = session.engine.take_loaded();
@@ -38,6 +41,13 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
             "{} values of fields that are too many have no column",
             loaded.fields_left_out
         ));
+    }
+    for rounded in loaded.rounded.iter().take(COLUMNS_TOLD_MAX) {
+        complain(&rounded.to_string());
+    }
+    let more = loaded.rounded.len().saturating_sub(COLUMNS_TOLD_MAX);
+    if more > 0 {
+        complain(&format!("values of {more} more columns lost digits"));
     }
     Ok(())
 }

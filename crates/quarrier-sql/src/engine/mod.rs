@@ -24,7 +24,7 @@ use crate::rewrite::{self, Known, Named, Rewritable};
 use crate::scan::Ceiling;
 use crate::{Error, Result};
 
-pub use crate::files::{LeftOut, Loaded};
+pub use crate::files::{LeftOut, Loaded, Rounded};
 pub use options::Options;
 pub use rows::{Answer, Rows, Touched};
 pub(crate) use statement::DEPTH_MAX;

@@ -9,7 +9,7 @@ use quarrier_cli::Sources;
 use quarrier_core::source;
 use quarrier_messages::{Format, Load};
 
-use super::{LeftOut, Loaded, Opening};
+use super::{LeftOut, Loaded, Opening, Rounded};
 use crate::{Error, Messages, Result};
 
 type Opened = (Arc<dyn TableProvider>, Loaded);
@@ -116,7 +116,12 @@ pub(super) fn opened(loaded: quarrier_messages::Loaded) -> Opened {
         line: first.line,
         reason: first.fault.to_string(),
     });
+    let columns = table.schema().fields.iter().zip(table.columns());
+    let rounded = columns.filter(|(_, column)| column.rounded() > 0);
+    let rounded = rounded
+        .map(|(field, column)| Rounded { column: field.name.clone(), count: column.rounded() });
     let met = Loaded {
+        rounded: rounded.collect(),
         left_out: left_out.into_iter().collect(),
         rejects: loaded.rejects,
         fields_left_out: loaded.refused.count,

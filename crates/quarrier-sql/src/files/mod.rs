@@ -41,10 +41,34 @@ pub struct Loaded {
     pub left_out: Vec<LeftOut>,
     /// Fields that have no column, because there are too many.
     pub fields_left_out: u64,
+    /// Columns of floats with values that had more digits than floats have.
+    pub rounded: Vec<Rounded>,
     /// Bytes that were parsed.
     pub bytes: u64,
     /// Bytes of memory that the columns take.
     pub memory_bytes: usize,
+}
+
+/// Values that lost digits because they became floats; shown as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rounded {
+    /// The column.
+    pub column: Box<str>,
+    /// How many of its values did.
+    pub count: u64,
+}
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rounded { column, count } = self;
+        let values = if *count == 1 { "value" } else { "values" };
+        write!(
+            f,
+            "{count} {values} of column {column} lost digits: the column has floating numbers or \
+             needs more than 38 digits, so exact numbers are kept as floats"
+        )
+    }
 }
 
 /// Messages that were left out of one file; shown as a sentence.
@@ -74,6 +98,12 @@ impl Loaded {
         self.rejects.extend(other.rejects);
         self.left_out.extend(other.left_out);
         self.fields_left_out += other.fields_left_out;
+        for rounded in other.rounded {
+            match self.rounded.iter_mut().find(|known| known.column == rounded.column) {
+                Some(known) => known.count += rounded.count,
+                None => self.rounded.push(rounded),
+            }
+        }
         self.bytes += other.bytes;
         self.memory_bytes += other.memory_bytes;
     }

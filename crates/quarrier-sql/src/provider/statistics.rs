@@ -6,7 +6,7 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use quarrier_filter::{Expr, Query, Scan, Select};
 use quarrier_messages::column::{Data, Zone};
-use quarrier_messages::{Kind, Table};
+use quarrier_messages::{Column, Kind, Table};
 
 use super::Condition;
 
@@ -65,20 +65,12 @@ fn of_column(table: &Table, place: usize) -> ColumnStatistics {
     if zone.is_without_values() || is_plain_text {
         return statistics;
     }
-    let bound = |key: i64| match kind {
-        Kind::Boolean => Some(ScalarValue::Boolean(Some(key != 0))),
-        Kind::Integer => Some(ScalarValue::Int64(Some(key))),
-        Kind::Decimal { scale } => Some(ScalarValue::Decimal128(Some(key.into()), 19, scale as i8)),
-        Kind::Date => Some(ScalarValue::Date32(Some(key as i32))),
-        Kind::Timestamp => Some(ScalarValue::TimestampNanosecond(Some(key), None)),
-        Kind::Text => {
-            let dictionary = column.dictionary()?;
-            let code = usize::try_from(key).ok().filter(|&code| code < dictionary.len())?;
-            Some(ScalarValue::Utf8View(Some(dictionary.get(code).to_string())))
+    let bound = |key: i128| {
+        if let Kind::Decimal { scale } = kind {
+            let precision = column.precision(scale);
+            return Some(ScalarValue::Decimal128(Some(key), precision, scale as i8));
         }
-        // Both zeros have one key, and so have all NaN.
-        Kind::Float => float_of(key).map(|float| ScalarValue::Float64(Some(float))),
-        Kind::Null => None,
+        narrow_bound(column, kind, i64::try_from(key).ok()?)
     };
     if let (Some(min), Some(max)) = (bound(zone.min), bound(zone.max)) {
         statistics.min_value = Precision::Exact(min);
@@ -88,6 +80,24 @@ fn of_column(table: &Table, place: usize) -> ColumnStatistics {
         statistics.distinct_count = Precision::Inexact(dictionary.len());
     }
     statistics
+}
+
+/// The value of a key of 64 bits.
+fn narrow_bound(column: &Column, kind: Kind, key: i64) -> Option<ScalarValue> {
+    match kind {
+        Kind::Boolean => Some(ScalarValue::Boolean(Some(key != 0))),
+        Kind::Integer => Some(ScalarValue::Int64(Some(key))),
+        Kind::Date => Some(ScalarValue::Date32(Some(key as i32))),
+        Kind::Timestamp => Some(ScalarValue::TimestampNanosecond(Some(key), None)),
+        Kind::Text => {
+            let dictionary = column.dictionary()?;
+            let code = usize::try_from(key).ok().filter(|&code| code < dictionary.len())?;
+            Some(ScalarValue::Utf8View(Some(dictionary.get(code).to_string())))
+        }
+        // Both zeros have one key, and so have all NaN.
+        Kind::Float => float_of(key).map(|float| ScalarValue::Float64(Some(float))),
+        Kind::Decimal { .. } | Kind::Null => None,
+    }
 }
 
 /// The float that [`float_key`](quarrier_messages::column::float_key) made `key` of, where there

@@ -11,6 +11,16 @@ use crate::harness::{Asked, Folder};
 const STATEMENTS: usize = 400;
 const ROWS: usize = 240;
 const TEXTS: [&str; 10] = ["", "a", "A", "ab", "abc", "é", "日本", "a_c", "it's", "10"];
+/// Numbers that 64 bits hold with a sign, without one, and not at all.
+const WIDE: [&str; 7] = [
+    "0",
+    "-3",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551614",
+    "18446744073709551615",
+    "-99999999999999999999999999999999999999",
+];
 const DAYS: [&str; 5] = ["1969-12-31", "1970-01-01", "2000-02-29", "2024-02-29", "2199-12-31"];
 
 /// Draws numbers, the same each time.
@@ -61,6 +71,8 @@ fn messages(draw: &mut Draw) -> String {
         );
         let quarters = draw.below(80) as f64 / 4.0;
         add(draw, "weight", format!("{quarters}e0"));
+        let wide = draw.of(&WIDE);
+        add(draw, "wide", wide.to_string());
         let name = draw.of(&TEXTS);
         add(draw, "name", format!("\"{name}\""));
         let day = draw.of(&DAYS);
@@ -73,12 +85,13 @@ fn messages(draw: &mut Draw) -> String {
 }
 
 /// The columns with their kinds: whole, exact, floating, text, day.
-const COLUMNS: [(&str, char); 7] = [
+const COLUMNS: [(&str, char); 8] = [
     ("id", 'i'),
     ("n", 'i'),
     ("k", 'i'),
     ("price", 'd'),
     ("weight", 'f'),
+    ("wide", 'w'),
     ("name", 't'),
     ("day", 'a'),
 ];
@@ -88,6 +101,7 @@ fn literal(draw: &mut Draw, kind: char) -> String {
         'i' => (draw.below(16) as i64 - 3).to_string(),
         'd' => format!("{}.{:02}", draw.below(12), draw.below(100)),
         'f' => format!("{}e0", draw.below(80) as f64 / 4.0),
+        'w' => draw.of(&WIDE[..6]).to_string(),
         't' => format!("'{}'", draw.of(&TEXTS).replace('\'', "''")),
         _ => format!("DATE '{}'", draw.of(&DAYS)),
     }
@@ -117,7 +131,7 @@ fn condition(draw: &mut Draw, table: &str, depth: usize) -> String {
             _ => format!("(NOT {one})"),
         };
     }
-    let kind = ['i', 'i', 'd', 'f', 't', 't', 'a'][draw.below(7)];
+    let kind = ['i', 'i', 'd', 'f', 't', 't', 'a', 'w'][draw.below(8)];
     let left = value(draw, table, kind);
     let not = draw.of(&["", "NOT "]);
     match draw.below(10) {
@@ -145,12 +159,13 @@ fn condition(draw: &mut Draw, table: &str, depth: usize) -> String {
 
 /// Groups of a few columns, or of none, and what is known of them.
 fn grouping(draw: &mut Draw, on_t: &str) -> String {
-    let keys: Vec<&str> = (0..draw.below(3)).map(|_| draw.of(&["k", "n", "name", "day"])).collect();
+    let keys: Vec<&str> =
+        (0..draw.below(3)).map(|_| draw.of(&["k", "n", "name", "day", "wide"])).collect();
     let listed = keys.iter().map(|key| format!("t.{key}"));
     let mut values: Vec<String> = listed.clone().collect();
     for _ in 0..=draw.below(4) {
         let number = draw.of(&["n", "price", "weight"]);
-        let any = draw.of(&["id", "n", "price", "weight", "name", "day"]);
+        let any = draw.of(&["id", "n", "price", "weight", "name", "day", "wide"]);
         let calculated = draw.of(&[
             "t.price * (1 - t.price)",
             "t.n * t.k - 2",
@@ -178,7 +193,7 @@ fn grouping(draw: &mut Draw, on_t: &str) -> String {
 /// A statement, and whether the order of its rows is told.
 fn statement(draw: &mut Draw) -> (String, bool) {
     let (on_t, on_u) = (condition(draw, "t", 2), condition(draw, "u", 1));
-    let key = draw.of(&["id", "n", "price", "weight", "name", "day"]);
+    let key = draw.of(&["id", "n", "price", "weight", "name", "day", "wide"]);
     let way = draw.of(&["", " DESC"]);
     let nulls = draw.of(&["", " NULLS FIRST", " NULLS LAST"]);
     let many = draw.below(12);

@@ -9,15 +9,15 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, SchemaRef, TimeUnit};
 use quarrier_messages::build::Cell;
-use quarrier_messages::{Kind, Schema};
+use quarrier_messages::{DIGITS_MAX, Kind, Schema};
 
 use super::conditions::named_kind;
 use super::record::{Record, Wanted};
 
 const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
 
-/// Digits of whole numbers of 64 bits.
-const DIGITS: u8 = 19;
+/// Digits of exact numbers: as many as there are, for nobody knows those to come.
+const DIGITS: u8 = DIGITS_MAX;
 
 /// The schema of rows of these columns. What no message had yet is text.
 pub(super) fn arrow_schema(schema: &Schema) -> SchemaRef {
@@ -141,12 +141,11 @@ impl Builder {
             | (Builder::Text(_), _)
             | (Builder::Boolean(_), Cell::Boolean(_))
             | (Builder::Integer(_), Cell::Integer(_))
-            | (Builder::Float(_), Cell::Integer(_) | Cell::Decimal { .. } | Cell::Float(_))
+            | (Builder::Float(_), Cell::Float(_) | Cell::Rounded(_))
             | (Builder::Date(_), Cell::Date(_))
             | (Builder::Timestamp(_), Cell::Timestamp(_)) => true,
-            (Builder::Decimal(..), Cell::Integer(_) | Cell::Decimal { .. }) => {
-                self.mantissa(cell).is_some()
-            }
+            (Builder::Float(_), cell) => cell.as_exact().is_some() && !cell.is_rounded(),
+            (Builder::Decimal(..), cell) => self.mantissa(cell).is_some(),
             _ => false,
         }
     }
@@ -154,12 +153,9 @@ impl Builder {
     /// The digits of a number with as many behind the point as the column has.
     fn mantissa(&self, cell: Cell<'_>) -> Option<i128> {
         let Builder::Decimal(to, _) = self else { return None };
-        let (mantissa, scale) = match cell {
-            Cell::Integer(number) => (number, 0),
-            Cell::Decimal { mantissa, scale } => (mantissa, scale),
-            _ => return None,
-        };
-        let grown = i128::from(mantissa) * 10_i128.pow(u32::from(to.checked_sub(scale)?));
+        let (mantissa, scale) = cell.as_exact()?;
+        let power = 10_i128.pow(u32::from(to.checked_sub(scale)?));
+        let grown = mantissa.checked_mul(power)?;
         (grown.unsigned_abs() < 10_u128.pow(u32::from(DIGITS))).then_some(grown)
     }
 

@@ -149,6 +149,10 @@ impl Row for Record {
         self.put(field, Held::Cell(Cell::Decimal { mantissa, scale }));
     }
 
+    fn number(&mut self, field: FieldId, number: Cell<'static>) {
+        self.put(field, Held::Cell(number));
+    }
+
     fn float(&mut self, field: FieldId, value: f64) {
         self.put(field, Held::Cell(Cell::Float(value)));
     }

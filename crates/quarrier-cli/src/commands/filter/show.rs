@@ -252,11 +252,13 @@ fn value(cell: Cell<'_>, text: &mut String, out: &mut Vec<u8>) -> std::io::Resul
     match cell {
         Cell::Null => out.extend_from_slice(b"null"),
         Cell::Text(text) => serde_json::to_writer(out, text)?,
-        Cell::Float(number) if number.is_finite() => serde_json::to_writer(out, &number)?,
-        Cell::Boolean(_) | Cell::Integer(_) | Cell::Decimal { .. } => {
+        Cell::Float(number) | Cell::Rounded(number) if number.is_finite() => {
+            serde_json::to_writer(out, &number)?;
+        }
+        Cell::Boolean(_) | Cell::Integer(_) | Cell::Decimal { .. } | Cell::Wide { .. } => {
             out.extend_from_slice(plain(cell, text).as_bytes());
         }
-        Cell::Float(_) | Cell::Date(_) | Cell::Timestamp(_) => {
+        Cell::Float(_) | Cell::Rounded(_) | Cell::Date(_) | Cell::Timestamp(_) => {
             write!(out, "\"{}\"", plain(cell, text))?;
         }
     }

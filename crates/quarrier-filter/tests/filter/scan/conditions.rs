@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use quarrier_filter::expr::{Arithmetic, Comparison, Function, Matcher, Pattern};
 use quarrier_filter::matching::Matching;
 use quarrier_filter::{Expr, Keys, Query, Scan, sql};
+use quarrier_messages::column::SegmentColumn;
 use quarrier_messages::column::raw::{RawColumn, RawData};
-use quarrier_messages::column::{SegmentColumn, Texts};
 use quarrier_messages::{Kind, Part, PartField, PartSegment, Table, Value};
 
-use super::tables::{COLUMNS, Random, WORDS, table};
+use super::tables::{COLUMNS, MANTISSAS, Random, WORDS, table};
 use super::{check, count};
 
 const OPS: [Comparison; 6] = [
@@ -33,6 +33,9 @@ fn literal(kind: Kind, random: &mut Random) -> Value {
         }
         Kind::Null | Kind::Text => Value::Text((*random.pick(&WORDS)).into()),
         Kind::Boolean => Value::Boolean(random.below(2) == 0),
+        Kind::Decimal { .. } if random.below(3) == 0 => {
+            Value::Decimal { mantissa: *random.pick(&MANTISSAS), scale: *random.pick(&[0, 2, 20]) }
+        }
         Kind::Integer | Kind::Decimal { .. } | Kind::Float => match random.below(4) {
             0 => Value::Float(*random.pick(&[0.5, -0.0, f64::NAN, f64::INFINITY, 1e19, 33.3])),
             1 => Value::Decimal { mantissa: number.into(), scale: random.below(5) as u8 },
@@ -184,7 +187,7 @@ fn keys_of_a_column_of_two_numbers_are_none_one_or_both_of_them() {
         segment(1, Some(0x0f0f_0ff0_1234_5678), &number),
         segment(2, Some(0x0f0f_0ff0_1234_5678), &|_| 6),
     ];
-    let fields = vec![PartField { name: "two".into(), dictionary: Texts::new() }];
+    let fields = vec![PartField { name: "two".into(), ..PartField::default() }];
     let table = Table::assemble(vec![Part { fields, segments }], 2);
     let conditions: Vec<Expr> = [&[][..], &[5], &[6], &[5, 6]]
         .into_iter()

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use quarrier_filter::Expr;
 use quarrier_filter::expr::{Comparison, Function, Matcher, Pattern};
 use quarrier_filter::matching::Matching;
+use quarrier_messages::column::SegmentColumn;
 use quarrier_messages::column::raw::{RawColumn, RawData};
-use quarrier_messages::column::{SegmentColumn, Texts};
 use quarrier_messages::{Kind, Part, PartField, PartSegment, Table, Value};
 
 use super::check;
@@ -27,7 +27,7 @@ fn table(texts: &[Option<String>]) -> Table {
         RawColumn { valid: Vec::new(), data: RawData::Integer(numbers) },
     ];
     let columns = columns.iter().map(|column| Some(SegmentColumn::pack(column))).collect();
-    let field = |name: &str| PartField { name: name.into(), dictionary: Texts::new() };
+    let field = |name: &str| PartField { name: name.into(), ..PartField::default() };
     let segments = vec![PartSegment { place: 0, rows: texts.len() as u32, columns }];
     let table = Table::assemble(vec![Part { fields: vec![field("t"), field("n")], segments }], 1);
     assert_eq!(table.schema().fields[0].kind, Kind::Text);

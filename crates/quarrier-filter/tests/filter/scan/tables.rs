@@ -27,9 +27,28 @@ impl Random {
 }
 
 /// The columns' names; what they hold follows from `column`.
-pub(crate) const COLUMNS: [&str; 14] = [
+pub(crate) const COLUMNS: [&str; 17] = [
     "tiny", "small", "wide", "huge", "flag", "money", "price", "odd", "day", "at", "word", "many",
-    "plain", "runs",
+    "plain", "runs", "unsigned", "giant", "mixed",
+];
+
+/// The greatest number of 38 digits.
+const MOST: i128 = 10_i128.pow(38) - 1;
+
+/// Mantissas that 64 bits do not hold, and others.
+pub(crate) const MANTISSAS: [i128; 12] = [
+    0,
+    -1,
+    700,
+    i64::MAX as i128,
+    1 << 63,
+    i64::MIN as i128 - 1,
+    u64::MAX as i128,
+    u64::MAX as i128 - 1,
+    1 << 70,
+    -(1 << 100),
+    MOST,
+    -MOST,
 ];
 
 /// The words of the column `word`.
@@ -43,8 +62,9 @@ pub(crate) fn table(seed: u64, segments: &[usize]) -> Table {
     let many: Vec<String> = (0..500).map(|at| format!("note {} {}", at * 7919 % 500, at)).collect();
     dictionaries[11] = many.iter().map(String::as_str).collect();
     let fields = COLUMNS.iter().zip(dictionaries);
-    let fields =
-        fields.map(|(name, dictionary)| PartField { name: (*name).into(), dictionary }).collect();
+    let fields = fields
+        .map(|(name, dictionary)| PartField { name: (*name).into(), dictionary, rounded: 0 })
+        .collect();
     let segment = |(place, &rows): (usize, &usize)| {
         assert!(rows <= SEGMENT_ROWS, "a segment of {rows} rows");
         let columns = (0..COLUMNS.len()).map(|column| {
@@ -78,7 +98,32 @@ fn valid(rows: usize, random: &mut Random) -> Vec<u64> {
     words
 }
 
+/// Exact numbers in lanes of any width, over a base of any size.
+fn wide(name: &str, rows: usize, random: &mut Random) -> RawData {
+    let base = *random.pick(&MANTISSAS);
+    let how = if name == "mixed" { random.below(5) } else { 5 };
+    let near = [1, 2, 200, 60_000, 1 << 40].map(|most| random.below(most) + 1);
+    let most = *random.pick(&near);
+    let mut one = |row: usize| match (name, how) {
+        ("unsigned", _) if row.is_multiple_of(9) => i128::from(random.next()),
+        ("unsigned", _) => i128::from(u64::MAX) - i128::from(random.below(10)),
+        ("giant", _) | (_, 4) => *random.pick(&MANTISSAS),
+        (_, 0) => base.clamp(1 - MOST / 2, MOST / 2) + i128::from(random.below(most)),
+        (_, 1) => (row / 500) as i128 * (1 << 64),
+        (_, 2) => random.below(most).into(),
+        _ => base.clamp(1 - MOST / 2, MOST / 2) + i128::from(random.next()),
+    };
+    let mantissas = (0..rows).map(&mut one).collect();
+    RawData::Wide {
+        scale: [0, 2, 20][if name == "mixed" { 2 } else { (name == "giant").into() }],
+        mantissas,
+    }
+}
+
 fn data(column: usize, rows: usize, random: &mut Random) -> RawData {
+    if let "unsigned" | "giant" | "mixed" = COLUMNS[column] {
+        return wide(COLUMNS[column], rows, random);
+    }
     let r = random;
     let mut each = |next: &mut dyn FnMut(&mut Random, usize) -> i64| -> Vec<i64> {
         (0..rows).map(|row| next(r, row)).collect()

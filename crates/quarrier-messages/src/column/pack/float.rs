@@ -16,9 +16,7 @@ pub(super) fn pack_floats(values: &[f64], valid: &[u64]) -> (Data, Zones) {
     if let Some((exponent, numbers)) = as_numbers(values, valid) {
         let (packed, zones) = pack_whole(&numbers, valid);
         if !matches!(packed.lanes(), Lanes::U64(_)) {
-            let key = |number| float_key(scaled(number, exponent));
-            let blocks = zones.blocks.iter().map(|zone| zone.moved(key)).collect();
-            let zones = Zones { all: zones.all.moved(key), blocks };
+            let zones = zones.moved(|number| float_key(scaled(number as i64, exponent)).into());
             return (Data::Scaled { exponent, packed }, zones);
         }
     }

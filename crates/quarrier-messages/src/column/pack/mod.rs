@@ -3,6 +3,7 @@
 mod float;
 mod recode;
 mod whole;
+mod wide;
 mod zones;
 
 pub(crate) use whole::pack_whole;
@@ -12,7 +13,7 @@ use super::packed::Packed;
 use super::raw::{RawColumn, RawData, SEGMENT_ROWS};
 use super::segment::{Data, SegmentColumn};
 use super::texts::Texts;
-use crate::Kind;
+use crate::{DIGITS_MAX, Kind};
 
 pub(super) fn pack(raw: &RawColumn) -> SegmentColumn {
     let rows = raw.data.rows();
@@ -26,8 +27,13 @@ pub(super) fn pack(raw: &RawColumn) -> SegmentColumn {
         }
         RawData::Integer(values) => whole(Kind::Integer, pack_whole(values, &valid)),
         RawData::Decimal { scale, mantissas } => {
-            assert!(*scale <= 18, "{scale} digits behind the point");
+            assert!(*scale <= DIGITS_MAX, "{scale} digits behind the point");
             whole(Kind::Decimal { scale: *scale }, pack_whole(mantissas, &valid))
+        }
+        RawData::Wide { scale, mantissas } => {
+            assert!(*scale <= DIGITS_MAX, "{scale} digits behind the point");
+            let (data, zones) = wide::pack_wide(mantissas, &valid);
+            (Kind::Decimal { scale: *scale }, data, zones)
         }
         RawData::Date(days) => whole(Kind::Date, pack_whole(days, &valid)),
         RawData::Timestamp(values) => whole(Kind::Timestamp, pack_whole(values, &valid)),

@@ -66,12 +66,12 @@ unsafe fn pack_whole_avx2<T: Copy + Into<i64>>(
 #[inline(always)]
 fn pack_whole_on<T: Copy + Into<i64>>(values: &[T], valid: &[u64], old: Lanes) -> (Packed, Zones) {
     let zones = zones_of(values, valid, |value| value.into());
-    let (min, max) = (zones.all.min, zones.all.max);
+    let (min, max) = zones.all.narrow().unwrap_or((0, 0));
     let rows = values.len();
     let packed = |base, lanes| Packed { base, lanes, rows: rows as u32 };
-    if min >= max {
+    if min == max {
         // One value, or none.
-        return (packed(if min == max { min } else { 0 }, Lanes::Constant), zones);
+        return (packed(min, Lanes::Constant), zones);
     }
     let range = max.abs_diff(min);
     if let Some(runs) = runs(values, valid, min, range) {

@@ -22,6 +22,60 @@ impl Zones {
         self.all = self.all.joined(zone);
         self.blocks.push(zone);
     }
+
+    /// With all bounds moved by a function that keeps their order.
+    pub(crate) fn moved(mut self, by: impl Fn(i128) -> i128) -> Zones {
+        self.all = self.all.moved(&by);
+        self.blocks.iter_mut().for_each(|zone| *zone = zone.moved(&by));
+        self
+    }
+}
+
+/// A zone of keys of 64 bits, which are quicker to compare.
+#[derive(Clone, Copy)]
+struct Narrow {
+    min: i64,
+    max: i64,
+    nulls: u32,
+}
+
+impl Narrow {
+    const EMPTY: Narrow = Narrow { min: i64::MAX, max: i64::MIN, nulls: 0 };
+
+    #[inline(always)]
+    fn joined(self, other: Narrow) -> Narrow {
+        Narrow {
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            nulls: self.nulls + other.nulls,
+        }
+    }
+
+    #[inline(always)]
+    fn zone(self) -> Zone {
+        if self.min > self.max {
+            return Zone { nulls: self.nulls, ..Zone::EMPTY };
+        }
+        Zone { min: self.min.into(), max: self.max.into(), nulls: self.nulls }
+    }
+}
+
+/// The zones of numbers of 128 bits.
+pub(crate) fn wide_zones(values: &[i128], valid: &[u64]) -> Zones {
+    let mut zones = Zones::new(values.len());
+    for (block, values) in values.chunks(BLOCK_ROWS).enumerate() {
+        let mut zone = Zone::EMPTY;
+        for (at, &value) in values.iter().enumerate() {
+            let row = block * BLOCK_ROWS + at;
+            if valid.is_empty() || valid[row / 64] >> (row % 64) & 1 == 1 {
+                (zone.min, zone.max) = (zone.min.min(value), zone.max.max(value));
+            } else {
+                zone.nulls += 1;
+            }
+        }
+        zones.push(zone);
+    }
+    zones
 }
 
 /// The zones of values that have the key `key`.
@@ -32,10 +86,10 @@ pub(crate) fn zones_of<T: Copy>(values: &[T], valid: &[u64], key: impl Fn(T) -> 
     // Loops and no closures: what a loop is inlined into says for what machine it is compiled.
     for block in values.chunks(BLOCK_ROWS) {
         let Some(words) = words.next() else {
-            zones.push(full_zone(block, &key));
+            zones.push(full_zone(block, &key).zone());
             continue;
         };
-        let mut zone = Zone::EMPTY;
+        let mut zone = Narrow::EMPTY;
         for (rows, &word) in block.chunks(64).zip(words) {
             zone = zone.joined(if word.count_ones() as usize == rows.len() {
                 full_zone(rows, &key)
@@ -43,7 +97,7 @@ pub(crate) fn zones_of<T: Copy>(values: &[T], valid: &[u64], key: impl Fn(T) -> 
                 partial_zone(rows, word, &key)
             });
         }
-        zones.push(zone);
+        zones.push(zone.zone());
     }
     zones
 }
@@ -52,7 +106,7 @@ pub(crate) fn zones_of<T: Copy>(values: &[T], valid: &[u64], key: impl Fn(T) -> 
 pub(crate) fn text_zones(texts: &Texts, valid: &[u64]) -> Zones {
     let mut zones = Zones::new(texts.len());
     for first in (0..texts.len()).step_by(BLOCK_ROWS) {
-        let mut zone = Zone::EMPTY;
+        let mut zone = Narrow::EMPTY;
         for row in first..texts.len().min(first + BLOCK_ROWS) {
             if valid.is_empty() || valid[row / 64] >> (row % 64) & 1 == 1 {
                 let key = texts.key(row);
@@ -61,24 +115,24 @@ pub(crate) fn text_zones(texts: &Texts, valid: &[u64]) -> Zones {
                 zone.nulls += 1;
             }
         }
-        zones.push(zone);
+        zones.push(zone.zone());
     }
     zones
 }
 
 #[inline(always)]
-fn full_zone<T: Copy>(rows: &[T], key: impl Fn(T) -> i64) -> Zone {
+fn full_zone<T: Copy>(rows: &[T], key: impl Fn(T) -> i64) -> Narrow {
     let (mut min, mut max) = (i64::MAX, i64::MIN);
     for &value in rows {
         let key = key(value);
         (min, max) = (min.min(key), max.max(key));
     }
-    Zone { min, max, nulls: 0 }
+    Narrow { min, max, nulls: 0 }
 }
 
 #[inline(always)]
-fn partial_zone<T: Copy>(rows: &[T], word: u64, key: impl Fn(T) -> i64) -> Zone {
-    let (mut left, mut zone) = (word, Zone::EMPTY);
+fn partial_zone<T: Copy>(rows: &[T], word: u64, key: impl Fn(T) -> i64) -> Narrow {
+    let (mut left, mut zone) = (word, Narrow::EMPTY);
     while left != 0 {
         let key = key(rows[left.trailing_zeros() as usize]);
         (zone.min, zone.max) = (zone.min.min(key), zone.max.max(key));

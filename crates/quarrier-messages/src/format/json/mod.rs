@@ -9,8 +9,8 @@
 //! Paths are written `order.leg[0].qty`; a key that would be mistaken (one with `.`, `[`, `]`,
 //! `"` or nothing in it) stands in quotes: `"a.b".c`. A message that is a scalar by itself is
 //! the field `value`. Of a key that comes twice the later value counts. Whole numbers of 64 bits
-//! are Integer, numbers with a fraction Decimal where 64 bits and 18 digits behind the point
-//! hold them, all others Float; one beyond what a float holds is a fault.
+//! are Integer, others without an exponent Decimal where 38 digits hold them, all others Float; one
+//! beyond what a float holds is a fault.
 
 mod glue;
 mod number;

@@ -2,13 +2,20 @@
 
 use crate::Fault;
 use crate::arch::Lanes;
+use crate::build::Cell;
+use crate::format::decimal;
 
 /// A number as a column holds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
     Integer(i64),
-    Decimal { mantissa: i64, scale: u8 },
+    Decimal {
+        mantissa: i64,
+        scale: u8,
+    },
     Float(f64),
+    /// One that 64 bits do not hold.
+    Long(Cell<'static>),
 }
 
 /// Decimal digits that 64 bits hold, whatever they are.
@@ -42,9 +49,9 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Result<(Number, usize), Fault> 
         return exponent(bytes, at, end + 1);
     }
     if count > DIGITS_MAX || scale > SCALE_MAX {
-        return float(bytes, at, end);
+        return long(bytes, at, end);
     }
-    let Some(mantissa) = signed(mantissa, is_negative) else { return float(bytes, at, end) };
+    let Some(mantissa) = signed(mantissa, is_negative) else { return long(bytes, at, end) };
     let number = match scale {
         0 => Number::Integer(mantissa),
         _ => Number::Decimal { mantissa, scale: scale as u8 },
@@ -153,10 +160,22 @@ fn exponent(bytes: &[u8], start: usize, at: usize) -> Result<(Number, usize), Fa
 }
 
 #[cold]
+fn long(bytes: &[u8], start: usize, end: usize) -> Result<(Number, usize), Fault> {
+    match decimal::long(&bytes[start..end]) {
+        Some(cell) => Ok((Number::Long(cell), end)),
+        None => Err(beyond(start)),
+    }
+}
+
+fn beyond(start: usize) -> Fault {
+    Fault::new(start, "a number beyond what 64 bits hold")
+}
+
+#[cold]
 fn float(bytes: &[u8], start: usize, end: usize) -> Result<(Number, usize), Fault> {
     let text = std::str::from_utf8(&bytes[start..end]).unwrap_or_default();
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok((Number::Float(value), end)),
-        _ => Err(Fault::new(start, "a number beyond what 64 bits hold")),
+        _ => Err(beyond(start)),
     }
 }

@@ -4,6 +4,7 @@ use super::number::{Number, number};
 use super::string;
 use crate::build::{FieldId, Row};
 use crate::format::paths::{PathId, Paths};
+use crate::format::set_cell;
 use crate::{Fault, Limits};
 
 /// Where a scalar stands in a message, and the field that takes it.
@@ -219,6 +220,7 @@ pub(super) fn set_number(row: &mut impl Row, field: FieldId, number: Number) {
         Number::Integer(value) => row.integer(field, value),
         Number::Decimal { mantissa, scale } => row.decimal(field, mantissa, scale),
         Number::Float(value) => row.float(field, value),
+        Number::Long(cell) => set_cell(row, field, cell),
     }
 }
 

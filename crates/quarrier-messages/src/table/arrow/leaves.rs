@@ -65,7 +65,7 @@ pub(super) fn refused(name: &str, reason: &str) -> Error {
     Error::ArrowColumn { name: name.into(), reason: reason.into() }
 }
 
-/// What values of a type become, where 64 bits hold them.
+/// What values of a type become, where 64 bits hold them if they are whole, and else 38 digits.
 fn kind_of(data_type: &DataType) -> Option<Kind> {
     use DataType as T;
     Some(match data_type {
@@ -78,7 +78,7 @@ fn kind_of(data_type: &DataType) -> Option<Kind> {
         | T::Decimal128(_, scale)
         | T::Decimal256(_, scale) => match scale {
             ..=0 => Kind::Integer,
-            1..=18 => Kind::Decimal { scale: *scale as u8 },
+            1..=38 => Kind::Decimal { scale: *scale as u8 },
             _ => Kind::Float,
         },
         T::Float16 | T::Float32 | T::Float64 => Kind::Float,

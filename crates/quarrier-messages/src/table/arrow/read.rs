@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::leaves::{Leaf, leaves_of, refused};
-use super::values::{append_floats, append_numbers, for_each_text};
+use super::values::{append_exact, append_floats, append_numbers, for_each_text, rounded};
 use crate::build::{FieldId, Row, RowBuilder};
 use crate::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
 use crate::column::{SegmentColumn, Texts};
@@ -31,7 +31,7 @@ struct Pieces {
 impl Table {
     /// Copies the rows of record batches, all of `schema`, into packed columns, on `workers`
     /// threads beside this one, which asks for the batches. Fields of structs become columns of
-    /// their own, `order.qty`. Numbers that 64 bits do not hold become floats, text in bytes has to
+    /// their own, `order.qty`. Numbers that 38 digits do not hold become floats, text in bytes has to
     /// be UTF-8, points in time lose their zone but not their meaning: they are UTC.
     ///
     /// Batches wait until a segment is full, for at most two segments a worker.
@@ -149,13 +149,15 @@ struct Worker<'l> {
     /// Of text columns.
     texts: Vec<Option<RowBuilder>>,
     segments: Vec<PartSegment>,
+    /// Of each column, how many values lost digits.
+    rounded: Vec<u64>,
 }
 
 impl<'l> Worker<'l> {
     fn new(leaves: &'l [Leaf]) -> Self {
         let text = |leaf: &Leaf| (leaf.kind == Kind::Text).then(|| RowBuilder::new(1));
         let texts = leaves.iter().map(text).collect();
-        Worker { leaves, texts, segments: Vec::new() }
+        Worker { leaves, texts, segments: Vec::new(), rounded: vec![0; leaves.len()] }
     }
 
     /// Takes pieces until there are no more; after an error nobody gets any.
@@ -175,10 +177,11 @@ impl<'l> Worker<'l> {
 
     fn segment(&mut self, pieces: &Pieces) -> Result<()> {
         let mut columns = Vec::with_capacity(self.leaves.len());
-        for (leaf, texts) in self.leaves.iter().zip(&mut self.texts) {
+        for ((leaf, texts), lost) in self.leaves.iter().zip(&mut self.texts).zip(&mut self.rounded)
+        {
             columns.push(Some(match texts {
                 Some(texts) => text_column(leaf, pieces, texts)?,
-                None => SegmentColumn::pack(&number_column(leaf, pieces)?),
+                None => SegmentColumn::pack(&number_column(leaf, pieces, lost)?),
             }));
         }
         let (place, rows) = (pieces.first_row, pieces.rows as u32);
@@ -187,7 +190,8 @@ impl<'l> Worker<'l> {
     }
 
     fn into_part(self) -> Part {
-        let fields = self.leaves.iter().zip(self.texts).map(|(leaf, texts)| {
+        let fields = self.leaves.iter().zip(self.texts).zip(self.rounded);
+        let fields = fields.map(|((leaf, texts), rounded)| {
             let dictionary = match texts {
                 Some(texts) if !self.segments.is_empty() => {
                     let (ends, bytes) = texts.dictionary(FieldId::new(0));
@@ -195,7 +199,7 @@ impl<'l> Worker<'l> {
                 }
                 _ => Texts::new(),
             };
-            PartField { name: leaf.name.as_str().into(), dictionary }
+            PartField { name: leaf.name.as_str().into(), dictionary, rounded }
         });
         Part { fields: fields.collect(), segments: self.segments }
     }
@@ -222,18 +226,11 @@ fn text_column(leaf: &Leaf, pieces: &Pieces, texts: &mut RowBuilder) -> Result<S
     Ok(packed)
 }
 
-fn number_column(leaf: &Leaf, pieces: &Pieces) -> Result<RawColumn> {
+/// Adds to `lost` how many values have lost digits.
+fn number_column(leaf: &Leaf, pieces: &Pieces, lost: &mut u64) -> Result<RawColumn> {
     let valid = validity(leaf, pieces);
-    let floats = || {
-        let mut floats = Vec::with_capacity(pieces.rows);
-        for batch in &pieces.batches {
-            let (array, nulls) = leaf.array(batch);
-            append_floats(&array, nulls.as_ref(), &mut floats);
-        }
-        RawData::Float(floats)
-    };
     if leaf.kind == Kind::Float {
-        return Ok(RawColumn { valid, data: floats() });
+        return Ok(RawColumn { valid, data: floats(leaf, pieces, lost) });
     }
     if leaf.kind == Kind::Null {
         return Ok(RawColumn { valid: Vec::new(), data: RawData::Null(pieces.rows) });
@@ -244,7 +241,9 @@ fn number_column(leaf: &Leaf, pieces: &Pieces) -> Result<RawColumn> {
         match append_numbers(&array, nulls.as_ref(), &mut numbers) {
             Ok(()) => {}
             Err(_) if matches!(leaf.kind, Kind::Integer | Kind::Decimal { .. }) => {
-                return Ok(RawColumn { valid, data: floats() });
+                let data = exact_numbers(leaf, pieces);
+                let data = data.unwrap_or_else(|| floats(leaf, pieces, lost));
+                return Ok(RawColumn { valid, data });
             }
             Err(row) => {
                 let row = row_number(pieces, number, row);
@@ -254,6 +253,27 @@ fn number_column(leaf: &Leaf, pieces: &Pieces) -> Result<RawColumn> {
         }
     }
     Ok(RawColumn { valid, data: RawData::of_numbers(leaf.kind, numbers) })
+}
+
+/// Exact numbers, where 38 digits hold all of them.
+fn exact_numbers(leaf: &Leaf, pieces: &Pieces) -> Option<RawData> {
+    let mut mantissas = Vec::with_capacity(pieces.rows);
+    for batch in &pieces.batches {
+        let (array, nulls) = leaf.array(batch);
+        append_exact(&array, nulls.as_ref(), &mut mantissas).ok()?;
+    }
+    let scale = if let Kind::Decimal { scale } = leaf.kind { scale } else { 0 };
+    Some(RawData::Wide { scale, mantissas })
+}
+
+fn floats(leaf: &Leaf, pieces: &Pieces, lost: &mut u64) -> RawData {
+    let mut floats = Vec::with_capacity(pieces.rows);
+    for batch in &pieces.batches {
+        let (array, nulls) = leaf.array(batch);
+        append_floats(&array, nulls.as_ref(), &mut floats);
+        *lost += rounded(&array, nulls.as_ref());
+    }
+    RawData::Float(floats)
 }
 
 /// The number of a row among all, from its place in a piece.

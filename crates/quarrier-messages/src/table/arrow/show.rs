@@ -23,7 +23,7 @@ use crate::{Kind, Table};
 /// | kind | Arrow |
 /// |---|---|
 /// | Integer, Float, Boolean, Date, Null | Int64, Float64, Boolean, Date32, Null |
-/// | Decimal | Decimal128 of 19 digits |
+/// | Decimal | Decimal128 of 19 digits, or as many as it needs |
 /// | Timestamp | Timestamp in nanoseconds, without a zone |
 /// | Text | Dictionary of Int32 and Utf8 where the column has a dictionary, else Utf8 |
 ///
@@ -52,7 +52,7 @@ impl Table {
         let (fields, shown): (Vec<_>, Vec<_>) = fields
             .map(|(field, column)| {
                 let shown = shown(field.kind, column);
-                let data_type = data_type(field.kind, &shown);
+                let data_type = data_type(field.kind, column, &shown);
                 (Field::new(&*field.name, data_type, true), shown)
             })
             .unzip();
@@ -71,12 +71,12 @@ fn shown(kind: Kind, column: &Column) -> Shown {
     Shown::Dictionary(Arc::new(strings(dictionary, dictionary.clone(), None)))
 }
 
-pub(super) fn data_type(kind: Kind, shown: &Shown) -> DataType {
+pub(super) fn data_type(kind: Kind, column: &Column, shown: &Shown) -> DataType {
     match (kind, shown) {
         (Kind::Null, _) => DataType::Null,
         (Kind::Boolean, _) => DataType::Boolean,
         (Kind::Integer, _) => DataType::Int64,
-        (Kind::Decimal { scale }, _) => DataType::Decimal128(19, scale as i8),
+        (Kind::Decimal { scale }, _) => DataType::Decimal128(column.precision(scale), scale as i8),
         (Kind::Float, _) => DataType::Float64,
         (Kind::Date, _) => DataType::Date32,
         (Kind::Timestamp, _) => DataType::Timestamp(TimeUnit::Nanosecond, None),
@@ -126,6 +126,12 @@ fn array(
             Arc::new(DictionaryArray::new(Int32Array::new_null(rows), Arc::clone(values)))
         }
         (Data::Null, _) => arrow_array::new_null_array(data_type, rows),
+        (Data::Whole(_) | Data::Shifted { .. } | Data::Exact(_), _)
+            if matches!(segment.kind(), Kind::Decimal { .. }) =>
+        {
+            decimals(segment.to_numbers(), nulls, data_type)
+        }
+        (Data::Shifted { .. } | Data::Exact(_), _) => unreachable!("only exact numbers are wide"),
         (Data::Whole(packed), _) => whole(segment.kind(), packed.to_vec(), nulls),
         (Data::Scaled { .. }, _) => Arc::new(Float64Array::new(segment.to_floats().into(), nulls)),
         (Data::Float(values), _) => {
@@ -149,17 +155,21 @@ fn array(
     }
 }
 
+/// Mantissas of up to as many digits as the type has.
+pub(super) fn decimals(
+    mantissas: Vec<i128>,
+    nulls: Option<NullBuffer>,
+    data_type: &DataType,
+) -> ArrayRef {
+    let array = Decimal128Array::new(mantissas.into(), nulls);
+    Arc::new(array.with_data_type(data_type.clone()))
+}
+
 fn whole(kind: Kind, numbers: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
     match kind {
         Kind::Boolean => {
             let bits: BooleanBuffer = numbers.into_iter().map(|bit| bit != 0).collect();
             Arc::new(BooleanArray::new(bits, nulls))
-        }
-        Kind::Decimal { scale } => {
-            let mantissas: Vec<i128> = numbers.into_iter().map(i128::from).collect();
-            let array = Decimal128Array::new(mantissas.into(), nulls);
-            let data_type = DataType::Decimal128(19, scale as i8);
-            Arc::new(array.with_data_type(data_type))
         }
         Kind::Date => {
             let days: Vec<i32> = numbers.into_iter().map(|day| day as i32).collect();
@@ -167,7 +177,7 @@ fn whole(kind: Kind, numbers: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
         }
         Kind::Timestamp => Arc::new(TimestampNanosecondArray::new(numbers.into(), nulls)),
         Kind::Null => Arc::new(NullArray::new(numbers.len())),
-        Kind::Integer | Kind::Float | Kind::Text => {
+        Kind::Integer | Kind::Decimal { .. } | Kind::Float | Kind::Text => {
             Arc::new(Int64Array::new(numbers.into(), nulls))
         }
     }

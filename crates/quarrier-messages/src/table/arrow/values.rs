@@ -7,6 +7,8 @@ use arrow_array::{Array, ArrowPrimitiveType};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 
+use crate::exact;
+
 /// Whether row `row` has a value.
 fn is_valid(nulls: Option<&NullBuffer>, row: usize) -> bool {
     nulls.is_none_or(|nulls| nulls.is_valid(row))
@@ -42,33 +44,33 @@ pub(super) fn append_numbers(
         T::UInt8 => plain::<t::UInt8Type>(array, out),
         T::UInt16 => plain::<t::UInt16Type>(array, out),
         T::UInt32 => plain::<t::UInt32Type>(array, out),
-        T::UInt64 => each::<t::UInt64Type>(array, nulls, out, |value| value.try_into().ok()),
-        T::Decimal32(_, scale) => each::<t::Decimal32Type>(array, nulls, out, |value| {
+        T::UInt64 => each::<t::UInt64Type, _>(array, nulls, out, |value| value.try_into().ok()),
+        T::Decimal32(_, scale) => each::<t::Decimal32Type, _>(array, nulls, out, |value| {
             i128::from(value).checked_mul(shift(scale)?)?.try_into().ok()
         }),
-        T::Decimal64(_, scale) => each::<t::Decimal64Type>(array, nulls, out, |value| {
+        T::Decimal64(_, scale) => each::<t::Decimal64Type, _>(array, nulls, out, |value| {
             i128::from(value).checked_mul(shift(scale)?)?.try_into().ok()
         }),
-        T::Decimal128(_, scale) => each::<t::Decimal128Type>(array, nulls, out, |value| {
+        T::Decimal128(_, scale) => each::<t::Decimal128Type, _>(array, nulls, out, |value| {
             value.checked_mul(shift(scale)?)?.try_into().ok()
         }),
-        T::Decimal256(_, scale) => each::<t::Decimal256Type>(array, nulls, out, |value| {
+        T::Decimal256(_, scale) => each::<t::Decimal256Type, _>(array, nulls, out, |value| {
             value.to_i128()?.checked_mul(shift(scale)?)?.try_into().ok()
         }),
         T::Date32 => plain::<t::Date32Type>(array, out),
-        T::Date64 => each::<t::Date64Type>(array, nulls, out, |value| {
+        T::Date64 => each::<t::Date64Type, _>(array, nulls, out, |value| {
             i32::try_from(value.div_euclid(86_400_000)).ok().map(i64::from)
         }),
         T::Timestamp(unit, _) => {
             let by = factor(unit);
             let scaled = |value: i64| value.checked_mul(by);
             match unit {
-                TimeUnit::Second => each::<t::TimestampSecondType>(array, nulls, out, scaled),
+                TimeUnit::Second => each::<t::TimestampSecondType, _>(array, nulls, out, scaled),
                 TimeUnit::Millisecond => {
-                    each::<t::TimestampMillisecondType>(array, nulls, out, scaled)
+                    each::<t::TimestampMillisecondType, _>(array, nulls, out, scaled)
                 }
                 TimeUnit::Microsecond => {
-                    each::<t::TimestampMicrosecondType>(array, nulls, out, scaled)
+                    each::<t::TimestampMicrosecondType, _>(array, nulls, out, scaled)
                 }
                 TimeUnit::Nanosecond => plain::<t::TimestampNanosecondType>(array, out),
             }
@@ -86,6 +88,82 @@ pub(super) fn append_numbers(
     }
 }
 
+/// Appends exact numbers by their mantissas, 0 where there is no value.
+///
+/// # Errors
+///
+/// The row of a value that has more than 38 digits.
+pub(super) fn append_exact(
+    array: &dyn Array,
+    nulls: Option<&NullBuffer>,
+    out: &mut Vec<i128>,
+) -> Result<(), usize> {
+    use DataType as T;
+    // What has digits before the point only, in tens.
+    let grown =
+        |scale: &i8, value: Option<i128>| exact::rescaled(value?, 0, scale.min(&0).unsigned_abs());
+    match array.data_type() {
+        T::UInt64 => each::<t::UInt64Type, _>(array, nulls, out, |value| Some(value.into())),
+        T::Decimal32(_, scale) => {
+            each::<t::Decimal32Type, _>(array, nulls, out, |value| grown(scale, Some(value.into())))
+        }
+        T::Decimal64(_, scale) => {
+            each::<t::Decimal64Type, _>(array, nulls, out, |value| grown(scale, Some(value.into())))
+        }
+        T::Decimal128(_, scale) => {
+            each::<t::Decimal128Type, _>(array, nulls, out, |value| grown(scale, Some(value)))
+        }
+        T::Decimal256(_, scale) => {
+            each::<t::Decimal256Type, _>(array, nulls, out, |value| grown(scale, value.to_i128()))
+        }
+        T::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let mut values = Vec::new();
+            let inner = dictionary.values();
+            let told = append_exact(inner, inner.logical_nulls().as_ref(), &mut values);
+            gather(keys_of(dictionary), nulls, &values, out);
+            told
+        }
+        _ => {
+            let mut numbers = Vec::new();
+            append_numbers(array, nulls, &mut numbers)?;
+            out.extend(numbers.into_iter().map(i128::from));
+            Ok(())
+        }
+    }
+}
+
+/// How many rows lose digits where their numbers become floats.
+pub(super) fn rounded(array: &dyn Array, nulls: Option<&NullBuffer>) -> u64 {
+    use DataType as T;
+    let written: Box<dyn Fn(usize) -> String> = match array.data_type() {
+        T::Decimal32(..) => {
+            Box::new(|row| array.as_primitive::<t::Decimal32Type>().value_as_string(row))
+        }
+        T::Decimal64(..) => {
+            Box::new(|row| array.as_primitive::<t::Decimal64Type>().value_as_string(row))
+        }
+        T::Decimal128(..) => {
+            Box::new(|row| array.as_primitive::<t::Decimal128Type>().value_as_string(row))
+        }
+        T::Decimal256(..) => {
+            Box::new(|row| array.as_primitive::<t::Decimal256Type>().value_as_string(row))
+        }
+        T::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let values = dictionary.values();
+            let lose: Vec<u64> =
+                (0..values.len()).map(|row| rounded(&values.slice(row, 1), None)).collect();
+            let mut all = Vec::new();
+            gather(keys_of(dictionary), nulls, &lose, &mut all);
+            return all.into_iter().sum();
+        }
+        _ => return 0,
+    };
+    let loses = |&row: &usize| is_valid(nulls, row) && exact::is_text_rounded(&written(row));
+    (0..array.len()).filter(loses).count() as u64
+}
+
 fn plain<T: ArrowPrimitiveType<Native: Into<i64>>>(
     array: &dyn Array,
     out: &mut Vec<i64>,
@@ -94,17 +172,17 @@ fn plain<T: ArrowPrimitiveType<Native: Into<i64>>>(
     Ok(())
 }
 
-fn each<T: ArrowPrimitiveType>(
+fn each<T: ArrowPrimitiveType, N: Default>(
     array: &dyn Array,
     nulls: Option<&NullBuffer>,
-    out: &mut Vec<i64>,
-    number: impl Fn(T::Native) -> Option<i64>,
+    out: &mut Vec<N>,
+    number: impl Fn(T::Native) -> Option<N>,
 ) -> Result<(), usize> {
     for (row, &value) in array.as_primitive::<T>().values().iter().enumerate() {
         match number(value) {
             Some(number) => out.push(number),
             // What lies where there is no value may be anything.
-            None if !is_valid(nulls, row) => out.push(0),
+            None if !is_valid(nulls, row) => out.push(N::default()),
             None => return Err(row),
         }
     }

@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_array::builder::make_view;
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, NullArray,
-    RecordBatch, RecordBatchOptions, StringViewArray, TimestampNanosecondArray,
+    ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, NullArray, RecordBatch,
+    RecordBatchOptions, StringViewArray, TimestampNanosecondArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use foldhash::fast::RandomState;
 
-use super::show::{Shown, data_type, shared};
+use super::show::{Shown, data_type, decimals, shared};
 use crate::column::{Data, Dictionary, Packed, SegmentColumn, Texts};
 use crate::{Kind, Table};
 
@@ -50,10 +50,11 @@ const COPIED_BYTES_PER_ROW: usize = 64;
 impl Views {
     /// Of `table`.
     pub fn new(table: Arc<Table>) -> Self {
-        let field = |field: &crate::Field| {
-            Field::new(&*field.name, data_type(field.kind, &Shown::View), true)
+        let field = |(field, column): (&crate::Field, &crate::Column)| {
+            Field::new(&*field.name, data_type(field.kind, column, &Shown::View), true)
         };
-        let fields: Vec<Field> = table.schema().fields.iter().map(field).collect();
+        let fields: Vec<Field> =
+            table.schema().fields.iter().zip(table.columns()).map(field).collect();
         let known = (0..fields.len()).map(|_| OnceLock::new()).collect();
         Views { table, schema: Arc::new(Schema::new(fields)), known }
     }
@@ -82,8 +83,13 @@ impl Views {
             return Arc::new(texts.collect::<StringViewArray>());
         }
         let nulls: NullBuffer = numbers.iter().map(Option::is_some).collect();
-        let numbers = numbers.iter().map(|number| number.unwrap_or_default()).collect();
-        whole(kind, numbers, (nulls.null_count() > 0).then_some(nulls))
+        let nulls = (nulls.null_count() > 0).then_some(nulls);
+        let numbers = numbers.iter().map(|number| number.unwrap_or_default());
+        if let Kind::Decimal { .. } = kind {
+            let data_type = self.schema.field(column).data_type();
+            return decimals(numbers.map(i128::from).collect(), nulls, data_type);
+        }
+        whole(kind, numbers.collect(), nulls)
     }
 
     /// Rows of a segment, of the columns at these places of the table; `schema` is theirs. The
@@ -103,7 +109,7 @@ impl Views {
         segment: usize,
         places: &Places<'_>,
     ) -> Result<RecordBatch, ArrowError> {
-        let arrays = columns.iter().map(|&place| {
+        let arrays = columns.iter().enumerate().map(|(at, &place)| {
             let column = &self.table.columns()[place];
             let (segment, dictionary) = (&column.segments()[segment], column.dictionary());
             if let (Data::Codes(codes), Some(dictionary)) = (segment.data(), dictionary)
@@ -115,7 +121,9 @@ impl Views {
                 let views = codes.into_iter().map(view).collect();
                 return strings(views, Vec::new(), nulls(segment, places));
             }
-            array(segment, dictionary, places)
+            let own = self.schema.field(place).data_type();
+            let data_type = schema.fields().get(at).map_or(own, |field| field.data_type());
+            array(segment, dictionary, places, wanted(own, data_type))
         });
         let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
         RecordBatch::try_new_with_options(Arc::clone(schema), arrays.collect(), &options)
@@ -170,15 +178,36 @@ impl Places<'_> {
     }
 }
 
+/// The type of a column: of exact numbers, as many digits as are wanted, for rows that were taken from a
+/// table may need fewer than it.
+fn wanted<'t>(own: &'t DataType, wanted: &'t DataType) -> &'t DataType {
+    match (own, wanted) {
+        (DataType::Decimal128(_, one), DataType::Decimal128(_, other)) if one == other => wanted,
+        _ => own,
+    }
+}
+
 fn array(
     segment: &Arc<SegmentColumn>,
     dictionary: Option<&Arc<Dictionary>>,
     places: &Places<'_>,
+    data_type: &DataType,
 ) -> ArrayRef {
     let nulls = nulls(segment, places);
     match segment.data() {
-        Data::Null => {
-            arrow_array::new_null_array(&data_type(segment.kind(), &Shown::View), places.len())
+        Data::Null => arrow_array::new_null_array(data_type, places.len()),
+        Data::Whole(packed) if matches!(segment.kind(), Kind::Decimal { .. }) => {
+            let mantissas = places.numbers(packed).into_iter().map(i128::from);
+            decimals(mantissas.collect(), nulls, data_type)
+        }
+        Data::Shifted { shift, packed } => {
+            let mantissas = places.numbers(packed).into_iter().map(|it| shift + i128::from(it));
+            decimals(mantissas.collect(), nulls, data_type)
+        }
+        Data::Exact(numbers) => {
+            let mut mantissas = Vec::with_capacity(places.len());
+            places.each(|place| mantissas.push(numbers[place]));
+            decimals(mantissas, nulls, data_type)
         }
         Data::Whole(packed) => whole(segment.kind(), places.numbers(packed), nulls),
         Data::Scaled { exponent, packed } => {
@@ -214,18 +243,13 @@ fn whole(kind: Kind, numbers: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
             let bits: BooleanBuffer = numbers.into_iter().map(|bit| bit != 0).collect();
             Arc::new(BooleanArray::new(bits, nulls))
         }
-        Kind::Decimal { .. } => {
-            let mantissas: Vec<i128> = numbers.into_iter().map(i128::from).collect();
-            let array = Decimal128Array::new(mantissas.into(), nulls);
-            Arc::new(array.with_data_type(data_type(kind, &Shown::View)))
-        }
         Kind::Date => {
             let days: Vec<i32> = numbers.into_iter().map(|day| day as i32).collect();
             Arc::new(Date32Array::new(days.into(), nulls))
         }
         Kind::Timestamp => Arc::new(TimestampNanosecondArray::new(numbers.into(), nulls)),
         Kind::Null => Arc::new(NullArray::new(numbers.len())),
-        Kind::Integer | Kind::Float | Kind::Text => {
+        Kind::Integer | Kind::Decimal { .. } | Kind::Float | Kind::Text => {
             Arc::new(Int64Array::new(numbers.into(), nulls))
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::build::{Cell, Row, RowBuilder};
 use crate::column::raw::{RawColumn, RawData};
 use crate::column::{Data, Packed, SegmentColumn, Texts};
-use crate::{Kind, Value};
+use crate::{Kind, Value, exact};
 
 const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
 
@@ -16,30 +16,38 @@ pub(super) fn kind_of_all<'s>(
 ) -> Kind {
     let kind = segments.clone().fold(least, |kind, segment| kind.widened(segment.kind()));
     let mut bounds = segments.filter(|segment| !segment.zone().is_without_values());
-    let mut fit = |factor: &dyn Fn(Kind) -> Option<i64>| {
+    let mut fit = |bound: fn(i128, Kind, Kind) -> Option<i128>| {
         bounds.all(|segment| {
-            let zone = segment.zone();
-            factor(segment.kind()).is_some_and(|factor| {
-                zone.min.checked_mul(factor).is_some() && zone.max.checked_mul(factor).is_some()
-            })
+            let (zone, from) = (segment.zone(), segment.kind());
+            bound(zone.min, from, kind).is_some() && bound(zone.max, from, kind).is_some()
         })
     };
     match kind {
-        Kind::Decimal { .. } if !fit(&|from| factor(from, kind)) => Kind::Float,
-        Kind::Timestamp if !fit(&|from| factor(from, kind)) => Kind::Text,
+        Kind::Decimal { .. } if !fit(exact_in) => Kind::Float,
+        Kind::Timestamp if !fit(|day, from, to| time_in(day, from, to).map(i128::from)) => {
+            Kind::Text
+        }
         kind => kind,
     }
 }
 
-/// By how much whole numbers of one kind are more in another.
-fn factor(from: Kind, to: Kind) -> Option<i64> {
+/// The mantissa of a number in another kind of exact numbers, where 38 digits hold it.
+fn exact_in(mantissa: i128, from: Kind, to: Kind) -> Option<i128> {
     match (from, to) {
-        (from, to) if from == to => Some(1),
-        (Kind::Integer, Kind::Decimal { scale }) => Some(10i64.pow(scale.into())),
+        (Kind::Integer, Kind::Decimal { scale }) => exact::rescaled(mantissa, 0, scale),
         (Kind::Decimal { scale: from }, Kind::Decimal { scale: to }) => {
-            Some(10i64.pow(u32::from(to.checked_sub(from)?)))
+            exact::rescaled(mantissa, from, to)
         }
-        (Kind::Date, Kind::Timestamp) => Some(DAY_NANOSECONDS),
+        _ => None,
+    }
+}
+
+/// A day or a point in time as the latter, where 64 bits hold it.
+fn time_in(number: i128, from: Kind, to: Kind) -> Option<i64> {
+    let number = i64::try_from(number).ok()?;
+    match (from, to) {
+        (from, to) if from == to => Some(number),
+        (Kind::Date, Kind::Timestamp) => number.checked_mul(DAY_NANOSECONDS),
         _ => None,
     }
 }
@@ -50,35 +58,48 @@ pub(super) fn widened(segment: Arc<SegmentColumn>, kind: Kind) -> Arc<SegmentCol
     if segment.kind() == kind {
         return segment;
     }
-    let Data::Whole(packed) = segment.data() else {
+    if !segment.is_wide() && !matches!(segment.data(), Data::Whole(_)) {
         let is_empty = *segment.data() == Data::Null;
         assert!(is_empty, "{:?} became {kind:?}, which is less", segment.kind());
         return Arc::new(SegmentColumn::nulls(kind, segment.rows()));
-    };
-    let data = match (kind, factor(segment.kind(), kind)) {
-        (Kind::Decimal { scale }, Some(factor)) => {
-            RawData::Decimal { scale, mantissas: multiplied(packed, factor) }
+    }
+    // Rows without a value have the least one or 0: what fits the others fits them.
+    let (from, numbers) = (segment.kind(), segment.to_numbers().into_iter());
+    let data = match kind {
+        Kind::Decimal { scale } => {
+            let mantissas = numbers.map(|it| exact_in(it, from, kind).unwrap_or(0)).collect();
+            RawData::Wide { scale, mantissas }
         }
-        (Kind::Timestamp, Some(factor)) => RawData::Timestamp(multiplied(packed, factor)),
-        (Kind::Float, _) => RawData::Float(floats(segment.kind(), packed)),
-        (kind, _) => unreachable!("{:?} became {kind:?}", segment.kind()),
+        Kind::Timestamp => {
+            RawData::Timestamp(numbers.map(|it| time_in(it, from, kind).unwrap_or(0)).collect())
+        }
+        Kind::Float => {
+            let scale = scale_of(from);
+            RawData::Float(numbers.map(|mantissa| exact::as_float(mantissa, scale)).collect())
+        }
+        kind => unreachable!("{from:?} became {kind:?}"),
     };
     Arc::new(SegmentColumn::pack(&RawColumn { valid: segment.valid().to_vec(), data }))
 }
 
-/// Rows without a value have the least one, so that no product overflows.
-fn multiplied(packed: &Packed, factor: i64) -> Vec<i64> {
-    let mut numbers = packed.to_vec();
-    numbers.iter_mut().for_each(|number| *number *= factor);
-    numbers
+fn scale_of(kind: Kind) -> u8 {
+    match kind {
+        Kind::Decimal { scale } => scale,
+        _ => 0,
+    }
 }
 
-fn floats(kind: Kind, packed: &Packed) -> Vec<f64> {
-    let cell = |number| match kind {
-        Kind::Decimal { scale } => Cell::Decimal { mantissa: number, scale },
-        _ => Cell::Integer(number),
+/// How many values of a segment lose digits where they become `kind`.
+pub(super) fn rounded(segment: &SegmentColumn, kind: Kind) -> u64 {
+    let is_exact = matches!(segment.kind(), Kind::Integer | Kind::Decimal { .. });
+    if kind != Kind::Float || !is_exact {
+        return 0;
+    }
+    let scale = scale_of(segment.kind());
+    let is_rounded = |&row: &usize| {
+        segment.number(row).is_some_and(|mantissa| exact::is_rounded(mantissa, scale))
     };
-    packed.to_vec().into_iter().map(|number| cell(number).as_float()).collect()
+    (0..segment.rows()).filter(is_rounded).count() as u64
 }
 
 /// The segment with every value as its text; `writer` is the same for all segments of a column.
@@ -106,9 +127,7 @@ fn cell(value: &Value) -> Cell<'_> {
     match value {
         Value::Boolean(truth) => Cell::Boolean(*truth),
         Value::Integer(number) => Cell::Integer(*number),
-        Value::Decimal { mantissa, scale } => {
-            Cell::Decimal { mantissa: *mantissa as i64, scale: *scale }
-        }
+        Value::Decimal { mantissa, scale } => Cell::exact(*mantissa, *scale),
         Value::Float(float) => Cell::Float(*float),
         Value::Date(day) => Cell::Date(*day),
         Value::Timestamp(time) => Cell::Timestamp(*time),

@@ -17,12 +17,14 @@ pub(super) struct ColumnParts<'p> {
     pub(super) dictionaries: Dictionaries<'p>,
     /// One for each segment.
     pub(super) pieces: Vec<Piece>,
+    /// How many values lost digits already.
+    pub(super) rounded: u64,
 }
 
 impl<'p> ColumnParts<'p> {
     fn new(name: &str, kind: Kind, segments: usize) -> Self {
         let pieces = (0..segments).map(|_| None).collect();
-        ColumnParts { name: name.into(), kind, dictionaries: Vec::new(), pieces }
+        ColumnParts { name: name.into(), kind, dictionaries: Vec::new(), pieces, rounded: 0 }
     }
 
     fn add_dictionary(&mut self, texts: &'p Texts) -> usize {
@@ -87,6 +89,7 @@ impl<'p> Pieces<'p> {
                 });
                 let parts = &mut columns[place];
                 parts.kind = parts.kind.widened(field.kind);
+                parts.rounded += column.rounded();
                 let number = match column.dictionary() {
                     Some(dictionary) => parts.add_dictionary(dictionary),
                     None => 0,
@@ -126,6 +129,7 @@ fn targets<'p>(parts: &'p [Part], columns: &mut [ColumnParts<'p>]) -> Vec<Vec<Ta
         columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at)).collect();
     let mut target = |field: &'p crate::PartField| {
         let &column = places.get(&field.name)?;
+        columns[column].rounded += field.rounded;
         Some((column, columns[column].add_dictionary(&field.dictionary)))
     };
     parts.iter().map(|part| part.fields.iter().map(&mut target).collect()).collect()

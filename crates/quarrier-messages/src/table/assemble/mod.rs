@@ -44,9 +44,9 @@ pub(super) type Piece = Option<(Arc<SegmentColumn>, usize)>;
 impl Table {
     /// Puts the work of `workers` together on so many threads: segments in the order of their
     /// places, fields in the order in which messages show them. A column gets the least kind that
-    /// holds all its values; numbers that became exact ones become floats where 64 bits do not
-    /// hold them. Text gets one dictionary for all segments, unless a worker gave its own up, most
-    /// texts differ or they are too much: then none.
+    /// holds all its values; exact numbers become floats where 38 digits do not hold all of them, and
+    /// [`Column::rounded`] counts those that lost digits. Text gets one dictionary for all segments,
+    /// unless a worker gave its own up, most texts differ or they are too much: then none.
     ///
     /// Memory beside parts and table: the places of all texts of a column's dictionaries, and a
     /// segment for each thread.
@@ -124,7 +124,7 @@ impl Table {
         for plan in planned {
             schema.fields.push(Field { name: plan.name, kind: plan.kind });
             let segments = segments.by_ref().take(rows.len()).collect();
-            columns.push(Column::of(plan.dictionary, segments));
+            columns.push(Column { rounded: plan.rounded, ..Column::of(plan.dictionary, segments) });
         }
         Table::of(schema, columns, rows)
     }

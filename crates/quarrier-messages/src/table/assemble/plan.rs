@@ -24,6 +24,8 @@ pub(super) struct Plan<'p> {
     /// For each dictionary of `dictionaries`, then for `written`: the new code of each old one,
     /// or none where they stay.
     codes: Vec<Option<Vec<u32>>>,
+    /// How many values lost digits because they are floats.
+    pub(super) rounded: u64,
 }
 
 /// A dictionary pays where texts come again: in a column with more rows than these, most must.
@@ -31,10 +33,13 @@ const ROWS_TRIED: usize = 100_000;
 
 impl<'p> Plan<'p> {
     pub(super) fn new(parts: ColumnParts<'p>, rows: &[u32], packing: Packing) -> Plan<'p> {
-        let ColumnParts { name, kind, dictionaries, pieces } = parts;
+        let ColumnParts { name, kind, dictionaries, pieces, rounded } = parts;
         let kind = convert::kind_of_all(kind, pieces.iter().flatten().map(|(piece, _)| &**piece));
-        let (written, codes) = (Texts::new(), Vec::new());
-        let mut plan = Plan { name, kind, dictionary: None, pieces, dictionaries, written, codes };
+        let lost = pieces.iter().flatten().map(|(piece, _)| convert::rounded(piece, kind));
+        let rounded = rounded + lost.sum::<u64>();
+        let (written, codes, dictionary) = (Texts::new(), Vec::new(), None);
+        let mut plan =
+            Plan { name, kind, dictionary, pieces, dictionaries, written, codes, rounded };
         if kind == Kind::Text {
             plan.write_as_text();
             let rows = rows.iter().map(|&rows| rows as usize).sum();
@@ -63,7 +68,7 @@ impl<'p> Plan<'p> {
             Some(new) => Arc::new(Arc::unwrap_or_clone(piece).recoded(new, scratch)),
             None => {
                 // Scans rely on it.
-                let has_texts = piece.zone().max < self.texts(number).len() as i64;
+                let has_texts = piece.zone().max < self.texts(number).len() as i128;
                 assert!(has_texts, "a code without a text");
                 piece
             }

@@ -17,7 +17,7 @@ pub enum FixType {
     Int,
     /// A whole number that says how many bytes the next field has.
     Length,
-    /// A number, exact where 64 bits and 18 digits behind the point hold it.
+    /// A number, exact where 38 digits hold it.
     Number,
     /// `Y` or `N`.
     Boolean,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::arch::Isa;
-use crate::build::{FieldId, Row};
+use crate::build::{Cell, FieldId, Row};
 use crate::format::fix::{Dictionary, FixParser};
 use crate::frame::{Chunk, Reader, RecordFormat, Records, Rejected, Step, Taker};
 use crate::{Fault, Limits};
@@ -85,6 +85,10 @@ impl Row for Log {
 
     fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8) {
         self.row.insert(field, format!("{mantissa}/{scale}"));
+    }
+
+    fn number(&mut self, field: FieldId, number: Cell<'static>) {
+        self.row.insert(field, format!("{number:?}"));
     }
 
     fn float(&mut self, field: FieldId, value: f64) {
