@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use quarrier_core::region::Region;
+use quarrier_core::region::{AsData, Shown};
 use quarrier_core::source::{Source, read_full_at};
 
 /// The longest piece that [`View::take`] gives, in bytes.
@@ -67,6 +67,7 @@ pub struct View<'s> {
     /// Where in the source the last byte stands that was shown, if jumps from there cost something.
     last: Option<u64>,
     unreadable: Vec<Range<u64>>,
+    promise: Option<AsData>,
 }
 
 /// Bytes of the source from an offset on.
@@ -78,20 +79,20 @@ struct Piece<'s> {
 }
 
 enum Bytes<'s> {
-    Window(Region<'s>),
+    Window(Shown<'s>),
     Buffer(Vec<u8>),
 }
 
 impl Piece<'_> {
     fn bytes(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::Window(region) => region.bytes(),
+            Bytes::Window(shown) => shown.bytes(),
             Bytes::Buffer(bytes) => bytes,
         }
     }
 
     fn is_torn(&self) -> bool {
-        matches!(&self.bytes, Bytes::Window(region) if region.is_torn())
+        matches!(&self.bytes, Bytes::Window(shown) if shown.is_torn())
     }
 
     /// Whether the byte at `offset` of the source is here.
@@ -116,12 +117,25 @@ impl<'s> View<'s> {
             is_starved: false,
             last: None,
             unreadable: Vec::new(),
+            promise: None,
         }
     }
 
     /// As [`new`](View::new), with so many windows at most.
     pub(crate) fn with_windows(source: &'s dyn Source, windows_max: usize) -> Self {
         View { pieces_max: windows_max, ..Self::new(source) }
+    }
+
+    /// Shows bytes of the source where they lie even where others may change them, as mapped files
+    /// may be. Else they are read.
+    #[must_use]
+    pub fn show_changing(self, promise: Option<AsData>) -> Self {
+        View { promise, ..self }
+    }
+
+    /// Another view of the same source, without a byte.
+    pub(crate) fn another(&self) -> Self {
+        View::new(self.source).show_changing(self.promise)
     }
 
     /// A view of `extents`, with fuel without end. What lies beyond the source is left out.
@@ -411,8 +425,8 @@ impl<'s> View<'s> {
     fn window(&self, offset: u64) -> Option<Piece<'s>> {
         let from = offset - offset % WINDOW_ALIGN_BYTES;
         let range = from..self.source.length().min(from + WINDOW_BYTES);
-        let region = self.source.window(range)?.ok()?;
-        Some(Piece { from, bytes: Bytes::Window(region), bad: Vec::new() })
+        let shown = self.source.window(range)?.ok()?.shown(self.promise)?;
+        Some(Piece { from, bytes: Bytes::Window(shown), bad: Vec::new() })
     }
 
     /// The byte at `offset` and what is around it, read into memory.

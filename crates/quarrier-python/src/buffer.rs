@@ -6,6 +6,7 @@ use std::os::raw::c_int;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use quarrier_core::region::ChangingBytes;
 
 use crate::errors::raise;
 
@@ -14,16 +15,6 @@ use crate::errors::raise;
 pub(crate) struct Buffer<'py> {
     view: Box<ffi::Py_buffer>,
     py: Python<'py>,
-}
-
-/// The bytes of a [`Buffer`], for threads without the interpreter's lock.
-#[derive(Clone, Copy)]
-pub(crate) struct Shown<'b>(&'b [u8]);
-
-impl AsRef<[u8]> for Shown<'_> {
-    fn as_ref(&self) -> &[u8] {
-        self.0
-    }
 }
 
 impl<'py> Buffer<'py> {
@@ -79,9 +70,12 @@ impl<'py> Buffer<'py> {
         unsafe { std::slice::from_raw_parts_mut(self.view.buf.cast::<u8>(), length) }
     }
 
-    /// The bytes, for threads without the interpreter's lock.
-    pub(crate) fn shown(&self) -> Shown<'_> {
-        Shown(self.bytes())
+    /// The bytes, which other threads of the interpreter, or processes where memory is shared, may
+    /// change while ours look at them without its lock.
+    pub(crate) fn shown(&self) -> ChangingBytes<'_> {
+        // SAFETY: a simple view is `len` contiguous bytes from `buf`, which stay where they are
+        // until the view is released, as `self` is dropped.
+        unsafe { ChangingBytes::new(self.view.buf.cast::<u8>(), self.length()) }
     }
 
     /// The thread's attachment to the interpreter.

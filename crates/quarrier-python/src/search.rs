@@ -10,7 +10,8 @@ use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use quarrier_core::pipeline::{Access, Chunk, Pipeline};
-use quarrier_core::source::{self, FileSource, Memory};
+use quarrier_core::region::AsData;
+use quarrier_core::source::{self, ChangingMemory, FileSource};
 use quarrier_gpu::Wish;
 use quarrier_remote::Remote;
 use quarrier_search::{EngineName, Finding, Options, Sample, Searcher};
@@ -122,7 +123,7 @@ pub(crate) fn search(
         })?
     } else {
         let buffer = Buffer::of(source)?;
-        let memory = Memory::new(MEMORY_NAME, buffer.shown());
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
         interruptible(py, |stop| run(&memory, patterns, &wishes, stop))?
     };
     let found = found.map_err(|failure| match failure {
@@ -242,7 +243,10 @@ fn run(
     let on = OnDevices::choose(wishes.device, &searcher, &sample, slots);
     let on = on.map_err(Failure::Search)?;
     let range = wishes.range.start..wishes.range.end.min(source.length());
+    // SAFETY: a searcher compares bytes, on devices copies of them, and the sink looks at none.
+    let promise = unsafe { AsData::promised() };
     let mut pipeline = Pipeline::new(source)
+        .show_changing(promise)
         .workers(wishes.workers)
         .readers(wishes.readers)
         .buffers(wishes.buffers)

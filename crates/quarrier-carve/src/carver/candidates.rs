@@ -3,6 +3,7 @@
 use std::ops::{ControlFlow, Range};
 
 use quarrier_core::pipeline::{Pipeline, Run};
+use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
 use quarrier_search::{Finding, Pattern, Sample, Searcher};
 
@@ -95,7 +96,10 @@ impl Signatures {
         });
         let seen = range.start..range.end.saturating_add(self.length_bytes_max - 1);
         let seen = seen.start..seen.end.min(source.length());
+        // SAFETY: a searcher compares bytes, and the sink looks at none.
+        let promise = unsafe { AsData::promised() };
         let mut pipeline = Pipeline::new(source).range(seen).workers(workers).stop(carver.stop);
+        pipeline = pipeline.show_changing(promise);
         if source.is_resident() {
             pipeline = pipeline.buffer_bytes(WINDOW_BYTES);
         }

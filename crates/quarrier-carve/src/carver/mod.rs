@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use quarrier_core::pipeline::Rates;
+use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
 use quarrier_search::Sample;
 
@@ -58,6 +59,7 @@ pub struct Carver<'a> {
     begun: Begun,
     memory_bytes_max: u64,
     rates: Option<Rates>,
+    promise: Option<AsData>,
     stop: &'a AtomicBool,
 }
 
@@ -84,14 +86,25 @@ impl<'a> Carver<'a> {
             begun: Begun::default(),
             memory_bytes_max: 1 << 30,
             rates: None,
+            promise: Some(own_formats_take_data()),
             stop: &NEVER,
         }
     }
 
-    /// Looks for these formats only.
+    /// Looks for these formats only. They see copies of what others may change, such as files, see
+    /// [`show_changing`](Carver::show_changing).
     #[must_use]
     pub fn formats(mut self, formats: Vec<&'a dyn Format>) -> Self {
         self.formats = formats;
+        self.promise = None;
+        self
+    }
+
+    /// Shows the formats, all of which have to bear it, bytes where they lie even where others may
+    /// change them. Of [`format::ALL`](crate::format::ALL) and [`own`](crate::own) all do.
+    #[must_use]
+    pub fn show_changing(mut self, promise: AsData) -> Self {
+        self.promise = Some(promise);
         self
     }
 
@@ -254,7 +267,8 @@ impl<'a> Carver<'a> {
 
     /// A view for one of the threads.
     fn view<'s>(&self, source: &'s dyn Source) -> View<'s> {
-        View::with_windows(source, room::windows_max(self.memory_bytes_max, self.workers_count()))
+        let windows_max = room::windows_max(self.memory_bytes_max, self.workers_count());
+        View::with_windows(source, windows_max).show_changing(self.promise)
     }
 
     fn is_stopped(&self) -> bool {
@@ -273,6 +287,13 @@ impl<'a> Carver<'a> {
         wanted.sort_by_key(|one| std::cmp::Reverse(one.length()));
         wanted
     }
+}
+
+fn own_formats_take_data() -> AsData {
+    // SAFETY: the formats of this crate make no text of what a view shows before they have copied
+    // it; the crate's unsafe code is one call of a function for the CPU's features; what
+    // decompresses reads ahead through its input and bounds by lengths, not by what it read.
+    unsafe { AsData::promised() }
 }
 
 /// Extents from `offset` that hold `length` bytes of what is carved.

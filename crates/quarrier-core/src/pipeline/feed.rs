@@ -11,7 +11,7 @@ use super::pieces::{Piece, Pieces};
 use super::retry;
 use super::timeline::{Recorder, Stage};
 use crate::error::{Error, Result};
-use crate::region::{AlignedBuffer, BufferPool, Lease, Region};
+use crate::region::{AlignedBuffer, AsData, BufferPool, Lease, Region, Shown};
 use crate::source::Source;
 
 /// A piece with its bytes in memory.
@@ -23,7 +23,7 @@ pub(super) struct Filled<'a> {
 
 /// What keeps the bytes alive; dropping it gives buffer or permit back.
 enum Held<'a> {
-    Window(Region<'a>, Lease<'a, ()>),
+    Window(Shown<'a>, Lease<'a, ()>),
     Buffer(Lease<'a, AlignedBuffer>),
     /// Bytes that no window can show. They too count against the windows that may exist.
     Own(AlignedBuffer, #[expect(dead_code, reason = "held for its drop")] Option<Lease<'a, ()>>),
@@ -35,7 +35,7 @@ impl<'a> Filled<'a> {
         let piece = &self.piece;
         let bytes = (piece.read.end - piece.read.start) as usize;
         let data = match &self.held {
-            Held::Window(region, _) => region.bytes(),
+            Held::Window(shown, _) => shown.bytes(),
             Held::Buffer(buffer) => buffer,
             Held::Own(buffer, _) => buffer,
         };
@@ -56,9 +56,11 @@ impl<'a> Filled<'a> {
     /// zeros. Pages that are gone tear the window. Bytes gone from within the file's last
     /// page do not, so the chunk's last byte is asked for.
     pub(super) fn is_torn(&self, source: &dyn Source) -> bool {
-        let Held::Window(region @ Region::Window(_), _) = &self.held else { return false };
+        let Held::Window(shown @ Shown::Changing(Region::Window(_), _), _) = &self.held else {
+            return false;
+        };
         let last = self.piece.read.end - 1;
-        region.is_torn() || matches!(source.read_at(last, &mut [0]), Ok(0))
+        shown.is_torn() || matches!(source.read_at(last, &mut [0]), Ok(0))
     }
 
     /// Reads the piece again, by `read_at`, which says what is wrong with it.
@@ -172,6 +174,8 @@ pub(super) struct WindowFeed<'a> {
     pub(super) source: &'a dyn Source,
     pub(super) cutter: Cutter<'a>,
     pub(super) permits: &'a BufferPool<()>,
+    /// Without it, what others may change is read.
+    pub(super) promise: Option<AsData>,
 }
 
 impl<'a> Feed<'a> for WindowFeed<'a> {
@@ -190,10 +194,11 @@ impl<'a> Feed<'a> for WindowFeed<'a> {
             let zeros = AlignedBuffer::new((piece.read.end - piece.read.start) as usize);
             Held::Own(zeros, Some(permit))
         } else {
-            match self.source.window(piece.read.clone()) {
-                Some(Ok(region)) => Held::Window(region, permit),
+            let region = self.source.window(piece.read.clone());
+            match region.and_then(|region| region.ok()?.shown(self.promise)) {
+                Some(shown) => Held::Window(shown, permit),
                 // A range that cannot be shown (across two parts of a split image) is read.
-                Some(Err(_)) | None => match read_piece(self.source, &piece, &mut unreadable) {
+                None => match read_piece(self.source, &piece, &mut unreadable) {
                     Ok(buffer) => Held::Own(buffer, Some(permit)),
                     Err(error) => {
                         self.cutter.close();

@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicBool;
 use super::{Asked, Need, Rates};
 use crate::error::{Error, Result};
 use crate::parallel::available_workers;
-use crate::region::{AlignedBuffer, PAGE_BYTES};
+use crate::region::{AlignedBuffer, AsData, PAGE_BYTES, Region};
 use crate::source::Source;
 
 /// How bytes reach memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Windows on pages of the page cache, or slices of memory: nothing is copied.
+    /// Windows on pages of the page cache, or slices of memory: nothing is copied. Of what others
+    /// may change, only where [`Pipeline::show_changing`] allows it.
     Window,
     /// Workers read with `pread` into buffers of their own.
     Read,
@@ -46,6 +47,7 @@ pub struct Pipeline<'a> {
     pub(super) buffers: Option<usize>,
     pub(super) buffer_bytes: Option<usize>,
     pub(super) access: Option<Access>,
+    pub(super) promise: Option<AsData>,
     pub(super) range: Range<u64>,
     pub(super) rates: Option<Rates>,
     pub(super) stop: Option<&'a AtomicBool>,
@@ -82,6 +84,9 @@ const WINDOW_BYTES: usize = 16 << 20;
 /// The default buffer for reading: the best of 64 KiB to 64 MiB for page-cached files.
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// Why what is in memory is read all the same.
+const CHANGING: &str = "others may change the source while it is looked at";
+
 impl<'a> Pipeline<'a> {
     /// A run over the whole of `source`.
     pub fn new(source: &'a dyn Source) -> Self {
@@ -92,6 +97,7 @@ impl<'a> Pipeline<'a> {
             buffers: None,
             buffer_bytes: None,
             access: None,
+            promise: None,
             range: 0..source.length(),
             rates: None,
             stop: None,
@@ -131,6 +137,14 @@ impl<'a> Pipeline<'a> {
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = Some(access);
+        self
+    }
+
+    /// Lets kernel and sink see where they lie bytes that others may change: pages of a file, an
+    /// array of another thread. They have to bear that, see [`AsData`]. Else they see copies.
+    #[must_use]
+    pub fn show_changing(mut self, promise: AsData) -> Self {
+        self.promise = Some(promise);
         self
     }
 
@@ -176,8 +190,10 @@ impl<'a> Pipeline<'a> {
         let length = self.range.end.saturating_sub(self.range.start);
         let resident = self.source.is_resident();
         let (access, reason) = match self.access {
+            Some(Access::Window) if !self.may_show() => (Access::Read, CHANGING),
             Some(access) => (access, "asked for"),
             None if self.readers.is_some() => (Access::Queue, "readers were asked for"),
+            None if resident && !self.may_show() => (Access::Read, CHANGING),
             None if resident => (Access::Window, "the source is in memory or page cache"),
             None => (Access::Queue, "the source must be fetched, so readers run ahead"),
         };
@@ -235,6 +251,13 @@ impl<'a> Pipeline<'a> {
             )));
         }
         Ok(Plan { access, readers, workers, buffers, buffer_bytes, reason, by })
+    }
+
+    /// Whether windows of the source may be shown, if it has any.
+    fn may_show(&self) -> bool {
+        let first = || self.source.window(0..self.source.length().min(1));
+        let is_changing = || matches!(first(), Some(Ok(Region::Changing(_) | Region::Window(_))));
+        self.promise.is_some() || !is_changing()
     }
 
     /// The best way to ask the source, where it must be asked.

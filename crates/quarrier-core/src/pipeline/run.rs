@@ -70,7 +70,8 @@ impl Pipeline<'_> {
         let cutter = Cutter::new(Pieces::new(self.source, range, need, plan.buffer_bytes));
         let hole_bytes = match plan.access {
             Access::Window => {
-                let feed = WindowFeed { source: self.source, cutter, permits: &permits };
+                let promise = self.promise;
+                let feed = WindowFeed { source: self.source, cutter, permits: &permits, promise };
                 crew.work(&feed, &turnstile, plan.workers, &[]);
                 feed.cutter.skipped_bytes()
             }

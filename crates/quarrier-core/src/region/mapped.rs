@@ -6,10 +6,13 @@ use std::os::fd::BorrowedFd;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::PAGE_BYTES;
 use super::guard::{self, Guarded};
+use super::{ChangingBytes, PAGE_BYTES};
 
 /// A read-only mapping of a range of a file.
+///
+/// Whoever may write the file changes what is shown, at any time. So the bytes are handed out as
+/// [`ChangingBytes`].
 ///
 /// Touching a page that the file no longer has (it shrank) or whose disk fails would kill
 /// the process with SIGBUS. While a window exists, such pages turn into zeros instead and
@@ -26,7 +29,7 @@ pub struct MappedWindow {
 
 // SAFETY: the mapping is read-only memory owned by this value; nothing is tied to a thread.
 unsafe impl Send for MappedWindow {}
-// SAFETY: all access is by shared slices of read-only pages.
+// SAFETY: nothing of it writes to the pages.
 unsafe impl Sync for MappedWindow {}
 
 impl MappedWindow {
@@ -43,8 +46,8 @@ impl MappedWindow {
         }
         let mapped_bytes = head_bytes + bytes;
         // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of
-        // ours. That another process may write the file while it is mapped is the nature of
-        // files: the bytes are data to be searched, never relied on to stay the same.
+        // ours. That another process may write the file while it is mapped is left to
+        // `ChangingBytes`.
         let base = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -64,10 +67,10 @@ impl MappedWindow {
     }
 
     /// The bytes of the range.
-    pub fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> ChangingBytes<'_> {
         // SAFETY: `base..base + mapped_bytes` is mapped readable until drop, and the guard
         // replaces pages that cannot be read, so that every byte may be touched.
-        unsafe { std::slice::from_raw_parts(self.base.add(self.head_bytes), self.bytes) }
+        unsafe { ChangingBytes::new(self.base.add(self.head_bytes), self.bytes) }
     }
 
     /// Whether a page could not be read since the window was made.

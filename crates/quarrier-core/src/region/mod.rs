@@ -1,7 +1,8 @@
-//! Bytes in memory with a place in a source: borrowed, mapped, or in a buffer of the pool; and
-//! memory that processes share.
+//! Bytes in memory with a place in a source: borrowed, mapped, or in a buffer of the pool; memory
+//! that others change; and memory that processes share.
 
 mod aligned;
+mod changing;
 mod freed;
 mod guard;
 mod large;
@@ -12,6 +13,7 @@ mod relocations;
 mod shared;
 
 pub use aligned::{AlignedBuffer, HostMemory, PAGE_BYTES};
+pub use changing::{AsData, ChangingBytes};
 pub use freed::give_back_freed_memory;
 pub use large::prefer_large_pages;
 pub use mapped::MappedWindow;
@@ -25,16 +27,28 @@ pub use shared::{Backing, HUGE_PAGE_BYTES, SharedRegion};
 pub enum Region<'a> {
     /// A slice of a source that is in memory as a whole.
     Borrowed(&'a [u8]),
-    /// Pages of a file.
+    /// The same where others may write to that memory.
+    Changing(ChangingBytes<'a>),
+    /// Pages of a file, which others may write to.
     Window(MappedWindow),
 }
 
-impl Region<'_> {
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
+impl<'a> Region<'a> {
+    /// The region as it may be shown: where others may change it, only by a promise.
+    pub fn shown(self, promise: Option<AsData>) -> Option<Shown<'a>> {
+        match (self, promise) {
+            (Region::Borrowed(bytes), _) => Some(Shown::Steady(bytes)),
+            (region, Some(promise)) => Some(Shown::Changing(region, promise)),
+            (_, None) => None,
+        }
+    }
+
+    /// The bytes, for whoever takes them as data alone.
+    pub fn as_data(&self, promise: AsData) -> &[u8] {
         match self {
             Region::Borrowed(bytes) => bytes,
-            Region::Window(window) => window.bytes(),
+            Region::Changing(bytes) => bytes.as_data(promise),
+            Region::Window(window) => window.bytes().as_data(promise),
         }
     }
 
@@ -43,5 +57,31 @@ impl Region<'_> {
     /// [`Source::read_at`](crate::source::Source::read_at), which says why.
     pub fn is_torn(&self) -> bool {
         matches!(self, Region::Window(window) if window.is_torn())
+    }
+}
+
+/// A [`Region`] that may be shown where it lies.
+#[derive(Debug)]
+pub enum Shown<'a> {
+    /// Nobody changes it.
+    Steady(&'a [u8]),
+    /// Others may, and whoever looks at it promised to bear that.
+    Changing(Region<'a>, AsData),
+}
+
+impl Shown<'_> {
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Shown::Steady(bytes) => bytes,
+            Shown::Changing(region, promise) => region.as_data(*promise),
+        }
+    }
+
+    /// As [`Region::is_torn`].
+    #[inline]
+    pub fn is_torn(&self) -> bool {
+        matches!(self, Shown::Changing(region, _) if region.is_torn())
     }
 }

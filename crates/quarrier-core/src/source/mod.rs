@@ -1,11 +1,13 @@
 //! Sources: bytes with a length, read at an offset.
 
+mod changing;
 mod file;
 mod memory;
 mod open;
 mod polled;
 mod split;
 
+pub use changing::ChangingMemory;
 pub use file::FileSource;
 pub use memory::Memory;
 pub use open::open;

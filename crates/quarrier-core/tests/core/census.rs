@@ -10,12 +10,19 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestRunner};
 use quarrier_core::Result;
 use quarrier_core::pipeline::{Access, Chunk, Emitter, Kernel, Need, Pipeline, Run};
+use quarrier_core::region::AsData;
 use quarrier_core::source::FileSource;
 use tempfile::NamedTempFile;
 
 /// Every way that bytes reach memory.
 pub(crate) const ACCESSES: [Access; 4] =
     [Access::Window, Access::Read, Access::Queue, Access::Uring];
+
+/// The promise of these tests' kernels and sinks, which compare and count bytes.
+pub(crate) fn as_data() -> AsData {
+    // SAFETY: no text is made of bytes here, and no unsafe code looks at them.
+    unsafe { AsData::promised() }
+}
 
 /// Bytes without a pattern (xorshift), none of them zero.
 pub(crate) fn noise(length: usize) -> Vec<u8> {
@@ -117,6 +124,7 @@ where
     K: Kernel<Output = Vec<T>>,
 {
     let mut all = Vec::new();
+    let pipeline = pipeline.clone().show_changing(as_data());
     let run = pipeline.run(kernel, &mut |_: &Chunk<'_>, part: &mut Vec<T>| all.append(part));
     (run, all)
 }

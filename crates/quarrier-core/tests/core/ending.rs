@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quarrier_core::pipeline::{Access, Chunk, Emitter, Kernel, Need, Pipeline, Sink};
 use quarrier_core::source::{Memory, Source};
 
-use crate::census::{ACCESSES, Neighbours, collect, noise, open_temp, temp_file, without_hanging};
+use crate::census::{
+    ACCESSES, Neighbours, as_data, collect, noise, open_temp, temp_file, without_hanging,
+};
 
 const NEIGHBOURS: Neighbours = Neighbours { before: 2, after: 5 };
 
@@ -40,7 +42,8 @@ impl Sink<Sums> for Until<'_> {
 }
 
 fn pipeline(source: &dyn Source, access: Access, workers: usize) -> Pipeline<'_> {
-    Pipeline::new(source).access(access).workers(workers).readers(2).buffer_bytes(1_000)
+    let pipeline = Pipeline::new(source).access(access).show_changing(as_data());
+    pipeline.workers(workers).readers(2).buffer_bytes(1_000)
 }
 
 #[test]

@@ -8,6 +8,7 @@
 
 mod account;
 mod census;
+mod changing;
 mod damage;
 mod defects;
 mod ending;

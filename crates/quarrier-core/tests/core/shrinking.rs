@@ -11,7 +11,9 @@ use quarrier_core::region::Region;
 use quarrier_core::source::Source;
 use quarrier_core::{Error, Result};
 
-use crate::census::{ACCESSES, Census, collect, noise, open_temp, temp_file, without_hanging};
+use crate::census::{
+    ACCESSES, Census, as_data, collect, noise, open_temp, temp_file, without_hanging,
+};
 use crate::faults::ShrinkingSource;
 use crate::region::slots;
 
@@ -97,6 +99,7 @@ fn check_truncated_under_windows(length: usize, cut_to: u64, buffer_bytes: usize
     let kernel =
         Truncates { path: file.path().into(), length: cut_to, is_done: AtomicBool::new(false) };
     let pipeline = Pipeline::new(&source).access(Access::Window).workers(1);
+    let pipeline = pipeline.show_changing(as_data());
     let run = pipeline
         .buffer_bytes(buffer_bytes)
         .run(&kernel, &mut |_: &Chunk<'_>, sum: &mut u64| *sum = 0);
@@ -132,7 +135,8 @@ fn a_file_truncated_before_the_sink_looks_at_the_chunk_is_an_error() {
     let source = open_temp(&file);
     let path = file.path().to_path_buf();
     let mut is_true = true;
-    let run = Pipeline::new(&source).access(Access::Window).workers(1).buffer_bytes(1 << 20).run(
+    let pipeline = Pipeline::new(&source).access(Access::Window).show_changing(as_data());
+    let run = pipeline.workers(1).buffer_bytes(1 << 20).run(
         &Census { expected: &bytes, need: Need::default() },
         &mut |chunk: &Chunk<'_>, _: &mut Vec<_>| {
             truncate(&path, 10_000);
@@ -187,9 +191,9 @@ fn a_window_whose_pages_vanish_shows_zeros_and_says_so() {
     let source = open_temp(&file);
     let region = source.window(100..50_000).unwrap().unwrap();
     assert!(matches!(&region, Region::Window(_)));
-    assert_eq!(region.bytes(), &bytes[100..]);
+    assert_eq!(region.as_data(as_data()), &bytes[100..]);
     assert!(!region.is_torn());
     truncate(file.path(), 0);
-    assert!(region.bytes().iter().all(|&byte| byte == 0));
+    assert!(region.as_data(as_data()).iter().all(|&byte| byte == 0));
     assert!(region.is_torn());
 }

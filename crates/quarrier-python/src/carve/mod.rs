@@ -14,7 +14,8 @@ use quarrier_carve::folder::{Folder, Inside, REPORT, Resumed, Row, fingerprint};
 use quarrier_carve::format::ALL;
 use quarrier_carve::mend::Effort;
 use quarrier_carve::{Carver, Error, own, unallocated};
-use quarrier_core::source::{Memory, Source};
+use quarrier_core::region::AsData;
+use quarrier_core::source::{ChangingMemory, Source};
 use quarrier_remote::Remote;
 
 use crate::buffer::Buffer;
@@ -133,7 +134,7 @@ pub(crate) fn carve(
         })?
     } else {
         let buffer = Buffer::of(source)?;
-        let memory = Memory::new(MEMORY_NAME, buffer.shown());
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
         interruptible(py, |stop| run(&memory, &wishes, stop))?
     };
     let carved = carved.map_err(|failure| match failure {
@@ -165,8 +166,11 @@ fn run(source: &dyn Source, wishes: &Wishes, stop: &AtomicBool) -> Result<Carved
     let ranges = ranges(source, wishes)?;
     let formats = ALL.iter().copied().chain(own.iter().map(|format| &**format));
     let settings = settings(wishes, &ranges);
+    // SAFETY: these are formats of quarrier-carve, which says of all of them that they bear it.
+    let promise = unsafe { AsData::promised() };
     let mut carver = Carver::new()
         .formats(formats.collect())
+        .show_changing(promise)
         .ranges(ranges)
         .embedded(wishes.embedded)
         .keep_broken(wishes.keeps_broken)

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use quarrier_core::source::{Memory, Source};
+use quarrier_core::source::{ChangingMemory, Source};
 use quarrier_messages::format::csv::Csv;
 use quarrier_messages::format::fix::{Dictionary, DictionaryError};
 use quarrier_messages::format::xml::Xml;
@@ -115,7 +115,7 @@ pub(super) fn load(
         })?
     } else {
         let buffer = Buffer::of(source)?;
-        let memory = Memory::new(MEMORY_NAME, buffer.shown());
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
         interruptible(py, |stop| wish.load(&[&memory], stop))?
     };
     loaded.map_err(|failure| match failure {

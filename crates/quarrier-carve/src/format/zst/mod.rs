@@ -108,6 +108,8 @@ fn unpacks(view: &mut View<'_>, at: u64, frame: &Frame) -> bool {
     }
     let is_wide = window_log(view, at).is_none_or(|log| log > WINDOW_LOG_MAX);
     let mut output = vec![0; OUTPUT_BYTES];
+    // The library is written in C, and the bytes may be of a file that somebody writes to.
+    let mut copy = Vec::new();
     let (mut next, mut unpacked) = (at, 0u64);
     while next < frame.end && !is_wide {
         let most = (frame.end - next).min(OUTPUT_BYTES as u64) as usize;
@@ -116,14 +118,16 @@ fn unpacks(view: &mut View<'_>, at: u64, frame: &Frame) -> bool {
             return false;
         }
         next += bytes.len() as u64;
-        let mut input = InBuffer::around(bytes);
+        copy.clear();
+        copy.extend_from_slice(bytes);
+        let mut input = InBuffer::around(&copy[..]);
         let mut count = 0;
         loop {
             let mut out = OutBuffer::around(&mut output[..]);
             let Ok(hint) = decoder.run(&mut input, &mut out) else { return false };
             count += out.pos() as u64;
             let is_full = out.pos() == OUTPUT_BYTES;
-            if input.pos() == bytes.len() && !is_full {
+            if input.pos() == copy.len() && !is_full {
                 if next == frame.end {
                     return hint == 0;
                 }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use quarrier_carve::folder::{Folder, Inside, REPORT, Resumed};
 use quarrier_carve::mend::Effort;
 use quarrier_carve::{Carver, Error, Summary};
+use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
 use serde_json::json;
 
@@ -235,8 +236,11 @@ fn carver<'a>(
     ground: &free::Ground,
     stop: &'a AtomicBool,
 ) -> quarrier_carve::Result<Carver<'a>> {
+    // SAFETY: these are formats of quarrier-carve, which says of all of them that they bear it.
+    let promise = unsafe { AsData::promised() };
     let mut carver = Carver::new()
         .formats(own.with_all())
+        .show_changing(promise)
         .embedded(carve.embedded)
         .ranges(ground.ranges.clone())
         .keep_broken(carve.keeps_broken)

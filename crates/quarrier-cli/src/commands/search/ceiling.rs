@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use quarrier_core::pipeline::{Access, Chunk, Kernel, Pipeline, Plan, Touch};
+use quarrier_core::region::AsData;
 use quarrier_core::source::{FileSource, Memory, Source};
 
 use crate::commands::machine;
@@ -81,7 +82,10 @@ fn measure(source: &dyn Source, plan: &Plan, range: Range<u64>) -> Option<Ceilin
         direct = FileSource::open_direct(source.name().as_ref()).ok()?;
         ("disk read", Access::Uring, &direct as &dyn Source)
     };
+    // SAFETY: `Touch` adds bytes up, and the sink looks at none.
+    let promise = unsafe { AsData::promised() };
     let pipeline = Pipeline::new(source)
+        .show_changing(promise)
         .access(access)
         .workers(plan.workers)
         .buffers(plan.buffers)

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::Error;
 use quarrier_core::pipeline::{Access, Kernel, Pipeline, Run, Sink};
+use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
 use quarrier_remote::Counters;
 use quarrier_search::{EngineName, Found, Options, Sample, Searcher};
@@ -393,7 +394,11 @@ impl<'s> Session<'s> {
 
 /// A pipeline with the wishes of the command line.
 fn pipeline<'p>(search: &Search, stop: &'p AtomicBool, source: &'p dyn Source) -> Pipeline<'p> {
+    // SAFETY: a searcher compares bytes, on devices copies of them, and what the sinks here show of
+    // them is made byte by byte.
+    let promise = unsafe { AsData::promised() };
     let mut pipeline = Pipeline::new(source)
+        .show_changing(promise)
         .workers(search.workers.unwrap_or(0))
         .readers(search.readers.unwrap_or(0))
         .buffers(search.buffers.unwrap_or(0))

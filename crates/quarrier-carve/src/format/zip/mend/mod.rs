@@ -77,7 +77,7 @@ fn mend_in_blocks(
 ) -> Option<Vec<Extent>> {
     let origin = view.offset_of(0)?;
     let source = view.source();
-    let mut raw = View::new(source);
+    let mut raw = view.another();
     let fuel = yard.effort.fuel_bytes.saturating_mul(2 + REACH_GAPS);
     raw.look_at(&[Extent { offset: 0, length: source.length() }], fuel);
     let mut sight = Sight { raw, origin, block_bytes, yard };

@@ -204,7 +204,9 @@ fn two<'s>(
         length: range.end.saturating_sub(range.start),
     };
     let extents = [extent(first, first_shift), extent(second, second_shift)];
-    View::of(sight.raw.source(), &extents)
+    let mut view = sight.raw.another();
+    view.look_at(&extents, u64::MAX);
+    view
 }
 
 /// Whether the local header of `member` stands where it would in the fragment with this shift.

@@ -1,0 +1,112 @@
+//! Memory that others may write to while it is looked at: pages of a file that another process
+//! writes, an array of another thread.
+//!
+//! `&[u8]` promises that its bytes stay the same. Code builds on that without saying so: text that
+//! was checked once is a `str` from then on, a length that was compared is in bounds. So such
+//! memory is handed out as [`ChangingBytes`], which can only be copied. Whoever wants the bytes
+//! where they lie promises, by [`AsData`], to build nothing on them.
+//!
+//! Strictly, Rust gives no meaning to a `&[u8]` whose bytes change, whatever is done with it. What
+//! is relied on is what compilers do: each load yields some value of a byte, and code that is
+//! right for every value of every load stays right. A copy is made of such loads, too.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+/// The promise of whoever looks at bytes that others may change, where they lie.
+#[derive(Debug, Clone, Copy)]
+pub struct AsData(());
+
+impl AsData {
+    /// Promises that bytes are data, and no more than that, wherever they are handed on.
+    ///
+    /// # Safety
+    /// Of all bytes that this value shows:
+    /// 1. no `str` is made where they lie, checked or not: text is copied, then checked;
+    /// 2. no `unsafe` code relies on two looks at a byte giving the same value;
+    /// 3. they go to no code that may do either.
+    pub unsafe fn promised() -> Self {
+        AsData(())
+    }
+}
+
+/// Bytes that others may change while they are looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct ChangingBytes<'a> {
+    base: *const u8,
+    length: usize,
+    owner: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: nothing is tied to a thread; that others write to the bytes is what the type is for.
+unsafe impl Send for ChangingBytes<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for ChangingBytes<'_> {}
+
+impl<'a> ChangingBytes<'a> {
+    /// The `length` bytes from `base` on.
+    ///
+    /// # Safety
+    /// They lie within one allocation or mapping and can be read as long as `'a` lasts. They need
+    /// not stay the same.
+    pub unsafe fn new(base: *const u8, length: usize) -> Self {
+        // Of nothing, the address may be null.
+        let base = if length == 0 { NonNull::dangling().as_ptr() } else { base };
+        ChangingBytes { base, length, owner: PhantomData }
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// A part of them, where all of it lies within.
+    pub fn get(self, range: Range<usize>) -> Option<Self> {
+        let is_within = range.start <= range.end && range.end <= self.length;
+        // SAFETY: the part lies within bytes that can be read as long as `'a` lasts.
+        is_within.then(|| unsafe { Self::new(self.base.add(range.start), range.len()) })
+    }
+
+    /// Copies bytes from `offset` on, as many as there are and `target` holds; how many.
+    pub fn copy_to(self, offset: usize, target: &mut [u8]) -> usize {
+        let offset = offset.min(self.length);
+        let count = target.len().min(self.length - offset);
+        // SAFETY: the bytes from `offset` on can be read, `target` is written to by nobody else,
+        // and overlaps nothing that others can reach.
+        unsafe { self.base.add(offset).copy_to_nonoverlapping(target.as_mut_ptr(), count) };
+        count
+    }
+
+    /// The bytes where they lie.
+    pub fn as_data(self, _: AsData) -> &'a [u8] {
+        // SAFETY: they can be read as long as `'a` lasts; that they may change is answered for by
+        // whoever made the promise.
+        unsafe { std::slice::from_raw_parts(self.base, self.length) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ChangingBytes;
+
+    #[test]
+    fn parts_and_copies_stay_within_the_bytes() {
+        let text = b"changing";
+        // SAFETY: `text` outlives the value.
+        let bytes = unsafe { ChangingBytes::new(text.as_ptr(), text.len()) };
+        let mut copy = [0; 5];
+        assert_eq!((bytes.copy_to(0, &mut copy), &copy), (5, b"chang"));
+        assert_eq!((bytes.copy_to(6, &mut copy), &copy), (2, b"ngang"));
+        assert_eq!((bytes.copy_to(9, &mut copy), bytes.copy_to(usize::MAX, &mut copy)), (0, 0));
+        let part = bytes.get(2..5).unwrap_or(bytes);
+        assert_eq!((part.len(), part.copy_to(1, &mut copy), &copy[..2]), (3, 2, &b"ng"[..]));
+        assert!(bytes.get(3..9).is_none() && bytes.get(9..9).is_none());
+        assert!(bytes.get(8..8).is_some_and(|none| none.is_empty()));
+    }
+}
