@@ -13,7 +13,8 @@ use super::feed::{QueueFeed, Step, filled};
 use super::pieces::Piece;
 use super::retry;
 use super::timeline::{Recorder, Stage};
-use crate::region::{AlignedBuffer, Lease};
+use crate::region::{AlignedBuffer, Lease, PAGE_BYTES};
+use crate::source::Source;
 
 /// Reads in flight at most.
 const DEPTH: usize = 32;
@@ -25,74 +26,113 @@ struct Flight<'a> {
     started: Instant,
 }
 
+/// Reads under way, and the buffers that the kernel writes to meanwhile. No buffer leaves before
+/// its read has ended, however this value goes: when it is dropped, it waits.
+struct Flights<'a> {
+    ring: IoUring,
+    file: types::Fd,
+    slots: [Option<Flight<'a>>; DEPTH],
+    in_flight: usize,
+}
+
+impl<'a> Flights<'a> {
+    /// `None` where io_uring cannot be used.
+    fn of(source: &'a dyn Source) -> Option<Self> {
+        let file = types::Fd(source.descriptor()?.as_raw_fd());
+        let ring = IoUring::new(DEPTH as u32).ok()?;
+        Some(Flights { ring, file, slots: [const { None }; DEPTH], in_flight: 0 })
+    }
+
+    /// A place for one more read, where there may be one.
+    fn free(&self) -> Option<usize> {
+        self.slots.iter().position(Option::is_none)
+    }
+
+    /// Asks the kernel for a piece, in a place that is free.
+    fn start(&mut self, slot: usize, piece: Piece, mut buffer: Lease<'a, AlignedBuffer>) {
+        // Whole pages are asked for, as O_DIRECT wants it; the buffer has room for them.
+        let bytes = ((piece.read.end - piece.read.start) as usize)
+            .next_multiple_of(PAGE_BYTES)
+            .min(buffer.len());
+        let entry = opcode::Read::new(self.file, buffer.as_mut_ptr(), bytes as u32)
+            .offset(piece.read.start)
+            .build()
+            .user_data(slot as u64);
+        self.slots[slot] = Some(Flight { piece, buffer, started: Instant::now() });
+        self.in_flight += 1;
+        // SAFETY: the buffer has as many bytes. It stays in `slots`, where nobody touches it, until
+        // `landed` has seen the read end; dropping `self` waits for that too, so unwinding does.
+        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            self.submit(0);
+        }
+    }
+
+    /// Hands over what was asked for, and waits until so many reads have ended.
+    fn submit(&mut self, ended: usize) {
+        while let Err(error) = self.ring.submit_and_wait(ended) {
+            if error.kind() != std::io::ErrorKind::Interrupted {
+                // Nothing sane is left to do: buffers may be written to at any time.
+                std::process::abort();
+            }
+        }
+    }
+
+    /// Waits until reads have ended, one at least: what they returned. Some must be under way.
+    fn landed(&mut self) -> Vec<(Flight<'a>, i32)> {
+        self.submit(1);
+        let slots = &mut self.slots;
+        let ended = self.ring.completion().filter_map(|done| {
+            let flight = slots.get_mut(done.user_data() as usize)?.take()?;
+            Some((flight, done.result()))
+        });
+        let ended: Vec<_> = ended.collect();
+        self.in_flight -= ended.len();
+        ended
+    }
+}
+
+impl Drop for Flights<'_> {
+    fn drop(&mut self) {
+        while self.in_flight > 0 {
+            self.landed();
+        }
+    }
+}
+
 /// Reads all pieces of the feed. False, with nothing read, where io_uring cannot be used.
 pub(super) fn read<'a>(
     feed: &QueueFeed<'a>,
     sender: &SyncSender<Step<'a>>,
     recorder: &mut Recorder,
 ) -> bool {
-    let Some(descriptor) = feed.source().descriptor() else { return false };
-    let Ok(mut ring) = IoUring::new(DEPTH as u32) else { return false };
-    let file = types::Fd(descriptor.as_raw_fd());
-    let mut flights: [Option<Flight<'a>>; DEPTH] = [const { None }; DEPTH];
-    let mut in_flight = 0;
+    let Some(mut flights) = Flights::of(feed.source()) else { return false };
     let mut more = true;
     loop {
-        while more && in_flight < DEPTH {
+        while more && let Some(slot) = flights.free() {
             // With reads under way, a missing buffer is no reason to wait.
             let asked = Instant::now();
-            let lease =
-                if in_flight == 0 { feed.buffers().lend() } else { feed.buffers().try_lend() };
-            if in_flight == 0 {
+            let is_idle = flights.in_flight == 0;
+            let lease = if is_idle { feed.buffers().lend() } else { feed.buffers().try_lend() };
+            if is_idle {
                 recorder.waited(Stage::Read, asked);
             }
-            let Some(mut buffer) = lease else {
-                more = in_flight > 0;
+            let Some(buffer) = lease else {
+                more = !is_idle;
                 break;
             };
-            let piece = match feed.cutter().next() {
-                None => {
-                    more = false;
-                    break;
-                }
-                Some(Ok(piece)) => piece,
+            match feed.cutter().next() {
+                Some(Ok(piece)) => flights.start(slot, piece, buffer),
                 Some(Err((index, error))) => {
                     let _ = sender.send(Step::Failed(index, error));
                     more = false;
-                    break;
                 }
-            };
-            let Some(slot) = flights.iter().position(Option::is_none) else { break };
-            // Whole pages are asked for, as O_DIRECT wants it; the buffer has room for them.
-            let bytes = ((piece.read.end - piece.read.start) as usize)
-                .next_multiple_of(crate::region::PAGE_BYTES)
-                .min(buffer.len());
-            let entry = opcode::Read::new(file, buffer.as_mut_ptr(), bytes as u32)
-                .offset(piece.read.start)
-                .build()
-                .user_data(slot as u64);
-            flights[slot] = Some(Flight { piece, buffer, started: Instant::now() });
-            // SAFETY: the buffer stays in `flights` until its completion was seen, and the
-            // loop below takes every completion before this function returns.
-            if unsafe { ring.submission().push(&entry) }.is_err() {
-                break;
+                None => more = false,
             }
-            in_flight += 1;
         }
-        if in_flight == 0 {
+        if flights.in_flight == 0 {
             return true;
         }
-        while let Err(error) = ring.submit_and_wait(1) {
-            if error.kind() != std::io::ErrorKind::Interrupted {
-                // Nothing sane is left to do: buffers may be written to at any time.
-                std::process::abort();
-            }
-        }
-        let completed: Vec<(usize, i32)> =
-            ring.completion().map(|done| (done.user_data() as usize, done.result())).collect();
-        for (slot, result) in completed {
-            in_flight -= 1;
-            let Some(flight) = flights[slot].take() else { continue };
+        for (flight, result) in flights.landed() {
             let bytes = flight.piece.own.end - flight.piece.own.start;
             let step = complete(feed, flight, result, recorder, bytes);
             if step.is_failed() {

@@ -1,10 +1,12 @@
 //! How runs end before their time: by a flag, by the sink, by a panic; and that they never
 //! hang instead.
 
-use std::io;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use quarrier_core::pipeline::{Access, Chunk, Emitter, Kernel, Need, Pipeline, Sink};
 use quarrier_core::source::{Memory, Source};
@@ -257,4 +259,60 @@ fn one_buffer_and_eight_workers_do_not_lock_up() {
             assert_eq!(seen.len(), 300_000);
         });
     }
+}
+
+/// A pipe whose reads come short, of which the rest cannot be had without a panic.
+struct PanickingPipe {
+    pipe: std::os::fd::OwnedFd,
+    /// Whether io_uring read before, told by where it is gone on.
+    is_ring: AtomicBool,
+    has_panicked: AtomicBool,
+}
+
+const GIVEN: u64 = 10;
+
+impl Source for PanickingPipe {
+    fn name(&self) -> &str {
+        "pipe"
+    }
+    fn length(&self) -> u64 {
+        1 << 20
+    }
+    fn read_at(&self, offset: u64, _: &mut [u8]) -> io::Result<usize> {
+        self.is_ring.store(offset == GIVEN, Ordering::SeqCst);
+        self.has_panicked.store(true, Ordering::SeqCst);
+        panic!("the source's own panic")
+    }
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        Some(self.pipe.as_fd())
+    }
+}
+
+/// The kernel writes to the buffers of reads under way as long as they last.
+#[test]
+fn a_panic_of_the_source_waits_for_reads_under_way() {
+    let (pipe, mut writer) = io::pipe().unwrap();
+    let (is_ring, has_panicked) = Default::default();
+    let source = PanickingPipe { pipe: pipe.into(), is_ring, has_panicked };
+    writer.write_all(&[1; GIVEN as usize]).unwrap();
+    let is_closed = AtomicBool::new(false);
+    let run = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The other reads wait for bytes until the writer is gone.
+            while !source.has_panicked.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(200));
+            is_closed.store(true, Ordering::SeqCst);
+            drop(writer);
+        });
+        catch_unwind(AssertUnwindSafe(|| {
+            let run = pipeline(&source, Access::Uring, 1).buffers(8);
+            let run = run.run(&NEIGHBOURS, &mut |_: &Chunk<'_>, _: &mut Sums| {});
+            assert!(run.is_err(), "unreachable: {run:?}");
+        }))
+        .map_err(|_| is_closed.load(Ordering::SeqCst))
+    });
+    let has_waited = run.expect_err("the panic is passed on");
+    assert!(has_waited || !source.is_ring.load(Ordering::SeqCst));
 }
