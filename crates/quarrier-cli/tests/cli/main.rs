@@ -11,6 +11,7 @@ mod bad_sectors;
 mod carve;
 mod carve_free;
 mod carve_resume;
+mod changing;
 mod devices;
 mod ewf;
 mod explain;

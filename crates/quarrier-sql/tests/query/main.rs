@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod accounts;
+mod changing;
 mod direct;
 mod failures;
 mod files;
