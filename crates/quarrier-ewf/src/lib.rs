@@ -56,3 +56,14 @@ pub fn open(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
     }
     source::open(path)
 }
+
+/// As [`open`], past the page cache; but for EWF images, whose chunks lie at any offset.
+///
+/// # Errors
+/// As [`quarrier_core::source::open_direct`] and [`EwfSource::open`].
+pub fn open_direct(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
+    if is_ewf(path) {
+        return open(path);
+    }
+    source::open_direct(path)
+}

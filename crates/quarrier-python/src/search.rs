@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use quarrier_core::pipeline::{Access, Chunk, Pipeline};
 use quarrier_core::region::AsData;
-use quarrier_core::source::{self, ChangingMemory, FileSource};
+use quarrier_core::source::{self, ChangingMemory};
 use quarrier_gpu::Wish;
 use quarrier_remote::Remote;
 use quarrier_search::{EngineName, Finding, Options, Sample, Searcher};
@@ -23,7 +23,7 @@ use crate::errors::{of_core, of_remote, of_search, raise};
 use crate::findings::{Findings, Found};
 use crate::interrupt::interruptible;
 use crate::pattern;
-use crate::source::{Failed, Opened, Source, environment, files_of, options_of, remote_name};
+use crate::source::{Failed, Opened, Source, environment, files_of, remote_name};
 
 /// The name of a source that is bytes in memory.
 pub(crate) const MEMORY_NAME: &str = "<bytes>";
@@ -110,7 +110,8 @@ pub(crate) fn search(
             let told = Arc::new(Failed::stopped_by(stop));
             failed = Some(Arc::clone(&told));
             let source = Python::attach(|py| Opened::new(py, opened, told));
-            run(&source, patterns, &wishes, stop)
+            let sample = (!source.is_remote()).then(|| Sample::take(&source));
+            run(&source, patterns, &wishes, sample, stop)
         })?;
         match (found, failed) {
             (Err(Failure::Core(error)), Some(failed)) => return Err(failed.raised(py, &error)),
@@ -124,7 +125,9 @@ pub(crate) fn search(
     } else {
         let buffer = Buffer::of(source)?;
         let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
-        interruptible(py, |stop| run(&memory, patterns, &wishes, stop))?
+        interruptible(py, |stop| {
+            run(&memory, patterns, &wishes, Some(Sample::take(&memory)), stop)
+        })?
     };
     let found = found.map_err(|failure| match failure {
         Failure::Core(error) => of_core(py, &error),
@@ -146,12 +149,13 @@ fn search_remote(
     wishes: &Wishes,
     stop: &Arc<AtomicBool>,
 ) -> Result<(Found, Vec<String>), Failure> {
-    let mut options = options_of(&environment());
+    let mut options = quarrier_remote::Options::of_environment(&environment());
     options.stop = Some(Arc::clone(stop));
     let remote = Remote::new(options).map_err(Failure::Remote)?;
     let source = remote.open(url).map_err(Failure::Remote)?;
     source.announce(wishes.range.clone());
-    run(&source, patterns, wishes, stop)
+    // A sample would cost requests.
+    run(&source, patterns, wishes, None, stop)
 }
 
 /// Searches the files that a path stands for, one after another.
@@ -167,8 +171,10 @@ fn search_files(
         if all.is_some() && wishes.max_count == 0 || stop.load(Ordering::Relaxed) {
             break;
         }
-        let source = open(&file, direct).map_err(Failure::Core)?;
-        let (found, lost) = run(&*source, patterns.clone(), &wishes, stop)?;
+        let open = if direct { quarrier_ewf::open_direct } else { quarrier_ewf::open };
+        let source = open(&file).map_err(Failure::Core)?;
+        let (found, lost) =
+            run(&*source, patterns.clone(), &wishes, Some(Sample::take(&*source)), stop)?;
         wishes.max_count -= found.findings.len();
         match &mut all {
             None => all = Some((found, lost)),
@@ -206,13 +212,6 @@ pub(crate) fn path_of(source: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     Ok(None)
 }
 
-fn open(path: &Path, direct: bool) -> quarrier_core::Result<Box<dyn source::Source>> {
-    if direct && !quarrier_ewf::is_ewf(path) {
-        return Ok(Box::new(FileSource::open_direct(path)?));
-    }
-    quarrier_ewf::open(path)
-}
-
 fn parse_access(text: &str) -> Result<Option<Access>, String> {
     let all = [Access::Window, Access::Read, Access::Queue, Access::Uring];
     match all.into_iter().find(|access| access.name() == text) {
@@ -223,14 +222,15 @@ fn parse_access(text: &str) -> Result<Option<Access>, String> {
     }
 }
 
-/// Compiles the patterns for this source and runs them over it; also says which devices failed.
+/// Compiles the patterns for this source, which looks like `sample`, and runs them over it; also says which devices failed.
 fn run(
     source: &dyn source::Source,
     patterns: Vec<quarrier_search::Pattern>,
     wishes: &Wishes,
+    taken: Option<Sample>,
     stop: &AtomicBool,
 ) -> Result<(Found, Vec<String>), Failure> {
-    let sample = Sample::take(source);
+    let sample = taken.clone().unwrap_or_default();
     let searcher = Searcher::builder()
         .options(wishes.options)
         .engine(wishes.engine)
@@ -251,7 +251,7 @@ fn run(
         .readers(wishes.readers)
         .buffers(wishes.buffers)
         .buffer_bytes(match wishes.buffer_bytes {
-            0 => searcher.buffer_bytes_max(&sample).unwrap_or(0),
+            0 => taken.and_then(|taken| searcher.buffer_bytes_max(&taken)).unwrap_or(0),
             bytes => bytes,
         })
         .range(wishes.range.start..range.end.max(wishes.range.start))

@@ -111,31 +111,9 @@ pub(crate) fn remote_name(name: &Path) -> Option<&str> {
 
 /// What of the environment concerns remote sources.
 pub(crate) fn environment() -> Vec<(String, String)> {
-    let concerns = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        name.starts_with("aws_") || ["http_proxy", "https_proxy", "no_proxy"].contains(&&*name)
-    };
     let texts = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    texts.filter(|(name, _)| concerns(name)).collect()
-}
-
-/// Options as the environment has them.
-pub(crate) fn options_of(environment: &[(String, String)]) -> Options {
-    let of = |name: &str| {
-        let found = environment.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
-    };
-    let mut options = Options::default();
-    options.proxy.http = of("http_proxy");
-    options.proxy.https = of("https_proxy");
-    options.proxy.except = of("no_proxy");
-    options.s3 = environment
-        .iter()
-        .filter(|(key, _)| key.to_ascii_uppercase().starts_with("AWS_"))
-        .cloned()
-        .collect();
-    options
+    texts.filter(|(name, _)| Options::concerns(name)).collect()
 }
 
 /// The owners of requests that are in use, and the last one: to read the certificates again
@@ -154,7 +132,7 @@ fn remote_of(settings: &Settings) -> quarrier_remote::Result<Arc<Remote>> {
     if let Some(remote) = known.and_then(|(_, remote)| remote.upgrade()) {
         return Ok(remote);
     }
-    let mut options = options_of(&settings.environment);
+    let mut options = Options::of_environment(&settings.environment);
     options.cache = settings.cache.as_ref().map(CacheOptions::new);
     if let Some(bytes) = settings.memory_bytes_max {
         options.memory_bytes_max = bytes;
@@ -276,6 +254,11 @@ impl Opened {
             source.announce(0..source.length());
         }
         Opened { source, failed }
+    }
+
+    /// Whether reads cost requests.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.kind(), Kind::Remote { .. })
     }
 
     fn kind(&self) -> &Kind {

@@ -179,3 +179,33 @@ def test_a_pickled_file_goes_on_where_it_was(tmp_path: Path) -> None:
         path.write_bytes(DATA[:-1])
         with pytest.raises(OSError, match="has 2999999 bytes, had 3000000"):
             pickle.loads(pickle.dumps(file))
+
+
+def test_a_search_of_a_remote_source_takes_no_sample() -> None:
+    with RangeServer({"file": DATA}) as server:
+        found = quarrier.search(server.url("file"), [DATA[2_999_000:2_999_020]])
+        assert [row.offset for row in found] == [2_999_000]
+        searched = server.take_tally()
+        # A sample is of 64 places; what is read is read once, in order.
+        assert searched.requests < 20
+        assert searched.body_bytes <= len(DATA) + 64 * 1024
+        with quarrier.open(server.url("file")) as file:
+            server.take_tally()
+            assert len(quarrier.search(file, [DATA[2_999_000:2_999_020]])) == 1
+            assert server.take_tally().requests < 20
+
+
+def test_a_proxy_is_taken_as_curl_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"]:
+        monkeypatch.delenv(name, raising=False)
+    with RangeServer({"file": DATA}) as server:
+        # What a web server sets from the header Proxy of a stranger.
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        with quarrier.open(server.url("file")) as file:
+            assert file.read(10) == DATA[:10]
+        monkeypatch.setenv("all_proxy", "http://127.0.0.1:9")
+        with pytest.raises(quarrier.QuarrierError):
+            quarrier.open(server.url("file"))
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        with quarrier.open(server.url("file")) as file:
+            assert file.read(10) == DATA[:10]

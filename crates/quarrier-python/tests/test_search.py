@@ -7,6 +7,7 @@ import mmap
 import os
 import pathlib
 import pickle
+import tempfile
 
 import numpy as np
 import pyarrow as pa
@@ -221,3 +222,15 @@ def test_auto_is_what_quarrier_chooses_and_no_workers_are_refused() -> None:
         for wrong in (0, "many"):
             with pytest.raises(quarrier.PlanError, match="at least 1, or 'auto'"):
                 quarrier.search(b"x", ["x"], **{option: wrong})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_all_parts_of_a_split_image_are_searched(direct: bool) -> None:
+    # A folder whose file system knows O_DIRECT, which that of /tmp may not.
+    with tempfile.TemporaryDirectory(dir=pathlib.Path(__file__).parent) as folder:
+        first = pathlib.Path(folder) / "image.001"
+        for number in range(1, 4):
+            part = b"-" * 10_000 + b"needle" + b"-" * 2_282
+            first.with_suffix(f".{number:03}").write_bytes(part)
+        found = quarrier.search(first, "needle", direct=direct)
+        assert [row.offset for row in found] == [10_000, 22_288, 34_576]

@@ -129,6 +129,38 @@ pub struct Proxy {
     pub except: Option<String>,
 }
 
+impl Proxy {
+    /// As curl reads the variables of an environment: `http_proxy` in lower case only, for a web
+    /// server sets `HTTP_PROXY` to what a stranger sent.
+    pub fn of(environment: &[(String, String)]) -> Self {
+        let value = |name: &str| {
+            let set = environment.iter().find(|(key, value)| key == name && !value.is_empty());
+            set.map(|(_, value)| value.clone())
+        };
+        let first = |names: &[&str]| names.iter().find_map(|name| value(name));
+        Proxy {
+            http: first(&["http_proxy", "all_proxy", "ALL_PROXY"]),
+            https: first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
+            except: first(&["no_proxy", "NO_PROXY"]),
+        }
+    }
+}
+
+impl Options {
+    /// Proxies and settings of S3 as the variables of an environment say, which the caller reads.
+    pub fn of_environment(environment: &[(String, String)]) -> Self {
+        let is_s3 =
+            |(name, value): &&(String, String)| name.starts_with("AWS_") && !value.is_empty();
+        let s3 = environment.iter().filter(is_s3).cloned().collect();
+        Options { s3, proxy: Proxy::of(environment), ..Options::default() }
+    }
+
+    /// Whether a variable of an environment may matter to [`of_environment`](Self::of_environment).
+    pub fn concerns(name: &str) -> bool {
+        name.starts_with("AWS_") || name.to_ascii_lowercase().ends_with("_proxy")
+    }
+}
+
 /// A cache on disk.
 #[derive(Debug, Clone)]
 pub struct CacheOptions {
@@ -142,5 +174,50 @@ impl CacheOptions {
     /// A cache of up to 10 GiB in `folder`.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         CacheOptions { folder: folder.into(), bytes_max: 10 << 30 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, Proxy};
+
+    fn of(environment: &[(&str, &str)]) -> Options {
+        let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        Options::of_environment(&environment.iter().map(owned).collect::<Vec<_>>())
+    }
+
+    #[track_caller]
+    fn check(environment: &[(&str, &str)], http: Option<&str>, https: Option<&str>) {
+        let Proxy { http: is_http, https: is_https, .. } = of(environment).proxy;
+        assert_eq!((is_http.as_deref(), is_https.as_deref()), (http, https), "{environment:?}");
+    }
+
+    #[test]
+    fn a_proxy_for_http_is_not_taken_from_what_a_stranger_sent() {
+        check(&[("HTTP_PROXY", "http://evil")], None, None);
+        check(&[("Http_Proxy", "http://evil"), ("http_proxy", "http://a")], Some("http://a"), None);
+    }
+
+    #[test]
+    fn all_proxy_is_for_schemes_without_one() {
+        let all = ("all_proxy", "http://all");
+        check(&[all], Some("http://all"), Some("http://all"));
+        check(&[("ALL_PROXY", "b"), all], Some("http://all"), Some("http://all"));
+        check(&[all, ("http_proxy", "h"), ("HTTPS_PROXY", "s")], Some("h"), Some("s"));
+        check(
+            &[all, ("http_proxy", ""), ("https_proxy", "")],
+            Some("http://all"),
+            Some("http://all"),
+        );
+    }
+
+    #[test]
+    fn hosts_without_a_proxy_and_settings_of_s3_are_taken() {
+        let options =
+            of(&[("NO_PROXY", "a,b"), ("AWS_REGION", "eu"), ("AWS_PROFILE", ""), ("X", "y")]);
+        assert_eq!(options.proxy.except.as_deref(), Some("a,b"));
+        assert_eq!(options.s3, [("AWS_REGION".to_string(), "eu".to_string())]);
+        assert!(["no_proxy", "ALL_PROXY", "AWS_REGION"].into_iter().all(Options::concerns));
+        assert!(!Options::concerns("PATH"));
     }
 }

@@ -10,7 +10,7 @@ mod split;
 pub use changing::ChangingMemory;
 pub use file::FileSource;
 pub use memory::Memory;
-pub use open::open;
+pub use open::{open, open_direct};
 pub use polled::Polled;
 pub use split::SplitSource;
 

@@ -17,3 +17,18 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>> {
     }
     Ok(Box::new(FileSource::open(path)?))
 }
+
+/// As [`open`], past the page cache.
+///
+/// # Errors
+/// As [`FileSource::open_direct`].
+pub fn open_direct(path: &Path) -> Result<Box<dyn Source>> {
+    if !SplitSource::is_first_part(path) {
+        return Ok(Box::new(FileSource::open_direct(path)?));
+    }
+    let mut parts: Vec<Box<dyn Source>> = Vec::new();
+    for part in SplitSource::parts_from(path) {
+        parts.push(Box::new(FileSource::open_direct(&part)?));
+    }
+    Ok(Box::new(SplitSource::new(path.display().to_string(), parts)?))
+}

@@ -16,7 +16,7 @@ use quarrier_carve::mend::Effort;
 use quarrier_carve::{Carver, Error, own, unallocated};
 use quarrier_core::region::AsData;
 use quarrier_core::source::{ChangingMemory, Source};
-use quarrier_remote::Remote;
+use quarrier_remote::{Options, Remote};
 
 use crate::buffer::Buffer;
 use crate::carved::{Carved, CarvedFiles};
@@ -24,7 +24,7 @@ use crate::count::Count;
 use crate::errors::{of_carve, of_core, of_io, of_remote, raise};
 use crate::interrupt::interruptible;
 use crate::search::{MEMORY_NAME, path_of};
-use crate::source::{environment, open_one, options_of, remote_name};
+use crate::source::{environment, open_one, remote_name};
 
 use writer::Writer;
 
@@ -149,7 +149,7 @@ pub(crate) fn carve(
 
 /// Carves what a URL names, over connections of its own.
 fn carve_remote(url: &str, wishes: &Wishes, stop: &Arc<AtomicBool>) -> Result<Carved, Failure> {
-    let mut options = options_of(&environment());
+    let mut options = Options::of_environment(&environment());
     options.stop = Some(Arc::clone(stop));
     let remote = Remote::new(options).map_err(Failure::Remote)?;
     let source = remote.open(url).map_err(Failure::Remote)?;

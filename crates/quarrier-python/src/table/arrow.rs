@@ -22,6 +22,10 @@ const SCHEMA: &std::ffi::CStr = c"arrow_schema";
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// Packs whatever shows itself as an Arrow stream or as one record batch.
+///
+/// What is shown is believed: who hands out Arrow data promises that its buffers are what their
+/// types say (text is UTF-8, offsets lie within) and that nobody changes them while they are held.
+/// A file of Arrow that others may write to is loaded by its path, which reads and checks it.
 pub(super) fn import(data: &Bound<'_, PyAny>, workers: usize) -> PyResult<Table> {
     let py = data.py();
     let (schema, batches) = if data.hasattr("__arrow_c_stream__")? {

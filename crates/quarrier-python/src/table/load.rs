@@ -11,14 +11,14 @@ use quarrier_messages::format::csv::Csv;
 use quarrier_messages::format::fix::{Dictionary, DictionaryError};
 use quarrier_messages::format::xml::Xml;
 use quarrier_messages::{Format, Load, Loaded, Reject};
-use quarrier_remote::Remote;
+use quarrier_remote::{Options, Remote};
 
 use crate::buffer::Buffer;
 use crate::count::Count;
 use crate::errors::{of_messages, of_remote, raise};
 use crate::interrupt::interruptible;
 use crate::search::{MEMORY_NAME, path_of};
-use crate::source::{environment, files_of, options_of, remote_name};
+use crate::source::{environment, files_of, remote_name};
 
 /// Why nothing was loaded.
 enum Failure {
@@ -98,7 +98,7 @@ pub(super) fn load(
     let loaded = if let Some(path) = path_of(source)? {
         interruptible(py, |stop| match remote_name(&path) {
             Some(url) => {
-                let mut options = options_of(&environment());
+                let mut options = Options::of_environment(&environment());
                 options.stop = Some(Arc::clone(stop));
                 let remote = Remote::new(options).map_err(Failure::Remote)?;
                 let source = remote.open(url).map_err(Failure::Remote)?;

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use quarrier_remote::{CacheOptions, Options, Proxy, Remote, RemoteSource};
+use quarrier_remote::{CacheOptions, Options, Remote, RemoteSource};
 
 use crate::args::Search;
 
@@ -16,7 +16,7 @@ pub(in crate::commands) struct Client {
 
 impl Client {
     pub(in crate::commands) fn new(search: &Search, stop: &Arc<AtomicBool>) -> Self {
-        let mut options = Options::default();
+        let mut options = Options::of_environment(&environment());
         if let Some(requests) = search.requests {
             options.requests_max = requests;
         }
@@ -25,17 +25,13 @@ impl Client {
             CacheOptions { bytes_max, ..CacheOptions::new(folder) }
         });
         options.stop = Some(Arc::clone(stop));
-        options.s3 = s3_settings();
-        options.proxy = proxy();
         Client { options, remote: OnceCell::new() }
     }
 
     /// A client without options.
     pub(in crate::commands) fn plain(stop: &Arc<AtomicBool>) -> Self {
-        let mut options = Options::default();
+        let mut options = Options::of_environment(&environment());
         options.stop = Some(Arc::clone(stop));
-        options.s3 = s3_settings();
-        options.proxy = proxy();
         Client { options, remote: OnceCell::new() }
     }
 
@@ -57,21 +53,8 @@ impl Client {
     }
 }
 
-fn s3_settings() -> Vec<(String, String)> {
+fn environment() -> Vec<(String, String)> {
     let texts = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    texts.filter(|(name, value)| name.starts_with("AWS_") && !value.is_empty()).collect()
-}
-
-/// As curl reads the environment: `http_proxy` in lower case only, for a web server sets
-/// HTTP_PROXY to what a stranger sent.
-fn proxy() -> Proxy {
-    let first = |names: &[&str]| {
-        names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
-    };
-    Proxy {
-        http: first(&["http_proxy", "all_proxy", "ALL_PROXY"]),
-        https: first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
-        except: first(&["no_proxy", "NO_PROXY"]),
-    }
+    texts.filter(|(name, _)| Options::concerns(name)).collect()
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use quarrier_core::source::{FileSource, Polled, Source, SplitSource};
+use quarrier_core::source::{Polled, Source};
 use quarrier_ewf::{EwfSource, files, is_ewf, parts_from};
 use quarrier_remote::{RemoteSource, is_remote, redacted};
 
@@ -149,7 +149,7 @@ fn open(path: &Path, direct: bool) -> Result<Input, String> {
     }
     let opened = match (is_ewf(path), direct) {
         (true, _) => open_ewf(path),
-        (false, true) => open_direct(path),
+        (false, true) => quarrier_core::source::open_direct(path),
         (false, false) => quarrier_core::source::open(path),
     };
     opened.map(Input::Source).map_err(|error| error.to_string())
@@ -185,19 +185,6 @@ fn open_stream(path: &Path) -> Result<Option<Input>, String> {
         // Empty indeed, or unreadable, which the ordinary way reports.
         Ok(_) | Err(_) => Ok(None),
     }
-}
-
-/// As [`quarrier_core::source::open`], past the page cache. Not for EWF images: their chunks lie at
-/// any offset.
-fn open_direct(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
-    if !SplitSource::is_first_part(path) {
-        return Ok(Box::new(FileSource::open_direct(path)?));
-    }
-    let mut parts: Vec<Box<dyn Source>> = Vec::new();
-    for part in SplitSource::parts_from(path) {
-        parts.push(Box::new(FileSource::open_direct(&part)?));
-    }
-    Ok(Box::new(SplitSource::new(path.display().to_string(), parts)?))
 }
 
 /// The files that a glob stands for.
