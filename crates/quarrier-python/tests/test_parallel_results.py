@@ -291,3 +291,74 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
 def test_more_than_the_machine_holds_is_refused_at_once() -> None:
     with pytest.raises(quarrier.NoRoomError):
         parallel.init(1 << 50, "u1", number)
+
+
+def add_one(out: Any, values: Any) -> None:
+    out[:] = values + 1
+
+
+def sum_of_neighbours(out: Any, lead: int, values: Any) -> None:
+    padded = np.concatenate([values, [0, 0]])
+    out[:] = padded[lead : lead + len(out)] + padded[lead + 1 : lead + 1 + len(out)]
+
+
+@MODES
+@pytest.mark.parametrize("on_error", ["raise", "retry"])
+@pytest.mark.parametrize("kind", ["shared", "plain", "memmap", "mapped twice"])
+def test_out_that_overlaps_an_array_is_right(
+    tmp_path: pathlib.Path, mode: Any, on_error: Any, kind: str
+) -> None:
+    def array() -> Any:
+        if kind == "shared":
+            made: Any = parallel.empty(1_001, "i8")
+        elif kind == "plain":
+            made = np.zeros(1_001, "i8")
+        else:
+            made = np.memmap(tmp_path / "array", "i8", "w+", shape=1_001)
+        made[:] = np.arange(1_001)
+        return made
+
+    def again(made: Any) -> Any:
+        return np.memmap(tmp_path / "array", "i8", "r+") if kind == "mapped twice" else made
+
+    options: Any = {"mode": mode, "on_error": on_error, "workers": 2, "chunk": 10}
+    before = np.arange(1_001)
+    for out, source in [(slice(1, None), slice(-1)), (slice(-1), slice(1, None))]:
+        x = array()
+        parallel.map(add_one, x[source], out=again(x)[out], **options)
+        assert x[out].tolist() == (before[source] + 1).tolist()
+    x = array()
+    parallel.map(add_one, x, out=again(x), **options)
+    assert x.tolist() == (before + 1).tolist()
+    x = array()
+    parallel.map(add_one, x[::-1], out=again(x), **options)
+    assert x.tolist() == (before[::-1] + 1).tolist()
+    x = array()
+    parallel.map(sum_of_neighbours, x, out=again(x), halo=1, **options)
+    assert x[:-1].tolist() == (before[:-1] + before[1:]).tolist()
+
+
+def test_masks_and_nulls_are_refused_and_never_lost() -> None:
+    masked = np.ma.array([1, 2, 3], mask=[False, True, False])
+    with pytest.raises(ValueError, match="masked values"):
+        parallel.map(add_one, masked)
+    with pytest.raises(ValueError, match="masked values"):
+        parallel.scan(masked, lambda chunk, offset: len(chunk))
+    with pytest.raises(ValueError, match="NULLs"):
+        parallel.map(add_one, pyarrow.array([1, None, 3]))
+    with pytest.raises(TypeError, match="mask"):
+        parallel.map(add_one, np.arange(3), out=np.ma.array([1, 2, 3]))
+    for whole in [np.ma.array([1, 2, 3]), pyarrow.array([1, 2, 3])]:
+        assert parallel.map(add_one, whole, workers=2).tolist() == [2, 3, 4]
+
+
+@MODES
+def test_a_kernel_that_returns_something_is_a_type_error(mode: Any) -> None:
+    with pytest.raises(TypeError, match="returned a value"):
+        parallel.map(lambda out, values: values + 1, np.arange(9), mode=mode)
+    with pytest.raises(TypeError, match="returned a value"):
+        parallel.map(lambda out, lead, values: 0, np.arange(9), halo=1, mode=mode)
+    with pytest.raises(TypeError, match="returned a value"):
+        parallel.init(9, "i8", lambda out, start: start, mode=mode)
+    found = parallel.map(lambda out, values: np.add(values, 1, out=out), np.arange(9), mode=mode)
+    assert found.tolist() == list(range(1, 10))

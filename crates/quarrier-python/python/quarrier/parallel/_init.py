@@ -30,8 +30,8 @@ def init(
     """A new array in shared memory, filled by workers.
 
     `kernel(out, start)` fills `out`, the writable slice of `chunk` indices that begins at index
-    `start` of the first axis; what it returns is ignored. The other options are those of the
-    package. Nothing is copied; an array is returned only when all of it was filled.
+    `start` of the first axis, and returns nothing. The other options are those of the package.
+    Nothing is copied; an array is returned only when all of it was filled.
 
     >>> import quarrier.parallel as parallel
     >>> def squares(out, start):

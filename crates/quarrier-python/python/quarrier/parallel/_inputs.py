@@ -11,15 +11,26 @@ import numpy.typing as npt
 
 def as_array(value: Any) -> npt.NDArray[Any]:
     """An array over what `value` shows: numpy, bytes, memoryview, mmap, Arrow; no copy of these."""
+    _check_missing(value)
     if isinstance(value, np.ndarray):
-        return value
+        return np.ma.getdata(value)  # type: ignore[no-untyped-call, no-any-return]
     if isinstance(value, (bytes, bytearray, mmap.mmap)):
         return np.frombuffer(value, np.uint8)
     return np.asarray(value)
 
 
+def _check_missing(value: Any) -> None:
+    """Refuses masks and NULLs: kernels would see whatever lies there."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):  # type: ignore[no-untyped-call]
+        raise ValueError("an array has masked values, which kernels do not see; give .filled(…)")
+    count = getattr(value, "null_count", 0)
+    if (count() if callable(count) else count) != 0:
+        raise ValueError("an array has NULLs, which kernels do not see; fill them first")
+
+
 def as_bytes(value: Any) -> npt.NDArray[np.uint8]:
     """The bytes of whatever shows some, read-only."""
+    _check_missing(value)
     view = memoryview(value)
     if view.nbytes == 0:
         return np.zeros(0, np.uint8)

@@ -25,6 +25,13 @@ class Job(Protocol):
         """Runs the kernel over a chunk."""
 
 
+def nothing(value: object, out: Array) -> None:
+    """Refuses what a kernel returns that was to fill `out`; `out` itself, as ufuncs do, is fine."""
+    if value is not None and value is not out:
+        kind = type(value).__name__
+        raise TypeError(f"the kernel returned a value ({kind}); it has to write into out: out[:] = …")
+
+
 class _Pieces:
     """`length` indices in chunks of `rows`."""
 
@@ -51,7 +58,8 @@ class Filling(_Pieces):
 
     def run(self, index: int) -> None:
         first, last = self.bounds(index)
-        self._kernel(self._out[first:last], first)
+        out = self._out[first:last]
+        nothing(self._kernel(out, first), out)
 
 
 class Mapping(_Pieces):
@@ -75,11 +83,12 @@ class Mapping(_Pieces):
         first, last = self.bounds(index)
         out = self._out[first:last]
         if self._halo == 0:
-            self._kernel(out, *[array[first:last] for array in self._inputs])
+            nothing(self._kernel(out, *[array[first:last] for array in self._inputs]), out)
             return
         begin = max(0, first - self._halo)
         end = last + self._halo
-        self._kernel(out, first - begin, *[array[begin:end] for array in self._inputs])
+        slices = [array[begin:end] for array in self._inputs]
+        nothing(self._kernel(out, first - begin, *slices), out)
 
 
 class Scanning(_Pieces):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quarrier._errors import BufferLayoutError
-from quarrier.parallel._array import empty, place_of
+from quarrier.parallel._array import address_of, empty, place_of
 from quarrier.parallel._chunks import rows_of, together_of
 from quarrier.parallel._inputs import as_array
 from quarrier.parallel._job import Mapping
@@ -47,6 +47,8 @@ def map(
     `dtype`, by default that which numpy finds for all arrays together. An `out` that is shared
     is filled in place, and its contents are undefined when the call fails; another one is
     copied to in the end, when nothing has failed (with `mode="thread"` it is filled in place).
+    So is one that overlaps an array, unless it is that array and every index is made of itself
+    alone: kernels see the arrays as they were. Masked values and NULLs are refused.
 
     >>> import numpy as np, quarrier.parallel as parallel
     >>> def mean(out, first, second):
@@ -65,6 +67,9 @@ def map(
     else:
         _check_out(out, inputs, dtype)
         in_place = mode == "thread" or in_worker() or place_of(out) is not None
+        in_place = in_place and not any(
+            _disturbs(out, array, halo, on_error == "retry") for array in inputs
+        )
         target = out if in_place else empty(out.shape, out.dtype)
     if target.size > 0:
         rows = rows_of(target, kernel, chunk, workers)
@@ -92,11 +97,37 @@ def _check(inputs: list[npt.NDArray[Any]]) -> None:
         raise ValueError(f"the arrays differ in length: {', '.join(str(n) for n in lengths)}")
 
 
+def _disturbs(out: npt.NDArray[Any], array: npt.NDArray[Any], halo: int, retries: bool) -> bool:
+    """Whether slices of `array` may change when other slices of `out`, or the same once more, are
+    filled."""
+    # One file may be mapped twice.
+    file = _file_of(out)
+    is_apart = file is None or file != _file_of(array)
+    if is_apart and not np.may_share_memory(out, array):
+        return False
+    is_same = (
+        address_of(out) == address_of(array)
+        and (out.shape, out.strides, out.itemsize) == (array.shape, array.strides, array.itemsize)
+    )
+    return not is_same or halo > 0 or retries
+
+
+def _file_of(array: Any) -> Any:
+    """The file that an array maps, if it does."""
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return array.filename
+        array = getattr(array, "base", None)
+    return None
+
+
 def _check_out(
     out: npt.NDArray[Any], inputs: list[npt.NDArray[Any]], dtype: npt.DTypeLike | None
 ) -> None:
     if not isinstance(out, np.ndarray) or not out.flags.writeable:
         raise BufferLayoutError("out must be a writable numpy array")
+    if isinstance(out, np.ma.MaskedArray):
+        raise TypeError("out has a mask, which kernels do not see; give out.data")
     if out.dtype.hasobject:
         raise TypeError(f"dtype {out.dtype} holds Python objects, which processes cannot share")
     if dtype is not None and np.dtype(dtype) != out.dtype:
