@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use quarrier_core::pipeline::{Access, Chunk, Pipeline, Rates, Run, Stage};
+use quarrier_core::region::AsData;
 use quarrier_core::source::{FileSource, Source};
 use quarrier_search::{Pattern, Searcher};
 use serde_json::{Value, json};
@@ -268,7 +269,9 @@ fn search(searcher: &Searcher, pipeline: Pipeline<'_>) -> Result<(Run, u64)> {
         found += findings.len() as u64;
         std::ops::ControlFlow::Continue(())
     });
-    let run = pipeline.run(searcher, &mut sink)?;
+    // SAFETY: a searcher compares bytes, and the sink looks at none.
+    let promise = unsafe { AsData::promised() };
+    let run = pipeline.show_changing(promise).run(searcher, &mut sink)?;
     drop(sink);
     Ok((run, found))
 }
