@@ -121,21 +121,19 @@ impl<'s> View<'s> {
         }
     }
 
-    /// As [`new`](View::new), with so many windows at most.
-    pub(crate) fn with_windows(source: &'s dyn Source, windows_max: usize) -> Self {
-        View { pieces_max: windows_max, ..Self::new(source) }
-    }
-
-    /// Shows bytes of the source where they lie even where others may change them, as mapped files
-    /// may be. Else they are read.
-    #[must_use]
-    pub fn show_changing(self, promise: Option<AsData>) -> Self {
-        View { promise, ..self }
+    /// As [`new`](View::new), with so many windows at most; by `promise` also on what others may
+    /// change, such as files, which is read without.
+    pub(crate) fn with_windows(
+        source: &'s dyn Source,
+        windows_max: usize,
+        promise: Option<AsData>,
+    ) -> Self {
+        View { pieces_max: windows_max, promise, ..Self::new(source) }
     }
 
     /// Another view of the same source, without a byte.
     pub(crate) fn another(&self) -> Self {
-        View::new(self.source).show_changing(self.promise)
+        View::with_windows(self.source, WINDOWS_MAX, self.promise)
     }
 
     /// A view of `extents`, with fuel without end. What lies beyond the source is left out.

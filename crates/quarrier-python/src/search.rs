@@ -110,8 +110,7 @@ pub(crate) fn search(
             let told = Arc::new(Failed::stopped_by(stop));
             failed = Some(Arc::clone(&told));
             let source = Python::attach(|py| Opened::new(py, opened, told));
-            let sample = (!source.is_remote()).then(|| Sample::take(&source));
-            run(&source, patterns, &wishes, sample, stop)
+            run(&source, patterns, &wishes, source.sample(), stop)
         })?;
         match (found, failed) {
             (Err(Failure::Core(error)), Some(failed)) => return Err(failed.raised(py, &error)),
@@ -125,16 +124,14 @@ pub(crate) fn search(
     } else {
         let buffer = Buffer::of(source)?;
         let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
-        interruptible(py, |stop| {
-            run(&memory, patterns, &wishes, Some(Sample::take(&memory)), stop)
-        })?
+        let sample = Some(Sample::take(&memory));
+        interruptible(py, |stop| run(&memory, patterns, &wishes, sample, stop))?
     };
-    let found = found.map_err(|failure| match failure {
+    let (found, lost) = found.map_err(|failure| match failure {
         Failure::Core(error) => of_core(py, &error),
         Failure::Remote(error) => of_remote(py, &error),
         Failure::Search(error) => of_search(py, &error),
     })?;
-    let (found, lost) = found;
     for lost in lost {
         let message = CString::new(format!("{lost}; the CPU did its part"))?;
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)?;

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use quarrier_core::source::{self, Source as _, read_full_at};
 use quarrier_remote::{CacheOptions, Options, Remote, RemoteSource, is_remote};
+use quarrier_search::Sample;
 
 use crate::buffer::Buffer;
 use crate::errors::{of_core, of_io, of_remote};
@@ -256,9 +257,9 @@ impl Opened {
         Opened { source, failed }
     }
 
-    /// Whether reads cost requests.
-    pub(crate) fn is_remote(&self) -> bool {
-        matches!(self.kind(), Kind::Remote { .. })
+    /// A sample, by which a search chooses its engine, unless it would cost requests.
+    pub(crate) fn sample(&self) -> Option<Sample> {
+        matches!(self.kind(), Kind::Local(_)).then(|| Sample::take(self))
     }
 
     fn kind(&self) -> &Kind {

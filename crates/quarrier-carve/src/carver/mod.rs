@@ -268,7 +268,7 @@ impl<'a> Carver<'a> {
     /// A view for one of the threads.
     fn view<'s>(&self, source: &'s dyn Source) -> View<'s> {
         let windows_max = room::windows_max(self.memory_bytes_max, self.workers_count());
-        View::with_windows(source, windows_max).show_changing(self.promise)
+        View::with_windows(source, windows_max, self.promise)
     }
 
     fn is_stopped(&self) -> bool {
