@@ -86,22 +86,26 @@ impl<'a> Carver<'a> {
             begun: Begun::default(),
             memory_bytes_max: 1 << 30,
             rates: None,
-            promise: Some(own_formats_take_data()),
+            promise: None,
             stop: &NEVER,
         }
     }
 
-    /// Looks for these formats only. They see copies of what others may change, such as files, see
-    /// [`show_changing`](Carver::show_changing).
+    /// Looks for these formats only.
     #[must_use]
     pub fn formats(mut self, formats: Vec<&'a dyn Format>) -> Self {
         self.formats = formats;
-        self.promise = None;
         self
     }
 
-    /// Shows the formats, all of which have to bear it, bytes where they lie even where others may
-    /// change them. Of [`format::ALL`](crate::format::ALL) and [`own`](crate::own) all do.
+    /// Shows formats and [`Keep`], which have to bear it, bytes where they lie even where others may
+    /// change them, as in files; else they see copies.
+    ///
+    /// The formats of this crate bear it, [`own`](crate::own) ones too, and so does
+    /// [`Folder`](crate::folder::Folder): they make no text of what a view shows before they have
+    /// copied it. The crate's unsafe code is a call of a function for the CPU's features. What
+    /// decompresses reads on through its input, bounded by lengths and not by what it read before;
+    /// the one library in C gets copies.
     #[must_use]
     pub fn show_changing(mut self, promise: AsData) -> Self {
         self.promise = Some(promise);
@@ -287,13 +291,6 @@ impl<'a> Carver<'a> {
         wanted.sort_by_key(|one| std::cmp::Reverse(one.length()));
         wanted
     }
-}
-
-fn own_formats_take_data() -> AsData {
-    // SAFETY: the formats of this crate make no text of what a view shows before they have copied
-    // it; the crate's unsafe code is one call of a function for the CPU's features; what
-    // decompresses reads ahead through its input and bounds by lengths, not by what it read.
-    unsafe { AsData::promised() }
 }
 
 /// Extents from `offset` that hold `length` bytes of what is carved.

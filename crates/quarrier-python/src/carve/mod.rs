@@ -166,7 +166,8 @@ fn run(source: &dyn Source, wishes: &Wishes, stop: &AtomicBool) -> Result<Carved
     let ranges = ranges(source, wishes)?;
     let formats = ALL.iter().copied().chain(own.iter().map(|format| &**format));
     let settings = settings(wishes, &ranges);
-    // SAFETY: these are formats of quarrier-carve, which says of all of them that they bear it.
+    // SAFETY: these are formats of quarrier-carve, which says of all of them that they bear it; what
+    // is kept is written and hashed.
     let promise = unsafe { AsData::promised() };
     let mut carver = Carver::new()
         .formats(formats.collect())

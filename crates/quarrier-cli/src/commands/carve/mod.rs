@@ -236,7 +236,8 @@ fn carver<'a>(
     ground: &free::Ground,
     stop: &'a AtomicBool,
 ) -> quarrier_carve::Result<Carver<'a>> {
-    // SAFETY: these are formats of quarrier-carve, which says of all of them that they bear it.
+    // SAFETY: these are formats of quarrier-carve, which says of all of them that they bear it; what
+    // is kept is written and hashed.
     let promise = unsafe { AsData::promised() };
     let mut carver = Carver::new()
         .formats(own.with_all())

@@ -16,6 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use quarrier_carve::folder::{described, path_of};
 use quarrier_carve::{Carved, Carver, Keep, Status, View, format};
 use quarrier_cli::{Sources, unread};
+use quarrier_core::region::AsData;
 
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{self, RowsOut, pairs, text, whole};
@@ -176,7 +177,11 @@ impl Finds for Carving {
         let failed = |reason: String| DataFusionError::from(Error::table("carve(…)", reason));
         for source in Sources::of(&self.source, &stop).iter() {
             let source = source.map_err(failed)?;
-            let mut carver = Carver::new().keep_broken(is_any_broken).stop(&stop);
+            // SAFETY: these are formats of quarrier-carve, which says of all of them that they bear
+            // it; what is found is hashed.
+            let promise = unsafe { AsData::promised() };
+            let carver = Carver::new().show_changing(promise).keep_broken(is_any_broken);
+            let mut carver = carver.stop(&stop);
             if let Some(kinds) = &self.kinds {
                 let kinds = kinds.iter().map(|kind| kind.to_string()).collect();
                 carver = carver.kinds(kinds).map_err(|error| failed(error.to_string()))?;
