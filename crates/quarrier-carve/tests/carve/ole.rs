@@ -61,6 +61,93 @@ fn a_presentation_with_a_password_has_no_records() {
     }
 }
 
+/// A file with these entries behind its root, whose child is the entry `child`: name, kind, sibling
+/// on the right, child, bytes. The table, then the directory, then the streams; none is small.
+fn file_of_many(child: u32, entries: &[(&str, u8, u32, u32, &[u8])]) -> Vec<u8> {
+    let directory = (entries.len() as u32 + 1).div_ceil(4);
+    let mut fat = vec![TABLE];
+    let mut chain = |sectors: u32| {
+        let first = fat.len() as u32;
+        fat.extend((1..sectors).map(|next| first + next));
+        fat.extend((sectors > 0).then_some(END));
+        if sectors > 0 { first } else { END }
+    };
+    chain(directory);
+    let mut root = entry("Root Entry", 5, END, 0);
+    let link = |entry: &mut [u8; 128], right: u32, child: u32| {
+        entry[68..72].copy_from_slice(&FREE.to_le_bytes());
+        entry[72..76].copy_from_slice(&right.to_le_bytes());
+        entry[76..80].copy_from_slice(&child.to_le_bytes());
+    };
+    link(&mut root, FREE, child);
+    let (mut all, mut data) = (root.to_vec(), Vec::new());
+    for (name, kind, right, child, bytes) in entries {
+        let first = chain(bytes.len().div_ceil(512) as u32);
+        let mut entry = entry(name, *kind, first, bytes.len() as u64);
+        link(&mut entry, *right, *child);
+        all.extend(entry);
+        data.extend(*bytes);
+        data.resize(data.len().next_multiple_of(512), 0);
+    }
+    all.resize(directory as usize * 512, 0);
+    fat.resize(128, FREE);
+    let mut header = file("", &[0; 512], true)[..512].to_vec();
+    header[56..60].fill(0);
+    let fat: Vec<u8> = fat.iter().flat_map(|next| next.to_le_bytes()).collect();
+    [header, fat, all, data].concat()
+}
+
+/// A document and the table that says where its page of formats is; and a table that does not.
+fn document() -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+    let first = 0x0600u32.to_le_bytes();
+    let mut document = vec![0; 1024];
+    for (at, value) in [(0, 0xA5ECu16), (2, 0xC1), (10, 0x0200), (0xFE, 12)] {
+        document[at..at + 2].copy_from_slice(&value.to_le_bytes());
+    }
+    document[512..516].copy_from_slice(&first);
+    document[1023] = 1;
+    let table = [first, 0x0700u32.to_le_bytes(), 1u32.to_le_bytes()].concat();
+    (document, table, vec![9; 12])
+}
+
+#[test]
+fn the_table_beside_a_document_is_meant_not_the_first() {
+    let (document, table, other) = document();
+    let (doc, own, none) = ("WordDocument", "1Table", FREE);
+    // The embedded one stands first in the directory, in a storage of its own.
+    let file = |inner: &[u8], outer: &[u8]| {
+        file_of_many(
+            3,
+            &[
+                (own, 2, none, none, inner),
+                ("_1234567890", 1, none, 1, &[]),
+                (doc, 2, 4, none, &document),
+                (own, 2, 2, none, outer),
+            ],
+        )
+    };
+    check_whole_file(&Ole, "doc", &file(&other, &table));
+    check_whole_file(&Ole, "doc", &file(&table, &table));
+    let broken = validated(&Ole, &file(&table, &other), &[]);
+    assert!(matches!(broken, Verdict::Broken { .. }), "{broken:?}");
+}
+
+#[test]
+fn what_is_embedded_does_not_say_what_a_file_is() {
+    let (document, table, _) = document();
+    let sheets = workbook(30);
+    let file = file_of_many(
+        4,
+        &[
+            ("WordDocument", 2, 2, FREE, &document),
+            ("1Table", 2, FREE, FREE, &table),
+            ("MBD00012345", 1, FREE, 1, &[]),
+            ("Workbook", 2, 3, FREE, &sheets),
+        ],
+    );
+    check_whole_file(&Ole, "xls", &file);
+}
+
 /// A file with one stream: its sectors, then the table, then the directory, or these first.
 pub(crate) fn file(name: &str, stream: &[u8], is_table_first: bool) -> Vec<u8> {
     let data = stream.len().div_ceil(512) as u32;

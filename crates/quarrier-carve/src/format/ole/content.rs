@@ -8,11 +8,11 @@ const DEPTH_MAX: usize = 64;
 
 /// Checks the streams that are known.
 pub(super) fn check(view: &mut View<'_>, streams: &[Stream]) -> Result<(), Trouble> {
-    let is_encrypted = is_presentation_encrypted(view, streams);
     for stream in streams {
         match stream.name.as_str() {
             "Workbook" | "Book" => workbook(view, stream)?,
-            "PowerPoint Document" | "Pictures" if is_encrypted => {}
+            "PowerPoint Document" | "Pictures"
+                if is_presentation_encrypted(view, stream, streams) => {}
             "PowerPoint Document" | "Pictures" => records(view, stream)?,
             "WordDocument" => word(view, stream, streams)?,
             "\u{5}SummaryInformation" | "\u{5}DocumentSummaryInformation" => {
@@ -26,8 +26,8 @@ pub(super) fn check(view: &mut View<'_>, streams: &[Stream]) -> Result<(), Troub
 
 /// Whether a presentation needs a password: its user says so, and all records are scrambled
 /// ([MS-PPT] 2.3.2, `headerToken`).
-fn is_presentation_encrypted(view: &mut View<'_>, streams: &[Stream]) -> bool {
-    let user = streams.iter().find(|stream| stream.name == "Current User");
+fn is_presentation_encrypted(view: &mut View<'_>, stream: &Stream, streams: &[Stream]) -> bool {
+    let user = stream.sibling(view, streams, "Current User");
     user.and_then(|user| user.array::<4>(view, 12)) == Some([0xDF, 0xC4, 0xD1, 0xF3])
 }
 
@@ -116,7 +116,7 @@ fn word(view: &mut View<'_>, stream: &Stream, streams: &[Stream]) -> Result<(), 
         return Ok(());
     }
     let name = if two(10) & 0x0200 != 0 { "1Table" } else { "0Table" };
-    let Some(table) = streams.iter().find(|stream| stream.name == name) else { return Ok(()) };
+    let Some(table) = stream.sibling(view, streams, name) else { return Ok(()) };
     for (from, bytes) in [(four(0xFA), four(0xFE)), (four(0x102), four(0x106))] {
         let count = u64::from(bytes).saturating_sub(4) / 8;
         let from = u64::from(from);

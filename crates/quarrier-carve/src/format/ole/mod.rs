@@ -5,14 +5,16 @@
 
 mod content;
 mod mend;
+mod storages;
 mod table;
 
 use super::{Broken, Format, Kind, Signature, Verdict};
 use crate::mend::{Yard, pairs};
 use crate::view::{Extent, View};
-use table::{Compound, Header, Trouble, read};
+use storages::NOWHERE;
+use table::{Compound, Header, Stream, Trouble, read};
 
-/// Told apart by the streams in them. There is no checksum: verified are the table, the
+/// Told apart by the streams in their root. There is no checksum: verified are the table, the
 /// directory, and the records of workbooks, presentations and documents.
 pub struct Ole;
 
@@ -60,7 +62,10 @@ fn checked(view: &mut View<'_>, header: &Header) -> Result<Compound, (Kind, Trou
 }
 
 fn kind(compound: &Compound) -> Kind {
-    let has = |name: &str| compound.streams.iter().any(|stream| stream.name == name);
+    // What is embedded says nothing of what it is embedded in.
+    let is_own = |stream: &&Stream| matches!(stream.storage, 0 | NOWHERE);
+    let own: Vec<_> = compound.streams.iter().filter(is_own).map(|one| &*one.name).collect();
+    let has = |name: &str| own.contains(&name);
     if has("WordDocument") {
         DOC
     } else if has("Workbook") || has("Book") {

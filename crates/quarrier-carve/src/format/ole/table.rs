@@ -1,5 +1,6 @@
 //! The header, the allocation table and the directory.
 
+use super::storages::{self, Links, NOWHERE};
 use crate::view::View;
 
 /// From here on sector numbers have meanings of their own.
@@ -130,12 +131,35 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
 pub(super) struct Stream {
     /// As in the directory.
     pub(super) name: String,
+    /// The storage that it lies in, by the index of its entry: 0 is the root, [`NOWHERE`] none.
+    pub(super) storage: u32,
     pub(super) bytes: u64,
     /// Place in the stream and place in the file of bytes that lie together, in order.
     runs: Vec<(u64, u64)>,
 }
 
 impl Stream {
+    /// That of `entry`, without a byte yet.
+    fn empty(entry: &Entry) -> Stream {
+        let (name, bytes) = (entry.name.clone(), entry.bytes);
+        Stream { name, storage: NOWHERE, bytes, runs: Vec::new() }
+    }
+
+    /// The stream of this name in the same storage.
+    pub(super) fn sibling<'s>(
+        &self,
+        view: &mut View<'_>,
+        streams: &'s [Stream],
+        name: &str,
+    ) -> Option<&'s Stream> {
+        // Many streams may each look for another.
+        view.spend(streams.len() as u64);
+        if view.is_starved() {
+            return None;
+        }
+        streams.iter().find(|other| other.storage == self.storage && other.name == name)
+    }
+
     /// The place in the file of byte `at`.
     pub(super) fn place(&self, at: u64) -> Option<u64> {
         let index = self.runs.partition_point(|run| run.0 <= at).checked_sub(1)?;
@@ -191,6 +215,7 @@ pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Tro
     let mut left_small = 0;
     let mut streams = Vec::new();
     let mut class = [0; 16];
+    let mut links = Vec::new();
     let mut small: Option<Small> = None;
     let per_sector = header.sector_bytes / ENTRY_BYTES;
     for index in 0..(directory.len() as u64 * per_sector).min(ENTRIES_MAX as u64) {
@@ -199,6 +224,7 @@ pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Tro
         let Some(bytes) = view.array::<128>(place) else { return trouble(place, "truncated") };
         let entry = Entry::read(&bytes, header.sector_bytes)
             .ok_or(Trouble { at: place, reason: "no entry of a directory" })?;
+        links.push(entry.links);
         match (index, entry.kind) {
             (0, 5) => {
                 class.copy_from_slice(&bytes[80..96]);
@@ -216,7 +242,8 @@ pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Tro
                     _ => long(header, &fat, &entry, &mut left),
                 };
                 match stream {
-                    Some(stream) => streams.push(stream),
+                    // Its storage is known when all entries are.
+                    Some(stream) => streams.push(Stream { storage: index as u32, ..stream }),
                     None => {
                         let table_end = small.as_ref().map_or(0, |small| small.table_end);
                         return trouble(tables_end.max(table_end), "a stream's sectors");
@@ -226,6 +253,10 @@ pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Tro
             _ => {}
         }
         view.spend(8);
+    }
+    let storages = storages::of(&links);
+    for stream in &mut streams {
+        stream.storage = storages[stream.storage as usize];
     }
     Ok(Compound { length, streams, class })
 }
@@ -285,6 +316,7 @@ struct Entry {
     kind: u8,
     first: u32,
     bytes: u64,
+    links: Links,
 }
 
 impl Entry {
@@ -303,13 +335,16 @@ impl Entry {
         let four = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|index| bytes[at + index]));
         // The upper half may be anything in files with small sectors.
         let high = if sector_bytes == 512 { 0 } else { u64::from(four(124)) << 32 };
-        Some(Entry { name, kind, first: four(116), bytes: high | u64::from(four(120)) })
+        let is_storage = matches!(kind, 1 | 5);
+        let child = if is_storage { four(76) } else { NOWHERE };
+        let links = Links { siblings: [four(68), four(72)], child };
+        Some(Entry { name, kind, first: four(116), bytes: high | u64::from(four(120)), links })
     }
 }
 
 /// A stream in sectors of its own. Together streams have no more than `left`.
 fn long(header: &Header, fat: &[u32], entry: &Entry, left: &mut u64) -> Option<Stream> {
-    let mut stream = Stream { name: entry.name.clone(), bytes: entry.bytes, runs: Vec::new() };
+    let mut stream = Stream::empty(entry);
     if entry.bytes == 0 {
         return Some(stream);
     }
@@ -359,7 +394,7 @@ impl Small {
     }
 
     fn stream(&self, entry: &Entry, left: &mut u64) -> Option<Stream> {
-        let mut stream = Stream { name: entry.name.clone(), bytes: entry.bytes, runs: Vec::new() };
+        let mut stream = Stream::empty(entry);
         if entry.bytes == 0 {
             return Some(stream);
         }

@@ -1,0 +1,67 @@
+//! Which storage each entry of the directory lies in.
+//!
+//! MS-CFB 2.6.4: the entries of a storage are a tree of siblings, whose root the storage names as its
+//! child. Documents embedded in others are storages with streams of the same names as those of the
+//! document around them.
+
+/// No entry.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// The entries that an entry names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Links {
+    /// Left and right of it in the tree of its storage.
+    pub(super) siblings: [u32; 2],
+    /// Of a storage, the root of the tree of what it holds.
+    pub(super) child: u32,
+}
+
+/// The storage of each entry, by index; [`NOWHERE`] for the root, and for what no storage holds. An
+/// entry that several name belongs to the first of them.
+pub(super) fn of(links: &[Links]) -> Vec<u32> {
+    let mut storages = vec![NOWHERE; links.len()];
+    let mut is_seen = vec![false; links.len()];
+    if let Some(root) = is_seen.first_mut() {
+        *root = true;
+    }
+    let mut waiting: Vec<(u32, u32)> =
+        links.first().map(|root| (root.child, 0)).into_iter().collect();
+    while let Some((entry, storage)) = waiting.pop() {
+        let Some(one) = links.get(entry as usize) else { continue };
+        if std::mem::replace(&mut is_seen[entry as usize], true) {
+            continue;
+        }
+        storages[entry as usize] = storage;
+        waiting.push((one.child, entry));
+        waiting.extend(one.siblings.map(|sibling| (sibling, storage)));
+    }
+    storages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_belong_to_the_storage_whose_tree_they_are_in() {
+        let links = |left, right, child| Links { siblings: [left, right], child };
+        let none = NOWHERE;
+        let all = [
+            links(none, none, 2),
+            links(none, none, none),
+            links(1, 3, none),
+            links(none, none, 4),
+            links(none, none, none),
+            links(none, none, none),
+        ];
+        assert_eq!(of(&all), [none, 0, 0, 0, 3, none]);
+    }
+
+    #[test]
+    fn circles_and_links_to_nowhere_come_to_an_end() {
+        let links = |left, right, child| Links { siblings: [left, right], child };
+        assert!(of(&[]).is_empty());
+        assert_eq!(of(&[links(0, 0, 0)]), [NOWHERE]);
+        assert_eq!(of(&[links(1, 1, 1), links(1, 0, 1), links(9, 2, 2)]), [NOWHERE, 0, NOWHERE]);
+    }
+}
