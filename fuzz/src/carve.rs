@@ -107,7 +107,7 @@ fn judge(format: &dyn Format, bytes: &[u8]) -> bool {
     view.look_at(&all, FUEL_BYTES);
     match format.validate(&mut view) {
         Said::Not => return false,
-        Said::Whole { length: whole, kind } => {
+        Said::Whole { length: whole, kind } | Said::Unread { length: whole, kind, .. } => {
             assert!(whole > 0 && whole <= length, "{} of {whole} in {length}", kind.name);
             assert!(format.kinds().contains(&kind), "{}", kind.name);
         }

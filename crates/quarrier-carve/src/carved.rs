@@ -7,7 +7,7 @@ use crate::view::Extent;
 pub enum Status {
     /// Read to its end as its format says, its checksums right where it has some.
     Valid,
-    /// Right up to a byte, where it breaks.
+    /// Right up to a byte, where it breaks; or its end is known, and something in it was not read.
     Partial,
     /// Nothing but the header could be read.
     Header,

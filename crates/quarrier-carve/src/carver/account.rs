@@ -37,7 +37,7 @@ pub trait Keep: Sync {
 pub struct Stride<'a> {
     /// The part, in bytes of the source.
     pub range: Range<u64>,
-    /// The files that are whole, those of types that are not wanted too.
+    /// The files whose end is known, those of types that are not wanted too.
     pub whole: &'a [Carved],
     /// Those that begin here and are broken.
     pub broken: &'a [BrokenFile],
@@ -53,9 +53,9 @@ pub struct Stride<'a> {
     pub done_bytes: u64,
 }
 
-/// A file that is not decided yet: it broke, and nobody has looked for its rest; or it is whole
-/// (then `sure` and `at` are its length, and there is no reason), but lies where another that broke
-/// may go on, and may be a part of that.
+/// A file that is not decided yet: it broke, and nobody has looked for its rest; or its end is known
+/// (then `sure` and `at` are its length), but it lies where another that broke may go on, and may be
+/// a part of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenFile {
     /// Its offset in the source.
@@ -68,15 +68,10 @@ pub struct BrokenFile {
     pub sure: u64,
     /// See [`Verdict::Broken`](crate::Verdict::Broken).
     pub at: u64,
-    /// See [`Verdict::Broken`](crate::Verdict::Broken).
+    /// Whether its end is known, and it is perhaps a part of another.
+    pub is_whole: bool,
+    /// Why it breaks; or, where its end is known, what of it was not read: empty for nothing.
     pub reason: String,
-}
-
-impl BrokenFile {
-    /// Whether it is whole, and perhaps a part of another.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.reason.is_empty()
-    }
 }
 
 /// What a run was.
@@ -135,6 +130,13 @@ impl Summary {
         self.plan.get_or_insert_with(|| run.plan.clone());
         for range in &run.unreadable {
             self.lose(range.clone());
+        }
+    }
+
+    /// Counts files that were kept.
+    pub(super) fn count<'f>(&mut self, files: impl IntoIterator<Item = &'f Carved>) {
+        for one in files {
+            self.files[one.status as usize] += 1;
         }
     }
 

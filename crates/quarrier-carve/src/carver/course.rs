@@ -59,7 +59,7 @@ impl<'c> Course<'c> {
         let begun = &self.carver.begun;
         let mut resolver = Resolver::new(&self.carver.formats, self.carver.embedded);
         resolver.recall(begun);
-        summary.files[0] += self.keep_wanted(&begun.whole)?;
+        self.keep_wanted(&begun.whole, &mut summary)?;
         summary.position = summary.position.max(begun.position);
         summary.unreadable.clone_from(&begun.unreadable);
         let mut broken = Vec::new();
@@ -83,16 +83,11 @@ impl<'c> Course<'c> {
         let Settled { mended, alone, partial, left_out } =
             resolver.settle(self.ground, broken, mended);
         summary.forgotten += left_out;
-        summary.files[0] += self.keep_wanted(&alone)?;
-        let mended = self.keep_wanted(&mended)?;
-        summary.files[0] += mended;
-        summary.mended += mended;
-        if self.carver.keep_broken {
-            self.keep_wanted(&partial)?;
-            for one in partial.iter().filter(|one| self.carver.is_wanted(one)) {
-                summary.files[one.status as usize] += 1;
-            }
-        }
+        self.keep_wanted(&alone, &mut summary)?;
+        let valid = summary.files[0];
+        self.keep_wanted(&mended, &mut summary)?;
+        summary.mended += summary.files[0] - valid;
+        self.keep_wanted(&partial, &mut summary)?;
         Ok(summary)
     }
 
@@ -103,13 +98,13 @@ impl<'c> Course<'c> {
         block_bytes: u64,
         broken: &[BrokenFile],
     ) -> (Vec<Option<Judged>>, u64) {
-        let count = broken.iter().filter(|one| !one.is_whole()).count() as u64;
+        let count = broken.iter().filter(|one| !one.is_whole).count() as u64;
         let (effort, tried) = self.carver.effort.shared(self.ground.bytes(), count);
         let mut claims = self.with_sure(claims, broken);
         let mut left = tried;
         let mut waiting: Vec<usize> = (0..broken.len())
             .filter(|index| {
-                let is_whole = broken[*index].is_whole();
+                let is_whole = broken[*index].is_whole;
                 let is_tried = is_whole || left > 0;
                 left -= u64::from(is_tried && !is_whole);
                 is_tried
@@ -127,7 +122,7 @@ impl<'c> Course<'c> {
             });
             waiting.iter().zip(found).for_each(|(index, one)| mended[*index] = one);
             leave_out_contested(broken, &mut mended);
-            let files = broken.iter().zip(&mended).filter(|(one, _)| !one.is_whole());
+            let files = broken.iter().zip(&mended).filter(|(one, _)| !one.is_whole);
             let mut extents =
                 files.flat_map(|(_, one)| one).flat_map(|one| &one.extents).peekable();
             if extents.peek().is_none() || self.carver.is_stopped() {
@@ -137,7 +132,7 @@ impl<'c> Course<'c> {
             extents.for_each(|extent| more.add(*extent));
             waiting.retain(|index| {
                 let one = &broken[*index];
-                mended[*index].is_none() && !one.is_whole() && has_changed(one, &claims, &more)
+                mended[*index].is_none() && !one.is_whole && has_changed(one, &claims, &more)
             });
             claims = more;
             if waiting.is_empty() {
@@ -150,7 +145,7 @@ impl<'c> Course<'c> {
     /// `claims`, and the bytes of broken files that are theirs for certain.
     fn with_sure(&self, claims: &Claims, broken: &[BrokenFile]) -> Claims {
         let mut claims = claims.clone();
-        for one in broken.iter().filter(|one| !one.is_whole()) {
+        for one in broken.iter().filter(|one| !one.is_whole) {
             extents_of(self.ground, one.offset, one.sure).into_iter().for_each(|e| claims.add(e));
         }
         claims
@@ -161,11 +156,11 @@ impl<'c> Course<'c> {
         let index = formats.iter().position(|f| f.kinds()[0].name == one.format)?;
         let format = formats[index];
         let candidate = Candidate { offset: one.offset, format: index as u32 };
-        if one.is_whole() {
+        if one.is_whole {
             if !self.carver.embedded && is_enclosed(view, one.offset, one.at) {
                 return None;
             }
-            let verdict = Verdict::Whole { length: one.at, kind: one.kind };
+            let verdict = Verdict::ended(one.at, one.kind, &one.reason);
             let extents = extents_of(self.ground, one.offset, one.at);
             return Some(Judged { candidate, verdict, extents });
         }
@@ -174,7 +169,7 @@ impl<'c> Course<'c> {
         // Nothing is believed that does not stand on its own.
         view.look_at(&extents, u64::MAX);
         let verdict = format.validate(view);
-        let Verdict::Whole { length, .. } = verdict else { return None };
+        let (length, ..) = verdict.end()?;
         let is_it = length == view.length() && extents.first()?.offset == one.offset;
         if !is_it || length > self.ground.file_bytes_max() {
             return None;
@@ -182,9 +177,8 @@ impl<'c> Course<'c> {
         Some(Judged { candidate, verdict, extents })
     }
 
-    /// Keeps those of `files` whose type is wanted, in parallel, the longest first; returns how
-    /// many.
-    fn keep_wanted(&self, files: &[Carved]) -> Result<u64> {
+    /// Keeps those of `files` that are wanted, in parallel, the longest first, and counts them.
+    fn keep_wanted(&self, files: &[Carved], summary: &mut Summary) -> Result<()> {
         let wanted = self.carver.wanted(files);
         let failed = Mutex::new(None);
         let failure = || failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -199,7 +193,10 @@ impl<'c> Course<'c> {
         let failed: Option<io::Error> = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
         match failed {
             Some(error) => Err(Error::Keep(error)),
-            None => Ok(wanted.len() as u64),
+            None => {
+                summary.count(wanted);
+                Ok(())
+            }
         }
     }
 
@@ -239,7 +236,7 @@ impl<'c> Course<'c> {
 /// them is wrong, and nothing tells which.
 fn leave_out_contested(broken: &[BrokenFile], mended: &mut [Option<Judged>]) {
     let mut extents: Vec<(Extent, usize)> = Vec::new();
-    for (index, one) in mended.iter().enumerate().filter(|(index, _)| !broken[*index].is_whole()) {
+    for (index, one) in mended.iter().enumerate().filter(|(index, _)| !broken[*index].is_whole) {
         extents.extend(one.iter().flat_map(|one| &one.extents).map(|extent| (*extent, index)));
     }
     extents.sort_by_key(|(extent, _)| extent.offset);

@@ -86,7 +86,7 @@ impl Court<'_> {
 
     /// Whether what lies in it is not looked at.
     fn is_claimed(&self, one: &Judged) -> bool {
-        let Verdict::Whole { kind, .. } = one.verdict else { return false };
+        let Some((_, kind, _)) = one.verdict.end() else { return false };
         let is_weak = self.formats[one.candidate.format as usize].is_weak();
         !is_weak && (!self.embedded || is_archive(kind.name))
     }
@@ -119,10 +119,8 @@ impl Court<'_> {
             left.pay(attempt, cost);
             // Whoever was refused a byte may have taken that for the end.
             if !view.is_starved() {
-                let extents = match verdict {
-                    Verdict::Whole { length, .. } => cut(view.extents(), length),
-                    Verdict::Broken { .. } | Verdict::Not => Vec::new(),
-                };
+                let end = verdict.end();
+                let extents = end.map_or(Vec::new(), |(length, ..)| cut(view.extents(), length));
                 return Some(Judged { candidate, verdict, extents });
             }
         }

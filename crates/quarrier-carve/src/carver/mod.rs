@@ -24,7 +24,7 @@ use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
 use quarrier_search::Sample;
 
-use crate::carved::Carved;
+use crate::carved::{Carved, Status};
 use crate::error::{Error, Result};
 use crate::format::{self, Format};
 use crate::mend::Effort;
@@ -153,7 +153,8 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Whether broken files that could not be mended are kept.
+    /// Whether files that are not valid are kept: broken ones that could not be mended, and those
+    /// that were not read in part.
     #[must_use]
     pub fn keep_broken(mut self, keep: bool) -> Self {
         self.keep_broken = keep;
@@ -248,12 +249,12 @@ impl<'a> Carver<'a> {
     fn remember(&self, broken: &mut Vec<BrokenFile>, mut more: Vec<BrokenFile>) -> u64 {
         let room = self.remembered_max().saturating_sub(broken.len());
         let over = more.len().saturating_sub(room);
-        let mut broken_left = more.iter().filter(|one| !one.is_whole()).count();
+        let mut broken_left = more.iter().filter(|one| !one.is_whole).count();
         let forgotten = over.min(broken_left);
         broken_left -= forgotten;
         more.retain(|one| {
-            let stays = one.is_whole() || broken_left > 0;
-            broken_left -= usize::from(stays && !one.is_whole());
+            let stays = one.is_whole || broken_left > 0;
+            broken_left -= usize::from(stays && !one.is_whole);
             stays
         });
         broken.append(&mut more);
@@ -280,7 +281,8 @@ impl<'a> Carver<'a> {
     }
 
     fn is_wanted(&self, carved: &Carved) -> bool {
-        self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&carved.kind))
+        let is_kept = self.keep_broken || carved.status == Status::Valid;
+        is_kept && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&carved.kind))
     }
 
     /// Those of `files` whose type is wanted, the longest first.

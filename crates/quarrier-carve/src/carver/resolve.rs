@@ -109,7 +109,7 @@ impl<'r> Resolver<'r> {
         let mut aligned = self.alignment.aligned;
         let last = BLOCK_BYTES.len() - 1;
         if aligned[last] < SEEN_MIN {
-            let begun = broken.iter().filter(|one| !one.is_whole()).map(|one| one.offset);
+            let begun = broken.iter().filter(|one| !one.is_whole).map(|one| one.offset);
             for offset in begun.filter(|offset| offset.is_multiple_of(SECTOR_BYTES)) {
                 for (count, bytes) in aligned.iter_mut().zip(BLOCK_BYTES) {
                     *count += u64::from(offset.is_multiple_of(bytes));
@@ -154,19 +154,19 @@ impl<'r> Resolver<'r> {
             match &one.verdict {
                 Verdict::Not => {}
                 _ if self.is_covered(one.candidate.offset) => {}
-                Verdict::Whole { length, kind } => {
+                Verdict::Whole { length, kind } | Verdict::Unread { length, kind, .. } => {
                     let room = room.saturating_sub(broken.len());
                     // What is weak gives way to what begins in the strides that follow.
                     let reaches_on = one.extents.iter().any(|extent| extent.end() > end);
                     let gives_way = room > 0 && reaches_on && self.is_weak(&one);
                     if gives_way || self.is_perhaps_a_part(one.candidate.offset, room) {
-                        broken.push(self.undecided(&one, *kind, *length, *length, ""));
+                        broken.push(self.undecided(&one, *kind, *length, *length));
                     } else {
                         whole.extend(self.accept(one));
                     }
                 }
-                Verdict::Broken { kind, sure, at, reason } => {
-                    let file = self.undecided(&one, *kind, *sure, *at, reason);
+                Verdict::Broken { kind, sure, at, .. } => {
+                    let file = self.undecided(&one, *kind, *sure, *at);
                     self.reach_of(&file);
                     broken.push(file);
                 }
@@ -179,16 +179,20 @@ impl<'r> Resolver<'r> {
         (whole, broken)
     }
 
-    fn undecided(&self, one: &Judged, kind: Kind, sure: u64, at: u64, why: &str) -> BrokenFile {
+    fn undecided(&self, one: &Judged, kind: Kind, sure: u64, at: u64) -> BrokenFile {
         let format = self.formats[one.candidate.format as usize].kinds()[0].name;
-        let (offset, reason) = (one.candidate.offset, why.to_string());
-        BrokenFile { offset, format, kind, sure, at, reason }
+        let (is_whole, reason) = match &one.verdict {
+            Verdict::Broken { reason, .. } => (false, reason.as_str()),
+            verdict => (true, verdict.end().map_or("", |(_, _, not_read)| not_read)),
+        };
+        let (offset, reason) = (one.candidate.offset, reason.to_string());
+        BrokenFile { offset, format, kind, sure, at, is_whole, reason }
     }
 
     /// Remembers that what begins behind the start of `one` may be a part of it. What begins with the
     /// sector in which it breaks is rather the reason.
     fn reach_of(&mut self, one: &BrokenFile) {
-        if !one.is_whole() {
+        if !one.is_whole {
             let length = one.at.saturating_sub(1) / SECTOR_BYTES * SECTOR_BYTES;
             self.reach.add(Extent { offset: one.offset + 1, length: length.saturating_sub(1) });
         }
@@ -206,9 +210,9 @@ impl<'r> Resolver<'r> {
         let (mut whole, mut found, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (one, mended) in undecided.into_iter().zip(mended) {
             match mended {
-                Some(judged) if one.is_whole() => whole.push(judged),
+                Some(judged) if one.is_whole => whole.push(judged),
                 Some(judged) => found.push((one, judged)),
-                None if one.is_whole() => {}
+                None if one.is_whole => {}
                 None => left.push(one),
             }
         }
@@ -310,7 +314,11 @@ impl<'r> Resolver<'r> {
 
     /// The file, if its bytes are not another's already.
     fn accept(&mut self, one: Judged) -> Option<Carved> {
-        let Verdict::Whole { kind, .. } = one.verdict else { return None };
+        let (_, kind, not_read) = one.verdict.end()?;
+        let (status, reason) = match not_read {
+            "" => (Status::Valid, String::new()),
+            reason => (Status::Partial, reason.to_string()),
+        };
         let first = one.extents.first()?;
         if self.is_covered(first.offset) {
             return None;
@@ -327,8 +335,8 @@ impl<'r> Resolver<'r> {
             kind: kind.name.to_string(),
             extension: kind.extension.to_string(),
             extents: one.extents,
-            status: Status::Valid,
-            reason: String::new(),
+            status,
+            reason,
         })
     }
 }

@@ -335,7 +335,7 @@ impl<'a, 'c> Strides<'a, 'c> {
     fn note(&self, board: &mut Board<'c>) {
         let Some(keeping) = board.keeping.take() else { return };
         let span = self.course.ground.span();
-        board.known.summary.files[0] += keeping.wanted.len() as u64;
+        board.known.summary.count(keeping.wanted.iter());
         board.known.summary.position = keeping.range.end;
         let noted = self.course.keep.stride(&Stride {
             range: keeping.range.clone(),

@@ -17,7 +17,7 @@ use flate2::bufread::MultiGzDecoder;
 use quarrier_core::source::{Memory, Source};
 
 use crate::format::tar::header::{BLOCK_BYTES, is_header};
-use crate::format::{self, Format, Kind, Verdict};
+use crate::format::{self, Format, Kind};
 use crate::view::{Extent, View};
 
 use reader::Reader;
@@ -63,12 +63,14 @@ pub struct Inside<'i> {
 /// What there is inside an archive.
 #[derive(Debug)]
 pub enum Content<'i> {
-    /// A file that is whole.
+    /// A file whose end is known.
     File {
         /// Type and ending.
         kind: Kind,
         /// All of it.
         bytes: &'i [u8],
+        /// What of it was not read by its validator; empty for nothing.
+        not_read: &'i str,
     },
     /// Something that was not looked at.
     Skipped {
@@ -173,9 +175,10 @@ impl Walker<'_> {
         if bytes.len() as u64 > self.limits.member_bytes_max {
             return self.skip("larger than the limit for a member");
         }
-        let Some((kind, length)) = recognised(&bytes) else { return };
-        let bytes = &bytes[..length];
-        (self.take)(Inside { path: &self.path, content: Content::File { kind, bytes } });
+        let Some((kind, length, not_read)) = recognised(&bytes) else { return };
+        let (bytes, not_read) = (&bytes[..length], &*not_read);
+        let content = Content::File { kind, bytes, not_read };
+        (self.take)(Inside { path: &self.path, content });
         if is_archive(kind.name) {
             if depth >= self.limits.depth_max {
                 return self.skip("archives nested too deep");
@@ -200,8 +203,8 @@ impl Walker<'_> {
     }
 }
 
-/// What validators say of bytes that begin a file: its type and its length.
-fn recognised(bytes: &[u8]) -> Option<(Kind, usize)> {
+/// What validators say of bytes that begin a file: its type, its length, what of it was not read.
+fn recognised(bytes: &[u8]) -> Option<(Kind, usize, String)> {
     let source = Memory::new("member", bytes);
     let mut view = View::new(&source);
     for format in format::ALL {
@@ -209,9 +212,9 @@ fn recognised(bytes: &[u8]) -> Option<(Kind, usize)> {
             continue;
         }
         view.look_at(&[Extent { offset: 0, length: source.length() }], u64::MAX);
-        if let Verdict::Whole { length, kind } = format.validate(&mut view) {
+        if let Some((length, kind, not_read)) = format.validate(&mut view).end() {
             let length = usize::try_from(length).ok().filter(|length| *length <= bytes.len())?;
-            return Some((kind, length));
+            return Some((kind, length, not_read.to_string()));
         }
     }
     None

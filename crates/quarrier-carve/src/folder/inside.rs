@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{Row, described_inside};
-use crate::carved::Carved;
+use crate::carved::{Carved, Status};
 use crate::embedded::{self, Content, Limits};
 use crate::view::View;
 
@@ -83,11 +83,16 @@ impl Inside {
                 return;
             }
             match inside.content {
-                Content::File { kind, bytes } => {
+                Content::File { kind, bytes, not_read } => {
                     number += 1;
                     if self.wants(kind.name) {
                         let way = inside.path;
-                        let row = described_inside(source_name, outer, number, kind, way, bytes);
+                        let mut row =
+                            described_inside(source_name, outer, number, kind, way, bytes);
+                        if !not_read.is_empty() {
+                            row.status = Status::Partial;
+                            row.reason = not_read.to_string();
+                        }
                         done = write(row, bytes).map(|row| rows.push(row));
                     }
                 }

@@ -4,7 +4,7 @@
 //! LINE   = SUM ' ' LETTER ' ' JSON '\n'     SUM: 16 digits of the SHA-256 of what follows it
 //! H {…}  what is carved, and how                          the first line
 //! F {…}  a file was written: its row in the report        one write for each
-//! W […]  a file is whole, wanted or not                   \
+//! W […]  the end of a file is known, wanted or not        \
 //! B […]  a file is broken                                  } a stride, in one write
 //! S {…}  the stride is done: everything before `position` /
 //! ```
@@ -77,11 +77,13 @@ impl Journal {
         let mut text = String::new();
         for one in stride.whole {
             let extents: Vec<_> = one.extents.iter().map(|e| [e.offset, e.length]).collect();
-            text += &line_of('W', &json!([one.kind, one.extension, extents]).to_string());
+            text +=
+                &line_of('W', &json!([one.kind, one.extension, extents, one.reason]).to_string());
         }
         for one in stride.broken {
+            let (kind, is_whole) = (one.kind.name, one.is_whole);
             let fields =
-                json!([one.offset, one.format, one.kind.name, one.sure, one.at, one.reason]);
+                json!([one.offset, one.format, kind, one.sure, one.at, one.reason, is_whole]);
             text += &line_of('B', &fields.to_string());
         }
         let unreadable: Vec<_> = stride.unreadable.iter().map(|r| [r.start, r.end]).collect();
@@ -218,13 +220,14 @@ fn take(
 }
 
 fn whole_of(value: &Value) -> Option<Carved> {
+    let reason = value.get(3)?.as_str()?.to_string();
     Some(Carved {
         kind: value.get(0)?.as_str()?.to_string(),
         extension: value.get(1)?.as_str()?.to_string(),
         extents: Some(extents_of(value.get(2)?)?)
             .filter(|extents: &Vec<Extent>| !extents.is_empty())?,
-        status: Status::Valid,
-        reason: String::new(),
+        status: if reason.is_empty() { Status::Valid } else { Status::Partial },
+        reason,
     })
 }
 
@@ -237,6 +240,7 @@ fn broken_of(value: &Value, carver: &Carver<'_>) -> Option<BrokenFile> {
         sure: value.get(3)?.as_u64()?,
         at: value.get(4)?.as_u64()?,
         reason: value.get(5)?.as_str()?.to_string(),
+        is_whole: value.get(6)?.as_bool()?,
     })
 }
 

@@ -139,6 +139,17 @@ pub enum Verdict {
         /// Type and ending.
         kind: Kind,
     },
+    /// Its structure leads to its end, every checksum of that right, but some of what it holds was
+    /// not read: it is encrypted, packed by a method that is not known here, or takes more memory
+    /// than a validator may have. Nobody can call it whole.
+    Unread {
+        /// In bytes.
+        length: u64,
+        /// Type and ending.
+        kind: Kind,
+        /// What was not read, and why: `"encrypted members were not read"`.
+        reason: String,
+    },
     /// It begins as a file of the format does, and breaks.
     Broken {
         /// Type and ending, as far as can be told.
@@ -162,6 +173,23 @@ impl Verdict {
         match self {
             Verdict::Whole { length, .. } => Some(length),
             _ => None,
+        }
+    }
+
+    /// Length and type of a file whose end is known, and what of it was not read: `""` for nothing.
+    pub(crate) fn end(&self) -> Option<(u64, Kind, &str)> {
+        match self {
+            Verdict::Whole { length, kind } => Some((*length, *kind, "")),
+            Verdict::Unread { length, kind, reason } => Some((*length, *kind, reason)),
+            Verdict::Broken { .. } | Verdict::Not => None,
+        }
+    }
+
+    /// [`Whole`](Verdict::Whole), or [`Unread`](Verdict::Unread) where something was `not_read`.
+    pub(crate) fn ended(length: u64, kind: Kind, not_read: &str) -> Self {
+        match not_read {
+            "" => Verdict::Whole { length, kind },
+            reason => Verdict::Unread { length, kind, reason: reason.to_string() },
         }
     }
 

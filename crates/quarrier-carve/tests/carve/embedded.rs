@@ -16,7 +16,7 @@ fn inside(kind: &str, archive: &[u8], limits: &Limits) -> Vec<(String, String)> 
     let mut found = Vec::new();
     walk(kind, &mut view, limits, &mut |one| {
         let what = match one.content {
-            Content::File { kind, bytes } => {
+            Content::File { kind, bytes, .. } => {
                 assert!(!bytes.is_empty());
                 kind.name.to_string()
             }

@@ -58,7 +58,7 @@ proptest! {
             let mut view = View::new(&source);
             view.look_at(&[Extent { offset: 0, length }], fuel);
             match format.validate(&mut view) {
-                Verdict::Whole { length: end, kind } => {
+                Verdict::Whole { length: end, kind } | Verdict::Unread { length: end, kind, .. } => {
                     prop_assert!(end <= length || view.is_starved(), "{end} of {length}");
                     prop_assert!(format.kinds().contains(&kind));
                 }

@@ -77,7 +77,9 @@ pub(crate) fn check_whole_file(format: &dyn Format, kind: &str, file: &[u8]) {
     }
     for cut in (0..file.len()).step_by((file.len() / 300).max(1)) {
         match validated(format, &file[..cut], &[]) {
-            Verdict::Whole { length, .. } => panic!("whole with {length} bytes, cut at {cut}"),
+            Verdict::Whole { length, .. } | Verdict::Unread { length, .. } => {
+                panic!("ends at {length}, cut at {cut}")
+            }
             Verdict::Broken { sure, at, .. } => {
                 assert!(sure <= at && at <= cut as u64, "sure {sure}, at {at}, cut {cut}");
             }

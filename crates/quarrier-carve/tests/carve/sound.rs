@@ -353,7 +353,7 @@ fn mp3_whose_last_frame_ends_in_zeros_is_whole_only_if_no_sound_lies_there() {
             Verdict::Broken { sure, at, .. } => {
                 assert!(!is_whole && (sure, at) == (last as u64, file.len() as u64));
             }
-            Verdict::Not => panic!("{bits}"),
+            other => panic!("{bits}: {other:?}"),
         }
     }
 }
