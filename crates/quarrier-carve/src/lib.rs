@@ -22,6 +22,7 @@ mod inflate;
 pub mod mend;
 pub mod own;
 pub mod unallocated;
+mod unpack;
 mod view;
 
 pub use carved::{Carved, Status};

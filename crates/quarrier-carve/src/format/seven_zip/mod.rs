@@ -1,19 +1,37 @@
 //! 7z archives: a header that says where the other one is, behind all that is packed.
 //!
-//! Igor Pavlov, *7zFormat.txt*. Both headers have checksums; what lies between them is not read,
-//! but the second one stands where it should only if all of it is there.
+//! Igor Pavlov, *7zFormat.txt*. Both headers have checksums. The second one, which may be packed
+//! itself, says which bytes are packed how, and what checksums files have; so all is unpacked.
+
+mod fields;
+mod folder;
+mod header;
+
+use std::cell::Cell;
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::crc32;
+use crate::unpack::Failed;
 use crate::view::View;
+use header::Streams;
 
-/// 7z. The checksums of both headers are verified.
+/// 7z. The checksums of both headers are verified, and those of all that is packed.
 pub struct SevenZip;
 
 const SEVEN_ZIP: Kind = Kind::new("7z");
+const MAGIC: [u8; 7] = *b"7z\xBC\xAF\x27\x1C\0";
 const START_BYTES: u64 = 32;
+/// Versions of the format until now are up to 0.4.
+const MINOR_VERSION_MAX: u8 = 15;
+/// A header that is longer is not looked into, packed or not.
+const HEADER_BYTES_MAX: u64 = 16 << 20;
 /// How the second header begins: as it is, or packed.
-const HEADER_KINDS: [u8; 2] = [0x01, 0x17];
+const PLAIN_HEADER: u8 = 0x01;
+const PACKED_HEADER: u8 = 0x17;
+/// Headers that are packed themselves; programs pack them once.
+const PACKED_HEADERS_MAX: usize = 4;
+const LONG_HEADER: &str =
+    "a header of more than 16 MiB was not read, nor the data that it tells of";
 
 impl Format for SevenZip {
     fn kinds(&self) -> &[Kind] {
@@ -26,17 +44,77 @@ impl Format for SevenZip {
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
         let told = view.u32_le(8);
-        if told.is_none() || crc32::of_range(view, 12..START_BYTES) != told {
+        let is_version = view.byte(7).is_some_and(|minor| minor <= MINOR_VERSION_MAX);
+        let is_start = view.is_at(0, &MAGIC) && is_version && told.is_some();
+        if !is_start || crc32::of_range(view, 12..START_BYTES) != told {
             return Verdict::Not;
         }
         let numbers = (view.u64_le(12), view.u64_le(20), view.u32_le(28));
         let (Some(offset), Some(bytes), Some(crc)) = numbers else { return Verdict::Not };
         let Some(at) = START_BYTES.checked_add(offset) else { return Verdict::Not };
         let Some(end) = at.checked_add(bytes).filter(|_| bytes > 0) else { return Verdict::Not };
-        let is_kind = view.byte(at).is_some_and(|kind| HEADER_KINDS.contains(&kind));
-        match is_kind && end <= view.length() && crc32::of_range(view, at..end) == Some(crc) {
-            true => Verdict::Whole { length: end, kind: SEVEN_ZIP },
-            false => Verdict::broken(view, SEVEN_ZIP, START_BYTES, end, "the header at its end"),
+        let is_kind =
+            view.byte(at).is_some_and(|kind| matches!(kind, PLAIN_HEADER | PACKED_HEADER));
+        if !is_kind || end > view.length() || crc32::of_range(view, at..end) != Some(crc) {
+            return Verdict::broken(view, SEVEN_ZIP, START_BYTES, end, "the header at its end");
+        }
+        match contents(view, at, bytes) {
+            Ok(()) => Verdict::Whole { length: end, kind: SEVEN_ZIP },
+            Err(Failed::NotRead(what)) => Verdict::ended(end, SEVEN_ZIP, what),
+            // Its end is known nevertheless, and without it nothing of it could be unpacked.
+            Err(Failed::Wrong(why)) => Verdict::broken(view, SEVEN_ZIP, START_BYTES, end, why),
         }
     }
+}
+
+/// Reads all that the header of `bytes` bytes at `at` tells of. Of what is wrong and what cannot be
+/// read, it says the first.
+fn contents(view: &mut View<'_>, at: u64, bytes: u64) -> Result<(), Failed> {
+    let mut header = Vec::new();
+    if bytes > HEADER_BYTES_MAX {
+        return Err(Failed::NotRead(LONG_HEADER));
+    }
+    view.each(at..at + bytes, |piece| header.extend_from_slice(piece));
+    for _ in 0..PACKED_HEADERS_MAX {
+        match header.split_first() {
+            Some((&PACKED_HEADER, rest)) => header = unpacked(view, rest, at)?,
+            Some((&PLAIN_HEADER, rest)) => return main(view, rest, at),
+            _ => break,
+        }
+    }
+    Err(Failed::Wrong("a packed header"))
+}
+
+/// The header that `fields` tell where and how it is packed; all that is packed lies before `end`.
+fn unpacked(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<Vec<u8>, Failed> {
+    let streams = Streams::read(&mut fields)?;
+    let [folder] = &streams.folders[..] else { return Err(Failed::Wrong("a packed header")) };
+    if folder.bytes() > HEADER_BYTES_MAX {
+        return Err(Failed::NotRead(LONG_HEADER));
+    }
+    let mut header = Vec::new();
+    let packed = streams.packed(folder, end)?;
+    streams.verify(view, folder, &packed)?;
+    let place = Cell::new(0);
+    folder::read(view, folder, &packed, &place, &mut |bytes| header.extend_from_slice(bytes))?;
+    match folder.crc.is_none_or(|crc| crc == crc32::of(&header)) {
+        true => Ok(header),
+        false => Err(Failed::Wrong("CRC of a packed header")),
+    }
+}
+
+/// Unpacks all folders that the header with these `fields` tells of.
+fn main(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<(), Failed> {
+    let streams = header::main(&mut fields)?;
+    let mut result = Ok(());
+    for folder in &streams.folders {
+        let packed = streams.packed(folder, end)?;
+        streams.verify(view, folder, &packed)?;
+        match folder::verify(view, folder, &packed) {
+            Err(Failed::NotRead(what)) if result.is_ok() => result = Err(Failed::NotRead(what)),
+            Ok(()) | Err(Failed::NotRead(_)) => {}
+            wrong => return wrong,
+        }
+    }
+    result
 }

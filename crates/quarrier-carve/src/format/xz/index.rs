@@ -7,13 +7,17 @@ use crate::view::View;
 /// Blocks of a stream at most; xz makes one for some MiB.
 const BLOCKS_MAX: u64 = 1 << 20;
 
-/// Whether the footer whose last four bytes stand at `place` ends the stream that begins at
-/// `start`: its index names the blocks that stand there.
-pub(super) fn fits(view: &mut View<'_>, start: u64, place: u64) -> bool {
-    check(view, start, place).is_some()
+/// A block as the index has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Header, packed data and check, without what fills them up to four bytes.
+    pub(super) bytes: u64,
+    pub(super) unpacked: u64,
 }
 
-fn check(view: &mut View<'_>, start: u64, place: u64) -> Option<()> {
+/// The blocks of the stream that begins at `start`, if the footer whose last four bytes stand at
+/// `place` ends it: its index names the blocks that stand there.
+pub(super) fn read(view: &mut View<'_>, start: u64, place: u64) -> Option<Vec<Record>> {
     let footer = place.checked_sub(8)?;
     let told = view.u32_le(footer)?;
     let index_bytes = (u64::from(view.u32_le(footer + 4)?) + 1) * 4;
@@ -34,13 +38,16 @@ fn check(view: &mut View<'_>, start: u64, place: u64) -> Option<()> {
         return None;
     }
     let mut block = start + HEADER_BYTES;
+    let mut records = Vec::new();
     for _ in 0..count {
-        let unpadded = number(view, &mut at)?;
-        number(view, &mut at)?;
+        let bytes = number(view, &mut at)?;
+        let unpacked = number(view, &mut at)?;
         is_block(view, block).then_some(())?;
-        block = block.checked_add(unpadded.checked_next_multiple_of(4)?)?;
+        block = block.checked_add(bytes.checked_next_multiple_of(4)?)?;
+        records.push(Record { bytes, unpacked });
     }
-    (block == index && at <= footer - 4).then_some(())
+    let is_filled = (at..footer - 4).all(|at| view.byte(at) == Some(0));
+    (block == index && at <= footer - 4 && footer - 4 - at < 4 && is_filled).then_some(records)
 }
 
 /// Whether a block's header stands at `at`.

@@ -1,17 +1,22 @@
 //! xz: blocks, an index of them, and a footer that says how long the index is.
 //!
 //! Lasse Collin, *The .xz File Format*, 1.2.1. Headers, index and footer have checksums, and the
-//! index says how long each block is. The blocks themselves are not unpacked: LZMA gives some 100
-//! MB/s.
+//! index says how long each block is. Only where all of that fits are the blocks unpacked: LZMA gives
+//! some 100 MB/s.
 
+mod block;
+mod check;
 mod index;
+
+use std::cell::Cell;
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::crc32;
+use crate::unpack::Failed;
 use crate::view::View;
+use index::Record;
 
-/// xz. All checksums but those of the packed data are verified, and that every block stands where
-/// the index says.
+/// xz. Unpacked, which verifies the check of every block where it has one.
 pub struct Xz;
 
 const XZ: Kind = Kind::new("xz");
@@ -20,6 +25,13 @@ const HEADER_BYTES: u64 = 12;
 const SEARCH_BYTES_MAX: u64 = 256 << 20;
 /// What is searched at once, in bytes.
 const PIECE_BYTES: u64 = 64 << 10;
+
+/// A stream whose end is known.
+struct Stream {
+    end: u64,
+    /// What was not read; empty for nothing.
+    not_read: &'static str,
+}
 
 impl Format for Xz {
     fn kinds(&self) -> &[Kind] {
@@ -34,16 +46,17 @@ impl Format for Xz {
         if header(view, 0).is_none() {
             return Verdict::Not;
         }
-        let Some(mut end) = stream(view, 0) else {
-            let at = view.length();
-            return Verdict::broken(view, XZ, HEADER_BYTES, at, "no footer fits");
+        let Stream { mut end, mut not_read } = match stream(view, 0) {
+            Ok(stream) => stream,
+            Err((at, reason)) => return Verdict::broken(view, XZ, HEADER_BYTES, at, reason),
         };
         // What follows and is a stream, too, belongs to it.
         while header(view, end).is_some() {
-            let Some(next) = stream(view, end) else { break };
-            end = next;
+            let Ok(next) = stream(view, end) else { break };
+            end = next.end;
+            not_read = if not_read.is_empty() { next.not_read } else { not_read };
         }
-        Verdict::Whole { length: end, kind: XZ }
+        Verdict::ended(end, XZ, not_read)
     }
 }
 
@@ -56,8 +69,27 @@ fn header(view: &mut View<'_>, at: u64) -> Option<[u8; 2]> {
     is_header.then_some([bytes[6], bytes[7]])
 }
 
-/// Where the stream that begins at `start` ends.
-fn stream(view: &mut View<'_>, start: u64) -> Option<u64> {
+/// The stream that begins at `start`, or where it breaks and why.
+fn stream(view: &mut View<'_>, start: u64) -> Result<Stream, (u64, &'static str)> {
+    let no_footer = |view: &View<'_>| (view.length(), "no footer fits");
+    let Some([_, check]) = header(view, start) else { return Err((start, "header")) };
+    let Some((end, records)) = framed(view, start) else { return Err(no_footer(view)) };
+    let place = Cell::new(start + HEADER_BYTES);
+    let mut at = start + HEADER_BYTES;
+    let mut not_read = "";
+    for record in records {
+        match block::read(view, at, record, check, &place) {
+            Ok(()) => {}
+            Err(Failed::NotRead(what)) => not_read = what,
+            Err(Failed::Wrong(why)) => return Err((place.get(), why)),
+        }
+        at += record.bytes.next_multiple_of(4);
+    }
+    Ok(Stream { end, not_read })
+}
+
+/// Where the stream that begins at `start` ends, and its blocks.
+fn framed(view: &mut View<'_>, start: u64) -> Option<(u64, Vec<Record>)> {
     let [zero, check] = header(view, start)?;
     let footer = [zero, check, b'Y', b'Z'];
     let finder = memchr::memmem::Finder::new(&footer);
@@ -68,8 +100,8 @@ fn stream(view: &mut View<'_>, start: u64) -> Option<u64> {
         let bytes = view.take(at, most)?;
         let places: Vec<u64> = finder.find_iter(bytes).map(|place| at + place as u64).collect();
         for place in places {
-            if index::fits(view, start, place) {
-                return Some(place + 4);
+            if let Some(records) = index::read(view, start, place) {
+                return Some((place + 4, records));
             }
         }
         // What is cut by the border of a piece is found in the next one.

@@ -6,22 +6,28 @@
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use super::{Format, Kind, Signature, Verdict};
+use crate::unpack::Failed;
 use crate::view::View;
 
-/// Zstandard. Frames are unpacked, and their checksum verified where they have one.
+/// Zstandard. Frames are unpacked, and their checksum verified where they have one; those that need
+/// a dictionary or much memory, or give very much, are not read.
 pub struct Zst;
 
 const ZST: Kind = Kind::new("zst");
 const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const BLOCK_BYTES_MAX: u64 = 128 << 10;
-/// Frames that need more memory are not unpacked: their blocks are believed. 8 MiB is what every
-/// program must support.
+/// Frames that need more memory are not unpacked. 8 MiB is what every program must support.
 const WINDOW_LOG_MAX: u32 = 23;
 const OUTPUT_BYTES: usize = 128 << 10;
 /// What gives more than this many bytes, and [`RATIO_MAX`] times what it takes, is not unpacked
 /// further.
 const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 const RATIO_MAX: u64 = 100;
+/// What was not read, and why.
+const WITH_DICTIONARY: &str = "data packed with a dictionary were not read";
+const TOO_WIDE: &str = "data that take more than 8 MiB to unpack were not read";
+const TOO_LONG: &str = "data that unpack to a hundred times their size were not read";
+const WRONG: Failed = Failed::Wrong("packed data");
 /// What a decompressor costs in bytes of fuel.
 const SETUP_FUEL: u64 = 8 << 10;
 /// Bytes that are unpacked for a byte of fuel.
@@ -43,23 +49,29 @@ impl Format for Zst {
     }
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
-        let mut end = match frame(view, 0) {
-            Ok(frame) if !unpacks(view, 0, &frame) => {
-                return Verdict::broken(view, ZST, 0, frame.end, "packed data");
-            }
-            Ok(frame) => frame.end,
+        let first = match frame(view, 0) {
+            Ok(frame) => frame,
             // Random bytes begin like a block, too.
             Err((at, _)) if at < 1024 && !view.is_starved() => return Verdict::Not,
             Err((at, reason)) => return Verdict::broken(view, ZST, 0, at, reason),
         };
+        let mut end = first.end;
+        let mut not_read = match unpacked(view, 0, &first) {
+            Ok(()) => "",
+            Err(Failed::NotRead(what)) => what,
+            Err(Failed::Wrong(why)) => return Verdict::broken(view, ZST, 0, end, why),
+        };
         // What follows and is a frame, too, belongs to it.
         while view.is_at(end, &MAGIC) {
-            match frame(view, end) {
-                Ok(next) if unpacks(view, end, &next) => end = next.end,
-                _ => break,
+            let Ok(next) = frame(view, end) else { break };
+            match unpacked(view, end, &next) {
+                Ok(()) => {}
+                Err(Failed::NotRead(what)) => not_read = what,
+                Err(Failed::Wrong(_)) => break,
             }
+            end = next.end;
         }
-        Verdict::Whole { length: end, kind: ZST }
+        Verdict::ended(end, ZST, not_read)
     }
 }
 
@@ -96,26 +108,28 @@ fn frame(view: &mut View<'_>, at: u64) -> Result<Frame, (u64, &'static str)> {
     Ok(Frame { end, is_readable: dictionary_bytes == 0 })
 }
 
-/// Whether the frame at `at` can be unpacked, as far as that is tried.
-fn unpacks(view: &mut View<'_>, at: u64, frame: &Frame) -> bool {
+/// Unpacks the frame at `at`.
+fn unpacked(view: &mut View<'_>, at: u64, frame: &Frame) -> Result<(), Failed> {
     if !frame.is_readable {
-        return true;
+        return Err(Failed::NotRead(WITH_DICTIONARY));
+    }
+    if window_log(view, at).is_none_or(|log| log > WINDOW_LOG_MAX) {
+        return Err(Failed::NotRead(TOO_WIDE));
     }
     view.spend(SETUP_FUEL);
-    let Ok(mut decoder) = Decoder::new() else { return true };
+    let Ok(mut decoder) = Decoder::new() else { return Err(Failed::NotRead(TOO_WIDE)) };
     if decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).is_err() {
-        return true;
+        return Err(Failed::NotRead(TOO_WIDE));
     }
-    let is_wide = window_log(view, at).is_none_or(|log| log > WINDOW_LOG_MAX);
     let mut output = vec![0; OUTPUT_BYTES];
     // The library is written in C, and the bytes may be of a file that somebody writes to.
     let mut copy = Vec::new();
     let (mut next, mut unpacked) = (at, 0u64);
-    while next < frame.end && !is_wide {
+    while next < frame.end {
         let most = (frame.end - next).min(OUTPUT_BYTES as u64) as usize;
         let bytes = view.run(next, most);
         if bytes.is_empty() {
-            return false;
+            return Err(WRONG);
         }
         next += bytes.len() as u64;
         copy.clear();
@@ -124,12 +138,12 @@ fn unpacks(view: &mut View<'_>, at: u64, frame: &Frame) -> bool {
         let mut count = 0;
         loop {
             let mut out = OutBuffer::around(&mut output[..]);
-            let Ok(hint) = decoder.run(&mut input, &mut out) else { return false };
+            let hint = decoder.run(&mut input, &mut out).map_err(|_| WRONG)?;
             count += out.pos() as u64;
             let is_full = out.pos() == OUTPUT_BYTES;
             if input.pos() == copy.len() && !is_full {
                 if next == frame.end {
-                    return hint == 0;
+                    return if hint == 0 { Ok(()) } else { Err(WRONG) };
                 }
                 break;
             }
@@ -137,10 +151,10 @@ fn unpacks(view: &mut View<'_>, at: u64, frame: &Frame) -> bool {
         view.spend(count / OUTPUT_PER_FUEL);
         unpacked += count;
         if unpacked > UNPACKED_BYTES_MAX && unpacked / RATIO_MAX > next - at {
-            return true;
+            return Err(Failed::NotRead(TOO_LONG));
         }
     }
-    true
+    Err(WRONG)
 }
 
 /// The logarithm of the memory that the frame at `at` needs, rounded up, in bytes.

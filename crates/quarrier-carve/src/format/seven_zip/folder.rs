@@ -1,0 +1,230 @@
+//! What is packed together, unpacked.
+
+use std::cell::Cell;
+use std::io::Read;
+use std::ops::Range;
+
+use bzip2::read::BzDecoder;
+use flate2::read::DeflateDecoder;
+use lzma_rust2::LzmaReader;
+use lzma_rust2::filter::bcj2::Bcj2Reader;
+use ppmd_rust::{PPMD7_MAX_ORDER, PPMD7_MIN_MEM_SIZE, PPMD7_MIN_ORDER, Ppmd7Decoder};
+
+use super::header::{Coder, Folder};
+use crate::crc32::Crc32;
+use crate::unpack::filter::{Code, Filter, dictionary, lzma2, lzma2_dictionary};
+use crate::unpack::{
+    DECODER_FUEL, DICTIONARY_BYTES_MAX, ENCRYPTED, Failed, Shared, TOO_LARGE, Tap, UNKNOWN, drain,
+};
+use crate::view::View;
+
+const COPY: &[u8] = &[0x00];
+const LZMA2: &[u8] = &[0x21];
+const LZMA: &[u8] = &[0x03, 0x01, 0x01];
+const PPMD: &[u8] = &[0x03, 0x04, 0x01];
+const BCJ2: &[u8] = &[0x03, 0x03, 0x01, 0x1B];
+const DEFLATE: &[u8] = &[0x04, 0x01, 0x08];
+const BZIP2: &[u8] = &[0x04, 0x02, 0x02];
+/// How methods of encryption begin.
+const ENCRYPTIONS: u8 = 0x06;
+/// Filters by the names that 7-Zip has given them first.
+const FILTERS: [(&[u8], Code); 6] = [
+    (&[0x03, 0x03, 0x01, 0x03], Code::X86),
+    (&[0x03, 0x03, 0x02, 0x05], Code::PowerPc),
+    (&[0x03, 0x03, 0x04, 0x01], Code::Ia64),
+    (&[0x03, 0x03, 0x05, 0x01], Code::Arm),
+    (&[0x03, 0x03, 0x07, 0x01], Code::ArmThumb),
+    (&[0x03, 0x03, 0x08, 0x05], Code::Sparc),
+];
+const WRONG: Failed = Failed::Wrong("packed data");
+/// Dictionaries and models of all coders of a folder together, in bytes: code is split into a long
+/// stream and short ones.
+const MEMORY_BYTES_MAX: u64 = DICTIONARY_BYTES_MAX + (16 << 20);
+
+/// Compares what is packed in `folder` with the checksums of its files.
+pub(super) fn verify(
+    view: &mut View<'_>,
+    folder: &Folder,
+    packed: &[Range<u64>],
+) -> Result<(), Failed> {
+    let mut files = folder.files.iter();
+    let mut file = files.next();
+    let (mut crc, mut whole, mut left) =
+        (Crc32::new(), Crc32::new(), file.map_or(0, |file| file.0));
+    let mut is_right = true;
+    let place = Cell::new(0);
+    let mut take = |mut bytes: &[u8]| {
+        whole.update(bytes);
+        // A file of no bytes ends where it begins.
+        while let Some((_, told)) = file {
+            let (mine, rest) =
+                bytes.split_at(bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
+            crc.update(mine);
+            left -= mine.len() as u64;
+            bytes = rest;
+            if left > 0 {
+                break;
+            }
+            is_right &= told.is_none_or(|told| told == crc.value());
+            file = files.next();
+            (crc, left) = (Crc32::new(), file.map_or(0, |file| file.0));
+        }
+    };
+    read(view, folder, packed, &place, &mut take)?;
+    // Files of no bytes behind the last that has some.
+    take(&[]);
+    let is_whole = folder.crc.is_none_or(|told| told == whole.value());
+    match is_right && is_whole && file.is_none() {
+        true => Ok(()),
+        false => Err(Failed::Wrong("CRC of a file")),
+    }
+}
+
+/// Unpacks `folder`, whose packed bytes lie in `packed`. `place` says how far the first was read.
+pub(super) fn read(
+    view: &mut View<'_>,
+    folder: &Folder,
+    packed: &[Range<u64>],
+    place: &Cell<u64>,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<(), Failed> {
+    if folder.coders.iter().any(|coder| coder.method.first() == Some(&ENCRYPTIONS)) {
+        return Err(Failed::NotRead(ENCRYPTED));
+    }
+    let sizes = folder.coders.iter().zip(&folder.sizes);
+    if sizes.map(|(coder, bytes)| memory_bytes(coder, *bytes)).sum::<u64>() > MEMORY_BYTES_MAX {
+        return Err(Failed::NotRead(TOO_LARGE));
+    }
+    view.spend(DECODER_FUEL * folder.coders.len() as u64);
+    let places: Vec<_> = packed.iter().map(|_| Cell::new(0)).collect();
+    let shared = Shared::new(view);
+    let wired = Wired { folder, packed, places: &places, shared: &shared };
+    let last = folder.last().ok_or(WRONG)?;
+    let mut reader = wired.output(last, 0)?;
+    let count = drain(&shared, &mut *reader, folder.bytes(), take);
+    drop(reader);
+    place.set(places.first().map_or(0, Cell::get));
+    match count.ok() == Some(folder.bytes()) {
+        true => Ok(()),
+        false => Err(WRONG),
+    }
+}
+
+/// The dictionary or model of a coder that gives `bytes` bytes, at most.
+fn memory_bytes(coder: &Coder, bytes: u64) -> u64 {
+    let told = match coder.properties[..] {
+        [_, a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
+        _ => 0,
+    };
+    match &coder.method[..] {
+        LZMA2 => lzma2_dictionary(&coder.properties).unwrap_or(0).min(bytes),
+        LZMA => bytes.min(told),
+        PPMD => told,
+        _ => 0,
+    }
+}
+
+/// The coders of a folder, one reading what another gives.
+struct Wired<'w, 'v, 's> {
+    folder: &'w Folder,
+    packed: &'w [Range<u64>],
+    /// How far packed bytes were read.
+    places: &'w [Cell<u64>],
+    shared: &'w Shared<'v, 's>,
+}
+
+impl<'w> Wired<'w, '_, '_> {
+    /// What a coder gives, which stands so deep below the last.
+    fn output(&self, coder: usize, depth: usize) -> Result<Box<dyn Read + 'w>, Failed> {
+        // Coders that read each other in a circle would never give anything.
+        if depth >= self.folder.coders.len() {
+            return Err(WRONG);
+        }
+        let before: usize = self.folder.coders[..coder].iter().map(|coder| coder.inputs).sum();
+        let one = &self.folder.coders[coder];
+        let inputs = (before..before + one.inputs).map(|input| self.input(input, depth + 1));
+        let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+        decoder(one, inputs, self.folder.sizes[coder])
+    }
+
+    fn input(&self, input: usize, depth: usize) -> Result<Box<dyn Read + 'w>, Failed> {
+        if let Some((_, coder)) = self.folder.bound.iter().find(|(bound, _)| *bound == input) {
+            return self.output(*coder, depth);
+        }
+        let index = self.folder.packed.iter().position(|packed| *packed == input).ok_or(WRONG)?;
+        let range = self.packed.get(index).ok_or(WRONG)?.clone();
+        Ok(Box::new(Tap::new(self.shared, range, &self.places[index])))
+    }
+}
+
+/// What gives `bytes` bytes of what the `inputs` give.
+fn decoder<'r>(
+    coder: &Coder,
+    mut inputs: Vec<Box<dyn Read + 'r>>,
+    bytes: u64,
+) -> Result<Box<dyn Read + 'r>, Failed> {
+    if coder.method == BCJ2 {
+        return match Bcj2Reader::try_new(inputs, bytes) {
+            Ok(reader) => Ok(Box::new(reader)),
+            Err(_) => Err(WRONG),
+        };
+    }
+    let (Some(input), true) = (inputs.pop(), inputs.is_empty()) else {
+        return Err(Failed::NotRead(UNKNOWN));
+    };
+    let properties = &coder.properties[..];
+    match &coder.method[..] {
+        COPY => Ok(input),
+        LZMA => lzma(input, properties, bytes),
+        LZMA2 => lzma2(input, properties, bytes),
+        PPMD => ppmd(input, properties, bytes),
+        DEFLATE => Ok(Box::new(DeflateDecoder::new(input))),
+        BZIP2 => Ok(Box::new(BzDecoder::new(input))),
+        method => match filter(method, properties) {
+            Some(filter) => Ok(filter.undo(input)),
+            None => Err(Failed::NotRead(UNKNOWN)),
+        },
+    }
+}
+
+fn filter(method: &[u8], properties: &[u8]) -> Option<Filter> {
+    if let [number] = method {
+        return Filter::numbered((*number).into(), properties);
+    }
+    let (_, code) = FILTERS.iter().find(|(name, _)| *name == method)?;
+    Some(Filter::Code(*code, 0))
+}
+
+fn lzma<'r>(
+    input: Box<dyn Read + 'r>,
+    properties: &[u8],
+    bytes: u64,
+) -> Result<Box<dyn Read + 'r>, Failed> {
+    let [first, size @ ..] = properties else { return Err(WRONG) };
+    let size = u32::from_le_bytes(size.try_into().map_err(|_| WRONG)?);
+    let size = dictionary(size.into(), bytes)?;
+    let mut reader =
+        LzmaReader::new_with_props(input, bytes, *first, size, None).map_err(|_| WRONG)?;
+    // There is no mark at the end; but what was read must be what an encoder ends with.
+    reader.set_relaxed_end_condition(false);
+    Ok(Box::new(reader))
+}
+
+fn ppmd<'r>(
+    input: Box<dyn Read + 'r>,
+    properties: &[u8],
+    bytes: u64,
+) -> Result<Box<dyn Read + 'r>, Failed> {
+    let [order, memory @ ..] = properties else { return Err(WRONG) };
+    let (order, memory) =
+        (u32::from(*order), u32::from_le_bytes(memory.try_into().map_err(|_| WRONG)?));
+    if u64::from(memory) > DICTIONARY_BYTES_MAX {
+        return Err(Failed::NotRead(TOO_LARGE));
+    }
+    if !(PPMD7_MIN_ORDER..=PPMD7_MAX_ORDER).contains(&order) || memory < PPMD7_MIN_MEM_SIZE {
+        return Err(WRONG);
+    }
+    let reader = Ppmd7Decoder::new(input, order, memory).map_err(|_| WRONG)?;
+    // Nothing in it says where it ends, and its last bytes may be any where no symbol needs them.
+    Ok(Box::new(reader.take(bytes)))
+}

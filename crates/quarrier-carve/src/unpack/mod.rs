@@ -1,0 +1,124 @@
+//! Packed data of xz and 7z, unpacked by decoders that own what they read from.
+//!
+//! A decoder of a library takes a reader, and several of them one out of another; so they share the
+//! view. What they read costs fuel as ever, and what comes out of them is paid for by [`drain`].
+
+pub(crate) mod filter;
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
+
+use crate::view::View;
+
+/// Dictionaries and models are not larger than this, in bytes: xz makes none larger, and 7-Zip only
+/// for what is.
+pub(crate) const DICTIONARY_BYTES_MAX: u64 = 64 << 20;
+/// What a decoder costs in bytes of fuel: it has some 30 KB of tables, and buffers.
+pub(crate) const DECODER_FUEL: u64 = 16 << 10;
+/// What is read at once, and unpacked at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// What was not read, where a dictionary would be too large.
+pub(crate) const TOO_LARGE: &str = "data that take more than 64 MiB to unpack were not read";
+/// What was not read, where nobody here knows how it is packed.
+pub(crate) const UNKNOWN: &str = "data packed by a method that is not known were not read";
+/// What was not read, where it takes a password.
+pub(crate) const ENCRYPTED: &str = "encrypted data were not read";
+
+/// Why data are not unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// They cannot be read here, which says nothing of them.
+    NotRead(&'static str),
+    /// They are wrong.
+    Wrong(&'static str),
+}
+
+/// A view that several readers read.
+pub(crate) struct Shared<'v, 's>(RefCell<&'v mut View<'s>>);
+
+impl<'v, 's> Shared<'v, 's> {
+    pub(crate) fn new(view: &'v mut View<'s>) -> Self {
+        Shared(RefCell::new(view))
+    }
+
+    /// Pays for work beyond reading.
+    ///
+    /// # Errors
+    /// Where there is not as much fuel.
+    pub(crate) fn spend(&self, bytes: u64) -> io::Result<()> {
+        let mut view = self.0.borrow_mut();
+        view.spend(bytes);
+        match view.is_starved() {
+            true => Err(ErrorKind::TimedOut.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Reads a range of a shared view.
+pub(crate) struct Tap<'t, 'v, 's> {
+    shared: &'t Shared<'v, 's>,
+    /// Where the next byte stands that nobody has taken.
+    place: &'t Cell<u64>,
+    end: u64,
+    buffer: Vec<u8>,
+    taken: usize,
+}
+
+impl<'t, 'v, 's> Tap<'t, 'v, 's> {
+    /// Reads `range`, and says in `place` how far it was read.
+    pub(crate) fn new(shared: &'t Shared<'v, 's>, range: Range<u64>, place: &'t Cell<u64>) -> Self {
+        place.set(range.start);
+        Tap { shared, place, end: range.end, buffer: Vec::new(), taken: 0 }
+    }
+}
+
+impl Read for Tap<'_, '_, '_> {
+    fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
+        let at = self.place.get();
+        if self.taken == self.buffer.len() {
+            let most = self.end.saturating_sub(at).min(PIECE_BYTES as u64);
+            let mut view = self.shared.0.borrow_mut();
+            let bytes = view.run(at, most as usize);
+            self.buffer.clear();
+            self.buffer.extend_from_slice(bytes);
+            self.taken = 0;
+        }
+        let rest = &self.buffer[self.taken..];
+        let count = rest.len().min(output.len());
+        output[..count].copy_from_slice(&rest[..count]);
+        self.taken += count;
+        self.place.set(at + count as u64);
+        Ok(count)
+    }
+}
+
+/// Hands all that `reader` gives to `take`, and pays for it. Returns how much that is.
+///
+/// # Errors
+/// What the reader says, where it gives more than `most` bytes, or where the fuel has run out.
+pub(crate) fn drain(
+    shared: &Shared<'_, '_>,
+    reader: &mut dyn Read,
+    most: u64,
+    take: &mut dyn FnMut(&[u8]),
+) -> io::Result<u64> {
+    let mut output = vec![0; PIECE_BYTES];
+    let mut count = 0u64;
+    loop {
+        let got = match reader.read(&mut output) {
+            Ok(0) => return Ok(count),
+            Ok(got) => got,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        count += got as u64;
+        if count > most {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        shared.spend(got as u64)?;
+        take(&output[..got]);
+    }
+}
