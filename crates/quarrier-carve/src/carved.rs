@@ -42,6 +42,9 @@ pub struct Carved {
     pub status: Status,
     /// Why it is not `valid`; empty where it is.
     pub reason: String,
+    /// Whether its end is known: if it is not valid, something in it was not read, and nothing of it
+    /// is missing.
+    pub is_ended: bool,
 }
 
 impl Carved {

@@ -305,6 +305,7 @@ impl<'r> Resolver<'r> {
             extents: kept,
             status: if one.sure == 0 { Status::Header } else { Status::Partial },
             reason: format!("{} at byte {}", one.reason, one.at),
+            is_ended: false,
         })
     }
 
@@ -337,6 +338,7 @@ impl<'r> Resolver<'r> {
             extents: one.extents,
             status,
             reason,
+            is_ended: true,
         })
     }
 }

@@ -228,6 +228,7 @@ fn whole_of(value: &Value) -> Option<Carved> {
             .filter(|extents: &Vec<Extent>| !extents.is_empty())?,
         status: if reason.is_empty() { Status::Valid } else { Status::Partial },
         reason,
+        is_ended: true,
     })
 }
 

@@ -18,11 +18,16 @@ fn four(kind: u8, flags: u16, fields: &[u8]) -> Vec<u8> {
     [&(crc32(&block) as u16).to_le_bytes()[..], &block].concat()
 }
 
-/// An archive of version 4 with a file that is packed and one that is stored.
+/// An archive of version 4 with two files that are stored.
 fn version_four(has_end: bool) -> Vec<u8> {
+    version_four_with(0x30, 0, has_end)
+}
+
+/// An archive of version 4 with two files; the first by this method, with these flags.
+fn version_four_with(first: u8, flags: u16, has_end: bool) -> Vec<u8> {
     let mut rar = b"Rar!\x1A\x07\0".to_vec();
     rar.extend(four(0x73, 0, &[0; 6]));
-    for (method, content) in [(0x33u8, noise(1, 5000)), (0x30, noise(2, 3000))] {
+    for (method, flags, content) in [(first, flags, noise(1, 5000)), (0x30, 0, noise(2, 3000))] {
         let mut fields = (content.len() as u32).to_le_bytes().to_vec();
         fields.extend((content.len() as u32).to_le_bytes());
         fields.push(3);
@@ -30,7 +35,7 @@ fn version_four(has_end: bool) -> Vec<u8> {
         fields.extend([0; 4]);
         fields.extend([if has_end { 29 } else { 20 }, method, 4, 0, 0, 0, 0, 0]);
         fields.extend(b"name");
-        rar.extend(four(0x74, 0x8000, &fields));
+        rar.extend(four(0x74, 0x8000 | flags, &fields));
         rar.extend(content);
     }
     if has_end {
@@ -94,6 +99,56 @@ fn stored_files_are_verified() {
 }
 
 #[test]
+fn a_rar_that_was_not_read_in_part_says_so() {
+    let packed_five = |method: u8, extra: &[u8]| {
+        let content = noise(3, 300);
+        let mut rar = b"Rar!\x1A\x07\x01\0".to_vec();
+        rar.extend(five(&[1, 0, 0]));
+        let flags = if extra.is_empty() { 2 } else { 3 };
+        let mut file = vec![2, flags];
+        file.extend((!extra.is_empty()).then_some(extra.len() as u8));
+        file.extend([0xAC, 2, 4, 0xAC, 2, 0]);
+        file.extend(crc32(&content).to_le_bytes());
+        // The method stands in bits 7 to 9.
+        file.extend([0x80 | (method << 7), method >> 1, 0, 4, b'n', b'a', b'm', b'e']);
+        file.extend(extra);
+        [rar, five(&file), content, five(&[5, 4, 0])].concat()
+    };
+    let encryption = [4u8, 1, 0, 0, 15];
+    let time = [3u8, 3, 0, 0];
+    check_whole_file(&Rar, "rar", &packed_five(0, &time));
+    for (file, word) in [
+        (version_four_with(0x33, 0, true), "packed"),
+        (version_four_with(0x30, 4, true), "encrypted"),
+        (version_four_with(0x30, 2, true), "volumes"),
+        (packed_five(3, &[]), "packed"),
+        (packed_five(0, &encryption), "encrypted"),
+    ] {
+        match validated(&Rar, &file, &[0; 99]) {
+            Verdict::Unread { length, reason, .. } => {
+                assert_eq!(length, file.len() as u64);
+                assert!(reason.contains(word), "{reason}");
+            }
+            other => panic!("{word}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_rar_of_stored_files_with_any_byte_flipped_is_not_valid() {
+    for mut rar in [version_four(true), version_five(0)] {
+        let end = rar.len() as u64;
+        for at in 0..rar.len() {
+            rar[at] ^= 0xFF;
+            let verdict = validated(&Rar, &rar, &[]);
+            let is_whole = matches!(verdict, Verdict::Whole { length, .. } if length == end);
+            assert!(!is_whole, "byte {at} of {end}");
+            rar[at] ^= 0xFF;
+        }
+    }
+}
+
+#[test]
 fn a_volume_that_another_one_follows_is_filled_with_zeros() {
     let mut rar = version_five(1);
     let end = rar.len() + 40;
@@ -106,7 +161,8 @@ fn a_volume_that_another_one_follows_is_filled_with_zeros() {
     let length = rar.len();
     assert!(length < 2000 && length > 1936, "{length}");
     let verdict = validated(&Rar, &rar, &[0; 500]);
-    assert!(matches!(verdict, Verdict::Whole { length: 2000, .. }), "{verdict:?}");
+    // The service block has no checksum.
+    assert!(matches!(verdict, Verdict::Unread { length: 2000, .. }), "{verdict:?}");
     let verdict = validated(&Rar, &rar, &[1; 500]);
-    assert!(matches!(verdict, Verdict::Whole { length: end, .. } if end == length as u64));
+    assert!(matches!(verdict, Verdict::Unread { length: end, .. } if end == length as u64));
 }

@@ -102,3 +102,21 @@ fn lengths_beyond_everything_are_broken() {
         }
     }
 }
+
+#[test]
+fn a_zip_with_members_that_were_not_read_says_so() {
+    for (place, value, word) in [(6, 1u8, "encrypted"), (8, 14, "method")] {
+        let mut zip = mixed(&[Way::Deflated, Way::Stored]);
+        // The flags and the method, before the first member and in the directory.
+        let entry = memchr::memmem::find(&zip, b"PK\x01\x02").unwrap();
+        zip[place] = value;
+        zip[entry + place + 2] = value;
+        match validated(&Zip, &zip, &[0; 99]) {
+            Verdict::Unread { length, reason, .. } => {
+                assert_eq!(length, zip.len() as u64);
+                assert!(reason.contains(word), "{reason}");
+            }
+            other => panic!("{word}: {other:?}"),
+        }
+    }
+}

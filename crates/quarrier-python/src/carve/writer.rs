@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quarrier_carve::embedded::is_archive;
 use quarrier_carve::folder::{Folder, Inside, Row, Skipped, described};
-use quarrier_carve::{Carved, Keep, Status, Stride, View};
+use quarrier_carve::{Carved, Keep, Stride, View};
 
 /// Takes what is found, and what lies in it where that is asked for.
 pub(super) struct Writer<'w> {
@@ -70,7 +70,7 @@ impl Keep for Writer<'_> {
         }
         let mut done = Ok(None);
         if let Some(inside) = &self.inside
-            && carved.status == Status::Valid
+            && carved.is_ended
             && is_archive(&carved.kind)
         {
             view.look_at(&carved.extents, u64::MAX);

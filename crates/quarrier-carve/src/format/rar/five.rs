@@ -1,7 +1,8 @@
 //! Version 5.
 
-use super::Chain;
+use super::{Chain, IN_PARTS, NO_CHECKSUM, PACKED};
 use crate::crc32;
+use crate::unpack::ENCRYPTED;
 use crate::view::View;
 
 const MAIN: u64 = 1;
@@ -20,8 +21,8 @@ struct Block {
     kind: u64,
     /// Of the last block: whether another volume follows.
     is_continued: bool,
-    /// Checksum of what it holds, if that is stored as it is.
-    stored_crc: Option<u32>,
+    /// Checksum of what it holds, if that is stored as it is; else why it is not compared.
+    stored_crc: Result<u32, &'static str>,
     /// Where its data begin and end.
     data: std::ops::Range<u64>,
 }
@@ -62,9 +63,12 @@ impl Block {
         let data_bytes = if flags & 2 != 0 { number(fields)? } else { 0 };
         let is_part = flags & 0x18 != 0;
         let is_continued = kind == END && fields.first().is_some_and(|flags| flags & 1 != 0);
-        let stored_crc = match kind == FILE && extra_bytes == 0 && !is_part {
-            true => stored_crc(fields, data_bytes),
-            false => None,
+        let crc = stored_crc(fields, data_bytes);
+        let extra = header_end.checked_sub(extra_bytes).filter(|extra| *extra >= header_at)?;
+        let stored_crc = match crc {
+            _ if is_part => Err(IN_PARTS),
+            _ if is_encrypted(view, extra..header_end) => Err(ENCRYPTED),
+            crc => crc.unwrap_or(Err(NO_CHECKSUM)),
         };
         let data = header_end..header_end.checked_add(data_bytes)?;
         Some(Block { kind, is_continued, stored_crc, data })
@@ -72,15 +76,37 @@ impl Block {
 }
 
 /// The checksum in the header of a file that is stored, from its own fields on.
-fn stored_crc(fields: &mut &[u8], data_bytes: u64) -> Option<u32> {
+fn stored_crc(fields: &mut &[u8], data_bytes: u64) -> Option<Result<u32, &'static str>> {
     let (flags, unpacked, _attributes) = (number(fields)?, number(fields)?, number(fields)?);
     if flags & 2 != 0 {
         *fields = fields.get(4..)?;
     }
-    let crc = u32::from_le_bytes(fields.get(..4)?.try_into().ok()?);
-    *fields = &fields[4..];
+    let mut crc = None;
+    if flags & 4 != 0 {
+        crc = Some(u32::from_le_bytes(fields.get(..4)?.try_into().ok()?));
+        *fields = &fields[4..];
+    }
     let method = number(fields)? >> 7 & 7;
-    (flags & 4 != 0 && method == 0 && unpacked == data_bytes).then_some(crc)
+    Some(match method == 0 && unpacked == data_bytes {
+        true => crc.ok_or(NO_CHECKSUM),
+        false => Err(PACKED),
+    })
+}
+
+/// Whether the records at the end of a header say that its data are encrypted.
+fn is_encrypted(view: &mut View<'_>, mut extra: std::ops::Range<u64>) -> bool {
+    const ENCRYPTION_RECORD: u64 = 1;
+    while extra.start < extra.end {
+        let most = (extra.end - extra.start).min(20) as usize;
+        let Some(mut fields) = view.take(extra.start, most) else { return false };
+        let Some(size) = number(&mut fields) else { return false };
+        let size_bytes = (most - fields.len()) as u64;
+        if number(&mut fields) == Some(ENCRYPTION_RECORD) {
+            return true;
+        }
+        extra.start = extra.start.saturating_add(size_bytes).saturating_add(size);
+    }
+    false
 }
 
 /// Where a volume ends whose last block ends at `at`, and which another one follows: all have the
@@ -99,6 +125,7 @@ fn filled(view: &mut View<'_>, at: u64) -> u64 {
 pub(super) fn follow(view: &mut View<'_>) -> Chain {
     let mut at = 8;
     let mut sure = 0;
+    let mut not_read = "";
     loop {
         let Some(block) = Block::read(view, at) else {
             return match sure {
@@ -111,14 +138,23 @@ pub(super) fn follow(view: &mut View<'_>) -> Chain {
         }
         sure = block.data.start;
         match block.kind {
-            END if block.is_continued => return Chain::End(filled(view, block.data.end)),
-            END => return Chain::End(block.data.end),
+            END if block.is_continued => return Chain::End(filled(view, block.data.end), not_read),
+            END => return Chain::End(block.data.end, not_read),
             ENCRYPTION => return Chain::Wrong(sure, sure, "its headers are encrypted"),
             _ => {}
         }
-        let data = block.data.clone();
-        if block.stored_crc.is_some_and(|crc| crc32::of_range(view, data) != Some(crc)) {
-            return Chain::Wrong(sure, block.data.end, "CRC of a file");
+        let is_right =
+            |view: &mut View<'_>, crc| crc32::of_range(view, block.data.clone()) == Some(crc);
+        match block.stored_crc {
+            _ if block.data.is_empty() => {}
+            Ok(crc) if is_right(view, crc) => {}
+            Ok(_) if block.kind == FILE => {
+                return Chain::Wrong(sure, block.data.end, "CRC of a file");
+            }
+            // What mends archives has checksums of its own.
+            Ok(_) => not_read = NO_CHECKSUM,
+            Err(why) if block.kind == FILE || not_read.is_empty() => not_read = why,
+            Err(_) => {}
         }
         at = block.data.end;
     }

@@ -1,7 +1,8 @@
 //! Version 4 and before.
 
-use super::Chain;
+use super::{Chain, IN_PARTS, NO_CHECKSUM, PACKED};
 use crate::crc32::{self, Crc32};
+use crate::unpack::ENCRYPTED;
 use crate::view::View;
 
 const MAIN: u8 = 0x73;
@@ -22,8 +23,10 @@ const HAS_DATA: u16 = 0x8000;
 const NEWER_VOLUME: u16 = 0x10 | 0x100;
 /// Flags of files: their sizes have eight bytes.
 const WIDE: u16 = 0x100;
-/// Flags of files: parts of it are in other archives, or it is encrypted.
-const NOT_PLAIN: u16 = 0x07;
+/// Flags of files: parts of it are in other archives.
+const PART: u16 = 0x03;
+/// Flags of files: it is encrypted.
+const IS_ENCRYPTED: u16 = 0x04;
 /// Flags of the main header and of files: a comment stands in the header.
 const MAIN_COMMENT: u16 = 0x02;
 const FILE_COMMENT: u16 = 0x08;
@@ -73,14 +76,31 @@ impl Block {
         (crc.value() as u16 == told).then_some(Block { kind, flags, header, data })
     }
 
-    /// Whether its data are as its checksum says, as far as that can be told.
-    fn is_right(&self, view: &mut View<'_>) -> bool {
-        let is_stored = self.kind == FILE
-            && self.flags & NOT_PLAIN == 0
-            && self.header.get(25) == Some(&STORED)
+    /// Whether its data are as its checksum says; else what was not read of them.
+    fn is_right(&self, view: &mut View<'_>) -> Result<bool, &'static str> {
+        let has_file_header = matches!(self.kind, FILE | SERVICE);
+        let is_small = self.data.end - self.data.start <= SUB_BYTES_MAX;
+        match self.kind {
+            _ if self.data.is_empty() => return Ok(true),
+            _ if is_verified_with_data(self.kind, &self.header) && is_small => return Ok(true),
+            _ if !has_file_header => return Err(NO_CHECKSUM),
+            _ if self.flags & IS_ENCRYPTED != 0 => return Err(ENCRYPTED),
+            _ if self.flags & PART != 0 => return Err(IN_PARTS),
+            _ => {}
+        }
+        let is_stored = self.header.get(25) == Some(&STORED)
             && self.header.get(7..11) == self.header.get(11..15);
+        if !is_stored {
+            return Err(PACKED);
+        }
         let told = self.header.get(16..20).and_then(|bytes| bytes.try_into().ok());
-        !is_stored || crc32::of_range(view, self.data.clone()) == told.map(u32::from_le_bytes)
+        let is_right = crc32::of_range(view, self.data.clone()) == told.map(u32::from_le_bytes);
+        match self.kind {
+            FILE => Ok(is_right),
+            // What mends archives has checksums of its own.
+            _ if is_right => Ok(true),
+            _ => Err(NO_CHECKSUM),
+        }
     }
 }
 
@@ -119,19 +139,23 @@ pub(super) fn follow(view: &mut View<'_>) -> Chain {
     }
     let mut has_end = main.flags & NEWER_VOLUME != 0;
     let mut files = 0;
+    let mut not_read = "";
     loop {
         let Some(block) = Block::read(view, at) else {
             return match files > 0 && !has_end && at <= view.length() {
-                true => Chain::End(at),
+                true => Chain::End(at, not_read),
                 false => Chain::Wrong(sure, at, "no block begins here"),
             };
         };
         sure = block.data.start;
         if block.kind == END {
-            return Chain::End(block.data.end);
+            return Chain::End(block.data.end, not_read);
         }
-        if !block.is_right(view) {
-            return Chain::Wrong(sure, block.data.end, "CRC of a file");
+        match block.is_right(view) {
+            Ok(true) => {}
+            Ok(false) => return Chain::Wrong(sure, block.data.end, "CRC of a file"),
+            Err(why) if block.kind == FILE || not_read.is_empty() => not_read = why,
+            Err(_) => {}
         }
         if block.kind == FILE {
             files += 1;

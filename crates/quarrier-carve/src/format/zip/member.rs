@@ -1,10 +1,13 @@
 //! Members: read to their end, and verified.
 
-use super::local::{DEFLATED, DESCRIBED_BEHIND, Local, STORED};
+use super::local::{DEFLATED, DESCRIBED_BEHIND, ENCRYPTED, Local, STORED};
 use crate::crc32::Crc32;
 use crate::inflate::{Failed, Inflater};
+use crate::unpack::{ENCRYPTED as NOT_DECRYPTED, UNKNOWN};
 use crate::view::View;
 
+/// What was not read, where it would take too long.
+const TOO_LONG: &str = "members that unpack to a hundred times their size were not read";
 /// A member that gives more than this many bytes, and [`RATIO_MAX`] times what it takes, is not
 /// read: only its lengths are believed.
 const UNPACKED_BYTES_MAX: u64 = 256 << 20;
@@ -24,8 +27,8 @@ pub(super) struct Member {
     pub(super) crc: u32,
     pub(super) packed: u64,
     pub(super) unpacked: u64,
-    /// Whether its checksum was verified.
-    pub(super) is_verified: bool,
+    /// What of it was not read, or `None` where its checksum was verified.
+    pub(super) not_read: Option<&'static str>,
 }
 
 /// Where a member breaks, and why.
@@ -52,7 +55,7 @@ pub(super) fn read(
         crc: local.crc,
         packed: local.packed,
         unpacked: local.unpacked,
-        is_verified: false,
+        not_read: Some(why_not(local)),
     };
     let Some(declared) = local.data_at.checked_add(local.packed) else {
         return wrong(at, "a member too long");
@@ -70,12 +73,24 @@ pub(super) fn read(
     };
     let described = local.flags & DESCRIBED_BEHIND != 0;
     let is_told = !described || local.crc != 0 || local.packed != 0;
-    if is_told && read.is_verified && (read.crc != local.crc || read.unpacked != local.unpacked) {
+    if is_told
+        && read.not_read.is_none()
+        && (read.crc != local.crc || read.unpacked != local.unpacked)
+    {
         return wrong(read.end, "CRC of a member");
     }
     match described {
         true => behind_descriptor(view, read),
         false => Ok(read),
+    }
+}
+
+/// Why a member is not read, if it is not.
+fn why_not(local: &Local) -> &'static str {
+    match local.flags & ENCRYPTED != 0 {
+        true => NOT_DECRYPTED,
+        false if local.is_readable() => TOO_LONG,
+        false => UNKNOWN,
     }
 }
 
@@ -101,7 +116,7 @@ fn stored(view: &mut View<'_>, declared: u64, member: Member) -> Result<Member, 
     if count != member.packed {
         return wrong(member.end + count, "truncated");
     }
-    Ok(Member { end: declared, crc: crc.value(), unpacked: count, is_verified: true, ..member })
+    Ok(Member { end: declared, crc: crc.value(), unpacked: count, not_read: None, ..member })
 }
 
 fn inflated(
@@ -130,7 +145,7 @@ fn inflated(
         return wrong(at, "deflated data end early");
     }
     let packed = at - member.end;
-    Ok(Member { end: at, crc: crc.value(), packed, unpacked, is_verified: true, ..member })
+    Ok(Member { end: at, crc: crc.value(), packed, unpacked, not_read: None, ..member })
 }
 
 /// A member that only its descriptor ends, and that cannot be read for its end.

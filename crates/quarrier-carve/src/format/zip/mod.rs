@@ -32,8 +32,8 @@ const BEFORE_BYTES: u64 = 32 << 10;
 const BEFORE_FUEL: u64 = BEFORE_BYTES / 8;
 
 /// Zip and its kin. Every member is read and its checksum verified if it is stored or deflated
-/// and not encrypted; of other members the lengths are. The directory must say what the members
-/// do.
+/// and not encrypted; with others the archive was not read in part. The directory must say what the
+/// members do.
 pub struct Zip;
 
 impl Format for Zip {
@@ -65,7 +65,7 @@ impl Format for Zip {
         }
         match walk.directory(view) {
             Ok(end) if end.end <= view.length() => {
-                Verdict::Whole { length: end.end, kind: walk.told.kind() }
+                Verdict::ended(end.end, walk.told.kind(), walk.not_read.unwrap_or(""))
             }
             Ok(_) => broken(view.length(), "truncated"),
             Err(Astray::Another) => Verdict::Not,
@@ -88,6 +88,8 @@ struct Walk {
     sure: u64,
     /// Where the members end.
     at: u64,
+    /// What was not read of the first member that was not.
+    not_read: Option<&'static str>,
     wrong: Option<member::Wrong>,
 }
 
@@ -103,7 +105,6 @@ impl Walk {
     fn through(view: &mut View<'_>) -> Walk {
         let mut walk = Walk::default();
         let mut inflater: Option<Inflater> = None;
-        let mut all_verified = true;
         while let Some(local) = Local::read(view, walk.at) {
             if walk.members.len() == MEMBERS_MAX {
                 walk.wrong = Some(member::Wrong { at: walk.at, why: "too many members" });
@@ -112,11 +113,11 @@ impl Walk {
             let name_at = walk.at + HEADER_BYTES;
             walk.told.see(view, name_at, local.name_bytes, local.data_at);
             match member::read(view, &mut inflater, walk.at, &local) {
-                Ok(Member { at, end, crc, is_verified, .. }) => {
+                Ok(Member { at, end, crc, not_read, .. }) => {
                     walk.members.push((at, end, crc));
                     walk.at = end;
-                    all_verified &= is_verified;
-                    if all_verified {
+                    walk.not_read = walk.not_read.or(not_read);
+                    if walk.not_read.is_none() {
                         walk.sure = end;
                     }
                 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quarrier_carve::embedded::is_archive;
 use quarrier_carve::folder::{Inside, Row, Skipped};
-use quarrier_carve::{Carved, Keep, Status, Stride, View};
+use quarrier_carve::{Carved, Keep, Stride, View};
 
 use super::target::Target;
 use crate::args::Carve;
@@ -204,7 +204,7 @@ impl Keep for Watch<'_> {
         }
         let mut done = Ok(None);
         if let Some(inside) = &self.inside
-            && carved.status == Status::Valid
+            && carved.is_ended
             && is_archive(&carved.kind)
         {
             view.look_at(&carved.extents, u64::MAX);
