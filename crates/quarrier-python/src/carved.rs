@@ -21,7 +21,7 @@ pub(crate) struct Carved {
     pub(crate) source: String,
     pub(crate) unreadable: Vec<Range<u64>>,
     pub(crate) rows: Vec<Row>,
-    /// What was not looked at inside archives, in words.
+    /// What was not looked at, in words.
     pub(crate) skipped: Option<String>,
 }
 
@@ -79,7 +79,8 @@ impl CarvedFiles {
         self.carved.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
     }
 
-    /// What was not looked at inside archives, in words; None where all was.
+    /// What was not looked at, inside archives or with `unallocated=True` in partitions, in words;
+    /// None where all was.
     #[getter]
     fn skipped(&self) -> Option<&str> {
         self.carved.skipped.as_deref()

@@ -31,6 +31,11 @@ impl Free {
         Ok(())
     }
 
+    /// Adds all of `other`, which lie in `part`.
+    pub(super) fn append(&mut self, other: Free, part: &Part<'_>) -> Result<()> {
+        other.ranges.into_iter().try_for_each(|range| self.add(range, part))
+    }
+
     /// Sorted and joined: ext may have its groups' bitmaps say the same twice.
     pub(super) fn into_ranges(mut self) -> Vec<Range<u64>> {
         self.ranges.sort_unstable_by_key(|range| range.start);

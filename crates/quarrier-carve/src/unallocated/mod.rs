@@ -4,6 +4,8 @@
 //!  source ──→ one volume, or partitions (MBR, GPT) ──→ bitmap or table of each ──→ ranges
 //! ```
 //!
+//! Partitions whose file system is not known here, or that hold none, are passed over, and listed.
+//!
 //! Only what says which clusters are allocated is read, never a directory (but exFAT's root, where
 //! its bitmap is listed). A journal that was not played back is not looked at: what it would
 //! change is told as it stands.
@@ -12,7 +14,9 @@ mod exfat;
 mod ext;
 mod fat;
 mod free;
+mod gpt;
 mod ntfs;
+mod other;
 mod part;
 mod partitions;
 
@@ -20,8 +24,9 @@ use std::ops::Range;
 
 use quarrier_core::source::Source;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use free::Free;
+use gpt::{Partition, Table};
 use part::Part;
 
 /// The free bytes of a source.
@@ -31,6 +36,29 @@ pub struct Unallocated {
     pub ranges: Vec<Range<u64>>,
     /// The file systems that said so, by offset.
     pub volumes: Vec<Volume>,
+    /// The partitions of which nobody can say here what is free in them, by offset. None of their
+    /// bytes is free.
+    pub passed_over: Vec<PassedOver>,
+    /// What else there is to say: that a table is damaged, and its backup was used.
+    pub notice: Option<String>,
+}
+
+/// A partition that is not looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOver {
+    /// Its bytes in the source.
+    pub range: Range<u64>,
+    /// What it holds: `"swap"`, `"XFS"`, `"an unknown file system"`, `"a FAT too short for its
+    /// clusters"`.
+    pub what: String,
+}
+
+impl PassedOver {
+    /// One line for people.
+    pub fn in_words(&self) -> String {
+        let Range { start, end } = self.range;
+        format!("bytes {start}..{end} were not looked at: a partition with {}", self.what)
+    }
 }
 
 /// A file system.
@@ -47,6 +75,12 @@ pub struct Volume {
 }
 
 impl Unallocated {
+    /// What there is to say, a line each: what was passed over, and what is damaged.
+    pub fn notices(&self) -> Vec<String> {
+        let passed_over = self.passed_over.iter().map(PassedOver::in_words);
+        self.notice.iter().cloned().chain(passed_over).collect()
+    }
+
     /// All free bytes together.
     pub fn bytes(&self) -> u64 {
         self.ranges.iter().map(|range| range.end - range.start).sum()
@@ -60,43 +94,42 @@ impl Unallocated {
 /// there are four million at most.
 ///
 /// # Errors
-/// [`Error::FileSystem`](crate::Error::FileSystem) for a volume that is of no kind known here, is encrypted, or says what
-/// cannot be; [`Error::Source`](crate::Error::Source) when it cannot be read.
+/// [`Error::FileSystem`] where there is neither a table of partitions nor a file system that is known
+/// here, or what there is says what cannot be; [`Error::Source`] when it cannot be read.
 pub fn find(source: &dyn Source) -> Result<Unallocated> {
     let whole = Part::whole(source);
     let mut free = Free::default();
-    let mut volumes = Vec::new();
-    let mut partitions = Vec::new();
     if let Some(kind) = volume(&whole, &mut free)? {
-        volumes.push((kind, whole.span()));
-    } else {
-        partitions = partitions::read(&whole)?;
-        if partitions.is_empty() {
-            return Err(whole.refused(
-                0,
-                "no file system that quarrier can read (ext2 to ext4, FAT, exFAT, NTFS)",
-            ));
-        }
+        return Ok(summed(free, vec![(kind, whole.span())], Vec::new(), None));
     }
+    let Table { partitions, notice } = partitions::read(&whole)?;
+    if partitions.is_empty() {
+        return Err(whole
+            .refused(0, "no file system that quarrier can read (ext2 to ext4, FAT, exFAT, NTFS)"));
+    }
+    let (mut volumes, mut passed_over) = (Vec::new(), Vec::new());
     let mut outside = 0;
-    for span in partitions {
+    for partition in partitions {
+        let Partition { span, .. } = &partition;
         free.add(outside..span.start, &whole)?;
         outside = span.end;
         let part = whole.within(span.clone());
-        match volume(&part, &mut free)? {
-            Some(kind) => volumes.push((kind, span)),
-            None => {
-                return Err(part.refused(
-                    0,
-                    "a partition without a file system that quarrier can read (ext2 to ext4, FAT, \
-                     exFAT, NTFS)",
-                ));
-            }
+        match inside(&part, &partition, &mut free)? {
+            Ok(kind) => volumes.push((kind, span.clone())),
+            Err(what) => passed_over.push(PassedOver { range: span.clone(), what }),
         }
     }
-    if outside > 0 {
-        free.add(outside..source.length(), &whole)?;
-    }
+    free.add(outside..source.length(), &whole)?;
+    Ok(summed(free, volumes, passed_over, notice))
+}
+
+/// All that was found.
+fn summed(
+    free: Free,
+    volumes: Vec<(&'static str, Range<u64>)>,
+    passed_over: Vec<PassedOver>,
+    notice: Option<String>,
+) -> Unallocated {
     let ranges = free.into_ranges();
     let told = |(kind, span): (&'static str, Range<u64>)| Volume {
         kind,
@@ -105,13 +138,39 @@ pub fn find(source: &dyn Source) -> Result<Unallocated> {
         free_bytes: shared(&ranges, &span),
     };
     let volumes = volumes.into_iter().map(told).collect();
-    Ok(Unallocated { ranges, volumes })
+    Unallocated { ranges, volumes, passed_over, notice }
+}
+
+/// Adds the free bytes of the file system in a partition, and says what it is; or what else there is,
+/// of which nobody knows here what is free.
+fn inside(
+    part: &Part<'_>,
+    partition: &Partition,
+    free: &mut Free,
+) -> Result<std::result::Result<&'static str, String>> {
+    let boot = part.boot()?;
+    if let Some(name) = other::first(&boot) {
+        return Ok(Err(name.to_string()));
+    }
+    // What a file system says before it turns out to say what cannot be is not believed.
+    let mut own = Free::default();
+    match volume(part, &mut own) {
+        Ok(Some(kind)) => {
+            free.append(own, part)?;
+            return Ok(Ok(kind));
+        }
+        Ok(None) => {}
+        Err(Error::FileSystem { found, .. }) => return Ok(Err(found)),
+        Err(error) => return Err(error),
+    }
+    let name = other::last(part)?.or(partition.name);
+    Ok(Err(name.unwrap_or("an unknown file system").to_string()))
 }
 
 /// Adds the free bytes of the file system in `part` and says what it is; `None` where it is none.
 fn volume(part: &Part<'_>, free: &mut Free) -> Result<Option<&'static str>> {
     let boot = part.boot()?;
-    if &boot[3..11] == b"-FVE-FS-" {
+    if other::first(&boot) == Some("BitLocker") {
         return Err(part.refused(0, "a volume that BitLocker has encrypted"));
     }
     for read in [ntfs::read, exfat::read, fat::read, ext::read] {

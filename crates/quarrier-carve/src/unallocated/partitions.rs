@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::part::{Part, u16_at, u32_at, u64_at};
+use super::gpt::{self, Partition, Table};
+use super::part::{Part, u16_at, u32_at};
 use crate::error::Result;
 
-/// Of either kind; tools make 128.
+/// Links of a chain; systems follow 60 or so.
 const PARTITIONS_MAX: u32 = 1024;
 const SIGNATURE: u16 = 0xAA55;
 const PROTECTIVE: u8 = 0xEE;
@@ -14,40 +15,40 @@ const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
 /// The partitions of a disk, sorted and disjoint; none where there is no table.
 ///
 /// # Errors
-/// [`Error::FileSystem`](crate::Error::FileSystem) where they overlap or lie beyond the end.
-pub(super) fn read(disk: &Part<'_>) -> Result<Vec<Range<u64>>> {
+/// [`Error::FileSystem`](crate::Error::FileSystem) where they overlap or lie beyond the end, or where
+/// the checksums of a GPT are wrong.
+pub(super) fn read(disk: &Part<'_>) -> Result<Table> {
     let boot = disk.boot()?;
-    if u16_at(&boot, 510) != SIGNATURE {
-        return Ok(Vec::new());
-    }
-    let entries = entries(&boot);
-    let mut found = Vec::new();
-    if entries.iter().any(|entry| entry.kind == PROTECTIVE) {
-        for sector_bytes in [512, 4096] {
-            if gpt(disk, sector_bytes, &mut found)? {
-                break;
-            }
+    let is_signed = u16_at(&boot, 510) == SIGNATURE;
+    let entries = if is_signed { entries(&boot) } else { Vec::new() };
+    let protective = entries.iter().find(|entry| entry.kind == PROTECTIVE);
+    let mut table = Table { partitions: Vec::new(), notice: None };
+    // A boot sector that was wiped says nothing, and the GPT behind it may be whole.
+    if protective.is_some() || !is_signed {
+        let sectors = protective.map(|entry| entry.start + entry.sectors);
+        if let Some(found) = gpt::read(disk, sectors)? {
+            table = found;
         }
     } else {
         for entry in &entries {
             if EXTENDED.contains(&entry.kind) {
-                logical(disk, entry.start, &mut found)?;
+                logical(disk, entry.start, &mut table.partitions)?;
             } else if entry.kind != 0 {
-                found.push(entry.span(0));
+                table.partitions.push(entry.partition(0));
             }
         }
     }
-    found.retain(|span| !span.is_empty());
-    found.sort_unstable_by_key(|span| span.start);
-    let overlap = found.windows(2).find(|pair| pair[0].end > pair[1].start);
+    table.partitions.retain(|one| !one.span.is_empty());
+    table.partitions.sort_unstable_by_key(|one| one.span.start);
+    let overlap = table.partitions.windows(2).find(|pair| pair[0].span.end > pair[1].span.start);
     if let Some(pair) = overlap {
-        return Err(disk.refused(pair[1].start, "a partition that begins inside another"));
+        return Err(disk.refused(pair[1].span.start, "a partition that begins inside another"));
     }
-    match found.last() {
-        Some(last) if last.end > disk.length() => {
-            Err(disk.refused(last.start, "a partition that ends beyond the source"))
+    match table.partitions.last() {
+        Some(last) if last.span.end > disk.length() => {
+            Err(disk.refused(last.span.start, "a partition that ends beyond the source"))
         }
-        _ => Ok(found),
+        _ => Ok(table),
     }
 }
 
@@ -62,6 +63,19 @@ impl Entry {
     fn span(&self, base: u64) -> Range<u64> {
         let start = base + self.start;
         start * 512..(start + self.sectors) * 512
+    }
+
+    fn partition(&self, base: u64) -> Partition {
+        let name = match self.kind {
+            0x82 => Some("swap"),
+            0x8E => Some("LVM"),
+            0xE8 => Some("LUKS"),
+            0xFD => Some("Linux RAID"),
+            0x42 => Some("dynamic disk"),
+            0xAF => Some("HFS+"),
+            _ => None,
+        };
+        Partition { span: self.span(base), name }
     }
 }
 
@@ -79,7 +93,7 @@ fn entries(sector: &[u8]) -> Vec<Entry> {
 }
 
 /// Follows the chain of logical partitions; each link is counted from the first.
-fn logical(disk: &Part<'_>, first: u64, found: &mut Vec<Range<u64>>) -> Result<()> {
+fn logical(disk: &Part<'_>, first: u64, found: &mut Vec<Partition>) -> Result<()> {
     let mut link = 0;
     for _ in 0..PARTITIONS_MAX {
         let mut sector = [0; 512];
@@ -90,7 +104,7 @@ fn logical(disk: &Part<'_>, first: u64, found: &mut Vec<Range<u64>>) -> Result<(
         let entries = entries(&sector);
         let (links, partitions): (Vec<_>, Vec<_>) =
             entries.iter().partition(|entry| EXTENDED.contains(&entry.kind));
-        found.extend(partitions.iter().map(|entry| entry.span(first + link)));
+        found.extend(partitions.iter().map(|entry| entry.partition(first + link)));
         match links.first() {
             // A chain leads on, or it would never end.
             Some(next) if next.start > link => link = next.start,
@@ -98,33 +112,4 @@ fn logical(disk: &Part<'_>, first: u64, found: &mut Vec<Range<u64>>) -> Result<(
         }
     }
     Err(disk.refused(first * 512, "more logical partitions than any disk has"))
-}
-
-/// Adds the partitions of a GPT; `false` where there is none for sectors of this size.
-fn gpt(disk: &Part<'_>, sector_bytes: u64, found: &mut Vec<Range<u64>>) -> Result<bool> {
-    let mut header = [0; 92];
-    if disk.length() < sector_bytes + 92 {
-        return Ok(false);
-    }
-    disk.read(sector_bytes, &mut header, "the header of the GPT")?;
-    if &header[..8] != b"EFI PART" {
-        return Ok(false);
-    }
-    let at = u64_at(&header, 72).saturating_mul(sector_bytes);
-    let (count, entry_bytes) = (u32_at(&header, 80), u32_at(&header, 84));
-    if count > PARTITIONS_MAX || !(128..=4096).contains(&entry_bytes) {
-        return Err(disk.refused(sector_bytes, "a GPT that says what cannot be"));
-    }
-    for index in 0..u64::from(count) {
-        let mut entry = [0; 48];
-        let place = at.saturating_add(index * u64::from(entry_bytes));
-        disk.read(place, &mut entry, "an entry of the GPT")?;
-        if entry[..16] == [0; 16] {
-            continue;
-        }
-        let (first, last) = (u64_at(&entry, 32), u64_at(&entry, 40));
-        let byte = |sector: u64| sector.saturating_mul(sector_bytes);
-        found.push(byte(first)..byte(last.saturating_add(1)));
-    }
-    Ok(true)
 }

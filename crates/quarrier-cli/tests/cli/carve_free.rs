@@ -98,3 +98,38 @@ fn where_no_file_system_says_what_is_free_carving_refuses() {
     carve(&lab, &["f", "-o", "out", "--unallocated"]).refuses(&["no file system", "without"]);
     assert!(!lab.path("out").exists());
 }
+
+#[test]
+fn what_is_not_looked_at_is_listed_and_the_rest_carved() {
+    let lab = Lab::new();
+    // Swap from sector 10, a partition of nobody knows what from sector 100, and a picture in each.
+    let mut disk = vec![0; 400 * 512];
+    for (index, kind, start, sectors) in [(0, 0x82, 10u32, 50u32), (1, 0x83, 100, 100)] {
+        let entry = 446 + index * 16;
+        disk[entry + 4] = kind;
+        disk[entry + 8..entry + 12].copy_from_slice(&start.to_le_bytes());
+        disk[entry + 12..entry + 16].copy_from_slice(&sectors.to_le_bytes());
+    }
+    disk[510..512].copy_from_slice(&[0x55, 0xAA]);
+    for (sector, text) in [(20, "in swap"), (120, "in a volume"), (300, "outside")] {
+        let picture = gif(text);
+        disk[sector * 512..sector * 512 + picture.len()].copy_from_slice(&picture);
+    }
+    lab.put("f", &disk);
+    let ran = carve(&lab, &["f", "-o", "out", "--unallocated", "--report", "page.html"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let lines: Vec<_> = ran.stderr.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "quarrier: f: bytes 5120..30720 were not looked at: a partition with swap",
+            "quarrier: f: bytes 51200..102400 were not looked at: a partition with an unknown \
+             file system",
+        ]
+    );
+    let mut found = tree(&lab.path("out"));
+    found.retain(|name, _| name.starts_with("gif/"));
+    assert_eq!(found.into_values().collect::<Vec<_>>(), [gif("outside")]);
+    let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
+    assert!(page.contains("a partition with swap") && page.contains("outside of partitions"));
+}

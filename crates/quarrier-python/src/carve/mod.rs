@@ -163,7 +163,7 @@ fn run(source: &dyn Source, wishes: &Wishes, stop: &AtomicBool) -> Result<Carved
         None => Vec::new(),
         Some((name, bytes)) => own::read(name, bytes)?,
     };
-    let ranges = ranges(source, wishes)?;
+    let (ranges, mut notices) = ranges(source, wishes)?;
     let formats = ALL.iter().copied().chain(own.iter().map(|format| &**format));
     let settings = settings(wishes, &ranges);
     // SAFETY: these are formats of quarrier-carve, which says of all of them that they bear it; what
@@ -219,19 +219,22 @@ fn run(source: &dyn Source, wishes: &Wishes, stop: &AtomicBool) -> Result<Carved
         Some(path) => reported(path)?,
         None => told.rows,
     };
-    let skipped = told.skipped.map(|skipped| skipped.in_words());
+    notices.extend(told.skipped.map(|skipped| skipped.in_words()));
+    let skipped = (!notices.is_empty()).then(|| notices.join("; "));
     Ok(Carved { unreadable: summary.unreadable, rows, skipped, ..Carved::of(source) })
 }
 
-/// Where files are looked for: all of the range, or what of it is free.
-fn ranges(source: &dyn Source, wishes: &Wishes) -> Result<Vec<Range<u64>>, Error> {
+/// Where files are looked for: all of the range, or what of it is free, with what there is to say of
+/// that.
+fn ranges(source: &dyn Source, wishes: &Wishes) -> Result<(Vec<Range<u64>>, Vec<String>), Error> {
     let span = &wishes.range;
     if !wishes.unallocated {
-        return Ok(vec![span.clone()]);
+        return Ok((vec![span.clone()], Vec::new()));
     }
-    let free = unallocated::find(source)?.ranges;
+    let found = unallocated::find(source)?;
     let cut = |range: &Range<u64>| range.start.max(span.start)..range.end.min(span.end);
-    Ok(free.iter().map(cut).filter(|range| !range.is_empty()).collect())
+    let ranges = found.ranges.iter().map(cut).filter(|range| !range.is_empty()).collect();
+    Ok((ranges, found.notices()))
 }
 
 /// The options that say what is found, in words: only with the same ones a run goes on.

@@ -102,24 +102,140 @@ fn space_outside_of_partitions_is_free() {
     assert_eq!(sectors, [(0, 50), (150, 210), (309, 420), (484, 700)]);
 }
 
-#[test]
-fn partitions_of_a_gpt_are_read() {
-    let mut disk = vec![0; 400 * 512];
-    mbr_entry(&mut disk, 0, 0, 0xEE, 1, 399);
-    put(&mut disk, 512, b"EFI PART");
-    put(&mut disk, 512 + 72, &2u64.to_le_bytes());
-    put(&mut disk, 512 + 80, &[4, 0, 0, 0, 128, 0, 0, 0]);
-    for (index, first, last) in [(0, 100u64, 199u64), (2, 200, 299)] {
-        let at = 1024 + index * 128;
-        put(&mut disk, at, &[7; 32]);
-        put(&mut disk, at + 32, &first.to_le_bytes());
-        put(&mut disk, at + 40, &last.to_le_bytes());
-        put(&mut disk, first as usize * 512, &fat(&[2, 3]));
+/// Types of partitions as they stand on disks.
+const DATA: [u8; 16] = [7; 16];
+const RESERVED: [u8; 16] = *b"\x16\xE3\xC9\xE3\x5C\x0B\xB8\x4D\x81\x7D\xF9\x2D\xF0\x02\x15\xAE";
+const BIOS_BOOT: [u8; 16] = *b"Hah!IdontNeedEFI";
+const LVM: [u8; 16] = *b"\x79\xD3\xD6\xE6\x07\xF5\xC2\x44\xA2\x3C\x23\x8F\x2A\x3D\xF9\x28";
+
+/// Writes a GPT with 16 entries and its backup: type, first and last sector of each.
+fn put_gpt(disk: &mut [u8], sector_bytes: usize, partitions: &[([u8; 16], u64, u64)]) {
+    let last = disk.len() / sector_bytes - 1;
+    mbr_entry(disk, 0, 0, 0xEE, 1, last as u32);
+    let mut list = vec![0; 16 * 128];
+    for (index, (id, first, last)) in partitions.iter().enumerate() {
+        put(&mut list, index * 128, id);
+        put(&mut list, index * 128 + 32, &first.to_le_bytes());
+        put(&mut list, index * 128 + 40, &last.to_le_bytes());
     }
-    let found = found(&disk).unwrap();
+    let list_sectors = list.len().div_ceil(sector_bytes);
+    for (at, list_at) in [(1, 2), (last, last - list_sectors)] {
+        let mut header = vec![0; 92];
+        put(&mut header, 0, b"EFI PART\0\0\x01\0\x5C");
+        for (place, sector) in [(24, at), (32, last + 1 - at), (72, list_at)] {
+            put(&mut header, place, &(sector as u64).to_le_bytes());
+        }
+        put(&mut header, 80, &[16, 0, 0, 0, 128, 0, 0, 0]);
+        put(&mut header, 88, &crate::packed::crc32(&list));
+        let crc = crate::packed::crc32(&header);
+        put(&mut header, 16, &crc);
+        put(disk, at * sector_bytes, &header);
+        put(disk, list_at * sector_bytes, &list);
+    }
+}
+
+/// A disk of 400 sectors with two volumes of FAT, at sectors 100 and 200.
+fn gpt_disk() -> Vec<u8> {
+    let mut disk = vec![0; 400 * 512];
+    put_gpt(&mut disk, 512, &[(DATA, 100, 199), (DATA, 200, 299)]);
+    [100, 200].iter().for_each(|sector| put(&mut disk, sector * 512, &fat(&[2, 3])));
+    disk
+}
+
+fn check_gpt_disk(disk: &[u8]) -> Option<String> {
+    let found = found(disk).unwrap();
     assert_eq!(found.volumes.len(), 2);
+    assert!(found.passed_over.is_empty());
     assert!(is_free(&found, 0, 100 * 512) && is_free(&found, 300 * 512, 100 * 512));
     assert!(is_taken(&found, 103 * 512, 1024) && is_taken(&found, 203 * 512, 1024));
+    found.notice
+}
+
+#[test]
+fn partitions_of_a_gpt_are_read() {
+    assert_eq!(check_gpt_disk(&gpt_disk()), None);
+    let mut disk = vec![0; 100 * 4096];
+    put_gpt(&mut disk, 4096, &[(DATA, 10, 29)]);
+    put(&mut disk, 10 * 4096, &fat(&[2, 3]));
+    let found = found(&disk).unwrap();
+    assert_eq!((found.volumes[0].offset, found.notice), (10 * 4096, None));
+}
+
+#[test]
+fn the_backup_of_a_gpt_is_used_where_the_first_is_damaged() {
+    // A byte of the header, of the list, of the signature; and both sectors of the start.
+    for range in [512 + 40..512 + 41, 1024 + 32..1024 + 33, 512..513, 0..1024] {
+        let mut disk = gpt_disk();
+        disk[range.clone()].iter_mut().for_each(|byte| *byte ^= 0xA5);
+        let notice = check_gpt_disk(&disk).expect("it is said");
+        assert!(notice.contains("backup at byte 204288"), "{range:?}: {notice}");
+        // Without a backup nothing is believed.
+        disk[399 * 512 + 50] ^= 1;
+        assert!(matches!(found(&disk), Err(Error::FileSystem { .. })), "{range:?}");
+    }
+    // The image is longer than the disk was.
+    let mut disk = gpt_disk();
+    disk.resize(500 * 512, 0);
+    disk[1024] ^= 1;
+    assert_eq!(found(&disk).unwrap().volumes.len(), 2);
+}
+
+#[test]
+fn what_holds_no_known_file_system_is_passed_over() {
+    let mut disk = vec![0; 1000 * 512];
+    let partitions = [
+        (BIOS_BOOT, 10, 19),
+        (RESERVED, 20, 99),
+        (DATA, 100, 199),
+        (DATA, 200, 299),
+        (DATA, 300, 399),
+        (LVM, 400, 449),
+        (DATA, 450, 499),
+        (DATA, 500, 599),
+        (DATA, 600, 699),
+        (DATA, 700, 799),
+    ];
+    put_gpt(&mut disk, 512, &partitions);
+    put(&mut disk, 100 * 512, &fat(&[2, 3]));
+    put(&mut disk, 200 * 512, b"XFSB");
+    put(&mut disk, 300 * 512, b"LUKS\xBA\xBE");
+    put(&mut disk, 500 * 512 + 4086, b"SWAPSPACE2");
+    put(&mut disk, 600 * 512 + 3, b"-FVE-FS-");
+    // A table of clusters too short for them: what it says is not believed.
+    put(&mut disk, 700 * 512, &fat(&[]));
+    put(&mut disk, 700 * 512 + 19, &[0xFF, 0xFF]);
+    let found = found(&disk).unwrap();
+    let passed: Vec<_> =
+        found.passed_over.iter().map(|one| (&*one.what, one.range.start / 512)).collect();
+    let expected = [
+        ("BIOS boot", 10),
+        ("Microsoft Reserved", 20),
+        ("XFS", 200),
+        ("LUKS", 300),
+        ("LVM", 400),
+        ("an unknown file system", 450),
+        ("swap", 500),
+        ("BitLocker", 600),
+        ("a FAT too short for its clusters", 700),
+    ];
+    assert_eq!(passed, expected);
+    assert_eq!(found.volumes.len(), 1);
+    assert!(is_free(&found, 0, 10 * 512) && is_free(&found, 105 * 512, 90 * 512));
+    assert!(is_taken(&found, 10 * 512, 90 * 512) && is_taken(&found, 200 * 512, 600 * 512));
+    assert!(is_free(&found, 800 * 512, 200 * 512));
+    let line = found.notices().remove(2);
+    assert_eq!(line, "bytes 102400..153600 were not looked at: a partition with XFS");
+}
+
+#[test]
+fn partitions_of_an_mbr_are_passed_over_by_their_type() {
+    let mut disk = vec![0; 100 * 512];
+    mbr_entry(&mut disk, 0, 0, 0x82, 10, 20);
+    mbr_entry(&mut disk, 0, 1, 0x83, 50, 40);
+    let found = found(&disk).unwrap();
+    let passed: Vec<_> = found.passed_over.iter().map(|one| &*one.what).collect();
+    assert_eq!(passed, ["swap", "an unknown file system"]);
+    assert_eq!(found.ranges, [0..10 * 512, 30 * 512..50 * 512, 90 * 512..100 * 512]);
 }
 
 #[test]
@@ -136,8 +252,6 @@ fn what_is_not_understood_is_an_error_that_says_where() {
     put(&mut bitlocker, 3, b"-FVE-FS-");
     refused(&bitlocker, "BitLocker", 0);
     let mut disk = vec![0; 100 * 512];
-    mbr_entry(&mut disk, 0, 0, 0x83, 50, 40);
-    refused(&disk, "a partition without a file system", 50 * 512);
     mbr_entry(&mut disk, 0, 0, 0x83, 50, 51);
     refused(&disk, "ends beyond", 50 * 512);
     mbr_entry(&mut disk, 0, 1, 0x83, 10, 60);
@@ -185,9 +299,8 @@ proptest! {
                 bytes
             }
             _ => {
-                let mut bytes = vec![0; 40_000];
-                mbr_entry(&mut bytes, 0, 0, 0xEE, 1, 70);
-                put(&mut bytes, 512, b"EFI PART");
+                let mut bytes = vec![0; 80 * 512];
+                put_gpt(&mut bytes, 512, &[(DATA, 10, 19)]);
                 bytes
             }
         };

@@ -17,6 +17,8 @@ pub(super) struct Ground {
     pub(super) fingerprint: Option<String>,
     /// Who says what is free, for people.
     pub(super) told: Option<String>,
+    /// What was not looked at, and what is damaged: a line each.
+    pub(super) notices: Vec<String>,
 }
 
 impl Ground {
@@ -31,7 +33,7 @@ impl Ground {
     ) -> Result<Self, String> {
         if !carve.unallocated {
             let ranges = vec![range];
-            return Ok(Ground { ranges, fingerprint: None, told: None });
+            return Ok(Ground { ranges, fingerprint: None, told: None, notices: Vec::new() });
         }
         let found = find(source).map_err(|error| error.to_string())?;
         let ranges = within(&found.ranges, &range);
@@ -41,6 +43,7 @@ impl Ground {
         }
         Ok(Ground {
             told: Some(told(&found, &ranges)),
+            notices: found.notices(),
             fingerprint: Some(fingerprint(text.as_bytes())),
             ranges,
         })
@@ -58,8 +61,12 @@ fn told(found: &Unallocated, ranges: &[Range<u64>]) -> String {
     let volumes = found.volumes.iter();
     let volumes: Vec<_> =
         volumes.map(|volume| format!("{} at byte {}", volume.kind, volume.offset)).collect();
-    let says = if volumes.len() == 1 { "says" } else { "say" };
+    let says = match volumes.len() {
+        0 => "outside of partitions".to_string(),
+        1 => format!("as {} says", volumes[0]),
+        _ => format!("as {} say", volumes.join(", ")),
+    };
     let (free, count) = (show_bytes(bytes), ranges.len());
     let pieces = if count == 1 { "range" } else { "ranges" };
-    format!("{free} in {count} {pieces}, as {} {says}", volumes.join(", "))
+    format!("{free} in {count} {pieces}, {says}")
 }

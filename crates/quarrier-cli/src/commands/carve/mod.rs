@@ -92,6 +92,9 @@ fn carve_one(carve: &Carve, source: &dyn Source, stop: &AtomicBool) -> Result<Ou
         return Ok(Outcome::Interrupted);
     }
     let ground = free::Ground::of(carve, source, range.clone())?;
+    for notice in &ground.notices {
+        complain(&format!("{}: {notice}", source.name()));
+    }
     let mut carver = carver(carve, &own, &ground, stop).map_err(|error| error.to_string())?;
     let target = match &carve.folder {
         None => Target::Dry(source.name().to_string()),
@@ -125,7 +128,8 @@ fn carve_one(carve: &Carve, source: &dyn Source, stop: &AtomicBool) -> Result<Ou
     let finished = target.finish(is_complete);
     let elapsed = started.elapsed();
     let seen = watch.end();
-    let run = Run { carve, source, range, free: ground.told, verified, elapsed };
+    let free::Ground { told, notices, .. } = ground;
+    let run = Run { carve, source, range, free: told, notices, verified, elapsed };
     match carved {
         Ok(summary) => finished
             .map_err(|error| run.cannot_write(&error, &seen))
@@ -141,6 +145,8 @@ struct Run<'r> {
     range: Range<u64>,
     /// How much of it is carved, with --unallocated.
     free: Option<String>,
+    /// What of it was not looked at, with --unallocated.
+    notices: Vec<String>,
     verified: Option<verify::Verification>,
     elapsed: Duration,
 }

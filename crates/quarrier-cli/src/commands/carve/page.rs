@@ -74,6 +74,7 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
     if let Some(free) = &run.free {
         facts.push(("unallocated", free.clone()));
     }
+    facts.extend(run.notices.iter().map(|notice| ("note", notice.clone())));
     if summary.stopped {
         facts.push(("interrupted", format!("at byte {}", summary.position)));
     }
