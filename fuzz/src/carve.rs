@@ -3,12 +3,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use quarrier_carve::format::ALL;
+use quarrier_carve::format::{ALL, seven_zip::SevenZip, xz::Xz};
 use quarrier_carve::mend::{Claims, Effort, Yard};
 use quarrier_carve::{Broken, Extent, Format, Signature, Verdict as Said, View};
 use quarrier_core::source::Memory;
 
-use crate::{Target, Verdict};
+use crate::{Target, Verdict, packed};
 
 /// See the module.
 pub const TARGET: Target = Target { name: "carve", run, once: &[], seeds: SEEDS, words: WORDS };
@@ -37,6 +37,13 @@ const SEEDS: &[&[u8]] = &[
     b"\0\0\0\x14ftypavif\0\0\0\0mif1\0\0\0\x0Cmeta\0\0\0\0\0\0\0\x09mdat!",
     b"<?xml version='1.0'?><svg><g a='>'/></svg>\n",
     b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    // Header and data of a 7z: one file, stored. Then one by LZMA.
+    b"\0\x1D\x04\x06\0\x01\x09\x04\0\x07\x0B\x01\0\x01\x01\0\x0C\x04\x0A\x01\x65\xE3\x1D\x24\
+      \0\x08\0\0\x05\x01\0abcd",
+    b"\0\x25\x04\x06\0\x01\x09\x09\0\x07\x0B\x01\0\x01\x23\x03\x01\x01\x05\x5D\0\x10\0\0\
+      \x0C\x04\x0A\x01\0\0\0\0\0\x08\0\0\x05\x01\0\0\x30\x98\x88\x98\x46\x7E\x1E\xB2",
+    // The block of an xz: stored by LZMA2, behind a filter.
+    b"\x04\x08\x04\x01\0\x03abcd\0",
     b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\nxref\n0 1\n0000000000 65535 f \n\
       trailer <</Size 1>>\nstartxref\n30\n%%EOF\n",
 ];
@@ -67,7 +74,7 @@ const WORDS: &[&[u8]] = &[
     b"</svg>",
 ];
 
-/// The bytes as they are, and with each signature of each format where it stands.
+/// The bytes as they are, with each signature of each format where it stands, and as packed data.
 pub fn run(bytes: &[u8]) -> Verdict {
     let mut said = false;
     for format in ALL {
@@ -76,6 +83,9 @@ pub fn run(bytes: &[u8]) -> Verdict {
             said |= judge(*format, &signed(bytes, signature));
         }
     }
+    // What says how data are packed has checksums, which no change leaves right.
+    said |= packed::xz(bytes).is_some_and(|file| judge(&Xz, &file));
+    said |= packed::seven_zip(bytes).is_some_and(|file| judge(&SevenZip, &file));
     if said { Verdict::Checked } else { Verdict::Skipped }
 }
 

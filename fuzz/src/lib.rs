@@ -10,6 +10,7 @@
 //! Bytes that say nothing useful are passed over.
 
 pub mod carve;
+mod checksum;
 pub mod condition;
 pub mod engines;
 pub mod ewf;
@@ -17,6 +18,7 @@ pub mod formats;
 pub mod journal;
 pub mod messages;
 pub mod oracle;
+mod packed;
 pub mod pattern_file;
 pub mod regex;
 mod setup;

@@ -3,6 +3,7 @@
 use quarrier_carve::unallocated::find;
 use quarrier_core::source::Memory;
 
+use crate::checksum::crc32;
 use crate::{Target, Verdict};
 
 /// See the module.
@@ -21,6 +22,21 @@ const SEEDS: &[&[u8]] = &[
 
 const WORDS: &[&[u8]] = &[&[0xFF; 8], b"FILE", b"EFI PART", b"\x53\xEF", b"\x55\xAA", b"\x81\0"];
 
+/// Gives the header of a GPT, and the list that it names, the checksums that they need.
+fn repair(image: &mut [u8]) {
+    let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|index| image[at + index])) as usize;
+    let (bytes, sector, count, each) = (number(524), number(584), number(592), number(596));
+    let list_at = sector.saturating_mul(512);
+    let list_bytes = count.saturating_mul(each).min(1 << 20);
+    if let Some(list) = image.get(list_at..list_at.saturating_add(list_bytes)) {
+        let crc = crc32(list);
+        image[600..604].copy_from_slice(&crc);
+    }
+    image[528..532].fill(0);
+    let crc = crc32(&image[512..][..bytes.min(512)]);
+    image[528..532].copy_from_slice(&crc);
+}
+
 /// Writes `bytes` into a source of 512 KiB that begins as one of the kinds.
 pub fn run(bytes: &[u8]) -> Verdict {
     let Some((kind, mut rest)) = bytes.split_first() else { return Verdict::Skipped };
@@ -36,7 +52,14 @@ pub fn run(bytes: &[u8]) -> Verdict {
             (512 + 6144, b"FILE\x30\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\x38\0"),
             (512 + 6144 + 56, &[0x80, 0, 0, 0, 0x50, 0, 0, 0, 1]),
         ],
-        4 => &[(450, &[0xEE]), (458, &[1]), (510, &[0x55, 0xAA]), (512, b"EFI PART")],
+        4 => &[
+            (450, &[0xEE]),
+            (458, &[1]),
+            (510, &[0x55, 0xAA]),
+            (512, b"EFI PART"),
+            (512 + 12, &[92]),
+            (512 + 24, &[1]),
+        ],
         _ => &[(510, &[0x55, 0xAA])],
     };
     for (at, mark) in marks {
@@ -47,6 +70,9 @@ pub fn run(bytes: &[u8]) -> Verdict {
         let at = usize::from(*low) | usize::from(*high) << 8;
         image[at..at + put.len()].copy_from_slice(put);
         rest = after;
+    }
+    if kind % 6 == 4 {
+        repair(&mut image);
     }
     let length = image.len() as u64;
     match find(&Memory::new("image", image)) {
@@ -59,6 +85,12 @@ pub fn run(bytes: &[u8]) -> Verdict {
             assert!(ends && found.ranges.iter().all(|range| range.start < range.end));
             assert!(found.ranges.last().is_none_or(|last| last.end <= length));
             assert!(found.volumes.iter().all(|volume| volume.free_bytes <= volume.length));
+            for passed in &found.passed_over {
+                let is_apart = |range: &std::ops::Range<u64>| {
+                    range.end <= passed.range.start || range.start >= passed.range.end
+                };
+                assert!(found.ranges.iter().all(is_apart), "{}", passed.in_words());
+            }
             Verdict::Checked
         }
     }
