@@ -112,7 +112,7 @@ fn what_args() -> Vec<Arg> {
             .value_name("all|valid")
             .default_value("all")
             .value_parser(["all", "valid"])
-            .help("Whether files that break are written, too"),
+            .help("Whether files that are not valid are written, too"),
         Arg::new("max-size")
             .long("max-size")
             .value_name("SIZE")
