@@ -149,6 +149,7 @@ impl Binder<'_> {
         let Ok([first, second]) = <[Bound; 2]>::try_from(arguments) else {
             return Err(wrong(at, "NULLIF has two arguments"));
         };
+        let (first, second) = super::rows::both_dated(first, second)?;
         self.comparable(&first, &second)?;
         let kind = first.kind;
         if kind == Type::Character || second.kind == Type::Character {

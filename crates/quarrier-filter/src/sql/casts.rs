@@ -6,7 +6,7 @@ use sqlparser::tokenizer::Location;
 
 use super::bind::{Binder, Bound};
 use super::types::Type;
-use super::wrong;
+use super::{literals, wrong};
 use crate::Result;
 use crate::expr::{CastTo, Expr};
 
@@ -37,6 +37,7 @@ impl Binder<'_> {
 
     /// All in the kind that they have in common.
     pub(super) fn alike(&mut self, values: Vec<Bound>, what: &str) -> Result<(Vec<Bound>, Type)> {
+        let values = literals::all_dated(values)?;
         let mut common = Type::Null;
         for value in &values {
             let Some(wider) = common.common(value.kind) else {

@@ -9,6 +9,7 @@ use super::types::Type;
 use super::wrong;
 use crate::Result;
 use crate::calendar::{self, Fields, Part};
+use crate::expr::Expr;
 use crate::matching::shortened;
 use crate::number::{Exact, SCALE_MAX};
 
@@ -51,27 +52,64 @@ pub(super) fn typed(typed: ast::TypedString, at: Location) -> Result<Bound> {
     let ast::Value::SingleQuotedString(text) = typed.value.value else {
         return Err(wrong(at, "expected text between quotes"));
     };
-    let (value, kind, like) = match typed.data_type {
-        ast::DataType::Date => {
-            (calendar::parse_date(&text).map(Value::Date), Type::Date, "DATE '2024-12-31'")
-        }
-        ast::DataType::Time(..) => {
-            (calendar::parse_time(&text).map(Value::Time), Type::Time, "TIME '23:59:59.5'")
-        }
+    let kind = match typed.data_type {
+        ast::DataType::Date => Type::Date,
+        ast::DataType::Time(..) => Type::Time,
+        _ => Type::Timestamp,
+    };
+    of_kind(&text, kind, at)
+}
+
+/// The date or time that a text says.
+fn of_kind(text: &str, kind: Type, at: Location) -> Result<Bound> {
+    let (value, like) = match kind {
+        Type::Date => (calendar::parse_date(text).map(Value::Date), "DATE '2024-12-31'"),
+        Type::Time => (calendar::parse_time(text).map(Value::Time), "TIME '23:59:59.5'"),
         _ => (
-            calendar::parse_timestamp(&text).map(Value::Timestamp),
-            Type::Timestamp,
+            calendar::parse_timestamp(text).map(Value::Timestamp),
             "TIMESTAMP '2024-12-31 23:59:59.5', from 1677-09-22 to 2262-04-11",
         ),
     };
     let value = value
-        .ok_or_else(|| wrong(at, format!("'{}' is not written as {like}", shortened(&text))))?;
+        .ok_or_else(|| wrong(at, format!("'{}' is not written as {like}", shortened(text))))?;
     Ok(Bound::literal(value, kind, at))
+}
+
+/// A text that is written beside a date or time is one: `ts > '2024-12-31'`. Beside a DATE it may be a
+/// point in time, too.
+pub(super) fn dated(bound: Bound, beside: Type) -> Result<Bound> {
+    let Expr::Literal(Value::Text(text)) = &bound.expr else { return Ok(bound) };
+    let kind = match beside {
+        Type::Date if calendar::parse_date(text).is_some() => Type::Date,
+        Type::Date if calendar::parse_timestamp(text).is_some() => Type::Timestamp,
+        Type::Date | Type::Time | Type::Timestamp => beside,
+        _ => return Ok(bound),
+    };
+    if bound.kind == Type::Text { of_kind(text, kind, bound.at) } else { Ok(bound) }
+}
+
+/// As [`dated`], of each beside all others.
+pub(super) fn all_dated(values: Vec<Bound>) -> Result<Vec<Bound>> {
+    let is_time = |kind: &Type| matches!(kind, Type::Date | Type::Time | Type::Timestamp);
+    let Some(beside) = values.iter().map(|value| value.kind).find(is_time) else {
+        return Ok(values);
+    };
+    values.into_iter().map(|value| dated(value, beside)).collect()
 }
 
 /// `INTERVAL '…' field [TO field]`.
 pub(super) fn interval(interval: &ast::Interval, at: Location) -> Result<Bound> {
-    let (value, is_negative) = match &*interval.value {
+    let ast::Interval {
+        value,
+        leading_field: _,
+        leading_precision,
+        last_field: _,
+        fractional_seconds_precision,
+    } = interval;
+    if leading_precision.is_some() || fractional_seconds_precision.is_some() {
+        return Err(wrong(at, "the fields of an INTERVAL have no precision here: DAY TO SECOND"));
+    }
+    let (value, is_negative) = match &**value {
         ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => (&**expr, true),
         other => (other, false),
     };

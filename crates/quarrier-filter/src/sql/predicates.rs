@@ -8,7 +8,7 @@ use super::bind::{Binder, Bound, elsewhere, place};
 use super::dialect::SYMMETRIC;
 use super::rows::{literal_as, stripped};
 use super::types::Type;
-use super::wrong;
+use super::{literals, wrong};
 use crate::Result;
 use crate::expr::{Comparison, Expr, Matcher, Pattern};
 use crate::matching::Matching;
@@ -102,13 +102,18 @@ impl Binder<'_> {
     fn is_in(&mut self, operand: ast::Expr, list: Vec<ast::Expr>) -> Result<Bound> {
         let at = place(&operand);
         let is_row = matches!(stripped(&operand), ast::Expr::Tuple(_));
-        let operand = self.row(operand)?;
+        let mut operand = self.row(operand)?;
+        let is_written = operand.iter().all(Bound::is_literal);
         let mut equals = Vec::new();
         let mut values = Vec::new();
         for element in list {
             let mut element = self.row(element)?;
+            if let (true, [one], [other]) = (is_written, operand.as_slice(), element.as_slice()) {
+                operand = vec![literals::dated(one.clone(), other.kind)?];
+            }
             match (element.len(), operand.as_slice(), element.pop()) {
                 (1, [operand], Some(value)) if !is_row => {
+                    let value = literals::dated(value, operand.kind)?;
                     self.comparable(operand, &value)?;
                     values.push(literal_as(value, operand));
                 }
@@ -126,7 +131,6 @@ impl Binder<'_> {
         if !equals.is_empty() {
             return self.joined(equals, false);
         }
-        let mut operand = operand;
         let Some(operand) = operand.pop() else { return Err(wrong(at, "a row without values")) };
         let is_padded = values.iter().chain([&operand]).any(|v| v.kind == Type::Character);
         if is_padded {

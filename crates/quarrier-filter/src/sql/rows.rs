@@ -7,7 +7,7 @@ use quarrier_messages::Value;
 
 use super::bind::{Binder, Bound, place};
 use super::types::Type;
-use super::wrong;
+use super::{literals, wrong};
 use crate::Result;
 use crate::expr::{Comparison, Expr, Function};
 use crate::{naive, number};
@@ -110,6 +110,7 @@ impl Binder<'_> {
     /// `left op right`, where their kinds compare.
     pub(super) fn compare(&mut self, op: Comparison, left: Bound, right: Bound) -> Result<Bound> {
         let at = left.at;
+        let (left, right) = both_dated(left, right)?;
         self.comparable(&left, &right)?;
         let (left, right) = (literal_as(left, &right), right);
         let right = literal_as(right, &left);
@@ -140,7 +141,7 @@ impl Binder<'_> {
         let hint = match (left.kind, right.kind) {
             (Type::Date | Type::Time | Type::Timestamp, Type::Text)
             | (Type::Text, Type::Date | Type::Time | Type::Timestamp) => {
-                "write it as DATE '2024-12-31' or TIMESTAMP '2024-12-31 23:59:59'"
+                "CAST the text AS DATE or AS TIMESTAMP"
             }
             (Type::Boolean, _) | (_, Type::Boolean) => "check the parentheses",
             _ => "CAST one of them, as in CAST(x AS INTEGER)",
@@ -166,6 +167,7 @@ impl Binder<'_> {
             };
             ends.extend([start, end]);
         }
+        let ends = literals::all_dated(ends)?;
         for end in &ends {
             if !matches!(end.kind, Type::Null | Type::Date | Type::Time | Type::Timestamp) {
                 return Err(wrong(
@@ -180,6 +182,13 @@ impl Binder<'_> {
             arguments,
         })
     }
+}
+
+/// Both, where one may be a text that is written beside a date.
+pub(super) fn both_dated(left: Bound, right: Bound) -> Result<(Bound, Bound)> {
+    let left = literals::dated(left, right.kind)?;
+    let right = literals::dated(right, left.kind)?;
+    Ok((left, right))
 }
 
 /// Without the parentheses around.

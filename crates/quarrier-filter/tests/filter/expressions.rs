@@ -302,6 +302,27 @@ fn dates_times_and_spans_are_calculated() {
 }
 
 #[test]
+fn a_text_that_is_written_beside_a_date_is_one() {
+    // The row has 2020-01-01, and at 2020-01-01 00:00:01.5.
+    check(&[
+        ("day = '2020-01-01'", "TRUE"),
+        ("'2019-12-31' < day", "TRUE"),
+        ("day < '2020-01-01 12:00'", "TRUE"),
+        ("at > '2020-01-01'", "TRUE"),
+        ("at = '2020-01-01T00:00:01.5Z'", "TRUE"),
+        ("day IN ('2020-01-01', '2024-12-31')", "TRUE"),
+        ("'2020-01-01' IN (day)", "TRUE"),
+        ("day NOT BETWEEN '2020-01-02' AND day + INTERVAL '1' MONTH", "TRUE"),
+        ("(day, i) = ('2020-01-01', 7)", "TRUE"),
+        ("TIME '10:00' < '10:01'", "TRUE"),
+        ("CASE day WHEN '2020-01-01' THEN 1 ELSE 2 END", "1"),
+        ("CASE WHEN b THEN '2020-01-05' ELSE day END", "2020-01-05"),
+        ("COALESCE(NULLIF(day, '2020-01-01'), '2021-01-01')", "2021-01-01"),
+        ("(day, '2020-01-09') OVERLAPS ('2020-01-02', INTERVAL '1' DAY + day)", "TRUE"),
+    ]);
+}
+
+#[test]
 fn periods_overlap_as_the_standard_has_it() {
     let pair = |a: &str, b: &str| format!("(DATE '2020-01-{a}', DATE '2020-01-{b}')");
     let asked = |left: &str, right: &str| crate::asked::asked(&format!("{left} OVERLAPS {right}"));
