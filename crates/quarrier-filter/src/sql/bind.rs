@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use quarrier_messages::{Schema, Value};
-use sqlparser::ast::{self, Spanned, UnaryOperator};
+use sqlparser::ast::{self, CastKind, Spanned, UnaryOperator};
 use sqlparser::tokenizer::Location;
 
 use super::types::Type;
@@ -102,7 +102,9 @@ impl<'a> Binder<'a> {
             From::Case { operand, conditions, else_result, .. } => {
                 self.case(operand, conditions, else_result, at)
             }
-            From::Cast { expr, data_type, array: false, format: None, .. } => {
+            From::Cast { kind, expr, data_type, array: false, format: None }
+                if matches!(kind, CastKind::Cast | CastKind::DoubleColon) =>
+            {
                 self.cast(*expr, &data_type, at)
             }
             From::Tuple(_) => {

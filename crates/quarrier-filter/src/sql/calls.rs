@@ -17,7 +17,7 @@ impl Binder<'_> {
         use ast::Expr as From;
         match expr {
             From::Position { expr, r#in } => self.call(Function::Position, vec![*expr, *r#in], at),
-            From::Substring { expr, substring_from, substring_for, .. } => {
+            From::Substring { expr, substring_from, substring_for, special: _, shorthand: _ } => {
                 let Some(from) = substring_from else {
                     return Err(wrong(at, "SUBSTRING(text FROM start) needs its FROM"));
                 };
@@ -30,7 +30,7 @@ impl Binder<'_> {
                 let arguments = arguments.into_iter().flatten().map(|argument| *argument);
                 self.call(Function::Overlay, arguments.collect(), at)
             }
-            From::Trim { trim_where, trim_what, expr, .. } => {
+            From::Trim { trim_where, trim_what, expr, trim_characters: None } => {
                 let (leading, trailing) = match trim_where {
                     Some(ast::TrimWhereField::Leading) => (true, false),
                     Some(ast::TrimWhereField::Trailing) => (false, true),
@@ -43,7 +43,7 @@ impl Binder<'_> {
                 };
                 self.called(Function::Trim { leading, trailing }, vec![text, what], at)
             }
-            From::Extract { field, expr, .. } => {
+            From::Extract { field, expr, syntax: _ } => {
                 let part = literals::part(&field, at)?;
                 self.call(Function::Extract(part), vec![*expr], at)
             }
@@ -68,7 +68,10 @@ impl Binder<'_> {
 
     fn function(&mut self, function: ast::Function, at: Location) -> Result<Bound> {
         let name = function.name.to_string().to_ascii_uppercase();
-        let arguments = arguments(function);
+        if matches!(name.as_str(), "COUNT" | "SUM" | "AVG" | "MIN" | "MAX") {
+            return Err(elsewhere(at, &format!("{name} of rows is")));
+        }
+        let arguments = arguments(function, at)?;
         let simple = match name.as_str() {
             "UPPER" | "UCASE" => Some(Function::Upper),
             "LOWER" | "LCASE" => Some(Function::Lower),
@@ -97,9 +100,6 @@ impl Binder<'_> {
                 let bytes = self.call(Function::OctetLength, arguments, at)?;
                 let eight = Bound::literal(Value::Integer(8), Type::Integer, at);
                 self.calculate(Arithmetic::Multiply, bytes, eight)
-            }
-            ("COUNT" | "SUM" | "AVG" | "MIN" | "MAX", _) => {
-                Err(elsewhere(at, &format!("{name} of rows is")))
             }
             (_, 0) => match self.constant(&name, at)? {
                 Some(bound) => Ok(bound),
@@ -287,13 +287,40 @@ fn extract(part: Part, arguments: &[Bound], at: Location) -> Result<Type> {
     Ok(if part == Part::Second { Type::Decimal { scale: 9 } } else { Type::Integer })
 }
 
-fn arguments(function: ast::Function) -> Vec<ast::Expr> {
-    let ast::FunctionArguments::List(list) = function.args else { return Vec::new() };
-    let arguments = list.args.into_iter().filter_map(|argument| match argument {
-        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    });
-    arguments.collect()
+/// The arguments of a function that has nothing beside them: all that the library knows of is looked
+/// at, so that nothing is passed over.
+fn arguments(function: ast::Function, at: Location) -> Result<Vec<ast::Expr>> {
+    let ast::Function {
+        name: _,
+        uses_odbc_syntax: _,
+        parameters,
+        args,
+        filter,
+        null_treatment,
+        over,
+        within_group,
+    } = function;
+    let without = |is_absent: bool, what: &str| {
+        if is_absent { Ok(()) } else { Err(elsewhere(at, &format!("{what} of a function is"))) }
+    };
+    without(parameters == ast::FunctionArguments::None, "a second list of arguments")?;
+    without(filter.is_none(), "FILTER")?;
+    without(null_treatment.is_none(), "IGNORE NULLS or RESPECT NULLS")?;
+    without(over.is_none(), "OVER")?;
+    without(within_group.is_empty(), "WITHIN GROUP")?;
+    let list = match args {
+        ast::FunctionArguments::None => return Ok(Vec::new()),
+        ast::FunctionArguments::Subquery(_) => return Err(elsewhere(at, "subqueries are")),
+        ast::FunctionArguments::List(list) => list,
+    };
+    let ast::FunctionArgumentList { duplicate_treatment, args, clauses } = list;
+    without(duplicate_treatment.is_none(), "DISTINCT or ALL")?;
+    without(clauses.is_empty(), "a clause behind the arguments")?;
+    let argument = |argument| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Ok(expr),
+        _ => Err(elsewhere(at, "an argument that is no value is")),
+    };
+    args.into_iter().map(argument).collect()
 }
 
 fn unknown(name: &str) -> String {

@@ -1,5 +1,6 @@
 //! `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT …]`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use sqlparser::ast::{self, Ident};
@@ -269,7 +270,25 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
             }
         }
     }
+    name_apart(&mut outputs);
     Ok(Select::Rows(outputs))
+}
+
+/// Gives outputs of the same name names of their own: `x` and `x (2)`.
+fn name_apart(outputs: &mut [Output]) {
+    let mut taken: HashSet<Box<str>> = HashSet::with_capacity(outputs.len());
+    for output in outputs {
+        if taken.insert(output.name.clone()) {
+            continue;
+        }
+        let mut number = 2;
+        let mut name = format!("{} ({number})", output.name).into_boxed_str();
+        while !taken.insert(name.clone()) {
+            number += 1;
+            name = format!("{} ({number})", output.name).into_boxed_str();
+        }
+        output.name = name;
+    }
 }
 
 /// The column of an ORDER BY: by name, or by the name or number of an output.

@@ -60,6 +60,19 @@ fn operators_are_refused_what_they_do_not_take() {
 }
 
 #[test]
+fn what_stands_beside_arguments_is_refused() {
+    check_refused(&[
+        ("UPPER(DISTINCT t)", "expected ), found t"),
+        ("UPPER(t) FILTER (WHERE b)", "FILTER of a function is not a part"),
+        ("UPPER(t) OVER ()", "OVER of a function is not a part"),
+        ("ABS(i ORDER BY i)", "a clause behind the arguments of a function is not a part"),
+        ("ABS(i) WITHIN GROUP (ORDER BY i)", "WITHIN GROUP of a function is not a part"),
+        ("TRY_CAST(t AS INTEGER)", "this expression is not a part"),
+        ("t COLLATE nocase = 'a'", "without COLLATE"),
+    ]);
+}
+
+#[test]
 fn names_that_are_not_there_are_shown_with_those_that_are() {
     check_refused(&[
         ("price > 5", "line 1, column 1: there is no column 'price'; there are: i, d, f, b, t,"),

@@ -26,6 +26,7 @@ fn what_is_shown_has_a_name() {
         names("SELECT I, d AS price, i * 2, order.leg[0].qty FROM m"),
         ["i", "price", "column3", "order.leg[0].qty"]
     );
+    assert_eq!(names("SELECT i, I, d AS i FROM m"), ["i", "i (2)", "i (3)"]);
     assert_eq!(names("SELECT * FROM m").len(), schema().fields.len());
     assert_eq!(names("SELECT x.i, x.* FROM m AS x").len(), 1 + schema().fields.len());
 }
