@@ -43,6 +43,14 @@ pub struct Opening {
     xml: XmlOpening,
 }
 
+impl Opening {
+    /// The names of the columns that a source has also where it has no rows.
+    pub(super) fn header(&self, limits: &Limits) -> Vec<Box<str>> {
+        let names = self.csv.names().into_iter().take(limits.columns_max);
+        names.map(String::into_boxed_str).collect()
+    }
+}
+
 /// A worker's reader of any format.
 #[derive(Debug)]
 pub struct FormatReader(Readers);

@@ -192,7 +192,7 @@ impl<'c> Load<'c> {
     }
 
     fn finish(&self, crew: run::Crew<'_>) -> Result<Loaded> {
-        let run::Done { mut batches, names, bytes, lines } = crew.done();
+        let run::Done { mut batches, opening, names, bytes, lines } = crew.done();
         let untimed = self.untimed(&batches);
         if !untimed.is_empty() {
             batches.iter_mut().for_each(|batch| batch.write_again(&untimed));
@@ -213,7 +213,15 @@ impl<'c> Load<'c> {
                 let schema = keep::with_messages(schema);
                 Table::assemble_packed(parts, self.workers, Some(&schema), self.packing)
             }
-            schema => Table::assemble_packed(parts, self.workers, schema.as_ref(), self.packing),
+            schema => {
+                let (workers, packing) = (self.workers, self.packing);
+                match Table::assemble_packed(parts, workers, schema.as_ref(), packing) {
+                    table if table.rows() == 0 && schema.is_none() => {
+                        Table::empty(opening.header(&self.limits))
+                    }
+                    table => table,
+                }
+            }
         };
         Ok(loaded)
     }

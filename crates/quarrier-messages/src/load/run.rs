@@ -19,6 +19,7 @@ use crate::frame::{Chunk, Reader, Step, byte_order_mark};
 pub(super) struct Crew<'l> {
     load: &'l Load<'l>,
     workers: Vec<Worker>,
+    opening: Opening,
     names: Vec<Box<str>>,
     lines: Lines,
     bytes: u64,
@@ -27,6 +28,8 @@ pub(super) struct Crew<'l> {
 /// What is left when all is done.
 pub(super) struct Done {
     pub(super) batches: Vec<Batch>,
+    /// What the last source's first bytes say.
+    pub(super) opening: Opening,
     pub(super) names: Vec<Box<str>>,
     pub(super) bytes: u64,
     pub(super) lines: Lines,
@@ -69,6 +72,7 @@ impl<'l> Crew<'l> {
         Crew {
             load,
             workers: (0..load.workers).map(worker).collect(),
+            opening: opening.clone(),
             names: Vec::new(),
             lines: Lines::default(),
             bytes: 0,
@@ -135,7 +139,13 @@ impl<'l> Crew<'l> {
 
     pub(super) fn done(self) -> Done {
         let batches = self.workers.into_iter().map(|worker| worker.batch).collect();
-        Done { batches, names: self.names, bytes: self.bytes, lines: self.lines }
+        Done {
+            batches,
+            opening: self.opening,
+            names: self.names,
+            bytes: self.bytes,
+            lines: self.lines,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::column::{Data, Dictionary, SegmentColumn, Texts};
-use crate::{Schema, Value, exact};
+use crate::{Field, Kind, Schema, Value, exact};
 
 mod assemble;
 
@@ -49,6 +49,13 @@ impl Table {
             starts.push(end);
         }
         Table { schema, columns, starts }
+    }
+
+    /// Without a row: columns of these names, of which nothing else is known.
+    pub(crate) fn empty(names: Vec<Box<str>>) -> Table {
+        let columns = vec![Column::default(); names.len()];
+        let field = |name| Field { name, kind: Kind::Null };
+        Table::of(Schema { fields: names.into_iter().map(field).collect() }, columns, &[])
     }
 
     /// The columns' names and kinds.

@@ -33,6 +33,18 @@ fn fields_have_the_names_of_the_header_and_the_kinds_that_are_found() {
 }
 
 #[test]
+fn a_header_without_rows_names_columns_without_rows() {
+    let cases: [(&str, &[&str]); 3] =
+        [("a,b\n", &["a", "b"]), ("a,b", &["a", "b"]), ("a,b\n1\n", &["a", "b"])];
+    for (text, expected) in cases {
+        let table = load(&csv(), text.as_bytes()).table;
+        let names: Vec<&str> = table.schema().fields.iter().map(|field| &*field.name).collect();
+        assert_eq!((table.rows(), names.as_slice()), (0, expected), "{text:?}");
+    }
+    assert!(load(&csv(), b"").table.schema().fields.is_empty());
+}
+
+#[test]
 fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
     let cases: [(&[u8], &[&str], &[&str]); 5] = [
         (b"a,b\n1\n2,3\n", &["a=2 b=3"], &["2 4 fewer fields than the header has"]),

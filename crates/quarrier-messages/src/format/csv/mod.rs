@@ -62,6 +62,11 @@ impl CsvOpening {
         self.0.header.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The names in the header, where one was read.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.get().map_or_else(Vec::new, |header| header.names.clone())
+    }
+
     fn set(&self, header: Header) {
         self.0.delimiter.store(header.delimiter, Ordering::Relaxed);
         *self.0.header.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(header));
