@@ -10,7 +10,9 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::Options;
 use crate::Result;
-use crate::plan::{Memberships, Multisets, StrictKinds, TimeUnits, logical_rules, physical_rules};
+use crate::plan::{
+    Correlated, Memberships, Multisets, StrictKinds, TimeUnits, logical_rules, physical_rules,
+};
 use crate::scan::Ceiling;
 
 /// All sorts of a plan together keep one part of so many back.
@@ -44,6 +46,7 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     rules.insert(1, Arc::new(Multisets));
     rules.insert(2, Arc::new(Memberships));
     rules.insert(3, Arc::new(TimeUnits));
+    rules.insert(4, Arc::new(Correlated));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime.build_arc()?)

@@ -1,6 +1,7 @@
 //! Functions and tables of our own, a file each.
 
 mod native;
+pub(crate) mod one_value;
 mod quantified;
 mod table;
 

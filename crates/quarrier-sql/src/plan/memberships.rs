@@ -12,9 +12,10 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue, Spans};
-use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, when,
+    BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, binary_expr,
+    lit, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -53,12 +54,43 @@ enum Place {
     Any,
 }
 
-struct Meaning<'p> {
+/// What memberships mean over rows.
+pub(super) struct Meaning<'p> {
     /// The columns that conditions are on.
     outer: &'p DFSchema,
 }
 
-impl Meaning<'_> {
+impl<'p> Meaning<'p> {
+    /// Over rows of `outer`.
+    pub(super) fn over(outer: &'p DFSchema) -> Self {
+        Meaning { outer }
+    }
+
+    /// IN as a value like others.
+    ///
+    /// # Errors
+    /// Where the query has several columns, or one stands on its left.
+    pub(super) fn among_values(&self, asked: InSubquery) -> Result<Expr> {
+        self.membership(asked, Place::Any)
+    }
+
+    /// `x > ANY (query)` and `x > ALL (query)`: one row decides; else one that is UNKNOWN does.
+    ///
+    /// # Errors
+    /// As [`among_values`](Self::among_values).
+    pub(super) fn quantified(&self, asked: SetComparison) -> Result<Expr> {
+        let SetComparison { expr, subquery, op, quantifier } = asked;
+        let compared = binary_expr(self.inside_of(*expr)?, op, first_column(&subquery)?);
+        let is_all = quantifier == SetQuantifier::All;
+        let decides = if is_all { compared.clone().is_false() } else { compared.clone().is_true() };
+        when(self.exists(&subquery, decides, false)?, lit(!is_all))
+            .when(
+                self.exists(&subquery, compared.is_unknown(), false)?,
+                lit(ScalarValue::Boolean(None)),
+            )
+            .otherwise(lit(is_all))
+    }
+
     fn of(&self, expr: Expr, place: Place) -> Result<Expr> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right })

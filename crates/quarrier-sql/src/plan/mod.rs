@@ -1,5 +1,8 @@
 //! What is done to plans.
 
+mod correlated;
+pub(crate) use correlated::Correlated;
+
 mod counts;
 
 mod except;
