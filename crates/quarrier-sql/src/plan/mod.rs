@@ -5,6 +5,8 @@ pub(crate) use correlated::Correlated;
 
 mod counts;
 
+mod dated;
+
 mod except;
 
 mod groups;

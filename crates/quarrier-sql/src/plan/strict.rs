@@ -3,8 +3,9 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
@@ -19,11 +20,9 @@ pub(crate) struct StrictKinds;
 
 impl AnalyzerRule for StrictKinds {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(dated)?.data;
         plan.apply_with_subqueries(|node| {
-            let mut schema = merge_schema(&node.inputs());
-            if let LogicalPlan::TableScan(scan) = node {
-                schema.merge(&scan.projected_schema);
-            }
+            let schema = inputs(node);
             node.apply_expressions(|expr| {
                 expr.apply(|expr| {
                     check(expr, &schema)?;
@@ -36,6 +35,33 @@ impl AnalyzerRule for StrictKinds {
 
     fn name(&self) -> &str {
         "strict_kinds"
+    }
+}
+
+/// The columns that expressions of a node are over.
+fn inputs(node: &LogicalPlan) -> DFSchema {
+    let mut schema = merge_schema(&node.inputs());
+    if let LogicalPlan::TableScan(scan) = node {
+        schema.merge(&scan.projected_schema);
+    }
+    schema
+}
+
+/// The node with dates in the place of texts that are written beside others.
+fn dated(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let schema = inputs(&node);
+    let names = NamePreserver::new(&node);
+    let node = node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let dated = super::dated::dated(expr, &schema)?;
+        if !dated.transformed {
+            return Ok(dated);
+        }
+        Ok(Transformed::yes(name.restore(dated.data)))
+    })?;
+    match node.transformed {
+        true => Ok(Transformed::yes(node.data.recompute_schema()?)),
+        false => Ok(node),
     }
 }
 
@@ -68,7 +94,7 @@ fn check(expr: &Expr, schema: &DFSchema) -> Result<()> {
     }
 }
 
-fn is_comparison(op: Operator) -> bool {
+pub(super) fn is_comparison(op: Operator) -> bool {
     use Operator as O;
     matches!(
         op,
@@ -95,7 +121,7 @@ fn comparable(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<()> {
     }
     let hint = match (a, b) {
         (Class::Text, Class::Time) | (Class::Time, Class::Text) => {
-            "write a time as TIMESTAMP '…' or DATE '…'"
+            "convert the text with CAST (… AS DATE) or CAST (… AS TIMESTAMP)"
         }
         _ => "convert one of them with CAST",
     };
