@@ -87,7 +87,9 @@ impl Engine {
         let tables = Mutex::new(MemoryConsumer::new("tables").register(pool));
         let opening =
             Opening { workers: options.workers, limits: options.limits, stop: options.stop };
-        Ok(Engine { context, opening, state: Mutex::default(), tables, notes })
+        let known = Known::of(function::of_rows(&context));
+        let state = Mutex::new(State { known, ..State::default() });
+        Ok(Engine { context, opening, state, tables, notes })
     }
 
     /// The session of DataFusion.

@@ -1,5 +1,6 @@
 //! Functions and tables of our own, a file each.
 
+mod mode;
 mod native;
 pub(crate) mod one_value;
 mod quantified;
@@ -7,15 +8,28 @@ mod table;
 
 pub(crate) use table::{FoundExec, Notes};
 
+use datafusion::logical_expr::AggregateUDF;
 use datafusion::prelude::SessionContext;
+
+use crate::rewrite::Functions;
 
 /// Makes them known. What they have to say beside answers goes to `notes`.
 pub(crate) fn register(context: &SessionContext, notes: &Notes) {
     table::register(context, notes);
+    context.register_udaf(AggregateUDF::new_from_impl(mode::Mode::default()));
     for function in native::all() {
         context.register_udf(function);
     }
     for function in quantified::all() {
         context.register_udf(function);
+    }
+}
+
+/// The names of those that are more than a value of their arguments.
+pub(crate) fn of_rows(context: &SessionContext) -> Functions {
+    let state = context.state();
+    Functions {
+        aggregates: state.aggregate_functions().keys().cloned().collect(),
+        windows: state.window_functions().keys().cloned().collect(),
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod like;
 mod calls;
 mod captions;
 mod chains;
+mod clauses;
 mod names;
 mod outputs;
 mod padded;
@@ -27,6 +28,7 @@ mod template;
 mod walk;
 
 pub(crate) use chains::{TREE_DEPTH_MAX, balance};
+pub(crate) use clauses::Functions;
 pub(crate) use names::Known;
 pub(crate) use tables::{MESSAGES, Named, Told, named};
 
@@ -42,10 +44,12 @@ use crate::{Error, Result};
 /// Where something is written that has no meaning.
 pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &Known) -> Result<()> {
     let captions = statement.captions();
+    clauses::meant(statement, known.functions())?;
     names::spell(statement, known);
     ended(walk(statement, &mut predicates::Predicates))?;
     ended(walk(statement, &mut outputs::Outputs))?;
     statement.caption(captions);
+    clauses::name_outputs(statement);
     Ok(())
 }
 

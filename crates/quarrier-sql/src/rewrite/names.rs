@@ -3,12 +3,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Ident, ObjectName, ObjectNamePart, SelectItem, Subscript, TableFactor, Value,
     VisitMut, VisitorMut,
 };
 
+use super::clauses::Functions;
 use super::walk::{Flow, Stop, walk};
 
 /// The names of columns and tables.
@@ -17,9 +19,20 @@ pub(crate) struct Known {
     exact: HashSet<String>,
     /// By the name in small letters; none where several differ in case.
     folded: HashMap<String, Option<String>>,
+    functions: Arc<Functions>,
 }
 
 impl Known {
+    /// Without a table or column.
+    pub(crate) fn of(functions: Functions) -> Self {
+        Known { functions: Arc::new(functions), ..Known::default() }
+    }
+
+    /// The functions that are more than a value of their arguments.
+    pub(super) fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
     /// One more.
     pub(crate) fn add(&mut self, name: &str) {
         if !self.exact.insert(name.to_string()) {

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod changing;
+mod clauses;
 mod correlated;
 mod direct;
 mod failures;

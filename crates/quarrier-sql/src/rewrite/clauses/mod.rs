@@ -1,0 +1,108 @@
+//! Clauses that the parser takes and the planner drops without a word: each is said in the planner's
+//! terms where there are such, and refused by its name where there are none.
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `OFFSET 2 ROWS FETCH FIRST 3 ROWS ONLY` | `LIMIT 3 OFFSET 2` |
+//! | `GROUP BY a, b WITH ROLLUP`, `WITH CUBE` | `GROUP BY ROLLUP (a, b)`, `CUBE (a, b)` |
+//! | `OVER w`, `OVER (w ORDER BY x)` | the window that WINDOW defines, written out |
+//! | `SELECT x, x` | `SELECT x, x AS "x (2)"` |
+//! | `GROUP_CONCAT(x)`, `IF(c, a, b)` | `STRING_AGG(x, ',')`, `CASE WHEN c THEN a ELSE b END` |
+//!
+//! The checks take every structure of the parser apart without `..`: a field that a later version adds
+//! does not compile until it stands here.
+
+mod functions;
+mod groups;
+mod outputs;
+mod query;
+mod select;
+mod tables;
+mod windows;
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, TableFactor, VisitMut, VisitorMut};
+
+use super::walk::{Flow, Stop, ended, walk};
+use crate::{Error, Result};
+
+/// Names of functions that are more than a value of their arguments.
+#[derive(Debug, Default)]
+pub(crate) struct Functions {
+    /// Those that put rows together.
+    pub(crate) aggregates: HashSet<String>,
+    /// Those that are of windows alone.
+    pub(crate) windows: HashSet<String>,
+}
+
+/// Says clauses in the planner's terms, and refuses the rest.
+pub(super) fn meant<S: VisitMut>(statement: &mut S, functions: &Functions) -> Result<()> {
+    ended(walk(statement, &mut Said))?;
+    ended(walk(statement, &mut Checked { functions }))
+}
+
+/// Gives outputs of the same name names of their own.
+pub(super) fn name_outputs<S: VisitMut>(statement: &mut S) {
+    let _ = walk(statement, &mut outputs::Names);
+}
+
+/// `what` is refused.
+fn refused<T>(what: impl std::fmt::Display) -> Result<T> {
+    Err(Error::text(format!("{what} is not supported")))
+}
+
+/// Refuses `what` where it is written.
+fn unless(is_absent: bool, what: &str) -> Result<()> {
+    if is_absent { Ok(()) } else { refused(what) }
+}
+
+fn flow(result: Result<()>) -> Flow {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(Some(Box::new(error))),
+    }
+}
+
+struct Said;
+
+impl VisitorMut for Said {
+    type Break = Stop;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
+        flow(query::meant(query))
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
+        flow(windows::written_out(select).and_then(|()| groups::meant(select)))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        flow(functions::meant(expr))
+    }
+}
+
+struct Checked<'f> {
+    functions: &'f Functions,
+}
+
+impl VisitorMut for Checked<'_> {
+    type Break = Stop;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
+        flow(query::check(query))
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
+        flow(select::check(select))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
+        flow(tables::check(factor))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        flow(functions::check(expr, self.functions))
+    }
+}

@@ -1,0 +1,67 @@
+//! Outputs of the same name: `SELECT x, x` has the columns `x` and `x (2)`.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, VisitorMut};
+
+use super::super::walk::{Flow, Stop};
+
+/// Gives them names of their own.
+pub(super) struct Names;
+
+impl VisitorMut for Names {
+    type Break = Stop;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
+        let is_wild = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
+        let has_all = select.projection.iter().any(is_wild);
+        // As they are written, for `a.x` and `b.x` are columns of different names to the engine.
+        let mut taken = HashSet::new();
+        for item in &mut select.projection {
+            let (written, name) = match item {
+                SelectItem::UnnamedExpr(expr @ Expr::Identifier(_)) => {
+                    (expr.to_string(), last(expr))
+                }
+                SelectItem::UnnamedExpr(expr @ Expr::CompoundIdentifier(_)) => {
+                    (expr.to_string(), last(expr))
+                }
+                SelectItem::UnnamedExpr(expr) => (expr.to_string(), expr.to_string()),
+                SelectItem::ExprWithAlias { alias, .. } => {
+                    (alias.value.clone(), alias.value.clone())
+                }
+                _ => continue,
+            };
+            let is_column = matches!(
+                item,
+                SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+            );
+            let is_first = !(has_all && is_column) && taken.insert(written);
+            if is_first {
+                continue;
+            }
+            let mut number = 2;
+            while !taken.insert(format!("{name} ({number})")) {
+                number += 1;
+            }
+            let alias = Ident::with_quote('"', format!("{name} ({number})"));
+            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item
+            else {
+                continue;
+            };
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The name of a column, without its table's.
+fn last(expr: &Expr) -> String {
+    match expr {
+        Expr::Identifier(ident) => ident.value.clone(),
+        Expr::CompoundIdentifier(parts) => {
+            parts.last().map_or_else(String::new, |ident| ident.value.clone())
+        }
+        other => other.to_string(),
+    }
+}
