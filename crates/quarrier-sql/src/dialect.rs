@@ -90,7 +90,11 @@ impl Dialect for Sql {
     }
 
     fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, _: u8) -> Option<Parsed> {
-        is_match(parser).then(|| matched(parser, expr.clone()))
+        if is_match(parser) {
+            return Some(matched(parser, expr.clone()));
+        }
+        let negated = is_keyword(parser, 1, Keyword::NOT);
+        is_distinct(parser, usize::from(negated)).then(|| distinct(parser, expr.clone(), negated))
     }
 }
 
@@ -105,6 +109,27 @@ fn is_match(parser: &Parser<'_>) -> bool {
             || [Keyword::UNIQUE, Keyword::FULL, Keyword::PARTIAL, Keyword::SIMPLE]
                 .into_iter()
                 .any(|keyword| is_keyword(parser, 1, keyword)))
+}
+
+/// Whether `IS [NOT] DISTINCT FROM` follows.
+fn is_distinct(parser: &Parser<'_>, negated: usize) -> bool {
+    is_keyword(parser, 0, Keyword::IS)
+        && is_keyword(parser, 1 + negated, Keyword::DISTINCT)
+        && is_keyword(parser, 2 + negated, Keyword::FROM)
+}
+
+/// The library takes all that follows for the right side, `a IS DISTINCT FROM b AND c` for `a IS DISTINCT
+/// FROM (b AND c)`.
+fn distinct(parser: &mut Parser<'_>, left: Expr, negated: bool) -> Parsed {
+    for _ in 0..3 + usize::from(negated) {
+        parser.advance_token();
+    }
+    let right = parser.parse_subexpr(Sql.prec_value(Precedence::Is))?;
+    let (left, right) = (Box::new(left), Box::new(right));
+    Ok(match negated {
+        true => Expr::IsNotDistinctFrom(left, right),
+        false => Expr::IsDistinctFrom(left, right),
+    })
 }
 
 /// What begins an expression, where the library's own way is not taken.

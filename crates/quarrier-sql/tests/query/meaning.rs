@@ -30,6 +30,15 @@ fn ranks_are_whole_numbers_like_any_other() {
 }
 
 #[test]
+fn distinct_from_binds_closer_than_and() {
+    holds("1 IS DISTINCT FROM 1 AND FALSE", "false");
+    holds("TRUE IS NOT DISTINCT FROM TRUE AND FALSE", "false");
+    holds("FALSE IS DISTINCT FROM TRUE OR TRUE", "true");
+    holds("1 IS NOT DISTINCT FROM 0 + 1", "true");
+    holds("NULL IS NOT DISTINCT FROM NULL", "true");
+}
+
+#[test]
 fn between_may_be_symmetric() {
     holds("2 BETWEEN SYMMETRIC 3 AND 1", "true");
     holds("4 NOT BETWEEN SYMMETRIC 3 AND 1", "true");
