@@ -25,6 +25,8 @@ pub(crate) use multisets::Multisets;
 
 mod no_groups;
 
+mod null_keys;
+
 mod one_distinct;
 
 mod rule;
@@ -55,6 +57,8 @@ pub(crate) fn logical_rules() -> Vec<LogicalRule> {
     let kept = |rule: LogicalRule| -> LogicalRule {
         match rule.name() {
             "push_down_filter" => Except::new(rule, no_groups::is_filtered),
+            "extract_equijoin_predicate" => Except::new(rule, null_keys::has_conditions),
+            "eliminate_cross_join" => Except::new(rule, null_keys::are_joined),
             "single_distinct_aggregation_to_group_by" => {
                 Except::new(rule, one_distinct::sums_decimals)
             }

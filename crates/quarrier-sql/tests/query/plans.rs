@@ -152,3 +152,13 @@ fn a_condition_that_nothing_fulfils_leaves_out_the_row_of_an_aggregate_too() {
     assert_eq!(rows(&format!("{T} SELECT count(*) FROM t WHERE 1 = 2")), ["0"]);
     assert_eq!(rows(&format!("{T} SELECT count(*) FROM t HAVING 1 = 2")), [""; 0]);
 }
+
+#[test]
+fn null_equals_null_in_the_condition_that_says_so_alone() {
+    let rows_of = "(VALUES (NULL, 1), (1, NULL), (1, 1))";
+    let sql = format!(
+        "SELECT a, b FROM {rows_of} AS t (a, b) JOIN {rows_of} AS u (k, v) \
+         ON t.a IS NOT DISTINCT FROM u.k WHERE t.b = u.v ORDER BY a"
+    );
+    assert_eq!(rows(&sql), ["1|1", "NULL|1"]);
+}

@@ -1,0 +1,35 @@
+//! `a IS NOT DISTINCT FROM b` becomes a join in which NULL equals NULL. DataFusion 55 then adds conditions
+//! like `c = d`, which come down to the join later, to its keys, as if that held for them too.
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::logical_expr::{Join, LogicalPlan};
+
+/// Whether a join has such keys, and conditions beside them.
+pub(super) fn has_conditions(plan: &LogicalPlan) -> bool {
+    matches!(
+        plan,
+        LogicalPlan::Join(Join {
+            null_equality: NullEquality::NullEqualsNull,
+            filter: Some(_),
+            ..
+        })
+    )
+}
+
+/// Whether a plan has an inner join with such keys anywhere.
+pub(super) fn are_joined(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let walked = plan.apply_with_subqueries(|node| {
+        found |= matches!(
+            node,
+            LogicalPlan::Join(Join {
+                null_equality: NullEquality::NullEqualsNull,
+                join_type: JoinType::Inner,
+                ..
+            })
+        );
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    found || walked.is_err()
+}
