@@ -1,11 +1,13 @@
 //! Functions and tables of our own, a file each.
 
+mod aggregate;
 mod mode;
 mod native;
 pub(crate) mod one_value;
 mod quantified;
 mod table;
 
+pub(crate) use aggregate::Exact;
 pub(crate) use table::{FoundExec, Notes};
 
 use datafusion::logical_expr::AggregateUDF;
@@ -17,6 +19,9 @@ use crate::rewrite::Functions;
 pub(crate) fn register(context: &SessionContext, notes: &Notes) {
     table::register(context, notes);
     context.register_udaf(AggregateUDF::new_from_impl(mode::Mode::default()));
+    for function in aggregate::all() {
+        context.register_udaf(function);
+    }
     for function in native::all() {
         context.register_udf(function);
     }

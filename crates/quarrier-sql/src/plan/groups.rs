@@ -17,6 +17,7 @@ use quarrier_filter::group::{Grouping, Measure, Number};
 use quarrier_messages::Kind;
 
 use super::rule::source;
+use crate::function::Exact;
 use crate::scan::{GroupsExec, MessagesExec, State};
 
 /// Puts what groups by itself in the place of the first half of an aggregate over a scan.
@@ -169,23 +170,30 @@ impl Asked<'_> {
             Some(cast) if matches!(name, "sum" | "avg" | "count") => cast.expr(),
             _ => value,
         };
+        let added = value.data_type(&row.schema).ok()?;
+        let has_carry = cast.is_none() && Exact::of(&added).is_some_and(Exact::has_carry);
         let Valued { number, kind } = self.number(value, row)?;
         let is_added = matches!(kind, Kind::Integer | Kind::Decimal { .. } | Kind::Float);
         // A mantissa is not what a float would be.
         let is_scaled = cast.is_some() && matches!(kind, Kind::Decimal { .. });
         Some(match name {
             "count" => vec![State::count(self.measure(Measure::Count(number)))],
-            "sum" if is_added && !is_scaled => {
-                vec![State::value(self.measure(Measure::Sum(number)))]
+            "sum" if is_added && !is_scaled => self.sum(number, has_carry).collect(),
+            "avg" if is_added && !is_scaled => {
+                let count = State::value_count(self.measure(Measure::Count(number)));
+                std::iter::once(count).chain(self.sum(number, has_carry)).collect()
             }
-            "avg" if is_added && !is_scaled => vec![
-                State::value_count(self.measure(Measure::Count(number))),
-                State::value(self.measure(Measure::Sum(number))),
-            ],
             "min" => vec![State::value(self.measure(Measure::Least(number)))],
             "max" => vec![State::value(self.measure(Measure::Greatest(number)))],
             _ => return None,
         })
+    }
+
+    /// The columns of a sum.
+    fn sum(&mut self, number: usize, has_carry: bool) -> impl Iterator<Item = State> + use<> {
+        let measure = self.measure(Measure::Sum(number));
+        let carry = has_carry.then(|| State::carry(measure));
+        std::iter::once(State::value(measure)).chain(carry)
     }
 
     /// The place of a measure, which is taken once.

@@ -30,24 +30,39 @@ use super::exec::MessagesExec;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct State {
     measure: usize,
-    /// A count of nothing is NULL.
-    is_null_at_zero: bool,
+    is: Is,
+}
+
+/// What a column of a state says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Is {
+    /// The measure.
+    Value,
+    /// A count, NULL where it is of nothing.
+    ValueCount,
+    /// Where the measure is beyond 128 bits: it never is.
+    Carry,
 }
 
 impl State {
     /// Of COUNT.
     pub(crate) fn count(measure: usize) -> State {
-        State { measure, is_null_at_zero: false }
+        State { measure, is: Is::Value }
     }
 
     /// A sum, or a bound.
     pub(crate) fn value(measure: usize) -> State {
-        State { measure, is_null_at_zero: false }
+        State { measure, is: Is::Value }
     }
 
     /// A count of values that stands beside their sum.
     pub(crate) fn value_count(measure: usize) -> State {
-        State { measure, is_null_at_zero: true }
+        State { measure, is: Is::ValueCount }
+    }
+
+    /// What a sum is beyond 128 bits, in units of 2^128.
+    pub(crate) fn carry(measure: usize) -> State {
+        State { measure, is: Is::Carry }
     }
 }
 
@@ -225,7 +240,7 @@ fn batch(
         .collect();
     for (state, field) in states.iter().zip(schema.fields().iter().skip(keys.len())) {
         let total = &grouped.measures[state.measure];
-        columns.push(column(total, state.is_null_at_zero, field.data_type())?);
+        columns.push(column(total, state.is, field.data_type())?);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(grouped.groups));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
@@ -233,11 +248,11 @@ fn batch(
 
 /// Whether columns of a type are made of totals.
 fn is_made(data_type: &DataType) -> bool {
-    column(&Total::Whole(Vec::new()), false, data_type).is_ok()
+    column(&Total::Whole(Vec::new()), Is::Value, data_type).is_ok()
 }
 
-/// Totals as a column. Sums of whole numbers wrap, as the engine's do.
-fn column(total: &Total, is_null_at_zero: bool, data_type: &DataType) -> Result<ArrayRef> {
+/// Totals as a column.
+fn column(total: &Total, is: Is, data_type: &DataType) -> Result<ArrayRef> {
     let floats = |values: &mut dyn Iterator<Item = Option<f64>>| -> ArrayRef {
         Arc::new(values.collect::<Float64Array>())
     };
@@ -248,7 +263,11 @@ fn column(total: &Total, is_null_at_zero: bool, data_type: &DataType) -> Result<
         (Total::Float(_), other) => return internal_err!("a float is no {other}"),
         (Total::Whole(values), _) => values,
     };
-    let values = values.iter().map(|value| value.filter(|&it| !is_null_at_zero || it != 0));
+    let values = values.iter().map(|value| match is {
+        Is::Value => *value,
+        Is::ValueCount => value.filter(|&count| count != 0),
+        Is::Carry => value.map(|_| 0),
+    });
     Ok(match data_type {
         DataType::Int64 => Arc::new(values.map(|it| Some(it? as i64)).collect::<Int64Array>()),
         DataType::UInt64 => Arc::new(values.map(|it| Some(it? as u64)).collect::<UInt64Array>()),
