@@ -130,6 +130,8 @@ fn said(error: &DataFusionError) -> String {
     }
     let text = root.strip_backtrace();
     let line: String = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let is_internal = line.contains("Internal error: ");
+    let line = plainly(&line);
     let mut gist = line.as_str();
     for part in [
         "External error: ",
@@ -144,6 +146,9 @@ fn said(error: &DataFusionError) -> String {
     ] {
         gist = gist.strip_prefix(part).unwrap_or(gist);
     }
+    if is_internal {
+        gist = gist.rsplit("Internal error: ").next().unwrap_or(gist);
+    }
     if let Some(name) = missing_table(gist) {
         return format!(
             "there is no table '{name}'; name a file in single quotes, as FROM 'orders.ndjson', or \
@@ -154,10 +159,24 @@ fn said(error: &DataFusionError) -> String {
     if shown.len() < gist.len() {
         shown.push('…');
     }
+    if is_internal {
+        return format!("the engine has no answer: {shown}; try the question in other words");
+    }
     if let DataFusionError::ResourcesExhausted(_) = root {
         return format!("not enough memory: {shown}; try a larger --max-memory");
     }
     shown
+}
+
+/// Without what the engine says to its own makers, or about its own parts.
+fn plainly(line: &str) -> String {
+    let line = line.split("This issue was likely caused by a bug").next().unwrap_or(line);
+    let line = match line.split_once(" user-defined coercion failed with: ") {
+        Some((_, reason)) => reason,
+        None => line,
+    };
+    let line = line.split(". No function matches").next().unwrap_or(line);
+    line.trim_end_matches(['.', ' ']).to_string()
 }
 
 /// What the engine says too little of.
