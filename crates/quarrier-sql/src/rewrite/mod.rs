@@ -9,6 +9,7 @@
 //! | `(s, e) OVERLAPS (s, e)` | `sql_overlaps(s, e, s, e)` |
 //! | `CAST(x AS CHAR(3)) = y` | `sql_compare_padded(…) = 0` |
 //! | `x > ALL (query)`, `x IN (query)` among outputs | `sql_all('>', x, …)` over the query's values |
+//! | `1.5e300` | `CAST('1.5e300' AS DOUBLE)` |
 //! | `RANK() OVER (…)` | `CAST(… AS BIGINT)` |
 //! | `UNIQUE (query)`, `x MATCH (query)` | counts |
 
@@ -18,6 +19,7 @@ mod calls;
 mod captions;
 mod chains;
 mod clauses;
+mod exponents;
 mod names;
 mod outputs;
 mod padded;
@@ -46,6 +48,7 @@ pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &Known) -> Result
     let captions = statement.captions();
     clauses::meant(statement, known.functions())?;
     names::spell(statement, known);
+    ended(walk(statement, &mut exponents::Exponents))?;
     ended(walk(statement, &mut predicates::Predicates))?;
     ended(walk(statement, &mut outputs::Outputs))?;
     statement.caption(captions);
