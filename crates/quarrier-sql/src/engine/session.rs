@@ -11,7 +11,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use super::Options;
 use crate::Result;
 use crate::plan::{
-    Correlated, Memberships, Multisets, StrictKinds, TimeUnits, logical_rules, physical_rules,
+    Conversions, Correlated, Memberships, Multisets, Numbers, StrictKinds, TimeUnits,
+    logical_rules, physical_rules,
 };
 use crate::scan::Ceiling;
 
@@ -43,10 +44,12 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     }
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(StrictKinds));
-    rules.insert(1, Arc::new(Multisets));
-    rules.insert(2, Arc::new(Memberships));
-    rules.insert(3, Arc::new(TimeUnits));
-    rules.insert(4, Arc::new(Correlated));
+    rules.insert(1, Arc::new(Numbers));
+    rules.insert(2, Arc::new(Multisets));
+    rules.insert(3, Arc::new(Memberships));
+    rules.insert(4, Arc::new(TimeUnits));
+    rules.insert(5, Arc::new(Correlated));
+    rules.push(Arc::new(Conversions));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime.build_arc()?)

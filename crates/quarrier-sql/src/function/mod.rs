@@ -1,6 +1,8 @@
 //! Functions and tables of our own, a file each.
 
 mod aggregate;
+mod checked;
+mod floats;
 mod mode;
 mod native;
 pub(crate) mod one_value;
@@ -8,6 +10,8 @@ mod quantified;
 mod table;
 
 pub(crate) use aggregate::Exact;
+pub(crate) use checked::Checked;
+pub(crate) use floats::{Floats, nearest};
 pub(crate) use table::{FoundExec, Notes};
 
 use datafusion::logical_expr::AggregateUDF;
@@ -25,7 +29,7 @@ pub(crate) fn register(context: &SessionContext, notes: &Notes) {
     for function in native::all() {
         context.register_udf(function);
     }
-    for function in quantified::all() {
+    for function in quantified::all().into_iter().chain(checked::all()).chain(floats::all()) {
         context.register_udf(function);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::ScalarFunctionExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
 use datafusion::physical_expr::projection::ProjectionExpr;
@@ -17,7 +18,7 @@ use quarrier_filter::group::{Grouping, Measure, Number};
 use quarrier_messages::Kind;
 
 use super::rule::source;
-use crate::function::Exact;
+use crate::function::{Checked, Exact};
 use crate::scan::{GroupsExec, MessagesExec, State};
 
 /// Puts what groups by itself in the place of the first half of an aggregate over a scan.
@@ -213,9 +214,12 @@ impl Asked<'_> {
             let (value, kind) = constant(literal.value())?;
             return Some(Valued { number: self.push(Number::Constant(value)), kind });
         }
-        let valued = match expr.downcast_ref::<CastExpr>() {
-            Some(cast) => self.widened(cast, row)?,
-            None => self.calculated(expr.downcast_ref::<BinaryExpr>()?, row)?,
+        let valued = if let Some(cast) = expr.downcast_ref::<CastExpr>() {
+            self.widened(cast, row)?
+        } else if let Some(both) = expr.downcast_ref::<BinaryExpr>() {
+            self.calculated(*both.op(), both.left(), both.right(), row)?
+        } else {
+            self.called(expr.downcast_ref::<ScalarFunctionExpr>()?, row)?
         };
         // The engine has the last word on what the number is.
         (kind_of(&expr.data_type(&row.schema).ok()?) == Some(valued.kind)).then_some(valued)
@@ -262,13 +266,31 @@ impl Asked<'_> {
         Some(self.push(Number::Times(number, power)))
     }
 
-    fn calculated(&mut self, both: &BinaryExpr, row: &Row<'_>) -> Option<Valued> {
-        let (a, b) = (self.number(both.left(), row)?, self.number(both.right(), row)?);
+    /// Whole numbers, which the scan calculates only where they cannot overflow.
+    fn called(&mut self, call: &ScalarFunctionExpr, row: &Row<'_>) -> Option<Valued> {
+        let op = match Checked::of(call.fun().name())? {
+            Checked::Add => Operator::Plus,
+            Checked::Subtract => Operator::Minus,
+            Checked::Multiply => Operator::Multiply,
+            Checked::Negate => return None,
+        };
+        let [left, right] = call.args() else { return None };
+        self.calculated(op, left, right, row)
+    }
+
+    fn calculated(
+        &mut self,
+        op: Operator,
+        left: &Arc<dyn PhysicalExpr>,
+        right: &Arc<dyn PhysicalExpr>,
+        row: &Row<'_>,
+    ) -> Option<Valued> {
+        let (a, b) = (self.number(left, row)?, self.number(right, row)?);
         let scale = |kind: Kind| match kind {
             Kind::Decimal { scale } => i8::try_from(scale).ok(),
             _ => None,
         };
-        let step = match both.op() {
+        let step = match op {
             Operator::Plus => Number::Plus,
             Operator::Minus => Number::Minus,
             Operator::Multiply => Number::Times,
@@ -278,7 +300,7 @@ impl Asked<'_> {
             return Some(Valued { number: self.push(step(a.number, b.number)), kind: a.kind });
         }
         let (left, right) = (scale(a.kind)?, scale(b.kind)?);
-        let (a, b, scale) = if *both.op() == Operator::Multiply {
+        let (a, b, scale) = if op == Operator::Multiply {
             (a.number, b.number, left.checked_add(right)?)
         } else {
             let scale = left.max(right);

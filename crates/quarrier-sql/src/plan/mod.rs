@@ -1,5 +1,8 @@
 //! What is done to plans.
 
+mod conversions;
+pub(crate) use conversions::Conversions;
+
 mod correlated;
 pub(crate) use correlated::Correlated;
 
@@ -26,6 +29,11 @@ pub(crate) use multisets::Multisets;
 mod no_groups;
 
 mod null_keys;
+
+mod numbers;
+pub(crate) use numbers::Numbers;
+
+mod orders;
 
 mod one_distinct;
 

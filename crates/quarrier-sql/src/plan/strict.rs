@@ -109,7 +109,7 @@ pub(super) fn is_comparison(op: Operator) -> bool {
     )
 }
 
-fn is_arithmetic(op: Operator) -> bool {
+pub(super) fn is_arithmetic(op: Operator) -> bool {
     use Operator as O;
     matches!(op, O::Plus | O::Minus | O::Multiply | O::Divide | O::Modulo)
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
+use datafusion::physical_expr::ScalarFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -12,6 +13,7 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use quarrier_filter::Order;
 
 use super::rule::source;
+use crate::function::Floats;
 use crate::scan::MessagesExec;
 
 /// The most rows: the scan holds them in memory, and does not spill.
@@ -35,6 +37,13 @@ fn merged(merge: &SortPreservingMergeExec) -> Result<Option<Arc<dyn ExecutionPla
     Ok(Some(Arc::new(projected)))
 }
 
+/// The scan orders floating numbers by their values as they are.
+fn by_value(expr: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
+    let call = expr.downcast_ref::<ScalarFunctionExpr>();
+    let call = call.filter(|call| Floats::of(call.fun().name()) == Some(Floats::Ordered));
+    call.and_then(|call| call.args().first()).unwrap_or(expr)
+}
+
 fn sorted(plan: &Arc<dyn ExecutionPlan>, merged: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = plan.downcast_ref::<SortExec>()?;
     let fetch = match (sort.fetch(), merged) {
@@ -49,7 +58,7 @@ fn sorted(plan: &Arc<dyn ExecutionPlan>, merged: Option<usize>) -> Option<Arc<dy
     let input = projection.map_or(sort.input(), |projection| projection.input());
     let scan = source(input).downcast_ref::<MessagesExec>()?;
     let column = |expr: &Arc<dyn PhysicalExpr>| {
-        let mut place = expr.downcast_ref::<Column>()?.index();
+        let mut place = by_value(expr).downcast_ref::<Column>()?.index();
         if let Some(projection) = projection {
             place = projection.expr().get(place)?.expr.downcast_ref::<Column>()?.index();
         }

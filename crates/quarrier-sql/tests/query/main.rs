@@ -14,6 +14,7 @@ mod functions;
 mod harness;
 mod meaning;
 mod names;
+mod numbers;
 mod plans;
 mod probes;
 mod program;

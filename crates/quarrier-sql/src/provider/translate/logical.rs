@@ -2,12 +2,14 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr as From, Like, Operator};
 use quarrier_filter::Expr;
 use quarrier_filter::expr::{Arithmetic, Comparison, Function};
 use quarrier_messages::{Kind, Schema, Value};
 
 use super::{Condition, DEPTH_MAX, Valued, compare, joined, like, not, numbers};
+use crate::function::{Checked, Floats};
 use crate::literal::{self, Class, class_of};
 
 /// The condition as the scan answers it, where that means the same.
@@ -176,18 +178,48 @@ impl Translator<'_> {
                     Operator::Multiply => Arithmetic::Multiply,
                     _ => return None,
                 };
-                let left = self.value(left, depth + 1)?;
-                let right = self.value(right, depth + 1)?;
-                if (left.class, right.class) != (Class::Number, Class::Number) {
-                    return None;
-                }
-                let is_float = left.is_float || right.is_float;
-                let (left, right) = (Box::new(left.expr), Box::new(right.expr));
-                let expr = Expr::Arithmetic { op, left, right };
-                Some(Valued { expr, class: Class::Number, is_float })
+                self.calculated(op, left, right, depth)
             }
+            From::ScalarFunction(call) => self.called(call, depth),
             _ => None,
         }
+    }
+
+    /// Numbers that were put into functions, so that the engine calculates them as the scan does.
+    fn called(&self, call: &ScalarFunction, depth: usize) -> Option<Valued> {
+        let op = match Checked::of(call.name()) {
+            Some(Checked::Add) => Arithmetic::Add,
+            Some(Checked::Subtract) => Arithmetic::Subtract,
+            Some(Checked::Multiply) => Arithmetic::Multiply,
+            Some(Checked::Negate) => return None,
+            None => {
+                let [operand] = call.args.as_slice() else { return None };
+                let operand = || self.value(operand, depth + 1);
+                return match Floats::of(call.name())? {
+                    Floats::Double => Some(numbers::floating(operand()?)),
+                    Floats::Ordered => operand(),
+                };
+            }
+        };
+        let [left, right] = call.args.as_slice() else { return None };
+        self.calculated(op, left, right, depth)
+    }
+
+    fn calculated(
+        &self,
+        op: Arithmetic,
+        left: &From,
+        right: &From,
+        depth: usize,
+    ) -> Option<Valued> {
+        let (left, right) = (self.value(left, depth + 1)?, self.value(right, depth + 1)?);
+        if (left.class, right.class) != (Class::Number, Class::Number) {
+            return None;
+        }
+        let is_float = left.is_float || right.is_float;
+        let (left, right) = (Box::new(left.expr), Box::new(right.expr));
+        let expr = Expr::Arithmetic { op, left, right };
+        Some(Valued { expr, class: Class::Number, is_float })
     }
 
     fn column(&self, name: &str) -> Option<Valued> {

@@ -20,11 +20,7 @@ pub(super) fn converted(value: Valued, from: &DataType, to: &DataType) -> Option
         (from, to) if from == to => Some(value),
         _ if value.class != class => None,
         (from, T::Float64) if value.is_float && *from != T::Float32 => Some(value),
-        (from, T::Float64) if from.is_integer() || from.is_decimal() => {
-            let operand = Box::new(value.expr);
-            let expr = Expr::Cast { operand, to: CastTo::Kind(Kind::Float) };
-            Some(Valued { expr, class, is_float: true })
-        }
+        (from, T::Float64) if from.is_integer() || from.is_decimal() => Some(floating(value)),
         (from, to) if from.is_integer() && is_wider(from, to) => Some(value),
         (T::Decimal128(precision, scale), T::Decimal128(wider, finer)) => {
             let digits = i16::from(*precision) - i16::from(*scale);
@@ -35,6 +31,13 @@ pub(super) fn converted(value: Valued, from: &DataType, to: &DataType) -> Option
         (T::Date32, T::Timestamp(_, None)) => Some(value),
         _ => None,
     }
+}
+
+/// A number made floating.
+pub(super) fn floating(value: Valued) -> Valued {
+    let operand = Box::new(value.expr);
+    let expr = Expr::Cast { operand, to: CastTo::Kind(Kind::Float) };
+    Valued { expr, class: Class::Number, is_float: true }
 }
 
 /// Whether every whole number of the one is one of the other.

@@ -1,0 +1,171 @@
+//! Exact numbers as floating ones, rounded once; and floating ones in one order.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float64Type};
+use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// What is made of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Floats {
+    /// `sql_double(x)`: the floating number nearest to an exact one.
+    Double,
+    /// `sql_ordered(x)`: one zero, and one NaN, the greatest: so they are equal in groups, joins and
+    /// orders, too, where the engine goes by their bits.
+    Ordered,
+}
+
+use Floats::{Double, Ordered};
+
+const ALL: [Floats; 2] = [Double, Ordered];
+
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> =
+    LazyLock::new(|| ALL.map(|what| Arc::new(ScalarUDF::new_from_impl(Function::new(what)))));
+
+impl Floats {
+    /// What a function of this name makes.
+    pub(crate) fn of(name: &str) -> Option<Floats> {
+        ALL.into_iter().find(|what| what.name() == name)
+    }
+
+    /// Makes it of a number.
+    pub(crate) fn call(self, argument: Expr) -> Expr {
+        FUNCTIONS[self as usize].call(vec![argument])
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Double => "sql_double",
+            Ordered => "sql_ordered",
+        }
+    }
+}
+
+/// The nearest floating number to a decimal, by its digits; none of other values.
+pub(crate) fn nearest(decimal: &ScalarValue) -> Option<ScalarValue> {
+    let float = match decimal {
+        ScalarValue::Decimal128(mantissa, _, scale) => mantissa.map(|it| of_128(it, *scale)),
+        ScalarValue::Decimal256(mantissa, _, scale) => {
+            mantissa.map(|it| of_digits(&it.to_string(), *scale))
+        }
+        _ => return None,
+    };
+    Some(ScalarValue::Float64(float))
+}
+
+/// Powers of ten up to here are floating numbers.
+const POWER_MAX: i8 = 22;
+
+fn of_128(mantissa: i128, scale: i8) -> f64 {
+    // Both are exact below these bounds, so that the quotient is rounded once.
+    if mantissa.unsigned_abs() <= 1 << 53 && (0..=POWER_MAX).contains(&scale) {
+        return mantissa as f64 / 10_f64.powi(scale.into());
+    }
+    of_digits(&mantissa.to_string(), scale)
+}
+
+fn of_digits(digits: &str, scale: i8) -> f64 {
+    format!("{digits}e{}", -i16::from(scale)).parse().unwrap_or(f64::NAN)
+}
+
+fn ordered(float: f64) -> f64 {
+    // The sum of both zeros is the positive one.
+    if float.is_nan() { f64::NAN } else { float + 0.0 }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Function {
+    what: Floats,
+    signature: Signature,
+}
+
+impl Function {
+    fn new(what: Floats) -> Self {
+        Function { what, signature: Signature::any(1, Volatility::Immutable) }
+    }
+
+    fn made(&self, column: &ArrayRef) -> Result<Float64Array> {
+        Ok(match (self.what, column.data_type()) {
+            (Double, DataType::Decimal128(_, scale)) => {
+                column.as_primitive::<Decimal128Type>().unary(|mantissa| of_128(mantissa, *scale))
+            }
+            (Double, DataType::Decimal256(_, scale)) => column
+                .as_primitive::<Decimal256Type>()
+                .unary(|mantissa| of_digits(&mantissa.to_string(), *scale)),
+            (Ordered, DataType::Float64) => column.as_primitive::<Float64Type>().unary(ordered),
+            (_, other) => return exec_err!("{} of {other}", self.name()),
+        })
+    }
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.what.name()
+    }
+
+    fn display_name(&self, arguments: &[Expr]) -> Result<String> {
+        let shown = arguments.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        Ok(match self.what {
+            Double => format!("CAST({shown} AS Float64)"),
+            Ordered => shown,
+        })
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(argument) = args.args.first() else { return exec_err!("no argument") };
+        Ok(match argument {
+            ColumnarValue::Array(column) => ColumnarValue::Array(Arc::new(self.made(column)?)),
+            ColumnarValue::Scalar(scalar) => {
+                let column = self.made(&scalar.to_array()?)?;
+                let value = column.is_valid(0).then(|| column.value(0));
+                ColumnarValue::Scalar(ScalarValue::Float64(value))
+            }
+        })
+    }
+}
+
+/// All of them.
+pub(super) fn all() -> Vec<ScalarUDF> {
+    FUNCTIONS.iter().map(|function| (**function).clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_numbers_become_the_nearest_floats() {
+        for (text, mantissa, scale) in [
+            ("903.6635458094711", 9_036_635_458_094_711, 13),
+            ("9007199254740993", 9_007_199_254_740_993, 0),
+            ("0.1", 1, 1),
+            ("-12345678.9", -123_456_789, 1),
+        ] {
+            assert_eq!(of_128(mantissa, scale), text.parse::<f64>().unwrap(), "{text}");
+        }
+    }
+
+    #[test]
+    fn zeros_are_one_and_nan_is_the_greatest() {
+        assert_eq!(ordered(-0.0).to_bits(), 0);
+        let nan = ordered(-f64::NAN);
+        assert!(nan.is_nan() && nan.is_sign_positive());
+        assert_eq!(ordered(-1.5), -1.5);
+    }
+}
