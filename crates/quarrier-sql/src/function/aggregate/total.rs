@@ -113,7 +113,7 @@ fn nearest_quotient(value: i128, divisor: u64) -> f64 {
     // that is more than a half rounds up.
     let shift = size.leading_zeros();
     let (shifted, divisor) = (size << shift, u128::from(divisor));
-    let quotient = shifted / divisor | u128::from(shifted % divisor != 0);
+    let quotient = (shifted / divisor) | u128::from(shifted % divisor != 0);
     let float = quotient as f64 * 2_f64.powi(-(shift as i32));
     if value < 0 { -float } else { float }
 }
@@ -134,8 +134,8 @@ mod tests {
         assert!(sum.decimal(38).is_err());
         (0..9).for_each(|_| sum.add(-most, 1));
         assert_eq!(sum.decimal(38).unwrap(), most);
-        (0..11).for_each(|_| sum.subtract(most, 1));
-        (0..10).for_each(|_| sum.subtract(-most, 1));
+        (0..10).for_each(|_| sum.subtract(most, 1));
+        (0..9).for_each(|_| sum.subtract(-most, 1));
         assert_eq!((sum.low, sum.carry), (0, 0));
     }
 
