@@ -1,0 +1,203 @@
+//! Conditions evaluated the plainest way, one row after another.
+
+use std::cmp::Ordering;
+
+use super::{Arithmetic, Comparison, Condition, Operand};
+use crate::table::Table;
+use crate::value::{Value, whole};
+
+/// Why a condition has no truth: a whole number beyond 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault;
+
+/// The rows for which the condition is true.
+///
+/// # Errors
+/// Where the truth of a row depends on a value that does not exist.
+pub fn matching(condition: &Condition, table: &Table) -> Result<Vec<usize>, Fault> {
+    let mut rows = Vec::new();
+    for row in 0..table.rows {
+        if truth(condition, table, row)? == Some(true) {
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+fn truth(condition: &Condition, table: &Table, row: usize) -> Result<Option<bool>, Fault> {
+    let value = |operand: &Operand| value(operand, table, row);
+    Ok(match condition {
+        Condition::Compare(op, left, right) => {
+            value(left)?.compared(&value(right)?).map(|order| holds(*op, order))
+        }
+        Condition::Between { operand, negated, low, high } => {
+            let operand = value(operand)?;
+            let above = value(low).map(|low| operand.compared(&low).map(Ordering::is_ge));
+            let below = value(high).map(|high| operand.compared(&high).map(Ordering::is_le));
+            joined([above, below], false)?.map(|truth| truth != *negated)
+        }
+        Condition::In { operand, negated, list } => {
+            let operand = value(operand)?;
+            let equal = |element| Ok(operand.compared(&value(element)?).map(Ordering::is_eq));
+            joined(list.iter().map(equal), true)?.map(|truth| truth != *negated)
+        }
+        Condition::Like { operand, negated, pattern, is_escaped } => match value(operand)? {
+            Value::Text(text) => {
+                let escape = is_escaped.then_some('!');
+                let text: Vec<char> = text.chars().collect();
+                let pattern: Vec<char> = pattern.chars().collect();
+                Some(like(&text, &pattern, escape) != *negated)
+            }
+            _ => None,
+        },
+        Condition::IsNull(operand, negated) => Some(value(operand)?.is_null() != *negated),
+        Condition::Truth(column) => match table.columns[*column].values[row] {
+            Value::Truth(truth) => Some(truth),
+            _ => None,
+        },
+        Condition::Not(inner) => truth(inner, table, row)?.map(|truth| !truth),
+        Condition::And(one, other) => {
+            joined([one, other].map(|side| truth(side, table, row)), false)?
+        }
+        Condition::Or(one, other) => {
+            joined([one, other].map(|side| truth(side, table, row)), true)?
+        }
+        Condition::Unknown(inner) => Some(truth(inner, table, row)?.is_none()),
+    })
+}
+
+/// AND where `decisive` is false, OR where it is true. A side that decides hides faults.
+fn joined(
+    sides: impl IntoIterator<Item = Result<Option<bool>, Fault>>,
+    decisive: bool,
+) -> Result<Option<bool>, Fault> {
+    let sides: Vec<_> = sides.into_iter().collect();
+    if sides.contains(&Ok(Some(decisive))) {
+        return Ok(Some(decisive));
+    }
+    let all: Vec<Option<bool>> = sides.into_iter().collect::<Result<_, _>>()?;
+    Ok(if all.contains(&None) { None } else { Some(!decisive) })
+}
+
+fn value(operand: &Operand, table: &Table, row: usize) -> Result<Value, Fault> {
+    let value = |operand: &Operand| value(operand, table, row);
+    Ok(match operand {
+        Operand::Column(column) => table.columns[*column].values[row].clone(),
+        Operand::Literal(literal, _) => literal.clone(),
+        Operand::Calculated(op, left, right) => calculated(*op, &value(left)?, &value(right)?)?,
+        Operand::Length(text) => match value(text)? {
+            Value::Text(text) => whole(text.chars().count() as i64),
+            _ => Value::Null,
+        },
+        Operand::Upper(text) => match value(text)? {
+            Value::Text(text) => Value::Text(text.to_uppercase().into()),
+            _ => Value::Null,
+        },
+        Operand::Joined(left, right) => match (value(left)?, value(right)?) {
+            (Value::Text(left), Value::Text(right)) => Value::Text(format!("{left}{right}").into()),
+            _ => Value::Null,
+        },
+        Operand::Coalesce(first, second) => match value(first)? {
+            Value::Null => value(second)?,
+            first => first,
+        },
+        Operand::Case(condition, then, otherwise) => {
+            let chosen = truth(condition, table, row)? == Some(true);
+            value(if chosen { then } else { otherwise })?
+        }
+    })
+}
+
+fn calculated(op: Arithmetic, left: &Value, right: &Value) -> Result<Value, Fault> {
+    let (Value::Exact { mantissa: left, .. }, Value::Exact { mantissa: right, .. }) = (left, right)
+    else {
+        return Ok(Value::Null);
+    };
+    let result = match op {
+        Arithmetic::Add => left.checked_add(*right),
+        Arithmetic::Subtract => left.checked_sub(*right),
+        Arithmetic::Multiply => left.checked_mul(*right),
+    };
+    let result = result.and_then(|result| i64::try_from(result).ok()).ok_or(Fault)?;
+    Ok(whole(result))
+}
+
+fn holds(op: Comparison, order: Ordering) -> bool {
+    match op {
+        Comparison::Equal => order.is_eq(),
+        Comparison::NotEqual => order.is_ne(),
+        Comparison::Less => order.is_lt(),
+        Comparison::LessOrEqual => order.is_le(),
+        Comparison::Greater => order.is_gt(),
+        Comparison::GreaterOrEqual => order.is_ge(),
+    }
+}
+
+/// Whether a text matches a pattern of LIKE. Each `%` tries every rest of the text, but the last
+/// one that matched up to here suffices, so the time is at most their product.
+fn like(text: &[char], pattern: &[char], escape: Option<char>) -> bool {
+    let (mut at, mut next) = (0, 0);
+    let mut retry = None;
+    loop {
+        let literal = match pattern.get(next) {
+            Some('%') => {
+                retry = Some((at, next + 1));
+                next += 1;
+                continue;
+            }
+            Some('_') if at < text.len() => {
+                (at, next) = (at + 1, next + 1);
+                continue;
+            }
+            Some(&mark) if Some(mark) == escape => pattern.get(next + 1).map(|&c| (c, 2)),
+            Some(&c) if c != '_' => Some((c, 1)),
+            _ => None,
+        };
+        match literal {
+            Some((wanted, length)) if text.get(at) == Some(&wanted) => {
+                (at, next) = (at + 1, next + length);
+            }
+            None if next == pattern.len() && at == text.len() => return true,
+            _ => match retry {
+                Some((from, behind)) if from < text.len() => {
+                    retry = Some((from + 1, behind));
+                    (at, next) = (from + 1, behind);
+                }
+                _ => return false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::like;
+
+    #[test]
+    fn like_follows_the_standard() {
+        let is = |text: &str, pattern: &str| {
+            let text: Vec<char> = text.chars().collect();
+            like(&text, &pattern.chars().collect::<Vec<_>>(), Some('!'))
+        };
+        for (text, pattern) in [
+            ("", ""),
+            ("", "%"),
+            ("abc", "a%"),
+            ("abc", "%c"),
+            ("abc", "%b%"),
+            ("abc", "___"),
+            ("a_c", "a!_c"),
+            ("aXbXc", "%X_"),
+            ("é", "_"),
+            ("aab", "%ab"),
+            ("abab", "%ab%b"),
+        ] {
+            assert!(is(text, pattern), "{text} {pattern}");
+        }
+        for (text, pattern) in
+            [("", "_"), ("abc", "b%"), ("abc", "a!_c"), ("abc", "__"), ("abc", "%d%"), ("ab", "a")]
+        {
+            assert!(!is(text, pattern), "{text} {pattern}");
+        }
+    }
+}

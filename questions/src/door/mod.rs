@@ -1,0 +1,106 @@
+//! The doors: every way to ask a question of a file.
+
+mod engine;
+mod program;
+mod shown;
+
+use std::path::PathBuf;
+
+use crate::draw::Draw;
+use crate::file::File;
+use crate::question::{Answer, Question};
+
+/// Where the programs lie, and how often each is run.
+#[derive(Debug, Clone)]
+pub struct Doors {
+    /// The program `quarrier`.
+    pub quarrier: PathBuf,
+    /// Questions of a file that get a process of their own at each door.
+    pub alone_max: usize,
+}
+
+/// An answer that is not right.
+#[derive(Debug)]
+pub struct Wrong {
+    /// The door, with how it was asked.
+    pub door: String,
+    /// The file.
+    pub path: PathBuf,
+    /// The statement or condition.
+    pub text: String,
+    /// What is right.
+    pub right: Answer,
+    /// What came.
+    pub found: Found,
+}
+
+/// What a door gives: rows as text, or why there are none.
+pub type Found = Result<Vec<String>, String>;
+
+impl Doors {
+    /// Asks all questions of a file, through every door that reads it; gives the wrong answers.
+    ///
+    /// # Errors
+    /// Where a program cannot be run or a file cannot be written.
+    pub fn ask(
+        &self,
+        draw: &mut Draw,
+        file: &File,
+        questions: &[Question],
+    ) -> std::io::Result<Vec<Wrong>> {
+        let mut wrong = engine::ask(draw, file, questions)?;
+        wrong.extend(self.query(draw, file, questions)?);
+        if file.has_messages {
+            wrong.extend(self.filter(draw, file, questions)?);
+        }
+        Ok(wrong)
+    }
+}
+
+/// The wrong answer, if this is one.
+fn judge(door: &str, file: &File, question: &Question, found: Found) -> Option<Wrong> {
+    let is_right = match (&question.answer, &found) {
+        (Answer::Rows(right), Ok(found)) if question.is_ordered => right == found,
+        (Answer::Rows(right), Ok(found)) => {
+            let mut found = found.clone();
+            found.sort_unstable();
+            *right == found
+        }
+        (Answer::Error, Err(_)) => true,
+        _ => false,
+    };
+    (!is_right).then(|| Wrong {
+        door: door.into(),
+        path: file.path.clone(),
+        text: question.statement.clone(),
+        right: question.answer.clone(),
+        found,
+    })
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const ROWS_MAX: usize = 5;
+        let short = |rows: &Vec<String>| {
+            let cut = |row: &String| row.chars().take(200).collect::<String>();
+            let first: Vec<String> = rows.iter().take(ROWS_MAX).map(cut).collect();
+            format!("{} rows: {}", rows.len(), first.join(" / "))
+        };
+        let text: String = self.text.chars().take(2_000).collect();
+        writeln!(f, "{} of {}: {text}", self.door, self.path.display())?;
+        match &self.right {
+            Answer::Rows(rows) => writeln!(f, "  right: {}", short(rows))?,
+            Answer::Error => writeln!(f, "  right: an error")?,
+        }
+        match &self.found {
+            Ok(rows) => writeln!(f, "  found: {}", short(rows))?,
+            Err(error) => writeln!(f, "  found: the error {error}")?,
+        }
+        if let (Answer::Rows(right), Ok(found)) = (&self.right, &self.found) {
+            let missing: Vec<_> = right.iter().filter(|row| !found.contains(row)).take(2).collect();
+            let added: Vec<_> = found.iter().filter(|row| !right.contains(row)).take(2).collect();
+            writeln!(f, "  missing: {missing:.200?}; added: {added:.200?}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! Questions: a statement over the table `t`, and the answer worked out row by row.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::condition::{Condition, Fault, condition, matching};
+use crate::draw::Draw;
+use crate::table::{Kind, Table};
+use crate::value::{Value, exact, trimmed, whole};
+
+/// What is right.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// Rows, their values with `|` between them; sorted, unless the statement orders them.
+    Rows(Vec<String>),
+    /// The statement is an error: a number does not fit.
+    Error,
+}
+
+/// A statement and its answer.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The statement.
+    pub statement: String,
+    /// Its condition alone, where it only counts or lists the rows that match.
+    pub condition: Option<String>,
+    /// Whether it tells the order of its rows.
+    pub is_ordered: bool,
+    /// What is right.
+    pub answer: Answer,
+}
+
+/// Draws a question over a table.
+pub fn question(draw: &mut Draw, table: &Table) -> Question {
+    let depth = draw.below(3);
+    let condition = condition(draw, table, depth);
+    let names: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
+    let written = condition.written(&names);
+    let rows = matching(&condition, table);
+    let asked = Asked { table, written, rows };
+    let mut question = match draw.below(12) {
+        0..=3 => asked.count(),
+        4 | 5 => asked.list(),
+        6 | 7 => asked.top(draw),
+        8 => asked.groups(draw),
+        9 => asked.totals(draw),
+        10 => asked.join(draw, &condition),
+        _ => asked.membership(draw, &condition),
+    };
+    if let Answer::Rows(rows) = &mut question.answer
+        && !question.is_ordered
+    {
+        rows.sort_unstable();
+    }
+    question
+}
+
+/// A condition over a table, with the rows for which it is true.
+struct Asked<'t> {
+    table: &'t Table,
+    written: String,
+    rows: Result<Vec<usize>, Fault>,
+}
+
+impl Asked<'_> {
+    /// A question whose answer is made of the rows; none where a number does not fit.
+    fn question(
+        &self,
+        statement: String,
+        answer: impl FnOnce(&[usize]) -> Option<Vec<String>>,
+    ) -> Question {
+        let answer = match &self.rows {
+            Ok(rows) => answer(rows).map_or(Answer::Error, Answer::Rows),
+            Err(Fault) => Answer::Error,
+        };
+        Question { statement, condition: None, is_ordered: false, answer }
+    }
+
+    fn count(&self) -> Question {
+        let statement = format!("SELECT COUNT(*) AS n FROM t WHERE {}", self.written);
+        let condition = Some(self.written.clone());
+        let question = self.question(statement, |rows| Some(vec![rows.len().to_string()]));
+        Question { condition, ..question }
+    }
+
+    fn list(&self) -> Question {
+        let statement = format!("SELECT id FROM t WHERE {}", self.written);
+        let condition = Some(self.written.clone());
+        let question =
+            self.question(statement, |rows| Some(rows.iter().map(usize::to_string).collect()));
+        Question { condition, ..question }
+    }
+
+    fn top(&self, draw: &mut Draw) -> Question {
+        let column = draw.of(&self.table.columns);
+        let (is_descending, nulls) = (draw.chance(50), draw.below(3));
+        let (limit, offset) =
+            (draw.magnitude(1, 300), if draw.chance(30) { draw.below(9) } else { 0 });
+        let way = if is_descending { " DESC" } else { "" };
+        let place = ["", " NULLS FIRST", " NULLS LAST"][nulls];
+        let skipped = if offset > 0 { format!(" OFFSET {offset}") } else { String::new() };
+        let statement = format!(
+            "SELECT id, {0} FROM t WHERE {1} ORDER BY {0}{way}{place}, id LIMIT {limit}{skipped}",
+            column.name, self.written
+        );
+        // NULL is the greatest, unless its place is said.
+        let nulls_first = if nulls == 0 { is_descending } else { nulls == 1 };
+        let question = self.question(statement, |rows| {
+            let mut rows = rows.to_vec();
+            let is_late = |value: &Value| value.is_null() != nulls_first;
+            rows.sort_by(|&a, &b| {
+                let (x, y) = (&column.values[a], &column.values[b]);
+                let by_value = if is_descending { y.order(x) } else { x.order(y) };
+                is_late(x).cmp(&is_late(y)).then(by_value).then(a.cmp(&b))
+            });
+            let shown = rows.iter().skip(offset).take(limit);
+            Some(shown.map(|&row| format!("{row}|{}", column.values[row].shown())).collect())
+        });
+        Question { is_ordered: true, ..question }
+    }
+
+    fn groups(&self, draw: &mut Draw) -> Question {
+        let key = draw.of(&self.table.columns);
+        let of = draw.of(&self.table.columns);
+        let (k, c) = (&key.name, &of.name);
+        let statement = format!(
+            "SELECT {k} AS k, COUNT(*) AS n, COUNT({c}) AS m, MIN({c}) AS low, MAX({c}) AS high FROM t WHERE {} GROUP BY {k}",
+            self.written
+        );
+        self.question(statement, |rows| {
+            let mut groups: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+            for &row in rows {
+                groups.entry(key.values[row].shown()).or_default().push(&of.values[row]);
+            }
+            let line = |(key, values): (String, Vec<&Value>)| {
+                let there: Vec<_> =
+                    values.iter().copied().filter(|value| !value.is_null()).collect();
+                let low =
+                    there.iter().min_by(|a, b| a.order(b)).map_or("NULL".into(), |v| v.shown());
+                let high =
+                    there.iter().max_by(|a, b| a.order(b)).map_or("NULL".into(), |v| v.shown());
+                format!("{key}|{}|{}|{low}|{high}", values.len(), there.len())
+            };
+            Some(groups.into_iter().map(line).collect())
+        })
+    }
+
+    /// Sums and distinct counts, exact.
+    fn totals(&self, draw: &mut Draw) -> Question {
+        let is_summed = |kind| matches!(kind, Kind::Whole | Kind::Wide | Kind::Exact);
+        let numbers: Vec<_> = self.table.columns.iter().filter(|c| is_summed(c.kind)).collect();
+        let number = *draw.of(&numbers);
+        let other = draw.of(&self.table.columns);
+        let statement = format!(
+            "SELECT SUM({}) AS s, COUNT(DISTINCT {}) AS d FROM t WHERE {}",
+            number.name, other.name, self.written
+        );
+        self.question(statement, |rows| {
+            let distinct: BTreeSet<String> = rows
+                .iter()
+                .map(|&row| &other.values[row])
+                .filter(|v| !v.is_null())
+                .map(Value::shown)
+                .collect();
+            let sum = sum(rows.iter().map(|&row| &number.values[row]), number.kind)?;
+            Some(vec![format!("{sum}|{}", distinct.len())])
+        })
+    }
+
+    /// How many pairs of rows have the same value, one side of which is of the first rows.
+    fn join(&self, draw: &mut Draw, condition: &Condition) -> Question {
+        let column = draw.of(&self.table.columns);
+        let few = 1 + draw.below(60);
+        let names: Vec<String> =
+            self.table.columns.iter().map(|column| format!("a.{}", column.name)).collect();
+        let statement = format!(
+            "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON a.{0} = b.{0} WHERE b.id < {few} AND {1}",
+            column.name,
+            condition.written(&names)
+        );
+        self.question(statement, |rows| {
+            let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
+            for value in column.values.iter().take(few).filter(|value| !value.is_null()) {
+                *wanted.entry(value.shown()).or_default() += 1;
+            }
+            let pairs = rows.iter().filter_map(|&row| wanted.get(&column.values[row].shown()));
+            Some(vec![pairs.sum::<usize>().to_string()])
+        })
+    }
+
+    /// The rows whose value some of the first rows have, or none of them.
+    fn membership(&self, draw: &mut Draw, condition: &Condition) -> Question {
+        let column = draw.of(&self.table.columns);
+        let few = 1 + draw.below(30);
+        let is_negated = draw.chance(40);
+        let names: Vec<String> =
+            self.table.columns.iter().map(|column| format!("a.{}", column.name)).collect();
+        let not = if is_negated { "NOT " } else { "" };
+        let statement = format!(
+            "SELECT a.id FROM t AS a WHERE a.{0} {not}IN (SELECT b.{0} FROM t AS b WHERE b.id < {few}) AND {1}",
+            column.name,
+            condition.written(&names)
+        );
+        self.question(statement, |rows| {
+            let list = &column.values[..few.min(column.values.len())];
+            let has_null = list.iter().any(Value::is_null);
+            let listed: BTreeSet<String> =
+                list.iter().filter(|value| !value.is_null()).map(Value::shown).collect();
+            let is_wanted = |value: &Value| {
+                let is_listed = listed.contains(&value.shown());
+                !value.is_null() && if is_negated { !is_listed && !has_null } else { is_listed }
+            };
+            let wanted = rows.iter().filter(|&&row| is_wanted(&column.values[row]));
+            Some(wanted.map(usize::to_string).collect())
+        })
+    }
+}
+
+/// The exact sum; none where it does not fit: 64 bits for whole numbers, 38 digits for others.
+fn sum<'v>(values: impl Iterator<Item = &'v Value>, kind: Kind) -> Option<String> {
+    let exacts: Vec<(i128, u8)> = values
+        .filter_map(|value| match value {
+            Value::Exact { mantissa, scale } => Some((*mantissa, *scale)),
+            _ => None,
+        })
+        .collect();
+    let Some(scale) = exacts.iter().map(|(_, scale)| *scale).max() else {
+        return Some("NULL".into());
+    };
+    let mut total = 0_i128;
+    for (mantissa, own) in exacts {
+        total = total.checked_add(mantissa.checked_mul(10_i128.pow(u32::from(scale - own)))?)?;
+    }
+    let fits = match kind {
+        Kind::Whole => i64::try_from(total).is_ok(),
+        _ => total.unsigned_abs() < 10_u128.pow(38),
+    };
+    fits.then(|| if scale == 0 { whole(total).shown() } else { trimmed(&exact(total, scale)) })
+}

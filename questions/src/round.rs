@@ -1,0 +1,43 @@
+//! Rounds: a table, its files, its questions, and the wrong answers.
+
+use std::path::Path;
+
+use crate::door::{Doors, Wrong};
+use crate::draw::Draw;
+use crate::file::write_all;
+use crate::question::{Question, question};
+use crate::table::Table;
+
+/// How large rounds are.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Rows of a table, at least and at most.
+    pub rows: (usize, usize),
+    /// Bytes of strings in a column, about, at most.
+    pub bytes_max: usize,
+    /// Questions of a table.
+    pub questions: usize,
+}
+
+/// Draws a table and its questions, as a seed says.
+pub fn drawn(seed: u64, size: &Size) -> (Table, Vec<Question>) {
+    let mut draw = Draw::new(seed);
+    let rows = draw.magnitude(size.rows.0, size.rows.1);
+    let table = Table::draw(&mut draw, rows, size.bytes_max);
+    let questions = (0..size.questions).map(|_| question(&mut draw, &table)).collect();
+    (table, questions)
+}
+
+/// Draws a table and its questions and asks them of all its files; gives the wrong answers.
+///
+/// # Errors
+/// Where files cannot be written or programs not be run.
+pub fn run(seed: u64, size: &Size, doors: &Doors, folder: &Path) -> std::io::Result<Vec<Wrong>> {
+    let (table, questions) = drawn(seed, size);
+    let mut draw = Draw::new(!seed);
+    let mut wrong = Vec::new();
+    for file in write_all(&mut draw, &table, folder)? {
+        wrong.extend(doors.ask(&mut draw, &file, &questions)?);
+    }
+    Ok(wrong)
+}
