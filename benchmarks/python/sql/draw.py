@@ -37,6 +37,7 @@ class Statements(Draw):
     """Draws whole statements."""
 
     aliases: int = 0
+    is_mixed: bool = False
     features: Counter[str] = field(default_factory=Counter)
 
     def alias(self) -> str:
@@ -53,7 +54,7 @@ class Statements(Draw):
             inner = self.query(depth - 1, [f"{alias}c{n}" for n in range(3)])
             return form("({}) AS " + alias, inner.sql), [(f"{alias}.{name}", kind) for name, kind in inner.columns]
         table = self.r.choice(TABLES)
-        return same(f"{table.name} AS {alias}"), [(f"{alias}.{name}", kind) for name, kind in table.columns]
+        return same(f"{table.relation(self.is_mixed)} AS {alias}"), [(f"{alias}.{name}", kind) for name, kind in table.columns]
 
     def source(self, depth: int) -> tuple[Sql, list[Column]]:
         """One to three tables, joined."""

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 ROWS = 40
+#: Rows of each half of the filler that makes columns mixed: enough for a segment of its own, and more.
+FILLER_ROWS = 70_000
 TEXTS = ["", " ", "a", "A", "b", "ab", "aB", "abc", "a_c", "a%c", "é", "éa", "日本", "🜚", "a b", " a", "a ",
          "aaa", "it's", "Zz", "0", "10", "9", "-1", "null", "ａ", "~", "Ämter", 'say "x"', "x,y"]  # fmt: skip
 CITIES = ["Ulm", "Łódź", "São Paulo", "東京", "", "Ulm "]
@@ -34,6 +36,10 @@ class Table:
     @property
     def file(self) -> str:
         return f"{self.name}.{self.ending}"
+
+    def relation(self, is_mixed: bool) -> str:
+        """What stands after FROM: the table, without the filler of a mixed one."""
+        return f"(SELECT * FROM {self.name} WHERE id IS NOT NULL)" if is_mixed else self.name
 
 
 TABLES = (
@@ -74,6 +80,22 @@ def rows(r: random.Random, table: Table) -> list[list[Any]]:
     for number, row in enumerate(drawn):
         row[0] = number
     return drawn
+
+
+def filled(r: random.Random, table: Table, drawn: list[list[Any]]) -> list[list[Any]]:
+    """The rows among filler without an `id`: strings of which few differ, then strings that all do, so
+    that a column of strings is codes in some segments and plain strings in others."""
+    few = ["filler", "filler of a few more letters", "x" * 300]
+
+    def filler(number: int) -> list[Any]:
+        text = r.choice(few) if number < FILLER_ROWS else f"u{number} {r.getrandbits(60):x}"
+        return [None] + [text if kind == "text" else None for _, kind in table.columns[1:]]
+
+    mixed = [filler(number) for number in range(2 * FILLER_ROWS)]
+    places = sorted(r.sample(range(len(mixed)), len(drawn)), reverse=True)
+    for place, row in zip(places, drawn):
+        mixed.insert(place, row)
+    return mixed
 
 
 def as_text(cell: Any, kind: str) -> str:
@@ -141,11 +163,12 @@ def write_parquet(table: Table, drawn: list[list[Any]], path: Path) -> None:
     pq.write_table(pa.table(columns, schema=pa.schema(fields)), path)
 
 
-def make(folder: Path, seed: str) -> None:
+def make(folder: Path, seed: str, is_mixed: bool = False) -> None:
     """All tables, for this seed."""
     for table in TABLES:
         r = random.Random(f"{seed}/{table.name}")
-        write(table, rows(r, table), folder)
+        drawn = rows(r, table)
+        write(table, filled(r, table, drawn) if is_mixed else drawn, folder)
 
 
 def into_duckdb(connection: Any, folder: Path) -> None:

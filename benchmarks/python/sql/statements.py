@@ -1,8 +1,9 @@
 """Random full statements: quarrier-sql and DuckDB must say the same.
 
-    python statements.py PROGRAM [STATEMENTS [SEED]]
+    python statements.py PROGRAM [STATEMENTS [SEED]] [--mixed]
 
-Every fifty statements the tables are drawn anew. What DuckDB has otherwise than SQL-92 is asked of it in
+Every fifty statements the tables are drawn anew; with --mixed every 250, and their rows lie among
+140,000 others that make the columns of strings codes in some segments and plain strings in others. What DuckDB has otherwise than SQL-92 is asked of it in
 other words; how often, by rule, is printed, as is what was drawn. A statement that the program refuses
 counts as a difference.
 """
@@ -25,6 +26,8 @@ from values import REWORDED
 
 #: Statements that are asked of the same tables.
 BATCH = 50
+#: The same, where making the tables takes seconds.
+MIXED_BATCH = 250
 #: Differences after which no more are looked for.
 ENOUGH = 20
 
@@ -60,16 +63,18 @@ def tell(statement: Statement, mine: list[Any] | str, other: list[Any] | str) ->
     )
 
 
-def batch(program: str, seed: str, numbers: range, folder: Path, seen: Counter[str]) -> list[str]:
+def batch(
+    program: str, seed: str, numbers: range, folder: Path, seen: Counter[str], is_mixed: bool
+) -> list[str]:
     """Asks statements of fresh tables; the differences."""
-    files.make(folder, seed)
+    files.make(folder, seed, is_mixed)
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("SET TimeZone = 'UTC'")
     files.into_duckdb(connection, folder)
     running = Program(program, {table.name: folder / table.file for table in files.TABLES})
     different = []
     for number in numbers:
-        draws = Statements(random.Random(f"{seed}/{number}"))
+        draws = Statements(random.Random(f"{seed}/{number}"), is_mixed=is_mixed)
         statement = draws.statement(number)
         mine, other = ours(running, statement, number), theirs(connection, statement)
         seen.update(statement.features)
@@ -92,16 +97,19 @@ def batch(program: str, seed: str, numbers: range, folder: Path, seen: Counter[s
 
 
 def main() -> None:
-    program = sys.argv[1]
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
-    seed = sys.argv[3] if len(sys.argv) > 3 else "1"
+    is_mixed = "--mixed" in sys.argv
+    words = [word for word in sys.argv[1:] if word != "--mixed"]
+    program = words[0]
+    count = int(words[1]) if len(words) > 1 else 1000
+    seed = words[2] if len(words) > 2 else "1"
+    size = MIXED_BATCH if is_mixed else BATCH
     seen: Counter[str] = Counter()
     different: list[str] = []
     done = 0
     with tempfile.TemporaryDirectory() as folder:
         while done < count and len(different) < ENOUGH:
-            numbers = range(done, min(done + BATCH, count))
-            different += batch(program, f"{seed}/{done // BATCH}", numbers, Path(folder), seen)
+            numbers = range(done, min(done + size, count))
+            different += batch(program, f"{seed}/{done // size}", numbers, Path(folder), seen, is_mixed)
             done = numbers.stop
     for text in different:
         print(text)
