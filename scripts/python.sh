@@ -23,6 +23,8 @@ case "$*" in
     build) build ;;
     test)
         build
+        # What draws the random questions; 'make test' has built it.
+        (cd ../.. && cargo test --quiet --workspace --locked --no-run --test questions)
         # Workers are forked only where a process has no other threads: theirs is another one.
         python -m pytest --ignore-glob='*/test_parallel_*.py'
         python -m pytest tests/test_parallel_*.py

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, Command, value_parser};
 use questions::door::Doors;
-use questions::round::{Size, run};
+use questions::round::{Size, run, write};
 
 fn main() -> ExitCode {
     match asked() {
@@ -44,6 +44,15 @@ fn command() -> Command {
         .arg(number("alone", "2").help("Questions of a file that get a process of their own"))
         .arg(number("wrong-max", "20").help("Wrong answers after which it ends"))
         .arg(
+            Arg::new("write")
+                .long("write")
+                .value_name("FOLDER")
+                .value_parser(value_parser!(PathBuf))
+                .help(
+                    "Writes tables, questions and answers there, for other doors, and asks nothing",
+                ),
+        )
+        .arg(
             Arg::new("quarrier")
                 .long("quarrier")
                 .value_parser(value_parser!(PathBuf))
@@ -71,12 +80,16 @@ fn asked() -> std::io::Result<bool> {
             break;
         }
         let seed = number("seed") + table;
+        seen += size.questions as u64;
+        if let Some(folder) = matches.get_one::<PathBuf>("write") {
+            write(seed, &size, &folder.join(seed.to_string()))?;
+            continue;
+        }
         let folder = tempfile::tempdir()?;
         for answer in run(seed, &size, &doors, folder.path())? {
             say(&format!("seed {seed}, {answer}"));
             wrong += 1;
         }
-        seen += size.questions as u64;
         if table % 50 == 49 {
             say(&format!("{seen} questions, {wrong} wrong answers"));
         }

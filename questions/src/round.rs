@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::door::{Doors, Wrong};
 use crate::draw::Draw;
 use crate::file::write_all;
-use crate::question::{Question, question};
+use crate::question::{Answer, Question, question};
 use crate::table::Table;
 
 /// How large rounds are.
@@ -26,6 +26,32 @@ pub fn drawn(seed: u64, size: &Size) -> (Table, Vec<Question>) {
     let table = Table::draw(&mut draw, rows, size.bytes_max);
     let questions = (0..size.questions).map(|_| question(&mut draw, &table)).collect();
     (table, questions)
+}
+
+/// Writes a table, its questions and their answers to a new folder: the files of the table, and
+/// `questions.json`, a list of `statement`, `condition`, `is_ordered` and `rows`, which is null where
+/// the answer is an error.
+///
+/// # Errors
+/// Where the folder cannot be written.
+pub fn write(seed: u64, size: &Size, folder: &Path) -> std::io::Result<()> {
+    let (table, questions) = drawn(seed, size);
+    std::fs::create_dir_all(folder)?;
+    write_all(&mut Draw::new(!seed), &table, folder)?;
+    let shown = |question: &Question| {
+        let rows = match &question.answer {
+            Answer::Rows(rows) => Some(rows),
+            Answer::Error => None,
+        };
+        serde_json::json!({
+            "statement": question.statement,
+            "condition": question.condition,
+            "is_ordered": question.is_ordered,
+            "rows": rows,
+        })
+    };
+    let list: Vec<serde_json::Value> = questions.iter().map(shown).collect();
+    std::fs::write(folder.join("questions.json"), serde_json::Value::from(list).to_string())
 }
 
 /// Draws a table and its questions and asks them of all its files; gives the wrong answers.

@@ -1,0 +1,91 @@
+"""Random questions of the package `questions`, asked through Table.query and Table.query_many.
+
+`scripts/python.sh test` builds the program that draws the tables and works the answers out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quarrier
+
+REPOSITORY = Path(__file__).parents[3]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
+PROGRAM = TARGET / "debug" / "questions"
+#: What a table answers alone: one table, without groups or joins.
+OWN = ("SELECT COUNT(*) AS n FROM t WHERE", "SELECT id")
+
+
+@pytest.fixture(scope="module")
+def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("questions")
+    options = ["--questions", "480", "--of-table", "40", "--rows-max", "2000", "--seed", "5000"]
+    subprocess.run([PROGRAM, *options, "--write", folder], check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+def is_same(value: Any, right: str) -> bool:
+    """Whether a value is the one that the program wrote; strings and times are compared elsewhere."""
+    if value is None or right == "NULL":
+        return value is None and right == "NULL"
+    if isinstance(value, bool):
+        return right == str(value).lower()
+    if isinstance(value, float):
+        other = float(right.removesuffix("f"))
+        return value == other or (value != value and other != other)
+    if isinstance(value, int | Decimal):
+        return Decimal(value) == Decimal(right)
+    return True
+
+
+def are_same(rows: list[dict[str, Any]], question: dict[str, Any]) -> bool:
+    found = [list(row.values()) for row in rows]
+    if not question["is_ordered"]:
+        found.sort(key=lambda row: str(row[0]))
+    right = [row.split("|", 1) for row in question["rows"]]
+    return len(found) == len(right) and all(
+        is_same(value, other) for row, others in zip(found, right) for value, other in zip(row, others)
+    )
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "gz.ndjson", "csv", "zst.csv", "nvfix", "arrow", "parquet"])
+def test_every_format_has_the_answers_of_the_oracle(rounds: Path, ending: str) -> None:
+    wrong = []
+    asked = 0
+    for folder in sorted(rounds.iterdir()):
+        path = folder / f"t.{ending}"
+        if not path.exists():
+            continue
+        questions = [q for q in json.loads((folder / "questions.json").read_text()) if is_own(q)]
+        table = quarrier.Table.from_messages(path)
+        statements = [question["statement"].replace(" FROM t ", " FROM m ", 1) for question in questions]
+        answered = [number for number, question in enumerate(questions) if question["rows"] is not None]
+        together = table.query_many([statements[number] for number in answered])
+        for number, answer in zip(answered, together, strict=True):
+            if not are_same(answer.to_pylist(), questions[number]):
+                wrong.append(f"{path.parent.name} query_many: {statements[number]}")
+        for question, statement in zip(questions, statements, strict=True):
+            asked += 1
+            if not is_right(table, statement, question):
+                wrong.append(f"{path.parent.name} query: {statement}")
+    assert asked > 50
+    assert not wrong, "\n".join(wrong)
+
+
+def is_own(question: dict[str, Any]) -> bool:
+    return question["statement"].startswith(OWN) and " AS a " not in question["statement"]
+
+
+def is_right(table: quarrier.Table, statement: str, question: dict[str, Any]) -> bool:
+    try:
+        rows = table.query(statement).to_pylist()
+    except quarrier.QuarrierError:
+        return question["rows"] is None
+    return question["rows"] is not None and are_same(rows, question)
