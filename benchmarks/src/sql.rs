@@ -38,7 +38,7 @@ pub(crate) fn run(
     };
     checked(script("statements.py").arg(STATEMENTS))?;
     let ask = measured(home, script("ask.py").args(["--rows", &rows, "--rounds", &rounds]))?;
-    let tpch = measured(home, script("tpch.py").args(["--scale", tpch, "--rounds", &rounds]))?;
+    let tpch = measured(home, script("tpc.py").args(["--scale", tpch, "--rounds", &rounds]))?;
     let search = measured(
         home,
         script("find.py").args([programs.quarrier, image, patterns]).args(["--rounds", &rounds]),

@@ -1,10 +1,12 @@
-"""The 22 queries of TPC-H by quarrier-sql, DataFusion and DuckDB, in turns, answers compared first.
+"""The 22 queries of TPC-H by quarrier-sql, DataFusion and DuckDB, in turns, answers compared first; or the
+99 of TPC-DS by quarrier-sql and DuckDB.
 
-    python tpch.py PROGRAM [--data FOLDER] [--scale 1] [--rounds 5] [--kinds parquet,ndjson] [--json FILE]
+    python tpc.py PROGRAM [--benchmark tpch|tpcds] [--data FOLDER] [--scale 1] [--rounds 5]
+                          [--kinds parquet,ndjson] [--json FILE]
 
 Every engine has two threads. Of messages (`ndjson`) all have the tables in memory; Parquet is read by
-all from the files, anew for each query. `tpch_data.py` makes data and queries, with DuckDB's own
-generator.
+all from the files, anew for each query. `tpc_data.py` makes data and queries, with DuckDB's own
+generators. With --rounds 0 answers are compared and no time is taken.
 """
 
 from __future__ import annotations
@@ -23,7 +25,6 @@ import answers
 import duckdb
 from answers import are_same, normal
 from program import Program, Refused
-from tpch_data import TABLES
 
 HERE = Path(__file__).parent
 THREADS = 2
@@ -31,19 +32,24 @@ THREADS = 2
 answers.RELATIVE = 1e-6
 
 
-def make_data(data: Path, scale: float) -> Path:
+def make_data(data: Path, benchmark: str, scale: float) -> Path:
     """The folder with the data, made in an environment of its own where it is not there."""
-    folder = data / f"tpch-v1-{scale:g}"
+    folder = data / f"{benchmark}-v1-{scale:g}"
     if not (folder / "queries.json").exists():
-        home = data / "venv-tpch"
+        home = data / "venv-tpc"
+        requirements = HERE / "tpc-requirements.txt"
         if not (home / "installed.txt").exists():
             venv.create(home, with_pip=True, clear=True)
-            requirements = HERE / "tpch-requirements.txt"
             command = [home / "bin/python", "-m", "pip", "install", "--quiet", "-r", requirements]
             subprocess.run(command, check=True)
             (home / "installed.txt").write_text(requirements.read_text())
-        subprocess.run([home / "bin/python", HERE / "tpch_data.py", folder, str(scale)], check=True)
+        command = [home / "bin/python", HERE / "tpc_data.py", folder, benchmark, str(scale)]
+        subprocess.run(command, check=True)
     return folder
+
+
+def tables_of(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.parquet"))
 
 
 class DuckDB:
@@ -52,7 +58,7 @@ class DuckDB:
     def __init__(self, folder: Path, kind: str) -> None:
         self.base = duckdb.connect(":memory:", config={"threads": THREADS})
         what = "VIEW" if kind == "parquet" else "TABLE"
-        for table in TABLES:
+        for table in tables_of(folder):
             self.base.execute(f"CREATE {what} {table} AS SELECT * FROM '{folder / table}.parquet'")
 
     def ask(self, query: str) -> tuple[float, list[Any]]:
@@ -77,7 +83,7 @@ class DataFusion:
 
         config = datafusion.SessionConfig().with_target_partitions(THREADS)
         self.context = datafusion.SessionContext(config)
-        for table in TABLES:
+        for table in tables_of(folder):
             if kind == "parquet":
                 self.context.register_parquet(table, f"{folder / table}.parquet")
                 continue
@@ -97,7 +103,7 @@ class Ours:
     def __init__(self, program: str, folder: Path, kind: str) -> None:
         self.name = "quarrier-sql"
         start = time.perf_counter()
-        tables = {table: folder / f"{table}.{kind}" for table in TABLES}
+        tables = {table: folder / f"{table}.{kind}" for table in tables_of(folder)}
         self.program = Program(program, tables, f"--workers={THREADS}")
         self.program.ask("SELECT 1 AS one")
         print(f"{kind}: {time.perf_counter() - start:.1f} s to load", file=sys.stderr)
@@ -121,7 +127,7 @@ def compare(number: int, query: str, engines: list[Any], rival: DuckDB) -> bool:
             reason = f"{len(found)} rows: {found[:2]}, expected {len(expected)}: {expected[:2]}"
         except (Refused, ValueError, ArithmeticError, RuntimeError) as error:
             reason = str(error)
-        print(f"tpch.py: WRONG RESULT: query {number} by {engine.name}: {reason[:600]}")
+        print(f"tpc.py: WRONG RESULT: query {number} by {engine.name}: {reason[:600]}")
         is_same = False
     return is_same
 
@@ -129,24 +135,32 @@ def compare(number: int, query: str, engines: list[Any], rival: DuckDB) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
+    parser.add_argument("--benchmark", choices=["tpch", "tpcds"], default="tpch")
     parser.add_argument("--data", type=Path, default=HERE.parents[1] / "data")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--kinds", default="parquet,ndjson")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    folder = make_data(arguments.data, arguments.scale)
+    folder = make_data(arguments.data, arguments.benchmark, arguments.scale)
     queries = json.loads((folder / "queries.json").read_text())
     seconds = {}
     for kind in arguments.kinds.split(","):
         rival = DuckDB(folder, kind)
-        engines = [Ours(arguments.program, folder, kind), DataFusion(folder, kind), rival]
+        engines: list[Any] = [Ours(arguments.program, folder, kind)]
+        if arguments.benchmark == "tpch":
+            engines.append(DataFusion(folder, kind))
+        engines.append(rival)
         same = [compare(number, query, engines, rival) for number, query in enumerate(queries, 1)]
         if not all(same):
-            sys.exit(f"tpch.py: {same.count(False)} of {len(queries)} queries differ; no time is given")
+            sys.exit(f"tpc.py: {same.count(False)} of {len(queries)} queries differ; no time is given")
+        print(f"{kind}: all {len(queries)} answers are those of DuckDB {duckdb.__version__}")
+        if not arguments.rounds:
+            engines[0].program.end()
+            continue
         seconds[kind] = measure(engines, queries, arguments.rounds)
         where = "read from Parquet" if kind == "parquet" else "in memory"
-        print(f"\nTPC-H, scale {arguments.scale:g}, tables {where}, {THREADS} threads: milliseconds")
+        print(f"\n{arguments.benchmark}, scale {arguments.scale:g}, tables {where}, {THREADS} threads: milliseconds")
         tell(seconds[kind])
         engines[0].program.end()
     if arguments.json:
