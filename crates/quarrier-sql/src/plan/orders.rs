@@ -199,7 +199,8 @@ fn is_without_nan(messages: &Messages) -> bool {
     let table = messages.table();
     let mut columns = table.schema().fields.iter().zip(table.columns());
     columns.all(|(field, column)| {
-        let has_nan = column.segments().iter().any(|segment| segment.zone().max == i64::MAX);
+        let has_nan =
+            column.segments().iter().any(|segment| segment.zone().max == i128::from(i64::MAX));
         field.kind != Kind::Float || !has_nan
     })
 }

@@ -172,7 +172,7 @@ fn manner(wish: &Wish) -> Option<Manner> {
     match wish {
         Wish::Objects | Wish::Rows(RowFormat::Json, _) => Some(Manner::Json),
         Wish::Bytes | Wish::Rows(RowFormat::Text | RowFormat::Csv, _) => Some(Manner::Text),
-        Wish::Count | Wish::Batches(_) => None,
+        Wish::Count | Wish::Kinds | Wish::Batches(_) => None,
     }
 }
 
