@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::condition::{Condition, Fault, condition, matching};
+use crate::condition::{Condition, Fault, condition, matching, may_fault};
 use crate::draw::Draw;
 use crate::table::{Kind, Table};
 use crate::value::{Value, exact, trimmed, whole};
@@ -27,6 +27,9 @@ pub struct Question {
     pub is_ordered: bool,
     /// What is right.
     pub answer: Answer,
+    /// Whether a calculation that does not decide has no value: `FALSE AND` it is FALSE to `filter`,
+    /// but `query` may evaluate it first, and say so (docs/query.md).
+    pub may_fault: bool,
 }
 
 /// Draws a question over a table.
@@ -46,6 +49,7 @@ pub fn question(draw: &mut Draw, table: &Table) -> Question {
         10 => asked.join(draw, &condition),
         _ => asked.membership(draw, &condition),
     };
+    question.may_fault = may_fault(&condition, table);
     if let Answer::Rows(rows) = &mut question.answer
         && !question.is_ordered
     {
@@ -72,7 +76,7 @@ impl Asked<'_> {
             Ok(rows) => answer(rows).map_or(Answer::Error, Answer::Rows),
             Err(Fault) => Answer::Error,
         };
-        Question { statement, condition: None, is_ordered: false, answer }
+        Question { statement, condition: None, is_ordered: false, answer, may_fault: false }
     }
 
     fn count(&self) -> Question {

@@ -24,6 +24,34 @@ pub fn matching(condition: &Condition, table: &Table) -> Result<Vec<usize>, Faul
     Ok(rows)
 }
 
+/// Whether some calculation of the condition has no value in some row, even where the condition has
+/// its truth without it.
+pub fn may_fault(condition: &Condition, table: &Table) -> bool {
+    let mut calculations = Vec::new();
+    of_condition(condition, &mut calculations);
+    let faults =
+        |operand: &&Operand| (0..table.rows).any(|row| value(operand, table, row).is_err());
+    calculations.iter().any(faults)
+}
+
+fn of_condition<'c>(condition: &'c Condition, found: &mut Vec<&'c Operand>) {
+    match condition {
+        Condition::Compare(_, left, right) => found.extend([left, right]),
+        Condition::Between { operand, low, high, .. } => found.extend([operand, low, high]),
+        Condition::In { operand, list, .. } => {
+            found.push(operand);
+            found.extend(list);
+        }
+        Condition::Like { operand, .. } | Condition::IsNull(operand, _) => found.push(operand),
+        Condition::Truth(_) => {}
+        Condition::Not(inner) | Condition::Unknown(inner) => of_condition(inner, found),
+        Condition::And(one, other) | Condition::Or(one, other) => {
+            of_condition(one, found);
+            of_condition(other, found);
+        }
+    }
+}
+
 fn truth(condition: &Condition, table: &Table, row: usize) -> Result<Option<bool>, Fault> {
     let value = |operand: &Operand| value(operand, table, row);
     Ok(match condition {

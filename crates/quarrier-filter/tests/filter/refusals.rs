@@ -63,7 +63,7 @@ fn operators_are_refused_what_they_do_not_take() {
 fn what_stands_beside_arguments_is_refused() {
     check_refused(&[
         ("UPPER(DISTINCT t)", "expected ), found t"),
-        ("UPPER(t) FILTER (WHERE b)", "FILTER of a function is not a part"),
+        ("UPPER(t) FILTER (WHERE b)", "found FILTER"),
         ("UPPER(t) OVER ()", "OVER of a function is not a part"),
         ("ABS(i ORDER BY i)", "a clause behind the arguments of a function is not a part"),
         ("ABS(i) WITHIN GROUP (ORDER BY i)", "WITHIN GROUP of a function is not a part"),

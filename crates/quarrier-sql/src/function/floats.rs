@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float64Type};
+use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array};
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type,
+};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -17,13 +19,18 @@ pub(crate) enum Floats {
     /// `sql_ordered(x)`: one zero, and one NaN, the greatest: so they are equal in groups, joins and
     /// orders, too, where the engine goes by their bits.
     Ordered,
+    /// `sql_key(x)`: a whole number that stands in an order where the floating one does. The engine's
+    /// MIN and MAX take whatever comes after a NaN.
+    Key,
+    /// `sql_of_key(k)`: the floating number of a key.
+    OfKey,
 }
 
-use Floats::{Double, Ordered};
+use Floats::{Double, Key, OfKey, Ordered};
 
-const ALL: [Floats; 2] = [Double, Ordered];
+const ALL: [Floats; 4] = [Double, Ordered, Key, OfKey];
 
-static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> =
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> =
     LazyLock::new(|| ALL.map(|what| Arc::new(ScalarUDF::new_from_impl(Function::new(what)))));
 
 impl Floats {
@@ -41,6 +48,8 @@ impl Floats {
         match self {
             Double => "sql_double",
             Ordered => "sql_ordered",
+            Key => "sql_key",
+            OfKey => "sql_of_key",
         }
     }
 }
@@ -77,6 +86,19 @@ fn ordered(float: f64) -> f64 {
     if float.is_nan() { f64::NAN } else { float + 0.0 }
 }
 
+fn key(float: f64) -> i64 {
+    flipped(ordered(float).to_bits() as i64)
+}
+
+fn of_key(key: i64) -> f64 {
+    f64::from_bits(flipped(key) as u64)
+}
+
+/// The bits of negative numbers, whose order is the reverse, the other way round; twice is as before.
+fn flipped(bits: i64) -> i64 {
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Function {
     what: Floats,
@@ -88,8 +110,8 @@ impl Function {
         Function { what, signature: Signature::any(1, Volatility::Immutable) }
     }
 
-    fn made(&self, column: &ArrayRef) -> Result<Float64Array> {
-        Ok(match (self.what, column.data_type()) {
+    fn made(&self, column: &ArrayRef) -> Result<ArrayRef> {
+        let made: Float64Array = match (self.what, column.data_type()) {
             (Double, DataType::Decimal128(_, scale)) => {
                 column.as_primitive::<Decimal128Type>().unary(|mantissa| of_128(mantissa, *scale))
             }
@@ -97,8 +119,14 @@ impl Function {
                 .as_primitive::<Decimal256Type>()
                 .unary(|mantissa| of_digits(&mantissa.to_string(), *scale)),
             (Ordered, DataType::Float64) => column.as_primitive::<Float64Type>().unary(ordered),
+            (OfKey, DataType::Int64) => column.as_primitive::<Int64Type>().unary(of_key),
+            (Key, DataType::Float64) => {
+                let keys: Int64Array = column.as_primitive::<Float64Type>().unary(key);
+                return Ok(Arc::new(keys));
+            }
             (_, other) => return exec_err!("{} of {other}", self.name()),
-        })
+        };
+        Ok(Arc::new(made))
     }
 }
 
@@ -111,7 +139,7 @@ impl ScalarUDFImpl for Function {
         let shown = arguments.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         Ok(match self.what {
             Double => format!("CAST({shown} AS Float64)"),
-            Ordered => shown,
+            Ordered | Key | OfKey => shown,
         })
     }
 
@@ -120,7 +148,7 @@ impl ScalarUDFImpl for Function {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Float64)
+        Ok(if self.what == Key { DataType::Int64 } else { DataType::Float64 })
     }
 
     fn is_strict(&self) -> bool {
@@ -130,11 +158,10 @@ impl ScalarUDFImpl for Function {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(argument) = args.args.first() else { return exec_err!("no argument") };
         Ok(match argument {
-            ColumnarValue::Array(column) => ColumnarValue::Array(Arc::new(self.made(column)?)),
+            ColumnarValue::Array(column) => ColumnarValue::Array(self.made(column)?),
             ColumnarValue::Scalar(scalar) => {
                 let column = self.made(&scalar.to_array()?)?;
-                let value = column.is_valid(0).then(|| column.value(0));
-                ColumnarValue::Scalar(ScalarValue::Float64(value))
+                ColumnarValue::Scalar(ScalarValue::try_from_array(&column, 0)?)
             }
         })
     }
@@ -167,5 +194,15 @@ mod tests {
         let nan = ordered(-f64::NAN);
         assert!(nan.is_nan() && nan.is_sign_positive());
         assert_eq!(ordered(-1.5), -1.5);
+    }
+
+    #[test]
+    fn keys_stand_in_the_order_of_their_numbers() {
+        let rising =
+            [f64::NEG_INFINITY, -1e300, -1.5, -5e-324, 0.0, 5e-324, 2.0, f64::INFINITY, f64::NAN];
+        let keys = rising.map(key);
+        assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
+        assert_eq!(keys.map(of_key).map(f64::to_bits), rising.map(f64::to_bits));
+        assert_eq!(key(-0.0), key(0.0));
     }
 }

@@ -132,13 +132,61 @@ fn level<const N: usize>(exprs: [Expr; N], schema: &DFSchema) -> Transformed<[Ex
     let is_mixed = types.iter().any(|one| sort(one) == Sort::Float)
         && types.iter().any(|one| *one != DataType::Float64 && sort(one) != Sort::Other);
     if !is_mixed {
-        return Transformed::no(exprs);
+        return wide_enough(exprs, &types);
     }
     let mut types = types.into_iter();
     Transformed::yes(exprs.map(|expr| match types.next() {
         Some(one) if sort(&one) != Sort::Other => floating(expr, schema),
         _ => expr,
     }))
+}
+
+/// Digits of an exact number before and after the point; of a literal those that it has.
+fn digits(expr: &Expr, data_type: &DataType) -> Option<(u8, u8)> {
+    use DataType as T;
+    let (before, after) = match *data_type {
+        T::Int8 | T::UInt8 => (3, 0),
+        T::Int16 | T::UInt16 => (5, 0),
+        T::Int32 | T::UInt32 => (10, 0),
+        T::Int64 => (19, 0),
+        T::UInt64 => (20, 0),
+        T::Decimal32(precision, scale)
+        | T::Decimal64(precision, scale)
+        | T::Decimal128(precision, scale)
+        | T::Decimal256(precision, scale) => {
+            let scale = u8::try_from(scale).ok()?;
+            (precision.checked_sub(scale)?, scale)
+        }
+        _ => return None,
+    };
+    let length =
+        |number: i128| number.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1) as u8;
+    Some(match expr {
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => (length((*number).into()), 0),
+        Expr::Literal(ScalarValue::UInt64(Some(number)), _) => (length((*number).into()), 0),
+        Expr::Literal(ScalarValue::Decimal128(Some(mantissa), _, _), _) => {
+            (length(*mantissa).saturating_sub(after), after)
+        }
+        _ => (before, after),
+    })
+}
+
+/// Exact numbers of which the engine's common type, of 38 digits, does not hold all, in one of up to 76.
+fn wide_enough<const N: usize>(exprs: [Expr; N], types: &[DataType; N]) -> Transformed<[Expr; N]> {
+    let mut widest = (0, 0);
+    for (expr, data_type) in exprs.iter().zip(types) {
+        match digits(expr, data_type) {
+            Some((before, after)) => widest = (widest.0.max(before), widest.1.max(after)),
+            None if *data_type == DataType::Null => {}
+            None => return Transformed::no(exprs),
+        }
+    }
+    let precision = widest.0 + widest.1;
+    if widest.1 == 0 || !(39..=76).contains(&precision) {
+        return Transformed::no(exprs);
+    }
+    let wide = DataType::Decimal256(precision, widest.1 as i8);
+    Transformed::yes(exprs.map(|expr| cast(expr, wide.clone())))
 }
 
 fn compared(both: BinaryExpr, schema: &DFSchema) -> Transformed<BinaryExpr> {

@@ -112,7 +112,7 @@ fn windowed(mut window: Box<WindowFunction>, schema: &DFSchema) -> Expr {
 /// A plan that groups, joins and orders floating numbers by their values.
 pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(match plan {
-        LogicalPlan::Aggregate(aggregate) => LogicalPlan::Aggregate(grouped(aggregate)?),
+        LogicalPlan::Aggregate(aggregate) => grouped(aggregate)?,
         LogicalPlan::Sort(Sort { mut expr, input, fetch }) => {
             expr.iter_mut().for_each(|sort| put(&mut sort.expr, input.schema()));
             LogicalPlan::Sort(Sort { expr, input, fetch })
@@ -156,17 +156,17 @@ fn formed(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     Ok(Some(LogicalPlanBuilder::from(plan.clone()).project(outputs)?.build()?))
 }
 
-fn grouped(aggregate: Aggregate) -> Result<Aggregate> {
+fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     let schema = aggregate.input.schema();
     let names = NamePreserver::new_for_projection();
     let is_known = is_of_messages(&aggregate.input)?;
     let is_meant = |one: &Expr| is_float(one, schema);
-    let of_floats = |call: &AggregateFunction| {
-        let is_bound = matches!(call.func.name(), "min" | "max");
+    let is_bound = |call: &AggregateFunction| {
         // Of messages it is known without looking, and by the values.
         let is_known = is_known && matches!(call.params.args.as_slice(), [Expr::Column(_)]);
-        (call.params.distinct || is_bound && !is_known) && call.params.args.iter().any(is_meant)
+        matches!(call.func.name(), "min" | "max") && !is_known
     };
+    let of_floats = |call: &AggregateFunction| call.params.args.iter().any(is_meant);
     let mut is_changed = aggregate.group_expr.iter().any(is_meant);
     let groups = aggregate.group_expr.iter().map(|group| {
         let name = names.save(group);
@@ -176,10 +176,18 @@ fn grouped(aggregate: Aggregate) -> Result<Aggregate> {
     });
     let groups: Vec<Expr> = groups.collect();
     let mut all = Vec::with_capacity(aggregate.aggr_expr.len());
+    let mut bounds = Vec::with_capacity(all.capacity());
     for one in &aggregate.aggr_expr {
         let name = names.save(one);
+        let mut has_keys = false;
         let changed = one.clone().transform_up(|expr| match expr {
-            Expr::AggregateFunction(mut call) if of_floats(&call) => {
+            Expr::AggregateFunction(mut call) if of_floats(&call) && is_bound(&call) => {
+                has_keys = true;
+                let keys = call.params.args.drain(..).map(|arg| Floats::Key.call(arg));
+                call.params.args = keys.collect();
+                Ok(Transformed::yes(Expr::AggregateFunction(call)))
+            }
+            Expr::AggregateFunction(mut call) if of_floats(&call) && call.params.distinct => {
                 call.params.args.iter_mut().for_each(|arg| put(arg, schema));
                 Ok(Transformed::yes(Expr::AggregateFunction(call)))
             }
@@ -187,11 +195,33 @@ fn grouped(aggregate: Aggregate) -> Result<Aggregate> {
         })?;
         is_changed |= changed.transformed;
         all.push(name.restore(changed.data));
+        bounds.push(has_keys);
     }
     if !is_changed {
-        return Ok(aggregate);
+        return Ok(LogicalPlan::Aggregate(aggregate));
     }
-    Aggregate::try_new(Arc::clone(&aggregate.input), groups, all)
+    let groups_count = aggregate.schema.fields().len() - all.len();
+    let changed = Aggregate::try_new(Arc::clone(&aggregate.input), groups, all)?;
+    let is_key = |place: usize| place >= groups_count && bounds[place - groups_count];
+    of_keys(LogicalPlan::Aggregate(changed), is_key)
+}
+
+/// The columns of a plan, with floating numbers in the place of keys.
+fn of_keys(plan: LogicalPlan, is_key: impl Fn(usize) -> bool) -> Result<LogicalPlan> {
+    let columns = plan.schema().columns();
+    if !(0..columns.len()).any(&is_key) {
+        return Ok(plan);
+    }
+    let outputs = columns.into_iter().enumerate().map(|(place, column)| {
+        let (relation, name) = (column.relation.clone(), column.name.clone());
+        let column = Expr::Column(column);
+        match is_key(place) {
+            true => Floats::OfKey.call(column).alias_qualified(relation, name),
+            false => column,
+        }
+    });
+    let outputs: Vec<Expr> = outputs.collect();
+    LogicalPlanBuilder::from(plan).project(outputs)?.build()
 }
 
 /// Whether no column of floating numbers has NaN: then it would be the greatest of its keys.

@@ -198,6 +198,7 @@ impl Translator<'_> {
                 return match Floats::of(call.name())? {
                     Floats::Double => Some(numbers::floating(operand()?)),
                     Floats::Ordered => operand(),
+                    Floats::Key | Floats::OfKey => None,
                 };
             }
         };
