@@ -29,7 +29,8 @@ impl Change {
         match self {
             Change::Flips => {
                 let at = LINE.find('\u{e9}').unwrap() as u64 + 1;
-                let byte = if round % 2 == 0 { 0xFF } else { LINE.as_bytes()[at as usize] };
+                let byte =
+                    if round.is_multiple_of(2) { 0xFF } else { LINE.as_bytes()[at as usize] };
                 for line in (0..LINES as u64).step_by(2) {
                     file.write_all_at(&[byte], line * LINE.len() as u64 + at).unwrap();
                     if is_over.load(Ordering::Relaxed) {

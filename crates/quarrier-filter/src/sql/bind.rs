@@ -102,11 +102,13 @@ impl<'a> Binder<'a> {
             From::Case { operand, conditions, else_result, .. } => {
                 self.case(operand, conditions, else_result, at)
             }
-            From::Cast { kind, expr, data_type, array: false, format: None }
-                if matches!(kind, CastKind::Cast | CastKind::DoubleColon) =>
-            {
-                self.cast(*expr, &data_type, at)
-            }
+            From::Cast {
+                kind: CastKind::Cast | CastKind::DoubleColon,
+                expr,
+                data_type,
+                array: false,
+                format: None,
+            } => self.cast(*expr, &data_type, at),
             From::Tuple(_) => {
                 Err(wrong(at, "a row of values can be compared with a row only: (a, b) = (1, 2)"))
             }

@@ -64,10 +64,10 @@ fn what_stands_beside_arguments_is_refused() {
     check_refused(&[
         ("UPPER(DISTINCT t)", "expected ), found t"),
         ("UPPER(t) FILTER (WHERE b)", "found FILTER"),
-        ("UPPER(t) OVER ()", "OVER of a function is not a part"),
-        ("ABS(i ORDER BY i)", "a clause behind the arguments of a function is not a part"),
-        ("ABS(i) WITHIN GROUP (ORDER BY i)", "WITHIN GROUP of a function is not a part"),
-        ("TRY_CAST(t AS INTEGER)", "this expression is not a part"),
+        ("UPPER(t) OVER ()", "found OVER"),
+        ("ABS(i ORDER BY i)", "found ORDER"),
+        ("ABS(i) WITHIN GROUP (ORDER BY i)", "found WITHIN"),
+        ("TRY_CAST(t AS INTEGER)", "found AS"),
         ("t COLLATE nocase = 'a'", "without COLLATE"),
     ]);
 }

@@ -92,7 +92,8 @@ fn assembled(all: &[Row], random: &mut Random) -> Table {
         segments.push(PartSegment { place, rows: own.len() as u32, columns });
     }
     let fields = ["n", "t", "s"].into_iter().zip(dictionaries);
-    let fields = fields.map(|(name, dictionary)| PartField { name: name.into(), dictionary, rounded: 0 });
+    let fields =
+        fields.map(|(name, dictionary)| PartField { name: name.into(), dictionary, rounded: 0 });
     let part = Part { fields: fields.collect(), segments };
     let packing = Packing { spelled_bytes: 0, ..Packing::default() };
     Table::assemble_packed(vec![part], 2, None, packing)
