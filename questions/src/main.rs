@@ -41,6 +41,7 @@ fn command() -> Command {
         .arg(number("seed", "1").help("The first table's; the next one has the next"))
         .arg(number("rows-min", "10").help("Rows of a table, at least"))
         .arg(number("rows-max", "300000").help("Rows of a table, at most"))
+        .arg(number("bytes-max", "20971520").help("Bytes of strings in a column, about, at most"))
         .arg(number("alone", "2").help("Questions of a file that get a process of their own"))
         .arg(number("wrong-max", "20").help("Wrong answers after which it ends"))
         .arg(
@@ -71,7 +72,7 @@ fn asked() -> std::io::Result<bool> {
     let doors = Doors { quarrier, alone_max: number("alone") as usize };
     let size = Size {
         rows: (number("rows-min").max(1) as usize, number("rows-max").max(1) as usize),
-        bytes_max: 20 << 20,
+        bytes_max: number("bytes-max") as usize,
         questions: number("of-table").max(1) as usize,
     };
     let (mut seen, mut wrong) = (0, 0);

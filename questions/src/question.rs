@@ -30,6 +30,8 @@ pub struct Question {
     /// Whether a calculation that does not decide has no value: `FALSE AND` it is FALSE to `filter`,
     /// but `query` may evaluate it first, and say so (docs/query.md).
     pub may_fault: bool,
+    /// Whether rows may be gone, for want of a partner, before the condition is asked of them.
+    pub is_joined: bool,
 }
 
 /// Draws a question over a table.
@@ -49,6 +51,7 @@ pub fn question(draw: &mut Draw, table: &Table) -> Question {
         10 => asked.join(draw, &condition),
         _ => asked.membership(draw, &condition),
     };
+    question.is_joined = question.statement.contains(" FROM t AS a ");
     question.may_fault = may_fault(&condition, table);
     if let Answer::Rows(rows) = &mut question.answer
         && !question.is_ordered
@@ -76,7 +79,14 @@ impl Asked<'_> {
             Ok(rows) => answer(rows).map_or(Answer::Error, Answer::Rows),
             Err(Fault) => Answer::Error,
         };
-        Question { statement, condition: None, is_ordered: false, answer, may_fault: false }
+        Question {
+            statement,
+            condition: None,
+            is_ordered: false,
+            answer,
+            may_fault: false,
+            is_joined: false,
+        }
     }
 
     fn count(&self) -> Question {

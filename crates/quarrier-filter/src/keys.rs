@@ -153,8 +153,13 @@ impl Keys {
     }
 
     fn has(&self, least: i64, greatest: i64) -> bool {
-        let end = self.first.saturating_add_unsigned(self.span);
-        let (from, to) = (least.max(self.first), greatest.min(end - 1));
+        // The last number, which may be the greatest of 64 bits: nothing comes after that.
+        let Some(last) =
+            self.span.checked_sub(1).map(|rest| self.first.saturating_add_unsigned(rest))
+        else {
+            return false;
+        };
+        let (from, to) = (least.max(self.first), greatest.min(last));
         if from > to {
             return false;
         }
@@ -223,6 +228,14 @@ mod tests {
                 assert!(keys.may_have(least, greatest) || !really);
             }
         }
+    }
+
+    #[test]
+    fn the_greatest_number_of_64_bits_is_found() {
+        let mut keys = Keys::none_of(&(i64::MAX - 2..=i64::MAX));
+        keys.insert(i64::MAX);
+        assert!(keys.has(i64::MAX, i64::MAX) && keys.has(i64::MIN, i64::MAX));
+        assert!(!keys.has(i64::MAX - 2, i64::MAX - 1));
     }
 
     #[test]
