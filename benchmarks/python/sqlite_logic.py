@@ -10,6 +10,7 @@ said, the most frequent first. With --every N, each Nth query is asked.
 import argparse
 import collections
 import concurrent.futures
+import functools
 import hashlib
 import json
 import pathlib
@@ -133,9 +134,11 @@ def main():
                 elif head.startswith("query"):
                     queries.append((head, body))
             named = tables.write()
-            ask = lambda query: asked(arguments.program, named, *query)  # noqa: E731
             with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
-                results = list(pool.map(ask, queries[:: arguments.every]))
+                chosen = queries[:: arguments.every]
+                heads, bodies = [head for head, _ in chosen], [body for _, body in chosen]
+                ask = functools.partial(asked, arguments.program, named)
+                results = list(pool.map(ask, heads, bodies))
         counts = collections.Counter(result for result, _, _ in results)
         print(f"{path.name}: {dict(counts)}", flush=True)
         for wanted in ["differs", "refused"]:

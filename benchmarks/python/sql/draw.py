@@ -54,7 +54,9 @@ class Statements(Draw):
             inner = self.query(depth - 1, [f"{alias}c{n}" for n in range(3)])
             return form("({}) AS " + alias, inner.sql), [(f"{alias}.{name}", kind) for name, kind in inner.columns]
         table = self.r.choice(TABLES)
-        return same(f"{table.relation(self.is_mixed)} AS {alias}"), [(f"{alias}.{name}", kind) for name, kind in table.columns]
+        return same(f"{table.relation(self.is_mixed)} AS {alias}"), [
+            (f"{alias}.{name}", kind) for name, kind in table.columns
+        ]
 
     def source(self, depth: int) -> tuple[Sql, list[Column]]:
         """One to three tables, joined."""

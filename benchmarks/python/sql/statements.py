@@ -3,8 +3,8 @@
     python statements.py PROGRAM [STATEMENTS [SEED]] [--mixed]
 
 Every fifty statements the tables are drawn anew; with --mixed every 250, and their rows lie among
-140,000 others that make the columns of strings codes in some segments and plain strings in others. What DuckDB has otherwise than SQL-92 is asked of it in
-other words; how often, by rule, is printed, as is what was drawn. A statement that the program refuses
+140,000 others that make the columns of strings codes in some segments and plain strings in others. What
+DuckDB has otherwise than SQL-92 is asked of it in other words; how often, by rule, is printed, as is what was drawn. A statement that the program refuses
 counts as a difference.
 """
 
@@ -63,9 +63,7 @@ def tell(statement: Statement, mine: list[Any] | str, other: list[Any] | str) ->
     )
 
 
-def batch(
-    program: str, seed: str, numbers: range, folder: Path, seen: Counter[str], is_mixed: bool
-) -> list[str]:
+def batch(program: str, seed: str, numbers: range, folder: Path, seen: Counter[str], is_mixed: bool) -> list[str]:
     """Asks statements of fresh tables; the differences."""
     files.make(folder, seed, is_mixed)
     connection = duckdb.connect(config={"threads": 1})

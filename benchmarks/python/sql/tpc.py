@@ -160,7 +160,9 @@ def main() -> None:
             continue
         seconds[kind] = measure(engines, queries, arguments.rounds)
         where = "read from Parquet" if kind == "parquet" else "in memory"
-        print(f"\n{arguments.benchmark}, scale {arguments.scale:g}, tables {where}, {THREADS} threads: milliseconds")
+        print(
+            f"\n{arguments.benchmark}, scale {arguments.scale:g}, tables {where}, {THREADS} threads: milliseconds"
+        )
         tell(seconds[kind])
         engines[0].program.end()
     if arguments.json:

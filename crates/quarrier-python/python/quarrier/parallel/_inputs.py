@@ -13,7 +13,7 @@ def as_array(value: Any) -> npt.NDArray[Any]:
     """An array over what `value` shows: numpy, bytes, memoryview, mmap, Arrow; no copy of these."""
     _check_missing(value)
     if isinstance(value, np.ndarray):
-        return np.ma.getdata(value)  # type: ignore[no-untyped-call, no-any-return]
+        return np.ma.getdata(value)
     if isinstance(value, (bytes, bytearray, mmap.mmap)):
         return np.frombuffer(value, np.uint8)
     return np.asarray(value)
@@ -21,7 +21,7 @@ def as_array(value: Any) -> npt.NDArray[Any]:
 
 def _check_missing(value: Any) -> None:
     """Refuses masks and NULLs: kernels would see whatever lies there."""
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):  # type: ignore[no-untyped-call]
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError("an array has masked values, which kernels do not see; give .filled(…)")
     count = getattr(value, "null_count", 0)
     if (count() if callable(count) else count) != 0:

@@ -29,7 +29,9 @@ def nothing(value: object, out: Array) -> None:
     """Refuses what a kernel returns that was to fill `out`; `out` itself, as ufuncs do, is fine."""
     if value is not None and value is not out:
         kind = type(value).__name__
-        raise TypeError(f"the kernel returned a value ({kind}); it has to write into out: out[:] = …")
+        raise TypeError(
+            f"the kernel returned a value ({kind}); it has to write into out: out[:] = …"
+        )
 
 
 class _Pieces:

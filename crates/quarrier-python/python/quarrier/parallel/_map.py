@@ -105,9 +105,10 @@ def _disturbs(out: npt.NDArray[Any], array: npt.NDArray[Any], halo: int, retries
     is_apart = file is None or file != _file_of(array)
     if is_apart and not np.may_share_memory(out, array):
         return False
-    is_same = (
-        address_of(out) == address_of(array)
-        and (out.shape, out.strides, out.itemsize) == (array.shape, array.strides, array.itemsize)
+    is_same = address_of(out) == address_of(array) and (out.shape, out.strides, out.itemsize) == (
+        array.shape,
+        array.strides,
+        array.itemsize,
     )
     return not is_same or halo > 0 or retries
 
