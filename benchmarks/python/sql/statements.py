@@ -3,9 +3,10 @@
     python statements.py PROGRAM [STATEMENTS [SEED]] [--mixed]
 
 Every fifty statements the tables are drawn anew; with --mixed every 250, and their rows lie among
-140,000 others that make the columns of strings codes in some segments and plain strings in others. What
-DuckDB has otherwise than SQL-92 is asked of it in other words; how often, by rule, is printed, as is what was drawn. A statement that the program refuses
-counts as a difference.
+140,000 others that make the columns of strings codes in some segments and plain strings in others.
+
+What DuckDB has otherwise than SQL-92 is asked of it in other words; how often, by rule, is printed, as
+is what was drawn. A statement that the program refuses counts as a difference.
 """
 
 from __future__ import annotations

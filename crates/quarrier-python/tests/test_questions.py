@@ -26,7 +26,7 @@ OWN = ("SELECT COUNT(*) AS n FROM t WHERE", "SELECT id")
 @pytest.fixture(scope="module")
 def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("questions")
-    options = ["--questions", "480", "--of-table", "40", "--rows-max", "2000", "--seed", "5000"]
+    options = ["--questions", "600", "--of-table", "12", "--rows-max", "2000", "--seed", "5000"]
     subprocess.run([PROGRAM, *options, "--write", folder], check=True, stdout=subprocess.DEVNULL)
     return folder
 
@@ -82,12 +82,13 @@ def test_every_format_has_the_answers_of_the_oracle(rounds: Path, ending: str) -
             asked += 1
             if not is_right(table, statement, question):
                 wrong.append(f"{path.parent.name} query: {statement}")
-    assert asked > 50
+    assert asked > 10
     assert not wrong, "\n".join(wrong)
 
 
 def is_own(question: dict[str, Any]) -> bool:
-    return question["statement"].startswith(OWN) and " AS a " not in question["statement"]
+    text = question["statement"]
+    return text.startswith(OWN) and " GROUP BY " not in text
 
 
 def is_right(table: quarrier.Table, statement: str, question: dict[str, Any]) -> bool:
