@@ -47,7 +47,7 @@ fn inputs(node: &LogicalPlan) -> DFSchema {
     schema
 }
 
-/// The node with dates in the place of texts that are written beside others.
+/// The node with a date for each string literal that stands beside a date.
 fn dated(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = inputs(&node);
     let names = NamePreserver::new(&node);

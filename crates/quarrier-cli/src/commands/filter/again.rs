@@ -136,7 +136,7 @@ impl Origin<'_> {
             Origin::Source(source) => Sample::of_source(*source, subject),
             Origin::Kept(memory) => Sample::of_source(memory, subject),
             Origin::Stream(tape) => Sample::of_stream(tape, subject, stop),
-            // What cannot be decompressed is told by who reads all of it.
+            // The reader that decompresses all of it reports what it cannot decompress.
             Origin::Compressed(source) => match quarrier_messages::decompressed(*source) {
                 Ok(Some(mut plain)) => Sample::of_stream(&mut *plain, subject, stop),
                 Ok(None) | Err(_) => Sample::default(),

@@ -43,7 +43,7 @@ const OF_DISTINCT: [&str; 28] = [
     "every",
 ];
 
-/// Functions of windows that pass over NULL where they are told to.
+/// Window functions that take IGNORE NULLS.
 const OF_NULLS: [&str; 5] = ["first_value", "lag", "last_value", "lead", "nth_value"];
 
 fn name_of(name: &ObjectName) -> String {
