@@ -15,11 +15,13 @@ pub use args::{Query, QueryFormat, query_arguments};
 
 mod commands;
 pub use commands::query::account::{QueryAccount, memory_bytes_per_second};
-pub use commands::search::finder::{Finder, Part, Patterns, Reached, Searched, Take, unread};
-pub use commands::search::opened::Sources;
+pub use commands::search::request::search_of_words;
 
 mod output;
 pub use output::rejects::reject_row;
+
+mod host;
+pub use host::{environment, machine};
 
 mod quantity;
 

@@ -14,7 +14,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use quarrier_carve::folder::Row;
-use quarrier_core::source::Source;
 
 /// All that a carving gave.
 pub(crate) struct Carved {
@@ -36,12 +35,6 @@ fn extents(row: &Row) -> Vec<(u64, u64)> {
 }
 
 impl Carved {
-    /// Nothing yet.
-    pub(crate) fn of(source: &dyn Source) -> Self {
-        let (unreadable, rows) = (Vec::new(), Vec::new());
-        Carved { source: source.name().to_string(), unreadable, rows, skipped: None }
-    }
-
     fn row<'py>(&self, py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyAny>> {
         static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let class = CLASS.get_or_try_init(py, || {

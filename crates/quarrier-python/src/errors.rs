@@ -1,5 +1,7 @@
 //! From Rust errors to exceptions. The classes are Python's (`quarrier/_errors.py`).
 
+use std::path::Path;
+
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -11,6 +13,42 @@ pub(crate) fn raise<'py>(py: Python<'py>, name: &str, args: impl PyCallArgs<'py>
         Ok(PyErr::from_value(class.call1(args)?))
     };
     make().unwrap_or_else(|error| error)
+}
+
+/// Why a request could not be carried out.
+pub(crate) fn of_facade(py: Python<'_>, error: &quarrier::Error) -> PyErr {
+    use quarrier::Error;
+    let message = in_python(&error.to_string());
+    let written = |folder: &Path, error: &std::io::Error| match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, system_words(number), folder.to_path_buf())),
+        None => PyOSError::new_err(format!("{}: {error}", folder.display())),
+    };
+    match error {
+        Error::NotFound { name } => {
+            PyOSError::new_err((NO_SUCH_FILE, system_words(NO_SUCH_FILE), name.clone()))
+        }
+        Error::Unsupported { name, reason } => {
+            raise(py, "NotReadableError", (message, name, in_python(reason)))
+        }
+        Error::Range { .. } | Error::Request(_) => raise(py, "PlanError", (message,)),
+        Error::Source(error) => of_core(py, error),
+        Error::Remote(error) => of_remote(py, error),
+        Error::Search(error) | Error::TooLong { error, .. } => of_search(py, error),
+        Error::Carve(error) => of_carve(py, error),
+        Error::Folder { folder, error } | Error::Write { folder, error, .. } => {
+            written(folder, error)
+        }
+        _ => raise(py, "QuarrierError", (message,)),
+    }
+}
+
+/// The system's number for a file that is not there.
+const NO_SUCH_FILE: i32 = 2;
+
+/// What the system says of an error's number.
+fn system_words(number: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(number).to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
 /// What the crate `quarrier-search` refuses.
@@ -130,9 +168,8 @@ pub(crate) fn of_gauge(py: Python<'_>, error: &quarrier_gauge::Error) -> PyErr {
     match error {
         Error::Io { subject, what, error } => match error.raw_os_error() {
             Some(number) => {
-                let text = std::io::Error::from_raw_os_error(number).to_string();
-                let text = text.split(" (os error").next().unwrap_or(&text);
-                PyOSError::new_err((number, format!("cannot {what}: {text}"), subject.clone()))
+                let text = format!("cannot {what}: {}", system_words(number));
+                PyOSError::new_err((number, text, subject.clone()))
             }
             None => PyOSError::new_err(message),
         },
@@ -147,29 +184,14 @@ pub(crate) fn of_gauge(py: Python<'_>, error: &quarrier_gauge::Error) -> PyErr {
     }
 }
 
-/// What could not be carved, or not be written to `folder`.
-pub(crate) fn of_carve(
-    py: Python<'_>,
-    error: &quarrier_carve::Error,
-    folder: &std::path::Path,
-) -> PyErr {
+/// What could not be carved.
+fn of_carve(py: Python<'_>, error: &quarrier_carve::Error) -> PyErr {
     use quarrier_carve::Error;
-    let message = error.to_string();
+    let message = in_python(&error.to_string());
     match error {
         Error::Source(error) => of_core(py, error),
-        Error::Keep(error) => match error.raw_os_error() {
-            Some(number) => {
-                let text = std::io::Error::from_raw_os_error(number).to_string();
-                let text = text.split(" (os error").next().unwrap_or(&text);
-                PyOSError::new_err((number, text.to_string(), folder.to_path_buf()))
-            }
-            None => PyOSError::new_err(format!("{}: {error}", folder.display())),
-        },
         Error::Signature(_) => raise(py, "PlanError", (message,)),
-        Error::Folder(_) => raise(py, "FolderError", (message.replace("--resume", "resume=True"),)),
-        Error::FileSystem { .. } => {
-            raise(py, "QuarrierError", (message.replace("--unallocated", "unallocated=True"),))
-        }
+        Error::Folder(_) => raise(py, "FolderError", (message,)),
         _ => raise(py, "QuarrierError", (message,)),
     }
 }
@@ -194,5 +216,11 @@ pub(crate) fn of_remote(py: Python<'_>, error: &quarrier_remote::Error) -> PyErr
 
 /// The advice of the command line in the words of Python.
 fn in_python(text: &str) -> String {
-    text.replace("--regex-max-length", "regex_max_length")
+    let words = [
+        ("--regex-max-length", "regex_max_length"),
+        ("--resume", "resume=True"),
+        ("--unallocated", "unallocated=True"),
+        ("--range", "range"),
+    ];
+    words.iter().fold(text.to_string(), |text, (option, keyword)| text.replace(option, keyword))
 }

@@ -38,12 +38,15 @@ fn name<'py>(py: Python<'py>, pattern: &Pattern) -> Bound<'py, PyAny> {
 }
 
 impl Found {
-    /// Takes in what was found in the next source.
-    pub(crate) fn append(&mut self, next: Found) {
-        let before = self.findings.len();
-        self.sources.extend(next.sources.into_iter().map(|(name, end)| (name, before + end)));
-        self.unreadable.extend(next.unreadable);
-        self.findings.extend(next.findings);
+    /// Nothing yet, for these patterns.
+    pub(crate) fn of(patterns: &[Pattern]) -> Self {
+        Found {
+            sources: Vec::new(),
+            patterns: patterns.to_vec(),
+            engine: String::new(),
+            unreadable: Vec::new(),
+            findings: Vec::new(),
+        }
     }
 
     /// The name of the source that a finding is in.

@@ -1,9 +1,9 @@
 //! The Python package `quarrier`: the other crates for Python, without their bytes being copied.
 //!
 //! ```text
-//!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    (quarrier-search)
+//!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    requests to the facade (quarrier)
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
-//!                                            ├─ carve     files recovered (quarrier-carve)
+//!                                            ├─ carve     files recovered, likewise
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
 //!                                            ├─ parallel memory that processes share
 //!                                            ├─ table     messages as columns (quarrier-messages)
@@ -15,7 +15,7 @@
 //! The interpreter's lock is released around work; a signal ends a search (`interrupt`).
 //! Nothing here runs Python code while it holds a lock of its own.
 
-mod device;
+mod host;
 
 mod errors;
 

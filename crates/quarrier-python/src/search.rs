@@ -1,54 +1,32 @@
 //! `quarrier.search`.
 
 use std::ffi::CString;
-use std::ops::{ControlFlow, Range};
-use std::path::{Path, PathBuf};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use quarrier_core::pipeline::{Access, Chunk, Pipeline};
-use quarrier_core::region::AsData;
-use quarrier_core::source::{self, ChangingMemory};
+use quarrier::search::{Planning, Running};
+use quarrier::{Error, OpenOptions, Place, Search, Sources};
+use quarrier_core::pipeline::{Access, Chunk};
+use quarrier_core::source::ChangingMemory;
 use quarrier_gpu::Wish;
-use quarrier_remote::Remote;
-use quarrier_search::{EngineName, Finding, Options, Sample, Searcher};
+use quarrier_search::{Finding, Options};
 
 use crate::buffer::Buffer;
 use crate::count::Count;
-use crate::device::{self, OnDevices};
-use crate::errors::{of_core, of_remote, of_search, raise};
+use crate::errors::{of_facade, of_search, raise};
 use crate::findings::{Findings, Found};
+use crate::host;
 use crate::interrupt::interruptible;
 use crate::pattern;
-use crate::source::{Failed, Opened, Source, environment, files_of, remote_name};
+use crate::source::{Failed, Opened, Source};
 
 /// The name of a source that is bytes in memory.
 pub(crate) const MEMORY_NAME: &str = "<bytes>";
-
-/// What a search is asked for beside source and patterns.
-struct Wishes {
-    options: Options,
-    engine: EngineName,
-    max_count: usize,
-    range: Range<u64>,
-    aligned_bytes: u64,
-    workers: usize,
-    readers: usize,
-    buffers: usize,
-    buffer_bytes: usize,
-    access: Option<Access>,
-    device: Wish,
-}
-
-/// Why a search gave nothing.
-enum Failure {
-    Core(quarrier_core::Error),
-    Remote(quarrier_remote::Error),
-    Search(quarrier_search::Error),
-}
 
 /// Finds every occurrence of patterns in a file, device or bytes-like object.
 #[pyfunction]
@@ -64,7 +42,7 @@ pub(crate) fn search(
     patterns: &Bound<'_, PyAny>,
     ignore_case: bool,
     utf16: bool,
-    max_count: Option<usize>,
+    max_count: Option<u64>,
     range: Option<(u64, u64)>,
     aligned: u64,
     regex_max_length: usize,
@@ -86,52 +64,23 @@ pub(crate) fn search(
     if range.0 > range.1 {
         return Err(refuse(&format!("the range {}..{} ends before it begins", range.0, range.1)));
     }
-    let access = match (access, direct) {
-        ("auto", true) => Some(Access::Uring),
-        _ => parse_access(access).map_err(|message| refuse(&message))?,
+    let planning = Planning {
+        workers: Count::chosen(workers),
+        readers: Count::chosen(readers),
+        buffers: Count::chosen(buffers),
+        buffer_bytes: Count::chosen(buffer_size),
+        access: parse_access(access).map_err(|message| refuse(&message))?,
+        direct,
     };
-    let wishes = Wishes {
-        options: Options { ignore_case, utf16, regex_length_bytes_max: regex_max_length },
-        engine: engine.parse().map_err(|error| of_search(py, &error))?,
-        max_count: max_count.unwrap_or(usize::MAX),
-        range: range.0..range.1,
-        aligned_bytes: aligned,
-        workers: Count::chosen(workers).unwrap_or(0),
-        readers: Count::chosen(readers).unwrap_or(0),
-        buffers: Count::chosen(buffers).unwrap_or(0),
-        buffer_bytes: Count::chosen(buffer_size).unwrap_or(0),
-        access,
-        device: device::wish(device).map_err(|message| raise(py, "DeviceError", (message,)))?,
-    };
-    let patterns = pattern::collect(patterns)?;
-    let found = if let Some(opened) = opened(source)? {
-        let mut failed = None;
-        let found = interruptible(py, |stop| {
-            let told = Arc::new(Failed::stopped_by(stop));
-            failed = Some(Arc::clone(&told));
-            let source = Python::attach(|py| Opened::new(py, opened, told));
-            run(&source, patterns, &wishes, source.sample(), stop)
-        })?;
-        match (found, failed) {
-            (Err(Failure::Core(error)), Some(failed)) => return Err(failed.raised(py, &error)),
-            (found, _) => found,
-        }
-    } else if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| match remote_name(&path) {
-            Some(url) => search_remote(url, patterns, &wishes, stop),
-            None => search_files(&path, direct, patterns, wishes, stop),
-        })?
-    } else {
-        let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
-        let sample = Some(Sample::take(&memory));
-        interruptible(py, |stop| run(&memory, patterns, &wishes, sample, stop))?
-    };
-    let (found, lost) = found.map_err(|failure| match failure {
-        Failure::Core(error) => of_core(py, &error),
-        Failure::Remote(error) => of_remote(py, &error),
-        Failure::Search(error) => of_search(py, &error),
-    })?;
+    let request = Search::new(pattern::collect(patterns)?)
+        .options(Options { ignore_case, utf16, regex_length_bytes_max: regex_max_length })
+        .engine(engine.parse().map_err(|error| of_search(py, &error))?)
+        .device(wish(device).map_err(|message| raise(py, "DeviceError", (message,)))?)
+        .aligned(aligned)
+        .findings_max(max_count.unwrap_or(u64::MAX))
+        .range(range.0..range.1)
+        .planning(planning);
+    let (found, lost) = of_source(source, &request, direct)?;
     for lost in lost {
         let message = CString::new(format!("{lost}; the CPU did its part"))?;
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)?;
@@ -139,50 +88,93 @@ pub(crate) fn search(
     Ok(Findings::new(found))
 }
 
-/// Searches a URL, over connections of its own.
-fn search_remote(
-    url: &str,
-    patterns: Vec<quarrier_search::Pattern>,
-    wishes: &Wishes,
-    stop: &Arc<AtomicBool>,
-) -> Result<(Found, Vec<String>), Failure> {
-    let mut options = quarrier_remote::Options::of_environment(&environment());
-    options.stop = Some(Arc::clone(stop));
-    let remote = Remote::new(options).map_err(Failure::Remote)?;
-    let source = remote.open(url).map_err(Failure::Remote)?;
-    source.announce(wishes.range.clone());
-    // A sample would cost requests.
-    run(&source, patterns, wishes, None, stop)
+type Gathered = (Found, Vec<String>);
+
+/// Searches an open file object, what a path or URL stands for, or bytes.
+fn of_source(source: &Bound<'_, PyAny>, request: &Search, direct: bool) -> PyResult<Gathered> {
+    let py = source.py();
+    let found = if let Some(opened) = opened(source)? {
+        let mut failed = None;
+        let found = interruptible(py, |stop| {
+            let told = Arc::new(Failed::stopped_by(stop));
+            failed = Some(Arc::clone(&told));
+            let source = Opened::new(opened, told);
+            in_place(request, source.place(), stop)
+        })?;
+        match (found, failed) {
+            (Err(Error::Source(error)), Some(failed)) => return Err(failed.raised(py, &error)),
+            (found, _) => found,
+        }
+    } else if let Some(path) = path_of(source)? {
+        interruptible(py, |stop| in_sources(request, path, direct, stop))?
+    } else {
+        let buffer = Buffer::of(source)?;
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+        interruptible(py, |stop| in_place(request, Place::Local(&memory), stop))?
+    };
+    found.map_err(|error| of_facade(py, &error))
 }
 
-/// Searches the files that a path stands for, one after another.
-fn search_files(
-    path: &Path,
+/// Searches the sources that a path or URL stands for, one after another.
+fn in_sources(
+    request: &Search,
+    name: PathBuf,
     direct: bool,
-    patterns: Vec<quarrier_search::Pattern>,
-    mut wishes: Wishes,
-    stop: &AtomicBool,
-) -> Result<(Found, Vec<String>), Failure> {
-    let mut all: Option<(Found, Vec<String>)> = None;
-    for file in files_of(path).map_err(Failure::Core)? {
-        if all.is_some() && wishes.max_count == 0 || stop.load(Ordering::Relaxed) {
+    stop: &Arc<AtomicBool>,
+) -> quarrier::Result<Gathered> {
+    let opener = host::opener(OpenOptions::default().direct(direct), stop);
+    let sources = Sources::of([name]);
+    let mut running = None;
+    let mut found = Found::of(request.patterns());
+    for opened in sources.open(&opener) {
+        let mut opened = opened?;
+        let running = match &mut running {
+            Some(running) => running,
+            None => running.insert(request.start(host::machine(), Some(&opened.place()))?),
+        };
+        gather(running, opened.place(), stop, &mut found)?;
+        if running.is_full() || stop.load(Ordering::Relaxed) {
             break;
         }
-        let open = if direct { quarrier_ewf::open_direct } else { quarrier_ewf::open };
-        let source = open(&file).map_err(Failure::Core)?;
-        let (found, lost) =
-            run(&*source, patterns.clone(), &wishes, Some(Sample::take(&*source)), stop)?;
-        wishes.max_count -= found.findings.len();
-        match &mut all {
-            None => all = Some((found, lost)),
-            Some((before, lost_before)) => {
-                before.append(found);
-                lost_before.extend(lost);
-            }
-        }
     }
-    // A path stands for at least one file.
-    all.ok_or_else(|| Failure::Core(quarrier_core::Error::BadPlan("no source".to_string())))
+    Ok(ended(running.as_ref(), found))
+}
+
+fn in_place(request: &Search, place: Place<'_>, stop: &AtomicBool) -> quarrier::Result<Gathered> {
+    let mut running = request.start(host::machine(), Some(&place))?;
+    let mut found = Found::of(request.patterns());
+    gather(&mut running, place, stop, &mut found)?;
+    Ok(ended(Some(&running), found))
+}
+
+/// Adds what is found in one source.
+fn gather(
+    running: &mut Running<'_>,
+    place: Place<'_>,
+    stop: &AtomicBool,
+    found: &mut Found,
+) -> quarrier::Result<()> {
+    let name = place.name().to_string();
+    let mut take = |_: &Chunk<'_>, findings: &[Finding]| {
+        found.findings.extend_from_slice(findings);
+        ControlFlow::Continue(())
+    };
+    let searched = running.search(place, stop, &mut take)?;
+    found.sources.push((name, found.findings.len()));
+    found.unreadable.extend(searched.run.unreadable);
+    Ok(())
+}
+
+/// Also which devices failed.
+fn ended(running: Option<&Running<'_>>, mut found: Found) -> Gathered {
+    found.engine = running.map_or_else(String::new, Running::engine_name);
+    (found, running.map_or_else(Vec::new, Running::lost_devices))
+}
+
+/// What `device=` asks for.
+fn wish(text: &str) -> Result<Wish, String> {
+    text.parse()
+        .map_err(|_| format!("no device '{text}'; there are: auto, cpu, gpu, gpu:0, gpu:1 …, all"))
 }
 
 /// What `quarrier.open` opened, where `source` is that.
@@ -216,78 +208,5 @@ fn parse_access(text: &str) -> Result<Option<Access>, String> {
             Err(format!("no access '{text}'; there are: auto, window, read, queue, uring"))
         }
         found => Ok(found),
-    }
-}
-
-/// Compiles the patterns for this source, which looks like `sample`, and runs them over it; also says which devices failed.
-fn run(
-    source: &dyn source::Source,
-    patterns: Vec<quarrier_search::Pattern>,
-    wishes: &Wishes,
-    taken: Option<Sample>,
-    stop: &AtomicBool,
-) -> Result<(Found, Vec<String>), Failure> {
-    let sample = taken.clone().unwrap_or_default();
-    let searcher = Searcher::builder()
-        .options(wishes.options)
-        .engine(wishes.engine)
-        .aligned(wishes.aligned_bytes)
-        .sample(sample.clone())
-        .build(patterns)
-        .map_err(Failure::Search)?;
-    let searcher = Arc::new(searcher);
-    let slots = (wishes.buffers, wishes.workers);
-    let on = OnDevices::choose(wishes.device, &searcher, &sample, slots);
-    let on = on.map_err(Failure::Search)?;
-    let range = wishes.range.start..wishes.range.end.min(source.length());
-    // SAFETY: a searcher compares bytes, on devices copies of them, and the sink looks at none.
-    let promise = unsafe { AsData::promised() };
-    let mut pipeline = Pipeline::new(source)
-        .show_changing(promise)
-        .workers(wishes.workers)
-        .readers(wishes.readers)
-        .buffers(wishes.buffers)
-        .buffer_bytes(match wishes.buffer_bytes {
-            0 => taken.and_then(|taken| searcher.buffer_bytes_max(&taken)).unwrap_or(0),
-            bytes => bytes,
-        })
-        .range(wishes.range.start..range.end.max(wishes.range.start))
-        .stop(stop);
-    if let Some(access) = wishes.access {
-        pipeline = pipeline.access(access);
-    }
-    let length = range.end.saturating_sub(range.start);
-    if let Some(on) = &on {
-        let sizes = (wishes.access, wishes.buffer_bytes);
-        pipeline = on.pipeline(pipeline, source, sizes, length);
-    }
-    let mut findings: Vec<Finding> = Vec::new();
-    let most = wishes.max_count;
-    let mut sink = searcher.sink(|_: &Chunk<'_>, some: &[Finding]| {
-        let room = most - findings.len();
-        findings.extend_from_slice(&some[..some.len().min(room)]);
-        if findings.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    let memory = |bytes: usize| on.as_ref().map(|on| on.searcher.buffer(bytes));
-    let ran = match &on {
-        Some(on) => pipeline.memory(&memory).run(&on.searcher, &mut sink),
-        None => pipeline.run(&*searcher, &mut sink),
-    };
-    let too_long = sink.too_long();
-    drop(sink);
-    let ran = ran.map_err(Failure::Core)?;
-    match too_long {
-        Some(error) if findings.len() < most => Err(Failure::Search(error)),
-        _ => {
-            let engine = on.as_ref().map_or_else(|| searcher.engine_name(), OnDevices::engine_name);
-            let found = Found {
-                sources: vec![(source.name().to_string(), findings.len())],
-                patterns: searcher.patterns().to_vec(),
-                engine,
-                unreadable: ran.unreadable,
-                findings,
-            };
-            Ok((found, on.map_or_else(Vec::new, |on| on.searcher.lost())))
-        }
     }
 }

@@ -1,17 +1,20 @@
 //! Sources: files, devices, split images and remote objects, read at offsets.
 
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use quarrier::source::Announced;
+use quarrier::{Environment, Named, OpenOptions, Place, Sources};
 use quarrier_core::source::{self, Source as _, read_full_at};
-use quarrier_remote::{CacheOptions, Options, Remote, RemoteSource, is_remote};
-use quarrier_search::Sample;
+use quarrier_remote::{Remote, RemoteSource};
 
 use crate::buffer::Buffer;
-use crate::errors::{of_core, of_io, of_remote};
+use crate::errors::{of_core, of_facade, of_io, of_remote};
+use crate::host;
 use crate::interrupt::interruptible;
 use crate::sparse::Number;
 
@@ -34,10 +37,8 @@ enum Kind {
 /// requests and the memory.
 #[derive(Clone, PartialEq)]
 struct Settings {
-    cache: Option<PathBuf>,
-    memory_bytes_max: Option<u64>,
-    requests_max: Option<usize>,
-    environment: Vec<(String, String)>,
+    options: OpenOptions,
+    environment: Environment,
     /// A forked child has none of its parent's threads.
     process: u32,
 }
@@ -52,69 +53,21 @@ pub(crate) fn open_source(
     memory: Option<u64>,
     requests: Option<usize>,
 ) -> PyResult<Source> {
-    let kind = match remote_name(&name) {
-        Some(url) => {
-            let settings = Settings {
-                cache,
-                memory_bytes_max: memory,
-                requests_max: requests,
-                environment: environment(),
-                process: std::process::id(),
-            };
-            let opened = interruptible(py, |stop| {
-                let remote = remote_of(&settings)?;
-                remote.open_unless(url, stop).map(|source| (source, remote))
-            })?;
-            let (source, remote) = opened.map_err(|error| of_remote(py, &error))?;
-            Kind::Remote { source, _remote: remote }
-        }
-        None => Kind::Local(open_one(&name).map_err(|error| of_core(py, &error))?),
+    let options =
+        OpenOptions::default().cache(cache).memory_bytes_max(memory).requests_max(requests);
+    let opened = interruptible(py, |stop| open(name, options, stop))?;
+    Ok(Source { kind: opened.map_err(|error| of_facade(py, &error))? })
+}
+
+fn open(name: PathBuf, options: OpenOptions, stop: &Arc<AtomicBool>) -> quarrier::Result<Kind> {
+    let named = Sources::only(name)?;
+    let Named::Url(url) = &named else {
+        return Ok(Kind::Local(host::opener(options, stop).open(&named)?.at_offsets()?));
     };
-    Ok(Source { kind })
-}
-
-/// The files that a name stands for, as the command line takes it: itself, or those that it matches
-/// as a glob, at least one.
-pub(crate) fn files_of(name: &Path) -> quarrier_core::Result<Vec<PathBuf>> {
-    let source_name = || name.display().to_string();
-    match quarrier_ewf::files(name) {
-        Ok(files) if files.is_empty() => {
-            let none = std::io::Error::from_raw_os_error(NO_SUCH_FILE);
-            Err(quarrier_core::Error::io(source_name(), "open", none))
-        }
-        Ok(files) => Ok(files),
-        Err(reason) => {
-            Err(quarrier_core::Error::NotReadable { source_name: source_name(), reason })
-        }
-    }
-}
-
-/// The system's number for a file that is not there.
-const NO_SUCH_FILE: i32 = 2;
-
-/// Opens what a name stands for, where that is one file or image.
-pub(crate) fn open_one(name: &Path) -> quarrier_core::Result<Box<dyn source::Source>> {
-    let files = files_of(name)?;
-    match files.as_slice() {
-        [only] => quarrier_ewf::open(only),
-        _ => {
-            let reason = format!("matches {} files; take them one by one", files.len());
-            let source_name = name.display().to_string();
-            Err(quarrier_core::Error::NotReadable { source_name, reason })
-        }
-    }
-}
-
-/// The URL that a name is, if it is one.
-pub(crate) fn remote_name(name: &Path) -> Option<&str> {
-    name.to_str().filter(|name| is_remote(name))
-}
-
-/// What of the environment concerns remote sources.
-pub(crate) fn environment() -> Vec<(String, String)> {
-    let texts = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    texts.filter(|(name, _)| Options::concerns(name)).collect()
+    let environment = Environment::of_process();
+    let settings = Settings { options, environment, process: std::process::id() };
+    let remote = remote_of(&settings)?;
+    Ok(Kind::Remote { source: remote.open_unless(url, stop)?, _remote: remote })
 }
 
 /// The owners of requests that are in use, and the last one: to read the certificates again
@@ -125,7 +78,7 @@ struct Remotes {
 }
 
 /// The owner of the requests for these settings: the one there is, or a new one.
-fn remote_of(settings: &Settings) -> quarrier_remote::Result<Arc<Remote>> {
+fn remote_of(settings: &Settings) -> quarrier::Result<Arc<Remote>> {
     static REMOTES: Mutex<Remotes> = Mutex::new(Remotes { used: Vec::new(), last: None });
     let mut remotes = REMOTES.lock().unwrap_or_else(PoisonError::into_inner);
     remotes.used.retain(|(_, remote)| remote.strong_count() > 0);
@@ -133,15 +86,7 @@ fn remote_of(settings: &Settings) -> quarrier_remote::Result<Arc<Remote>> {
     if let Some(remote) = known.and_then(|(_, remote)| remote.upgrade()) {
         return Ok(remote);
     }
-    let mut options = Options::of_environment(&settings.environment);
-    options.cache = settings.cache.as_ref().map(CacheOptions::new);
-    if let Some(bytes) = settings.memory_bytes_max {
-        options.memory_bytes_max = bytes;
-    }
-    if let Some(requests) = settings.requests_max {
-        options.requests_max = requests;
-    }
-    let remote = Arc::new(Remote::new(options)?);
+    let remote = Arc::new(settings.options.client(&settings.environment)?);
     remotes.used.push((settings.clone(), Arc::downgrade(&remote)));
     remotes.last = Some(Arc::clone(&remote));
     Ok(remote)
@@ -250,20 +195,28 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    pub(crate) fn new(py: Python<'_>, source: Py<Source>, failed: Arc<Failed>) -> Self {
-        if let Kind::Remote { source, .. } = &source.bind(py).get().kind {
-            source.announce(0..source.length());
-        }
+    pub(crate) fn new(source: Py<Source>, failed: Arc<Failed>) -> Self {
         Opened { source, failed }
     }
 
-    /// A sample, by which a search chooses its engine, unless it would cost requests.
-    pub(crate) fn sample(&self) -> Option<Sample> {
-        matches!(self.kind(), Kind::Local(_)).then(|| Sample::take(self))
+    /// Where a request works.
+    pub(crate) fn place(&self) -> Place<'_> {
+        match self.kind() {
+            Kind::Local(_) => Place::Local(self),
+            Kind::Remote { .. } => Place::Remote(self),
+        }
     }
 
     fn kind(&self) -> &Kind {
         &self.source.get().kind
+    }
+}
+
+impl Announced for Opened {
+    fn announce(&self, range: Range<u64>) {
+        if let Kind::Remote { source, .. } = self.kind() {
+            source.announce(range);
+        }
     }
 }
 

@@ -24,8 +24,6 @@ pub(crate) enum PatternArg {
     Hex(String),
     Regex(String),
     File(PathBuf),
-    /// What a pattern file would hold.
-    Lines(String),
 }
 
 /// `quarrier search`.
@@ -80,11 +78,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
 }
 
 /// The options of a search that has no command line: `words` are options as typed there.
-pub(crate) fn of_words(
-    words: &[String],
-    patterns: Vec<PatternArg>,
-    sources: Vec<OsString>,
-) -> Result<Search, String> {
+pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
     let matches = command()
         .no_binary_name(true)
         .disable_help_flag(true)
@@ -113,7 +107,7 @@ pub(crate) fn of_words(
              --aligned and those of the machine and of remote sources (a LIMIT ends the search)"
         ));
     }
-    read(&matches, patterns, sources)
+    read(&matches, Vec::new(), Vec::new())
 }
 
 /// The options beside patterns and sources.

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use quarrier::account::{StageSeconds, Stages, Stats, rate};
+use quarrier::{OpenOptions, Opened, Opener, Sources};
 use quarrier_core::source::Source;
 use quarrier_filter::{Explanation, PlanStep, Query, QueryPlan, Scan, Select};
 use quarrier_messages::{ColumnReader, Format as Messages, Load, Table};
@@ -11,20 +13,17 @@ use serde_json::{Value, json};
 
 use super::filter::conditions::Conditions;
 use super::query::hand_over;
-use super::search::remote::Client;
-use super::search::source::{Input, expand};
-use super::search::summary::{rate, write_stats};
+use super::search::summary::write_stats;
 use super::{print, print_json};
 use crate::args::Explain;
 use crate::output::Format;
-use crate::output::account::{StageSeconds, Stages, Stats};
-use crate::{Outcome, complain, interrupt};
+use crate::{Outcome, complain, host, interrupt};
 
 /// Runs the command.
 pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outcome {
     let stop = interrupt::watch();
-    let client = Client::plain(&stop);
-    let written = match Told::all(explain, &client) {
+    let opener = Opener::new(OpenOptions::default(), host::environment(), &stop);
+    let written = match Told::all(explain, &opener) {
         Ok(told) if parquet.is_none() && told.iter().any(Told::is_parquet) => {
             return hand_over("explain over Parquet", 1);
         }
@@ -125,18 +124,13 @@ struct Told {
 
 impl Told {
     /// All files that are asked for.
-    fn all(explain: &Explain, client: &Client) -> Result<Vec<Told>, String> {
-        expand(&explain.files).iter().map(|named| Told::open(named.open(false, client)?)).collect()
+    fn all(explain: &Explain, opener: &Opener) -> Result<Vec<Told>, String> {
+        let sources = Sources::of(&explain.files);
+        sources.open(opener).map(|opened| Told::open(opened.map_err(|e| e.to_string())?)).collect()
     }
 
-    fn open(input: Input) -> Result<Told, String> {
-        let source: Box<dyn Source> = match input {
-            Input::Source(source) => source,
-            Input::Remote(source) => Box::new(source),
-            Input::Stream(name, _) => {
-                return Err(format!("{name}: is read in order only; name a file"));
-            }
-        };
+    fn open(opened: Opened) -> Result<Told, String> {
+        let source = opened.at_offsets().map_err(|error| error.to_string())?;
         let format = Messages::of(&*source).map_err(|error| error.to_string())?;
         Ok(Told { source, format })
     }

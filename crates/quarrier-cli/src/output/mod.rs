@@ -1,6 +1,5 @@
 //! What comes out: rows in four formats, the account, the report.
 
-pub(crate) mod account;
 pub(crate) mod file;
 pub(crate) mod rejects;
 pub(crate) mod report;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use quarrier::source::Announced;
 use quarrier_core::pipeline::{self, Delivery};
+use quarrier_core::source::Source as _;
 
 use super::SharedRegion;
 use crate::errors::of_core;
@@ -42,7 +44,9 @@ impl SharedFeed {
             }
         };
         let failed = Arc::new(Failed::default());
-        let opened = Opened::new(py, source, Arc::clone(&failed));
+        let opened = Opened::new(source, Arc::clone(&failed));
+        // All of it will be read.
+        opened.announce(0..opened.length());
         let feed = pipeline::SharedFeed::new(Box::new(opened), chunk, overlap, buffers)
             .map_err(|error| of_core(py, &error))?;
         let region = Py::new(py, SharedRegion::of_feed(feed.region()))?;

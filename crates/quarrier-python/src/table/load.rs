@@ -6,23 +6,23 @@ use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use quarrier::{OpenOptions, Sources};
 use quarrier_core::source::{ChangingMemory, Source};
 use quarrier_messages::format::csv::Csv;
 use quarrier_messages::format::fix::{Dictionary, DictionaryError};
 use quarrier_messages::format::xml::Xml;
 use quarrier_messages::{Format, Load, Loaded, Reject};
-use quarrier_remote::{Options, Remote};
 
 use crate::buffer::Buffer;
 use crate::count::Count;
-use crate::errors::{of_messages, of_remote, raise};
+use crate::errors::{of_facade, of_messages, raise};
+use crate::host;
 use crate::interrupt::interruptible;
 use crate::search::{MEMORY_NAME, path_of};
-use crate::source::{environment, files_of, remote_name};
 
 /// Why nothing was loaded.
 enum Failure {
-    Remote(quarrier_remote::Error),
+    Source(quarrier::Error),
     Messages(quarrier_messages::Error),
     Dictionary(PathBuf, DictionaryError),
     NoFix(Format),
@@ -37,6 +37,12 @@ impl From<quarrier_messages::Error> for Failure {
 impl From<quarrier_core::Error> for Failure {
     fn from(error: quarrier_core::Error) -> Self {
         Failure::Messages(error.into())
+    }
+}
+
+impl From<quarrier::Error> for Failure {
+    fn from(error: quarrier::Error) -> Self {
+        Failure::Source(error)
     }
 }
 
@@ -96,22 +102,12 @@ pub(super) fn load(
     let workers = workers_of(workers);
     let wish = Wish { format: format_of(py, format)?, dictionary, keeps_bytes, workers };
     let loaded = if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| match remote_name(&path) {
-            Some(url) => {
-                let mut options = Options::of_environment(&environment());
-                options.stop = Some(Arc::clone(stop));
-                let remote = Remote::new(options).map_err(Failure::Remote)?;
-                let source = remote.open(url).map_err(Failure::Remote)?;
-                source.announce(0..source.length());
-                wish.load(&[&source], stop)
-            }
-            None => {
-                let sources =
-                    files_of(&path)?.iter().map(|file| quarrier_ewf::open(file)).collect();
-                let sources: quarrier_core::Result<Vec<Box<dyn Source>>> = sources;
-                let sources = sources?;
-                wish.load(&sources.iter().map(|source| &**source).collect::<Vec<_>>(), stop)
-            }
+        interruptible(py, |stop| {
+            let opener = host::opener(OpenOptions::default(), stop);
+            let opened = Sources::of([path]);
+            let opened = opened.open(&opener).map(|opened| opened?.at_offsets());
+            let opened = opened.collect::<quarrier::Result<Vec<Box<dyn Source>>>>()?;
+            wish.load(&opened.iter().map(|source| &**source).collect::<Vec<_>>(), stop)
         })?
     } else {
         let buffer = Buffer::of(source)?;
@@ -119,7 +115,7 @@ pub(super) fn load(
         interruptible(py, |stop| wish.load(&[&memory], stop))?
     };
     loaded.map_err(|failure| match failure {
-        Failure::Remote(error) => of_remote(py, &error),
+        Failure::Source(error) => of_facade(py, &error),
         Failure::Messages(error) => of_messages(py, &error),
         Failure::Dictionary(path, error) => {
             let message = format!("{}: {error}", path.display());

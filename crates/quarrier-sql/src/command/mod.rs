@@ -62,6 +62,8 @@ pub(crate) fn run(query: &Query) -> ExitCode {
             workers,
             memory_bytes_max: query.memory_bytes_max.or_else(memory::usable),
             stop: Arc::clone(&stop),
+            environment: quarrier_cli::environment().clone(),
+            machine: quarrier_cli::machine().clone(),
             ..Options::default()
         };
         let engine = Arc::new(Engine::new(options)?);

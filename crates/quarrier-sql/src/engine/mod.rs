@@ -16,7 +16,6 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
-use quarrier_cli::Sources;
 
 use crate::files::{self, Opening};
 use crate::function::{self, Notes};
@@ -82,11 +81,17 @@ impl Engine {
     pub fn new(options: Options) -> Result<Self> {
         let context = session::context(&options)?;
         let notes = Notes::default();
-        function::register(&context, &notes);
+        let (environment, machine) = (options.environment, options.machine);
+        let host = function::Host { environment, machine };
+        function::register(&context, &notes, &host);
         let pool = &context.runtime_env().memory_pool;
         let tables = Mutex::new(MemoryConsumer::new("tables").register(pool));
-        let opening =
-            Opening { workers: options.workers, limits: options.limits, stop: options.stop };
+        let opening = Opening {
+            workers: options.workers,
+            limits: options.limits,
+            stop: options.stop,
+            environment: host.environment,
+        };
         let known = Known::of(function::of_rows(&context));
         let state = Mutex::new(State { known, ..State::default() });
         Ok(Engine { context, opening, state, tables, notes })
@@ -255,7 +260,7 @@ impl Engine {
         for name in named.names {
             let is_known = self.is_open(&name)
                 || self.context.table_exist(TableReference::bare(name.as_str()))?;
-            let is_file = Path::new(&name).is_file() || Sources::is_remote(&name);
+            let is_file = Path::new(&name).is_file() || quarrier::source::is_remote(&name);
             if !is_known && is_file {
                 self.open(&name, &name).await?;
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use quarrier::{Environment, Machine};
 use quarrier_messages::Limits;
 
 /// How an [`Engine`](crate::Engine) works.
@@ -17,6 +18,10 @@ pub struct Options {
     pub limits: Limits,
     /// Ends loads soon after it became true.
     pub stop: Arc<AtomicBool>,
+    /// Proxies and credentials for remote sources; none if nothing is said.
+    pub environment: Environment,
+    /// The machine by which searches are planned; an unknown one if nothing is said.
+    pub machine: Machine,
 }
 
 impl Default for Options {
@@ -26,6 +31,8 @@ impl Default for Options {
             memory_bytes_max: None,
             limits: Limits::default(),
             stop: Arc::default(),
+            environment: Environment::default(),
+            machine: Machine::unknown(),
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         .with_target_partitions(options.workers.max(1))
         .with_information_schema(true)
-        .with_extension(Arc::new(Ceiling::default()));
+        .with_extension(Arc::new(Ceiling::of(&options.machine)));
     let settings = config.options_mut();
     // Names are given their spelling by `rewrite`.
     settings.sql_parser.enable_ident_normalization = false;

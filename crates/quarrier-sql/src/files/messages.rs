@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use quarrier_cli::Sources;
+use quarrier::Sources;
+use quarrier::source::shown;
 use quarrier_core::source;
 use quarrier_messages::{Format, Load};
 
@@ -37,12 +38,13 @@ pub(super) async fn load(path: &Path, opening: Opening) -> Result<Opened> {
 pub(super) async fn load_remote(url: &str, opening: Opening) -> Result<(Tables, Loaded)> {
     let url = url.to_string();
     blocking(move || {
-        let shown = Sources::shown(&url);
+        let shown = shown(&url);
         let wrong = |error: &dyn std::fmt::Display| failed(&shown, error, &opening);
         let mut all = Loaded::default();
         let mut tables = Tables::new();
-        for source in Sources::of(&url, &opening.stop).iter() {
-            let source = source.map_err(|error| wrong(&error))?;
+        for source in Sources::of([&url]).open(&opening.opener()) {
+            let source =
+                source.and_then(quarrier::Opened::at_offsets).map_err(|error| wrong(&error))?;
             let format = Format::of(&*source).map_err(|error| wrong(&error))?;
             let loaded =
                 loader(format, &opening).run(&[&*source]).map_err(|error| wrong(&error))?;

@@ -14,7 +14,8 @@ use datafusion::catalog::view::ViewTable;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::SessionContext;
-use quarrier_cli::Sources;
+use quarrier::source::is_remote;
+use quarrier::{Environment, OpenOptions, Opener};
 use quarrier_messages::{Format, Limits, Reject};
 
 use crate::rewrite::Told;
@@ -29,6 +30,14 @@ pub(crate) struct Opening {
     pub(crate) workers: usize,
     pub(crate) limits: Limits,
     pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) environment: Environment,
+}
+
+impl Opening {
+    /// Opens sources of any kind.
+    fn opener(&self) -> Opener {
+        Opener::new(OpenOptions::default(), &self.environment, &self.stop)
+    }
 }
 
 /// What was met while files were loaded.
@@ -118,7 +127,7 @@ pub(crate) async fn open(
     name: &str,
     opening: &Opening,
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
-    if Sources::is_remote(name) {
+    if is_remote(name) {
         let (tables, all) = messages::load_remote(name, opening.clone()).await?;
         return Ok((together(name, tables)?, all));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quarrier_cli::Sources;
+use quarrier::{Opened, Sources};
 use quarrier_messages::Format;
 use quarrier_messages::format::csv::Csv;
 use quarrier_messages::format::fix::Dictionary;
@@ -19,7 +19,8 @@ pub(super) async fn load(told: Told, opening: Opening) -> Result<(Tables, Loaded
     blocking(move || {
         let mut all = Loaded::default();
         let mut tables = Tables::new();
-        for source in Sources::of(&told.source, &opening.stop).iter() {
+        for source in Sources::of([&told.source]).open(&opening.opener()) {
+            let source = source.and_then(Opened::at_offsets);
             let source = source.map_err(|error| failed(&told.source, &error, &opening))?;
             let loaded = loader(format.clone(), &opening).run(&[&*source]);
             let loaded = loaded.map_err(|error| failed(source.name(), &error, &opening))?;

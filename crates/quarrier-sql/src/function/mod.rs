@@ -12,7 +12,7 @@ mod table;
 pub(crate) use aggregate::Exact;
 pub(crate) use checked::Checked;
 pub(crate) use floats::{Floats, nearest};
-pub(crate) use table::{FoundExec, Notes};
+pub(crate) use table::{FoundExec, Host, Notes};
 
 use datafusion::logical_expr::AggregateUDF;
 use datafusion::prelude::SessionContext;
@@ -20,8 +20,8 @@ use datafusion::prelude::SessionContext;
 use crate::rewrite::Functions;
 
 /// Makes them known. What they have to say beside answers goes to `notes`.
-pub(crate) fn register(context: &SessionContext, notes: &Notes) {
-    table::register(context, notes);
+pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
+    table::register(context, notes, host);
     context.register_udaf(AggregateUDF::new_from_impl(mode::Mode::default()));
     for function in aggregate::all() {
         context.register_udaf(function);

@@ -6,26 +6,34 @@ use std::time::Duration;
 use datafusion::physical_plan::metrics::{
     Count, ExecutionPlanMetricsSet, MetricBuilder, MetricValue, RatioMetrics, Time,
 };
+use quarrier::Machine;
 use quarrier_filter::Work;
 
 /// What memory gives, once somebody wants to know.
-#[derive(Debug, Default)]
-pub(crate) struct Ceiling(OnceLock<Option<f64>>);
+pub(crate) struct Ceiling {
+    machine: Machine,
+    bytes_per_second: OnceLock<Option<f64>>,
+}
 
 impl Ceiling {
+    pub(crate) fn of(machine: &Machine) -> Self {
+        Ceiling { machine: machine.clone(), bytes_per_second: OnceLock::new() }
+    }
+
     /// Has it looked up, or measured, which takes a fraction of a second.
     pub(crate) fn ask(&self, workers: usize) {
-        self.0.get_or_init(|| quarrier_cli::memory_bytes_per_second(workers));
+        let memory = || Some(self.machine.memory_ceiling(workers)?.bytes_per_second);
+        self.bytes_per_second.get_or_init(memory);
     }
 
     /// Whether somebody wanted to know, of whatever ceiling there is.
     pub(crate) fn is_asked(&self) -> bool {
-        self.0.get().is_some()
+        self.bytes_per_second.get().is_some()
     }
 
     /// Bytes a second, where that was asked for and can be told.
     pub(super) fn bytes_per_second(&self) -> Option<f64> {
-        self.0.get().copied().flatten()
+        self.bytes_per_second.get().copied().flatten()
     }
 }
 

@@ -2,17 +2,19 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use quarrier::Opened;
+use quarrier::account::{Files, Stages, Stats, rate};
 use quarrier_carve::Summary;
+use quarrier_core::source::Source;
 use quarrier_report::{padded, visible};
 
 use super::watch::Seen;
 use super::{Run, page};
 use crate::Outcome;
 use crate::commands::print;
-use crate::commands::search::ceiling;
-use crate::commands::search::summary::{limit, rate, write_stats};
+use crate::commands::search::summary::write_stats;
+use crate::host;
 use crate::output::Format;
-use crate::output::account::{CeilingShare, Files, Stages, Stats};
 use crate::quantity::{show_bytes, show_rate};
 
 /// Prints how many files there are of each type, for people.
@@ -37,12 +39,17 @@ fn counts_in_words(counts: &[u64; 3]) -> String {
 ///
 /// # Errors
 /// In words.
-pub(super) fn give(run: &Run<'_>, summary: &Summary, seen: &Seen) -> Result<(), String> {
+pub(super) fn give(
+    run: &Run<'_>,
+    summary: &Summary,
+    seen: &Seen,
+    opened: &Opened,
+) -> Result<(), String> {
     let is_told = !run.carve.quiet && io::stderr().is_terminal();
     if run.carve.stats.is_none() && run.carve.report.is_none() && !is_told {
         return Ok(());
     }
-    let stats = stats(run, summary, seen);
+    let stats = stats(run, summary, seen, opened.local());
     if is_told {
         tell(run, &stats, seen);
     }
@@ -55,21 +62,17 @@ pub(super) fn give(run: &Run<'_>, summary: &Summary, seen: &Seen) -> Result<(), 
     }
 }
 
-fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen) -> Stats {
+fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen, source: Option<&dyn Source>) -> Stats {
     let seconds = run.elapsed.as_secs_f64();
     let worked = summary.bytes - summary.hole_bytes.min(summary.bytes);
     let plan = summary.plan.as_ref();
     let stages = Stages::of(&summary.stages);
     // What is remote was measured while it was read; reading it again would cost as much.
     let measured = plan
-        .filter(|_| !summary.stopped && !quarrier_remote::is_remote(run.source.name()))
-        .and_then(|plan| ceiling::find(run.source, plan, run.range.clone()));
-    let ceiling = measured.map(|ceiling| CeilingShare {
-        of: ceiling.of,
-        bytes_per_second: ceiling.bytes_per_second,
-        share: rate(worked, seconds) / ceiling.bytes_per_second,
-    });
-    let limited_by = limit(&stages, ceiling.as_ref(), summary.workers, seconds).name();
+        .filter(|_| !summary.stopped)
+        .and_then(|plan| host::machine().ceiling(source?, plan, run.range.clone()));
+    let ceiling = measured.map(|ceiling| ceiling.share_of(worked, seconds));
+    let limited_by = stages.limit(ceiling.as_ref(), summary.workers, seconds).name();
     let [valid, partial, header] = seen.by_status();
     Stats {
         command: "carve",

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
 
+use quarrier::account::Stats;
 use quarrier_carve::Summary;
 use quarrier_carve::folder::{REPORT, Row};
 
 use super::Run;
 use super::watch::Seen;
-use crate::output::account::Stats;
 use crate::output::file::write_whole;
 use crate::output::report::{CarvedReport, carved_html};
 use crate::quantity::{show_bytes, show_rate};
@@ -51,7 +51,7 @@ pub(super) fn write(
 fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String)> {
     let files = stats.files.unwrap_or_default();
     let mut facts = vec![
-        ("source", run.source.name().to_string()),
+        ("source", run.name.clone()),
         ("bytes", format!("{} ({})", show_bytes(stats.bytes), stats.bytes)),
         ("files", format!("{} of {}", stats.findings, show_bytes(files.bytes))),
         ("valid", files.valid.to_string()),
@@ -69,7 +69,7 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
         facts.push(("share of the ceiling", share));
     }
     if let Some(verified) = &run.verified {
-        facts.push(("verified", verified.told.clone()));
+        facts.push(("verified", verified.in_words().to_string()));
     }
     if let Some(free) = &run.free {
         facts.push(("unallocated", free.clone()));

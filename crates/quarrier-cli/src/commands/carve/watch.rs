@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use quarrier_carve::embedded::is_archive;
-use quarrier_carve::folder::{Inside, Row, Skipped};
-use quarrier_carve::{Carved, Keep, Stride, View};
+use quarrier_carve::folder::Row;
 
-use super::target::Target;
 use crate::args::Carve;
-use crate::commands::search::is_closed_pipe;
+use crate::commands::is_closed_pipe;
 use crate::commands::search::progress::Progress;
 use crate::output::Format;
 use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Rows, Value};
@@ -50,8 +47,6 @@ pub(super) struct Seen {
     pub(super) bytes: u64,
     /// All rows in the order of the source, where a dry run is to have a report of them.
     pub(super) rows: Vec<Row>,
-    /// Members of archives that were not looked at.
-    pub(super) skipped: Option<Skipped>,
     /// Why rows could not be printed any more.
     pub(super) output_error: Option<io::Error>,
 }
@@ -68,17 +63,15 @@ impl Seen {
     }
 }
 
-/// Between the carver and where files go.
-pub(super) struct Watch<'w> {
-    target: &'w Target,
-    inside: Option<Inside>,
+/// Sees files on their way.
+pub(super) struct Watch {
+    is_embedded: bool,
+    has_folder: bool,
     format: Format,
     inner: Mutex<Inner>,
 }
 
 struct Inner {
-    /// Files that were kept since rows were printed last.
-    pending: Vec<Row>,
     seen: Seen,
     progress: Progress,
     /// Whether rows are printed, and the printer once there was one.
@@ -88,58 +81,23 @@ struct Inner {
     rows: Option<Box<dyn Rows>>,
 }
 
-impl<'w> Watch<'w> {
-    pub(super) fn new(
-        carve: &Carve,
-        target: &'w Target,
-        inside: Option<Inside>,
-        progress: Progress,
-    ) -> Self {
+impl Watch {
+    pub(super) fn new(carve: &Carve, progress: Progress) -> Self {
         // For people, files in a folder are counted in the end.
         let prints = carve.dry_run || carve.format != Format::Text;
         let inner = Inner {
-            pending: Vec::new(),
             seen: Seen::default(),
             progress,
             prints,
             remembers: carve.dry_run && carve.report.is_some(),
             rows: None,
         };
-        Watch { target, inside, format: carve.format, inner: Mutex::new(inner) }
-    }
-
-    /// Counts and prints what was kept lately, in the order of the source; `offset`: everything
-    /// before is done.
-    ///
-    /// # Errors
-    /// When rows cannot be printed any more, and there is no folder to go on for.
-    pub(super) fn flush(&self, offset: Option<u64>) -> io::Result<()> {
-        let inner = &mut *self.lock();
-        let mut rows = std::mem::take(&mut inner.pending);
-        rows.sort_by(in_order);
-        for row in &rows {
-            inner.seen.bytes += row.length;
-            inner.seen.by_type.entry(row.kind.clone()).or_default()[row.status as usize] += 1;
+        Watch {
+            is_embedded: carve.embedded,
+            has_folder: carve.folder.is_some(),
+            format: carve.format,
+            inner: Mutex::new(inner),
         }
-        if inner.prints
-            && let Err(error) = inner.print(self.format, self.inside.is_some(), &rows)
-        {
-            inner.prints = false;
-            if matches!(self.target, Target::Folder(_)) && is_closed_pipe(&error) {
-                // Nobody reads the rows; the files are wanted nevertheless.
-                inner.rows = None;
-            } else {
-                inner.seen.output_error = Some(error);
-                return Err(io::ErrorKind::BrokenPipe.into());
-            }
-        }
-        if inner.remembers {
-            inner.seen.rows.append(&mut rows);
-        }
-        if let Some(offset) = offset {
-            inner.progress.advance_to(offset);
-        }
-        Ok(())
     }
 
     /// The end: what was found.
@@ -148,7 +106,6 @@ impl<'w> Watch<'w> {
         inner.progress.clear();
         let finished = inner.rows.take().map_or(Ok(()), |mut rows| rows.finish());
         let mut seen = std::mem::take(&mut inner.seen);
-        seen.rows.sort_by(in_order);
         if let Err(error) = finished
             && !is_closed_pipe(&error)
         {
@@ -160,12 +117,6 @@ impl<'w> Watch<'w> {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// By offset; of an archive, itself first and then what lies in it.
-fn in_order(a: &Row, b: &Row) -> std::cmp::Ordering {
-    let key = |row: &Row| (row.offset, row.number());
-    key(a).cmp(&key(b)).then_with(|| a.kind.cmp(&b.kind))
 }
 
 impl Inner {
@@ -196,32 +147,33 @@ impl Inner {
     }
 }
 
-impl Keep for Watch<'_> {
-    fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()> {
-        let mut rows = Vec::new();
-        if self.inside.as_ref().is_none_or(|inside| inside.wants(&carved.kind)) {
-            rows.push(self.target.take(carved, view)?);
+impl quarrier::carve::Watch for Watch {
+    /// Counts and prints what was carved lately; fails when rows cannot be printed any more, and
+    /// there is no folder to go on for.
+    fn files(&self, mut rows: Vec<Row>, done_until: Option<u64>) -> io::Result<()> {
+        let inner = &mut *self.lock();
+        for row in &rows {
+            inner.seen.bytes += row.length;
+            inner.seen.by_type.entry(row.kind.clone()).or_default()[row.status as usize] += 1;
         }
-        let mut done = Ok(None);
-        if let Some(inside) = &self.inside
-            && carved.is_ended
-            && is_archive(&carved.kind)
+        if inner.prints
+            && let Err(error) = inner.print(self.format, self.is_embedded, &rows)
         {
-            view.look_at(&carved.extents, u64::MAX);
-            let source = self.target.source_name();
-            let mut write = |row, bytes: &[u8]| self.target.take_inside(row, bytes);
-            done = inside.take(source, carved, view, &mut write, &mut rows);
+            inner.prints = false;
+            if self.has_folder && is_closed_pipe(&error) {
+                // Nobody reads the rows; the files are wanted nevertheless.
+                inner.rows = None;
+            } else {
+                inner.seen.output_error = Some(error);
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
         }
-        let mut inner = self.lock();
-        inner.pending.append(&mut rows);
-        if let Some(skipped) = done? {
-            Skipped::add(&mut inner.seen.skipped, skipped);
+        if inner.remembers {
+            inner.seen.rows.append(&mut rows);
+        }
+        if let Some(offset) = done_until {
+            inner.progress.advance_to(offset);
         }
         Ok(())
-    }
-
-    fn stride(&self, stride: &Stride<'_>) -> io::Result<()> {
-        self.target.note(stride)?;
-        self.flush(Some(stride.range.end))
     }
 }

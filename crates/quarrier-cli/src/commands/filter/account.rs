@@ -3,10 +3,12 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
+use quarrier::Ceiling;
+use quarrier::account::{Stages, Stats, rate};
+
 use super::{Done, Session};
-use crate::commands::search::ceiling::{self, Ceiling};
-use crate::commands::search::summary::{limit, rate, write_stats};
-use crate::output::account::{CeilingShare, Stages, Stats};
+use crate::commands::search::summary::write_stats;
+use crate::host;
 use crate::quantity::{show_bytes, show_rate};
 
 /// Writes what is asked for.
@@ -22,7 +24,7 @@ pub(super) fn give(session: &Session<'_>, done: &[Done]) -> Result<(), String> {
     let largest = done.iter().max_by_key(|done| done.run.bytes);
     let measured = largest.filter(|_| !session.is_stopped()).and_then(|done| {
         let source = done.source.as_deref()?;
-        ceiling::find(source, &done.run.plan, 0..source.length())
+        host::machine().ceiling(source, &done.run.plan, 0..source.length())
     });
     let stats = stats(session, done, measured);
     if is_told {
@@ -41,13 +43,9 @@ fn stats(session: &Session<'_>, done: &[Done], measured: Option<Ceiling>) -> Sta
     let seconds: f64 = runs().map(|run| run.elapsed).sum::<Duration>().as_secs_f64();
     let plan = runs().next().map(|run| &run.plan);
     let stages = Stages::new(runs().map(|run| &run.timeline));
-    let ceiling = measured.map(|ceiling| CeilingShare {
-        of: ceiling.of,
-        bytes_per_second: ceiling.bytes_per_second,
-        share: rate(worked, seconds) / ceiling.bytes_per_second,
-    });
+    let ceiling = measured.map(|ceiling| ceiling.share_of(worked, seconds));
     let workers = plan.map_or(0, |plan| plan.workers);
-    let limited_by = limit(&stages, ceiling.as_ref(), workers, seconds).name();
+    let limited_by = stages.limit(ceiling.as_ref(), workers, seconds).name();
     Stats {
         command: "filter",
         bytes: worked + holes,

@@ -24,18 +24,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use quarrier::{Named, OpenOptions, Opened, Opener, Sources};
 use quarrier_core::pipeline::{Need, Pipeline, Run};
 use quarrier_core::source::{Memory, Source};
 use quarrier_filter::Sieve;
 use quarrier_messages::{Field, Kind, Limits, Schema};
 
 use super::search::progress::Progress;
-use super::search::remote::Client;
-use super::search::source::{Input, Named, expand};
+use super::{broken_output, is_closed_pipe};
 use crate::args::{Asked, Filter};
 use crate::output;
 use crate::output::rows::{self, Column, Layout, Value};
-use crate::{Outcome, complain, interrupt};
+use crate::{Outcome, complain, host, interrupt};
 use again::{Again, Origin, Printed, Tape};
 use conditions::{Bound, Conditions, Rebinding};
 use drain::{Drain, Ended, Tally};
@@ -65,9 +65,9 @@ const CHUNK_BYTES: usize = 4 << 20;
 struct Session<'f> {
     filter: &'f Filter,
     stop: &'f Arc<AtomicBool>,
-    client: Client,
+    opener: Opener,
     conditions: Arc<Conditions>,
-    named: Vec<Named>,
+    sources: Sources,
     limits: Limits,
     /// Columns that were seen so far.
     schema: Schema,
@@ -88,8 +88,10 @@ struct Session<'f> {
 impl<'f> Session<'f> {
     fn new(filter: &'f Filter, stop: &'f Arc<AtomicBool>) -> Result<Self, String> {
         let conditions = Arc::new(Conditions::read(&filter.asked)?);
-        let named = expand(&filter.files);
-        refuse_overwriting(filter, &named)?;
+        let sources = Sources::of(&filter.files);
+        let written = [&filter.stats, &filter.rejects].into_iter().flatten();
+        let refused = sources.refuse_overwriting(written.map(|path| path.as_path()));
+        refused.map_err(|error| error.to_string())?;
         let tally = Tally {
             counts: vec![0; conditions.texts.len()],
             messages: 0,
@@ -99,9 +101,9 @@ impl<'f> Session<'f> {
         Ok(Session {
             filter,
             stop,
-            client: Client::plain(stop),
+            opener: Opener::new(OpenOptions::default(), host::environment(), stop),
             conditions,
-            named,
+            sources,
             limits: Limits::default(),
             schema: Schema::default(),
             wish: None,
@@ -122,13 +124,12 @@ impl<'f> Session<'f> {
 
     fn run(mut self) -> Outcome {
         let mut done = Vec::new();
-        let named = std::mem::take(&mut self.named);
-        let count = named.len();
-        for (index, named) in named.into_iter().enumerate() {
+        let sources = std::mem::take(&mut self.sources);
+        for (index, named) in sources.iter().enumerate() {
             if self.tally.is_full() || self.is_stopped() {
                 break;
             }
-            match self.open_and_filter(&named, index + 1 == count) {
+            match self.open_and_filter(named, index + 1 == sources.len()) {
                 Ok(read) => done.push(read),
                 Err(Ended::Output(error)) if is_closed_pipe(&error) => return Outcome::Found,
                 Err(Ended::Output(error)) => return broken_output(&error),
@@ -148,14 +149,14 @@ impl<'f> Session<'f> {
     }
 
     fn open_and_filter(&mut self, named: &Named, is_last: bool) -> Result<Done, Ended> {
-        let input = named.open(false, &self.client).map_err(Ended::Failed)?;
-        let name = input.name().to_string();
-        let source: Box<dyn Source> = match input {
-            Input::Source(source) => source,
-            Input::Remote(source) => Box::new(source),
-            Input::Stream(name, stream) => {
+        let opened = self.opener.open(named).map_err(|error| Ended::Failed(error.to_string()))?;
+        let name = opened.name().to_string();
+        let source: Box<dyn Source> = match opened {
+            Opened::Local { source, .. } => source,
+            Opened::Remote(source) => Box::new(source),
+            Opened::Stream { name, reader } => {
                 let stop = Arc::clone(self.stop);
-                let plain = quarrier_messages::decompressed_stream(&name, stream, &stop);
+                let plain = quarrier_messages::decompressed_stream(&name, reader, &stop);
                 let plain = plain.map_err(|error| Ended::Failed(error.to_string()))?;
                 let run = self.passes(&name, Origin::Stream(Tape::new(plain)), is_last)?;
                 return Ok(Done { run, source: None });
@@ -485,29 +486,4 @@ fn widen(schema: &mut Schema, seen: &Schema) {
             None => schema.fields.push(field.clone()),
         }
     }
-}
-
-/// A closed pipe is success: the reader has what it wanted.
-fn is_closed_pipe(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::BrokenPipe
-}
-
-fn broken_output(error: &io::Error) -> Outcome {
-    complain(&format!("standard output: cannot write: {error}"));
-    Outcome::Failed
-}
-
-/// What is written must not replace what is read.
-fn refuse_overwriting(filter: &Filter, named: &[Named]) -> Result<(), String> {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |path: &std::path::Path| {
-        std::fs::metadata(path).ok().filter(|meta| meta.is_file()).map(|m| (m.dev(), m.ino()))
-    };
-    let read: Vec<_> = named.iter().flat_map(Named::paths).filter_map(|p| identity(&p)).collect();
-    for path in [&filter.stats, &filter.rejects].into_iter().flatten() {
-        if identity(path).is_some_and(|id| read.contains(&id)) {
-            return Err(format!("{}: is read and would be overwritten", path.display()));
-        }
-    }
-    Ok(())
 }

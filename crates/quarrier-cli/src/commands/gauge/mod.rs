@@ -10,6 +10,7 @@ mod show;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use quarrier::account::Stats;
 use quarrier_gauge::report::{Report, html};
 use quarrier_gauge::trial::Effort;
 use quarrier_gauge::{Area, Error, Network, Wanted};
@@ -17,7 +18,6 @@ use quarrier_report::{Manner, on_terminal};
 use serde_json::json;
 
 use crate::args::{Gauge, Measure, Task};
-use crate::output::account::Stats;
 use crate::output::file::write_whole;
 use crate::{Outcome, complain, interrupt};
 

@@ -1,6 +1,5 @@
 //! Where the machine profile lies, and how a run adds to it.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use quarrier_gauge::Area;
@@ -8,21 +7,7 @@ use quarrier_gauge::profile::{MachineKey, MachineProfile, mount_point};
 use quarrier_gauge::report::Report;
 
 use crate::args::Measure;
-use crate::complain;
-
-/// The file in which this machine's profile is kept; `None` where there is no cache folder.
-pub(crate) fn path(key: &MachineKey) -> Option<PathBuf> {
-    Some(cache_folder()?.join(key.file_name()))
-}
-
-/// What is ours of the user's cache folder, whether it is there or not.
-pub(crate) fn cache_folder() -> Option<PathBuf> {
-    // The base directory specification tells to ignore a relative one.
-    let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
-    let cache = std::env::var_os("XDG_CACHE_HOME").and_then(absolute);
-    let home = || Some(std::env::var_os("HOME").and_then(absolute)?.join(".cache"));
-    Some(cache.or_else(home)?.join("quarrier"))
-}
+use crate::{complain, host};
 
 /// Adds what `report` measured to the profile, and says where that is. A profile that cannot be
 /// kept is no failure: the report is what was asked for.
@@ -33,7 +18,7 @@ pub(super) fn keep(measure: &Measure, report: &Report, quiet: bool) -> Option<Pa
             complain(text);
         }
     };
-    let Some(path) = path(&key) else {
+    let Some(path) = host::machine().profile_path(&key) else {
         note("the machine profile is not kept: neither XDG_CACHE_HOME nor HOME is a folder");
         return None;
     };

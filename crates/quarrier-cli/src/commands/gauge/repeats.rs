@@ -6,15 +6,17 @@ use quarrier_gauge::Area;
 use quarrier_gauge::profile::{MachineKey, Repeats, mount_point};
 use quarrier_gauge::report::Report;
 
-use super::profile::cache_folder;
 use crate::args::Measure;
 use crate::complain;
+use crate::host;
 
 /// Marks what runs a short while ago found different, and keeps what this one found for the next.
 /// Where nothing can be kept nothing is marked; what the profile says of that need not be said twice.
 pub(super) fn hold(measure: &Measure, report: &mut Report, quiet: bool) {
     let key = MachineKey::of(&report.machine);
-    let Some(path) = cache_folder().map(|folder| folder.join(key.repeats_file_name())) else {
+    let Some(path) =
+        host::environment().cache_folder().map(|folder| folder.join(key.repeats_file_name()))
+    else {
         return;
     };
     let mut repeats = Repeats::load(&path, &key).unwrap_or_else(|error| {

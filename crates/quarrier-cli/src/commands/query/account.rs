@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use quarrier::Ceiling;
+use quarrier::account::{StageSeconds, Stages, Stats, rate};
 use quarrier_core::pipeline::Stage;
 
-use crate::commands::search::ceiling::{self, Ceiling};
-use crate::commands::search::summary::{rate, write_stats};
-use crate::output::account::{CeilingShare, StageSeconds, Stages, Stats};
+use crate::commands::search::summary::write_stats;
+use crate::host;
 
 /// What statements took, all of them together.
 #[derive(Debug, Clone, Default)]
@@ -43,8 +44,6 @@ impl QueryAccount {
     fn stats(&self) -> Stats {
         let seconds = (self.reading + self.working + self.writing).as_secs_f64();
         let bytes_per_second = rate(self.bytes, seconds);
-        // Memory gives columns, too.
-        let touched_per_second = rate(self.bytes + self.column_bytes, seconds);
         let busy = |time: Duration| StageSeconds {
             busy_seconds: time.as_secs_f64(),
             waiting_seconds: seconds - time.as_secs_f64(),
@@ -55,11 +54,10 @@ impl QueryAccount {
             sink: busy(self.writing),
             on_devices: Vec::new(),
         };
-        let ceiling = ceiling::of_memory(self.workers).map(|ceiling| CeilingShare {
-            of: ceiling.of,
-            bytes_per_second: ceiling.bytes_per_second,
-            share: touched_per_second / ceiling.bytes_per_second,
-        });
+        // Memory gives columns, too.
+        let ceiling = host::machine().memory_ceiling(self.workers);
+        let ceiling =
+            ceiling.map(|ceiling| ceiling.share_of(self.bytes + self.column_bytes, seconds));
         // The stages of statements follow each other.
         let times =
             [(Stage::Read, self.reading), (Stage::Work, self.working), (Stage::Sink, self.writing)];
@@ -97,6 +95,6 @@ impl QueryAccount {
 /// for once. None where that cannot be told.
 pub fn memory_bytes_per_second(workers: usize) -> Option<f64> {
     static KNOWN: OnceLock<Option<Ceiling>> = OnceLock::new();
-    let known = KNOWN.get_or_init(|| ceiling::of_memory(workers));
+    let known = KNOWN.get_or_init(|| host::machine().memory_ceiling(workers));
     known.map(|ceiling| ceiling.bytes_per_second)
 }

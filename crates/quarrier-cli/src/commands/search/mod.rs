@@ -1,40 +1,29 @@
 //! `quarrier search`.
 
-pub(in crate::commands) mod ceiling;
-mod device;
-pub(crate) mod finder;
 mod hits;
-pub(crate) mod opened;
-mod patterns;
 pub(in crate::commands) mod progress;
-pub(in crate::commands) mod remote;
+pub(crate) mod request;
 mod sink;
-pub(in crate::commands) mod source;
 pub(in crate::commands) mod summary;
 
-use std::io::{self, Read};
-use std::ops::Range;
-use std::path::PathBuf;
+use std::io;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quarrier_core::Error;
-use quarrier_core::pipeline::{Access, Kernel, Pipeline, Run, Sink};
-use quarrier_core::region::AsData;
-use quarrier_core::source::Source;
+use quarrier::search::{Running, Watch};
+use quarrier::{Error, Named, Opened, Opener, Sources};
+use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_remote::Counters;
-use quarrier_search::{EngineName, Found, Options, Sample, Searcher};
+use quarrier_search::Finding;
 
-use super::machine;
+use super::{broken_output, is_closed_pipe};
 use crate::args::Search;
 use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
-use crate::{Outcome, complain, interrupt};
+use crate::{Outcome, complain, host, interrupt};
 
-use device::OnDevices;
 use hits::Hits;
-use remote::Client;
-use sink::Tally;
-use source::{Input, Named};
+use sink::{Counts, Output};
 
 const FINDING_COLUMNS: &[Column] = &[
     Column { name: "source", kind: Kind::Text },
@@ -57,112 +46,105 @@ struct Searched {
     run: Run,
     hits: Hits,
     range: Range<u64>,
-    /// None for what cannot or should not be read again: streams, remote sources.
-    source: Option<Box<dyn Source>>,
+    /// Kept open, so that a local one can be read again for its ceiling.
+    opened: Opened,
+}
+
+impl Searched {
     /// What a remote source cost.
-    counters: Option<Counters>,
+    fn counters(&self) -> Option<Counters> {
+        self.opened.counters()
+    }
 }
 
 /// Runs the command.
 pub(crate) fn run(search: &Search) -> Outcome {
     let stop = interrupt::watch();
-    match Session::new(search, &stop) {
-        Ok(session) => session.run(),
-        Err(message) => {
-            complain(&message);
-            Outcome::Failed
-        }
+    run_until(search, &stop).unwrap_or_else(|message| {
+        complain(&message);
+        Outcome::Failed
+    })
+}
+
+fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
+    let started = std::time::Instant::now();
+    let request = request::request(search)?;
+    let sources = Sources::of(&search.sources);
+    let written = [&search.stats, &search.report].into_iter().flatten();
+    sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;
+    let opener = Opener::new(request::open_options(search), host::environment(), stop);
+    // The set is compiled for what the first source looks like; a pipe would be read by that.
+    let mut first = sources.iter().next().filter(|first| first.is_seekable());
+    let mut opened = first.map(|first| opener.open(first));
+    let place = match &mut opened {
+        Some(Ok(opened)) => Some(opened.place()),
+        Some(Err(_)) | None => None,
+    };
+    let running = request.start(host::machine(), place.as_ref()).map_err(in_words)?;
+    if search.explain {
+        running.explain().iter().for_each(|line| complain(line));
     }
+    let mut session = Session {
+        search,
+        stop,
+        counts: Counts::new(request.patterns().len()),
+        patterns: request.patterns(),
+        running,
+        lost_devices: 0,
+        build_seconds: started.elapsed().as_secs_f64(),
+        outcome: None,
+    };
+    let mut open = |named: &Named| match first.take() {
+        Some(_) => opened.take().unwrap_or_else(|| opener.open(named)),
+        None => opener.open(named),
+    };
+    let (done, is_read) = match session.search_all(&sources, &mut open) {
+        Ok(done) => done,
+        Err(error) => return Ok(broken_output(&error)),
+    };
+    if let Some(warning) = opener.cache_warning() {
+        complain(&warning);
+    }
+    Ok(session.close(&done, is_read))
+}
+
+fn in_words(error: Error) -> String {
+    error.to_string()
 }
 
 /// Everything that the sources of one command share.
 struct Session<'s> {
     search: &'s Search,
     stop: &'s AtomicBool,
-    searcher: Arc<Searcher>,
-    on_devices: Option<OnDevices>,
-    /// Devices of which was told that they failed.
-    lost_told: usize,
-    named: Vec<Named>,
-    client: Client,
-    /// The buffer size where findings are many and none was asked for.
-    dense_buffer_bytes: Option<usize>,
-    tally: Tally,
+    patterns: &'s [quarrier_search::Pattern],
+    running: Running<'s>,
+    /// Devices that were said to have failed.
+    lost_devices: usize,
+    counts: Counts,
     build_seconds: f64,
     outcome: Option<Outcome>,
 }
 
-impl<'s> Session<'s> {
-    fn new(search: &'s Search, stop: &'s Arc<AtomicBool>) -> Result<Self, String> {
-        let started = std::time::Instant::now();
-        let patterns = patterns::collect(&search.patterns)?;
-        let named = source::expand(&search.sources);
-        refuse_overwriting(&[&search.stats, &search.report], &named)?;
-        let client = Client::new(search, stop);
-        let options = Options {
-            ignore_case: search.ignore_case,
-            utf16: search.utf16,
-            regex_length_bytes_max: search.regex_length_bytes_max,
-        };
-        let mut builder = Searcher::builder()
-            .options(options)
-            .engine(search.engine)
-            .aligned(search.aligned_bytes)
-            .context(search.context_bytes);
-        let sample = named
-            .first()
-            .filter(|first| first.is_seekable() && search.engine == EngineName::Auto)
-            .and_then(|first| first.open(search.direct, &client).ok())
-            .and_then(|first| match first {
-                Input::Source(source) => Some((Sample::take(&*source), source.length())),
-                Input::Remote(_) | Input::Stream(..) => None,
-            });
-        let (sample, length) = sample.map_or((None, 0), |(sample, length)| (Some(sample), length));
-        if let Some(sample) = &sample {
-            builder = builder.sample(sample.clone());
-        }
-        let searcher = builder.build(patterns).map_err(|error| error.to_string())?;
-        let searcher = Arc::new(searcher);
-        let on_devices = device::choose(search, &searcher, sample.as_ref(), length)?;
-        let dense_buffer_bytes = sample.and_then(|sample| searcher.buffer_bytes_max(&sample));
-        if search.explain {
-            searcher.choices().iter().for_each(|choice| complain(&choice.to_string()));
-            if let Some(on) = &on_devices {
-                let (found, all) = (on.searcher.needles(), searcher.needle_count());
-                complain(&format!("{}: {found} of {all} on {}", on.label, on.names.join(", ")));
-            }
-        }
-        let tally = Tally::new(searcher.patterns().len(), search.max_count);
-        Ok(Session {
-            search,
-            stop,
-            searcher,
-            on_devices,
-            lost_told: 0,
-            named,
-            client,
-            dense_buffer_bytes,
-            tally,
-            build_seconds: started.elapsed().as_secs_f64(),
-            outcome: None,
-        })
-    }
-
-    fn run(mut self) -> Outcome {
+impl Session<'_> {
+    /// Searches all sources, and writes what was found. Also whether somebody reads it to the end.
+    ///
+    /// # Errors
+    /// When standard output cannot be written.
+    fn search_all(
+        &mut self,
+        sources: &Sources,
+        open: &mut dyn FnMut(&Named) -> quarrier::Result<Opened>,
+    ) -> io::Result<(Vec<Searched>, bool)> {
         let mut rows: Option<Box<dyn Rows>> = None;
         let mut done = Vec::new();
-        let mut is_read = true;
-        for named in std::mem::take(&mut self.named) {
-            if self.tally.is_full() || self.stop.load(Ordering::Relaxed) {
+        for named in sources.iter() {
+            if self.running.is_full() || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            match self.open_and_search(&named, &mut rows) {
+            match self.open_and_search(named, open, &mut rows) {
                 Ok(searched) => done.push(searched),
-                Err(Ended::Output(error)) if is_closed_pipe(&error) => {
-                    is_read = false;
-                    break;
-                }
-                Err(Ended::Output(error)) => return broken_output(&error),
+                Err(Ended::Output(error)) if is_closed_pipe(&error) => return Ok((done, false)),
+                Err(Ended::Output(error)) => return Err(error),
                 Err(Ended::Source(message)) => {
                     complain(&message);
                     // What was given up because of Ctrl-C did not fail.
@@ -171,28 +153,29 @@ impl<'s> Session<'s> {
                 }
             }
         }
-        if let (Some(rows), true) = (&mut rows, is_read) {
-            match self.write_counts(&mut **rows, !done.is_empty()).and_then(|()| rows.finish()) {
-                Err(error) if is_closed_pipe(&error) => is_read = false,
-                Err(error) => return broken_output(&error),
-                Ok(()) => {}
-            }
+        let Some(rows) = &mut rows else { return Ok((done, true)) };
+        match self.write_counts(&mut **rows, !done.is_empty()).and_then(|()| rows.finish()) {
+            Err(error) if is_closed_pipe(&error) => Ok((done, false)),
+            written => written.map(|()| (done, true)),
         }
-        self.close(&done, is_read)
     }
 
     fn open_and_search(
         &mut self,
         named: &Named,
+        open: &mut dyn FnMut(&Named) -> quarrier::Result<Opened>,
         rows: &mut Option<Box<dyn Rows>>,
     ) -> Result<Searched, Ended> {
-        let input = named.open(self.search.direct, &self.client).map_err(Ended::Source)?;
+        let opened = open(named)?;
+        if let Some(notice) = opened.notice() {
+            complain(&format!("{}: {notice}", opened.name()));
+        }
         // Nothing is written, not even a header, before there is something to search.
         let rows = match rows {
             Some(rows) => rows,
             None => rows.insert(self.open_rows().map_err(Ended::Output)?),
         };
-        self.search_one(input, &mut **rows)
+        self.search_one(opened, &mut **rows)
     }
 
     fn open_rows(&self) -> io::Result<Box<dyn Rows>> {
@@ -207,108 +190,43 @@ impl<'s> Session<'s> {
     /// Searches one source and says what could not be read.
     fn search_one(
         &mut self,
-        input: Input,
+        mut opened: Opened,
         rows: &mut (dyn Rows + 'static),
     ) -> Result<Searched, Ended> {
-        let name = input.name().to_string();
-        let range = self.range_in(&input)?;
-        let mut hits = Hits::new(range.clone());
-        let mut progress = progress::Progress::new(&name, range.clone(), self.search.quiet);
-        let shown = if self.search.count { None } else { Some(rows) };
-        let dense_buffer_bytes = self.dense_buffer_bytes;
-        let (search, stop, searcher, tally) =
-            (self.search, self.stop, &*self.searcher, &mut self.tally);
-        let on = self.on_devices.as_ref();
-        let mut output = sink::Output {
-            name: &name,
-            patterns: searcher.patterns(),
-            context_bytes: search.context_bytes,
-            rows: shown,
-            error: None,
+        let name = opened.name().to_string();
+        let mut watch = OneSource {
+            search: self.search,
+            counts: &mut self.counts,
+            hits: Hits::new(0..0),
+            progress: progress::Progress::new(&name, 0..0, true),
+            output: Output {
+                name: &name,
+                patterns: self.patterns,
+                context_bytes: self.search.context_bytes,
+                rows: if self.search.count { None } else { Some(rows) },
+                error: None,
+            },
         };
-        let mut sink = searcher.sink(|chunk, findings| {
-            progress.advance(chunk);
-            sink::take(tally, &mut hits, &mut output, chunk, findings)
-        });
-        let memory = |bytes: usize| on.map(|on| on.searcher.buffer(bytes));
-        let length = range.end.saturating_sub(range.start);
-        let kernel = on.map_or(Either::Cpu(searcher), Either::Devices);
-        let run = match input {
-            Input::Source(source) => {
-                let mut pipeline = pipeline(search, stop, &*source).range(range.clone());
-                if let (None, Some(bytes)) = (search.buffer_bytes, dense_buffer_bytes) {
-                    pipeline = pipeline.buffer_bytes(bytes);
-                }
-                pipeline = kernel.prepare(search, pipeline, Some(&*source), length);
-                if let Some(rates) = machine::rates(&*source, &range) {
-                    pipeline = pipeline.rates(rates);
-                }
-                if let (true, Ok(plan)) = (search.explain, pipeline.plan(searcher.need())) {
-                    complain(&format!("{name}: {plan}"));
-                }
-                let run = kernel.run(&pipeline.memory(&memory), &mut sink);
-                run.map(|run| (run, Some(source), None))
-            }
-            Input::Remote(source) => {
-                source.announce(range.clone());
-                let pipeline = pipeline(search, stop, &source).range(range.clone());
-                let pipeline = kernel.prepare(search, pipeline, Some(&source), length);
-                let run = kernel.run(&pipeline.memory(&memory), &mut sink);
-                run.map(|run| (run, None, Some(source.counters())))
-            }
-            Input::Stream(name, mut reader) => {
-                let nothing = quarrier_core::source::Memory::new("-", Vec::new());
-                let pipeline =
-                    kernel.prepare(search, pipeline(search, stop, &nothing), None, length);
-                kernel
-                    .run_stream(&pipeline.memory(&memory), &name, &mut reader, &mut sink)
-                    .map(|run| (run, None, None))
-            }
-        };
-        let too_long = sink.too_long();
-        drop(sink);
-        progress.clear();
+        let searched = self.running.search(opened.place(), self.stop, &mut watch);
+        watch.progress.clear();
+        let OneSource { hits, output, .. } = watch;
         if let Some(error) = output.error {
             return Err(Ended::Output(error));
         }
-        let (run, source, counters) = run.map_err(|error| Ended::Source(error.to_string()))?;
-        if let Some(error) = too_long {
-            return Err(Ended::Source(format!("{name}: {error}")));
-        }
+        let quarrier::search::Searched { range, run } = searched?;
         self.tell_end(&name, &run, range.end);
         self.tell_lost();
         let length_bytes = run.position;
-        Ok(Searched { name, length_bytes, range, run, hits, source, counters })
+        Ok(Searched { name, length_bytes, range, run, hits, opened })
     }
 
     /// Says which devices failed since it was asked last.
     fn tell_lost(&mut self) {
-        if let Some(on) = &self.on_devices {
-            self.lost_told = on.tell_lost(self.lost_told);
+        let lost = self.running.lost_devices();
+        for why in lost.iter().skip(self.lost_devices) {
+            complain(&format!("{why}; the CPU searched what was left, and nothing is missing"));
         }
-    }
-
-    /// The wished range within a source.
-    fn range_in(&self, input: &Input) -> Result<Range<u64>, Ended> {
-        let wish = self.search.range.clone();
-        let is_whole = wish == (0..u64::MAX);
-        let source: &dyn Source = match input {
-            Input::Stream(..) if is_whole => return Ok(wish),
-            Input::Stream(name, _) => {
-                return Err(Ended::Source(format!("{name}: --range needs a source with offsets")));
-            }
-            Input::Source(source) => &**source,
-            Input::Remote(source) => source,
-        };
-        let length = source.length();
-        if wish.start > length {
-            return Err(Ended::Source(format!(
-                "{}: the range begins at byte {} but the source has {length} bytes",
-                source.name(),
-                wish.start
-            )));
-        }
-        Ok(wish.start..wish.end.min(length))
+        self.lost_devices = lost.len();
     }
 
     /// Says, after the findings, what was not read and where the run stopped.
@@ -332,7 +250,7 @@ impl<'s> Session<'s> {
         if !self.search.count || !is_searched {
             return Ok(());
         }
-        for (pattern, &count) in self.searcher.patterns().iter().zip(&self.tally.counts) {
+        for (pattern, &count) in self.patterns.iter().zip(&self.counts.of_patterns) {
             let name = pattern.name.as_deref().map_or(Value::Missing, Value::Text);
             let values = [Value::Text(&pattern.text), name, Value::Unsigned(count)];
             rows.row(&values, rows::Excerpt::default())?;
@@ -351,20 +269,14 @@ impl<'s> Session<'s> {
 
     /// Statistics, report and account; then the outcome.
     fn close(mut self, done: &[Searched], is_read: bool) -> Outcome {
-        if let Some(warning) = self.client.cache_warning() {
-            complain(&warning);
-        }
         // The largest source stands for all: many small ones would take longer to measure
         // than to search.
         let ceiling = done
             .iter()
             .max_by_key(|searched| searched.run.bytes)
             .filter(|_| self.wants_account() && !self.stop.load(Ordering::Relaxed))
-            .and_then(|s| ceiling::find(s.source.as_deref()?, &s.run.plan, s.range.clone()));
-        let ceiling = match &self.on_devices {
-            Some(on) if self.wants_account() => on.ceiling(ceiling),
-            _ => ceiling,
-        };
+            .and_then(|s| host::machine().ceiling(s.opened.local()?, &s.run.plan, s.range.clone()));
+        let ceiling = if self.wants_account() { self.running.ceiling(ceiling) } else { None };
         let summary = summary::Summary::new(&self, done, ceiling);
         if let Some(path) = &self.search.stats
             && let Err(message) = summary.write_stats(path)
@@ -382,7 +294,7 @@ impl<'s> Session<'s> {
             summary.tell();
         }
         // Who closes the pipe has seen enough.
-        let found = self.tally.total > 0 || !is_read;
+        let found = self.running.findings() > 0 || !is_read;
         self.outcome.unwrap_or(if found { Outcome::Found } else { Outcome::Nothing })
     }
 
@@ -392,66 +304,35 @@ impl<'s> Session<'s> {
     }
 }
 
-/// A pipeline with the wishes of the command line.
-fn pipeline<'p>(search: &Search, stop: &'p AtomicBool, source: &'p dyn Source) -> Pipeline<'p> {
-    // SAFETY: a searcher compares bytes, on devices copies of them, and what the sinks here show of
-    // them is made byte by byte.
-    let promise = unsafe { AsData::promised() };
-    let mut pipeline = Pipeline::new(source)
-        .show_changing(promise)
-        .workers(search.workers.unwrap_or(0))
-        .readers(search.readers.unwrap_or(0))
-        .buffers(search.buffers.unwrap_or(0))
-        .buffer_bytes(search.buffer_bytes.unwrap_or(0))
-        .stop(stop);
-    if let Some(access) = search.access {
-        pipeline = pipeline.access(access);
-    } else if search.direct && search.readers.is_none() {
-        pipeline = pipeline.access(Access::Uring);
-    }
-    pipeline
+/// Sees the search of one source.
+struct OneSource<'o> {
+    search: &'o Search,
+    counts: &'o mut Counts,
+    hits: Hits,
+    progress: progress::Progress,
+    output: Output<'o>,
 }
 
-/// The kernel of a run.
-#[derive(Clone, Copy)]
-enum Either<'k> {
-    Cpu(&'k Searcher),
-    Devices(&'k OnDevices),
-}
-
-impl Either<'_> {
-    /// The pipeline as this kernel needs it for a source of `length` bytes.
-    fn prepare<'p>(
-        self,
-        search: &Search,
-        pipeline: Pipeline<'p>,
-        source: Option<&dyn Source>,
-        length: u64,
-    ) -> Pipeline<'p> {
-        match self {
-            Either::Cpu(_) => pipeline,
-            Either::Devices(on) => on.pipeline(search, pipeline, source, length),
-        }
+impl Watch for OneSource<'_> {
+    fn begin(&mut self, range: &Range<u64>) {
+        self.hits = Hits::new(range.clone());
+        let (name, quiet) = (self.output.name, self.search.quiet);
+        self.progress = progress::Progress::new(name, range.clone(), quiet);
     }
 
-    fn run(self, pipeline: &Pipeline<'_>, sink: &mut dyn Sink<Found>) -> Result<Run, Error> {
-        match self {
-            Either::Cpu(kernel) => pipeline.run(kernel, sink),
-            Either::Devices(on) => pipeline.run(&on.searcher, sink),
-        }
+    fn wants_plan(&self) -> bool {
+        self.search.explain
     }
 
-    fn run_stream(
-        self,
-        pipeline: &Pipeline<'_>,
-        name: &str,
-        reader: &mut (dyn Read + Send),
-        sink: &mut dyn Sink<Found>,
-    ) -> Result<Run, Error> {
-        match self {
-            Either::Cpu(kernel) => pipeline.run_stream(name, reader, kernel, sink),
-            Either::Devices(on) => pipeline.run_stream(name, reader, &on.searcher, sink),
-        }
+    fn plan(&mut self, plan: &Plan) {
+        complain(&format!("{}: {plan}", self.output.name));
+    }
+
+    fn take(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) -> ControlFlow<()> {
+        self.progress.advance(chunk);
+        self.counts.add(findings);
+        self.hits.add(findings);
+        self.output.take(chunk, findings)
     }
 }
 
@@ -463,30 +344,8 @@ enum Ended {
     Source(String),
 }
 
-/// A closed pipe is success: the reader has what it wanted.
-pub(in crate::commands) fn is_closed_pipe(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::BrokenPipe
-}
-
-pub(in crate::commands) fn broken_output(error: &io::Error) -> Outcome {
-    complain(&format!("standard output: cannot write: {error}"));
-    Outcome::Failed
-}
-
-/// Statistics and report must not replace what is read: it may be evidence.
-pub(in crate::commands) fn refuse_overwriting(
-    written: &[&Option<PathBuf>],
-    named: &[Named],
-) -> Result<(), String> {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |path: &std::path::Path| {
-        std::fs::metadata(path).ok().filter(|meta| meta.is_file()).map(|m| (m.dev(), m.ino()))
-    };
-    let read: Vec<_> = named.iter().flat_map(Named::paths).filter_map(|p| identity(&p)).collect();
-    for path in written.iter().copied().flatten() {
-        if identity(path).is_some_and(|id| read.contains(&id)) {
-            return Err(format!("{}: is searched and would be overwritten", path.display()));
-        }
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Ended::Source(error.to_string())
     }
-    Ok(())
 }

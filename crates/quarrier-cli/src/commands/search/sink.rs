@@ -6,23 +6,22 @@ use std::ops::ControlFlow;
 use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern};
 
-use super::hits::Hits;
 use crate::output::rows::{Excerpt, Rows, Value};
 
-/// Counts over all sources.
-pub(super) struct Tally {
-    pub(super) counts: Vec<u64>,
-    pub(super) total: u64,
-    max: u64,
+/// How many findings each pattern has, over all sources.
+pub(super) struct Counts {
+    pub(super) of_patterns: Vec<u64>,
 }
 
-impl Tally {
-    pub(super) fn new(patterns: usize, max: Option<u64>) -> Self {
-        Tally { counts: vec![0; patterns], total: 0, max: max.unwrap_or(u64::MAX) }
+impl Counts {
+    pub(super) fn new(patterns: usize) -> Self {
+        Counts { of_patterns: vec![0; patterns] }
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.total >= self.max
+    pub(super) fn add(&mut self, findings: &[Finding]) {
+        for of_one in findings.chunk_by(|a, b| a.pattern == b.pattern) {
+            self.of_patterns[of_one[0].pattern as usize] += of_one.len() as u64;
+        }
     }
 }
 
@@ -33,32 +32,22 @@ pub(super) struct Output<'o> {
     pub(super) context_bytes: usize,
     /// None where only counts are wanted.
     pub(super) rows: Option<&'o mut (dyn Rows + 'static)>,
+    /// Why rows could not be written.
     pub(super) error: Option<io::Error>,
 }
 
-/// Takes the findings of a chunk.
-pub(super) fn take(
-    tally: &mut Tally,
-    hits: &mut Hits,
-    output: &mut Output<'_>,
-    chunk: &Chunk<'_>,
-    findings: &[Finding],
-) -> ControlFlow<()> {
-    let room = usize::try_from(tally.max - tally.total).unwrap_or(usize::MAX);
-    let findings = &findings[..findings.len().min(room)];
-    tally.total += findings.len() as u64;
-    for of_one in findings.chunk_by(|a, b| a.pattern == b.pattern) {
-        tally.counts[of_one[0].pattern as usize] += of_one.len() as u64;
-    }
-    hits.add(findings);
-    if let Err(error) = output.write(chunk, findings) {
-        output.error = Some(error);
-        return ControlFlow::Break(());
-    }
-    if tally.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-}
-
 impl Output<'_> {
+    /// Takes the findings of a chunk; `Break` where they cannot be written.
+    pub(super) fn take(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) -> ControlFlow<()> {
+        match self.write(chunk, findings) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.error = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
     fn write(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) -> io::Result<()> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
         for finding in findings {

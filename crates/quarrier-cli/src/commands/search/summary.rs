@@ -4,12 +4,11 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use quarrier_core::pipeline::Stage;
+use quarrier::Ceiling;
+use quarrier::account::{RemoteCost, Stages, Stats, rate};
 use quarrier_report::{Manner, on_terminal};
 
-use super::ceiling::Ceiling;
 use super::{Searched, Session};
-use crate::output::account::{CeilingShare, RemoteCost, Stages, Stats};
 use crate::output::file::write_whole;
 use crate::output::report::{self, Report, SourceRun};
 use crate::quantity::{show_bytes, show_rate};
@@ -27,16 +26,12 @@ impl Summary {
         let seconds: f64 = done.iter().map(|s| s.run.elapsed).sum::<Duration>().as_secs_f64();
         let plan = done.first().map(|s| &s.run.plan);
         let stages = Stages::new(done.iter().map(|s| &s.run.timeline));
-        let ceiling = measured.map(|ceiling| CeilingShare {
-            of: ceiling.of,
-            bytes_per_second: ceiling.bytes_per_second,
-            share: rate(worked, seconds) / ceiling.bytes_per_second,
-        });
+        let ceiling = measured.map(|ceiling| ceiling.share_of(worked, seconds));
         let workers = plan.map_or(0, |plan| plan.workers);
-        let limited_by = limit(&stages, ceiling.as_ref(), workers, seconds);
-        let remote = done.iter().filter_map(|s| s.counters.as_ref()).fold(None, |sum, counters| {
+        let limited_by = stages.limit(ceiling.as_ref(), workers, seconds);
+        let remote = done.iter().filter_map(Searched::counters).fold(None, |sum, counters| {
             let mut sum: RemoteCost = sum.unwrap_or_default();
-            sum.add(counters);
+            sum.add(&counters);
             Some(sum)
         });
         let stats = Stats {
@@ -46,20 +41,17 @@ impl Summary {
             hole_bytes: holes,
             seconds,
             bytes_per_second: rate(worked + holes, seconds),
-            findings: session.tally.total,
-            patterns: session.searcher.patterns().len(),
+            findings: session.running.findings(),
+            patterns: session.patterns.len(),
             compile_seconds: session.build_seconds,
             workers,
             readers: plan.map_or(0, |plan| plan.readers),
             buffers: plan.map_or(0, |plan| plan.buffers),
             buffer_bytes: plan.map_or(0, |plan| plan.buffer_bytes),
             access: plan.map_or("", |plan| plan.access.name()),
-            engine: match &session.on_devices {
-                Some(on) => on.engine_name(),
-                None => session.searcher.engine_name(),
-            },
-            device: session.on_devices.as_ref().map_or("cpu".to_string(), |on| on.label.clone()),
-            device_names: session.on_devices.as_ref().map_or_else(Vec::new, |on| on.names.clone()),
+            engine: session.running.engine_name(),
+            device: session.running.device_label(),
+            device_names: session.running.device_names().to_vec(),
             stages,
             ceiling,
             limited_by: limited_by.name(),
@@ -93,11 +85,10 @@ impl Summary {
             })
             .collect();
         let mut patterns: Vec<(String, u64)> = session
-            .searcher
-            .patterns()
+            .patterns
             .iter()
             .map(|pattern| pattern.label().to_string())
-            .zip(session.tally.counts.iter().copied())
+            .zip(session.counts.of_patterns.iter().copied())
             .collect();
         patterns.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let facts = self.facts();
@@ -189,32 +180,4 @@ pub(in crate::commands) fn write_stats(stats: &Stats, path: &Path) -> Result<(),
     }
     write_whole(path, &text)
         .map_err(|error| format!("{}: cannot write the statistics: {error}", path.display()))
-}
-
-pub(in crate::commands) fn rate(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 }
-}
-
-/// The stage that set the pace. Pages of a window are read while they are worked on, so a
-/// run close to its ceiling is limited by reading, whatever the stages' own times say.
-pub(in crate::commands) fn limit(
-    stages: &Stages,
-    ceiling: Option<&CeilingShare>,
-    workers: usize,
-    seconds: f64,
-) -> Stage {
-    if ceiling.is_some_and(|ceiling| ceiling.share >= 0.8) {
-        return Stage::Read;
-    }
-    let work_load = stages.work.busy_seconds / (workers.max(1) as f64 * seconds.max(1e-9));
-    let sink_load = stages.sink.busy_seconds / seconds.max(1e-9);
-    if sink_load > work_load && sink_load > 0.5 {
-        Stage::Sink
-    } else if stages.work.waiting_seconds > stages.work.busy_seconds
-        || stages.read.busy_seconds > stages.work.busy_seconds
-    {
-        Stage::Read
-    } else {
-        Stage::Work
-    }
 }

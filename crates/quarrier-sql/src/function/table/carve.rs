@@ -13,14 +13,14 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TablePr
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use quarrier_carve::folder::{described, path_of};
-use quarrier_carve::{Carved, Carver, Keep, Status, View, format};
-use quarrier_cli::{Sources, unread};
-use quarrier_core::region::AsData;
+use quarrier::carve::{Begin, Watch};
+use quarrier::{OpenOptions, Opener, Sources};
+use quarrier_carve::folder::Row;
+use quarrier_carve::{Status, format};
 
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{self, RowsOut, pairs, text, whole};
-use super::{Notes, arguments, chosen};
+use super::{Host, Notes, arguments, chosen, unread};
 use crate::Error;
 use crate::provider::scan_at_once;
 
@@ -34,11 +34,12 @@ const DIGEST: usize = 7;
 #[derive(Debug)]
 pub(super) struct Carve {
     notes: Notes,
+    host: Host,
 }
 
 impl Carve {
-    pub(super) fn new(notes: Notes) -> Self {
-        Carve { notes }
+    pub(super) fn new(notes: &Notes, host: &Host) -> Self {
+        Carve { notes: notes.clone(), host: host.clone() }
     }
 }
 
@@ -59,7 +60,8 @@ impl TableFunctionImpl for Carve {
             text("path"),
         ]));
         let source = texts.into_iter().next().unwrap_or_default();
-        Ok(Arc::new(CarveTable { source, schema, notes: self.notes.clone() }))
+        let (notes, host) = (self.notes.clone(), self.host.clone());
+        Ok(Arc::new(CarveTable { source, schema, notes, host }))
     }
 }
 
@@ -69,6 +71,7 @@ struct CarveTable {
     source: String,
     schema: SchemaRef,
     notes: Notes,
+    host: Host,
 }
 
 impl CarveTable {
@@ -107,6 +110,7 @@ impl CarveTable {
             statuses,
             schema: Arc::clone(&self.schema),
             notes: self.notes.clone(),
+            host: self.host.clone(),
         };
         Ok(Arc::new(FoundExec::new(Arc::new(carving), projection, limit)?))
     }
@@ -151,6 +155,7 @@ struct Carving {
     statuses: Vec<Status>,
     schema: SchemaRef,
     notes: Notes,
+    host: Host,
 }
 
 impl Finds for Carving {
@@ -174,38 +179,32 @@ impl Finds for Carving {
         }
         let is_any_broken = self.statuses.iter().any(|&status| status != Status::Valid);
         let stop = Arc::clone(out.stop());
-        let failed = |reason: String| DataFusionError::from(Error::table("carve(…)", reason));
-        for source in Sources::of(&self.source, &stop).iter() {
-            let source = source.map_err(failed)?;
-            // SAFETY: these are formats of quarrier-carve, which says of all of them that they bear
-            // it; what is found is hashed.
-            let promise = unsafe { AsData::promised() };
-            let carver = Carver::new().show_changing(promise).keep_broken(is_any_broken);
-            let mut carver = carver.stop(&stop);
-            if let Some(kinds) = &self.kinds {
-                let kinds = kinds.iter().map(|kind| kind.to_string()).collect();
-                carver = carver.kinds(kinds).map_err(|error| failed(error.to_string()))?;
-            }
-            let watch = Watch {
-                source_name: source.name().to_string(),
-                statuses: &self.statuses,
-                is_digested: out.columns().contains(&DIGEST),
-                rows: Mutex::new((RowsOut::new(out), None)),
-            };
-            let run = carver.run(&*source, &watch);
-            let (mut rows, error) = watch.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let kinds = self.kinds.as_ref();
+        let request = quarrier::Carve::new()
+            .types(kinds.map(|kinds| kinds.iter().map(|kind| kind.to_string()).collect()))
+            .keep_broken(is_any_broken)
+            .statuses(Some(self.statuses.clone()))
+            .digests(out.columns().contains(&DIGEST));
+        let opener = Opener::new(OpenOptions::default(), &self.host.environment, &stop);
+        for opened in Sources::of([&self.source]).open(&opener) {
+            let mut opened = opened.map_err(failed)?;
+            let begin = request.start(opened.place(), &self.host.machine, &stop);
+            let Begin::Carving(carving) = begin.map_err(failed)? else { continue };
+            let taker = Taker(Mutex::new((RowsOut::new(out), None)));
+            let carved = carving.run(&taker);
+            let (mut rows, error) = taker.0.into_inner().unwrap_or_else(PoisonError::into_inner);
             if let Some(error) = error {
                 return Err(error);
             }
             let _ = rows.flush()?;
             drop(rows);
-            let summary = match run {
+            let summary = match carved {
                 // Who takes the rows has enough of them.
                 Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
-                run => run.map_err(|error| failed(error.to_string()))?,
+                carved => carved.map_err(failed)?.summary,
             };
             out.touched(summary.bytes);
-            self.notes.add(unread(source.name(), &summary.unreadable));
+            self.notes.add(unread(opened.name(), &summary.unreadable));
             if stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -214,44 +213,38 @@ impl Finds for Carving {
     }
 }
 
-/// Makes rows of what is found, for several threads.
-struct Watch<'o> {
-    source_name: String,
-    statuses: &'o [Status],
-    is_digested: bool,
-    rows: Mutex<(RowsOut<'o>, Option<DataFusionError>)>,
+fn failed(error: quarrier::Error) -> DataFusionError {
+    Error::table("carve(…)", error.to_string()).into()
 }
 
-impl Keep for Watch<'_> {
-    fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()> {
-        if !self.statuses.contains(&carved.status) {
-            return Ok(());
-        }
-        let digested = match self.is_digested {
-            true => Some(described(&self.source_name, carved, view)?),
-            false => None,
-        };
-        let extents: Vec<_> = carved.extents.iter().map(|e| [e.offset, e.length]).collect();
-        let path = path_of(carved);
-        let (rows, failed) = &mut *self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        let added = rows.add(|place| match place {
-            0 => text(Some(&self.source_name)),
-            TYPE => text(Some(&carved.kind)),
-            2 => whole(Some(carved.offset())),
-            3 => whole(Some(carved.length())),
-            4 => pairs(&extents),
-            STATUS => text(Some(carved.status.name())),
-            6 => text(Some(&carved.reason)),
-            DIGEST => text(digested.as_ref().map(|row| row.sha256.as_str())),
-            _ => text(Some(&path)),
-        });
-        match added {
-            Ok(flow) if flow.is_continue() => Ok(()),
-            Ok(_) => Err(io::ErrorKind::BrokenPipe.into()),
-            Err(error) => {
-                *failed = Some(error);
-                Err(io::ErrorKind::Other.into())
+/// Makes rows of what is found, for several threads.
+struct Taker<'o>(Mutex<(RowsOut<'o>, Option<DataFusionError>)>);
+
+impl Watch for Taker<'_> {
+    fn files(&self, found: Vec<Row>, _: Option<u64>) -> io::Result<()> {
+        let (rows, failed) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in &found {
+            let extents: Vec<_> = row.extents.iter().map(|e| [e.offset, e.length]).collect();
+            let added = rows.add(|place| match place {
+                0 => text(Some(&row.source)),
+                TYPE => text(Some(&row.kind)),
+                2 => whole(Some(row.offset)),
+                3 => whole(Some(row.length)),
+                4 => pairs(&extents),
+                STATUS => text(Some(row.status.name())),
+                6 => text(Some(&row.reason)),
+                DIGEST => text(Some(&row.sha256)),
+                _ => text(Some(&row.path)),
+            });
+            match added {
+                Ok(flow) if flow.is_continue() => {}
+                Ok(_) => return Err(io::ErrorKind::BrokenPipe.into()),
+                Err(error) => {
+                    *failed = Some(error);
+                    return Err(io::ErrorKind::Other.into());
+                }
             }
         }
+        Ok(())
     }
 }

@@ -26,9 +26,11 @@ mod search;
 
 mod starts;
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::prelude::SessionContext;
+use quarrier::{Environment, Machine};
 
 use crate::rewrite::MESSAGES;
 
@@ -47,10 +49,24 @@ impl Notes {
     }
 }
 
+/// What searches and carvings are carried out with.
+#[derive(Debug, Clone)]
+pub(crate) struct Host {
+    pub(crate) environment: Environment,
+    pub(crate) machine: Machine,
+}
+
+/// What is said of bytes that could not be read, a line for each range.
+fn unread(name: &str, ranges: &[Range<u64>]) -> impl Iterator<Item = String> {
+    ranges
+        .iter()
+        .map(move |range| format!("{name}: bytes {}..{} could not be read", range.start, range.end))
+}
+
 /// Makes the tables known.
-pub(crate) fn register(context: &SessionContext, notes: &Notes) {
-    context.register_udtf("search", Arc::new(search::Search::new(notes.clone())));
-    context.register_udtf("carve", Arc::new(carve::Carve::new(notes.clone())));
+pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
+    context.register_udtf("search", Arc::new(search::Search::new(notes, host)));
+    context.register_udtf("carve", Arc::new(carve::Carve::new(notes, host)));
     context.register_udtf("gauge", Arc::new(gauge::Gauge));
     context.register_udtf(MESSAGES, Arc::new(messages::Messages));
 }

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::{
     ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringViewArray, UInt32Array,
@@ -17,12 +17,14 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TablePr
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use quarrier_cli::{Finder, Part, Patterns, Searched};
-use quarrier_search::{Finding, Pattern};
+use quarrier::search::{Searched, read_patterns};
+use quarrier::{OpenOptions, Opened, Opener, Search as Request, Sources};
+use quarrier_core::pipeline::Chunk;
+use quarrier_search::{Finding, Pattern, parse_file};
 
 use super::counting::Counting;
 use super::plan::{Finds, FoundExec, Out};
-use super::{Notes, arguments, chosen, starts};
+use super::{Host, Notes, arguments, chosen, starts, unread};
 use crate::Error;
 use crate::provider::scan_at_once;
 
@@ -38,11 +40,12 @@ const NAME: usize = 4;
 #[derive(Debug)]
 pub(super) struct Search {
     notes: Notes,
+    host: Host,
 }
 
 impl Search {
-    pub(super) fn new(notes: Notes) -> Self {
-        Search { notes }
+    pub(super) fn new(notes: &Notes, host: &Host) -> Self {
+        Search { notes: notes.clone(), host: host.clone() }
     }
 }
 
@@ -50,9 +53,11 @@ impl TableFunctionImpl for Search {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
         let texts = arguments::texts(USAGE, args.exprs(), 2, 3)?;
         let options = texts.get(2).map_or(Ok(Vec::new()), |options| arguments::words(options))?;
-        let finder = patterns_of(&texts[1])
-            .and_then(|patterns| Finder::new(&texts[0], patterns, &options))
+        let (request, open_options) = patterns_of(&texts[1])
+            .and_then(|patterns| quarrier_cli::search_of_words(&options, patterns))
             .map_err(|reason| Error::text(format!("search(…): {reason}")))?;
+        let sources = Sources::of([&texts[0]]);
+        let finder = Finder { request, open_options, sources, host: self.host.clone() };
         let schema = Arc::new(Schema::new(vec![
             Field::new("source", DataType::Utf8View, false),
             Field::new("offset", DataType::Int64, false),
@@ -67,11 +72,11 @@ impl TableFunctionImpl for Search {
 
 /// A pattern file where there is one, else what would stand in it. Who mistypes a file's name is
 /// not to search for that name.
-fn patterns_of(text: &str) -> std::result::Result<Patterns<'_>, String> {
+fn patterns_of(text: &str) -> std::result::Result<Vec<Pattern>, String> {
     const FILE_ENDINGS: [&str; 4] = ["txt", "lst", "list", "patterns"];
     let path = Path::new(text);
     if path.is_file() {
-        return Ok(Patterns::File(text));
+        return read_patterns(path).map_err(|error| error.to_string());
     }
     let is_one_word = !text.contains(|character: char| character.is_whitespace());
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
@@ -81,7 +86,85 @@ fn patterns_of(text: &str) -> std::result::Result<Patterns<'_>, String> {
             text.replace('.', "[.]")
         ));
     }
-    Ok(Patterns::Lines(text))
+    parse_file(text.as_bytes()).map_err(|error| error.to_string())
+}
+
+/// A request with its sources, to be carried out as often as is wanted.
+#[derive(Debug)]
+struct Finder {
+    request: Request,
+    open_options: OpenOptions,
+    sources: Sources,
+    host: Host,
+}
+
+/// What part of a search is wanted.
+#[derive(Debug, Clone)]
+struct Part {
+    /// Which patterns, by their places, in rising order.
+    patterns: Vec<usize>,
+    /// Where findings start.
+    starts: std::ops::Range<u64>,
+}
+
+/// Takes findings of a source, by its name; the numbers in them count all patterns. `Break` ends
+/// the search.
+type Take<'t> = dyn FnMut(&str, &[Finding]) -> ControlFlow<()> + Send + 't;
+
+impl Finder {
+    /// The request for a part.
+    fn of(&self, part: &Part) -> Request {
+        self.request.only(&part.patterns).starts(part.starts.clone())
+    }
+
+    /// Searches one source after another, and tells `done` what each came to.
+    fn find(
+        &self,
+        part: &Part,
+        stop: &Arc<AtomicBool>,
+        take: &mut Take<'_>,
+        done: &mut dyn FnMut(&Opened, &Searched),
+    ) -> quarrier::Result<()> {
+        if part.patterns.is_empty() || part.starts.is_empty() {
+            return Ok(());
+        }
+        let request = self.of(part);
+        let opener = Opener::new(self.open_options.clone(), &self.host.environment, stop);
+        let mut running = None;
+        let mut is_done = false;
+        for opened in self.sources.open(&opener) {
+            if is_done || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let mut opened = opened?;
+            let running = match &mut running {
+                Some(running) => running,
+                None => {
+                    let first = opened.place();
+                    running.insert(request.start(&self.host.machine, Some(&first))?)
+                }
+            };
+            let name = opened.name().to_string();
+            let mut wanted = Vec::new();
+            let mut watch = |_: &Chunk<'_>, findings: &[Finding]| {
+                if findings.is_empty() {
+                    return ControlFlow::Continue(());
+                }
+                wanted.clear();
+                wanted.extend(findings.iter().map(|finding| Finding {
+                    pattern: part.patterns[finding.pattern as usize] as u32,
+                    ..*finding
+                }));
+                // The end of what is wanted of a source ends its run, and no other's.
+                let flow = take(&name, &wanted);
+                is_done = flow.is_break();
+                flow
+            };
+            let searched = running.search(opened.place(), stop, &mut watch)?;
+            done(&opened, &searched);
+        }
+        Ok(())
+    }
 }
 
 /// Findings of one call.
@@ -113,7 +196,7 @@ impl SearchTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let all = self.finder.patterns();
+        let all = self.finder.request.patterns();
         let mut part = Part { patterns: (0..all.len()).collect(), starts: 0..u64::MAX };
         for filter in filters {
             match pushed(filter) {
@@ -188,28 +271,21 @@ impl Searching {
     /// How many findings each pattern has, of all that there are.
     pub(super) fn counts(&self, out: &Out) -> Result<Vec<u64>> {
         let stop = Arc::clone(out.stop());
-        let mut counts = vec![0_u64; self.finder.patterns().len()];
-        let searched =
-            self.finder.find(&self.part, &stop, out.is_analyzed(), &mut |_, findings| {
-                findings.iter().for_each(|finding| counts[finding.pattern as usize] += 1);
-                match stop.load(Ordering::Relaxed) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
-            });
-        self.done(searched, out)?;
+        let mut counts = vec![0_u64; self.finder.request.patterns().len()];
+        let mut take = |_: &str, findings: &[Finding]| {
+            findings.iter().for_each(|finding| counts[finding.pattern as usize] += 1);
+            match stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        let mut account = Account::default();
+        let found = self.finder.find(&self.part, &stop, &mut take, &mut |opened, searched| {
+            account.add(self, opened, searched, out.is_analyzed());
+        });
+        account.give(self, out);
+        found.map_err(failed)?;
         Ok(counts)
-    }
-
-    /// Tells what was looked at, and what could not be.
-    fn done(&self, searched: std::result::Result<Searched, String>, out: &Out) -> Result<()> {
-        let searched = searched.map_err(|reason| Error::table("search(…)", reason))?;
-        out.touched(searched.bytes);
-        for reached in &searched.reached {
-            out.reached(reached.of, reached.bytes, reached.ceiling_bytes);
-        }
-        self.notes.add(searched.unread);
-        Ok(())
     }
 
     /// The wanted columns of findings of one source.
@@ -236,6 +312,49 @@ impl Searching {
     }
 }
 
+/// What a search took, of all its sources.
+#[derive(Default)]
+struct Account {
+    bytes: u64,
+    unread: Vec<String>,
+    /// Which ceiling, the bytes that were read, and those that it lets through in the same time.
+    reached: Vec<(&'static str, u64, f64)>,
+}
+
+impl Account {
+    fn add(
+        &mut self,
+        searching: &Searching,
+        opened: &Opened,
+        searched: &Searched,
+        is_analyzed: bool,
+    ) {
+        let run = &searched.run;
+        self.bytes += run.bytes;
+        self.unread.extend(unread(opened.name(), &run.unreadable));
+        if let (true, Some(source)) = (is_analyzed, opened.local())
+            && let Some(ceiling) =
+                searching.finder.host.machine.ceiling(source, &run.plan, 0..source.length())
+        {
+            let ceiling_bytes = ceiling.bytes_per_second * run.elapsed.as_secs_f64();
+            self.reached.push((ceiling.of, run.bytes, ceiling_bytes));
+        }
+    }
+
+    /// Tells what was looked at, and what could not be.
+    fn give(self, searching: &Searching, out: &Out) {
+        out.touched(self.bytes);
+        for (of, bytes, ceiling_bytes) in self.reached {
+            out.reached(of, bytes, ceiling_bytes);
+        }
+        searching.notes.add(self.unread);
+    }
+}
+
+fn failed(error: quarrier::Error) -> DataFusionError {
+    Error::table("search(…)", error.to_string()).into()
+}
+
 impl Finds for Searching {
     fn name(&self) -> &'static str {
         "SearchExec"
@@ -246,9 +365,9 @@ impl Finds for Searching {
     }
 
     fn told(&self) -> String {
-        let all = self.finder.patterns().len();
+        let all = self.finder.request.patterns().len();
         let mut told = format!("patterns={} of {all}", self.part.patterns.len());
-        let range = self.finder.range(&self.part);
+        let range = self.finder.of(&self.part).span();
         if range != (0..u64::MAX) {
             let end = if range.end == u64::MAX { String::new() } else { range.end.to_string() };
             told += &format!(", range={}..{end}", range.start);
@@ -257,7 +376,7 @@ impl Finds for Searching {
     }
 
     fn ordered_by(&self) -> Option<usize> {
-        (self.finder.sources() == 1).then_some(OFFSET)
+        (self.finder.sources.len() == 1).then_some(OFFSET)
     }
 
     fn counted(self: Arc<Self>, columns: &[usize], schema: &SchemaRef) -> Option<Arc<dyn Finds>> {
@@ -272,46 +391,50 @@ impl Finds for Searching {
 
     fn find(&self, out: &mut Out) -> Result<()> {
         let (stop, is_analyzed) = (Arc::clone(out.stop()), out.is_analyzed());
+        let mut account = Account::default();
         let mut source: (String, ArrayRef) = (String::new(), Arc::new(texts(&[])));
         let mut waiting: Vec<Finding> = Vec::with_capacity(BATCH_ROWS);
-        let mut failed = None;
-        let searched = {
+        let mut broken = None;
+        let found = {
             let mut hand_over = |waiting: &mut Vec<Finding>, source: &ArrayRef| {
                 let batch = self.batch(out, source, waiting);
                 waiting.clear();
                 match batch {
                     Ok(batch) => out.take(batch),
                     Err(error) => {
-                        failed = Some(error);
+                        broken = Some(error);
                         ControlFlow::Break(())
                     }
                 }
             };
-            let searched =
-                self.finder.find(&self.part, &stop, is_analyzed, &mut |name, findings| {
-                    if source.0 != name {
-                        if !waiting.is_empty() {
-                            hand_over(&mut waiting, &source.1)?;
-                        }
-                        let named: ArrayRef = Arc::new(StringViewArray::from_iter_values([name]));
-                        source = (name.to_string(), named);
+            let mut take = |name: &str, findings: &[Finding]| {
+                if source.0 != name {
+                    if !waiting.is_empty() {
+                        hand_over(&mut waiting, &source.1)?;
                     }
-                    for finding in findings {
-                        waiting.push(*finding);
-                        if waiting.len() == BATCH_ROWS {
-                            hand_over(&mut waiting, &source.1)?;
-                        }
+                    let named: ArrayRef = Arc::new(StringViewArray::from_iter_values([name]));
+                    source = (name.to_string(), named);
+                }
+                for finding in findings {
+                    waiting.push(*finding);
+                    if waiting.len() == BATCH_ROWS {
+                        hand_over(&mut waiting, &source.1)?;
                     }
-                    ControlFlow::Continue(())
-                });
-            if searched.is_ok() && !waiting.is_empty() {
+                }
+                ControlFlow::Continue(())
+            };
+            let found = self.finder.find(&self.part, &stop, &mut take, &mut |opened, searched| {
+                account.add(self, opened, searched, is_analyzed);
+            });
+            if found.is_ok() && !waiting.is_empty() {
                 let _ = hand_over(&mut waiting, &source.1);
             }
-            searched
+            found
         };
-        if let Some(error) = failed {
+        if let Some(error) = broken {
             return Err(error);
         }
-        self.done(searched, out)
+        account.give(self, out);
+        found.map_err(failed)
     }
 }

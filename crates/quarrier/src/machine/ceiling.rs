@@ -7,14 +7,15 @@ use quarrier_core::pipeline::{Access, Chunk, Kernel, Pipeline, Plan, Touch};
 use quarrier_core::region::AsData;
 use quarrier_core::source::{FileSource, Memory, Source};
 
-use crate::commands::machine;
+use super::Machine;
 
 /// How fast the source's bytes can be had at all.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::commands) struct Ceiling {
-    /// `memory read` or `disk read`.
-    pub(in crate::commands) of: &'static str,
-    pub(in crate::commands) bytes_per_second: f64,
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ceiling {
+    /// Of what: `memory read`, `disk read` or `gpu copy`.
+    pub of: &'static str,
+    /// The rate.
+    pub bytes_per_second: f64,
 }
 
 /// Bytes read to measure it: enough to be steady, few enough to take a fraction of a second.
@@ -26,43 +27,43 @@ const DISK_BYTES_MIN: u64 = 16 << 20;
 /// Less than this is read several times.
 const MEMORY_BYTES_READ: u64 = 64 << 20;
 
-/// The ceiling for a run that went by `plan`, as [`measure`] would find it, of the machine profile where there is one.
-pub(in crate::commands) fn find(
-    source: &dyn Source,
-    plan: &Plan,
-    range: Range<u64>,
-) -> Option<Ceiling> {
-    of_profile(source, plan).or_else(|| measure(source, plan, range))
-}
+impl Machine {
+    /// The ceiling of a run over `range` of `source` that went by `plan`: what the profile says, or
+    /// a plain read of the same bytes, which takes a fraction of a second. None where neither
+    /// tells.
+    pub fn ceiling(&self, source: &dyn Source, plan: &Plan, range: Range<u64>) -> Option<Ceiling> {
+        self.known_ceiling(source, plan).or_else(|| measure(source, plan, range))
+    }
 
-/// What memory gives to so many threads, for who reads what it has loaded before: what the machine
-/// profile says, or a plain read of memory of its own. Measured once, in a fraction of a second.
-pub(in crate::commands) fn of_memory(workers: usize) -> Option<Ceiling> {
-    let nothing = Memory::new("memory", Vec::new());
-    let plan = plan(&nothing, workers)?;
-    of_profile(&nothing, &plan).or_else(|| {
-        let source = Memory::new("memory", vec![1; MEMORY_BYTES as usize]);
-        measure(&source, &plan, 0..MEMORY_BYTES)
-    })
+    /// What memory gives to so many threads, for who reads what it has loaded before: what the
+    /// profile says, or a plain read of memory of its own.
+    pub fn memory_ceiling(&self, workers: usize) -> Option<Ceiling> {
+        let nothing = Memory::new("memory", Vec::new());
+        let plan = plan(&nothing, workers)?;
+        self.known_ceiling(&nothing, &plan).or_else(|| {
+            let source = Memory::new("memory", vec![1; MEMORY_BYTES as usize]);
+            measure(&source, &plan, 0..MEMORY_BYTES)
+        })
+    }
+
+    fn known_ceiling(&self, source: &dyn Source, plan: &Plan) -> Option<Ceiling> {
+        let (of, bytes_per_second) = match plan.access {
+            Access::Window | Access::Read => {
+                let reads = &self.profile()?.memory.as_ref()?.read;
+                let fits = reads.iter().filter(|read| read.threads as usize <= plan.workers);
+                ("memory read", fits.map(|read| read.per_second).fold(0.0, f64::max))
+            }
+            Access::Queue | Access::Uring => {
+                let reads = self.disk_of(source)?.sequential_read.iter();
+                ("disk read", reads.map(|read| read.bytes_per_second).fold(0.0, f64::max))
+            }
+        };
+        (bytes_per_second > 0.0).then_some(Ceiling { of, bytes_per_second })
+    }
 }
 
 fn plan(source: &dyn Source, workers: usize) -> Option<Plan> {
     Pipeline::new(source).access(Access::Window).workers(workers).plan(Touch.need()).ok()
-}
-
-fn of_profile(source: &dyn Source, plan: &Plan) -> Option<Ceiling> {
-    let (of, bytes_per_second) = match plan.access {
-        Access::Window | Access::Read => {
-            let reads = &machine::known()?.memory.as_ref()?.read;
-            let fits = reads.iter().filter(|read| read.threads as usize <= plan.workers);
-            ("memory read", fits.map(|read| read.per_second).fold(0.0, f64::max))
-        }
-        Access::Queue | Access::Uring => {
-            let reads = machine::disk_of(source)?.sequential_read.iter();
-            ("disk read", reads.map(|read| read.bytes_per_second).fold(0.0, f64::max))
-        }
-    };
-    (bytes_per_second > 0.0).then_some(Ceiling { of, bytes_per_second })
 }
 
 /// Measures the ceiling for such a run over `range` of `source`, with as many workers.

@@ -1,69 +1,93 @@
-//! The statistics of a run, as `--stats` writes them.
+//! The account of a run: what it took, the load of each stage, the share of the ceiling.
 
 use quarrier_core::pipeline::{Stage, StageLoad, Timeline};
 use quarrier_remote::Counters;
 use serde_json::{Value, json};
 
+use crate::Ceiling;
+
 /// One JSON object; the field names are fixed, people script against them.
 #[derive(Debug, Default)]
-pub(crate) struct Stats {
-    pub(crate) command: &'static str,
+pub struct Stats {
+    /// The verb.
+    pub command: &'static str,
     /// Bytes of the source that were covered, holes included.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Of these, bytes in holes that were passed over without reading.
-    pub(crate) hole_bytes: u64,
-    pub(crate) seconds: f64,
-    pub(crate) bytes_per_second: f64,
-    pub(crate) findings: u64,
-    pub(crate) patterns: usize,
+    pub hole_bytes: u64,
+    /// Time from start to end.
+    pub seconds: f64,
+    /// `bytes` in that time.
+    pub bytes_per_second: f64,
+    /// Findings, rows or files.
+    pub findings: u64,
+    /// Patterns, conditions, statements or signatures.
+    pub patterns: usize,
     /// Time to read and compile the patterns, and to sample the source.
-    pub(crate) compile_seconds: f64,
-    pub(crate) workers: usize,
-    pub(crate) readers: usize,
-    pub(crate) buffers: usize,
-    pub(crate) buffer_bytes: usize,
-    pub(crate) access: &'static str,
-    pub(crate) engine: String,
+    pub compile_seconds: f64,
+    /// Threads that work.
+    pub workers: usize,
+    /// Threads that only read.
+    pub readers: usize,
+    /// Buffers or windows that exist at once.
+    pub buffers: usize,
+    /// Bytes that a buffer owns.
+    pub buffer_bytes: usize,
+    /// How bytes reached memory.
+    pub access: &'static str,
+    /// What did the work.
+    pub engine: String,
     /// `cpu`, `gpu:0`, or several joined by `+`.
-    pub(crate) device: String,
+    pub device: String,
     /// What these devices are.
-    pub(crate) device_names: Vec<String>,
-    pub(crate) stages: Stages,
-    pub(crate) ceiling: Option<CeilingShare>,
-    pub(crate) limited_by: &'static str,
+    pub device_names: Vec<String>,
+    /// The load of each stage.
+    pub stages: Stages,
+    /// The ceiling, where it is known.
+    pub ceiling: Option<CeilingShare>,
+    /// The stage that set the pace.
+    pub limited_by: &'static str,
     /// Where a source was remote.
-    pub(crate) remote: Option<RemoteCost>,
+    pub remote: Option<RemoteCost>,
     /// Where columns in memory were asked: bytes of them that were touched.
-    pub(crate) column_bytes: Option<u64>,
+    pub column_bytes: Option<u64>,
     /// Where the source has messages: how many, and how many were left out.
-    pub(crate) messages: Option<(u64, u64)>,
+    pub messages: Option<(u64, u64)>,
     /// Where files were carved.
-    pub(crate) files: Option<Files>,
+    pub files: Option<Files>,
 }
 
-/// Carved files.
+/// Carved files by status.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Files {
-    pub(crate) valid: u64,
-    pub(crate) partial: u64,
-    pub(crate) header: u64,
+pub struct Files {
+    /// Files read to their end as their formats say.
+    pub valid: u64,
+    /// Files that are broken or cut.
+    pub partial: u64,
+    /// Files of which only the beginning is there.
+    pub header: u64,
     /// Of the valid ones, those whose fragments were found.
-    pub(crate) mended: u64,
+    pub mended: u64,
     /// Their bytes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 /// What fetching took, of all remote sources together.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct RemoteCost {
-    pub(crate) requests: u64,
-    pub(crate) retries: u64,
-    pub(crate) bytes_fetched: u64,
-    pub(crate) bytes_from_cache: u64,
+pub struct RemoteCost {
+    /// Requests, those repeated among them.
+    pub requests: u64,
+    /// Requests that were repeated.
+    pub retries: u64,
+    /// Bytes that came over the network.
+    pub bytes_fetched: u64,
+    /// Bytes that came from the cache folder.
+    pub bytes_from_cache: u64,
 }
 
 impl RemoteCost {
-    pub(crate) fn add(&mut self, counters: &Counters) {
+    /// Adds what one source cost.
+    pub fn add(&mut self, counters: &Counters) {
         self.requests += counters.requests;
         self.retries += counters.retries;
         self.bytes_fetched += counters.bytes_fetched;
@@ -73,32 +97,40 @@ impl RemoteCost {
 
 /// The loads of all stages.
 #[derive(Debug, Default)]
-pub(crate) struct Stages {
-    pub(crate) read: StageSeconds,
-    pub(crate) work: StageSeconds,
-    pub(crate) sink: StageSeconds,
+pub struct Stages {
+    /// Reading bytes.
+    pub read: StageSeconds,
+    /// Working on them.
+    pub work: StageSeconds,
+    /// Handing results on.
+    pub sink: StageSeconds,
     /// The parts of the work, where a device did some.
-    pub(crate) on_devices: Vec<(&'static str, StageSeconds)>,
+    pub on_devices: Vec<(&'static str, StageSeconds)>,
 }
 
 /// Time of a stage, all its agents together.
 #[derive(Debug, Default)]
-pub(crate) struct StageSeconds {
-    pub(crate) busy_seconds: f64,
-    pub(crate) waiting_seconds: f64,
+pub struct StageSeconds {
+    /// Time at work.
+    pub busy_seconds: f64,
+    /// Time waiting for other stages.
+    pub waiting_seconds: f64,
 }
 
 /// The limiting ceiling and the share of it that was reached.
-#[derive(Debug)]
-pub(crate) struct CeilingShare {
-    pub(crate) of: &'static str,
-    pub(crate) bytes_per_second: f64,
-    pub(crate) share: f64,
+#[derive(Debug, Clone, Copy)]
+pub struct CeilingShare {
+    /// Of what: `memory read`, `disk read`, `gpu copy`.
+    pub of: &'static str,
+    /// The ceiling itself.
+    pub bytes_per_second: f64,
+    /// The part of it that was reached; 1 is all.
+    pub share: f64,
 }
 
 impl Stats {
     /// The object as it is written.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut stats = json!({
             "command": self.command,
             "bytes": self.bytes,
@@ -172,7 +204,7 @@ impl StageSeconds {
 
 impl Stages {
     /// The loads by stage.
-    pub(crate) fn of(loads: &[StageLoad; 3]) -> Self {
+    pub fn of(loads: &[StageLoad; 3]) -> Self {
         let [read, work, sink] = loads.map(|load| StageSeconds {
             busy_seconds: load.busy.as_secs_f64(),
             waiting_seconds: load.waiting.as_secs_f64(),
@@ -181,7 +213,7 @@ impl Stages {
     }
 
     /// The sums over several runs.
-    pub(crate) fn new<'t>(timelines: impl Iterator<Item = &'t Timeline>) -> Self {
+    pub fn new<'t>(timelines: impl Iterator<Item = &'t Timeline>) -> Self {
         let mut sums: [StageSeconds; 3] = Default::default();
         let mut on_devices = [Stage::Copy, Stage::Kernel, Stage::Collect]
             .map(|stage| (stage, StageSeconds::default()));
@@ -197,5 +229,39 @@ impl Stages {
         let on_devices = on_devices.map(|(stage, sum)| (stage.name(), sum)).into();
         let on_devices = if has_device { on_devices } else { Vec::new() };
         Stages { read, work, sink, on_devices }
+    }
+}
+
+/// Bytes in a second; 0 where no time passed.
+pub fn rate(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 }
+}
+
+impl Ceiling {
+    /// The share that a run over so many bytes reached.
+    pub fn share_of(self, bytes: u64, seconds: f64) -> CeilingShare {
+        let Ceiling { of, bytes_per_second } = self;
+        CeilingShare { of, bytes_per_second, share: rate(bytes, seconds) / bytes_per_second }
+    }
+}
+
+impl Stages {
+    /// The stage that set the pace. Pages of a window are read while they are worked on, so a
+    /// run close to its ceiling is limited by reading, whatever the stages' own times say.
+    pub fn limit(&self, ceiling: Option<&CeilingShare>, workers: usize, seconds: f64) -> Stage {
+        if ceiling.is_some_and(|ceiling| ceiling.share >= 0.8) {
+            return Stage::Read;
+        }
+        let work_load = self.work.busy_seconds / (workers.max(1) as f64 * seconds.max(1e-9));
+        let sink_load = self.sink.busy_seconds / seconds.max(1e-9);
+        if sink_load > work_load && sink_load > 0.5 {
+            Stage::Sink
+        } else if self.work.waiting_seconds > self.work.busy_seconds
+            || self.read.busy_seconds > self.work.busy_seconds
+        {
+            Stage::Read
+        } else {
+            Stage::Work
+        }
     }
 }

@@ -9,10 +9,9 @@ use quarrier_core::source::Source;
 use quarrier_gpu::{Device, Kind, Wish};
 use quarrier_search::{GpuSearcher, Sample, Searcher};
 
-use super::ceiling::Ceiling;
-use crate::args::Search;
-use crate::commands::machine;
-use crate::complain;
+use super::{Planning, Search};
+use crate::machine::now;
+use crate::{Ceiling, Machine, Result};
 
 /// Sources smaller than this are searched before a device has started.
 const AUTO_BYTES_MIN: u64 = 256 << 20;
@@ -37,27 +36,28 @@ pub(super) struct OnDevices {
 /// itself, and those of which nothing was measured, are not looked for.
 fn faster(
     search: &Search,
+    machine: &Machine,
     searcher: &Searcher,
     sample: Option<&Sample>,
     length: u64,
 ) -> Option<(usize, Device)> {
-    let profile = machine::known()?;
+    let profile = machine.profile()?;
     let best = profile
         .gpus
         .iter()
-        .filter(|gpu| !gpu.is_stale(machine::now()) && length >= AUTO_BYTES_MIN)
+        .filter(|gpu| !gpu.is_stale(now()) && length >= AUTO_BYTES_MIN)
         .max_by(|a, b| a.host_to_device.total_cmp(&b.host_to_device))?;
     let bytes = sample?.bytes();
     let start = Instant::now();
     searcher.find_all(bytes).ok()?;
     let of_one = bytes.len() as f64 / start.elapsed().as_secs_f64().max(1e-9);
-    let of_all = of_one * search.workers.unwrap_or_else(available_workers) as f64;
+    let of_all = of_one * search.planning.workers.unwrap_or_else(available_workers) as f64;
     let reads = profile.memory.as_ref().map_or(&[][..], |memory| &memory.read);
     let of_memory = reads.iter().map(|read| read.per_second).reduce(f64::max);
     if STREAM_SHARE * best.host_to_device <= of_all.min(of_memory.unwrap_or(f64::INFINITY)) {
         return None;
     }
-    machine::devices().into_iter().enumerate().find(|(_, device)| {
+    machine.devices().into_iter().enumerate().find(|(_, device)| {
         let facts = device.facts();
         facts.name == best.device && facts.kind != Kind::Cpu
     })
@@ -67,32 +67,33 @@ fn faster(
 /// all.
 ///
 /// # Errors
-/// In words: no such device, or one that cannot take the set.
+/// No such device, or one that cannot take the set.
 pub(super) fn choose(
     search: &Search,
+    machine: &Machine,
     searcher: &Arc<Searcher>,
     sample: Option<&Sample>,
     length: u64,
-) -> Result<Option<OnDevices>, String> {
+) -> Result<Option<OnDevices>> {
     let wish = search.device;
     let chosen = match wish {
         Wish::Cpu => return Ok(None),
-        Wish::Auto => match faster(search, searcher, sample, length) {
+        Wish::Auto => match faster(search, machine, searcher, sample, length) {
             Some(device) => vec![device],
             None => return Ok(None),
         },
-        _ => wish.choose(machine::devices()).map_err(|error| error.to_string())?,
+        _ => wish.choose(machine.devices()).map_err(quarrier_search::Error::Device)?,
     };
     let devices: Vec<Device> = chosen.iter().map(|(_, device)| device.clone()).collect();
     let usual = || devices.iter().map(GpuSearcher::usual_slots).max().unwrap_or(1);
-    let slots = search.buffers.unwrap_or_else(usual);
+    let slots = search.planning.buffers.unwrap_or_else(usual);
     let on_devices = match sample {
         Some(sample) => searcher.on_devices(&devices, slots, sample),
         None => searcher.on_devices(&devices, slots, &Sample::default()),
     };
-    let on_devices = on_devices.map_err(|error| error.to_string())?;
+    let on_devices = on_devices?;
     let cpu_workers = match wish {
-        Wish::All => search.workers.unwrap_or_else(available_workers),
+        Wish::All => search.planning.workers.unwrap_or_else(available_workers),
         _ => 0,
     };
     let mut labels: Vec<String> =
@@ -108,18 +109,18 @@ pub(super) fn choose(
 }
 
 impl OnDevices {
-    /// The pipeline of the command line with the workers and buffers that devices need.
+    /// The pipeline with the workers and buffers that devices need.
     pub(super) fn pipeline<'p>(
         &self,
-        search: &Search,
+        planning: &Planning,
         pipeline: Pipeline<'p>,
         source: Option<&dyn Source>,
         length: u64,
     ) -> Pipeline<'p> {
-        let (cpu_workers, buffer_bytes) = (self.cpu_workers, search.buffer_bytes);
+        let (cpu_workers, buffer_bytes) = (self.cpu_workers, planning.buffer_bytes);
         let mut pipeline = self.searcher.planned(pipeline, cpu_workers, buffer_bytes, length);
         // Pages of a file are no memory of a device: slots read them into theirs.
-        if search.access.is_none() && source.is_some_and(|source| source.is_resident()) {
+        if planning.access.is_none() && source.is_some_and(|source| source.is_resident()) {
             pipeline = pipeline.access(Access::Read);
         }
         pipeline
@@ -127,8 +128,8 @@ impl OnDevices {
 
     /// The ceiling of a run: the way to the devices, where that is narrower than what the source
     /// gives and was measured.
-    pub(super) fn ceiling(&self, of_source: Option<Ceiling>) -> Option<Ceiling> {
-        let profile = machine::known().filter(|_| self.cpu_workers == 0);
+    pub(super) fn ceiling(&self, machine: &Machine, of_source: Option<Ceiling>) -> Option<Ceiling> {
+        let profile = machine.profile().filter(|_| self.cpu_workers == 0);
         let rates = profile.map_or(&[][..], |profile| &profile.gpus).iter();
         let ours = rates.filter(|gpu| self.device_names.contains(&gpu.device));
         let way: f64 = ours.map(|gpu| gpu.host_to_device).sum();
@@ -136,15 +137,6 @@ impl OnDevices {
             return Some(Ceiling { of: "gpu copy", bytes_per_second: way });
         }
         of_source
-    }
-
-    /// Says which devices failed, but for the first `told` of them; how many there are.
-    pub(super) fn tell_lost(&self, told: usize) -> usize {
-        let lost = self.searcher.lost();
-        for why in lost.iter().skip(told) {
-            complain(&format!("{why}; the CPU searched what was left, and nothing is missing"));
-        }
-        lost.len()
     }
 
     /// The engines in use, with those of the CPU where it does a part.

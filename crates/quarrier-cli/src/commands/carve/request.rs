@@ -1,0 +1,27 @@
+//! From options to a request.
+
+use quarrier::Carve as Request;
+use quarrier::carve::Signatures;
+
+use crate::args::Carve;
+
+/// The request that options make.
+///
+/// # Errors
+/// In words, where the user's signatures cannot be read or are wrong.
+pub(super) fn request(carve: &Carve) -> Result<Request, String> {
+    let signatures = carve.signatures.as_deref().map(Signatures::read).transpose();
+    Ok(Request::new()
+        .folder(carve.folder.clone())
+        .resume(carve.resume)
+        .types(carve.types.clone())
+        .signatures(signatures.map_err(|error| error.to_string())?)
+        .keep_broken(carve.keeps_broken)
+        .file_bytes_max(carve.file_bytes_max)
+        .range(carve.range.clone())
+        .embedded(carve.embedded)
+        .unallocated(carve.unallocated)
+        .thorough(carve.thorough)
+        .workers(carve.workers)
+        .memory_bytes_max(carve.memory_bytes_max))
+}

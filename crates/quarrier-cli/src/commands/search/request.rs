@@ -1,0 +1,75 @@
+//! From options to a request.
+
+use quarrier::search::{Planning, read_patterns};
+use quarrier::{OpenOptions, Search as Request};
+use quarrier_search::{Options, Pattern};
+
+use crate::args::{PatternArg, Search, of_words};
+
+/// The request that options make.
+///
+/// # Errors
+/// In words, for patterns that make no sense.
+pub(super) fn request(search: &Search) -> Result<Request, String> {
+    let options = Options {
+        ignore_case: search.ignore_case,
+        utf16: search.utf16,
+        regex_length_bytes_max: search.regex_length_bytes_max,
+    };
+    let planning = Planning {
+        workers: search.workers,
+        readers: search.readers,
+        buffers: search.buffers,
+        buffer_bytes: search.buffer_bytes,
+        access: search.access,
+        direct: search.direct,
+    };
+    Ok(Request::new(patterns(&search.patterns)?)
+        .options(options)
+        .engine(search.engine)
+        .device(search.device)
+        .aligned(search.aligned_bytes)
+        .context(search.context_bytes)
+        .findings_max(search.max_count.unwrap_or(u64::MAX))
+        .range(search.range.clone())
+        .planning(planning))
+}
+
+/// How the sources are opened.
+pub(super) fn open_options(search: &Search) -> OpenOptions {
+    OpenOptions::default()
+        .direct(search.direct)
+        .cache(search.cache.clone())
+        .cache_bytes_max(Some(search.cache_bytes_max))
+        .requests_max(search.requests)
+}
+
+/// All patterns in the order given.
+fn patterns(args: &[PatternArg]) -> Result<Vec<Pattern>, String> {
+    let mut patterns = Vec::new();
+    let in_words = |error: quarrier_search::Error| error.to_string();
+    for arg in args {
+        match arg {
+            PatternArg::Text(text) => patterns.push(Pattern::literal(text).map_err(in_words)?),
+            PatternArg::Hex(text) => patterns.push(Pattern::hex(text).map_err(in_words)?),
+            PatternArg::Regex(text) => patterns.push(Pattern::regex(text).map_err(in_words)?),
+            PatternArg::File(path) => {
+                patterns.extend(read_patterns(path).map_err(|error| error.to_string())?);
+            }
+        }
+    }
+    Ok(patterns)
+}
+
+/// A request without a command line, for `search(…)` in SQL: `words` are options as typed there
+/// (`-i`, `--aligned`, `512`), the patterns those of a file or what would stand in one.
+///
+/// # Errors
+/// In words, for patterns or options that make no sense.
+pub fn search_of_words(
+    words: &[String],
+    patterns: Vec<Pattern>,
+) -> Result<(Request, OpenOptions), String> {
+    let search = of_words(words)?;
+    Ok((request(&search)?.with_patterns(patterns), open_options(&search)))
+}

@@ -1,0 +1,134 @@
+//! `quarrier.carve`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use quarrier::carve::{Begin, Signatures, Watch, reported};
+use quarrier::{Carve, OpenOptions, Place, Sources};
+use quarrier_carve::folder::Row;
+use quarrier_core::source::ChangingMemory;
+
+use crate::buffer::Buffer;
+use crate::carved::{Carved, CarvedFiles};
+use crate::count::Count;
+use crate::errors::{of_facade, raise};
+use crate::host;
+use crate::interrupt::interruptible;
+use crate::search::{MEMORY_NAME, path_of};
+
+/// Recovers files from a disk image, device, URL or bytes-like object into a folder; or only tells
+/// what there is (`dry_run=True`, without a folder).
+#[pyfunction]
+#[pyo3(signature = (
+    source, folder=None, *, types=None, signatures=None, keep="all", max_size=None, range=None,
+    embedded=false, unallocated=false, dry_run=false, resume=false, thorough=false, workers=None,
+    max_memory=1 << 30,
+))]
+#[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
+pub(crate) fn carve(
+    source: &Bound<'_, PyAny>,
+    folder: Option<PathBuf>,
+    types: Option<Vec<String>>,
+    signatures: Option<PathBuf>,
+    keep: &str,
+    max_size: Option<u64>,
+    range: Option<(u64, u64)>,
+    embedded: bool,
+    unallocated: bool,
+    dry_run: bool,
+    resume: bool,
+    thorough: bool,
+    workers: Option<Count>,
+    max_memory: u64,
+) -> PyResult<CarvedFiles> {
+    let py = source.py();
+    let refuse = |message: &str| raise(py, "PlanError", (message,));
+    if !matches!(keep, "all" | "valid") {
+        return Err(refuse(&format!("keep is 'all' or 'valid', not '{keep}'")));
+    }
+    match (&folder, dry_run) {
+        (None, false) => return Err(refuse("name a folder for the files, or say dry_run=True")),
+        (Some(_), true) => return Err(refuse("a dry run writes nothing: leave the folder out")),
+        (None, true) if resume => return Err(refuse("a dry run has nothing to resume")),
+        _ => {}
+    }
+    if max_size == Some(0) {
+        return Err(refuse("max_size must be at least 1"));
+    }
+    let range = range.unwrap_or((0, u64::MAX));
+    if range.0 > range.1 {
+        return Err(refuse(&format!("the range {}..{} ends before it begins", range.0, range.1)));
+    }
+    let signatures = signatures.as_deref().map(Signatures::read).transpose();
+    let request = Carve::new()
+        .folder(folder.clone())
+        .resume(resume)
+        .types(types)
+        .signatures(signatures.map_err(|error| of_facade(py, &error))?)
+        .keep_broken(keep == "all")
+        .file_bytes_max(max_size)
+        .range(range.0..range.1)
+        .embedded(embedded)
+        .unallocated(unallocated)
+        .thorough(thorough)
+        .workers(Count::chosen(workers))
+        .memory_bytes_max(max_memory);
+    let folder = folder.as_deref();
+    let carved = if let Some(path) = path_of(source)? {
+        interruptible(py, |stop| {
+            let opener = host::opener(OpenOptions::default(), stop);
+            let mut opened = opener.open(&Sources::only(path)?)?;
+            run(&request, folder, opened.place(), stop)
+        })?
+    } else {
+        let buffer = Buffer::of(source)?;
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+        interruptible(py, |stop| run(&request, folder, Place::Local(&memory), stop))?
+    };
+    Ok(CarvedFiles::new(carved.map_err(|error| of_facade(py, &error))?))
+}
+
+/// Carves, and gathers the rows: of a folder those of its report.
+fn run(
+    request: &Carve,
+    folder: Option<&Path>,
+    place: Place<'_>,
+    stop: &AtomicBool,
+) -> quarrier::Result<Carved> {
+    let source = place.name().to_string();
+    let begin = request.start(place, host::machine(), stop)?;
+    let rows = Rows { are_gathered: folder.is_none(), rows: Mutex::default() };
+    let (unreadable, skipped): (_, Vec<String>) = match begin {
+        Begin::Finished => (Vec::new(), Vec::new()),
+        Begin::Carving(carving) => {
+            let notices = carving.notices().to_vec();
+            let carved = carving.run(&rows)?;
+            let members = carved.skipped.map(|skipped| skipped.in_words());
+            (carved.summary.unreadable, notices.into_iter().chain(members).collect())
+        }
+    };
+    let rows = match folder {
+        Some(path) => reported(path)?,
+        None => rows.rows.into_inner().unwrap_or_else(PoisonError::into_inner),
+    };
+    let skipped = (!skipped.is_empty()).then(|| skipped.join("; "));
+    Ok(Carved { source, unreadable, rows, skipped })
+}
+
+/// Gathers rows where no folder has them.
+struct Rows {
+    are_gathered: bool,
+    rows: Mutex<Vec<Row>>,
+}
+
+impl Watch for Rows {
+    fn files(&self, mut rows: Vec<Row>, _: Option<u64>) -> io::Result<()> {
+        if self.are_gathered {
+            self.rows.lock().unwrap_or_else(PoisonError::into_inner).append(&mut rows);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+"""The table of sources and requests that every door answers alike, asked of three of them.
+
+The command line, SQL and Python answer what `crates/quarrier/tests/doors.json` says; the facade
+under them is asked by that crate's own tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from range_server import RangeServer
+
+import quarrier
+
+REPOSITORY = Path(__file__).parents[3]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "debug"
+TABLE = json.loads((REPOSITORY / "crates/quarrier/tests/doors.json").read_text())
+FINDING = ("source", "offset", "length", "pattern")
+FILE = ("source", "type", "offset", "length", "status")
+FLAGS = {"ignore_case": "-i", "utf16": "--utf16", "direct": "--direct"}
+VALUES = {"aligned": "--aligned", "regex_max_length": "--regex-max-length"}
+
+Case = dict[str, Any]
+Row = list[Any]
+
+
+def bytes_of(pieces: list[dict[str, Any]]) -> bytes:
+    def piece(one: dict[str, Any]) -> bytes:
+        match one:
+            case {"hex": str(digits)}:
+                return bytes.fromhex(digits)
+            case {"zeros": int(count)}:
+                return bytes(count)
+            case {"repeat": str(text), "count": int(count)}:
+                return text.encode() * count
+            case _:
+                return str(one["text"]).encode()
+
+    return b"".join(map(piece, pieces))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, pieces in TABLE["files"].items():
+        (tmp_path / name).write_bytes(bytes_of(pieces))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def words(options: dict[str, Any]) -> list[str]:
+    """The options of a request as words of the command line."""
+    flags = [flag for name, flag in FLAGS.items() if options.get(name)]
+    values = [
+        word for name, flag in VALUES.items() if name in options for word in (flag, options[name])
+    ]
+    bounds = options.get("range")
+    return [*flags, *map(str, values), *(["--range", "{}..{}".format(*bounds)] if bounds else [])]
+
+
+def run(program: str, *arguments: str) -> list[dict[str, Any]] | str:
+    """The rows, or the one line of an error."""
+    done = subprocess.run([TARGET / program, *arguments], capture_output=True, text=True)
+    if done.returncode == 2:
+        assert done.stdout == "" and done.stderr.count("\n") == 1, done
+        return done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    if program == "quarrier":
+        assert done.returncode == (0 if rows else 1), done.stderr
+    return rows
+
+
+def search_on_the_command_line(case: Case) -> list[dict[str, Any]] | str:
+    Path("patterns.txt").write_text("\n".join(case["patterns"]))
+    options = words(case.get("options", {}))
+    return run(
+        "quarrier", "search", "--format", "json", "-f", "patterns.txt", *options, case["source"]
+    )
+
+
+def search_in_sql(case: Case) -> list[dict[str, Any]] | str:
+    Path("patterns.txt").write_text("\n".join(case["patterns"]))
+    options = " ".join(words(case.get("options", {})))
+    call = f"search('{case['source']}', 'patterns.txt', '{options}')"
+    return run("quarrier-sql", "query", "--format", "json", f"SELECT * FROM {call}")
+
+
+def pattern_of(line: str) -> Any:
+    for prefix, make in (
+        ("re:", lambda text: quarrier.regex(text.encode())),
+        ("hex:", quarrier.hex),
+    ):
+        if line.startswith(prefix):
+            return make(line.removeprefix(prefix))
+    return line
+
+
+def search_in_python(case: Case) -> list[dict[str, Any]]:
+    options = dict(case.get("options", {}))
+    if "range" in options:
+        options["range"] = tuple(options["range"])
+    patterns = [pattern_of(line) for line in case["patterns"]]
+    return quarrier.search(case["source"], patterns, **options).to_pylist()
+
+
+def carve_on_the_command_line(case: Case) -> list[dict[str, Any]] | str:
+    return run("quarrier", "carve", "--dry-run", "--format", "json", case["source"])
+
+
+def carve_in_sql(case: Case) -> list[dict[str, Any]] | str:
+    return run(
+        "quarrier-sql", "query", "--format", "json", f"SELECT * FROM carve('{case['source']}')"
+    )
+
+
+def carve_in_python(case: Case) -> list[dict[str, Any]]:
+    return quarrier.carve(case["source"], dry_run=True).to_pylist()
+
+
+def check(case: Case, columns: tuple[str, ...], answered: list[dict[str, Any]] | str) -> None:
+    if isinstance(answered, str):
+        assert case.get("error", "no error") in answered
+        assert case.get("never", "\0") not in answered
+    else:
+        assert [[row[name] for name in columns] for row in answered] == case["rows"]
+
+
+def check_python(case: Case, columns: tuple[str, ...], ask: Any) -> None:
+    if "error" not in case:
+        check(case, columns, ask(case))
+        return
+    with pytest.raises(Exception) as raised:
+        ask(case)
+    names = [one.__name__ for one in type(raised.value).__mro__]
+    assert case["exception"] in names
+    assert case["error"] in str(raised.value) and case.get("never", "\0") not in str(raised.value)
+
+
+def named(case: Case) -> str:
+    return str(case["name"])
+
+
+@pytest.mark.parametrize("case", TABLE["search"], ids=named)
+def test_search_answers_alike_through_every_door(case: Case) -> None:
+    check(case, FINDING, search_on_the_command_line(case))
+    check(case, FINDING, search_in_sql(case))
+    check_python(case, FINDING, search_in_python)
+
+
+@pytest.mark.parametrize("case", TABLE["carve"], ids=named)
+def test_carve_answers_alike_through_every_door(case: Case) -> None:
+    check(case, FILE, carve_on_the_command_line(case))
+    check(case, FILE, carve_in_sql(case))
+    check_python(case, FILE, carve_in_python)
+
+
+def test_a_remote_source_is_a_source_through_every_door(folder: Path) -> None:
+    data = (folder / "disk.img").read_bytes()
+    with RangeServer({"disk.img": data}) as server:
+        url = server.url("disk.img")
+        case = {
+            "source": url,
+            "patterns": ["re:a+b"],
+            "rows": [[url, 926, 3, "a+b"], [url, 930, 4, "a+b"]],
+        }
+        check(case, FINDING, search_on_the_command_line(case))
+        check(case, FINDING, search_in_sql(case))
+        check_python(case, FINDING, search_in_python)
+
+
+def test_a_proxy_that_a_stranger_may_have_set_is_passed_over_by_every_door(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    for name in ("http_proxy", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    test_a_remote_source_is_a_source_through_every_door(folder)

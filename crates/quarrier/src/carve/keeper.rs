@@ -1,0 +1,86 @@
+//! Between the carver, where files go, and who watches.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use quarrier_carve::embedded::is_archive;
+use quarrier_carve::folder::{Inside, Row, Skipped};
+use quarrier_carve::{Carved, Keep, Status, Stride, View};
+
+use super::Watch;
+use super::target::Target;
+
+/// Takes what is found, and what lies in it where that was asked for.
+pub(super) struct Keeper<'k> {
+    pub(super) target: &'k Target,
+    pub(super) inside: Option<Inside>,
+    pub(super) statuses: Option<&'k [Status]>,
+    pub(super) watch: &'k dyn Watch,
+    pub(super) kept: Mutex<Kept>,
+}
+
+/// What a run gave.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// Files since the watcher was told last.
+    pending: Vec<Row>,
+    /// How many files there are.
+    pub(super) files: u64,
+    /// Members of archives that were not looked at.
+    pub(super) skipped: Option<Skipped>,
+}
+
+impl Keeper<'_> {
+    /// Tells the watcher of files in the order of the source.
+    pub(super) fn flush(&self, done_until: Option<u64>) -> io::Result<()> {
+        let mut rows = std::mem::take(&mut self.lock().pending);
+        rows.sort_by(in_order);
+        self.watch.files(rows, done_until)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_wanted(&self, carved: &Carved) -> bool {
+        self.statuses.is_none_or(|statuses| statuses.contains(&carved.status))
+            && self.inside.as_ref().is_none_or(|inside| inside.wants(&carved.kind))
+    }
+}
+
+/// By offset; of an archive, itself first and then what lies in it.
+pub(super) fn in_order(a: &Row, b: &Row) -> std::cmp::Ordering {
+    let key = |row: &Row| (row.offset, row.number());
+    key(a).cmp(&key(b)).then_with(|| a.kind.cmp(&b.kind))
+}
+
+impl Keep for Keeper<'_> {
+    fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()> {
+        let mut rows = Vec::new();
+        if self.is_wanted(carved) {
+            rows.push(self.target.take(carved, view)?);
+        }
+        let mut done = Ok(None);
+        if let Some(inside) = &self.inside
+            && carved.is_ended
+            && is_archive(&carved.kind)
+        {
+            view.look_at(&carved.extents, u64::MAX);
+            let source = self.target.source_name();
+            let mut write = |row, bytes: &[u8]| self.target.take_inside(row, bytes);
+            done = inside.take(source, carved, view, &mut write, &mut rows);
+        }
+        let mut kept = self.lock();
+        kept.files += rows.len() as u64;
+        kept.pending.append(&mut rows);
+        if let Some(skipped) = done? {
+            Skipped::add(&mut kept.skipped, skipped);
+        }
+        Ok(())
+    }
+
+    fn stride(&self, stride: &Stride<'_>) -> io::Result<()> {
+        self.target.note(stride)?;
+        self.flush(Some(stride.range.end))
+    }
+}

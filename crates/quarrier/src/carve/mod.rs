@@ -1,0 +1,192 @@
+//! Carve: files recovered from raw bytes, into a folder or as rows only.
+//!
+//! ```text
+//!  Carve ──start(place)──→ Carving ──run(watch)──→ Carved: the summary, what was not looked at
+//!            folder, ground            └──→ rows in the order of the source, stride by stride
+//! ```
+
+mod ground;
+mod keeper;
+mod running;
+mod signatures;
+mod target;
+mod verify;
+
+pub use ground::Free;
+pub use running::{Begin, Carved, Carving, reported};
+pub use signatures::Signatures;
+pub use verify::{Verification, verify};
+
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use quarrier_carve::Status;
+use quarrier_carve::folder::Row;
+
+/// A request: what is carved, and where it goes.
+///
+/// ```
+/// use quarrier::{Carve, Machine, Place};
+/// use quarrier::carve::Begin;
+/// use quarrier_core::source::Memory;
+///
+/// let image = Memory::new("image", vec![0; 4096]);
+/// let carve = Carve::new();
+/// let machine = Machine::unknown();
+/// let stop = false.into();
+/// let Begin::Carving(carving) = carve.start(Place::Local(&image), &machine, &stop)? else {
+///     unreachable!("only a folder can be finished already")
+/// };
+/// let carved = carving.run(&())?;
+/// assert_eq!(carved.summary.files, [0, 0, 0]);
+/// # Ok::<(), quarrier::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Carve {
+    folder: Option<PathBuf>,
+    resume: bool,
+    types: Option<Vec<String>>,
+    signatures: Option<Signatures>,
+    keeps_broken: bool,
+    statuses: Option<Vec<Status>>,
+    is_digested: bool,
+    file_bytes_max: Option<u64>,
+    range: Range<u64>,
+    embedded: bool,
+    unallocated: bool,
+    thorough: bool,
+    workers: Option<usize>,
+    memory_bytes_max: u64,
+}
+
+/// Sees files as they are carved, from several threads.
+pub trait Watch: Sync {
+    /// Files that were carved since the last call, in the order of the source; everything before
+    /// `done_until` is done. Without files it tells of progress alone.
+    ///
+    /// # Errors
+    /// Ends the run, which gives [`Error::Write`](crate::Error::Write).
+    fn files(&self, rows: Vec<Row>, done_until: Option<u64>) -> io::Result<()>;
+}
+
+/// Sees nothing.
+impl Watch for () {
+    fn files(&self, _: Vec<Row>, _: Option<u64>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Default for Carve {
+    fn default() -> Self {
+        Carve {
+            folder: None,
+            resume: false,
+            types: None,
+            signatures: None,
+            keeps_broken: true,
+            statuses: None,
+            is_digested: true,
+            file_bytes_max: None,
+            range: 0..u64::MAX,
+            embedded: false,
+            unallocated: false,
+            thorough: false,
+            workers: None,
+            memory_bytes_max: 1 << 30,
+        }
+    }
+}
+
+impl Carve {
+    /// A request for all files of all types, broken ones too, as rows only.
+    pub fn new() -> Self {
+        Carve::default()
+    }
+
+    /// Files are written into this folder, which is new or empty; None: nothing is written.
+    pub fn folder(mut self, folder: Option<PathBuf>) -> Self {
+        self.folder = folder;
+        self
+    }
+
+    /// The folder has what an earlier run left, which goes on.
+    pub fn resume(mut self, resume: bool) -> Self {
+        self.resume = resume;
+        self
+    }
+
+    /// Only files of these types; None: all.
+    pub fn types(mut self, types: Option<Vec<String>>) -> Self {
+        self.types = types;
+        self
+    }
+
+    /// Signatures of the user's beside those built in.
+    pub fn signatures(mut self, signatures: Option<Signatures>) -> Self {
+        self.signatures = signatures;
+        self
+    }
+
+    /// Whether files that are not valid are kept.
+    pub fn keep_broken(mut self, keep: bool) -> Self {
+        self.keeps_broken = keep;
+        self
+    }
+
+    /// Only files of these statuses count; None: all. For rows only: a folder keeps all.
+    pub fn statuses(mut self, statuses: Option<Vec<Status>>) -> Self {
+        self.statuses = statuses;
+        self
+    }
+
+    /// Whether rows have the SHA-256 of their files, for which all bytes are read. For rows only: a
+    /// folder's report always has it.
+    pub fn digests(mut self, is_digested: bool) -> Self {
+        self.is_digested = is_digested;
+        self
+    }
+
+    /// No file is longer; what would be is cut there and partial.
+    pub fn file_bytes_max(mut self, bytes: Option<u64>) -> Self {
+        self.file_bytes_max = bytes;
+        self
+    }
+
+    /// Only what lies at these offsets.
+    pub fn range(mut self, range: Range<u64>) -> Self {
+        self.range = range;
+        self
+    }
+
+    /// Files inside archives, too.
+    pub fn embedded(mut self, embedded: bool) -> Self {
+        self.embedded = embedded;
+        self
+    }
+
+    /// Only what file systems say is free.
+    pub fn unallocated(mut self, unallocated: bool) -> Self {
+        self.unallocated = unallocated;
+        self
+    }
+
+    /// Fragments are looked for at length.
+    pub fn thorough(mut self, thorough: bool) -> Self {
+        self.thorough = thorough;
+        self
+    }
+
+    /// Threads; None: as many as there are processors.
+    pub fn workers(mut self, workers: Option<usize>) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// The most memory for files that are put together, in bytes.
+    pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
+        self.memory_bytes_max = bytes;
+        self
+    }
+}

@@ -1,0 +1,45 @@
+//! Signatures of the user's own.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quarrier_carve::folder::fingerprint;
+use quarrier_carve::format::ALL;
+use quarrier_carve::{Format, own};
+
+use crate::Result;
+
+/// Formats that a file of signatures describes.
+#[derive(Clone)]
+#[must_use]
+pub struct Signatures {
+    formats: Arc<[Box<dyn Format>]>,
+    pub(super) fingerprint: String,
+}
+
+impl Signatures {
+    /// Reads a file of signatures.
+    ///
+    /// # Errors
+    /// [`Error::Source`](crate::Error::Source) where it cannot be read,
+    /// [`Error::Carve`](crate::Error::Carve) where it is wrong.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path)
+            .map_err(|error| quarrier_core::Error::io(name.clone(), "read", error))?;
+        let formats = own::read(&name, &bytes)?;
+        Ok(Signatures { formats: formats.into(), fingerprint: fingerprint(&bytes) })
+    }
+}
+
+impl std::fmt::Debug for Signatures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Signatures").field("formats", &self.formats.len()).finish()
+    }
+}
+
+/// All formats: those built in, then the user's.
+pub(super) fn all(own: Option<&Signatures>) -> Vec<&dyn Format> {
+    let own = own.map_or(&[][..], |own| &own.formats);
+    ALL.iter().copied().chain(own.iter().map(|format| &**format)).collect()
+}

@@ -1,0 +1,69 @@
+//! Where files go: into a folder, or nowhere.
+
+use std::io;
+
+use quarrier_carve::folder::{Folder, Row, described, path_of};
+use quarrier_carve::{Carved, Stride, View};
+
+pub(super) enum Target {
+    Folder(Box<Folder>),
+    /// Nowhere: rows only.
+    Rows {
+        source_name: String,
+        is_digested: bool,
+    },
+}
+
+impl Target {
+    pub(super) fn take(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
+        match self {
+            Target::Folder(folder) => folder.write(carved, view),
+            Target::Rows { source_name, is_digested: true } => described(source_name, carved, view),
+            Target::Rows { source_name, is_digested: false } => Ok(undigested(source_name, carved)),
+        }
+    }
+
+    pub(super) fn take_inside(&self, row: Row, bytes: &[u8]) -> io::Result<Row> {
+        match self {
+            Target::Folder(folder) => folder.write_inside(row, bytes),
+            Target::Rows { .. } => Ok(row),
+        }
+    }
+
+    pub(super) fn source_name(&self) -> &str {
+        match self {
+            Target::Folder(folder) => folder.source_name(),
+            Target::Rows { source_name, .. } => source_name,
+        }
+    }
+
+    pub(super) fn note(&self, stride: &Stride<'_>) -> io::Result<()> {
+        match self {
+            Target::Folder(folder) => folder.note(stride),
+            Target::Rows { .. } => Ok(()),
+        }
+    }
+
+    pub(super) fn finish(&self, is_complete: bool) -> io::Result<()> {
+        match self {
+            Target::Folder(folder) => folder.finish(is_complete),
+            Target::Rows { .. } => Ok(()),
+        }
+    }
+}
+
+/// A row without the digest, for which all bytes would have to be read.
+fn undigested(source_name: &str, carved: &Carved) -> Row {
+    Row {
+        source: source_name.to_string(),
+        kind: carved.kind.to_string(),
+        offset: carved.offset(),
+        length: carved.length(),
+        extents: carved.extents.clone(),
+        status: carved.status,
+        reason: carved.reason.to_string(),
+        sha256: String::new(),
+        path: path_of(carved),
+        container: None,
+    }
+}

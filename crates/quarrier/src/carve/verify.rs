@@ -1,0 +1,88 @@
+//! Whether an EWF image is what it was when it was made.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use quarrier_core::source::Source;
+use quarrier_ewf::{Check, EwfSource, Verified, is_ewf};
+
+use crate::{Error, Result};
+
+/// What came of the comparison with the hashes stored in an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verification {
+    /// All stored hashes are those of the bytes; in words.
+    Matches(String),
+    /// One is not, or cannot be compared; in words.
+    Differs(String),
+    /// It was given up before the end.
+    Interrupted,
+}
+
+impl Verification {
+    /// What came of it, for people.
+    pub fn in_words(&self) -> &str {
+        match self {
+            Verification::Matches(words) | Verification::Differs(words) => words,
+            Verification::Interrupted => "interrupted while hashes were compared",
+        }
+    }
+}
+
+/// Reads the whole image and compares it with the hashes that are stored in it. `progress` learns
+/// how many bytes of how many were read, and ends it by `false`.
+///
+/// # Errors
+/// [`Error::Unsupported`] where there is no such image, or no hash in it; [`Error::Source`] where
+/// it cannot be opened.
+pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<Verification> {
+    let refuse = |reason: &str| {
+        let (name, reason) = (path.display().to_string(), reason.to_string());
+        Err(Error::Unsupported { name, reason })
+    };
+    if !is_ewf(path) {
+        return refuse("only EWF images (image.E01) have hashes to --verify");
+    }
+    let image = EwfSource::open(path).map_err(quarrier_core::Error::from)?;
+    let stored = image.stored_hashes();
+    if stored.md5.is_none() && stored.sha1.is_none() {
+        // A hash that is damaged is told by `verify`.
+        if let Err(error) = image.verify(&mut |_| false) {
+            return Err(Error::Source(error.into()));
+        }
+        return refuse("has no hash stored in it; carve it without --verify");
+    }
+    let length = image.length();
+    Ok(match image.verify(&mut |done| progress(done, length)) {
+        Ok(Some(verified)) if verified.holds() => Verification::Matches(in_words(&verified)),
+        Ok(Some(verified)) => Verification::Differs(in_words(&verified)),
+        Ok(None) => Verification::Interrupted,
+        Err(error) => Verification::Differs(format!("stored hashes cannot be compared: {error}")),
+    })
+}
+
+/// `stored MD5 2f5ec589…: matches; stored SHA-1 …: does not match (the bytes have …)`.
+fn in_words(verified: &Verified) -> String {
+    let md5 = verified.md5.map(|check| one("MD5", &check));
+    let sha1 = verified.sha1.map(|check| one("SHA-1", &check));
+    [md5, sha1].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn one<const N: usize>(name: &str, check: &Check<N>) -> String {
+    let stored = hexadecimal(&check.stored);
+    match check.stored == check.computed {
+        true => format!("stored {name} {stored}: matches"),
+        false => {
+            let computed = hexadecimal(&check.computed);
+            format!("stored {name} {stored}: does not match (the bytes have {computed})")
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

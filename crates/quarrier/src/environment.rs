@@ -1,0 +1,55 @@
+//! What the environment of the process says about sources and about this machine.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Proxies, credentials and the cache folder, read once and handed in: nothing else in the library
+/// looks at the environment.
+///
+/// Variables that concern remote sources (`AWS_…`, proxies) are read with care: `HTTP_PROXY` in
+/// capitals is passed over, since a web server sets it to what a stranger sent.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Environment {
+    remote: Vec<(String, String)>,
+    cache_folder: Option<PathBuf>,
+}
+
+impl Environment {
+    /// That of this process.
+    pub fn of_process() -> Self {
+        // The base directory specification ignores a relative path.
+        let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|p| p.is_absolute());
+        let cache = std::env::var_os("XDG_CACHE_HOME").and_then(absolute);
+        let home = || Some(std::env::var_os("HOME").and_then(absolute)?.join(".cache"));
+        let texts = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Environment {
+            remote: texts.filter(|(name, _)| quarrier_remote::Options::concerns(name)).collect(),
+            cache_folder: cache.or_else(home).map(|folder| folder.join("quarrier")),
+        }
+    }
+
+    /// The folder in which quarrier keeps what can be made again, whether it exists or not. None
+    /// where the environment names no cache folder and no home.
+    pub fn cache_folder(&self) -> Option<&PathBuf> {
+        self.cache_folder.as_ref()
+    }
+
+    /// What remote sources are opened with.
+    pub(crate) fn remote_options(&self) -> quarrier_remote::Options {
+        quarrier_remote::Options::of_environment(&self.remote)
+    }
+}
+
+impl std::fmt::Debug for Environment {
+    /// Names without values: some of them are secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.remote.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Environment")
+            .field("remote", &names)
+            .field("cache_folder", &self.cache_folder)
+            .finish()
+    }
+}

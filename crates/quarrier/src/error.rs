@@ -1,0 +1,146 @@
+//! The one error type of the facade: what went wrong, where, and what to try.
+
+use std::path::PathBuf;
+use std::{fmt, io};
+
+use quarrier_carve::folder::REPORT;
+
+/// Why a request could not be carried out.
+///
+/// Each variant displays as one line that names the source, the place and what to try.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A name stands for no file.
+    NotFound {
+        /// The name as it was given.
+        name: String,
+    },
+    /// A name stands for something that cannot be opened, or not as what it was asked for.
+    Unsupported {
+        /// The name, without passwords and signatures.
+        name: String,
+        /// Why, and what to try.
+        reason: String,
+    },
+    /// A range begins behind the end of its source.
+    Range {
+        /// The source.
+        name: String,
+        /// The first byte of the range.
+        start: u64,
+        /// The bytes that the source has.
+        length: u64,
+    },
+    /// The request contradicts itself, or names a file that cannot be used.
+    Request(String),
+    /// A local source failed.
+    Source(quarrier_core::Error),
+    /// A remote source failed.
+    Remote(quarrier_remote::Error),
+    /// Patterns, an engine or a device cannot search.
+    Search(quarrier_search::Error),
+    /// A regex matched more bytes than it may.
+    TooLong {
+        /// The source.
+        name: String,
+        /// Which pattern, and where.
+        error: quarrier_search::Error,
+    },
+    /// Carving failed.
+    Carve(quarrier_carve::Error),
+    /// A folder cannot be written to.
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Carved files cannot be written any more; those of before are whole.
+    Write {
+        /// The folder.
+        folder: PathBuf,
+        /// How many files there are.
+        files: u64,
+        /// What the system said.
+        error: io::Error,
+        /// What it said of the folder's report, where that cannot be completed either.
+        report: Option<io::Error>,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NotFound { name } => {
+                write!(f, "{name}: no such file, and no file matches it as a glob")
+            }
+            Error::Unsupported { name, reason } => write!(f, "{name}: {reason}"),
+            Error::Range { name, start, length } => write!(
+                f,
+                "{name}: the range begins at byte {start} but the source has {length} bytes"
+            ),
+            Error::Request(reason) => f.write_str(reason),
+            Error::Source(error) => error.fmt(f),
+            Error::Remote(error) => error.fmt(f),
+            Error::Search(error) => error.fmt(f),
+            Error::TooLong { name, error } => write!(f, "{name}: {error}"),
+            Error::Carve(error) => error.fmt(f),
+            Error::Folder { folder, error } => {
+                write!(f, "{}: cannot write there: {error}", folder.display())
+            }
+            Error::Write { folder, files, error, report } => {
+                write!(
+                    f,
+                    "{}: cannot write: {error}; {files} files are written and in {REPORT}; make \
+                     room, and --resume goes on",
+                    folder.display()
+                )?;
+                report.as_ref().map_or(Ok(()), |report| write!(f, "; nor can the report: {report}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::NotFound { .. }
+            | Error::Unsupported { .. }
+            | Error::Range { .. }
+            | Error::Request(_) => None,
+            Error::Source(error) => Some(error),
+            Error::Remote(error) => Some(error),
+            Error::Search(error) | Error::TooLong { error, .. } => Some(error),
+            Error::Carve(error) => Some(error),
+            Error::Folder { error, .. } | Error::Write { error, .. } => Some(error),
+        }
+    }
+}
+
+impl From<quarrier_core::Error> for Error {
+    fn from(error: quarrier_core::Error) -> Self {
+        Error::Source(error)
+    }
+}
+
+impl From<quarrier_remote::Error> for Error {
+    fn from(error: quarrier_remote::Error) -> Self {
+        Error::Remote(error)
+    }
+}
+
+impl From<quarrier_search::Error> for Error {
+    fn from(error: quarrier_search::Error) -> Self {
+        Error::Search(error)
+    }
+}
+
+impl From<quarrier_carve::Error> for Error {
+    fn from(error: quarrier_carve::Error) -> Self {
+        Error::Carve(error)
+    }
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,60 @@
+//! quarrier searches, carves and queries raw data where it lies (files, disk images, devices,
+//! remote objects, message logs) at the speed of the machine, and says how close it came.
+//!
+//! ```text
+//!  name ──→ Sources ──→ Opener ──→ Place ──┐
+//!                                          ├──→ Search::start ──→ Running::search ──→ findings
+//!  Environment ──→ Machine (profile) ──────┤
+//!                                          └──→ Carve::start  ──→ Carving::run    ──→ files
+//!                                                                  │
+//!                                               Account: load of stages, share of the ceiling
+//! ```
+//!
+//! This crate is what every door calls: the command line, SQL, Python. A door reads what it was
+//! asked, makes a request, and shows what comes back; what a request means stands here. The engines
+//! beneath can be used without it: [`quarrier_search`] and [`quarrier_carve`] work on any bytes.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use std::sync::Arc;
+//! use std::sync::atomic::AtomicBool;
+//! use quarrier::{Environment, Machine, Opener, OpenOptions, Search, Sources};
+//! use quarrier_search::{Finding, Pattern};
+//!
+//! # let file = std::env::temp_dir().join(format!("quarrier-front-door-{}", std::process::id()));
+//! # std::fs::write(&file, "an invoice")?;
+//! # let name = file.clone().into_os_string();
+//! let environment = Environment::of_process();
+//! let machine = Machine::of(&environment);
+//! let stop = Arc::new(AtomicBool::new(false));
+//! let opener = Opener::new(OpenOptions::default(), &environment, &stop);
+//! let search = Search::new(vec![Pattern::literal("invoice")?]);
+//! for opened in Sources::of([name]).open(&opener) {
+//!     let mut opened = opened?;
+//!     let mut running = search.start(&machine, Some(&opened.place()))?;
+//!     let mut print = |_: &_, findings: &[Finding]| {
+//!         findings.iter().for_each(|finding| println!("{}", finding.offset));
+//!         ControlFlow::Continue(())
+//!     };
+//!     let searched = running.search(opened.place(), &stop, &mut print)?;
+//!     println!("{} bytes in {:?}", searched.run.bytes, searched.run.elapsed);
+//! }
+//! # std::fs::remove_file(&file)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod account;
+pub mod carve;
+pub mod search;
+pub mod source;
+
+mod environment;
+mod error;
+mod machine;
+
+pub use carve::Carve;
+pub use environment::Environment;
+pub use error::{Error, Result};
+pub use machine::{Ceiling, Machine};
+pub use search::Search;
+pub use source::{Named, OpenOptions, Opened, Opener, Place, Sources};

@@ -1,0 +1,114 @@
+//! What is known of this machine: its profile, where `quarrier gauge` has measured one, and its
+//! devices.
+
+mod ceiling;
+
+pub use ceiling::Ceiling;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use quarrier_core::pipeline::{Asked, Rates};
+use quarrier_core::source::Source;
+use quarrier_gauge::conditions::Machine as Conditions;
+use quarrier_gauge::profile::{ByBlock, Disk, MachineKey, MachineProfile, mount_point};
+use quarrier_gpu::{Cache, Device};
+
+use crate::Environment;
+
+/// This machine, as runs are planned and judged by it. Clones share what was loaded.
+///
+/// The profile is loaded when a run first needs it; [`Machine::unknown`] has none, and every run
+/// is planned by trial.
+#[derive(Clone, Default)]
+#[must_use]
+pub struct Machine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    cache_folder: Option<PathBuf>,
+    profile: OnceLock<Option<MachineProfile>>,
+}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let folder = &self.inner.cache_folder;
+        f.debug_struct("Machine").field("cache_folder", folder).finish_non_exhaustive()
+    }
+}
+
+impl Machine {
+    /// The machine, with the profile in the cache folder of the environment.
+    pub fn of(environment: &Environment) -> Self {
+        let cache_folder = environment.cache_folder().cloned();
+        Machine { inner: Arc::new(Inner { cache_folder, profile: OnceLock::new() }) }
+    }
+
+    /// A machine of which nothing was measured.
+    pub fn unknown() -> Self {
+        Machine::default()
+    }
+
+    /// The file that has, or would have, the profile of the machine `key`. None where there is no
+    /// cache folder.
+    pub fn profile_path(&self, key: &MachineKey) -> Option<PathBuf> {
+        Some(self.inner.cache_folder.as_ref()?.join(key.file_name()))
+    }
+
+    /// The profile, if there is one that is not stale.
+    pub fn profile(&self) -> Option<&MachineProfile> {
+        let load = || {
+            self.inner.cache_folder.as_ref()?;
+            let key = MachineKey::of(&Conditions::detect());
+            // One that cannot be read is as none: `quarrier gauge` says what is wrong with it.
+            let profile = MachineProfile::load(&self.profile_path(&key)?).ok()??;
+            profile.stale(&key, now()).is_none().then_some(profile)
+        };
+        self.inner.profile.get_or_init(load).as_ref()
+    }
+
+    /// All devices, as [`quarrier_gpu::find`] has them. What is compiled for them is kept in the
+    /// cache folder where their drivers keep nothing.
+    pub fn devices(&self) -> Vec<Device> {
+        let folder = self.inner.cache_folder.as_ref();
+        quarrier_gpu::find_with(folder.map(|folder| Cache::at(folder.join("kernels"))).as_ref())
+    }
+
+    /// What the disk gives on which a source lies, where that was measured.
+    fn disk_of(&self, source: &dyn Source) -> Option<&Disk> {
+        let disk = self.profile()?.disk(&mount_point(Path::new(source.name())).ok()?)?;
+        Some(disk).filter(|disk| !disk.is_stale(now()) && !disk.sequential_read.is_empty())
+    }
+
+    /// What a run over `range` of `source` is to be planned by: nothing, where no byte has to be
+    /// fetched; else the profile of its disk, or a trial of at most a second.
+    pub fn rates(&self, source: &dyn Source, range: &Range<u64>) -> Option<Rates> {
+        if source.is_resident() {
+            return None;
+        }
+        match self.disk_of(source) {
+            Some(disk) => Some(rates_of(disk)),
+            None => Rates::probe(source, range.clone()),
+        }
+    }
+}
+
+fn rates_of(disk: &Disk) -> Rates {
+    let asked = disk.sequential_read.iter().filter_map(|rate: &ByBlock| {
+        Some(Asked {
+            block_bytes: usize::try_from(rate.block_bytes).ok()?,
+            in_flight: rate.threads.saturating_mul(rate.depth) as usize,
+            bytes_per_second: rate.bytes_per_second,
+        })
+    });
+    Rates { asked: asked.collect(), of: format!("the disk at {}", disk.mount.path) }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

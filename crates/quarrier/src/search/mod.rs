@@ -1,0 +1,209 @@
+//! Search: every occurrence of patterns in sources.
+//!
+//! ```text
+//!  Search ──start(first place: its sample)──→ Running ──search(place)──→ chunks with findings
+//!                 compiled set, devices                └──→ Searched: the run, what it cost
+//! ```
+
+mod device;
+mod running;
+
+pub use running::{Running, Searched, Watch};
+
+use std::ops::Range;
+use std::path::Path;
+
+use quarrier_core::pipeline::Access;
+use quarrier_gpu::Wish;
+use quarrier_search::{EngineName, Options, Pattern, parse_file};
+
+use crate::{Error, Machine, Place, Result};
+
+/// The largest pattern file that is read, in bytes.
+const PATTERN_FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// A request: what is searched for, where, and by what means. What is not set is chosen for the
+/// source and the machine.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use quarrier::{Machine, Place, Search};
+/// use quarrier_core::source::Memory;
+/// use quarrier_search::Pattern;
+///
+/// let image = Memory::new("image", b"an invoice, another invoice".to_vec());
+/// let place = Place::Local(&image);
+/// let search = Search::new(vec![Pattern::literal("invoice")?]);
+/// let mut running = search.start(&Machine::unknown(), Some(&place))?;
+/// let mut offsets = Vec::new();
+/// let mut take = |_: &_, findings: &[quarrier_search::Finding]| {
+///     offsets.extend(findings.iter().map(|finding| finding.offset));
+///     ControlFlow::Continue(())
+/// };
+/// running.search(place, &false.into(), &mut take)?;
+/// assert_eq!(offsets, [3, 20]);
+/// # Ok::<(), quarrier::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Search {
+    patterns: Vec<Pattern>,
+    options: Options,
+    engine: EngineName,
+    device: Wish,
+    aligned_bytes: u64,
+    context_bytes: usize,
+    findings_max: u64,
+    range: Range<u64>,
+    starts: Range<u64>,
+    planning: Planning,
+}
+
+/// How the pipeline of a run is set up. None: as the plan for source and machine says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Planning {
+    /// Threads that work.
+    pub workers: Option<usize>,
+    /// Threads that only read.
+    pub readers: Option<usize>,
+    /// Buffers or windows that exist at once.
+    pub buffers: Option<usize>,
+    /// Bytes that a buffer owns.
+    pub buffer_bytes: Option<usize>,
+    /// How bytes reach memory.
+    pub access: Option<Access>,
+    /// Whether local files were opened to be read past the page cache.
+    pub direct: bool,
+}
+
+impl Search {
+    /// A search for `patterns` in whole sources.
+    pub fn new(patterns: Vec<Pattern>) -> Self {
+        Search {
+            patterns,
+            options: Options::default(),
+            engine: EngineName::Auto,
+            device: Wish::Cpu,
+            aligned_bytes: 1,
+            context_bytes: 0,
+            findings_max: u64::MAX,
+            range: 0..u64::MAX,
+            starts: 0..u64::MAX,
+            planning: Planning::default(),
+        }
+    }
+
+    /// Other patterns.
+    pub fn with_patterns(mut self, patterns: Vec<Pattern>) -> Self {
+        self.patterns = patterns;
+        self
+    }
+
+    /// How patterns are read: case, UTF-16, the longest match of a regex.
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The engine for literals and hex patterns.
+    pub fn engine(mut self, engine: EngineName) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// Where the search runs. By default the CPU; [`Wish::Auto`] takes a device where the machine's
+    /// profile says that it is faster.
+    pub fn device(mut self, device: Wish) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// Only findings at multiples of `bytes`, at least 1.
+    pub fn aligned(mut self, bytes: u64) -> Self {
+        self.aligned_bytes = bytes.max(1);
+        self
+    }
+
+    /// Bytes around findings that the watcher wants to see in its chunks.
+    pub fn context(mut self, bytes: usize) -> Self {
+        self.context_bytes = bytes;
+        self
+    }
+
+    /// The search ends with so many findings, of all sources together.
+    pub fn findings_max(mut self, findings: u64) -> Self {
+        self.findings_max = findings;
+        self
+    }
+
+    /// Only the bytes at these offsets, as if they were the whole source.
+    pub fn range(mut self, range: Range<u64>) -> Self {
+        self.range = range;
+        self
+    }
+
+    /// Only findings that start here count. They are those of the whole range all the same, which
+    /// makes a difference to regexes.
+    pub fn starts(mut self, starts: Range<u64>) -> Self {
+        self.starts = starts;
+        self
+    }
+
+    /// How the pipeline is set up.
+    pub fn planning(mut self, planning: Planning) -> Self {
+        self.planning = planning;
+        self
+    }
+
+    /// The same search for some of its patterns, by their places.
+    pub fn only(&self, places: &[usize]) -> Self {
+        let patterns = places.iter().map(|&place| self.patterns[place].clone()).collect();
+        Search { patterns, ..self.clone() }
+    }
+
+    /// The patterns, in their order.
+    pub fn patterns(&self) -> &[Pattern] {
+        &self.patterns
+    }
+
+    /// The bytes that are searched where the source has them: of regexes those before
+    /// [`starts`](Self::starts) too, since where one matches depends on the matches before.
+    pub fn span(&self) -> Range<u64> {
+        let is_any_regex = self.patterns.iter().any(Pattern::is_regex);
+        let start = match is_any_regex {
+            true => self.range.start,
+            false => self.range.start.max(self.starts.start),
+        };
+        start..self.range.end.min(self.starts.end).max(start)
+    }
+
+    /// Compiles the set for what the first place looks like: where that is local and no engine was
+    /// asked for, it is sampled.
+    ///
+    /// # Errors
+    /// [`Error::Search`] for patterns, an engine or a device that cannot serve.
+    pub fn start<'s>(
+        &'s self,
+        machine: &'s Machine,
+        first: Option<&Place<'_>>,
+    ) -> Result<Running<'s>> {
+        Running::start(self, machine, first)
+    }
+}
+
+/// The patterns of a file, one a line; `-` is standard input.
+///
+/// # Errors
+/// [`Error::Request`] that names the file, and the line where one is wrong.
+pub fn read_patterns(path: &Path) -> Result<Vec<Pattern>> {
+    use std::io::Read;
+    let name = path.display();
+    let mut bytes = Vec::new();
+    let most = PATTERN_FILE_BYTES_MAX;
+    let read = match path == Path::new("-") {
+        true => std::io::stdin().take(most).read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|f| f.take(most).read_to_end(&mut bytes)),
+    };
+    read.map_err(|error| Error::Request(format!("{name}: cannot read the patterns: {error}")))?;
+    parse_file(&bytes).map_err(|error| Error::Request(format!("{name}: {error}")))
+}

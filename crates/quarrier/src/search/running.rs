@@ -1,0 +1,288 @@
+//! A search under way: the compiled set over one source after another.
+
+use std::io::Read;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_core::pipeline::{Access, Chunk, Kernel, Pipeline, Plan, Run, Sink};
+use quarrier_core::region::AsData;
+use quarrier_core::source::Memory;
+use quarrier_search::{Choice, EngineName, Finding, Found, Sample, Searcher};
+
+use super::Search;
+use super::device::{self, OnDevices};
+use crate::{Ceiling, Error, Machine, Place, Result};
+
+/// A compiled search; see [`Search::start`].
+pub struct Running<'s> {
+    search: &'s Search,
+    machine: &'s Machine,
+    searcher: Arc<Searcher>,
+    on_devices: Option<OnDevices>,
+    /// The buffer size where findings are many and none was asked for.
+    dense_buffer_bytes: Option<usize>,
+    findings: u64,
+}
+
+/// What the search of one source came to.
+#[derive(Debug)]
+pub struct Searched {
+    /// The offsets that were searched. The end of a stream is not known before: `u64::MAX`.
+    pub range: Range<u64>,
+    /// The run: bytes, time, load of stages, plan, what could not be read.
+    pub run: Run,
+}
+
+/// Sees a search of one source go on. A closure that takes findings is one, too.
+pub trait Watch: Send {
+    /// The run begins, over `range`.
+    fn begin(&mut self, range: &Range<u64>) {
+        let _ = range;
+    }
+
+    /// Whether the plan is wanted before the run, and not only with its result.
+    fn wants_plan(&self) -> bool {
+        false
+    }
+
+    /// The plan of the run, where it is wanted beforehand.
+    fn plan(&mut self, plan: &Plan) {
+        let _ = plan;
+    }
+
+    /// A chunk was searched: its findings in order, none where there are none. `Break` ends the
+    /// search of this source.
+    fn take(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) -> ControlFlow<()>;
+}
+
+impl<F> Watch for F
+where
+    F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
+{
+    fn take(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) -> ControlFlow<()> {
+        self(chunk, findings)
+    }
+}
+
+impl<'s> Running<'s> {
+    pub(super) fn start(
+        search: &'s Search,
+        machine: &'s Machine,
+        first: Option<&Place<'_>>,
+    ) -> Result<Self> {
+        let local = match first {
+            Some(Place::Local(source)) if search.engine == EngineName::Auto => Some(*source),
+            _ => None,
+        };
+        let sample = local.map(|source| Sample::take(source));
+        let length = local.map_or(0, |source| {
+            let span = search.span();
+            span.end.min(source.length()).saturating_sub(span.start)
+        });
+        let mut builder = Searcher::builder()
+            .options(search.options)
+            .engine(search.engine)
+            .aligned(search.aligned_bytes)
+            .context(search.context_bytes);
+        if let Some(sample) = &sample {
+            builder = builder.sample(sample.clone());
+        }
+        let searcher = Arc::new(builder.build(search.patterns.clone())?);
+        let on_devices = device::choose(search, machine, &searcher, sample.as_ref(), length)?;
+        let dense_buffer_bytes = sample.and_then(|sample| searcher.buffer_bytes_max(&sample));
+        Ok(Running { search, machine, searcher, on_devices, dense_buffer_bytes, findings: 0 })
+    }
+
+    /// Findings of all sources so far.
+    pub fn findings(&self) -> u64 {
+        self.findings
+    }
+
+    /// Whether there are as many findings as were asked for.
+    pub fn is_full(&self) -> bool {
+        self.findings >= self.search.findings_max
+    }
+
+    /// Which engine has which patterns, a line each; then the devices.
+    pub fn explain(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.searcher.choices().iter().map(Choice::to_string).collect();
+        if let Some(on) = &self.on_devices {
+            let (found, all) = (on.searcher.needles(), self.searcher.needle_count());
+            lines.push(format!("{}: {found} of {all} on {}", on.label, on.names.join(", ")));
+        }
+        lines
+    }
+
+    /// The engines in use, joined by `+`.
+    pub fn engine_name(&self) -> String {
+        match &self.on_devices {
+            Some(on) => on.engine_name(),
+            None => self.searcher.engine_name(),
+        }
+    }
+
+    /// Where it runs: `cpu`, `gpu:0`, or several joined by `+`.
+    pub fn device_label(&self) -> String {
+        self.on_devices.as_ref().map_or("cpu".to_string(), |on| on.label.clone())
+    }
+
+    /// What the devices are; none for the CPU.
+    pub fn device_names(&self) -> &[String] {
+        self.on_devices.as_ref().map_or(&[], |on| &on.names)
+    }
+
+    /// Which devices failed and why. The CPU did their part: no finding is missing.
+    pub fn lost_devices(&self) -> Vec<String> {
+        self.on_devices.as_ref().map_or_else(Vec::new, |on| on.searcher.lost())
+    }
+
+    /// The ceiling of a run: that of its source, or the way to the devices where that is narrower.
+    pub fn ceiling(&self, of_source: Option<Ceiling>) -> Option<Ceiling> {
+        match &self.on_devices {
+            Some(on) => on.ceiling(self.machine, of_source),
+            None => of_source,
+        }
+    }
+
+    /// Searches one source. Ends soon after `stop` becomes true; [`Run::position`] says where.
+    ///
+    /// # Errors
+    /// When the source fails as a whole, the range lies behind its end, or a regex matches more
+    /// bytes than it may. What could not be read in parts is no error: the run lists it.
+    pub fn search(
+        &mut self,
+        place: Place<'_>,
+        stop: &AtomicBool,
+        watch: &mut dyn Watch,
+    ) -> Result<Searched> {
+        let name = place.name().to_string();
+        let range = self.range_in(&place)?;
+        place.announce(&range);
+        let on = self.on_devices.as_ref();
+        let kernel = on.map_or(Agent::Cpu(&self.searcher), Agent::Devices);
+        let memory = |bytes: usize| on.map(|on| on.searcher.buffer(bytes));
+        let nothing = Memory::new("-", Vec::new());
+        let pipeline = self.pipeline(&place, &nothing, &range, stop).memory(&memory);
+        watch.begin(&range);
+        if watch.wants_plan()
+            && let Ok(plan) = pipeline.plan(self.searcher.need())
+        {
+            watch.plan(&plan);
+        }
+        let (starts, most) = (&self.search.starts, self.search.findings_max);
+        let mut findings = self.findings;
+        let mut sink = self.searcher.sink(|chunk, found| {
+            let from = found.partition_point(|f| f.offset < starts.start);
+            let to = found.partition_point(|f| f.offset < starts.end).max(from);
+            let room = usize::try_from(most - findings).unwrap_or(usize::MAX);
+            let wanted = &found[from..to.min(from.saturating_add(room))];
+            findings += wanted.len() as u64;
+            watch.take(chunk, wanted)?;
+            // Findings come in order: behind the end of the starts there is nothing to wait for.
+            match to < found.len() || findings >= most {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        let run = match place {
+            Place::Local(_) | Place::Remote(_) => kernel.run(&pipeline, &mut sink),
+            Place::Stream { name, reader } => kernel.run_stream(&pipeline, name, reader, &mut sink),
+        };
+        let too_long = sink.too_long();
+        drop(sink);
+        self.findings = findings;
+        let run = run?;
+        match too_long {
+            Some(error) if !self.is_full() => Err(Error::TooLong { name, error }),
+            _ => Ok(Searched { range, run }),
+        }
+    }
+
+    /// The bytes of a source to be searched; a finding reaches that far behind its start.
+    fn range_in(&self, place: &Place<'_>) -> Result<Range<u64>> {
+        let whole = place.range(&self.search.range)?;
+        let span = self.search.span();
+        let reach = self.searcher.need().after_bytes as u64;
+        let end = span.end.saturating_add(reach).min(whole.end);
+        Ok(span.start.min(end)..end)
+    }
+
+    /// The pipeline as was asked for, completed by what is known of source and machine.
+    fn pipeline<'p, 'a: 'p>(
+        &self,
+        place: &Place<'a>,
+        nothing: &'p Memory<Vec<u8>>,
+        range: &Range<u64>,
+        stop: &'p AtomicBool,
+    ) -> Pipeline<'p> {
+        let planning = &self.search.planning;
+        // SAFETY: a searcher compares bytes, on devices copies of them. A watcher gets chunks, of
+        // which it may show what was found, byte by byte.
+        let promise = unsafe { AsData::promised() };
+        let mut pipeline = Pipeline::new(place.source().unwrap_or(nothing))
+            .show_changing(promise)
+            .workers(planning.workers.unwrap_or(0))
+            .readers(planning.readers.unwrap_or(0))
+            .buffers(planning.buffers.unwrap_or(0))
+            .buffer_bytes(planning.buffer_bytes.unwrap_or(0))
+            .stop(stop);
+        if let Some(access) = planning.access {
+            pipeline = pipeline.access(access);
+        } else if planning.direct && planning.readers.is_none() {
+            pipeline = pipeline.access(Access::Uring);
+        }
+        if !matches!(place, Place::Stream { .. }) {
+            pipeline = pipeline.range(range.clone());
+        }
+        if let (Place::Local(_), None, Some(bytes)) =
+            (place, planning.buffer_bytes, self.dense_buffer_bytes)
+        {
+            pipeline = pipeline.buffer_bytes(bytes);
+        }
+        if let Some(on) = &self.on_devices {
+            let length = range.end.saturating_sub(range.start);
+            pipeline = on.pipeline(planning, pipeline, place.source(), length);
+        }
+        if let Place::Local(source) = place
+            && let Some(rates) = self.machine.rates(*source, range)
+        {
+            pipeline = pipeline.rates(rates);
+        }
+        pipeline
+    }
+}
+
+/// Who searches.
+#[derive(Clone, Copy)]
+enum Agent<'k> {
+    Cpu(&'k Searcher),
+    Devices(&'k OnDevices),
+}
+
+impl Agent<'_> {
+    fn run(
+        self,
+        pipeline: &Pipeline<'_>,
+        sink: &mut dyn Sink<Found>,
+    ) -> quarrier_core::Result<Run> {
+        match self {
+            Agent::Cpu(kernel) => pipeline.run(kernel, sink),
+            Agent::Devices(on) => pipeline.run(&on.searcher, sink),
+        }
+    }
+
+    fn run_stream(
+        self,
+        pipeline: &Pipeline<'_>,
+        name: &str,
+        reader: &mut (dyn Read + Send),
+        sink: &mut dyn Sink<Found>,
+    ) -> quarrier_core::Result<Run> {
+        match self {
+            Agent::Cpu(kernel) => pipeline.run_stream(name, reader, kernel, sink),
+            Agent::Devices(on) => pipeline.run_stream(name, reader, &on.searcher, sink),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! From names to sources that can be opened: globs, parts of images, kinds.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use quarrier_ewf::{files, parts_from};
+use quarrier_remote::is_remote;
+
+use super::{Opened, Opener, shown};
+use crate::{Error, Result};
+
+/// A source by its name, not opened yet: thousands of files are opened one by one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Named {
+    /// Standard input.
+    Stdin,
+    /// A file, a device, or the first part of an image.
+    Path(PathBuf),
+    /// A remote object.
+    Url(String),
+    /// A glob that matches nothing.
+    Missing(String),
+    /// A name for which there is no source.
+    Refused {
+        /// The name as it may be shown.
+        name: String,
+        /// Why, and what to try.
+        reason: String,
+    },
+}
+
+impl Named {
+    /// Whether it can be opened twice: a pipe gives its bytes to the first who reads.
+    pub fn is_seekable(&self) -> bool {
+        let Named::Path(path) = self else { return false };
+        std::fs::metadata(path)
+            .is_ok_and(|meta| meta.is_file() || meta.file_type().is_block_device())
+    }
+
+    /// The files that it reads, all parts of an image; none for what is not a file.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        match self {
+            Named::Path(path) => parts_from(path).unwrap_or_else(|| vec![path.clone()]),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The sources that names stand for, in the order of the names.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Sources {
+    named: Vec<Named>,
+}
+
+impl Sources {
+    /// What `names` stand for. A glob that the shell left alone stands for all files that match;
+    /// of the parts of an image the first stands for all of them, however many are named.
+    ///
+    /// Nothing is opened, and nothing fails before [`Sources::open`].
+    pub fn of<N: Into<OsString>>(names: impl IntoIterator<Item = N>) -> Self {
+        let mut sources = Sources::default();
+        // Parts that an image has taken already: a shell expands image.0* to all of them.
+        let mut taken: HashSet<PathBuf> = HashSet::new();
+        for name in names {
+            sources.add(&name.into(), &mut taken);
+        }
+        sources
+    }
+
+    fn add(&mut self, name: &OsString, taken: &mut HashSet<PathBuf>) {
+        let path = Path::new(name);
+        let text = name.to_string_lossy();
+        let refused = |reason: String| Named::Refused { name: shown(&text), reason };
+        if text == "-" {
+            self.named.push(Named::Stdin);
+        } else if let Some(reason) = not_read(&text) {
+            self.named.push(refused(reason.to_string()));
+        } else if is_remote(&text) {
+            self.named.push(Named::Url(text.into_owned()));
+        } else if !path.exists() && text.contains(['*', '?', '[']) {
+            match files(path) {
+                Ok(paths) if paths.is_empty() => self.named.push(Named::Missing(shown(&text))),
+                Ok(paths) => paths.into_iter().for_each(|path| self.add_path(path, taken)),
+                Err(reason) => self.named.push(refused(reason)),
+            }
+        } else {
+            self.add_path(path.to_path_buf(), taken);
+        }
+    }
+
+    /// A file, unless it is a part of what is there already.
+    fn add_path(&mut self, path: PathBuf, taken: &mut HashSet<PathBuf>) {
+        if !taken.contains(&path) {
+            taken.extend(parts_from(&path).into_iter().flatten());
+            self.named.push(Named::Path(path));
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.named.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, Named> {
+        self.named.iter()
+    }
+
+    /// Opens one after another.
+    ///
+    /// # Errors
+    /// In place of a source: why it cannot be opened.
+    pub fn open<'s>(&'s self, opener: &'s Opener) -> impl Iterator<Item = Result<Opened>> + 's {
+        self.named.iter().map(|named| opener.open(named))
+    }
+
+    /// The one source that `name` stands for, where a request takes no more.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where it stands for several.
+    pub fn only(name: impl Into<OsString>) -> Result<Named> {
+        let name = name.into();
+        let shown = shown(&name.to_string_lossy());
+        let mut sources = Sources::of([name]);
+        match (sources.named.pop(), sources.len()) {
+            (Some(one), 0) => Ok(one),
+            (_, more) => {
+                let count = more + 1;
+                let reason = format!("names {count} sources; take them one by one");
+                Err(Error::Unsupported { name: shown, reason })
+            }
+        }
+    }
+
+    /// Refuses files to be written that are read: they may be evidence.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for the first such file.
+    pub fn refuse_overwriting<'w>(
+        &self,
+        written: impl IntoIterator<Item = &'w Path>,
+    ) -> Result<()> {
+        let identity = |path: &Path| {
+            std::fs::metadata(path).ok().filter(|meta| meta.is_file()).map(|m| (m.dev(), m.ino()))
+        };
+        let paths = self.named.iter().flat_map(Named::paths);
+        let read: Vec<_> = paths.filter_map(|path| identity(&path)).collect();
+        for path in written {
+            if identity(path).is_some_and(|id| read.contains(&id)) {
+                let path = path.display();
+                return Err(Error::Request(format!(
+                    "{path}: is searched and would be overwritten"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why sources of a kind that is known are not read.
+fn not_read(name: &str) -> Option<&'static str> {
+    let mut lower = name.to_ascii_lowercase();
+    let is_remote = is_remote(name);
+    if is_remote && let Some(end) = lower.find(['?', '#']) {
+        lower.truncate(end);
+    }
+    if is_remote && lower.ends_with(".e01") {
+        return Some("EWF images are read from files only; fetch it first, with all its segments");
+    }
+    if lower.ends_with(".ex01") {
+        return Some("EWF images of the second format are not read; export it as raw or E01 first");
+    }
+    None
+}

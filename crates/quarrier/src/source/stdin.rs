@@ -1,0 +1,23 @@
+//! Standard input, read in order.
+
+use std::fs::File;
+use std::io::{Read, Stdin};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
+
+/// Standard input without the buffer of [`std::io::Stdin`], which polling would not see.
+pub(super) struct StdinReader;
+
+impl AsFd for StdinReader {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // Standard input is never closed by this program.
+        static STDIN: OnceLock<Stdin> = OnceLock::new();
+        STDIN.get_or_init(std::io::stdin).as_fd()
+    }
+}
+
+impl Read for StdinReader {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        File::from(self.as_fd().try_clone_to_owned()?).read(buffer)
+    }
+}

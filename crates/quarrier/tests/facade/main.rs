@@ -1,0 +1,3 @@
+//! The facade, as a program that uses it sees it.
+
+mod doors;
