@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::condition::{Condition, Fault, condition, matching, may_fault};
+use crate::condition::{Condition, Fault, condition, matching, matching_whatever, may_fault};
 use crate::draw::Draw;
 use crate::table::{Kind, Table};
 use crate::value::{Value, exact, trimmed, whole};
@@ -30,6 +30,9 @@ pub struct Question {
     /// Whether a calculation that does not decide has no value: `FALSE AND` it is FALSE to `filter`,
     /// but `query` may evaluate it first, and say so (docs/query.md).
     pub may_fault: bool,
+    /// The answer of who never meets the number that does not fit, since no row depends on it: `NULL
+    /// AND (NULL OR x)` is NULL to `query`, whatever `x` is. None where rows depend on it.
+    pub answer_whatever: Option<Answer>,
     /// Whether rows may be gone, for want of a partner, before the condition is asked of them.
     pub is_joined: bool,
 }
@@ -41,7 +44,8 @@ pub fn question(draw: &mut Draw, table: &Table) -> Question {
     let names: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
     let written = condition.written(&names);
     let rows = matching(&condition, table);
-    let asked = Asked { table, written, rows };
+    let whatever = rows.is_err().then(|| matching_whatever(&condition, table)).flatten();
+    let asked = Asked { table, written, rows, whatever };
     let mut question = match draw.below(12) {
         0..=3 => asked.count(),
         4 | 5 => asked.list(),
@@ -53,10 +57,11 @@ pub fn question(draw: &mut Draw, table: &Table) -> Question {
     };
     question.is_joined = question.statement.contains(" FROM t AS a ");
     question.may_fault = may_fault(&condition, table);
-    if let Answer::Rows(rows) = &mut question.answer
-        && !question.is_ordered
-    {
-        rows.sort_unstable();
+    let answers = [Some(&mut question.answer), question.answer_whatever.as_mut()];
+    for answer in answers.into_iter().flatten() {
+        if let (Answer::Rows(rows), false) = (answer, question.is_ordered) {
+            rows.sort_unstable();
+        }
     }
     question
 }
@@ -66,6 +71,8 @@ struct Asked<'t> {
     table: &'t Table,
     written: String,
     rows: Result<Vec<usize>, Fault>,
+    /// The rows for which it is true whatever a number were that does not fit.
+    whatever: Option<Vec<usize>>,
 }
 
 impl Asked<'_> {
@@ -73,17 +80,17 @@ impl Asked<'_> {
     fn question(
         &self,
         statement: String,
-        answer: impl FnOnce(&[usize]) -> Option<Vec<String>>,
+        answer: impl Fn(&[usize]) -> Option<Vec<String>>,
     ) -> Question {
-        let answer = match &self.rows {
-            Ok(rows) => answer(rows).map_or(Answer::Error, Answer::Rows),
-            Err(Fault) => Answer::Error,
-        };
+        let answer_of = |rows: &Vec<usize>| answer(rows).map_or(Answer::Error, Answer::Rows);
+        let answer = self.rows.as_ref().map_or(Answer::Error, answer_of);
+        let answer_whatever = self.whatever.as_ref().map(answer_of);
         Question {
             statement,
             condition: None,
             is_ordered: false,
             answer,
+            answer_whatever,
             may_fault: false,
             is_joined: false,
         }

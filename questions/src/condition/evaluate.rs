@@ -24,6 +24,45 @@ pub fn matching(condition: &Condition, table: &Table) -> Result<Vec<usize>, Faul
     Ok(rows)
 }
 
+/// The rows for which the condition is true, whatever values were in the place of those that do not
+/// exist; none where the truth of some row depends on them.
+pub fn matching_whatever(condition: &Condition, table: &Table) -> Option<Vec<usize>> {
+    let mut rows = Vec::new();
+    for row in 0..table.rows {
+        match &possible(condition, table, row)[..] {
+            [Some(true)] => rows.push(row),
+            truths if truths.contains(&Some(true)) => return None,
+            _ => {}
+        }
+    }
+    Some(rows)
+}
+
+const TRUTHS: [Option<bool>; 3] = [Some(true), Some(false), None];
+
+/// What the truth of a row may be, where a comparison with a value that does not exist may be
+/// anything.
+fn possible(condition: &Condition, table: &Table, row: usize) -> Vec<Option<bool>> {
+    let of = |inner: &Condition| possible(inner, table, row);
+    let pairs = |one: &Condition, other: &Condition, decisive: bool| {
+        let (ones, others) = (of(one), of(other));
+        let all = ones.iter().flat_map(|&one| others.iter().map(move |&other| [one, other]));
+        all.filter_map(|sides| joined(sides.map(Ok), decisive).ok()).collect()
+    };
+    let mut truths: Vec<Option<bool>> = match condition {
+        Condition::Not(inner) => of(inner).into_iter().map(|truth| Some(!truth?)).collect(),
+        Condition::And(one, other) => pairs(one, other, false),
+        Condition::Or(one, other) => pairs(one, other, true),
+        Condition::Unknown(inner) => {
+            of(inner).into_iter().map(|truth| Some(truth.is_none())).collect()
+        }
+        _ => truth(condition, table, row).map_or(TRUTHS.to_vec(), |truth| vec![truth]),
+    };
+    truths.sort_unstable();
+    truths.dedup();
+    truths
+}
+
 /// Whether some calculation of the condition has no value in some row, even where the condition has
 /// its truth without it.
 pub fn may_fault(condition: &Condition, table: &Table) -> bool {

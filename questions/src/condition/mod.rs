@@ -5,7 +5,7 @@ mod evaluate;
 mod written;
 
 pub use drawn::condition;
-pub use evaluate::{Fault, matching, may_fault};
+pub use evaluate::{Fault, matching, matching_whatever, may_fault};
 
 use crate::value::Value;
 
