@@ -75,7 +75,7 @@ impl<'s> Running<'s> {
             Some(Place::Local(source)) if search.engine == EngineName::Auto => Some(*source),
             _ => None,
         };
-        let sample = local.map(|source| Sample::take(source));
+        let sample = local.map(Sample::take);
         let length = local.map_or(0, |source| {
             let span = search.span();
             span.end.min(source.length()).saturating_sub(span.start)
