@@ -157,6 +157,13 @@ def test_an_error_tells_its_parts_and_can_be_pickled() -> None:
     assert (str(again), again.pattern) == (str(caught.value), "a+")
 
 
+def test_a_match_that_ends_far_behind_the_bound_is_an_error() -> None:
+    with pytest.raises(quarrier.PatternError) as caught:
+        quarrier.search(b"--a" + b"x" * 70_000 + b"b", quarrier.regex("ax*b"))
+    assert caught.value.pattern == "ax*b"
+    assert "65536 bytes at offset 2;" in caught.value.reason
+
+
 def test_what_the_system_refuses_is_an_os_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         quarrier.search(tmp_path / "missing", "x")

@@ -180,13 +180,18 @@ impl Searcher {
         let chunk = Chunk::whole(text);
         let mut emit = Emitter::collecting();
         self.work(&chunk, &mut emit);
-        let found = emit.into_output();
-        match found.too_long.into_iter().min_by_key(|too_long| too_long.offset) {
+        let mut all = Vec::new();
+        let mut sink = self.sink(|_, findings| {
+            all.extend_from_slice(findings);
+            ControlFlow::Continue(())
+        });
+        // Whether it would go on does not matter: there is nothing more.
+        let _ = sink.take(&chunk, &mut emit.into_output());
+        match sink.first_too_long() {
             Some(too_long) => Err(too_long),
             None => {
-                let mut findings = found.findings;
-                self.keep_what_counts(&mut findings, &[]);
-                Ok(findings)
+                drop(sink);
+                Ok(all)
             }
         }
     }
@@ -196,12 +201,7 @@ impl Searcher {
     where
         F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
     {
-        FindingSink {
-            searcher: self,
-            stitcher: Stitcher::new(self.regexes.len()),
-            take,
-            too_long: None,
-        }
+        FindingSink { searcher: self, stitcher: Stitcher::new(&self.regexes), take, ending: None }
     }
 
     pub(crate) fn needles(&self) -> &Needles {
@@ -332,7 +332,7 @@ impl Kernel for Searcher {
         let literal = self.needles.length_bytes_max().saturating_sub(1);
         let regex = self.regexes.iter().map(|regex| regex.length_bytes_max).max();
         let zeros_match = self.needles.iter().any(|needle| needle.matches_zeros())
-            || self.regexes.iter().any(BoundedRegex::matches_zeros);
+            || !self.regexes.iter().all(BoundedRegex::may_skip_zeros);
         Need {
             before_bytes: self.context_bytes.max(if regex.is_some() { CONTEXT_BYTES } else { 0 }),
             after_bytes: self.context_bytes
@@ -423,13 +423,14 @@ pub struct FindingSink<'s, F> {
     searcher: &'s Searcher,
     stitcher: Stitcher,
     take: F,
-    too_long: Option<TooLong>,
+    /// The regex, by its place in the list of all, of which a match proved to be too long.
+    ending: Option<usize>,
 }
 
 impl<F> FindingSink<'_, F> {
-    /// The match that ended the run because it is longer than allowed.
+    /// The match that ended the run because it is longer than allowed. Asked after the run.
     pub fn too_long(&self) -> Option<Error> {
-        self.too_long.map(|TooLong { pattern, offset }| {
+        self.first_too_long().map(|TooLong { pattern, offset }| {
             let index = pattern as usize;
             let most = self.searcher.regexes.iter().find(|r| r.pattern == pattern);
             Error::Pattern {
@@ -443,10 +444,16 @@ impl<F> FindingSink<'_, F> {
         })
     }
 
-    /// Replaces the regex findings by those that hold given the chunks before. Returns the
-    /// first match that is too long.
-    fn mend(&mut self, chunk: &Chunk<'_>, found: &mut Found) -> Option<TooLong> {
-        let mut first_too_long: Option<TooLong> = None;
+    fn first_too_long(&self) -> Option<TooLong> {
+        let index = self.ending?;
+        let offset = self.stitcher.too_long(index)?;
+        Some(TooLong { pattern: self.searcher.regexes[index].pattern, offset })
+    }
+
+    /// Replaces the regex findings by those that hold given the chunks before, and drops those
+    /// that a match which is too long keeps from counting.
+    fn mend(&mut self, chunk: &Chunk<'_>, found: &mut Found) {
+        let mut ending: Option<(u64, usize)> = None;
         let mut is_changed = false;
         for (index, regex) in self.searcher.regexes.iter().enumerate() {
             let of_this = |f: &Finding| f.pattern == regex.pattern;
@@ -455,9 +462,11 @@ impl<F> FindingSink<'_, F> {
             let before = (matches.first().copied(), matches.len());
             let guess = found.too_long.iter().copied().find(|t| t.pattern == regex.pattern);
             let until = found.complete_until;
-            let too_long = self.stitcher.mend(index, regex, chunk, until, guess, &mut matches);
-            if first_too_long.is_none_or(|t| too_long.is_some_and(|u| u.offset < t.offset)) {
-                first_too_long = too_long;
+            let counts_until = self.stitcher.mend(index, regex, chunk, until, guess, &mut matches);
+            if let Some(counts_until) = counts_until
+                && ending.is_none_or(|(least, _)| counts_until < least)
+            {
+                ending = Some((counts_until, index));
             }
             if (matches.first().copied(), matches.len()) != before {
                 found.findings.retain(|f| !of_this(f));
@@ -470,7 +479,10 @@ impl<F> FindingSink<'_, F> {
             found.findings.sort_unstable();
         }
         self.searcher.keep_what_counts(&mut found.findings, chunk.unreadable);
-        first_too_long
+        if let Some((counts_until, index)) = ending {
+            found.findings.retain(|f| f.offset < counts_until);
+            self.ending = Some(index);
+        }
     }
 }
 
@@ -479,14 +491,25 @@ where
     F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
 {
     fn take(&mut self, chunk: &Chunk<'_>, found: &mut Found) -> ControlFlow<()> {
-        if !self.searcher.regexes.is_empty()
-            && let Some(too_long) = self.mend(chunk, found)
-        {
-            found.findings.retain(|f| f.offset < too_long.offset);
-            self.too_long = Some(too_long);
+        if let Some(index) = self.ending {
+            // The search has ended, but the first match that is too long is not known yet.
+            let is_open = self.stitcher.follow(index, chunk, found.complete_until);
+            found.findings.clear();
+            found.too_long.clear();
+            let flow = (self.take)(chunk, &found.findings);
+            return if is_open { flow } else { ControlFlow::Break(()) };
+        }
+        if !self.searcher.regexes.is_empty() {
+            self.mend(chunk, found);
         }
         let flow = (self.take)(chunk, &found.findings);
         found.findings.clear();
-        if self.too_long.is_some() { ControlFlow::Break(()) } else { flow }
+        match self.ending {
+            // What was wanted was found before the match that is too long.
+            Some(_) if flow.is_break() => self.ending = None,
+            Some(index) if !self.stitcher.is_open(index) => return ControlFlow::Break(()),
+            _ => {}
+        }
+        flow
     }
 }

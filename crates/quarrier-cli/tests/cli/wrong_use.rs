@@ -165,6 +165,21 @@ fn a_regex_that_repeats_any_byte_finds_what_is_short_and_ends_where_a_match_is_l
 }
 
 #[test]
+fn a_regex_match_that_ends_far_behind_the_bound_is_an_error_with_its_offset() {
+    let lab = Lab::with([b"ab-a", &vec![b'x'; 70_000][..], b"b"].concat());
+    let ran = lab.search(["-E", "ax*b", "f"]);
+    let words = ["f: ", "'ax*b'", "65536 bytes", "offset 3;"];
+    assert_eq!(ran.says(2, &words).lines(), ["f:0: ax*b: ab"]);
+    // The short match is not the one that is preferred.
+    let lab = Lab::with([b"--ab", &vec![b'x'; 300_000][..], b"b"].concat());
+    for access in ["window", "read", "queue", "uring"] {
+        let sized = ["-E", "(?s)a.*b", "--buffer-size", "4096", "--access", access, "f"];
+        let ran = lab.search(sized);
+        assert_eq!(ran.says(2, &["65536 bytes", "offset 2;"]).lines(), ["f:2: (?s)a.*b: ab"]);
+    }
+}
+
+#[test]
 fn a_wrong_regex_in_a_pattern_file_is_named_by_file_and_line() {
     let lab = Lab::with("text");
     std::fs::write(lab.path("p"), "fine\nre:(\n").unwrap();

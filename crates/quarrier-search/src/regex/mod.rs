@@ -6,8 +6,9 @@
 //! nothing reached into it, and a [`Stitcher`] mends that in order, where a match did.
 //! Second, a match could run on beyond the bytes at hand. So its length is bounded, by the
 //! regex itself or by `L`, the longest allowed; every chunk sees `L + 1` bytes behind its last
-//! position. What counts is what matches within `L + 1` bytes from its start; a match of all
-//! `L + 1` is an error.
+//! position. Matches are searched for as if nothing could match further than `L + 1` bytes from its
+//! start; a [`watch`] follows, in order, what could, and where a match is longer than `L`
+//! the search ends.
 //!
 //! A repetition such as `.*` may look far ahead to find a short match, or none. So text is read
 //! in pieces of a few times `L`, and no start costs more than one of them: on text made to
@@ -16,10 +17,12 @@
 //! A regex is searched for by its automaton, at a gigabyte or so a second, or, where every
 //! match must contain a few rare bytes, by a packed filter for those (`window`, `gate`).
 
+mod attempt;
 mod cursor;
 mod earliest;
 mod gate;
 mod stitch;
+mod watch;
 mod window;
 
 pub(crate) use cursor::Cursor;
@@ -29,6 +32,7 @@ pub(crate) use stitch::Stitcher;
 use std::ops::Range;
 
 use regex_automata::meta::Regex;
+use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
 use regex_automata::{Anchored, Input};
 use regex_syntax::hir::Hir;
 
@@ -55,6 +59,8 @@ pub(crate) struct BoundedRegex {
     first: window::ByteSet,
     /// Says where the first match ends, for passing over matches that are too long.
     ends: EarliestEnd,
+    /// Its automaton, if the regex itself does not bound its matches.
+    endless: Option<NFA>,
 }
 
 /// Where a match lies, or where one begins that is longer than allowed.
@@ -123,6 +129,10 @@ impl BoundedRegex {
             .build_from_hir(&hir)
             .map_err(|error| fail(one_line(&error)))?;
         let (windows, first) = (window::windows(&hir), window::first(&hir));
+        let endless = match hir.properties().maximum_len() {
+            Some(_) => None,
+            None => Some(automaton(&hir).map_err(|error| fail(one_line(&*error)))?),
+        };
         Ok(BoundedRegex {
             regex,
             pattern,
@@ -130,13 +140,19 @@ impl BoundedRegex {
             windows,
             first,
             ends: EarliestEnd::new(hir),
+            endless,
         })
     }
 
     /// Whether it matches anywhere in zeros, at their start and end too.
-    pub(crate) fn matches_zeros(&self) -> bool {
+    fn matches_zeros(&self) -> bool {
         let zeros = vec![0u8; self.length_bytes_max + 2 * CONTEXT_BYTES];
         self.regex.search_half(&Input::new(&zeros)).is_some()
+    }
+
+    /// Whether nothing begins, goes on or ends in zeros that reach further than a chunk sees.
+    pub(crate) fn may_skip_zeros(&self) -> bool {
+        !self.matches_zeros() && !watch::is_open_in_zeros(self)
     }
 
     /// The match that begins at `start`, within the bound; the error is one of all `L + 1` bytes.
@@ -185,6 +201,14 @@ impl BoundedRegex {
         }
         None
     }
+}
+
+fn automaton(hir: &Hir) -> std::result::Result<NFA, Box<thompson::BuildError>> {
+    let config = thompson::Config::new()
+        .utf8(false)
+        .which_captures(WhichCaptures::None)
+        .nfa_size_limit(Some(64 << 20));
+    thompson::Compiler::new().configure(config).build_from_hir(hir).map_err(Box::new)
 }
 
 /// The gist of a regex error, which is printed over several lines with the pattern in it.

@@ -2,12 +2,15 @@
 
 use quarrier_core::pipeline::Chunk;
 
+use super::watch::{Free, Watch};
 use super::{BoundedRegex, TooLong};
 use crate::finding::Finding;
 
-/// Mends the matches at the seams between chunks, in order.
+/// Mends the matches at the seams between chunks, in order, and watches for those that are too
+/// long.
 pub(crate) struct Stitcher {
     seams: Vec<Seam>,
+    watches: Vec<Option<Watch>>,
 }
 
 /// What is known of one regex.
@@ -33,38 +36,76 @@ enum Guesses {
 }
 
 impl Stitcher {
-    pub(crate) fn new(regexes: usize) -> Self {
+    pub(crate) fn new(regexes: &[BoundedRegex]) -> Self {
         let seam = Seam { resume: 0, known_until: 0, chunk: None, guesses: Guesses::None };
-        Stitcher { seams: vec![seam; regexes] }
+        let watches = regexes.iter().map(Watch::new).collect();
+        Stitcher { seams: vec![seam; regexes.len()], watches }
     }
 
     /// Replaces `matches`, those of regex number `index` that begin in the chunk before
     /// `complete_until` and were not mended yet, by the right ones, given where the match
-    /// before them ended. `too_long` is the guess of a match too long, behind them all; the
-    /// right one is returned.
+    /// before them ended. `too_long` is the guess of a match too long, behind them all. Returns
+    /// before which offset findings count, if a match proved to be too long.
     pub(crate) fn mend(
         &mut self,
         index: usize,
         regex: &BoundedRegex,
         chunk: &Chunk<'_>,
         complete_until: u64,
+        too_long: Option<TooLong>,
+        matches: &mut Vec<Finding>,
+    ) -> Option<u64> {
+        let resume = self.seams[index].resume;
+        let too_long = self.seams[index].mend(regex, chunk, complete_until, too_long, matches);
+        // Behind a match that is too long no matches are known.
+        let until = too_long.map_or(complete_until, |too_long| too_long.offset + 1);
+        let watch = self.watches[index].as_mut()?;
+        let counts_until = watch.look(chunk, until, &mut Free::new(matches, resume))?;
+        watch.follow_until(chunk, complete_until);
+        Some(counts_until)
+    }
+
+    /// Follows what regex number `index` may still match from before a match that proved to be
+    /// too long. False where that is decided.
+    pub(crate) fn follow(&mut self, index: usize, chunk: &Chunk<'_>, complete_until: u64) -> bool {
+        let Some(watch) = &mut self.watches[index] else { return false };
+        watch.follow_until(chunk, complete_until);
+        watch.is_open()
+    }
+
+    /// Where the match of regex number `index` begins that is too long.
+    pub(crate) fn too_long(&self, index: usize) -> Option<u64> {
+        self.watches[index].as_ref()?.too_long()
+    }
+
+    /// Whether an earlier match of regex number `index` may still prove to be too long.
+    pub(crate) fn is_open(&self, index: usize) -> bool {
+        self.watches[index].as_ref().is_some_and(Watch::is_open)
+    }
+}
+
+impl Seam {
+    fn mend(
+        &mut self,
+        regex: &BoundedRegex,
+        chunk: &Chunk<'_>,
+        complete_until: u64,
         mut too_long: Option<TooLong>,
         matches: &mut Vec<Finding>,
     ) -> Option<TooLong> {
-        let seam = &mut self.seams[index];
-        if seam.chunk != Some(chunk.index) {
-            seam.chunk = Some(chunk.index);
-            seam.guesses = Guesses::None;
+        if self.chunk != Some(chunk.index) {
+            self.chunk = Some(chunk.index);
+            self.guesses = Guesses::None;
         }
         let first = matches.first().map(|first| first.offset).or(too_long.map(|t| t.offset));
-        if let (Guesses::None, Some(first)) = (seam.guesses, first) {
-            seam.guesses = if first < seam.resume { Guesses::Wrong } else { Guesses::Right };
+        if let (Guesses::None, Some(first)) = (self.guesses, first) {
+            self.guesses = if first < self.resume { Guesses::Wrong } else { Guesses::Right };
         }
-        if seam.guesses == Guesses::Wrong {
+        if self.guesses == Guesses::Wrong {
             let guessed = std::mem::take(matches);
             let guessed_too_long = too_long.take();
             let end = complete_until.saturating_sub(chunk.offset) as usize;
-            let mut from = (seam.resume.max(seam.known_until) - chunk.offset) as usize;
+            let mut from = (self.resume.max(self.known_until) - chunk.offset) as usize;
             // Search on from where the last match ended until a guess is met again.
             while from < end {
                 match regex.next(chunk.data, from) {
@@ -73,7 +114,7 @@ impl Stitcher {
                         if let Ok(at) = guessed.binary_search_by_key(&start, |g| g.offset) {
                             matches.extend_from_slice(&guessed[at..]);
                             too_long = guessed_too_long;
-                            seam.guesses = Guesses::Right;
+                            self.guesses = Guesses::Right;
                             break;
                         }
                         from = range.end;
@@ -90,9 +131,9 @@ impl Stitcher {
             }
         }
         if let Some(last) = matches.last() {
-            seam.resume = last.offset + u64::from(last.length);
+            self.resume = last.offset + u64::from(last.length);
         }
-        seam.known_until = complete_until;
+        self.known_until = complete_until;
         too_long
     }
 }

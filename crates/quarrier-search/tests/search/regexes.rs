@@ -2,11 +2,12 @@
 
 use proptest::prelude::*;
 use quarrier_core::pipeline::{Access, Pipeline};
-use quarrier_core::source::Memory;
+use quarrier_core::source::{FileSource, Memory};
 use quarrier_search::{Finding, Options, Pattern, Searcher};
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
+use std::io::{Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
 
 use super::oracle::{Cut, run, searcher_with};
@@ -41,7 +42,7 @@ fn check(regexes: &[&str], text: &[u8], buffer_bytes: usize, workers: usize) {
 }
 
 /// Regexes whose matches depend on where the match before ended, on context, on order.
-const REGEXES: [&str; 32] = [
+const REGEXES: [&str; 48] = [
     "aa",
     "aba",
     "a{2,5}",
@@ -76,27 +77,59 @@ const REGEXES: [&str; 32] = [
     "a(?:.*c)?",
     "d(?s:.)*?d",
     r"(?m)^.+$",
+    // Whose matches may end far behind the bound, or start to, or only seem to.
+    "ad*b",
+    "(?s)a.*?c|b.*?d",
+    "(?s)a.*?dd|b",
+    "(?s)(?:ab|b).*d|a",
+    "(?:aa)+b",
+    "(?:aa|aaa)+(?:b|cd)",
+    "a{3,}b",
+    r"\ba+\b",
+    r"(?s)b.*\bc$",
+    r"(?s-u:d.*)\z",
+    r"(?s:c.*\n)|a",
+    r"(?m)^a.*(?s:.)+?c$",
+    r"(?u:\b)a+(?u:\b)",
+    "(?s)a|b.*c|d",
+    "b|a[^c]*[cd]",
+    "(?s)c.*(?:aab|b a)",
 ];
 
-/// What the contract says: at each place what matches there within one byte more than allowed,
-/// up to the first match that is too long.
+/// What the contract says: leftmost-first matches that do not overlap, up to one that is longer than
+/// allowed, whose start is told. Of what follows the start of that one, findings count up to the byte
+/// at which the first match that begins at a place where one may begin proves to be too
+/// long, less the bound and a byte.
 fn bounded(regex: &str, text: &[u8], bytes_max: usize) -> (Vec<Finding>, Option<u64>) {
     let syntax = syntax::Config::new().unicode(false).utf8(false);
     let regex = Regex::builder().syntax(syntax).build(regex).unwrap();
+    let length = |start: usize, end: usize| {
+        let here = Input::new(text).span(start..end).anchored(Anchored::Yes);
+        regex.find(here).map_or(0, |found| found.len())
+    };
     let (mut found, mut start) = (Vec::new(), 0);
-    while start < text.len() {
-        let reach = start..text.len().min(start + bytes_max + 1);
-        let here = regex.find(Input::new(text).span(reach).anchored(Anchored::Yes));
-        match here.map(|found| found.len()) {
-            Some(length) if length > bytes_max => return (found, Some(start as u64)),
-            Some(length) => {
+    let (mut first, mut counts_until) = (None, usize::MAX);
+    while start < text.len().min(counts_until.saturating_add(1)) {
+        if length(start, text.len()) > bytes_max {
+            first.get_or_insert(start as u64);
+            let mut ends = start..text.len();
+            while !ends.is_empty() {
+                let middle = ends.start.midpoint(ends.end);
+                let is_proven = length(start, middle) > bytes_max;
+                if is_proven { ends.end = middle } else { ends.start = middle + 1 }
+            }
+            counts_until = counts_until.min(ends.end - bytes_max - 1);
+        }
+        match length(start, text.len().min(start + bytes_max + 1)) {
+            0 => start += 1,
+            length => {
                 found.push(Finding { offset: start as u64, pattern: 0, length: length as u32 });
                 start += length;
             }
-            None => start += 1,
         }
     }
-    (found, None)
+    found.retain(|finding| finding.offset < counts_until as u64);
+    (found, first)
 }
 
 fn check_bounded(regex: &str, text: &[u8], bytes_max: usize, cut: Cut) {
@@ -105,6 +138,16 @@ fn check_bounded(regex: &str, text: &[u8], bytes_max: usize, cut: Cut) {
     // A regex that always matches more than so few bytes is refused.
     let Ok(searcher) = searcher else { return };
     let (expected, too_long) = bounded(regex, text, bytes_max);
+    check_against(&searcher, regex, text, (expected, too_long), cut);
+}
+
+fn check_against(
+    searcher: &Searcher,
+    regex: &str,
+    text: &[u8],
+    (expected, too_long): (Vec<Finding>, Option<u64>),
+    cut: Cut,
+) {
     match searcher.find_all(text) {
         Ok(found) => assert_eq!((found, None), (expected.clone(), too_long), "{regex}"),
         Err(error) => assert_eq!(Some(error.offset), too_long, "{regex}"),
@@ -119,14 +162,14 @@ fn check_bounded(regex: &str, text: &[u8], bytes_max: usize, cut: Cut) {
         .workers(cut.workers)
         .buffers(cut.buffers)
         .buffer_bytes(cut.buffer_bytes)
-        .run(&searcher, &mut sink)
+        .run(searcher, &mut sink)
         .unwrap();
     let told = sink.too_long().map(|error| error.to_string());
     assert_eq!(told.is_some(), too_long.is_some(), "{regex} {cut:?}: {told:?}, {too_long:?}");
     if let (Some(told), Some(offset)) = (told, too_long) {
         assert!(told.contains(&format!("at offset {offset};")), "{regex}: {told}, {offset}");
     }
-    assert_eq!(all, expected, "{regex} of {bytes_max} bytes {cut:?}");
+    assert_eq!(all, expected, "{regex} {cut:?} {too_long:?}");
 }
 
 proptest! {
@@ -148,7 +191,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn what_counts_within_the_bound_does_not_depend_on_chunks(
@@ -158,6 +201,7 @@ proptest! {
         ),
         // A stretch on which nothing ends, longer than a piece.
         (stretch, at) in (prop_oneof![Just(0usize), 0usize..3000], any::<prop::sample::Index>()),
+        byte in prop_oneof![2 => Just(b'a'), 1 => Just(b'd'), 1 => Just(b' ')],
         regex in 0..REGEXES.len(),
         bytes_max in prop_oneof![1usize..40, 40usize..700],
         buffer_bytes in 1usize..700,
@@ -165,7 +209,7 @@ proptest! {
     ) {
         let mut text = text;
         let at = at.index(text.len() + 1);
-        text.splice(at..at, std::iter::repeat_n(b'a', stretch));
+        text.splice(at..at, std::iter::repeat_n(byte, stretch));
         let cut = Cut { access: Access::Read, workers, buffers: workers + 2, buffer_bytes };
         check_bounded(REGEXES[regex], &text, bytes_max, cut);
     }
@@ -175,12 +219,23 @@ proptest! {
 #[test]
 fn a_regex_that_reads_on_at_every_byte_costs_its_bound_a_byte() {
     let cut = Cut { access: Access::Read, workers: 2, buffers: 4, buffer_bytes: 1 << 17 };
+    let options = Options { regex_length_bytes_max: 100, ..Options::default() };
+    let check = |regex: &str, text: &[u8], found: Vec<Finding>, too_long: Option<u64>| {
+        let searcher = searcher_with(vec![Pattern::regex(regex).unwrap()], options);
+        check_against(&searcher, regex, text, (found, too_long), cut);
+    };
+    let at = |offset| Finding { offset, pattern: 0, length: 1 };
     let mut text = vec![b'a'; 1 << 18];
-    check_bounded("a(?:.*b)?", &text, 100, cut);
-    check_bounded("(?s)a.*b", &text, 100, cut);
+    check("a(?:.*b)?", &text, (0..1 << 18).map(at).collect(), None);
+    check("(?s)a.*b", &text, Vec::new(), None);
     text.iter_mut().step_by(64).for_each(|byte| *byte = b'c');
+    let c = || (0..1 << 18).step_by(64).map(at);
+    check("(?s)a.*b|c", &text, c().collect(), None);
     text.push(b'b');
-    check_bounded("(?s)a.*b|c", &text, 100, cut);
+    // That is known at the end.
+    let counts_until = (1 << 18) + 1 - 101;
+    let before = c().filter(|found| found.offset < counts_until).collect();
+    check("(?s)a.*b|c", &text, before, Some(1));
 }
 
 #[test]
@@ -232,11 +287,14 @@ fn a_byte_escape_in_a_regex_is_that_byte() {
 fn runs_longer_than_any_match_take_no_longer_than_they_are() {
     let searcher =
         |regex: &str| searcher_with(vec![Pattern::regex(regex).unwrap()], Options::default());
-    // A match from every start, each too long but for the last.
-    let mut zeros = vec![0u8; 1 << 20];
+    // A match from every start, most too long: the first is told.
+    let mut zeros = vec![1u8; 10];
+    zeros.resize(1 << 19, 0);
     zeros.push(0xFF);
-    let too_long = searcher(r"\x00+\xFF").find_all(&zeros).unwrap_err();
-    assert_eq!(too_long.offset, (1 << 20) - 65_536);
+    for regex in [r"\x00+\xFF", r"(?:\x00\x00)+\xFF"] {
+        let too_long = searcher(regex).find_all(&zeros).unwrap_err();
+        assert_eq!(too_long.offset, 10, "{regex}");
+    }
     // A rare run at every position of one stretch, and no match in it.
     let mut letters: Vec<u8> = super::engines::noise(9).take(1 << 19).collect();
     letters.extend((0..1 << 20).map(|i| b"qz"[i % 2]));
@@ -255,4 +313,46 @@ fn a_match_too_long_after_many_tries_in_vain_ends_the_search_for_good() {
     let searcher =
         searcher_with(vec![Pattern::regex(r"q\x01\x02(?:a+|bb)").unwrap()], Options::default());
     assert_eq!(searcher.find_all(&text).unwrap_err().offset, offset);
+}
+
+/// Holes of sparse sources are passed over only where no match reaches into them.
+#[test]
+fn a_match_that_goes_on_through_a_hole_is_too_long() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(64 << 20).unwrap();
+    file.write_all(b"xxab").unwrap();
+    file.seek(SeekFrom::Start(40 << 20)).unwrap();
+    file.write_all(b"b").unwrap();
+    let source = FileSource::open(file.path()).unwrap();
+    for (regex, offset) in [
+        ("(?s)a.*b", Some(2)),
+        (r"[^x]+?b\x00+b", Some(2)),
+        (r"\x00+b", Some(4)),
+        ("(?s)a.*c|[bx]", None),
+        (r"b\x00*\z", Some(40 << 20)),
+        ("x+a", None),
+    ] {
+        let searcher = searcher_with(vec![Pattern::regex(regex).unwrap()], Options::default());
+        let mut sink = searcher.sink(|_, _| ControlFlow::Continue(()));
+        Pipeline::new(&source).access(Access::Read).run(&searcher, &mut sink).unwrap();
+        let told = sink.too_long().map(|error| error.to_string());
+        assert_eq!(told.is_some(), offset.is_some(), "{regex}: {told:?}");
+        if let (Some(told), Some(offset)) = (told, offset) {
+            assert!(told.contains(&format!("at offset {offset};")), "{regex}: {told}");
+        }
+    }
+}
+
+/// As many states as places: all but those in use are forgotten time and again.
+#[test]
+fn attempts_in_more_states_than_are_remembered_are_followed_all_the_same() {
+    let regex = "(?:[ab]*a[ab]{12}|c)+d";
+    let mut text: Vec<u8> =
+        super::engines::noise(5).take(1 << 18).map(|byte| b"ab"[usize::from(byte & 1)]).collect();
+    text.insert(0, b' ');
+    let searcher = searcher_with(vec![Pattern::regex(regex).unwrap()], Options::default());
+    assert_eq!(searcher.find_all(&text), Ok(Vec::new()));
+    text.push(b'd');
+    text[(1 << 18) - 13] = b'a';
+    assert_eq!(searcher.find_all(&text).unwrap_err().offset, 1);
 }

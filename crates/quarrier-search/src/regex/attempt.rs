@@ -1,0 +1,275 @@
+//! The states that an attempt to match from one place can be in.
+//!
+//! An automaton of our own, as attempts outlive the chunk in which they begin, are told apart by
+//! their state, and must never be given up: regex-automata's lazy automaton forgets all states but
+//! one when its memory is full. Speed matters little, for few attempts are ever followed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use regex_automata::nfa::thompson::{NFA, State};
+use regex_automata::util::primitives::StateID;
+
+/// An attempt that cannot match any further.
+pub(super) const DEAD: u32 = 0;
+/// In a step: a match ended before the byte.
+pub(super) const MATCH: u32 = 1 << 31;
+/// A step that was not worked out yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// States of the NFA and steps that are remembered; then all but those in use are forgotten.
+const HELD_MAX: usize = 1 << 22;
+
+/// The states that were met, and the steps between them.
+pub(super) struct Attempts {
+    nfa: NFA,
+    /// All places of the NFA that an attempt can be in.
+    places: Vec<StateID>,
+    /// The states [`begin`](Self::begin) and [`any`](Self::any), by what stands before.
+    first: [Vec<u32>; 2],
+    class_of: [u8; 256],
+    classes: usize,
+    /// Whether the bytes beside a place say all that its steps depend on: not where `\b` is
+    /// that of Unicode.
+    remembers: bool,
+    sets: Vec<Arc<Set>>,
+    ids: HashMap<Arc<Set>, u32>,
+    steps: Vec<u32>,
+    held: usize,
+    stack: Vec<StateID>,
+    closed: Marks,
+    next: Vec<StateID>,
+    listed: Marks,
+}
+
+/// A state: where in the NFA it may be, what is preferred first.
+#[derive(PartialEq, Eq, Hash)]
+struct Set {
+    places: Vec<StateID>,
+    /// The class of the byte before, where anything looks at it.
+    before: Option<usize>,
+    /// Whether all places are followed, even those behind a match that is preferred.
+    is_any: bool,
+}
+
+/// A set of small numbers that is emptied at once.
+struct Marks {
+    marks: Vec<u32>,
+    current: u32,
+}
+
+impl Marks {
+    fn new(length: usize) -> Self {
+        Marks { marks: vec![0; length], current: 0 }
+    }
+
+    fn clear(&mut self) {
+        self.current = self.current.wrapping_add(1);
+        if self.current == 0 {
+            self.marks.fill(0);
+            self.current = 1;
+        }
+    }
+
+    /// Whether it was not there before.
+    fn insert(&mut self, id: StateID) -> bool {
+        std::mem::replace(&mut self.marks[id.as_usize()], self.current) != self.current
+    }
+}
+
+impl Attempts {
+    pub(super) fn new(nfa: &NFA) -> Self {
+        let classes = nfa.byte_classes();
+        let states = nfa.states().len();
+        let mut attempts = Attempts {
+            nfa: nfa.clone(),
+            places: reachable(nfa),
+            first: [false, true].map(|_| vec![UNKNOWN; classes.alphabet_len() + 1]),
+            class_of: std::array::from_fn(|byte| classes.get(byte as u8)),
+            // The last class is that of the end.
+            classes: classes.alphabet_len() - 1,
+            remembers: !nfa.look_set_any().contains_word_unicode(),
+            sets: Vec::new(),
+            ids: HashMap::new(),
+            steps: Vec::new(),
+            held: 0,
+            stack: Vec::new(),
+            closed: Marks::new(states),
+            next: Vec::new(),
+            listed: Marks::new(states),
+        };
+        attempts.number(Set { places: Vec::new(), before: None, is_any: false });
+        attempts
+    }
+
+    /// Whether a step depends on the byte before, the byte and the state alone.
+    pub(super) fn depends_on_neighbours(&self) -> bool {
+        self.remembers
+    }
+
+    /// An attempt that begins at `at`.
+    pub(super) fn begin(&mut self, text: &[u8], at: usize) -> u32 {
+        self.first(text, at, false)
+    }
+
+    /// At `at`, whatever attempts began before it: dead no sooner than any of them.
+    pub(super) fn any(&mut self, text: &[u8], at: usize) -> u32 {
+        self.first(text, at, true)
+    }
+
+    fn first(&mut self, text: &[u8], at: usize, is_any: bool) -> u32 {
+        let before = self.before(text, at);
+        let slot = before.map_or(0, |class| class + 1);
+        let known = self.first[usize::from(is_any)][slot];
+        if known != UNKNOWN {
+            return known;
+        }
+        let places = if is_any { self.places.clone() } else { vec![self.nfa.start_anchored()] };
+        let state = self.number(Set { places, before, is_any });
+        self.first[usize::from(is_any)][slot] = state;
+        state
+    }
+
+    /// Steps over the byte at `at`: the state behind it, and [`MATCH`]. `None` where it first has
+    /// to be [worked out](Self::work_out).
+    #[inline]
+    pub(super) fn step(&self, state: u32, byte: u8) -> Option<u32> {
+        let step =
+            self.steps[state as usize * self.classes + usize::from(self.class_of[byte as usize])];
+        (step != UNKNOWN).then_some(step)
+    }
+
+    pub(super) fn work_out(&mut self, state: u32, text: &[u8], at: usize) -> u32 {
+        let is_match = self.follow(state, text, at);
+        let places = std::mem::take(&mut self.next);
+        let is_any = self.sets[state as usize].is_any;
+        let before = self.before(text, at + 1);
+        let next =
+            if places.is_empty() { DEAD } else { self.number(Set { places, before, is_any }) };
+        let step = next | if is_match { MATCH } else { 0 };
+        if self.remembers {
+            let class = usize::from(self.class_of[text[at] as usize]);
+            self.steps[state as usize * self.classes + class] = step;
+        }
+        step
+    }
+
+    /// Whether a match ends where the text ends.
+    pub(super) fn ends(&mut self, state: u32, text: &[u8]) -> bool {
+        self.follow(state, text, text.len())
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.held + self.steps.len() > HELD_MAX
+    }
+
+    /// Forgets all states but those `in_use`, which get new numbers.
+    pub(super) fn forget<'s>(&mut self, in_use: impl Iterator<Item = &'s mut u32>) {
+        let sets = std::mem::take(&mut self.sets);
+        self.ids.clear();
+        self.steps.clear();
+        self.first.iter_mut().for_each(|first| first.fill(UNKNOWN));
+        self.held = 0;
+        self.number(Set { places: Vec::new(), before: None, is_any: false });
+        for state in in_use {
+            *state = self.number_shared(Arc::clone(&sets[*state as usize]));
+        }
+    }
+
+    fn before(&self, text: &[u8], at: usize) -> Option<usize> {
+        if self.nfa.look_set_any().is_empty() {
+            return None;
+        }
+        let class = |before: usize| usize::from(self.class_of[text[before] as usize]);
+        Some(at.checked_sub(1).map_or(self.classes, class))
+    }
+
+    fn number(&mut self, set: Set) -> u32 {
+        self.number_shared(Arc::new(set))
+    }
+
+    fn number_shared(&mut self, set: Arc<Set>) -> u32 {
+        if let Some(&id) = self.ids.get(&set) {
+            return id;
+        }
+        let id = self.sets.len() as u32;
+        self.held += set.places.len();
+        self.steps.resize(self.steps.len() + self.classes, UNKNOWN);
+        self.ids.insert(Arc::clone(&set), id);
+        self.sets.push(set);
+        id
+    }
+
+    /// Leaves in `next` where the byte at `at`, if there is one, leads; says whether a match ends
+    /// before it.
+    fn follow(&mut self, state: u32, text: &[u8], at: usize) -> bool {
+        let (set, nfa) = (Arc::clone(&self.sets[state as usize]), self.nfa.clone());
+        let byte = text.get(at).copied();
+        self.closed.clear();
+        self.listed.clear();
+        self.next.clear();
+        self.stack.clear();
+        self.stack.extend(set.places.iter().rev());
+        let mut is_match = false;
+        while let Some(place) = self.stack.pop() {
+            if !self.closed.insert(place) {
+                continue;
+            }
+            match nfa.state(place) {
+                State::Match { .. } => {
+                    is_match = true;
+                    if !set.is_any {
+                        break;
+                    }
+                }
+                State::Look { look, .. } if !nfa.look_matcher().matches(*look, text, at) => {}
+                state => {
+                    let behind = byte.and_then(|byte| behind(state, byte));
+                    if let Some(behind) = behind
+                        && self.listed.insert(behind)
+                    {
+                        self.next.push(behind);
+                    }
+                    beside(state, &mut self.stack);
+                }
+            }
+        }
+        is_match
+    }
+}
+
+/// Where a byte leads from a place.
+fn behind(state: &State, byte: u8) -> Option<StateID> {
+    match state {
+        State::ByteRange { trans } => trans.matches_byte(byte).then_some(trans.next),
+        State::Sparse(sparse) => sparse.matches_byte(byte),
+        State::Dense(dense) => dense.matches_byte(byte),
+        _ => None,
+    }
+}
+
+/// Adds where a place leads without a byte, what is preferred last.
+fn beside(state: &State, places: &mut Vec<StateID>) {
+    match state {
+        State::Look { next, .. } | State::Capture { next, .. } => places.push(*next),
+        State::Union { alternates } => places.extend(alternates.iter().rev()),
+        State::BinaryUnion { alt1, alt2 } => places.extend([*alt2, *alt1]),
+        _ => {}
+    }
+}
+
+fn reachable(nfa: &NFA) -> Vec<StateID> {
+    let (mut reached, mut left) = (Vec::new(), vec![nfa.start_anchored()]);
+    let mut marks = Marks::new(nfa.states().len());
+    marks.clear();
+    while let Some(place) = left.pop() {
+        if !marks.insert(place) {
+            continue;
+        }
+        reached.push(place);
+        let state = nfa.state(place);
+        beside(state, &mut left);
+        left.extend((0..=255).filter_map(|byte| behind(state, byte)));
+    }
+    reached
+}
