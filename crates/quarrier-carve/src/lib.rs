@@ -13,6 +13,7 @@
 
 mod carved;
 mod carver;
+mod claims;
 mod crc32;
 pub mod embedded;
 mod error;
@@ -26,9 +27,9 @@ mod unpack;
 mod view;
 
 pub use carved::{Carved, Status};
-pub use carver::{
-    Alignment, Allowance, Begun, BrokenFile, Carver, Claims, Keep, Midway, Stride, Summary,
-};
+pub use carver::{Alignment, Allowance, Begun, BrokenFile, Carver, Keep, Midway, Stride, Summary};
+pub use claims::Claims;
 pub use error::{Error, Result};
-pub use format::{Broken, Format, Kind, Signature, Verdict};
+pub use format::{Format, Kind, Signature, Verdict};
+pub use mend::Broken;
 pub use view::{Extent, TAKE_BYTES_MAX, View};

@@ -43,6 +43,21 @@ impl Extent {
     }
 }
 
+/// The first `length` bytes of `extents`.
+pub(crate) fn cut(extents: &[Extent], length: u64) -> Vec<Extent> {
+    let mut left = length;
+    let mut kept = Vec::new();
+    for extent in extents {
+        if left == 0 {
+            break;
+        }
+        let length = extent.length.min(left);
+        kept.push(Extent { offset: extent.offset, length });
+        left -= length;
+    }
+    kept
+}
+
 /// The bytes of a candidate, as far as anybody knows where they lie: extents of a source put end
 /// to end. A validator asks for bytes by their place in the file.
 ///

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use super::account::{BrokenFile, Keep, Summary, Times, add_since};
 use super::candidates::{Candidate, Signatures};
-use super::claims::Claims;
 use super::enclosed::is_enclosed;
 use super::ground::Ground;
 use super::judge::Judged;
@@ -16,9 +15,10 @@ use super::resolve::{Resolver, Settled};
 use super::strides::Strides;
 use super::{Carver, extents_of};
 use crate::carved::Carved;
+use crate::claims::Claims;
 use crate::error::{Error, Result};
-use crate::format::{Broken, Verdict};
-use crate::mend::Yard;
+use crate::format::Verdict;
+use crate::mend::{Broken, Yard};
 use crate::view::{Extent, View};
 
 /// How often broken files are looked at while others around them are mended.

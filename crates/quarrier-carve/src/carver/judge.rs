@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::allowance::{Allowance, FUEL_BYTES};
 use super::candidates::Candidate;
-use super::claims::Claims;
+use crate::claims::Claims;
 use crate::embedded::is_archive;
 use crate::format::{Format, Verdict};
-use crate::view::{Extent, View};
+use crate::view::{Extent, View, cut};
 
 /// What is kept of a candidate for which nothing is left.
 const GIVEN_UP_BYTES: u64 = 512;
@@ -138,19 +138,4 @@ impl Court<'_> {
         };
         Judged { candidate, verdict, extents: Vec::new() }
     }
-}
-
-/// The first `length` bytes of `extents`.
-pub(crate) fn cut(extents: &[Extent], length: u64) -> Vec<Extent> {
-    let mut left = length;
-    let mut kept = Vec::new();
-    for extent in extents {
-        if left == 0 {
-            break;
-        }
-        let length = extent.length.min(left);
-        kept.push(Extent { offset: extent.offset, length });
-        left -= length;
-    }
-    kept
 }

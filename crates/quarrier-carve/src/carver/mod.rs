@@ -4,7 +4,6 @@ mod account;
 mod allowance;
 mod bad;
 mod candidates;
-mod claims;
 mod course;
 mod enclosed;
 mod ground;
@@ -28,16 +27,14 @@ use crate::carved::{Carved, Status};
 use crate::error::{Error, Result};
 use crate::format::{self, Format};
 use crate::mend::Effort;
-use crate::view::{Extent, View};
+use crate::view::{Extent, View, cut};
 
 use account::Times;
 pub use account::{BrokenFile, Keep, Stride, Summary};
 pub use allowance::Allowance;
 use candidates::Signatures;
-pub use claims::Claims;
 use course::Course;
 use ground::Ground;
-pub(crate) use judge::cut;
 use kept::Kept;
 pub use resume::{Alignment, Begun, Midway};
 

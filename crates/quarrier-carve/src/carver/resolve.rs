@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::claims::Claims;
 use super::ground::Ground;
-use super::judge::{Judged, cut};
+use super::judge::Judged;
 use super::{Alignment, Begun, BrokenFile, extents_of};
 use crate::carved::{Carved, Status};
+use crate::claims::Claims;
 use crate::embedded::is_archive;
 use crate::format::{Format, Kind, Verdict};
-use crate::view::Extent;
+use crate::view::{Extent, cut};
 
 /// Block sizes that file systems have, in bytes.
 const BLOCK_BYTES: [u64; 8] = [65536, 32768, 16384, 8192, 4096, 2048, 1024, 512];

@@ -56,7 +56,7 @@ pub(super) fn row(
         kind: carved.kind.clone(),
         offset: carved.offset(),
         length,
-        extents: crate::carver::cut(&carved.extents, length),
+        extents: crate::view::cut(&carved.extents, length),
         status: carved.status,
         reason: carved.reason.clone(),
         sha256,

@@ -8,7 +8,6 @@ pub mod class;
 pub mod elf;
 pub mod evtx;
 pub mod flac;
-pub(crate) mod foreign;
 pub mod gif;
 pub mod gz;
 pub mod heif;
@@ -49,7 +48,7 @@ pub mod xz;
 pub mod zip;
 pub mod zst;
 
-use crate::mend::Yard;
+use crate::mend::{Broken, Yard};
 use crate::view::{Extent, View};
 
 /// All formats, in the order in which they are tried at one offset.
@@ -244,13 +243,4 @@ pub trait Format: Send + Sync {
         let _ = (view, broken, yard);
         None
     }
-}
-
-/// Where a candidate breaks; see [`Verdict::Broken`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
-    /// The bytes before this one are of the file for certain.
-    pub sure: u64,
-    /// The byte at which it was found to be broken.
-    pub at: u64,
 }

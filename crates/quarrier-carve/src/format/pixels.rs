@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::foreign::{SECTOR_BYTES, text_sector};
+use crate::mend::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
 /// Sectors of text or noise, in a row, that are not of a picture.

@@ -5,7 +5,7 @@
 //! and what is left when it is taken out is a whole file, or not.
 
 use super::Yard;
-use crate::format::foreign::{SECTOR_BYTES, is_noise, text_sectors};
+use super::foreign::{SECTOR_BYTES, is_noise, text_sectors};
 use crate::view::{Extent, View};
 
 /// What is looked for in a file.
@@ -84,7 +84,7 @@ pub(crate) fn without_gaps(
         });
         fuel = view.fuel_bytes();
         if let Some(length) = length.filter(|_| is_it) {
-            return Some(crate::carver::cut(&left, length));
+            return Some(crate::view::cut(&left, length));
         }
     }
     None

@@ -6,7 +6,7 @@
 //! breaks again may be a fragment with another behind it.
 
 use super::Yard;
-use crate::format::Broken;
+use crate::mend::Broken;
 use crate::view::{Extent, View};
 
 /// A reader that can be left at any byte, and taken up again by copies of it: on the same bytes
@@ -269,7 +269,7 @@ impl Search<'_, '_, '_> {
         let block = self.yard.block_bytes;
         match step {
             Step::Whole { length } => {
-                let extents = crate::carver::cut(&extents, length);
+                let extents = crate::view::cut(&extents, length);
                 let is_it = self.is_certain(&extents, length) && self.fits(&extents);
                 is_it.then_some(extents)
             }

@@ -1,5 +1,6 @@
 //! Looks for the rest of files that break: where do they go on?
 
+mod foreign;
 mod gaps;
 mod in_order;
 mod likeness;
@@ -10,7 +11,8 @@ mod streams;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use crate::carver::Claims;
+pub use crate::claims::Claims;
+pub(crate) use foreign::{SECTOR_BYTES, text_sector, text_sectors};
 pub(crate) use gaps::{Alien, Rest, without_gaps};
 pub use in_order::{Reading, Step, in_order};
 pub(crate) use likeness::{Gap, likely_gap};
@@ -29,6 +31,15 @@ const FEW: u64 = 128;
 const MORE_MAX: u64 = 16;
 /// With less fuel nothing is found.
 const FUEL_BYTES_MIN: u64 = 1 << 20;
+
+/// Where a candidate breaks; see [`Verdict::Broken`](crate::Verdict::Broken).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The bytes before this one are of the file for certain.
+    pub sure: u64,
+    /// The byte at which it was found to be broken.
+    pub at: u64,
+}
 
 /// How hard the rest of a file is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +147,7 @@ impl<'y> Yard<'y> {
     /// Extents of a file whose first `left_at` bytes lie in `extents`, and which goes on at
     /// `offset` to the end of what is carved.
     pub fn continued(&self, extents: &[Extent], left_at: u64, offset: u64) -> Vec<Extent> {
-        let mut continued = crate::carver::cut(extents, left_at);
+        let mut continued = crate::view::cut(extents, left_at);
         for range in self.ground {
             let start = range.start.max(offset);
             if start < range.end {

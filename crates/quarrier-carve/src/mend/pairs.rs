@@ -97,7 +97,7 @@ fn widen(view: &mut View<'_>, yard: &Yard<'_>, lead: &Lead, whole: &dyn Whole) -
         let (left_at, length) = choose(view, yard, &lead.extents, gap, &right)?;
         let at = Yard::left_offset(&lead.extents, left_at)?;
         let found = yard.continued(&lead.extents, left_at, at + gap);
-        return Some(Found::Whole(crate::carver::cut(&found, length)));
+        return Some(Found::Whole(crate::view::cut(&found, length)));
     }
     let (broke_at, left_at, gap) = further?;
     let at = Yard::left_offset(&lead.extents, left_at)?;

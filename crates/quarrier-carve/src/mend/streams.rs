@@ -7,7 +7,7 @@
 
 use super::in_order::{Reading, Step, in_order};
 use super::{Effort, Yard};
-use crate::format::Broken;
+use crate::mend::Broken;
 use crate::view::{Extent, View};
 
 /// Pairs of places that are tried one after another: blocks back from the break, blocks of gap. Those of
@@ -142,7 +142,7 @@ impl Search<'_, '_, '_> {
             }
             let (found, extents) = self.try_at(lead, left, place);
             match found {
-                Step::Whole { length } => return Some(crate::carver::cut(&extents, length)),
+                Step::Whole { length } => return Some(crate::view::cut(&extents, length)),
                 Step::Broken { at } if at >= left.at + block => {
                     if let Some(leads) = &mut leads {
                         let (sure, before) = (left.at + block, left.reading.copy());
@@ -172,7 +172,7 @@ impl Search<'_, '_, '_> {
             }
             let (found, extents) = self.try_at(lead, left, place);
             if let Step::Whole { length } = found {
-                return Some(crate::carver::cut(&extents, length));
+                return Some(crate::view::cut(&extents, length));
             }
         }
         None

@@ -5,8 +5,8 @@ mod rows;
 mod runs;
 
 use super::pixels::{self, Pixels};
-use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::{Alien, Rest, Yard, without_gaps};
+use super::{Format, Kind, Signature, Verdict};
+use crate::mend::{Alien, Broken, Rest, Yard, without_gaps};
 use crate::view::{Extent, View};
 
 /// BMP, of Windows and OS/2. Has no checksum: what is verified is that the header agrees with

@@ -6,8 +6,8 @@ mod frames;
 mod header;
 mod subframe;
 
-use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::{Reading, Step, Yard, in_order};
+use super::{Format, Kind, Signature, Verdict};
+use crate::mend::{Broken, Reading, Step, Yard, in_order};
 use crate::view::{Extent, View};
 
 use frames::Frames;

@@ -4,10 +4,10 @@
 
 mod reading;
 
-use super::{Broken, Format, Kind, Signature, Verdict};
+use super::{Format, Kind, Signature, Verdict};
 use crate::crc32::Crc32;
 use crate::inflate::{Failed, INFLATER_FUEL, Inflater};
-use crate::mend::{Yard, streams};
+use crate::mend::{Broken, Yard, streams};
 use crate::view::{Extent, View};
 
 /// Gzip. The checksum and the length of what each member holds are verified.

@@ -16,8 +16,8 @@ mod seam;
 
 pub(crate) use reader::Reader;
 
-use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::{self, Reading, Step, Yard};
+use super::{Format, Kind, Signature, Verdict};
+use crate::mend::{self, Broken, Reading, Step, Yard};
 use crate::view::{Extent, View};
 
 /// JPEG. Has no checksum: what is verified is that the codes of every scan are codes, and as many

@@ -8,8 +8,8 @@ mod frames;
 mod note;
 mod tags;
 
-use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::{Reading, Step, Yard, in_order};
+use super::{Format, Kind, Signature, Verdict};
+use crate::mend::{Broken, Reading, Step, Yard, in_order};
 use crate::view::{Extent, View};
 
 use frame::Frame;

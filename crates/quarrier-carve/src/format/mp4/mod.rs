@@ -8,9 +8,9 @@ mod sample;
 
 use std::ops::Range;
 
-use super::foreign::{SECTOR_BYTES, text_sectors};
-use super::{Broken, Format, Kind, Signature, Verdict};
+use super::{Format, Kind, Signature, Verdict};
 use crate::mend::{Alien, Rest, Yard, without_gaps};
+use crate::mend::{Broken, SECTOR_BYTES, text_sectors};
 use crate::view::{Extent, TAKE_BYTES_MAX, View};
 
 use boxes::Atom;

@@ -8,8 +8,8 @@ mod mend;
 mod storages;
 mod table;
 
-use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::{Yard, pairs};
+use super::{Format, Kind, Signature, Verdict};
+use crate::mend::{Broken, Yard, pairs};
 use crate::view::{Extent, View};
 use storages::NOWHERE;
 use table::{Compound, Header, Stream, Trouble, read};

@@ -6,8 +6,8 @@ use super::chain::Ending;
 use super::object::{SLIP_BYTES, after_comments, object_near, walk};
 use super::seam::{Seam, find_seam};
 use super::section::{Section, section};
-use crate::format::{Broken, Format, Verdict};
-use crate::mend::Yard;
+use crate::format::{Format, Verdict};
+use crate::mend::{Broken, Yard};
 use crate::view::{Extent, View};
 
 /// Sections of one cross-reference that are looked for.
@@ -56,7 +56,7 @@ pub(super) fn mend(
         let is_its_own = is_listed(view, &offsets);
         if let Verdict::Whole { length, .. } = format.validate(view) {
             let end = ending.end - seams.iter().map(|seam| seam.gap).sum::<u64>();
-            let cut = crate::carver::cut(&mended, length);
+            let cut = crate::view::cut(&mended, length);
             return (length >= end && is_its_own && is_free(&cut[1..], yard)).then_some(cut);
         }
         view.look_at(&extents, view.fuel_bytes());
@@ -83,7 +83,7 @@ fn is_listed(view: &mut View<'_>, offsets: &[u64]) -> bool {
 fn without(extents: &[Extent], seams: &[Seam]) -> Vec<Extent> {
     let mut left: Vec<Extent> = extents.to_vec();
     for seam in seams {
-        let mut kept = crate::carver::cut(&left, seam.left_at);
+        let mut kept = crate::view::cut(&left, seam.left_at);
         kept.extend(from(&left, seam.left_at.saturating_add(seam.gap)));
         left = kept;
     }

@@ -14,8 +14,8 @@ mod sfnt;
 mod syntax;
 mod type1;
 
-use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::Yard;
+use super::{Format, Kind, Signature, Verdict};
+use crate::mend::{Broken, Yard};
 use crate::view::{Extent, View};
 use chain::{Ending, chain};
 use object::{after_comments, object_at, walk};

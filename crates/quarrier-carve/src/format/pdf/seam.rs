@@ -80,7 +80,7 @@ fn stream_in(view: &mut View<'_>, start: u64) -> Option<Stream> {
 
 /// `extents` without the gap, if the file was left at `left_at`.
 fn split(extents: &[Extent], left_at: u64, gap: u64) -> Vec<Extent> {
-    let mut kept = crate::carver::cut(extents, left_at);
+    let mut kept = crate::view::cut(extents, left_at);
     kept.extend(from(extents, left_at.saturating_add(gap)));
     kept
 }
@@ -206,7 +206,7 @@ fn taken_up(
     }
     let mut found = Vec::new();
     for (place, reading) in left.into_iter().rev() {
-        let joined = crate::carver::cut(&split(&stream, place - data, gap.bytes), length);
+        let joined = crate::view::cut(&split(&stream, place - data, gap.bytes), length);
         view.look_at(&joined, view.fuel_bytes());
         let (mut reading, mut stride, mut to) = (reading, STRIDE_BYTES, place - data);
         loop {

@@ -5,9 +5,9 @@
 mod chunk;
 mod reading;
 
-use super::{Broken, Format, Kind, Signature, Verdict};
+use super::{Format, Kind, Signature, Verdict};
 use crate::inflate::Inflater;
-use crate::mend::{Yard, streams};
+use crate::mend::{Broken, Yard, streams};
 use crate::view::{Extent, View};
 
 use chunk::{Chunk, Wrong};

@@ -6,8 +6,8 @@ mod tree;
 
 use std::ops::Range;
 
-use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::{Whole, Yard, pairs};
+use super::{Format, Kind, Signature, Verdict};
+use crate::mend::{Broken, Whole, Yard, pairs};
 use crate::view::{Extent, View};
 use tree::{Header, walk};
 

@@ -9,8 +9,8 @@ mod strips;
 use strips::Strips;
 
 use super::tiff::{Directory, Order};
-use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::{Alien, Rest, Yard, without_gaps};
+use super::{Format, Kind, Signature, Verdict};
+use crate::mend::{Alien, Broken, Rest, Yard, without_gaps};
 use crate::view::{Extent, View};
 
 /// TIFF, BigTIFF, and CR2, NEF, ARW, DNG. Has no checksum: what is verified is that directories

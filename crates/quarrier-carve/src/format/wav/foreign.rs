@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::super::foreign::{SECTOR_BYTES, text_sector};
+use crate::mend::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
 /// What is looked at, at once.

@@ -7,8 +7,8 @@ mod foreign;
 mod joint;
 
 use super::riff::{Chunk, HEADER_BYTES};
-use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::{Alien, Rest, Yard, without_gaps};
+use super::{Format, Kind, Signature, Verdict};
+use crate::mend::{Alien, Broken, Rest, Yard, without_gaps};
 use crate::view::{Extent, View};
 
 use foreign::Samples;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::super::foreign::{SECTOR_BYTES, text_sector};
 use super::Fault;
+use crate::mend::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
 /// Bytes that are zero by chance, or because an encoder fills up.

@@ -12,8 +12,8 @@ mod tables;
 mod tokens;
 
 use super::riff::Chunk;
-use super::{Broken, Format, Kind, Signature, Verdict};
-use crate::mend::{Alien, Rest, Yard, without_gaps};
+use super::{Format, Kind, Signature, Verdict};
+use crate::mend::{Alien, Broken, Rest, Yard, without_gaps};
 use crate::view::{Extent, View};
 
 use picture::{begins_as_picture, read_picture};

@@ -13,9 +13,9 @@ mod mend;
 
 use quarrier_core::source::read_full_at;
 
-use super::{Broken, Format, Kind, Signature, Verdict};
+use super::{Format, Kind, Signature, Verdict};
 use crate::inflate::Inflater;
-use crate::mend::Yard;
+use crate::mend::{Broken, Yard};
 use crate::view::{Extent, View};
 
 use directory::{End, Entry};

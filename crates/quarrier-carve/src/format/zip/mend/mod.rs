@@ -12,7 +12,7 @@ mod stored;
 use std::ops::Range;
 
 use crate::crc32;
-use crate::format::Broken;
+use crate::mend::Broken;
 use crate::mend::Yard;
 use crate::view::{Extent, View};
 
@@ -118,5 +118,5 @@ fn extents(
         let place = (origin + hop.at).saturating_add_signed(hop.shift);
         extents = yard.continued(&extents, hop.at, place);
     }
-    crate::carver::cut(&extents, length)
+    crate::view::cut(&extents, length)
 }
