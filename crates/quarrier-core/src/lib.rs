@@ -43,6 +43,8 @@ pub mod pipeline;
 
 pub mod parallel;
 
+pub mod sync;
+
 mod error;
 
 pub use error::{Error, Result};

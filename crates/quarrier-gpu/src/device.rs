@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use quarrier_core::sync::lock;
 
 use crate::driver::{Driver, Facts, Raw};
 use crate::error::{Error, Result};
@@ -21,10 +23,6 @@ pub(crate) struct Shared {
     compiled: Mutex<HashMap<String, Vec<Raw>>>,
     /// Pinned memory that exists, by its first byte.
     pinned: Mutex<HashMap<usize, Raw>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {

@@ -1,9 +1,10 @@
 //! The way to one object: sends a request, judges the answer, reads the body.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use quarrier_core::sync::lock;
 use reqwest::header::{ACCEPT_ENCODING, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE};
 use reqwest::{Response, Url};
 use tokio::time::timeout;
@@ -235,8 +236,4 @@ fn is_wrong_certificate(error: &reqwest::Error) -> bool {
         next = error.source();
     }
     false
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

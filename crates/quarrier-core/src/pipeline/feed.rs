@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::Chunk;
@@ -13,6 +13,7 @@ use super::timeline::{Recorder, Stage};
 use crate::error::{Error, Result};
 use crate::region::{AlignedBuffer, AsData, BufferPool, Lease, Region, Shown};
 use crate::source::Source;
+use crate::sync::lock;
 
 /// A piece with its bytes in memory.
 pub(super) struct Filled<'a> {
@@ -124,10 +125,6 @@ pub(super) trait Feed<'a>: Sync {
 
     /// Ends the run early: whoever waits goes away with nothing.
     fn close(&self);
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The shared cutter, which after an error or the end yields nothing more.

@@ -8,11 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::feed::lock;
 use super::retry;
 use crate::error::{Error, Result};
 use crate::region::{PAGE_BYTES, SharedRegion};
 use crate::source::Source;
+use crate::sync::lock;
 
 /// The most that a slot may show.
 const SLOT_BYTES_MAX: usize = 1 << 30;

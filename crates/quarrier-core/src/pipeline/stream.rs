@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Need;
-use super::feed::{Feed, Step, filled, lock};
+use super::feed::{Feed, Step, filled};
 use super::pieces::Piece;
 use super::timeline::{Recorder, Stage};
 use crate::error::Error;
 use crate::region::BufferPool;
+use crate::sync::lock;
 
 /// How long bytes wait in a buffer for more, where a stream trickles.
 const HELD_MAX: Duration = Duration::from_millis(100);

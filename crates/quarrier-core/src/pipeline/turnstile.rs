@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::feed::Filled;
@@ -14,6 +14,7 @@ use super::timeline::{Recorder, Stage};
 use super::{Chunk, Sink};
 use crate::error::Error;
 use crate::source::Source;
+use crate::sync::lock;
 
 /// A finished chunk, or why it could not be had.
 pub(super) enum Done<'a, O> {
@@ -53,10 +54,6 @@ pub(super) struct Turnstile<'a, 's, O> {
     /// For looking whether a window is whole; a stream has none.
     source: Option<&'s dyn Source>,
     closed: std::sync::atomic::AtomicBool,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {

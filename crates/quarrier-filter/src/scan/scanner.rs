@@ -2,9 +2,10 @@
 //! every segment.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use quarrier_core::sync::lock;
 use quarrier_messages::Table;
 
 use super::gather::{Found, Goal, Matches, Shared};
@@ -67,10 +68,6 @@ struct Rider {
     found: Vec<Mutex<Found>>,
     answer: Mutex<Option<Result<Answer, Error>>>,
     answered: Condvar,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Scanner {

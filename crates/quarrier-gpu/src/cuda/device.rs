@@ -3,11 +3,12 @@
 use std::ffi::CString;
 use std::ffi::c_void;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
+use quarrier_core::sync::lock;
 
 use super::compile;
 use crate::cache::Cache;
@@ -46,10 +47,6 @@ enum Part {
     Copy,
     Kernel,
     Collect,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Cuda {

@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr::{NonNull, null, null_mut, with_exposed_provenance_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use cl3::command_queue::{
     CL_QUEUE_PROFILING_ENABLE, create_command_queue, enqueue_copy_buffer, enqueue_fill_buffer,
@@ -26,6 +26,7 @@ use cl3::types::{
     cl_mem, cl_program,
 };
 use quarrier_core::region::PAGE_BYTES;
+use quarrier_core::sync::lock;
 
 use super::events::{self, Part};
 use super::facts;
@@ -64,10 +65,6 @@ unsafe impl Sync for OpenCl {}
 struct Open {
     queue: cl_command_queue,
     under_way: Mutex<Vec<(Part, cl_event)>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn raw<T>(pointer: *mut T) -> Raw {

@@ -14,11 +14,12 @@ mod lane;
 mod tables;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use quarrier_core::pipeline::{Chunk, Emitter, Kernel, Need, Pipeline, Stage};
 use quarrier_core::region::{AlignedBuffer, PAGE_BYTES};
+use quarrier_core::sync::lock;
 use quarrier_gpu::{Device, Kind};
 
 use crate::error::{Error, Result};
@@ -43,10 +44,6 @@ pub struct GpuSearcher {
 struct Health {
     is_lost: AtomicBool,
     why: Mutex<Option<String>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Searcher {

@@ -8,7 +8,7 @@ mod statement;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
@@ -16,6 +16,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
+use quarrier_core::sync::lock;
 
 use crate::files::{self, Opening};
 use crate::function::{self, Notes};
@@ -67,10 +68,6 @@ struct State {
     /// Names of tables and their columns.
     known: Known,
     loaded: Loaded,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Engine {

@@ -1,0 +1,31 @@
+//! Locks that outlive a panic.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks `mutex`, also where a thread panicked that held it.
+///
+/// For data that every holder leaves whole at each step, so that a panic in one thread does not
+/// become one in all the others: whoever started the threads hears of the first one.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_panic_left_locked_can_be_locked_again() {
+        let mutex = Mutex::new(1);
+        let panicked = std::thread::scope(|scope| {
+            let holder = scope.spawn(|| {
+                *lock(&mutex) = 2;
+                let _held = lock(&mutex);
+                std::panic::resume_unwind(Box::new("as a thread does that fails"));
+            });
+            holder.join().is_err()
+        });
+        assert!(panicked && mutex.is_poisoned());
+        assert_eq!(*lock(&mutex), 2);
+    }
+}
