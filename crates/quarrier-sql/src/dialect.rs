@@ -20,6 +20,9 @@ pub(crate) const UNIQUE: &str = "UNIQUE";
 /// As [`UNIQUE`].
 pub(crate) const MATCH: &str = "MATCH";
 
+/// The deepest that a statement nests.
+pub(crate) const DEPTH_MAX: usize = 200;
+
 /// SQL as it is written here.
 #[derive(Debug)]
 pub(crate) struct Sql;

@@ -12,10 +12,14 @@
 //! is DataFusion's work. What SQL-92 means otherwise than DataFusion is written in other words
 //! before it is planned (`rewrite`), or refused (`plan::strict`).
 
+mod at_once;
+
+mod ceiling;
+
 mod dialect;
 
 mod engine;
-pub use engine::{Answer, Engine, LeftOut, Loaded, Options, Rounded, Rows, Statement, Touched};
+pub use engine::{Answer, Engine, LeftOut, Loaded, Options, Rounded, Statement};
 
 mod error;
 pub use error::{Error, Result};
@@ -35,5 +39,8 @@ mod provider;
 pub use provider::Messages;
 
 mod rewrite;
+
+mod rows;
+pub use rows::{Rows, Touched};
 
 mod scan;

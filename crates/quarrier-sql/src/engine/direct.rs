@@ -17,8 +17,7 @@ use quarrier_messages::Kind;
 
 use crate::Messages;
 use crate::plan::TOP_ROWS_MAX;
-use crate::provider::{Condition, is_pushed};
-use crate::scan::{CountExec, MessagesExec, Wanted};
+use crate::scan::{Condition, CountExec, MessagesExec, Wanted, is_pushed};
 
 /// Longer texts take longer to read twice than to plan.
 const TEXT_BYTES_MAX: usize = 16 << 10;

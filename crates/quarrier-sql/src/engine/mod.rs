@@ -1,8 +1,8 @@
 //! The engine: tables by their names, statements, and their answers.
 
+mod answer;
 mod direct;
 mod options;
-mod rows;
 mod session;
 mod statement;
 
@@ -18,16 +18,16 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use quarrier_core::sync::lock;
 
+use crate::ceiling::Ceiling;
 use crate::files::{self, Opening};
 use crate::function::{self, Notes};
 use crate::rewrite::{self, Known, Named, Rewritable};
-use crate::scan::Ceiling;
+use crate::rows::Rows;
 use crate::{Error, Result};
 
 pub use crate::files::{LeftOut, Loaded, Rounded};
+pub use answer::Answer;
 pub use options::Options;
-pub use rows::{Answer, Rows, Touched};
-pub(crate) use statement::DEPTH_MAX;
 pub use statement::Statement;
 
 /// Answers statements over tables, which are files, messages in memory or functions. Files are
@@ -171,7 +171,7 @@ impl Engine {
         if let Some((target, format)) = statement.target()? {
             let inner = self.prepared(&statement.source()).await?;
             let plan = self.context.state().statement_to_plan(inner).await?;
-            let rows = rows::begin(&self.context, plan).await?;
+            let rows = answer::begin(&self.context, plan).await?;
             return Ok(Answer::Copy { rows, target: Path::new(&target).to_path_buf(), format });
         }
         if statement.is_analyze()
@@ -180,10 +180,10 @@ impl Engine {
             ceiling.ask(self.opening.workers);
         }
         if let Some(plan) = self.direct_plan(statement) {
-            return rows::direct(&self.context, plan);
+            return answer::direct(&self.context, plan);
         }
         let plan = self.plan(statement).await?;
-        rows::answer(&self.context, plan).await
+        answer::answer(&self.context, plan).await
     }
 
     /// Begins to answer a text on this thread, where it is one statement that the scan of a table
@@ -198,7 +198,7 @@ impl Engine {
     /// Where a row has no value, and where it was stopped.
     pub fn run_at_once(&self, text: &str) -> Option<Result<Rows>> {
         let direct = direct::plan(&self.context, text, self.opening.workers)?;
-        Some(rows::at_once(&self.context, direct, &self.opening.stop))
+        Some(answer::at_once(&self.context, direct, &self.opening.stop))
     }
 
     /// Begins to answer statements at the same time. What they look for in one table is looked
@@ -215,7 +215,7 @@ impl Engine {
                 Err(error) => Err(error),
             });
         }
-        rows::together(&self.context, plans, self.opening.workers).await
+        answer::together(&self.context, plans, self.opening.workers).await
     }
 
     /// How a query is answered.

@@ -10,11 +10,11 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::Options;
 use crate::Result;
+use crate::ceiling::Ceiling;
 use crate::plan::{
     Conversions, Correlated, Memberships, Multisets, Numbers, StrictKinds, TimeUnits,
     logical_rules, physical_rules,
 };
-use crate::scan::Ceiling;
 
 /// All sorts of a plan together keep one part of so many back.
 const SPILL_SHARE: usize = 8;

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 
 use super::rewrite_part;
-use crate::dialect::Sql;
+use crate::dialect::{DEPTH_MAX, Sql};
 use crate::output::Format;
 use crate::rewrite::{Known, Named, TREE_DEPTH_MAX, balance, named};
 use crate::{Error, Result};
@@ -31,9 +31,6 @@ const TREE_STACK_BYTES: usize = TOKENS_MAX * (4 << 10);
 
 /// The most queries that UNION, EXCEPT and INTERSECT put together: they hang in each other, too.
 const SETS_MAX: usize = 1_000;
-
-/// The deepest that a statement nests.
-pub(crate) const DEPTH_MAX: usize = 200;
 
 /// A statement that was parsed, and shown as it would be written.
 #[derive(Debug, Clone)]

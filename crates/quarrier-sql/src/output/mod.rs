@@ -6,7 +6,7 @@ mod text;
 
 use std::io::Write;
 
-use crate::engine::Rows;
+use crate::rows::Rows;
 use crate::{Error, Result};
 
 /// How rows are written.

@@ -8,8 +8,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr, TableFac
 
 use super::walk::{Flow, Stop, walk};
 use crate::Result;
-use crate::dialect::Sql;
-use crate::engine::DEPTH_MAX;
+use crate::dialect::{DEPTH_MAX, Sql};
 
 /// The name that is written for the table that is left open.
 const OPEN: &str = "quantified";

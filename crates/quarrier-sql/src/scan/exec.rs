@@ -33,10 +33,12 @@ use quarrier_messages::{Table, Views};
 
 use super::Wanted;
 use super::batches::{Maker, Part, Share};
-use super::figures::{Ceiling, Figures};
+use super::figures::Figures;
 use super::keys::JoinKeys;
 use super::selection::{Found, Question, Selection};
-use crate::provider::{of_columns, of_rows, physical, share_of_rows};
+use super::statistics::{of_columns, of_rows, share_of_rows};
+use super::translate::physical;
+use crate::ceiling::Ceiling;
 
 /// To pick out more of all rows than this, as a join asks for whose other side has nearly all keys,
 /// costs more than to hand out all of them.

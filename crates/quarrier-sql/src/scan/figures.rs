@@ -1,41 +1,11 @@
 //! What a scan did, for EXPLAIN ANALYZE.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use datafusion::physical_plan::metrics::{
     Count, ExecutionPlanMetricsSet, MetricBuilder, MetricValue, RatioMetrics, Time,
 };
-use quarrier::Machine;
 use quarrier_filter::Work;
-
-/// What memory gives, once somebody wants to know.
-pub(crate) struct Ceiling {
-    machine: Machine,
-    bytes_per_second: OnceLock<Option<f64>>,
-}
-
-impl Ceiling {
-    pub(crate) fn of(machine: &Machine) -> Self {
-        Ceiling { machine: machine.clone(), bytes_per_second: OnceLock::new() }
-    }
-
-    /// Has it looked up, or measured, which takes a fraction of a second.
-    pub(crate) fn ask(&self, workers: usize) {
-        let memory = || Some(self.machine.memory_ceiling(workers)?.bytes_per_second);
-        self.bytes_per_second.get_or_init(memory);
-    }
-
-    /// Whether somebody wanted to know, of whatever ceiling there is.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.bytes_per_second.get().is_some()
-    }
-
-    /// Bytes a second, where that was asked for and can be told.
-    pub(super) fn bytes_per_second(&self) -> Option<f64> {
-        self.bytes_per_second.get().copied().flatten()
-    }
-}
 
 /// The figures of one partition of a plan.
 #[derive(Debug, Clone)]

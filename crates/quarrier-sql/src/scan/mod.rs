@@ -18,19 +18,20 @@ mod groups;
 mod keep;
 mod keys;
 mod selection;
+mod statistics;
 mod together;
+mod translate;
 
 pub(crate) use counted::CountExec;
 pub(crate) use exec::MessagesExec;
-pub(crate) use figures::Ceiling;
 pub(crate) use groups::{GroupsExec, State};
 pub(crate) use keep::{KeepExec, Wish};
 pub(crate) use keys::{Asked, JoinKeys, KeysExec, is_whole};
+pub(crate) use statistics::of_columns;
 pub(crate) use together::search_together;
+pub(crate) use translate::{Condition, is_pushed, logical};
 
 use quarrier_filter::Order;
-
-use crate::provider::Condition;
 
 /// What is wanted of a table.
 #[derive(Debug, Clone)]

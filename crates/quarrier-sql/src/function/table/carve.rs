@@ -22,7 +22,7 @@ use super::plan::{Finds, FoundExec, Out};
 use super::rows::{self, RowsOut, pairs, text, whole};
 use super::{Host, Notes, arguments, chosen, unread};
 use crate::Error;
-use crate::provider::scan_at_once;
+use crate::at_once::scan_at_once;
 
 const USAGE: &str = "carve('disk.img')";
 const TYPE: usize = 1;

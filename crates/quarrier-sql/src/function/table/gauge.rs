@@ -14,7 +14,7 @@ use super::arguments;
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{RowsOut, text, whole};
 use crate::Error;
-use crate::provider::scan_at_once;
+use crate::at_once::scan_at_once;
 
 const USAGE: &str = "gauge('memory'), gauge('disk', '/folder/on/it') or gauge()";
 

@@ -23,7 +23,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use tokio::sync::mpsc::Sender;
 
-use crate::scan::Ceiling;
+use crate::ceiling::Ceiling;
 
 /// Batches that wait for who takes them: enough that finding goes on, few enough to hold.
 const AHEAD_BATCHES: usize = 4;

@@ -26,7 +26,7 @@ use super::counting::Counting;
 use super::plan::{Finds, FoundExec, Out};
 use super::{Host, Notes, arguments, chosen, starts, unread};
 use crate::Error;
-use crate::provider::scan_at_once;
+use crate::at_once::scan_at_once;
 
 const USAGE: &str = "search('disk.img', 'patterns.txt'[, '--aligned 512'])";
 /// Rows of a batch.

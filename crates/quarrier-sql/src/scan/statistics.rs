@@ -8,7 +8,7 @@ use quarrier_filter::{Expr, Query, Scan, Select};
 use quarrier_messages::column::{Data, Zone};
 use quarrier_messages::{Column, Kind, Table};
 
-use super::Condition;
+use super::translate::Condition;
 
 /// Bytes that a value of Arrow takes, about.
 const VALUE_BYTES: usize = 16;

@@ -1,9 +1,5 @@
 //! Messages as a table of the engine.
 
-mod at_once;
-mod statistics;
-mod translate;
-
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -13,11 +9,8 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier_messages::{Table, Views};
 
-use crate::scan::{MessagesExec, Wanted};
-
-pub(crate) use at_once::scan_at_once;
-pub(crate) use statistics::{of_columns, of_rows, share_of_rows};
-pub(crate) use translate::{Condition, is_pushed, physical};
+use crate::at_once::scan_at_once;
+use crate::scan::{Condition, MessagesExec, Wanted, logical, of_columns};
 
 /// Messages in packed columns as a table of DataFusion. Conditions that `quarrier-filter`
 /// understands are answered while it is scanned, exactly; so are projections, limits, counts, and
@@ -55,7 +48,7 @@ impl Messages {
             None => (0..schema.fields.len()).collect(),
         };
         // Each of them was said to be exact.
-        let conditions = filters.iter().filter_map(|filter| translate::logical(filter, schema));
+        let conditions = filters.iter().filter_map(|filter| logical(filter, schema));
         let wanted = Wanted {
             columns,
             condition: Condition::all(conditions.collect()),
@@ -83,7 +76,7 @@ impl TableProvider for Messages {
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
         let schema = self.table().schema();
-        let answered = |filter: &&Expr| match translate::logical(filter, schema) {
+        let answered = |filter: &&Expr| match logical(filter, schema) {
             Some(_) => TableProviderFilterPushDown::Exact,
             None => TableProviderFilterPushDown::Unsupported,
         };

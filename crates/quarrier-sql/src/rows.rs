@@ -1,0 +1,109 @@
+//! Rows of answers as they come.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::physical_plan::ExecutionPlan;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::Result;
+
+/// Rows of an answer, which is worked on in the background until it is dropped.
+#[derive(Debug)]
+pub struct Rows {
+    schema: SchemaRef,
+    plan: Arc<dyn ExecutionPlan>,
+    batches: mpsc::Receiver<Result<RecordBatch>>,
+    /// What makes them; nothing where all of them are here.
+    task: Option<AbortHandle>,
+    waited: Duration,
+}
+
+impl Rows {
+    /// Rows of `plan`, as `batches` brings them. `task` makes them; none where all of them are in
+    /// `batches` already.
+    pub(crate) fn new(
+        schema: SchemaRef,
+        plan: Arc<dyn ExecutionPlan>,
+        batches: mpsc::Receiver<Result<RecordBatch>>,
+        task: Option<AbortHandle>,
+    ) -> Self {
+        Rows { schema, plan, batches, task, waited: Duration::ZERO }
+    }
+
+    /// These rows, with the time that was spent on finding the first of them.
+    pub(crate) fn waited_already(self, waited: Duration) -> Self {
+        let mut rows = self;
+        rows.waited += waited;
+        rows
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// How they are found, with what has been counted so far.
+    pub fn plan(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.plan
+    }
+
+    /// The next rows; none at the end.
+    ///
+    /// # Errors
+    /// Where the statement has no answer after all: a row without a value, or not enough memory.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        let start = Instant::now();
+        let next = self.batches.recv().await.transpose();
+        self.waited += start.elapsed();
+        next
+    }
+
+    /// Whether all of them were found before they were asked for.
+    pub fn are_here(&self) -> bool {
+        self.task.is_none()
+    }
+
+    /// How long they were waited for until now.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Bytes that were touched until now.
+    pub fn bytes_touched(&self) -> Touched {
+        let mut touched = Touched::default();
+        let mut open = vec![&self.plan];
+        while let Some(plan) = open.pop() {
+            open.extend(plan.children());
+            let Some(metrics) = plan.metrics() else { continue };
+            let bytes = match plan.name() {
+                "MessagesExec" => &mut touched.column_bytes,
+                _ => &mut touched.input_bytes,
+            };
+            for name in ["bytes_touched", "bytes_scanned"] {
+                *bytes += metrics.sum_by_name(name).map_or(0, |sum| sum.as_usize() as u64);
+            }
+        }
+        touched
+    }
+}
+
+/// Bytes that were touched for an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Of columns in memory.
+    pub column_bytes: u64,
+    /// Of files of rows and of what was searched or carved.
+    pub input_bytes: u64,
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
