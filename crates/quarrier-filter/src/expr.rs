@@ -6,6 +6,7 @@ use quarrier_messages::{Kind, Value};
 
 use crate::Keys;
 use crate::calendar::Part;
+pub use crate::matching::Matcher;
 use crate::matching::Matching;
 
 /// An expression whose kinds agree. `BETWEEN`, row values and simple CASE are written with the
@@ -131,17 +132,6 @@ pub enum Pattern {
         /// Which language.
         by: Matcher,
     },
-}
-
-/// The language of a pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Matcher {
-    /// `LIKE`: `%` any text, `_` one character.
-    Like,
-    /// `SIMILAR TO`, the regular expressions of SQL:1999.
-    Similar,
-    /// `LIKE_REGEX`, `REGEXP` and `~`: a regular expression found anywhere; an extension.
-    Regex,
 }
 
 /// What is calculated of two values.

@@ -8,7 +8,6 @@ use memchr::memmem::Finder;
 use regex::Regex;
 
 use crate::Fault;
-use crate::expr::Matcher;
 
 mod like;
 pub use like::{Like, Shape};
@@ -17,6 +16,17 @@ mod similar;
 
 /// The most bytes a compiled regular expression takes.
 const REGEX_BYTES_MAX: usize = 4 << 20;
+
+/// The language of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Matcher {
+    /// `LIKE`: `%` any text, `_` one character.
+    Like,
+    /// `SIMILAR TO`, the regular expressions of SQL:1999.
+    Similar,
+    /// `LIKE_REGEX`, `REGEXP` and `~`: a regular expression found anywhere; an extension.
+    Regex,
+}
 
 /// A compiled pattern; cheap to clone. Equal where language, text and escape are.
 #[derive(Clone)]
