@@ -69,6 +69,18 @@ pub enum Error {
     },
 }
 
+impl Span {
+    /// The offset behind the last byte.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] when it passes 2^64 - 1.
+    pub(crate) fn checked_end(&self) -> Result<u64> {
+        self.offset
+            .checked_add(self.length)
+            .ok_or(Error::Overflow { offset: self.offset, length: self.length })
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

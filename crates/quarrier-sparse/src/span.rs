@@ -1,7 +1,5 @@
 //! Ranges of a file.
 
-use crate::error::{Error, Result};
-
 /// So many bytes from an offset on: a block that is held, or a range that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
@@ -25,15 +23,5 @@ impl Span {
     /// The offset behind the last byte, at most 2^64 - 1.
     pub const fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
-    }
-
-    /// The offset behind the last byte.
-    ///
-    /// # Errors
-    /// [`Error::Overflow`] when it passes 2^64 - 1.
-    pub(crate) fn checked_end(&self) -> Result<u64> {
-        self.offset
-            .checked_add(self.length)
-            .ok_or(Error::Overflow { offset: self.offset, length: self.length })
     }
 }
