@@ -44,5 +44,8 @@ pub use load::{
 
 pub mod column;
 
+mod part;
+pub use part::{Part, PartField, PartSegment};
+
 mod table;
-pub use table::{Batches, Column, Part, PartField, PartSegment, Places, Table, Views};
+pub use table::{Batches, Column, Places, Table, Views};

@@ -10,9 +10,6 @@ mod assemble;
 mod arrow;
 pub use arrow::{Batches, Places, Views};
 
-mod part;
-pub use part::{Part, PartField, PartSegment};
-
 mod take;
 
 /// Messages as columns. Cheap to clone: segments and dictionaries are shared.

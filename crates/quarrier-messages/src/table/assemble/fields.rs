@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{Dictionaries, Piece, Pieces};
 use crate::column::Texts;
-use crate::table::{Part, PartSegment, Table};
+use crate::part::{Part, PartSegment};
+use crate::table::Table;
 use crate::{Kind, Schema};
 
 /// What there is of one column.

@@ -19,9 +19,10 @@ use std::sync::Arc;
 
 use quarrier_core::region::give_back_freed_memory;
 
-use super::{Column, Part, Table};
+use super::{Column, Table};
 use crate::column::raw::SEGMENT_ROWS;
 use crate::column::{SegmentColumn, Texts};
+use crate::part::Part;
 use crate::{Field, Packing, Schema};
 use fields::ColumnParts;
 use plan::Plan;
