@@ -1,26 +1,20 @@
 //! The owner of the runtime: one thread for all requests, which ends with it.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use quarrier_sparse::SparseStore;
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 
 use crate::cache::Folder;
 use crate::error::{Error, Result};
 use crate::location::Location;
 use crate::options::Options;
+use crate::shared::Shared;
 use crate::source::RemoteSource;
 use crate::transport;
-
-/// How often whoever waits looks whether it still should.
-pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// Opens remote sources and does their requests, on one thread of its own.
 ///
@@ -34,20 +28,6 @@ pub struct Remote {
     shared: Arc<Shared>,
     quit: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What sources and their requests share.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
-    pub(crate) client: reqwest::Client,
-    pub(crate) store: SparseStore,
-    pub(crate) permits: Semaphore,
-    pub(crate) folder: Option<Folder>,
-    handle: Handle,
-    closed: AtomicBool,
-    opened: AtomicU64,
-    /// The process that has the thread: a child that it forks has not.
-    process: u32,
 }
 
 impl fmt::Debug for Remote {
@@ -78,17 +58,7 @@ impl Remote {
                 runtime.shutdown_background();
             })
             .map_err(setup)?;
-        let shared = Arc::new(Shared {
-            client,
-            store: SparseStore::new(Some(options.memory_bytes_max)),
-            permits: Semaphore::new(options.requests_max.clamp(1, Semaphore::MAX_PERMITS)),
-            folder: options.cache.clone().map(Folder::open),
-            handle,
-            closed: AtomicBool::new(false),
-            opened: AtomicU64::new(0),
-            process: std::process::id(),
-            options,
-        });
+        let shared = Arc::new(Shared::new(options, client, handle));
         Ok(Remote { shared, quit: Some(quit), thread: Some(thread) })
     }
 
@@ -124,7 +94,7 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        self.shared.closed.store(true, Ordering::Release);
+        self.shared.close();
         if self.shared.is_forked() {
             // The thread is the parent's, and so is what would tell it to end.
             std::mem::forget((self.quit.take(), self.thread.take()));
@@ -134,60 +104,6 @@ impl Drop for Remote {
         if let Some(thread) = self.thread.take() {
             // It does not panic; and if it did, there would be nothing left to end.
             let _ = thread.join();
-        }
-    }
-}
-
-impl Shared {
-    /// Whether this is a child of the process that has the thread.
-    pub(crate) fn is_forked(&self) -> bool {
-        self.process != std::process::id()
-    }
-
-    /// Whether requests and waiting should end.
-    pub(crate) fn is_closed(&self) -> bool {
-        let stop = self.options.stop.as_ref();
-        self.is_forked()
-            || self.closed.load(Ordering::Acquire)
-            || stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
-    }
-
-    /// A number that no other source of this client has.
-    pub(crate) fn number(&self) -> u64 {
-        self.opened.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Starts a task; what it owns is dropped when the client is.
-    pub(crate) fn spawn(
-        &self,
-        task: impl Future<Output = ()> + Send + 'static,
-    ) -> tokio::task::AbortHandle {
-        self.handle.spawn(task).abort_handle()
-    }
-
-    /// Runs a task and waits for what it says; None when the client is closed before, or `stop`
-    /// becomes true.
-    pub(crate) fn wait_for<T: Send + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-        stop: Option<&AtomicBool>,
-    ) -> Option<T> {
-        let (sender, receiver) = sync_channel(1);
-        let running = self.spawn(async move {
-            // Nobody takes it when the caller has given up.
-            let _ = sender.send(task.await);
-        });
-        let is_stopped = || stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
-        loop {
-            match receiver.recv_timeout(LOOK) {
-                Ok(value) => return Some(value),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if self.is_closed() || is_stopped() => {
-                    running.abort();
-                    return None;
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
         }
     }
 }

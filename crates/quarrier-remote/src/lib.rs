@@ -42,6 +42,7 @@ mod link;
 mod object;
 mod opening;
 mod s3;
+mod shared;
 mod source;
 mod streams;
 mod transport;

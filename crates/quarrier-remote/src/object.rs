@@ -9,11 +9,11 @@ use tokio::task::AbortHandle;
 use crate::answer::{Answer, Asked, Refusal, Version};
 use crate::attempts::Attempts;
 use crate::cache::Entry;
-use crate::client::{LOOK, Shared};
 use crate::error::{Error, Result};
 use crate::flight::{Flight, overlap, split, without};
 use crate::link::{Fault, Link, Started, again};
 use crate::opening::final_error;
+use crate::shared::{LOOK, Shared};
 use crate::streams::Streams;
 
 /// Bytes gathered before they are handed to those who wait.

@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicBool;
 use quarrier_core::source::Source;
 use quarrier_sparse::{Span, SparseFile};
 
-use crate::client::Shared;
 use crate::counters::Counters;
 use crate::error::Result;
 use crate::link::Link;
@@ -17,6 +16,7 @@ use crate::location::Location;
 use crate::object::{Object, Step, Waiting};
 use crate::opening;
 use crate::s3;
+use crate::shared::Shared;
 
 /// An object on a server, opened. Clones are the same source.
 ///

@@ -1,0 +1,104 @@
+//! What all sources of a client share, and the waiting for its requests.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use quarrier_sparse::SparseStore;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::cache::Folder;
+use crate::options::Options;
+
+/// How often whoever waits looks whether it still should.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
+
+/// What sources and their requests share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) client: reqwest::Client,
+    pub(crate) store: SparseStore,
+    pub(crate) permits: Semaphore,
+    pub(crate) folder: Option<Folder>,
+    handle: Handle,
+    closed: AtomicBool,
+    opened: AtomicU64,
+    /// The process that has the thread: a child that it forks has not.
+    process: u32,
+}
+
+impl Shared {
+    /// What they share under `options`; `handle` starts their requests.
+    pub(crate) fn new(options: Options, client: reqwest::Client, handle: Handle) -> Self {
+        Shared {
+            client,
+            store: SparseStore::new(Some(options.memory_bytes_max)),
+            permits: Semaphore::new(options.requests_max.clamp(1, Semaphore::MAX_PERMITS)),
+            folder: options.cache.clone().map(Folder::open),
+            handle,
+            closed: AtomicBool::new(false),
+            opened: AtomicU64::new(0),
+            process: std::process::id(),
+            options,
+        }
+    }
+
+    /// Ends requests and waiting.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Whether this is a child of the process that has the thread.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    /// Whether requests and waiting should end.
+    pub(crate) fn is_closed(&self) -> bool {
+        let stop = self.options.stop.as_ref();
+        self.is_forked()
+            || self.closed.load(Ordering::Acquire)
+            || stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// A number that no other source of this client has.
+    pub(crate) fn number(&self) -> u64 {
+        self.opened.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Starts a task; what it owns is dropped when the client is.
+    pub(crate) fn spawn(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> tokio::task::AbortHandle {
+        self.handle.spawn(task).abort_handle()
+    }
+
+    /// Runs a task and waits for what it says; None when the client is closed before, or `stop`
+    /// becomes true.
+    pub(crate) fn wait_for<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+        stop: Option<&AtomicBool>,
+    ) -> Option<T> {
+        let (sender, receiver) = sync_channel(1);
+        let running = self.spawn(async move {
+            // Nobody takes it when the caller has given up.
+            let _ = sender.send(task.await);
+        });
+        let is_stopped = || stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        loop {
+            match receiver.recv_timeout(LOOK) {
+                Ok(value) => return Some(value),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if self.is_closed() || is_stopped() => {
+                    running.abort();
+                    return None;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}
