@@ -25,6 +25,8 @@ mod program;
 
 mod driver;
 
+mod shared;
+
 mod device;
 
 mod memory;

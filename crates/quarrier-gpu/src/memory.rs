@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use quarrier_core::region::HostMemory;
 
-use crate::device::Shared;
 use crate::driver::Raw;
+use crate::shared::Shared;
 
 /// Bytes of the device's own memory.
 pub struct Buffer {

@@ -4,11 +4,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::device::{Device, Kernel, Shared};
+use crate::device::{Device, Kernel};
 use crate::driver::{Raw, RawArgument, Step, Times};
 use crate::error::{Error, Result};
 use crate::memory::Buffer;
 use crate::program::{Parameter, Signature};
+use crate::shared::Shared;
 
 /// A kernel's arguments, bound by name.
 #[derive(Debug, Clone)]
@@ -25,8 +26,15 @@ enum Value {
     Input,
 }
 
+impl Kernel {
+    /// Starts binding its arguments.
+    pub fn bind<'b>(&self) -> Arguments<'b> {
+        Arguments::of(self.signature)
+    }
+}
+
 impl<'b> Arguments<'b> {
-    pub(crate) fn of(signature: Signature) -> Self {
+    fn of(signature: Signature) -> Self {
         let values = vec![None; signature.parameters.len()];
         Arguments { signature, values, buffers: PhantomData }
     }
@@ -159,8 +167,31 @@ pub struct Queue {
     stage: Option<Buffer>,
 }
 
+impl Device {
+    /// A queue of jobs. Those of different queues run at the same time where the device can.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] or [`Error::OutOfMemory`].
+    pub fn queue(&self) -> Result<Queue> {
+        let raw = self.shared().driver.open_queue()?;
+        Ok(Queue::new(self.clone(), self.shared().clone(), raw))
+    }
+
+    /// A buffer that holds `content`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or as [`Queue::run`].
+    pub fn buffer_with(&self, queue: &mut Queue, content: &[u8]) -> Result<Buffer> {
+        let buffer = self.buffer(content.len())?;
+        let mut job = Job::new();
+        job.write(&buffer, content);
+        queue.run(job)?;
+        Ok(buffer)
+    }
+}
+
 impl Queue {
-    pub(crate) fn new(device: Device, shared: Arc<Shared>, raw: Raw) -> Self {
+    fn new(device: Device, shared: Arc<Shared>, raw: Raw) -> Self {
         Queue { device, shared, raw, stage: None }
     }
 
