@@ -41,6 +41,8 @@ pub mod trial;
 
 pub mod statistics;
 
+mod processor;
+
 pub mod cpu;
 
 pub mod memory;
@@ -57,6 +59,8 @@ mod schedule;
 
 mod one;
 
+mod named;
+
 mod error;
 
 use std::sync::atomic::AtomicBool;
@@ -66,7 +70,8 @@ pub use error::{Error, Result};
 pub use one::measure_one;
 pub use reading::{Area, Parameters, Percentiles, Reading, Subject, Unit, Value};
 pub use report::{FORMAT, Report};
-pub use wanted::{Network, Progress, Wanted};
+pub use trial::Progress;
+pub use wanted::{Network, Wanted};
 
 use conditions::{Conditions, Snapshot};
 use trial::Session;

@@ -1,8 +1,8 @@
-//! What the caller wants measured, and who hears of it.
+//! What the caller wants measured.
 
 use std::path::PathBuf;
 
-use crate::reading::{Area, Parameters, Reading};
+use crate::reading::Area;
 use crate::trial::{Effort, Team};
 
 /// Which areas, how, and where.
@@ -64,24 +64,3 @@ fn powers(most: usize) -> Vec<usize> {
     threads.push(most.max(1));
     threads
 }
-
-/// Hears how the measurement goes. Nothing need be done with it.
-pub trait Progress {
-    /// Visit `number` of `of` begins, counted from 1: each measures all that is wanted.
-    fn visit(&mut self, number: u32, of: u32) {
-        let _ = (number, of);
-    }
-
-    /// A measurement begins.
-    fn begin(&mut self, area: Area, measurement: &str, parameters: &Parameters) {
-        let _ = (area, measurement, parameters);
-    }
-
-    /// A measurement is done for this visit; the reading is that of all visits so far.
-    fn reading(&mut self, reading: &Reading) {
-        let _ = reading;
-    }
-}
-
-/// Nobody listens.
-impl Progress for () {}

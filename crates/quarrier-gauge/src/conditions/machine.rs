@@ -1,9 +1,13 @@
 //! The machine, as its system describes it.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
+use rustix::thread::CpuSet;
 use serde::{Deserialize, Serialize};
+
+use crate::processor::Isa;
 
 /// One kind of cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,10 +66,8 @@ impl Machine {
             cpu_model: processor_field("model name").unwrap_or_else(|| "unknown".to_owned()),
             cpu_signature: signature(),
             architecture: std::env::consts::ARCH.to_owned(),
-            instruction_sets: crate::cpu::Isa::available()
-                .map(|isa| isa.name().to_owned())
-                .collect(),
-            cpus: crate::trial::Team::here().map_or(1, |team| team.cpus() as u32),
+            instruction_sets: Isa::available().map(|isa| isa.name().to_owned()).collect(),
+            cpus: allowed_cpus().map_or(1, |cpus| cpus.len().max(1) as u32),
             caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
             memory_bytes: memory_bytes("MemTotal"),
             page_bytes: rustix::param::page_size() as u64,
@@ -84,6 +86,15 @@ impl Machine {
     pub fn last_cache_bytes(&self) -> u64 {
         self.caches.iter().map(|cache| cache.bytes).max().unwrap_or(32 << 20)
     }
+}
+
+/// The CPUs in the calling thread's affinity mask.
+///
+/// # Errors
+/// The system does not tell it.
+pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
 /// Bytes of memory that a new program could use without swapping.

@@ -8,6 +8,7 @@ mod usage;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use machine::allowed_cpus;
 pub use machine::{Cache, Machine, free_memory_bytes};
 pub use usage::Snapshot;
 

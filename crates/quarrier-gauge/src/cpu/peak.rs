@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::arch::{self, STEPS};
-use super::{Isa, Lane, units};
 use crate::error::{Error, Result};
+use crate::processor::arch::{self, STEPS};
+use crate::processor::{Isa, Lane, flop_per_cycle};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Done, Needs, Series, Session};
 
@@ -27,8 +27,8 @@ pub fn measure(session: &mut Session<'_>, isa: Isa, lane: Lane, threads: usize) 
         team.run(&mut vec![(); threads], |_, ()| run_loops(isa, lane, loops))
     })?;
     session.push(runs.clone());
-    if let Some(flop_per_cycle) = units::flop_per_cycle(isa, lane) {
-        session.push(theoretical(runs, isa, lane, threads, flop_per_cycle));
+    if let Some(per_cycle) = flop_per_cycle(isa, lane) {
+        session.push(theoretical(runs, isa, lane, threads, per_cycle));
     }
     Ok(())
 }
@@ -48,9 +48,9 @@ fn parameters(isa: Isa, lane: Lane, threads: usize) -> Parameters {
 }
 
 /// What the cores could do by their design, at the clock that was measured beside `runs`.
-fn theoretical(runs: Series, isa: Isa, lane: Lane, threads: usize, flop_per_cycle: f64) -> Series {
+fn theoretical(runs: Series, isa: Isa, lane: Lane, threads: usize, per_cycle: f64) -> Series {
     let mut peak = runs.map(|trial| {
-        trial.units = trial.clock_hertz * flop_per_cycle * trial.cores as f64 * trial.seconds;
+        trial.units = trial.clock_hertz * per_cycle * trial.cores as f64 * trial.seconds;
     });
     let parameters = parameters(isa, lane, threads);
     peak.subject = Subject::new(Area::Cpu, "theoretical peak", parameters, Unit::FlopPerSecond);

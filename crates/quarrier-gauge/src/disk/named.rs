@@ -6,7 +6,7 @@ use super::job::{Action, Cache, Job, Order};
 use super::room::TrialFile;
 use super::{FULL_BYTES, measure_job, measure_sync};
 use crate::error::{Error, Result};
-use crate::one::{size, threads, unknown, word};
+use crate::named::{size, threads, unknown, word};
 use crate::reading::{Area, Parameters, Value};
 use crate::trial::Session;
 

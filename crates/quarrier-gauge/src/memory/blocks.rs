@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::arch::{self, Arrays, STEP_BYTES};
 use super::pages::{NO_HUGE_PAGES, PageKind, Pages};
 use super::{Operation, Stores};
-use crate::cpu::Isa;
 use crate::error::{Error, Result};
+use crate::processor::Isa;
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Done, Needs, Session};
 

@@ -3,7 +3,7 @@
 use super::job::{Course, Job, Protocol};
 use super::measure_job;
 use crate::error::Result;
-use crate::one::{size, unknown, word};
+use crate::named::{size, unknown, word};
 use crate::reading::{Area, Parameters, Value};
 use crate::trial::Session;
 use crate::wanted::Network;

@@ -10,6 +10,7 @@
 //! ```
 
 mod gate;
+mod progress;
 mod series;
 mod session;
 mod team;
@@ -17,6 +18,7 @@ mod visits;
 
 use std::time::Duration;
 
+pub use progress::Progress;
 pub use series::{Needs, series};
 pub use session::Session;
 pub use team::Team;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::{Effort, Needs, Series, Team, Trial, series};
-use crate::Progress;
+use super::{Effort, Needs, Progress, Series, Team, Trial, series};
+
 use crate::conditions::Machine;
 use crate::error::{Error, Result};
 use crate::reading::{Reading, Subject};

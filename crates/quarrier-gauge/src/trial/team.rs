@@ -9,8 +9,9 @@ use rustix::thread::CpuSet;
 
 use super::gate::Gate;
 use super::{Done, Trial};
-use crate::cpu::{Core, core_now};
+use crate::conditions::allowed_cpus;
 use crate::error::{Error, Result};
+use crate::processor::{Core, core_now};
 
 /// The CPUs that this process may use, and the threads that are sent there. Threads beyond their
 /// number share CPUs in turn.
@@ -39,9 +40,8 @@ impl Team {
     /// # Errors
     /// The system does not tell it.
     pub fn here() -> Result<Team> {
-        let set = rustix::thread::sched_getaffinity(None)
-            .map_err(|error| Error::io("CPUs", "ask for the affinity mask", error.into()))?;
-        let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect();
+        let cpus = allowed_cpus()
+            .map_err(|error| Error::io("CPUs", "ask for the affinity mask", error))?;
         Ok(Team { cpus, first: AtomicUsize::new(0), most_fused: Mutex::default() })
     }
 

@@ -8,7 +8,7 @@ mod portable;
 mod x86;
 
 use super::{Operation, Stores};
-use crate::cpu::Isa;
+use crate::processor::Isa;
 
 /// Lengths are whole multiples of this.
 pub(super) const STEP_BYTES: usize = 512;

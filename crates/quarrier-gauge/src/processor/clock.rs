@@ -6,42 +6,30 @@
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::trial::{Done, Team};
 
 /// Additions of one step of the chain.
 const STEP: u64 = 64;
-
-/// Half a millisecond or so.
-const STEPS: u64 = 30_000;
 
 /// Cycles a second of the core that the calling thread is on, by `tries` chains of `steps` steps; the
 /// fastest of them, since an interruption can only make it slower.
 ///
 /// # Errors
 /// A chain computed something else, or there is none for this architecture.
-pub(super) fn fastest(tries: u32, steps: u64) -> Result<f64> {
+pub(crate) fn fastest(tries: u32, steps: u64) -> Result<f64> {
     let mut best: f64 = 0.0;
     for _ in 0..tries.max(1) {
         let start = Instant::now();
-        let done = chain(steps)?;
-        best = best.max(done.units / start.elapsed().as_secs_f64());
+        let additions = chain(steps)? as f64;
+        best = best.max(additions / start.elapsed().as_secs_f64());
     }
     Ok(best)
 }
 
-/// Cycles a second of the team's first CPU.
-///
-/// # Errors
-/// The chain's sum was wrong, or a thread could not be started.
-pub fn clock_hertz(team: &Team) -> Result<f64> {
-    team.prepare(1, |_| fastest(9, STEPS))?.first().copied().ok_or(Error::Stopped)
-}
-
-/// Runs a chain of `steps` times 64 additions and checks their sum.
+/// Runs a chain of `steps` times 64 additions, checks their sum, and returns it.
 ///
 /// # Errors
 /// The sum is wrong, or there is no chain for this architecture.
-pub(super) fn chain(steps: u64) -> Result<Done> {
+pub(crate) fn chain(steps: u64) -> Result<u64> {
     let additions = steps * STEP;
     let sum = additions_one_after_another(steps).ok_or_else(|| {
         let name = std::env::consts::ARCH;
@@ -50,7 +38,7 @@ pub(super) fn chain(steps: u64) -> Result<Done> {
     if sum != additions {
         return Err(Error::wrong("clock", format!("{sum} instead of {additions}")));
     }
-    Ok(Done { units: additions as f64, check: sum })
+    Ok(sum)
 }
 
 /// Adds 1, from a register (a constant could be added when the instruction is renamed, in no

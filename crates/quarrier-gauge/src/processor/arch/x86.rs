@@ -3,7 +3,7 @@
 use std::arch::asm;
 
 use super::{Lane, Lanes};
-use crate::cpu::Isa;
+use crate::processor::Isa;
 
 /// Runs the loop of `isa` and `lane`. The caller has made sure that the machine has `isa`.
 pub(super) fn run(isa: Isa, lane: Lane, steps: u32, lanes: &mut Lanes) {

@@ -11,10 +11,10 @@ mod x86;
 use super::Isa;
 
 /// Chains of each loop.
-pub(super) const CHAINS: usize = 12;
+pub(crate) const CHAINS: usize = 12;
 
 /// Steps of one call: few enough that every count is exact in 32 bits of floating point.
-pub(super) const STEPS: u32 = 1 << 16;
+pub(crate) const STEPS: u32 = 1 << 16;
 
 /// What a lane holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,15 +73,15 @@ impl Lane {
 
 /// Where the chains end: 64 bytes for each, of which a narrower set fills the first.
 #[repr(align(64))]
-pub(super) struct Lanes(pub(super) [u64; CHAINS * 8]);
+pub(crate) struct Lanes(pub(crate) [u64; CHAINS * 8]);
 
 /// Runs [`STEPS`] steps of all chains and returns how many lanes counted right, which must be all.
-pub(super) fn run(isa: Isa, lane: Lane) -> usize {
+pub(crate) fn run(isa: Isa, lane: Lane) -> usize {
     run_steps(isa, lane, STEPS)
 }
 
 /// The same for so many steps, an even number and [`STEPS`] at most.
-pub(super) fn run_steps(isa: Isa, lane: Lane, steps: u32) -> usize {
+pub(crate) fn run_steps(isa: Isa, lane: Lane, steps: u32) -> usize {
     let mut lanes = Lanes([0; CHAINS * 8]);
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -94,7 +94,7 @@ pub(super) fn run_steps(isa: Isa, lane: Lane, steps: u32) -> usize {
 }
 
 /// Lanes of all chains together.
-pub(super) fn lanes(isa: Isa, lane: Lane) -> usize {
+pub(crate) fn lanes(isa: Isa, lane: Lane) -> usize {
     CHAINS * (isa.width_bits(lane.bits()) / lane.bits()) as usize
 }
 
