@@ -4,13 +4,16 @@
 //! |---|---|
 //! | `layers` | crates use only what the table in ARCHITECTURE.md allows |
 //! | `crates` | manifests inherit from the workspace; crate roots open with docs |
+//! | `cycles` | the modules at the top of a crate build on each other in one direction |
 //! | `text` | no left-over marks, no overlong files, no paths of one machine |
 //! | `links` | relative links in markdown lead to a file |
 //!
 //! A rule is a function from the [`Tree`] to its problems. Adding one is a
 //! function and a line in [`RULES`].
 
+mod code;
 mod crates;
+mod cycles;
 mod layers;
 mod links;
 mod manifest;
@@ -24,10 +27,11 @@ use std::process::ExitCode;
 
 use tree::Tree;
 
-const RULES: [fn(&Tree) -> Vec<Problem>; 7] = [
+const RULES: [fn(&Tree) -> Vec<Problem>; 8] = [
     layers::layers,
     crates::manifests,
     crates::root_docs,
+    cycles::cycles,
     text::left_over_marks,
     text::file_lengths,
     text::machine_paths,

@@ -1,0 +1,333 @@
+//! The modules at the top of a crate build on each other in one direction.
+//!
+//! A top module is a file or folder directly below `src`. It uses another where it names
+//! something of it: by `crate::other`, by `super::` from as deep as it lies, or by a name that the
+//! crate's root hands on. Tests may use what they like, and so may the modules within one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Problem;
+use super::code::{Token, tokens};
+use super::tree::{Tree, last_part};
+
+/// Knots that are known, each a crate and its modules: what is being rebuilt anyway. One that is
+/// gone must leave the list.
+const KNOWN: [(&str, &[&str]); 5] = [
+    ("quarrier-cli", &["args", "commands"]),
+    ("quarrier-gauge", &["compare", "report"]),
+    ("quarrier-python", &["findings", "stream"]),
+    ("quarrier-search", &["gpu", "searcher"]),
+    ("quarrier-search", &["multi", "pattern", "regex"]),
+];
+
+const PATH: &str = "xtask/src/tidy/cycles.rs";
+
+/// No top module uses another that uses it in turn.
+pub(crate) fn cycles(tree: &Tree) -> Vec<Problem> {
+    cycles_but(tree, &KNOWN)
+}
+
+fn cycles_but(tree: &Tree, known: &[(&str, &[&str])]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for folder in tree.crate_folders() {
+        let arrows = Arrows::of(tree, folder);
+        let name = last_part(folder);
+        let mut knots = arrows.knots();
+        for (_, modules) in known.iter().filter(|(of, _)| *of == name) {
+            let before = knots.len();
+            knots.retain(|knot| !knot.iter().eq(modules.iter()));
+            if knots.len() == before {
+                let what = format!("{name} has no knot of {}", modules.join(", "));
+                problems.push(Problem::new(PATH, 1, what, "take it out of `KNOWN`"));
+            }
+        }
+        problems.extend(knots.iter().map(|knot| arrows.problem(knot)));
+    }
+    problems
+}
+
+/// A place where a module names something of another: the file and its line.
+type Place = (String, usize);
+
+/// Which top module uses which, and where.
+#[derive(Default)]
+struct Arrows(BTreeMap<(String, String), Vec<Place>>);
+
+impl Arrows {
+    /// Those of the crate in `folder`.
+    fn of(tree: &Tree, folder: &str) -> Self {
+        let source = format!("{folder}/src/");
+        let files: Vec<(Vec<&str>, &str, String)> = tree
+            .texts(&["rs"])
+            .filter_map(|(path, text)| {
+                let module = path.strip_prefix(&source)?.strip_suffix(".rs")?;
+                let module = module.strip_suffix("/mod").unwrap_or(module);
+                Some((module.split('/').collect(), path, text.into_owned()))
+            })
+            .collect();
+        let is_root = |module: &[&str]| matches!(module, ["lib" | "main"] | ["bin", ..]);
+        let tops: BTreeSet<&str> = files
+            .iter()
+            .filter(|(module, ..)| !is_root(module))
+            .map(|(module, ..)| module[0])
+            .collect();
+        let mut names: BTreeMap<String, &str> =
+            tops.iter().map(|top| ((*top).to_owned(), *top)).collect();
+        for (_, _, text) in files.iter().filter(|(module, ..)| is_root(module)) {
+            for (path, _) in paths(&tokens(text)) {
+                let mut parts = path.iter().skip_while(|part| *part == "crate" || *part == "self");
+                if let (Some(first), Some(last)) = (parts.next(), path.last())
+                    && let Some(&top) = tops.get(first.as_str())
+                {
+                    names.entry(last.clone()).or_insert(top);
+                }
+            }
+        }
+        let mut arrows = Arrows::default();
+        for (module, file, text) in files.iter().filter(|(module, ..)| !is_root(module)) {
+            for (path, line) in paths(&tokens(text)) {
+                let named = named_at_root(&path, module.len());
+                let Some(&other) = named.and_then(|name| names.get(name)) else { continue };
+                if other != module[0] {
+                    let key = (module[0].to_owned(), other.to_owned());
+                    arrows.0.entry(key).or_default().push(((*file).to_owned(), line));
+                }
+            }
+        }
+        arrows
+    }
+
+    /// Those that a module uses.
+    fn used_by<'a>(&'a self, module: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.keys().filter(move |(user, _)| user == module).map(|(_, used)| used.as_str())
+    }
+
+    /// The shortest way from one module to another, both included; none where there is no arrow.
+    fn way<'a>(&'a self, from: &'a str, to: &str) -> Option<Vec<&'a str>> {
+        let mut seen = BTreeSet::new();
+        let mut ways = std::collections::VecDeque::from([vec![from]]);
+        while let Some(way) = ways.pop_front() {
+            let last = *way.last()?;
+            for used in self.used_by(last).filter(|used| seen.insert((*used).to_owned())) {
+                let longer: Vec<&str> = way.iter().copied().chain([used]).collect();
+                if used == to {
+                    return Some(longer);
+                }
+                ways.push_back(longer);
+            }
+        }
+        None
+    }
+
+    /// The sets of modules each of which can be reached from all others, by name.
+    fn knots(&self) -> Vec<Vec<&str>> {
+        let modules: BTreeSet<&str> = self.0.keys().map(|(user, _)| user.as_str()).collect();
+        let mut knots: Vec<Vec<&str>> = Vec::new();
+        for &one in &modules {
+            let is_in_one = knots.iter().any(|knot| knot.contains(&one));
+            if !is_in_one && self.way(one, one).is_some() {
+                let meets = |other: &&str| {
+                    *other == one
+                        || (self.way(one, other).is_some() && self.way(other, one).is_some())
+                };
+                knots.push(modules.iter().copied().filter(meets).collect());
+            }
+        }
+        knots
+    }
+
+    /// What is wrong with a knot, told at the use that is easiest to take away.
+    fn problem(&self, knot: &[&str]) -> Problem {
+        let inside = self.0.iter().filter(|((user, used), _)| {
+            knot.contains(&user.as_str()) && knot.contains(&used.as_str())
+        });
+        let weakest = inside.min_by_key(|(_, places)| places.len());
+        let ((user, used), places) = weakest.expect("a knot has arrows");
+        let back = self.way(used, user).unwrap_or_default().join(" → ");
+        let what = format!("the module {user} uses {used}, which builds on it: {user} → {back}");
+        let remedy = "move what both need into the lower one, or into a module of its own";
+        let (path, line) = &places[0];
+        Problem::new(path, *line, what, remedy)
+    }
+}
+
+/// The name that a path has directly below the crate's root, where it leads there from a module at
+/// this depth.
+fn named_at_root(path: &[String], depth: usize) -> Option<&str> {
+    let supers = path.iter().take_while(|part| *part == "super").count();
+    let starts = path.first().is_some_and(|part| part == "crate");
+    let above = if starts { 1 } else { supers };
+    let leads_there = starts || (supers > 0 && supers == depth);
+    path.get(above).filter(|_| leads_there).map(String::as_str)
+}
+
+/// The paths in a file, in `use` and elsewhere, with their lines. What stands in a module within
+/// the file is taken as deep as the file.
+fn paths(tokens: &[Token<'_>]) -> Vec<(Vec<String>, usize)> {
+    let mut found = Vec::new();
+    let mut inner: Vec<usize> = Vec::new();
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(token) = tokens.get(at) {
+        let line = token.line;
+        let from = found.len();
+        match token.text {
+            "{" => depth += 1,
+            "}" => {
+                depth = depth.saturating_sub(1);
+                if inner.last() == Some(&depth) {
+                    inner.pop();
+                }
+            }
+            "mod" if tokens.get(at + 2).is_some_and(|token| token.text == "{") => inner.push(depth),
+            "use" => {
+                let end = tokens[at..].iter().position(|token| token.text == ";");
+                let end = end.map_or(tokens.len(), |end| at + end);
+                branches(&tokens[at + 1..end], &[], &mut found);
+                at = end;
+            }
+            "crate" | "super" => {
+                let length = path_length(&tokens[at..]);
+                let parts = tokens[at..at + length].iter().step_by(2);
+                found.push((parts.map(|part| part.text.to_owned()).collect(), line));
+                at += length - 1;
+            }
+            _ => {}
+        }
+        for (path, _) in &mut found[from..] {
+            let supers = path.iter().take_while(|part| *part == "super").count();
+            path.drain(..supers.min(inner.len()));
+        }
+        at += 1;
+    }
+    found
+}
+
+/// How many tokens the path has that begins with the first.
+fn path_length(tokens: &[Token<'_>]) -> usize {
+    let is_word =
+        |token: &Token<'_>| token.text.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let goes_on =
+        tokens[1..].chunks_exact(2).take_while(|two| two[0].text == "::" && is_word(&two[1]));
+    1 + 2 * goes_on.count()
+}
+
+/// The paths of one tree of `use`, each behind `stem`. What it renames has its old name.
+fn branches(tokens: &[Token<'_>], stem: &[String], found: &mut Vec<(Vec<String>, usize)>) {
+    let mut path = stem.to_vec();
+    for (at, token) in tokens.iter().enumerate() {
+        match token.text {
+            "::" => {}
+            "as" => break,
+            "{" => {
+                let end = tokens.len() - 1;
+                for branch in split(&tokens[at + 1..end.max(at + 1)]) {
+                    branches(branch, &path, found);
+                }
+                return;
+            }
+            "self" if !path.is_empty() => {}
+            word => path.push(word.to_owned()),
+        }
+    }
+    if let (Some(first), false) = (tokens.first(), path.is_empty()) {
+        found.push((path, first.line));
+    }
+}
+
+/// The parts between commas that are in no braces.
+fn split<'a, 't>(tokens: &'a [Token<'t>]) -> Vec<&'a [Token<'t>]> {
+    let mut depth = 0_usize;
+    let parts = tokens.split(|token| {
+        match token.text {
+            "{" => depth += 1,
+            "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && token.text == ","
+    });
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::places;
+    use super::*;
+
+    /// The problems of a crate with these files in `src`.
+    fn check(files: &[(&str, &str)], expected: &[&str]) {
+        let manifest = ("crates/one/Cargo.toml".to_owned(), "");
+        let all: Vec<(String, &str)> = files
+            .iter()
+            .map(|(path, text)| (format!("crates/one/src/{path}"), *text))
+            .chain([manifest])
+            .collect();
+        let all: Vec<(&str, &str)> =
+            all.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let expected: Vec<String> =
+            expected.iter().map(|place| format!("crates/one/src/{place}")).collect();
+        assert_eq!(places(cycles, &all), expected);
+    }
+
+    #[test]
+    fn modules_in_a_line_pass() {
+        check(
+            &[("lib.rs", "mod a; mod b;"), ("a.rs", "use crate::b::B;"), ("b/mod.rs", "mod c;")],
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_cycle_is_told_where_it_is_used_least() {
+        check(
+            &[
+                ("a.rs", "use crate::b::{B, C};\nfn f() { crate::b::f() }"),
+                ("b/mod.rs", "mod inner;"),
+                ("b/inner.rs", "\nuse crate::c::C;"),
+                ("c.rs", "use std::io;\nuse {super::a::A, std::fmt};\nuse crate::a;"),
+            ],
+            &["b/inner.rs:2"],
+        );
+    }
+
+    #[test]
+    fn names_that_the_root_hands_on_belong_to_their_module() {
+        let root = "mod a; mod b;\npub use b::{self, deep::{B}, C as D};";
+        check(
+            &[("lib.rs", root), ("a.rs", "use crate::B;"), ("b.rs", "use crate::a;")],
+            &["a.rs:1"],
+        );
+    }
+
+    #[test]
+    fn tests_texts_and_comments_use_nothing() {
+        let a = "//! crate::b\n#[cfg(test)] mod tests { use crate::b; }\nfn f() { \"crate::b\"; }";
+        check(&[("a.rs", a), ("b.rs", "use crate::a;")], &[]);
+    }
+
+    #[test]
+    fn super_leads_as_far_as_it_is_written() {
+        let own = "use super::b;\nmod deep { use super::b; }";
+        check(&[("a/mod.rs", "mod b;"), ("a/b/mod.rs", own), ("b.rs", "use crate::a;")], &[]);
+        let root = "mod deep { use super::super::b; }";
+        check(&[("a.rs", root), ("b.rs", "use crate::a::{self, A};")], &["a.rs:1"]);
+        check(
+            &[("a/c.rs", "fn f() { super::super::b::f() }"), ("b.rs", "use crate::a;")],
+            &["a/c.rs:1"],
+        );
+    }
+
+    #[test]
+    fn a_known_knot_passes_until_it_is_undone() {
+        let tied = [
+            ("crates/one/Cargo.toml", ""),
+            ("crates/one/src/a.rs", "use crate::b;"),
+            ("crates/one/src/b.rs", "use crate::a;"),
+        ];
+        let known: [(&str, &[&str]); 1] = [("one", &["a", "b"])];
+        assert!(cycles_but(&Tree::of(&tied), &known).is_empty());
+        let undone = cycles_but(&Tree::of(&tied[..2]), &known);
+        assert_eq!(undone.len(), 1);
+        assert_eq!(undone[0].path, PATH);
+        assert!(cycles_but(&Tree::of(&[]), &known).is_empty());
+    }
+}
