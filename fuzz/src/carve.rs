@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 
 use quarrier_carve::format::{ALL, seven_zip::SevenZip, xz::Xz};
-use quarrier_carve::mend::{Claims, Effort, Yard};
+use quarrier_carve::mend::{Claims, Effort, MendContext};
 use quarrier_carve::{Broken, Extent, Format, Signature, Verdict as Said, View};
 use quarrier_core::source::Memory;
 
@@ -135,11 +135,11 @@ fn mend(format: &dyn Format, view: &mut View<'_>, broken: &Broken, all: &[Extent
     let mut effort = Effort::NORMAL;
     effort.fuel_bytes = 1 << 16;
     let claims = Claims::default();
-    let ground = [0..all[0].length];
+    let ranges = [0..all[0].length];
     let stop = AtomicBool::new(false);
     view.look_at(all, FUEL_BYTES);
-    let yard = Yard::new(16, &claims, effort, &ground, &stop);
-    for extent in format.mend(view, broken, &yard).into_iter().flatten() {
+    let context = MendContext::new(16, &claims, effort, &ranges, &stop);
+    for extent in format.mend(view, broken, &context).into_iter().flatten() {
         assert!(extent.end() <= all[0].length, "{extent:?}");
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Judged {
 
 /// What became of candidates.
 #[derive(Default)]
-pub(super) struct Docket {
+pub(super) struct Judgement {
     /// In order, those that are none left out.
     pub(super) judged: Vec<Judged>,
     /// Those for which nothing was left, beyond those of which a beginning is kept.
@@ -38,15 +38,15 @@ pub(super) struct Docket {
 }
 
 /// What validators need to know of the run.
-pub(super) struct Court<'c> {
+pub(super) struct Judge<'c> {
     pub(super) formats: &'c [&'c dyn Format],
-    pub(super) ground: &'c super::ground::Ground,
+    pub(super) ranges: &'c super::ranges::CarvedRanges,
     /// Whether files inside others are wanted, too.
     pub(super) embedded: bool,
     pub(super) stop: &'c AtomicBool,
 }
 
-impl Court<'_> {
+impl Judge<'_> {
     /// Judges `candidates`, in order, with what is `left` for those of a stride. Those that are none
     /// are left out, and those that lie in a file that is whole.
     pub(super) fn judge(
@@ -54,8 +54,8 @@ impl Court<'_> {
         view: &mut View<'_>,
         candidates: &[Candidate],
         left: &mut Allowance,
-    ) -> Docket {
-        let mut docket = Docket::default();
+    ) -> Judgement {
+        let mut judgement = Judgement::default();
         let mut claims = Claims::default();
         view.pay_for_jumps(true);
         for there in candidates.chunk_by(|one, next| one.offset == next.offset) {
@@ -65,23 +65,23 @@ impl Court<'_> {
             if claims.holds(there[0].offset) {
                 continue;
             }
-            let from = docket.judged.len();
+            let from = judgement.judged.len();
             for one in there {
-                match self.one(view, *one, left, &mut docket.cost_bytes) {
+                match self.one(view, *one, left, &mut judgement.cost_bytes) {
                     Some(judged) if judged.verdict == Verdict::Not => {}
-                    Some(judged) => docket.judged.push(judged),
-                    None if left.keeps_one_more() => docket.judged.push(self.given_up(*one)),
-                    None => docket.unread += 1,
+                    Some(judged) => judgement.judged.push(judged),
+                    None if left.keeps_one_more() => judgement.judged.push(self.given_up(*one)),
+                    None => judgement.unread += 1,
                 }
             }
-            for one in &docket.judged[from..] {
+            for one in &judgement.judged[from..] {
                 if self.is_claimed(one) {
                     one.extents.iter().for_each(|extent| claims.add(*extent));
                 }
             }
         }
         view.pay_for_jumps(false);
-        docket
+        judgement
     }
 
     /// Whether what lies in it is not looked at.
@@ -107,7 +107,7 @@ impl Court<'_> {
                 return None;
             }
             if attempt == 0 {
-                extents = self.ground.extents_from(candidate.offset);
+                extents = self.ranges.extents_from(candidate.offset);
             }
             view.look_at(&extents, fuel);
             if view.length() == 0 {

@@ -4,15 +4,15 @@ mod account;
 mod allowance;
 mod bad;
 mod candidates;
-mod course;
 mod enclosed;
-mod ground;
 mod judge;
 mod kept;
+mod ranges;
 mod resolve;
 mod resume;
 mod room;
-mod strides;
+mod run;
+mod scheduler;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,10 +33,10 @@ use account::Times;
 pub use account::{BrokenFile, Keep, Stride, Summary};
 pub use allowance::Allowance;
 use candidates::Signatures;
-use course::Course;
-use ground::Ground;
 use kept::Kept;
+use ranges::CarvedRanges;
 pub use resume::{Alignment, Begun, Midway};
+use run::CarveRun;
 
 /// A stride is searched and judged by one worker.
 const STRIDE_BYTES: u64 = 16 << 20;
@@ -224,7 +224,7 @@ impl<'a> Carver<'a> {
             Some(ranges) => ranges.iter().map(|r| r.start.min(length)..r.end.min(length)).collect(),
             None => std::iter::once(0..length).collect(),
         };
-        let ground = Ground::new(ranges, self.file_bytes_max);
+        let ranges = CarvedRanges::new(ranges, self.file_bytes_max);
         let started = Instant::now();
         let signatures = Signatures::new(&self.formats, Sample::default())?;
         let summary = Summary {
@@ -232,13 +232,13 @@ impl<'a> Carver<'a> {
             compile: started.elapsed(),
             engine: signatures.engine_name(),
             workers: self.workers_count(),
-            position: ground.span().start,
+            position: ranges.span().start,
             ..Summary::default()
         };
         let kept = Kept::new(source, self.memory_bytes_max);
         let times = Times::default();
-        let course = Course { carver: self, source: &kept, keep, ground: &ground, times };
-        course.run(&signatures, summary)
+        let run = CarveRun { carver: self, source: &kept, keep, ranges: &ranges, times };
+        run.run(&signatures, summary)
     }
 
     /// Appends `more`, of broken ones as many as there is room for. Returns how many were
@@ -293,6 +293,6 @@ impl<'a> Carver<'a> {
 }
 
 /// Extents from `offset` that hold `length` bytes of what is carved.
-fn extents_of(ground: &Ground, offset: u64, length: u64) -> Vec<Extent> {
-    cut(&ground.extents_from(offset), length)
+fn extents_of(ranges: &CarvedRanges, offset: u64, length: u64) -> Vec<Extent> {
+    cut(&ranges.extents_from(offset), length)
 }

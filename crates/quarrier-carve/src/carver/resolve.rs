@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::ground::Ground;
 use super::judge::Judged;
+use super::ranges::CarvedRanges;
 use super::{Alignment, Begun, BrokenFile, extents_of};
 use crate::carved::{Carved, Status};
 use crate::claims::Claims;
@@ -34,7 +34,7 @@ pub(super) struct Resolver<'r> {
 
 /// What became of the files that were not decided.
 #[derive(Default)]
-pub(super) struct Settled {
+pub(super) struct Outcome {
     /// Those whose rest was found.
     pub(super) mended: Vec<Carved>,
     /// Those that were whole, and turned out to be no part of another.
@@ -202,11 +202,11 @@ impl<'r> Resolver<'r> {
     /// those that may be parts of them.
     pub(super) fn settle(
         &mut self,
-        ground: &Ground,
+        ranges: &CarvedRanges,
         undecided: Vec<BrokenFile>,
         mended: Vec<Option<Judged>>,
-    ) -> Settled {
-        let mut settled = Settled::default();
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
         let (mut whole, mut found, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (one, mended) in undecided.into_iter().zip(mended) {
             match mended {
@@ -217,22 +217,22 @@ impl<'r> Resolver<'r> {
             }
         }
         // What was mended may itself be a part of what was not: a picture of a film.
-        let (mut parts, _) = self.parts(ground, &left);
+        let (mut parts, _) = self.parts(ranges, &left);
         let (doubtful, sure): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|(one, _)| parts.hold(one.offset));
         for (one, judged) in sure {
             match self.accept(judged) {
-                Some(carved) => settled.mended.push(carved),
+                Some(carved) => outcome.mended.push(carved),
                 None => left.push(one),
             }
         }
         left.sort_by_key(|one| one.offset);
         left.retain(|one| !self.is_covered(one.offset));
         let kept;
-        (parts, kept) = self.parts(ground, &left);
+        (parts, kept) = self.parts(ranges, &left);
         for (one, judged) in doubtful {
             if !parts.hold(one.offset) {
-                settled.mended.extend(self.accept(judged));
+                outcome.mended.extend(self.accept(judged));
             }
         }
         let mut kept = kept.into_iter();
@@ -243,27 +243,27 @@ impl<'r> Resolver<'r> {
         let (weak, strong): (Vec<_>, Vec<_>) = whole.into_iter().partition(|one| self.is_weak(one));
         for judged in longest_first(strong).into_iter().chain(longest_first(weak)) {
             if !parts.hold(judged.candidate.offset) {
-                settled.alone.extend(self.accept(judged));
+                outcome.alone.extend(self.accept(judged));
             }
         }
         left.retain(|one| !self.is_covered(one.offset));
-        let most = BROKEN_MIN.saturating_add(ground.bytes() / BYTES_PER_BROKEN);
+        let most = BROKEN_MIN.saturating_add(ranges.bytes() / BYTES_PER_BROKEN);
         let kept = left.len().min(usize::try_from(most).unwrap_or(usize::MAX));
-        settled.left_out = (left.len() - kept) as u64;
+        outcome.left_out = (left.len() - kept) as u64;
         left.truncate(kept);
-        let mut room = ground.bytes().saturating_mul(DOUBTFUL_SHARE);
-        settled.partial =
-            left.iter().filter_map(|one| self.partial(ground, one, &mut room)).collect();
-        settled
+        let mut room = ranges.bytes().saturating_mul(DOUBTFUL_SHARE);
+        outcome.partial =
+            left.iter().filter_map(|one| self.partial(ranges, one, &mut room)).collect();
+        outcome
     }
 
     /// The bytes of files that stay broken, and which of them are no parts of others.
-    fn parts(&self, ground: &Ground, left: &[BrokenFile]) -> (Parts, Vec<bool>) {
+    fn parts(&self, ranges: &CarvedRanges, left: &[BrokenFile]) -> (Parts, Vec<bool>) {
         let mut parts = Parts::default();
         let mut keep = |one: &BrokenFile| {
             let is_kept = !parts.hold(one.offset);
             if is_kept && !self.embedded {
-                parts.add(ground, one);
+                parts.add(ranges, one);
             }
             is_kept
         };
@@ -274,8 +274,8 @@ impl<'r> Resolver<'r> {
     /// What is left of a file that is broken: its bytes up to where it breaks, or to the next file
     /// that is whole. If there is no more `room` for bytes that may be anybody's, those that are
     /// sure.
-    fn partial(&self, ground: &Ground, one: &BrokenFile, room: &mut u64) -> Option<Carved> {
-        let mut extents = extents_of(ground, one.offset, one.at.max(1));
+    fn partial(&self, ranges: &CarvedRanges, one: &BrokenFile, room: &mut u64) -> Option<Carved> {
+        let mut extents = extents_of(ranges, one.offset, one.at.max(1));
         let mut kept: Vec<Extent> = Vec::new();
         let mut place = 0;
         for extent in &mut extents {
@@ -353,10 +353,10 @@ struct Parts {
 }
 
 impl Parts {
-    fn add(&mut self, ground: &Ground, one: &BrokenFile) {
-        extents_of(ground, one.offset, one.sure).into_iter().for_each(|e| self.sure.add(e));
+    fn add(&mut self, ranges: &CarvedRanges, one: &BrokenFile) {
+        extents_of(ranges, one.offset, one.sure).into_iter().for_each(|e| self.sure.add(e));
         let at = if is_film(one.kind.name) { one.at + FILM_GAP_BYTES } else { one.at };
-        extents_of(ground, one.offset, at).into_iter().for_each(|e| self.reach.add(e));
+        extents_of(ranges, one.offset, at).into_iter().for_each(|e| self.reach.add(e));
     }
 
     /// Whether what begins at `offset` is taken for a part of one of them.

@@ -48,7 +48,7 @@ pub mod xz;
 pub mod zip;
 pub mod zst;
 
-use crate::mend::{Broken, Yard};
+use crate::mend::{Broken, MendContext};
 use crate::view::{Extent, View};
 
 /// All formats, in the order in which they are tried at one offset.
@@ -239,8 +239,13 @@ pub trait Format: Send + Sync {
 
     /// Finds the extents of a file that `validate` found broken, `view` being as it was then.
     /// `None` where it cannot tell. What is returned must be [`Verdict::Whole`] when validated.
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
-        let _ = (view, broken, yard);
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
+        let _ = (view, broken, context);
         None
     }
 }

@@ -4,7 +4,7 @@
 //! cannot be looked for place by place. But much of what lies between fragments shows at a glance,
 //! and what is left when it is taken out is a whole file, or not.
 
-use super::Yard;
+use super::MendContext;
 use super::foreign::{SECTOR_BYTES, is_noise, text_sectors};
 use crate::view::{Extent, View};
 
@@ -47,17 +47,17 @@ const LOOKED_BYTES_MAX: u64 = 64 << 20;
 /// blocks that begin before byte `end`.
 pub(crate) fn without_gaps(
     view: &mut View<'_>,
-    yard: &Yard<'_>,
+    context: &MendContext<'_>,
     end: u64,
     alien: Alien,
     rest: &dyn Rest,
 ) -> Option<Vec<Extent>> {
     let extents = view.extents().to_vec();
-    let stretches = stretches(view, yard, end, alien);
+    let stretches = stretches(view, context, end, alien);
     if stretches.is_empty() || stretches.len() > STRETCHES_MAX {
         return None;
     }
-    let mut fuel = yard.effort.fuel_bytes.saturating_mul(2);
+    let mut fuel = context.effort.fuel_bytes.saturating_mul(2);
     let ones = stretches.iter().map(|one| vec![*one]);
     let twos = stretches.iter().enumerate().flat_map(|(index, one)| {
         stretches[index + 1..].iter().map(move |other| vec![*one, *other])
@@ -67,7 +67,7 @@ pub(crate) fn without_gaps(
         false => ones.chain(twos).collect(),
     };
     for gaps in tried {
-        if fuel == 0 || yard.is_stopped() {
+        if fuel == 0 || context.is_stopped() {
             return None;
         }
         let left = taken_out(&extents, &gaps);
@@ -92,8 +92,13 @@ pub(crate) fn without_gaps(
 
 /// Where nothing but alien blocks lie, with something else before and behind: begin and end, in
 /// bytes of the file.
-fn stretches(view: &mut View<'_>, yard: &Yard<'_>, end: u64, alien: Alien) -> Vec<(u64, u64)> {
-    let block = yard.block_bytes;
+fn stretches(
+    view: &mut View<'_>,
+    context: &MendContext<'_>,
+    end: u64,
+    alien: Alien,
+) -> Vec<(u64, u64)> {
+    let block = context.block_bytes;
     let last = end.saturating_add(BEHIND_BLOCKS * block).min(LOOKED_BYTES_MAX);
     let mut all = Vec::new();
     let mut begun = None;

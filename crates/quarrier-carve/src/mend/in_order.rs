@@ -5,7 +5,7 @@
 //! that thousands of pairs are tried in the time in which one file is read. What goes far and
 //! breaks again may be a fragment with another behind it.
 
-use super::Yard;
+use super::MendContext;
 use crate::mend::Broken;
 use crate::view::{Extent, View};
 
@@ -109,13 +109,13 @@ struct Left {
 /// `view`.
 pub fn in_order(
     view: &mut View<'_>,
-    yard: &Yard<'_>,
+    context: &MendContext<'_>,
     broken: &Broken,
     start: Box<dyn Reading>,
 ) -> Option<Vec<Extent>> {
     let extents = view.extents().to_vec();
-    let fuel = yard.effort.fuel_bytes / FUEL_SHARE;
-    let mut search = Search { view, yard, fuel, start: start.copy() };
+    let fuel = context.effort.fuel_bytes / FUEL_SHARE;
+    let mut search = Search { view, context, fuel, start: start.copy() };
     let mut lead = Lead::new(extents, 0, broken.sure, broken.at, start);
     if let Some(found) = search.around_others(&mut lead) {
         return Some(found);
@@ -154,24 +154,24 @@ impl Lead {
 
 struct Search<'a, 'v, 'y> {
     view: &'a mut View<'v>,
-    yard: &'a Yard<'y>,
+    context: &'a MendContext<'y>,
     fuel: u64,
     start: Box<dyn Reading>,
 }
 
 impl Search<'_, '_, '_> {
     fn is_over(&self) -> bool {
-        self.fuel == 0 || self.yard.is_stopped()
+        self.fuel == 0 || self.context.is_stopped()
     }
 
     /// Tries the places behind other files, where the file is left with what another begins with.
     fn around_others(&mut self, lead: &mut Lead) -> Option<Vec<Extent>> {
         let left = self.left(lead);
         let mut found = None;
-        let others = left.iter().filter(|left| self.yard.claims.starts_at(left.offset));
+        let others = left.iter().filter(|left| self.context.claims.starts_at(left.offset));
         for left in others.take(OTHERS_MAX) {
-            let Some(place) = self.yard.continuations(left.offset).next() else { continue };
-            let extents = self.yard.continued(&lead.extents, left.at, place);
+            let Some(place) = self.context.continuations(left.offset).next() else { continue };
+            let extents = self.context.continued(&lead.extents, left.at, place);
             let (step, _) = self.read_on(&extents, left, u64::MAX);
             found = self.weigh(lead, left, place, extents, step);
             if found.is_some() || self.is_over() {
@@ -189,7 +189,7 @@ impl Search<'_, '_, '_> {
             None => self.left(lead),
         };
         let found = self.pairs(lead, &left, WIDENING[step]);
-        let is_done = found.is_some() || fragments >= self.yard.effort.fragments_max;
+        let is_done = found.is_some() || fragments >= self.context.effort.fragments_max;
         lead.left = Some(left);
         if is_done {
             return found;
@@ -215,13 +215,13 @@ impl Search<'_, '_, '_> {
         left: &[Left],
         (back, gap): (u64, u64),
     ) -> Option<Vec<Extent>> {
-        let block = self.yard.block_bytes;
+        let block = self.context.block_bytes;
         let tried = std::mem::replace(&mut lead.tried, (back, gap));
         let back = usize::try_from(back).unwrap_or(usize::MAX);
         let mut far = Vec::new();
         for (index, left) in left.iter().take(back).enumerate() {
             let is_tried = (index as u64) < tried.0;
-            let places = self.yard.continuations(left.offset);
+            let places = self.context.continuations(left.offset);
             for (place, blocks) in places.take(usize::try_from(gap).unwrap_or(usize::MAX)).zip(1..)
             {
                 if is_tried && blocks <= tried.1 {
@@ -230,7 +230,7 @@ impl Search<'_, '_, '_> {
                 if self.is_over() {
                     return None;
                 }
-                let extents = self.yard.continued(&lead.extents, left.at, place);
+                let extents = self.context.continued(&lead.extents, left.at, place);
                 let limit = left.at.saturating_add(FIRST_BLOCKS * block);
                 match self.read_on(&extents, left, limit) {
                     (Step::Going, misfit) => {
@@ -266,7 +266,7 @@ impl Search<'_, '_, '_> {
         extents: Vec<Extent>,
         step: Step,
     ) -> Option<Vec<Extent>> {
-        let block = self.yard.block_bytes;
+        let block = self.context.block_bytes;
         match step {
             Step::Whole { length } => {
                 let extents = crate::view::cut(&extents, length);
@@ -284,8 +284,8 @@ impl Search<'_, '_, '_> {
 
     /// The places at which the file may have been left, the last first.
     fn left(&mut self, lead: &Lead) -> Vec<Left> {
-        let block = self.yard.block_bytes;
-        let back = self.yard.effort.back_bytes_max;
+        let block = self.context.block_bytes;
+        let back = self.context.effort.back_bytes_max;
         let first = lead.sure.div_ceil(block).max(1) * block;
         let first = first.max((lead.broke_at / block * block).saturating_sub(back));
         let mut reading = lead.before.copy();
@@ -342,7 +342,7 @@ impl Search<'_, '_, '_> {
     /// Whether none of the joints could as well be a block before or behind where it is: in bytes
     /// that nothing verifies, any place would do.
     fn is_certain(&mut self, extents: &[Extent], length: u64) -> bool {
-        let block = self.yard.block_bytes;
+        let block = self.context.block_bytes;
         (1..extents.len()).all(|joint| {
             let (before, behind) = (extents[joint - 1], extents[joint]);
             let mut earlier = extents.to_vec();
@@ -372,7 +372,7 @@ impl Search<'_, '_, '_> {
     /// Whether `extents` are a whole file, too, and another one: not the same bytes in the blocks
     /// that were exchanged.
     fn is_another(&mut self, extents: &[Extent], length: u64, one: u64, other: u64) -> bool {
-        let block = self.yard.block_bytes;
+        let block = self.context.block_bytes;
         let blocks = [one, other].map(|offset| Extent { offset, length: block });
         self.view.look_at(&blocks, u64::MAX);
         let bytes = self.view.take(0, block as usize).map(<[u8]>::to_vec);

@@ -87,32 +87,32 @@ impl Effort {
     }
 }
 
-/// What is known of the source when files are mended: all that is whole has been found.
-pub struct Yard<'y> {
+/// What is known of the source when files are mended: all whole files have been found.
+pub struct MendContext<'y> {
     /// Fragments begin at multiples of this many bytes from the file's own start.
     pub block_bytes: u64,
     /// The bytes of files that are whole.
     pub claims: &'y Claims,
     /// How hard to look.
     pub effort: Effort,
-    pub(crate) ground: &'y [Range<u64>],
+    pub(crate) ranges: &'y [Range<u64>],
     pub(crate) stop: &'y AtomicBool,
     /// Where archives end.
     pub(crate) archive_ends: Marks,
 }
 
-impl<'y> Yard<'y> {
-    /// A yard over all of `ground` (ranges of the source, in order), for tests and for who mends
-    /// on their own.
+impl<'y> MendContext<'y> {
+    /// A context over `ranges` of the source, in order, for tests and for callers that mend on their
+    /// own.
     pub fn new(
         block_bytes: u64,
         claims: &'y Claims,
         effort: Effort,
-        ground: &'y [Range<u64>],
+        ranges: &'y [Range<u64>],
         stop: &'y AtomicBool,
     ) -> Self {
         let (block_bytes, archive_ends) = (block_bytes.max(1), Marks::new(b"PK\x05\x06"));
-        Yard { block_bytes, claims, effort, ground, stop, archive_ends }
+        MendContext { block_bytes, claims, effort, ranges, stop, archive_ends }
     }
 
     /// Whether to give up: the user does not want to wait.
@@ -148,7 +148,7 @@ impl<'y> Yard<'y> {
     /// `offset` to the end of what is carved.
     pub fn continued(&self, extents: &[Extent], left_at: u64, offset: u64) -> Vec<Extent> {
         let mut continued = crate::view::cut(extents, left_at);
-        for range in self.ground {
+        for range in self.ranges {
             let start = range.start.max(offset);
             if start < range.end {
                 let more = Extent { offset: start, length: range.end - start };
@@ -178,7 +178,7 @@ impl<'y> Yard<'y> {
     }
 
     fn next_carved(&self, offset: u64) -> Option<u64> {
-        let index = self.ground.partition_point(|range| range.end <= offset);
-        self.ground.get(index).map(|range| range.start.max(offset))
+        let index = self.ranges.partition_point(|range| range.end <= offset);
+        self.ranges.get(index).map(|range| range.start.max(offset))
     }
 }

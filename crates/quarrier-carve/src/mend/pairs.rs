@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{Gap, Yard, likely_gap};
+use super::{Gap, MendContext, likely_gap};
 use crate::view::{Extent, View};
 
 /// Blocks before the one that broke at which the file may have been left.
@@ -38,14 +38,14 @@ enum Found {
 /// The extents of the file that broke at `broke_at`.
 pub(crate) fn pairs(
     view: &mut View<'_>,
-    yard: &Yard<'_>,
+    context: &MendContext<'_>,
     broke_at: u64,
     whole: &dyn Whole,
 ) -> Option<Vec<Extent>> {
     let extents = view.extents().to_vec();
-    let mut lead = Lead { extents, from: yard.block_bytes, broke_at };
-    for _ in 1..yard.effort.fragments_max {
-        match widen(view, yard, &lead, whole)? {
+    let mut lead = Lead { extents, from: context.block_bytes, broke_at };
+    for _ in 1..context.effort.fragments_max {
+        match widen(view, context, &lead, whole)? {
             Found::Whole(found) => return Some(found),
             Found::Further(further) => lead = further,
         }
@@ -54,15 +54,20 @@ pub(crate) fn pairs(
 }
 
 /// Looks for one more fragment.
-fn widen(view: &mut View<'_>, yard: &Yard<'_>, lead: &Lead, whole: &dyn Whole) -> Option<Found> {
-    let block = yard.block_bytes;
+fn widen(
+    view: &mut View<'_>,
+    context: &MendContext<'_>,
+    lead: &Lead,
+    whole: &dyn Whole,
+) -> Option<Found> {
+    let block = context.block_bytes;
     let last = lead.broke_at / block * block;
     let first = lead.from.max(last.saturating_sub(BACK_BLOCKS_MAX * block));
-    let mut fuel = yard.effort.fuel_bytes;
+    let mut fuel = context.effort.fuel_bytes;
     let mut further: Option<(u64, u64, u64)> = None;
-    let offset = Yard::left_offset(&lead.extents, first)?;
-    'gaps: for place in yard.continuations(offset) {
-        if fuel == 0 || yard.is_stopped() {
+    let offset = MendContext::left_offset(&lead.extents, first)?;
+    'gaps: for place in context.continuations(offset) {
+        if fuel == 0 || context.is_stopped() {
             break;
         }
         let gap = place - offset;
@@ -73,11 +78,11 @@ fn widen(view: &mut View<'_>, yard: &Yard<'_>, lead: &Lead, whole: &dyn Whole) -
         let low = range.start.div_ceil(block) * block;
         let mut left_at = range.end.saturating_sub(1) / block * block;
         while left_at >= low.max(block) && range.end > range.start {
-            if fuel == 0 || yard.is_stopped() {
+            if fuel == 0 || context.is_stopped() {
                 break 'gaps;
             }
-            let Some(at) = Yard::left_offset(&lead.extents, left_at) else { break };
-            view.look_at(&yard.continued(&lead.extents, left_at, at + gap), fuel);
+            let Some(at) = MendContext::left_offset(&lead.extents, left_at) else { break };
+            view.look_at(&context.continued(&lead.extents, left_at, at + gap), fuel);
             match whole.check(view) {
                 Ok(length) => right.push((left_at, length)),
                 Err(at) => {
@@ -94,14 +99,14 @@ fn widen(view: &mut View<'_>, yard: &Yard<'_>, lead: &Lead, whole: &dyn Whole) -
             continue;
         }
         right.reverse();
-        let (left_at, length) = choose(view, yard, &lead.extents, gap, &right)?;
-        let at = Yard::left_offset(&lead.extents, left_at)?;
-        let found = yard.continued(&lead.extents, left_at, at + gap);
+        let (left_at, length) = choose(view, context, &lead.extents, gap, &right)?;
+        let at = MendContext::left_offset(&lead.extents, left_at)?;
+        let found = context.continued(&lead.extents, left_at, at + gap);
         return Some(Found::Whole(crate::view::cut(&found, length)));
     }
     let (broke_at, left_at, gap) = further?;
-    let at = Yard::left_offset(&lead.extents, left_at)?;
-    let extents = yard.continued(&lead.extents, left_at, at + gap);
+    let at = MendContext::left_offset(&lead.extents, left_at)?;
+    let extents = context.continued(&lead.extents, left_at, at + gap);
     Some(Found::Further(Lead { extents, from: left_at + block, broke_at }))
 }
 
@@ -109,7 +114,7 @@ fn widen(view: &mut View<'_>, yard: &Yard<'_>, lead: &Lead, whole: &dyn Whole) -
 /// length of the file.
 fn choose(
     view: &mut View<'_>,
-    yard: &Yard<'_>,
+    context: &MendContext<'_>,
     extents: &[Extent],
     gap: u64,
     right: &[(u64, u64)],
@@ -118,9 +123,9 @@ fn choose(
     if first == last {
         return Some(*first);
     }
-    view.look_at(extents, yard.effort.fuel_bytes);
+    view.look_at(extents, context.effort.fuel_bytes);
     let known = 0..last.1 + gap;
     let gap = Gap { first: first.0, last: last.0, bytes: gap };
-    let place = likely_gap(view, gap, known, yard.block_bytes)?;
+    let place = likely_gap(view, gap, known, context.block_bytes)?;
     right.iter().find(|(left_at, _)| *left_at == place).copied()
 }

@@ -6,7 +6,7 @@
 //! three fragments.
 
 use super::in_order::{Reading, Step, in_order};
-use super::{Effort, Yard};
+use super::{Effort, MendContext};
 use crate::mend::Broken;
 use crate::view::{Extent, View};
 
@@ -46,7 +46,7 @@ struct Left {
 /// more effort than usual, goes on as [`in_order`] does.
 pub(crate) fn streams(
     view: &mut View<'_>,
-    yard: &Yard<'_>,
+    context: &MendContext<'_>,
     broken: &Broken,
     start: Box<dyn Reading>,
 ) -> Option<Vec<Extent>> {
@@ -54,25 +54,25 @@ pub(crate) fn streams(
     let all = view.extents().to_vec();
     let lead =
         Lead { extents: all.clone(), sure: broken.sure, broke_at: broken.at, before: start.copy() };
-    let mut search = Search { view, yard, fuel: yard.effort.fuel_bytes / FUEL_SHARE };
+    let mut search = Search { view, context, fuel: context.effort.fuel_bytes / FUEL_SHARE };
     let found = search.all(&lead, origin);
-    if found.is_some() || yard.effort.fragments_max <= Effort::NORMAL.fragments_max {
+    if found.is_some() || context.effort.fragments_max <= Effort::NORMAL.fragments_max {
         return found;
     }
     let view = search.view;
-    view.look_at(&all, yard.effort.fuel_bytes);
-    in_order(view, yard, broken, start)
+    view.look_at(&all, context.effort.fuel_bytes);
+    in_order(view, context, broken, start)
 }
 
 struct Search<'a, 'v, 'y> {
     view: &'a mut View<'v>,
-    yard: &'a Yard<'y>,
+    context: &'a MendContext<'y>,
     fuel: u64,
 }
 
 impl Search<'_, '_, '_> {
     fn is_over(&self) -> bool {
-        self.fuel == 0 || self.yard.is_stopped()
+        self.fuel == 0 || self.context.is_stopped()
     }
 
     fn all(&mut self, lead: &Lead, origin: u64) -> Option<Vec<Extent>> {
@@ -108,7 +108,7 @@ impl Search<'_, '_, '_> {
 
     /// The last `most` places at which the file may have been left, the last first.
     fn left(&mut self, lead: &Lead, most: usize) -> Vec<Left> {
-        let block = self.yard.block_bytes;
+        let block = self.context.block_bytes;
         let last = lead.broke_at / block;
         let first = lead.sure.div_ceil(block).max(1).max((last + 1).saturating_sub(most as u64));
         let mut reading = lead.before.copy();
@@ -133,10 +133,10 @@ impl Search<'_, '_, '_> {
         gaps: std::ops::Range<u64>,
         mut leads: Option<&mut Vec<Lead>>,
     ) -> Option<Vec<Extent>> {
-        let block = self.yard.block_bytes;
+        let block = self.context.block_bytes;
         let skipped = usize::try_from(gaps.start).unwrap_or(usize::MAX);
         let count = usize::try_from(gaps.end - gaps.start).unwrap_or(usize::MAX);
-        for place in self.yard.continuations(left.offset).skip(skipped).take(count) {
+        for place in self.context.continuations(left.offset).skip(skipped).take(count) {
             if self.is_over() {
                 break;
             }
@@ -161,10 +161,10 @@ impl Search<'_, '_, '_> {
 
     /// Tries places before the beginning.
     fn backward(&mut self, lead: &Lead, left: &Left, origin: u64) -> Option<Vec<Extent>> {
-        let block = self.yard.block_bytes;
+        let block = self.context.block_bytes;
         for count in 1..=BACKWARD.1 {
             let place = origin.checked_sub(count * block)?;
-            if self.yard.claims.holds(place) {
+            if self.context.claims.holds(place) {
                 continue;
             }
             if self.is_over() {
@@ -180,7 +180,7 @@ impl Search<'_, '_, '_> {
 
     /// Reads on at `place`, in strides that grow.
     fn try_at(&mut self, lead: &Lead, left: &Left, place: u64) -> (Step, Vec<Extent>) {
-        let extents = self.yard.continued(&lead.extents, left.at, place);
+        let extents = self.context.continued(&lead.extents, left.at, place);
         self.view.look_at(&extents, self.fuel);
         let mut reading = left.reading.copy();
         let mut stride = STRIDE_BYTES;

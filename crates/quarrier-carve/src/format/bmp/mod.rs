@@ -6,7 +6,7 @@ mod runs;
 
 use super::pixels::{self, Pixels};
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Alien, Broken, Rest, Yard, without_gaps};
+use crate::mend::{Alien, Broken, MendContext, Rest, without_gaps};
 use crate::view::{Extent, View};
 
 /// BMP, of Windows and OS/2. Has no checksum: what is verified is that the header agrees with
@@ -86,11 +86,16 @@ impl Format for Bmp {
         Verdict::Whole { length, kind: BMP }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
         let header = Header::read(view)?;
         let end = broken.at.max(header.file_bytes);
         let picture = Picture { pixels: header.pixels()?, format: self };
-        without_gaps(view, yard, end, Alien { zeros: false, noise: true }, &picture)
+        without_gaps(view, context, end, Alien { zeros: false, noise: true }, &picture)
     }
 }
 

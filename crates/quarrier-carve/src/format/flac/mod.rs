@@ -7,7 +7,7 @@ mod header;
 mod subframe;
 
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Broken, Reading, Step, Yard, in_order};
+use crate::mend::{Broken, MendContext, Reading, Step, in_order};
 use crate::view::{Extent, View};
 
 use frames::Frames;
@@ -41,8 +41,13 @@ impl Format for Flac {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
         let frames = Frames::begin(view)?;
-        in_order(view, yard, broken, Box::new(frames))
+        in_order(view, context, broken, Box::new(frames))
     }
 }

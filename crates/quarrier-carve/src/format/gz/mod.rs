@@ -7,7 +7,7 @@ mod reading;
 use super::{Format, Kind, Signature, Verdict};
 use crate::crc32::Crc32;
 use crate::inflate::{Failed, INFLATER_FUEL, Inflater};
-use crate::mend::{Broken, Yard, streams};
+use crate::mend::{Broken, MendContext, streams};
 use crate::view::{Extent, View};
 
 /// Gzip. The checksum and the length of what each member holds are verified.
@@ -51,8 +51,13 @@ impl Format for Gz {
         Verdict::Whole { length: end, kind: GZ }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
-        streams(view, yard, broken, Box::new(reading::GzReading::new()))
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
+        streams(view, context, broken, Box::new(reading::GzReading::new()))
     }
 }
 

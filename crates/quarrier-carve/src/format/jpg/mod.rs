@@ -17,7 +17,7 @@ mod seam;
 pub(crate) use reader::Reader;
 
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{self, Broken, Reading, Step, Yard};
+use crate::mend::{self, Broken, MendContext, Reading, Step};
 use crate::view::{Extent, View};
 
 /// JPEG. Has no checksum: what is verified is that the codes of every scan are codes, and as many
@@ -55,7 +55,12 @@ impl Format for Jpg {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
-        mend::in_order(view, yard, broken, Box::new(Reader::of_fragments()))
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
+        mend::in_order(view, context, broken, Box::new(Reader::of_fragments()))
     }
 }

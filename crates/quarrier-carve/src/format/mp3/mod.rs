@@ -9,7 +9,7 @@ mod note;
 mod tags;
 
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Broken, Reading, Step, Yard, in_order};
+use crate::mend::{Broken, MendContext, Reading, Step, in_order};
 use crate::view::{Extent, View};
 
 use frame::Frame;
@@ -78,11 +78,16 @@ impl Format for Mp3 {
         Verdict::Whole { length: end, kind: MP3 }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
         let frames = Frames::begin(view)?;
         // Without a length nothing would show that what was found is all.
         frames.note?.bytes?;
-        in_order(view, yard, broken, Box::new(frames))
+        in_order(view, context, broken, Box::new(frames))
     }
 }
 

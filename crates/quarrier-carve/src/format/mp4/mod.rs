@@ -9,7 +9,7 @@ mod sample;
 use std::ops::Range;
 
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Alien, Rest, Yard, without_gaps};
+use crate::mend::{Alien, MendContext, Rest, without_gaps};
 use crate::mend::{Broken, SECTOR_BYTES, text_sectors};
 use crate::view::{Extent, TAKE_BYTES_MAX, View};
 
@@ -77,10 +77,15 @@ impl Format for Mp4 {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
         let end = broken.at;
         let alien = Alien { zeros: true, noise: false };
-        without_gaps(view, yard, end, alien, self)
+        without_gaps(view, context, end, alien, self)
     }
 }
 

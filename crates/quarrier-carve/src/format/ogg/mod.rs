@@ -5,7 +5,7 @@
 mod pages;
 
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Broken, Reading, Step, Yard, in_order};
+use crate::mend::{Broken, MendContext, Reading, Step, in_order};
 use crate::view::{Extent, View};
 
 use pages::Pages;
@@ -42,8 +42,13 @@ impl Format for Ogg {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
-        in_order(view, yard, broken, Box::new(Pages::default()))
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
+        in_order(view, context, broken, Box::new(Pages::default()))
     }
 }
 

@@ -9,7 +9,7 @@ mod storages;
 mod table;
 
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Broken, Yard, pairs};
+use crate::mend::{Broken, MendContext, pairs};
 use crate::view::{Extent, View};
 use storages::NOWHERE;
 use table::{Compound, Header, Stream, Trouble, read};
@@ -46,9 +46,14 @@ impl Format for Ole {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
         let header = Header::read(view)?;
-        pairs(view, yard, broken.at, &header)
+        pairs(view, context, broken.at, &header)
     }
 }
 

@@ -7,7 +7,7 @@ use super::object::{SLIP_BYTES, after_comments, object_near, walk};
 use super::seam::{Seam, find_seam};
 use super::section::{Section, section};
 use crate::format::{Format, Verdict};
-use crate::mend::{Broken, Yard};
+use crate::mend::{Broken, MendContext};
 use crate::view::{Extent, View};
 
 /// Sections of one cross-reference that are looked for.
@@ -34,30 +34,30 @@ pub(super) fn mend(
     format: &dyn Format,
     view: &mut View<'_>,
     broken: &Broken,
-    yard: &Yard<'_>,
+    context: &MendContext<'_>,
 ) -> Option<Vec<Extent>> {
     let extents = view.extents().to_vec();
-    let fragments = yard.effort.fragments_max.saturating_sub(1) as u64;
-    let reach = yard.effort.gap_bytes_max.saturating_mul(fragments);
-    let reach = reach.min(yard.effort.fuel_bytes / 2).saturating_add(broken.at);
+    let fragments = context.effort.fragments_max.saturating_sub(1) as u64;
+    let reach = context.effort.gap_bytes_max.saturating_mul(fragments);
+    let reach = reach.min(context.effort.fuel_bytes / 2).saturating_add(broken.at);
     let mut from = broken.sure;
     for _ in 0..MENDED_ENDS_MAX {
         let ending = Ending::find(view, from..reach)?;
         from = ending.end;
-        if yard.is_stopped() || view.is_starved() {
+        if context.is_stopped() || view.is_starved() {
             return None;
         }
-        if view.offset_of(ending.place).is_none_or(|offset| yard.claims.holds(offset)) {
+        if view.offset_of(ending.place).is_none_or(|offset| context.claims.holds(offset)) {
             continue;
         }
-        let Some((seams, offsets)) = solve(view, yard, &extents, &ending) else { continue };
+        let Some((seams, offsets)) = solve(view, context, &extents, &ending) else { continue };
         let mended = without(&extents, &seams);
         view.look_at(&mended, view.fuel_bytes());
         let is_its_own = is_listed(view, &offsets);
         if let Verdict::Whole { length, .. } = format.validate(view) {
             let end = ending.end - seams.iter().map(|seam| seam.gap).sum::<u64>();
             let cut = crate::view::cut(&mended, length);
-            return (length >= end && is_its_own && is_free(&cut[1..], yard)).then_some(cut);
+            return (length >= end && is_its_own && is_free(&cut[1..], context)).then_some(cut);
         }
         view.look_at(&extents, view.fuel_bytes());
     }
@@ -65,8 +65,8 @@ pub(super) fn mend(
 }
 
 /// Whether no other file holds the first bytes of any extent.
-fn is_free(extents: &[Extent], yard: &Yard<'_>) -> bool {
-    extents.iter().all(|extent| !yard.claims.holds(extent.offset))
+fn is_free(extents: &[Extent], context: &MendContext<'_>) -> bool {
+    extents.iter().all(|extent| !context.claims.holds(extent.offset))
 }
 
 /// Whether the cross-reference knows the objects there are: that it is not another file's.
@@ -108,11 +108,11 @@ pub(super) fn from(extents: &[Extent], bytes: u64) -> Vec<Extent> {
 /// Where the file that ends at `ending` was left, and how wide the gaps are.
 fn solve(
     view: &mut View<'_>,
-    yard: &Yard<'_>,
+    context: &MendContext<'_>,
     extents: &[Extent],
     ending: &Ending,
 ) -> Option<(Vec<Seam>, Vec<u64>)> {
-    let block = yard.block_bytes;
+    let block = context.block_bytes;
     let (mut points, shift) = points(view, ending, block)?;
     points.push(Point { offset: ending.place - shift, what: What::Shifted(shift) });
     points.sort_unstable();
@@ -128,7 +128,7 @@ fn solve(
         };
         right += 1;
         if found > now {
-            if seams.len() + 1 >= yard.effort.fragments_max {
+            if seams.len() + 1 >= context.effort.fragments_max {
                 return None;
             }
             // In bytes of the view, as if the gaps before were not there.

@@ -15,7 +15,7 @@ mod syntax;
 mod type1;
 
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Broken, Yard};
+use crate::mend::{Broken, MendContext};
 use crate::view::{Extent, View};
 use chain::{Ending, chain};
 use object::{after_comments, object_at, walk};
@@ -79,8 +79,13 @@ impl Format for Pdf {
         Verdict::broken(view, PDF, sure, trouble.max(sure), reason)
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
-        mend::mend(self, view, broken, yard)
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
+        mend::mend(self, view, broken, context)
     }
 }
 

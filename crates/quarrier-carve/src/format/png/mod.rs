@@ -7,7 +7,7 @@ mod reading;
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::inflate::Inflater;
-use crate::mend::{Broken, Yard, streams};
+use crate::mend::{Broken, MendContext, streams};
 use crate::view::{Extent, View};
 
 use chunk::{Chunk, Wrong};
@@ -58,8 +58,13 @@ impl Format for Png {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
-        streams(view, yard, broken, Box::new(reading::PngReading::new()))
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
+        streams(view, context, broken, Box::new(reading::PngReading::new()))
     }
 }
 

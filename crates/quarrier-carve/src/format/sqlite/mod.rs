@@ -7,7 +7,7 @@ mod tree;
 use std::ops::Range;
 
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Broken, Whole, Yard, pairs};
+use crate::mend::{Broken, MendContext, Whole, pairs};
 use crate::view::{Extent, View};
 use tree::{Header, walk};
 
@@ -38,9 +38,14 @@ impl Format for Sqlite {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
         let header = Header::read(view)?;
-        pairs(view, yard, broken.at, &header)
+        pairs(view, context, broken.at, &header)
     }
 }
 

@@ -10,7 +10,7 @@ use strips::Strips;
 
 use super::tiff::{Directory, Order};
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Alien, Broken, Rest, Yard, without_gaps};
+use crate::mend::{Alien, Broken, MendContext, Rest, without_gaps};
 use crate::view::{Extent, View};
 
 /// TIFF, BigTIFF, and CR2, NEF, ARW, DNG. Has no checksum: what is verified is that directories
@@ -64,9 +64,14 @@ impl Format for Tif {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
         let alien = Alien { zeros: false, noise: true };
-        without_gaps(view, yard, broken.at, alien, self)
+        without_gaps(view, context, broken.at, alien, self)
     }
 }
 

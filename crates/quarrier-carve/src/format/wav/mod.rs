@@ -8,7 +8,7 @@ mod joint;
 
 use super::riff::{Chunk, HEADER_BYTES};
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Alien, Broken, Rest, Yard, without_gaps};
+use crate::mend::{Alien, Broken, MendContext, Rest, without_gaps};
 use crate::view::{Extent, View};
 
 use foreign::Samples;
@@ -63,12 +63,17 @@ impl Format for Wav {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, _: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        _: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
         let told = chunks(view)?.ok()?;
         let frames = Frames::read(view, told.data.start)?;
         let alien = Alien { zeros: false, noise: true };
         let sound = Sound { frames, format: self };
-        without_gaps(view, yard, told.length, alien, &sound)
+        without_gaps(view, context, told.length, alien, &sound)
     }
 }
 

@@ -13,7 +13,7 @@ mod tokens;
 
 use super::riff::Chunk;
 use super::{Format, Kind, Signature, Verdict};
-use crate::mend::{Alien, Broken, Rest, Yard, without_gaps};
+use crate::mend::{Alien, Broken, MendContext, Rest, without_gaps};
 use crate::view::{Extent, View};
 
 use picture::{begins_as_picture, read_picture};
@@ -84,10 +84,15 @@ impl Format for Webp {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, _: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        _: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
         let end = 8 + u64::from(view.u32_le(4)?);
         let alien = Alien { zeros: true, noise: false };
-        without_gaps(view, yard, end, alien, self)
+        without_gaps(view, context, end, alien, self)
     }
 }
 

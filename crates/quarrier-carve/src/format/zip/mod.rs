@@ -15,7 +15,7 @@ use quarrier_core::source::read_full_at;
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::inflate::Inflater;
-use crate::mend::{Broken, Yard};
+use crate::mend::{Broken, MendContext};
 use crate::view::{Extent, View};
 
 use directory::{End, Entry};
@@ -73,8 +73,13 @@ impl Format for Zip {
         }
     }
 
-    fn mend(&self, view: &mut View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
-        mend::mend(view, broken, yard)
+    fn mend(
+        &self,
+        view: &mut View<'_>,
+        broken: &Broken,
+        context: &MendContext<'_>,
+    ) -> Option<Vec<Extent>> {
+        mend::mend(view, broken, context)
     }
 }
 

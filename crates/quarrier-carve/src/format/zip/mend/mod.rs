@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use crate::crc32;
 use crate::mend::Broken;
-use crate::mend::Yard;
+use crate::mend::MendContext;
 use crate::view::{Extent, View};
 
 use super::directory::END_BYTES;
@@ -40,7 +40,7 @@ struct Sight<'v, 's> {
     /// Where the file begins in the source.
     origin: u64,
     block_bytes: u64,
-    yard: &'v Yard<'v>,
+    context: &'v MendContext<'v>,
 }
 
 impl Sight<'_, '_> {
@@ -56,33 +56,37 @@ impl Sight<'_, '_> {
     }
 
     fn is_over(&self) -> bool {
-        self.raw.is_starved() || self.yard.is_stopped()
+        self.raw.is_starved() || self.context.is_stopped()
     }
 }
 
 /// Finds the extents of the archive that begins where `view` does. Where it is not in blocks as
 /// the other files are, it may be in sectors.
-pub(super) fn mend(view: &View<'_>, broken: &Broken, yard: &Yard<'_>) -> Option<Vec<Extent>> {
-    mend_in_blocks(view, broken, yard, yard.block_bytes).or_else(|| {
-        let is_coarser = yard.block_bytes > SECTOR_BYTES;
-        is_coarser.then(|| mend_in_blocks(view, broken, yard, SECTOR_BYTES))?
+pub(super) fn mend(
+    view: &View<'_>,
+    broken: &Broken,
+    context: &MendContext<'_>,
+) -> Option<Vec<Extent>> {
+    mend_in_blocks(view, broken, context, context.block_bytes).or_else(|| {
+        let is_coarser = context.block_bytes > SECTOR_BYTES;
+        is_coarser.then(|| mend_in_blocks(view, broken, context, SECTOR_BYTES))?
     })
 }
 
 fn mend_in_blocks(
     view: &View<'_>,
     broken: &Broken,
-    yard: &Yard<'_>,
+    context: &MendContext<'_>,
     block_bytes: u64,
 ) -> Option<Vec<Extent>> {
     let origin = view.offset_of(0)?;
     let source = view.source();
     let mut raw = view.another();
-    let fuel = yard.effort.fuel_bytes.saturating_mul(2 + REACH_GAPS);
+    let fuel = context.effort.fuel_bytes.saturating_mul(2 + REACH_GAPS);
     raw.look_at(&[Extent { offset: 0, length: source.length() }], fuel);
-    let mut sight = Sight { raw, origin, block_bytes, yard };
+    let mut sight = Sight { raw, origin, block_bytes, context };
     let first = Local::read(&mut sight.raw, origin)?;
-    let gap = yard.effort.gap_bytes_max;
+    let gap = context.effort.gap_bytes_max;
     let reach = origin.saturating_add(gap.saturating_mul(REACH_GAPS)).min(source.length());
     let behind = origin.checked_add(broken.sure)?..reach;
     let before = origin.saturating_sub(gap)..origin;
@@ -90,10 +94,10 @@ fn mend_in_blocks(
     for range in [behind, before] {
         let mut at = range.start;
         while at < range.end {
-            for place in yard.archive_ends.next(&mut sight.raw, &mut at, range.end) {
+            for place in context.archive_ends.next(&mut sight.raw, &mut at, range.end) {
                 let Some(plan) = Plan::of_end(&mut sight, place, &first) else { continue };
                 if let Some(hops) = plan.hops(&mut sight) {
-                    return Some(extents(view, yard, &hops, origin, plan.length()));
+                    return Some(extents(view, context, &hops, origin, plan.length()));
                 }
                 ends += 1;
             }
@@ -108,7 +112,7 @@ fn mend_in_blocks(
 /// The extents of a file of `length` bytes that is left and taken up at `hops`.
 fn extents(
     view: &View<'_>,
-    yard: &Yard<'_>,
+    context: &MendContext<'_>,
     hops: &[Hop],
     origin: u64,
     length: u64,
@@ -116,7 +120,7 @@ fn extents(
     let mut extents = view.extents().to_vec();
     for hop in hops {
         let place = (origin + hop.at).saturating_add_signed(hop.shift);
-        extents = yard.continued(&extents, hop.at, place);
+        extents = context.continued(&extents, hop.at, place);
     }
     crate::view::cut(&extents, length)
 }

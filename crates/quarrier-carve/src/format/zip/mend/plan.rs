@@ -36,7 +36,7 @@ impl Plan {
     /// The plan of the archive whose end record lies at `place`, if that may be the archive that
     /// begins with `first`.
     pub(super) fn of_end(sight: &mut Sight<'_, '_>, place: u64, first: &Local) -> Option<Plan> {
-        if sight.yard.claims.holds(place) {
+        if sight.context.claims.holds(place) {
             return None;
         }
         let end = End::read_narrow(&mut sight.raw, place)?;
@@ -44,7 +44,7 @@ impl Plan {
         let comment_bytes = end.end - place - END_BYTES;
         let shift =
             i64::try_from(place).ok()? - i64::try_from(sight.origin.checked_add(end_at)?).ok()?;
-        let is_far = shift.unsigned_abs() > sight.yard.effort.gap_bytes_max;
+        let is_far = shift.unsigned_abs() > sight.context.effort.gap_bytes_max;
         let is_across = shift < 0 && place + END_BYTES + comment_bytes > sight.origin;
         if end.entries == 0
             || end.size < end.entries * 46
@@ -148,7 +148,7 @@ impl Plan {
         from: i64,
         to: i64,
     ) -> Option<Vec<Hop>> {
-        let hops_max = sight.yard.effort.fragments_max.saturating_sub(1).max(1);
+        let hops_max = sight.context.effort.fragments_max.saturating_sub(1).max(1);
         for index in range {
             let member = &self.members[index];
             let next = self.members.get(index + 1).map_or(self.end.offset, |m| m.entry.offset);

@@ -8,17 +8,17 @@ use std::time::Instant;
 use super::account::{BrokenFile, Keep, Summary, Times, add_since};
 use super::candidates::{Candidate, Signatures};
 use super::enclosed::is_enclosed;
-use super::ground::Ground;
 use super::judge::Judged;
 use super::kept::Kept;
-use super::resolve::{Resolver, Settled};
-use super::strides::Strides;
+use super::ranges::CarvedRanges;
+use super::resolve::{Outcome, Resolver};
+use super::scheduler::Scheduler;
 use super::{Carver, extents_of};
 use crate::carved::Carved;
 use crate::claims::Claims;
 use crate::error::{Error, Result};
 use crate::format::Verdict;
-use crate::mend::{Broken, Yard};
+use crate::mend::{Broken, MendContext};
 use crate::view::{Extent, View};
 
 /// How often broken files are looked at while others around them are mended.
@@ -27,35 +27,35 @@ const ROUNDS_MAX: usize = 3;
 const BEHIND_BYTES: u64 = 64 << 10;
 
 /// What a run works with.
-pub(super) struct Course<'c> {
+pub(super) struct CarveRun<'c> {
     pub(super) carver: &'c Carver<'c>,
     pub(super) source: &'c Kept<'c>,
     pub(super) keep: &'c dyn Keep,
-    pub(super) ground: &'c Ground,
+    pub(super) ranges: &'c CarvedRanges,
     pub(super) times: Times,
 }
 
 /// What a run has found out.
-pub(super) struct Known<'c> {
+pub(super) struct RunState<'c> {
     pub(super) resolver: Resolver<'c>,
     pub(super) summary: Summary,
     /// What is not decided yet.
     pub(super) broken: Vec<BrokenFile>,
 }
 
-impl<'c> Course<'c> {
+impl<'c> CarveRun<'c> {
     /// Goes through all of the source, and then through what is broken.
     pub(super) fn run(&self, signatures: &Signatures, summary: Summary) -> Result<Summary> {
-        let known = self.recall(summary)?;
-        let known = Strides::new(self, signatures, known).run()?;
-        let mut summary = self.rest(known)?;
+        let state = self.recall(summary)?;
+        let state = Scheduler::new(self, signatures, state).run()?;
+        let mut summary = self.rest(state)?;
         summary.stopped |= self.carver.is_stopped();
         self.times.add_to(&mut summary);
         Ok(summary)
     }
 
     /// Takes up what an earlier run has done.
-    fn recall(&self, mut summary: Summary) -> Result<Known<'c>> {
+    fn recall(&self, mut summary: Summary) -> Result<RunState<'c>> {
         let begun = &self.carver.begun;
         let mut resolver = Resolver::new(&self.carver.formats, self.carver.embedded);
         resolver.recall(begun);
@@ -64,12 +64,12 @@ impl<'c> Course<'c> {
         summary.unreadable.clone_from(&begun.unreadable);
         let mut broken = Vec::new();
         summary.forgotten += self.carver.remember(&mut broken, begun.broken.clone());
-        Ok(Known { resolver, summary, broken })
+        Ok(RunState { resolver, summary, broken })
     }
 
     /// Mends what is broken, and keeps what is left of the rest.
-    fn rest(&self, known: Known<'_>) -> Result<Summary> {
-        let Known { mut resolver, mut summary, mut broken } = known;
+    fn rest(&self, state: RunState<'_>) -> Result<Summary> {
+        let RunState { mut resolver, mut summary, mut broken } = state;
         summary.block_bytes = resolver.block_bytes(&broken);
         broken.retain(|one| !resolver.is_covered(one.offset));
         let mended = match self.carver.is_stopped() {
@@ -80,8 +80,8 @@ impl<'c> Course<'c> {
                 mended
             }
         };
-        let Settled { mended, alone, partial, left_out } =
-            resolver.settle(self.ground, broken, mended);
+        let Outcome { mended, alone, partial, left_out } =
+            resolver.settle(self.ranges, broken, mended);
         summary.forgotten += left_out;
         self.keep_wanted(&alone, &mut summary)?;
         let valid = summary.files[0];
@@ -99,7 +99,7 @@ impl<'c> Course<'c> {
         broken: &[BrokenFile],
     ) -> (Vec<Option<Judged>>, u64) {
         let count = broken.iter().filter(|one| !one.is_whole).count() as u64;
-        let (effort, tried) = self.carver.effort.shared(self.ground.bytes(), count);
+        let (effort, tried) = self.carver.effort.shared(self.ranges.bytes(), count);
         let mut claims = self.with_sure(claims, broken);
         let mut left = tried;
         let mut waiting: Vec<usize> = (0..broken.len())
@@ -115,10 +115,10 @@ impl<'c> Course<'c> {
             // Those of which most is there come first: what is long is not begun when all others are
             // done.
             waiting.sort_by_key(|index| std::cmp::Reverse(broken[*index].at));
-            let ranges = self.ground.ranges();
-            let yard = Yard::new(block_bytes, &claims, effort, ranges, self.carver.stop);
+            let ranges = self.ranges.as_slice();
+            let context = MendContext::new(block_bytes, &claims, effort, ranges, self.carver.stop);
             let found = self.each(&waiting, &self.times.work_ns, |index, view| {
-                self.mend(&broken[*index], view, &yard)
+                self.mend(&broken[*index], view, &context)
             });
             waiting.iter().zip(found).for_each(|(index, one)| mended[*index] = one);
             leave_out_contested(broken, &mut mended);
@@ -146,12 +146,17 @@ impl<'c> Course<'c> {
     fn with_sure(&self, claims: &Claims, broken: &[BrokenFile]) -> Claims {
         let mut claims = claims.clone();
         for one in broken.iter().filter(|one| !one.is_whole) {
-            extents_of(self.ground, one.offset, one.sure).into_iter().for_each(|e| claims.add(e));
+            extents_of(self.ranges, one.offset, one.sure).into_iter().for_each(|e| claims.add(e));
         }
         claims
     }
 
-    fn mend(&self, one: &BrokenFile, view: &mut View<'_>, yard: &Yard<'_>) -> Option<Judged> {
+    fn mend(
+        &self,
+        one: &BrokenFile,
+        view: &mut View<'_>,
+        context: &MendContext<'_>,
+    ) -> Option<Judged> {
         let formats = &self.carver.formats;
         let index = formats.iter().position(|f| f.kinds()[0].name == one.format)?;
         let format = formats[index];
@@ -161,17 +166,17 @@ impl<'c> Course<'c> {
                 return None;
             }
             let verdict = Verdict::ended(one.at, one.kind, &one.reason);
-            let extents = extents_of(self.ground, one.offset, one.at);
+            let extents = extents_of(self.ranges, one.offset, one.at);
             return Some(Judged { candidate, verdict, extents });
         }
-        view.look_at(&self.ground.extents_from(one.offset), yard.effort.fuel_bytes);
-        let extents = format.mend(view, &Broken { sure: one.sure, at: one.at }, yard)?;
+        view.look_at(&self.ranges.extents_from(one.offset), context.effort.fuel_bytes);
+        let extents = format.mend(view, &Broken { sure: one.sure, at: one.at }, context)?;
         // Nothing is believed that does not stand on its own.
         view.look_at(&extents, u64::MAX);
         let verdict = format.validate(view);
         let (length, ..) = verdict.end()?;
         let is_it = length == view.length() && extents.first()?.offset == one.offset;
-        if !is_it || length > self.ground.file_bytes_max() {
+        if !is_it || length > self.ranges.file_bytes_max() {
             return None;
         }
         Some(Judged { candidate, verdict, extents })

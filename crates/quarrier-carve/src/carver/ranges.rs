@@ -9,13 +9,13 @@ const EXTENTS_MAX: usize = 256;
 
 /// The ranges in which files may lie, and how long a file may be.
 #[derive(Debug, Clone)]
-pub(super) struct Ground {
+pub(super) struct CarvedRanges {
     /// In order, not touching each other, not empty.
     ranges: Vec<Range<u64>>,
     file_bytes_max: u64,
 }
 
-impl Ground {
+impl CarvedRanges {
     pub(super) fn new(mut ranges: Vec<Range<u64>>, file_bytes_max: u64) -> Self {
         ranges.retain(|range| range.start < range.end);
         ranges.sort_by_key(|range| range.start);
@@ -26,10 +26,10 @@ impl Ground {
                 _ => joined.push(range),
             }
         }
-        Ground { ranges: joined, file_bytes_max }
+        CarvedRanges { ranges: joined, file_bytes_max }
     }
 
-    pub(super) fn ranges(&self) -> &[Range<u64>] {
+    pub(super) fn as_slice(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
@@ -86,13 +86,13 @@ mod tests {
 
     #[test]
     fn a_file_leaves_out_what_is_not_carved() {
-        let ground = Ground::new(vec![100..200, 0..10, 150..300, 400..500], 230);
+        let ranges = CarvedRanges::new(vec![100..200, 0..10, 150..300, 400..500], 230);
         let extent = |offset, length| Extent { offset, length };
-        assert_eq!(ground.extents_from(180), [extent(180, 120), extent(400, 100)]);
-        assert_eq!(ground.extents_from(100), [extent(100, 200), extent(400, 30)]);
-        assert_eq!(ground.extents_from(50), []);
-        assert_eq!(ground.extents_from(600), []);
-        assert_eq!(ground.next(20), Some(100));
-        assert_eq!(ground.bytes(), 310);
+        assert_eq!(ranges.extents_from(180), [extent(180, 120), extent(400, 100)]);
+        assert_eq!(ranges.extents_from(100), [extent(100, 200), extent(400, 30)]);
+        assert_eq!(ranges.extents_from(50), []);
+        assert_eq!(ranges.extents_from(600), []);
+        assert_eq!(ranges.next(20), Some(100));
+        assert_eq!(ranges.bytes(), 310);
     }
 }

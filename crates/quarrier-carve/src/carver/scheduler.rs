@@ -6,7 +6,7 @@
 //!                               └─→ decide ──→ keep its files ──→ note     in order of the source
 //! ```
 //!
-//! A worker takes the next stride, searches it, judges what it found, and puts that on the board.
+//! A worker takes the next stride, searches it, judges what it found, and hands that in.
 //! Who comes by next and sees that it is this stride's turn decides which of its files count, which
 //! needs all before it; then its files are kept by whoever is free. So nobody waits while another
 //! reads a long file, and what is found does not depend on who did what.
@@ -23,9 +23,9 @@ use super::STRIDE_BYTES;
 use super::account::{BrokenFile, Stride, add_since};
 use super::allowance::Allowance;
 use super::candidates::{Looked, Signatures};
-use super::course::{Course, Known};
-use super::judge::{Court, Docket};
+use super::judge::{Judge, Judgement};
 use super::resume::Midway;
+use super::run::{CarveRun, RunState};
 use crate::carved::Carved;
 use crate::error::{Error, Result};
 use crate::view::View;
@@ -36,20 +36,20 @@ const AHEAD_MAX: usize = 16;
 /// What is searched at once at least.
 const STEP_BYTES_MIN: u64 = 64 << 10;
 
-/// The strides of a run, on their way.
-pub(super) struct Strides<'a, 'c> {
-    course: &'a Course<'c>,
+/// Says who does what of a run next, stride by stride.
+pub(super) struct Scheduler<'a, 'c> {
+    run: &'a CarveRun<'c>,
     signatures: &'a Signatures,
     /// Held by who reads a source that must be fetched: one stride is read after the other.
     reading: Mutex<()>,
-    board: Mutex<Board<'c>>,
-    /// Something on the board is not as it was.
+    shared: Mutex<SharedState<'c>>,
+    /// Something that is shared is not as it was.
     changed: Condvar,
 }
 
 /// What all workers see.
-struct Board<'c> {
-    known: Known<'c>,
+struct SharedState<'c> {
+    state: RunState<'c>,
     /// The next stride that nobody has taken: its number, and where it begins at the earliest.
     next: (u64, u64),
     /// How the first stride goes on, if a part of it is done.
@@ -57,10 +57,10 @@ struct Board<'c> {
     /// Strides taken and not yet judged to their end.
     under_way: u64,
     /// What was judged, by number of the stride and of the part of it.
-    judged: BTreeMap<(u64, u32), Part>,
+    judged: BTreeMap<(u64, u32), JudgedPart>,
     /// What is decided next.
     turn: (u64, u32),
-    keeping: Option<Keeping>,
+    pending: Option<PendingOutput>,
     failed: Option<Error>,
     /// Whether a worker panicked.
     is_lost: bool,
@@ -68,7 +68,7 @@ struct Board<'c> {
 
 /// A stride that a worker has taken, as far as it is not yet judged.
 #[derive(Debug, Clone)]
-struct Taken {
+struct Task {
     number: u64,
     part: u32,
     range: Range<u64>,
@@ -78,16 +78,16 @@ struct Taken {
 }
 
 /// A stride that was judged, or a part of one with very many candidates.
-struct Part {
+struct JudgedPart {
     range: Range<u64>,
     /// How it goes on, where it is not the last of its stride.
     midway: Option<Midway>,
     looked: Looked,
-    docket: Docket,
+    judgement: Judgement,
 }
 
 /// The part whose files are being kept.
-struct Keeping {
+struct PendingOutput {
     range: Range<u64>,
     midway: Option<Midway>,
     unreadable: Vec<Range<u64>>,
@@ -101,137 +101,137 @@ struct Keeping {
 }
 
 /// What a worker does next.
-enum Duty {
+enum NextStep {
     Keep(Arc<[Carved]>, usize),
-    Judge(Taken),
+    Judge(Task),
     Nothing,
 }
 
-impl<'a, 'c> Strides<'a, 'c> {
-    /// Those behind what is `known`.
+impl<'a, 'c> Scheduler<'a, 'c> {
+    /// Those behind what is in `state`.
     pub(super) fn new(
-        course: &'a Course<'c>,
+        run: &'a CarveRun<'c>,
         signatures: &'a Signatures,
-        known: Known<'c>,
+        state: RunState<'c>,
     ) -> Self {
-        let board = Board {
-            next: (0, known.summary.position),
-            midway: course.carver.begun.midway,
-            known,
+        let shared = SharedState {
+            next: (0, state.summary.position),
+            midway: run.carver.begun.midway,
+            state,
             under_way: 0,
             judged: BTreeMap::new(),
             turn: (0, 0),
-            keeping: None,
+            pending: None,
             failed: None,
             is_lost: false,
         };
         let (reading, changed) = (Mutex::new(()), Condvar::new());
-        Strides { course, signatures, reading, board: Mutex::new(board), changed }
+        Scheduler { run, signatures, reading, shared: Mutex::new(shared), changed }
     }
 
     /// Goes through all of them. Returns what is known then.
-    pub(super) fn run(self) -> Result<Known<'c>> {
+    pub(super) fn run(self) -> Result<RunState<'c>> {
         std::thread::scope(|scope| {
-            for _ in 1..self.course.carver.workers_count() {
+            for _ in 1..self.run.carver.workers_count() {
                 scope.spawn(|| self.work());
             }
             self.work();
         });
-        let board = self.board.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match board.failed {
+        let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match shared.failed {
             Some(error) => Err(error),
-            None => Ok(board.known),
+            None => Ok(shared.state),
         }
     }
 
     /// The life of a worker.
     fn work(&self) {
         let _alarm = Alarm(self);
-        let mut view = self.course.carver.view(self.course.source);
+        let mut view = self.run.carver.view(self.run.source);
         let mut mine = None;
         loop {
             match self.next(&mine) {
-                Duty::Keep(files, index) => {
+                NextStep::Keep(files, index) => {
                     let begun = Instant::now();
                     view.look_at(&files[index].extents, u64::MAX);
-                    let kept = self.course.keep.keep(&files[index], &mut view);
-                    add_since(&self.course.times.sink_ns, begun);
+                    let kept = self.run.keep.keep(&files[index], &mut view);
+                    add_since(&self.run.times.sink_ns, begun);
                     self.kept(kept);
                 }
-                Duty::Judge(taken) => mine = self.judge(taken, &mut view),
-                Duty::Nothing => return,
+                NextStep::Judge(task) => mine = self.judge(task, &mut view),
+                NextStep::Nothing => return,
             }
         }
     }
 
     /// Waits for something to do. `mine` is what is left of the stride that this worker has taken.
-    fn next(&self, mine: &Option<Taken>) -> Duty {
-        let mut board = self.lock();
+    fn next(&self, mine: &Option<Task>) -> NextStep {
+        let mut shared = self.lock();
         loop {
-            if board.failed.is_some() || board.is_lost {
-                return Duty::Nothing;
+            if shared.failed.is_some() || shared.is_lost {
+                return NextStep::Nothing;
             }
-            if let Some(keeping) = &mut board.keeping
-                && keeping.taken < keeping.wanted.len()
+            if let Some(pending) = &mut shared.pending
+                && pending.taken < pending.wanted.len()
             {
-                keeping.taken += 1;
-                return Duty::Keep(Arc::clone(&keeping.wanted), keeping.taken - 1);
+                pending.taken += 1;
+                return NextStep::Keep(Arc::clone(&pending.wanted), pending.taken - 1);
             }
-            let is_stopped = self.course.carver.is_stopped();
-            if board.keeping.is_none() {
-                let turn = board.turn;
+            let is_stopped = self.run.carver.is_stopped();
+            if shared.pending.is_none() {
+                let turn = shared.turn;
                 if is_stopped {
-                    return Duty::Nothing;
+                    return NextStep::Nothing;
                 }
-                if let Some(part) = board.judged.remove(&turn) {
-                    self.decide(&mut board, part);
+                if let Some(part) = shared.judged.remove(&turn) {
+                    self.decide(&mut shared, part);
                     continue;
                 }
             }
-            if !is_stopped && let Some(taken) = self.take(&mut board, mine) {
-                return Duty::Judge(taken);
+            if !is_stopped && let Some(task) = self.take(&mut shared, mine) {
+                return NextStep::Judge(task);
             }
-            let is_all = board.under_way == 0 && board.judged.is_empty();
-            if is_all && board.keeping.is_none() {
-                return Duty::Nothing;
+            let is_all = shared.under_way == 0 && shared.judged.is_empty();
+            if is_all && shared.pending.is_none() {
+                return NextStep::Nothing;
             }
-            board = self.changed.wait(board).unwrap_or_else(PoisonError::into_inner);
+            shared = self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// The rest of a stride, or a new one, as long as there is room for what is judged.
-    fn take(&self, board: &mut Board<'c>, mine: &Option<Taken>) -> Option<Taken> {
-        let is_room = board.judged.len() < AHEAD_MAX;
+    fn take(&self, shared: &mut SharedState<'c>, mine: &Option<Task>) -> Option<Task> {
+        let is_room = shared.judged.len() < AHEAD_MAX;
         if let Some(mine) = mine {
-            return (is_room || mine.number == board.turn.0).then(|| mine.clone());
+            return (is_room || mine.number == shared.turn.0).then(|| mine.clone());
         }
-        let (number, at) = board.next;
-        let from = self.course.ground.next(at).filter(|_| is_room)?;
+        let (number, at) = shared.next;
+        let from = self.run.ranges.next(at).filter(|_| is_room)?;
         let end = self.stride_end(from);
-        board.next = (number + 1, end);
-        board.under_way += 1;
+        shared.next = (number + 1, end);
+        shared.under_way += 1;
         // What is carved may begin behind what was done.
-        let midway = board.midway.take().filter(|_| from == at);
+        let midway = shared.midway.take().filter(|_| from == at);
         let fresh = Midway { step_bytes: end - from, left: Allowance::WHOLE };
         let Midway { step_bytes, left } = midway.unwrap_or(fresh);
-        Some(Taken { number, part: 0, range: from..end, step_bytes, left })
+        Some(Task { number, part: 0, range: from..end, step_bytes, left })
     }
 
     /// The end of the stride that begins at `from`. What is a hole all over is no stride.
     fn stride_end(&self, from: u64) -> u64 {
         let aligned = |at: u64| at - at % STRIDE_BYTES;
-        let data = match self.course.source.next_data(from) {
+        let data = match self.run.source.next_data(from) {
             Ok(data) => data.map_or(u64::MAX, |data| data.start),
             Err(_) => from,
         };
         let end = (aligned(from) + STRIDE_BYTES).max(aligned(data));
-        end.min(self.course.ground.span().end).max(from + 1)
+        end.min(self.run.ranges.span().end).max(from + 1)
     }
 
     /// Searches what was taken, and judges what is found there; returns what is left of it.
-    fn judge(&self, taken: Taken, view: &mut View<'_>) -> Option<Taken> {
-        let start = taken.range.start;
-        let wish = start..taken.range.end.min(start.saturating_add(taken.step_bytes));
+    fn judge(&self, task: Task, view: &mut View<'_>) -> Option<Task> {
+        let start = task.range.start;
+        let wish = start..task.range.end.min(start.saturating_add(task.step_bytes));
         let looked = self.look(wish);
         let looked = match looked {
             Ok(looked) => looked,
@@ -242,40 +242,40 @@ impl<'a, 'c> Strides<'a, 'c> {
             }
         };
         let range = start..looked.until.max(start + 1);
-        let is_last = range.end >= taken.range.end;
-        let court = Court {
-            formats: &self.course.carver.formats,
-            ground: self.course.ground,
-            embedded: self.course.carver.embedded,
-            stop: self.course.carver.stop,
+        let is_last = range.end >= task.range.end;
+        let judge = Judge {
+            formats: &self.run.carver.formats,
+            ranges: self.run.ranges,
+            embedded: self.run.carver.embedded,
+            stop: self.run.carver.stop,
         };
         let begun = Instant::now();
-        let mut allowance = taken.left;
-        let docket = court.judge(view, &looked.candidates, &mut allowance);
-        add_since(&self.course.times.work_ns, begun);
+        let mut allowance = task.left;
+        let judgement = judge.judge(view, &looked.candidates, &mut allowance);
+        add_since(&self.run.times.work_ns, begun);
         let step_bytes = (2 * (range.end - start)).max(STEP_BYTES_MIN);
         let midway = (!is_last).then_some(Midway { step_bytes, left: allowance });
-        let rest = midway.map(|Midway { step_bytes, left }| Taken {
-            number: taken.number,
-            part: taken.part + 1,
-            range: range.end..taken.range.end,
+        let rest = midway.map(|Midway { step_bytes, left }| Task {
+            number: task.number,
+            part: task.part + 1,
+            range: range.end..task.range.end,
             step_bytes,
             left,
         });
-        let mut board = self.lock();
+        let mut shared = self.lock();
         // What was stopped is not known to its end.
-        if !self.course.carver.is_stopped() {
-            let part = Part { range, midway, looked, docket };
-            board.judged.insert((taken.number, taken.part), part);
+        if !self.run.carver.is_stopped() {
+            let part = JudgedPart { range, midway, looked, judgement };
+            shared.judged.insert((task.number, task.part), part);
         }
-        board.under_way -= u64::from(is_last);
+        shared.under_way -= u64::from(is_last);
         self.changed.notify_all();
         rest
     }
 
     /// Searches `range`: where it can be mapped by who judges it next, and else by all in turn.
     fn look(&self, range: Range<u64>) -> Result<Looked> {
-        let Course { carver, source, .. } = *self.course;
+        let CarveRun { carver, source, .. } = *self.run;
         if source.is_resident() {
             return self.signatures.look(source, range, carver, 1);
         }
@@ -284,21 +284,19 @@ impl<'a, 'c> Strides<'a, 'c> {
     }
 
     /// Decides which files of a part count. It is its turn.
-    fn decide(&self, board: &mut Board<'c>, part: Part) {
-        let Part { range, midway, looked, docket } = part;
-        board.known.summary.unread += docket.unread;
-        board.known.summary.cost_bytes += docket.cost_bytes;
-        board.known.summary.bytes += range.end - range.start;
-        board.known.summary.candidates += looked.candidates.len() as u64;
-        board.known.summary.add(&looked.run);
+    fn decide(&self, shared: &mut SharedState<'c>, part: JudgedPart) {
+        let JudgedPart { range, midway, looked, judgement } = part;
+        shared.state.summary.unread += judgement.unread;
+        shared.state.summary.cost_bytes += judgement.cost_bytes;
+        shared.state.summary.bytes += range.end - range.start;
+        shared.state.summary.candidates += looked.candidates.len() as u64;
+        shared.state.summary.add(&looked.run);
         // Of those that wait only the broken ones may be forgotten: they get half of the room.
-        let room =
-            (self.course.carver.remembered_max() / 2).saturating_sub(board.known.broken.len());
-        let (whole, broken) = board.known.resolver.resolve(docket.judged, range.end, room);
-        let wanted: Arc<[Carved]> =
-            self.course.carver.wanted(&whole).into_iter().cloned().collect();
+        let room = (self.run.carver.remembered_max() / 2).saturating_sub(shared.state.broken.len());
+        let (whole, broken) = shared.state.resolver.resolve(judgement.judged, range.end, room);
+        let wanted: Arc<[Carved]> = self.run.carver.wanted(&whole).into_iter().cloned().collect();
         let left = wanted.len();
-        board.keeping = Some(Keeping {
+        shared.pending = Some(PendingOutput {
             range,
             midway,
             unreadable: looked.run.unreadable,
@@ -309,62 +307,62 @@ impl<'a, 'c> Strides<'a, 'c> {
             left,
         });
         if left == 0 {
-            self.note(board);
+            self.note(shared);
         }
         self.changed.notify_all();
     }
 
     /// A file was kept, or not.
     fn kept(&self, kept: io::Result<()>) {
-        let mut board = self.lock();
+        let mut shared = self.lock();
         match kept {
-            Err(error) => drop(board.failed.get_or_insert(Error::Keep(error))),
+            Err(error) => drop(shared.failed.get_or_insert(Error::Keep(error))),
             Ok(()) => {
-                let Some(keeping) = &mut board.keeping else { return };
-                keeping.left -= 1;
-                if keeping.left > 0 {
+                let Some(pending) = &mut shared.pending else { return };
+                pending.left -= 1;
+                if pending.left > 0 {
                     return;
                 }
-                self.note(&mut board);
+                self.note(&mut shared);
             }
         }
         self.changed.notify_all();
     }
 
     /// All files of a part are kept: it is done.
-    fn note(&self, board: &mut Board<'c>) {
-        let Some(keeping) = board.keeping.take() else { return };
-        let span = self.course.ground.span();
-        board.known.summary.count(keeping.wanted.iter());
-        board.known.summary.position = keeping.range.end;
-        let noted = self.course.keep.stride(&Stride {
-            range: keeping.range.clone(),
-            whole: &keeping.whole,
-            broken: &keeping.broken,
-            unreadable: &keeping.unreadable,
-            alignment: board.known.resolver.alignment(),
-            midway: keeping.midway,
+    fn note(&self, shared: &mut SharedState<'c>) {
+        let Some(pending) = shared.pending.take() else { return };
+        let span = self.run.ranges.span();
+        shared.state.summary.count(pending.wanted.iter());
+        shared.state.summary.position = pending.range.end;
+        let noted = self.run.keep.stride(&Stride {
+            range: pending.range.clone(),
+            whole: &pending.whole,
+            broken: &pending.broken,
+            unreadable: &pending.unreadable,
+            alignment: shared.state.resolver.alignment(),
+            midway: pending.midway,
             total_bytes: span.end - span.start,
-            done_bytes: keeping.range.end - span.start,
+            done_bytes: pending.range.end - span.start,
         });
         if let Err(error) = noted {
-            board.failed.get_or_insert(Error::Keep(error));
+            shared.failed.get_or_insert(Error::Keep(error));
         }
-        board.known.summary.forgotten +=
-            self.course.carver.remember(&mut board.known.broken, keeping.broken);
-        board.turn = match keeping.midway {
-            None => (board.turn.0 + 1, 0),
-            Some(_) => (board.turn.0, board.turn.1 + 1),
+        shared.state.summary.forgotten +=
+            self.run.carver.remember(&mut shared.state.broken, pending.broken);
+        shared.turn = match pending.midway {
+            None => (shared.turn.0 + 1, 0),
+            Some(_) => (shared.turn.0, shared.turn.1 + 1),
         };
     }
 
-    fn lock(&self) -> MutexGuard<'_, Board<'c>> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SharedState<'c>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Tells the others when a worker panics, so that all end and the panic is passed on.
-struct Alarm<'x, 'a, 'c>(&'x Strides<'a, 'c>);
+struct Alarm<'x, 'a, 'c>(&'x Scheduler<'a, 'c>);
 
 impl Drop for Alarm<'_, '_, '_> {
     fn drop(&mut self) {
