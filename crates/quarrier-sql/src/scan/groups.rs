@@ -9,7 +9,6 @@ use datafusion::arrow::array::{
     RecordBatchOptions, TimestampNanosecondArray, UInt64Array,
 };
 use datafusion::arrow::datatypes::{DataType, SchemaRef, TimeUnit, i256};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -18,13 +17,14 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
     replace_children_if_necessary,
 };
 use futures::TryStreamExt;
 use quarrier_filter::group::{GroupPlan, Grouped, Grouper, Grouping, Total};
 
 use super::exec::MessagesExec;
+use super::over_input::{over_input, without_expressions};
 
 /// A column of what an aggregate hands on before all of it is merged.
 #[derive(Debug, Clone, Copy)]
@@ -125,27 +125,11 @@ impl DisplayAs for GroupsExec {
 }
 
 impl ExecutionPlan for GroupsExec {
-    fn name(&self) -> &str {
-        "GroupsExec"
-    }
+    over_input!("GroupsExec");
+    without_expressions!();
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
     }
 
     fn with_new_children(

@@ -8,20 +8,18 @@ use datafusion::arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer};
 use datafusion::arrow::compute::{BatchCoalescer, and};
 use datafusion::arrow::datatypes::{Int32Type, Int64Type};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{StreamExt, TryStreamExt};
 use quarrier_filter::Keys;
 
 use super::keys::JoinKeys;
+use super::over_input::{over_input, rows_of_input, without_expressions};
 
 /// What leaves more than this share of the rows is not looked for any longer: the join looks anyway.
 const KEPT_SHARE_MAX: f64 = 0.8;
@@ -69,32 +67,9 @@ impl DisplayAs for KeepExec {
 }
 
 impl ExecutionPlan for KeepExec {
-    fn name(&self) -> &str {
-        "KeepExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    over_input!("KeepExec");
+    without_expressions!();
+    rows_of_input!();
 
     fn with_new_children(
         self: Arc<Self>,
@@ -102,11 +77,6 @@ impl ExecutionPlan for KeepExec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return internal_err!("rows of nothing") };
         Ok(Arc::new(KeepExec::new(input, self.wishes.clone())))
-    }
-
-    /// Whoever gathers the keys forgets whom they were for, too.
-    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::clone(&self.input))
     }
 
     fn execute(
@@ -138,10 +108,6 @@ impl ExecutionPlan for KeepExec {
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
     }
 
     fn statistics_from_inputs(

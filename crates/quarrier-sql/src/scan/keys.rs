@@ -14,13 +14,13 @@ use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, apply_expression_roots};
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties,
-};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr};
 use futures::{Stream, StreamExt};
 use quarrier_filter::Keys;
 use tokio::sync::watch;
+
+use super::over_input::{over_input, rows_of_input};
 
 /// Whether values of this type are keys that have bits.
 pub(crate) fn is_whole(data_type: &DataType) -> bool {
@@ -134,25 +134,8 @@ impl DisplayAs for KeysExec {
 }
 
 impl ExecutionPlan for KeysExec {
-    fn name(&self) -> &str {
-        "KeysExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
+    over_input!("KeysExec");
+    rows_of_input!();
 
     fn apply_expressions(
         &self,
@@ -167,11 +150,6 @@ impl ExecutionPlan for KeysExec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return internal_err!("keys of nothing") };
         Ok(Arc::new(KeysExec { input, asked: self.asked.clone() }))
-    }
-
-    /// Whoever waits for keys forgets them, too: a plan that is run anew does without.
-    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::clone(&self.input))
     }
 
     fn execute(
@@ -194,10 +172,6 @@ impl ExecutionPlan for KeysExec {
             gathering: self.asked.iter().map(gather).collect(),
             input: self.input.execute(partition, context)?,
         }))
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
     }
 
     fn statistics_from_inputs(

@@ -17,6 +17,7 @@ mod figures;
 mod groups;
 mod keep;
 mod keys;
+mod over_input;
 mod selection;
 mod statistics;
 mod together;
