@@ -2,6 +2,9 @@
 //! conjunct of its own, whose query names columns outside of it, or whose left side is a constant; IN
 //! below NOT, CASE or IS.
 //!
+//! apache/datafusion#8241, and of its kinds #25336 (correlated by other than equality), #25347
+//! (correlated by equality), all open, and #25340 (a constant), fixed after 55.
+//!
 //! | written | becomes |
 //! |---|---|
 //! | `x NOT IN (query)`, where only TRUE counts | no `v` of the query with `v = x`, `v` NULL or `x` NULL |

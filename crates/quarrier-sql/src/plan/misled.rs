@@ -2,6 +2,9 @@
 //! name. DataFusion 55 hands such a filter down by names where rows are spread over threads or brought
 //! together: above `t1 JOIN t2`, both with a column `id`, one on `t2.id` would come down as one on
 //! `t1.id`, and rows would be lost. So whoever has been told of the wrong column is made to forget it.
+//!
+//! apache/datafusion#25244, fixed by #25259, which is in none of 55: this file and `lineage` go with
+//! DataFusion 56.
 
 use std::sync::Arc;
 

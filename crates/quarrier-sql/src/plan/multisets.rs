@@ -1,5 +1,7 @@
 //! EXCEPT ALL and INTERSECT ALL as SQL-92 has them: a row that is there five times and twice on the
 //! other side is left three times, or kept twice. The engine looks only whether it is there.
+//!
+//! apache/datafusion#12956 (EXCEPT ALL) and #12955 (INTERSECT ALL), both open.
 
 use std::sync::Arc;
 

@@ -1,5 +1,8 @@
 //! `a IS NOT DISTINCT FROM b` becomes a join in which NULL equals NULL. DataFusion 55 then adds conditions
 //! like `c = d`, which come down to the join later, to its keys, as if that held for them too.
+//!
+//! Not reported yet, near apache/datafusion#11704: `SELECT l.a, l.b FROM l JOIN l AS m ON l.a IS NOT
+//! DISTINCT FROM m.a WHERE l.b = m.b` loses rows or has too many, where `b` is NULL in some.
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinType, NullEquality};

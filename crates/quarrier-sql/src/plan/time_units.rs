@@ -10,6 +10,9 @@
 //! | `at > c`, `at >= c` | `at > f` |
 //! | `at = c` | `at <= f AND at > f`: FALSE, or UNKNOWN for NULL |
 //! | `at <> c` | `at <= f OR at > f` |
+//!
+//! Not reported yet, near apache/datafusion#22142, which is of casts to the coarser unit: `SELECT
+//! count(*) FROM ms WHERE at >= TIMESTAMP '1970-01-01 00:00:00.000000001'` counts 1970 itself.
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;

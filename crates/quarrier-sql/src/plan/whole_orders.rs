@@ -3,6 +3,9 @@
 //! Where a column of the order is constant in every part, the engine leaves it out of the parts' sorts,
 //! which then tell each other how good a row must be by the other columns only: a part with a better
 //! constant loses its rows.
+//!
+//! Not reported yet: `SELECT 1 AS a, v AS b FROM s UNION ALL SELECT 0 AS a, v AS b FROM s ORDER BY a,
+//! b DESC LIMIT 3`, where `s` has some thousand rows.
 
 use std::sync::Arc;
 

@@ -12,6 +12,8 @@
 //!
 //! NULL equals NULL in that join, and in that alone. A query that gives more than one row where one value is asked for is
 //! an error once it does.
+//!
+//! apache/datafusion#5492, open, is of the same method.
 
 mod domain;
 mod free;

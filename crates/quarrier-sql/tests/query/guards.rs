@@ -1,0 +1,162 @@
+//! What DataFusion answers wrongly without `plan/`, so that each guard goes once it is not needed.
+//!
+//! A guard is added here with a statement, its answer by SQL-92, and the issue upstream where there
+//! is one that we know of.
+
+use datafusion::error::DataFusionError;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use crate::harness::{Asked, Folder, all_lines};
+
+/// Statements that DataFusion gets wrong, or refuses, for one reason.
+struct Guard {
+    /// The file of `plan/` that keeps the reason away.
+    file: &'static str,
+    /// Of apache/datafusion.
+    issue: &'static str,
+    /// Each with the rows that it has.
+    wrong: &'static [(&'static str, &'static [&'static str])],
+}
+
+/// Rows `(id, x)`, values `y` with NULL (`n`) and without, points in time, and a file `sales`.
+const TABLES: [&str; 6] = [
+    "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1), (2, NULL), (3, 3)) AS t (id, x)",
+    "CREATE TABLE u AS SELECT * FROM (VALUES (1, 1), (2, 5)) AS u (k, y)",
+    "CREATE TABLE n AS SELECT * FROM (VALUES (1), (NULL)) AS n (y)",
+    "CREATE TABLE l AS SELECT * FROM (VALUES (NULL, 1), (1, NULL), (1, 1)) AS l (a, b)",
+    "CREATE TABLE s AS SELECT value AS v FROM generate_series(0, 4999)",
+    "CREATE TABLE ms AS SELECT arrow_cast(v, 'Timestamp(Millisecond, None)') AS at \
+     FROM (VALUES (-1), (0), (1), (NULL)) AS w (v)",
+];
+
+const GUARDS: [Guard; 9] = [
+    Guard {
+        file: "multisets",
+        issue: "#12956 (EXCEPT ALL), #12955 (INTERSECT ALL)",
+        wrong: &[
+            ("SELECT b FROM l EXCEPT ALL SELECT y FROM n WHERE y = 1 ORDER BY b", &["1", "NULL"]),
+            ("SELECT b FROM l INTERSECT ALL SELECT y FROM n WHERE y = 1", &["1"]),
+        ],
+    },
+    Guard {
+        file: "memberships",
+        issue: "#8241, #25347, #25336",
+        wrong: &[
+            ("SELECT id FROM t WHERE 7 NOT IN (SELECT y FROM n)", &[]),
+            (
+                "SELECT id FROM t WHERE x NOT IN (SELECT y FROM u WHERE u.k < t.id) ORDER BY id",
+                &["1", "3"],
+            ),
+        ],
+    },
+    Guard {
+        file: "whole_orders",
+        issue: "not reported yet",
+        wrong: &[(
+            "SELECT 1 AS a, v AS b FROM s UNION ALL SELECT 0 AS a, v AS b FROM s \
+             ORDER BY a, b DESC LIMIT 3",
+            &["0|4999", "0|4998", "0|4997"],
+        )],
+    },
+    Guard {
+        file: "no_groups",
+        issue: "near #11748",
+        wrong: &[("SELECT c FROM (SELECT count(*) AS c FROM t) AS q WHERE c = 4 AND c = 8", &[])],
+    },
+    Guard {
+        file: "one_distinct",
+        issue: "not reported yet",
+        wrong: &[(
+            "SELECT k, count(DISTINCT n), sum(p) FROM (SELECT column1 AS k, \
+             CAST(column2 AS DECIMAL(3, 2)) AS p, column3 AS n \
+             FROM (VALUES (1, '1.50', 7), (1, '2.25', 7), (1, '2.25', 8), (2, '0.01', 9))) AS q \
+             GROUP BY k HAVING sum(p) > 0.01 ORDER BY k",
+            &["1|2|6.00"],
+        )],
+    },
+    Guard {
+        file: "null_keys",
+        issue: "near #11704",
+        wrong: &[(
+            "SELECT l.a, l.b FROM l JOIN l AS m ON l.a IS NOT DISTINCT FROM m.a WHERE l.b = m.b \
+             ORDER BY l.a",
+            &["1|1", "NULL|1"],
+        )],
+    },
+    Guard {
+        file: "time_units",
+        issue: "not reported yet",
+        wrong: &[(
+            "SELECT count(*) FROM ms WHERE at >= TIMESTAMP '1970-01-01 00:00:00.000000001'",
+            &["1"],
+        )],
+    },
+    Guard {
+        file: "correlated",
+        issue: "#5492",
+        wrong: &[(
+            "SELECT id, (SELECT count(*) FROM u WHERE u.k < t.id) FROM t ORDER BY id",
+            &["1|0", "2|1", "3|2"],
+        )],
+    },
+    Guard {
+        file: "misled (with lineage)",
+        issue: "#25244, fixed by #25259 in DataFusion 56",
+        wrong: &[
+            (
+                "SELECT b.id, a.id FROM sales AS a JOIN sales AS b ON a.item = b.qty \
+             ORDER BY b.id DESC, a.id LIMIT 3",
+                &["35|5", "35|12", "35|19"],
+            ),
+            (
+                "SELECT count(*), count(b.id), sum(b.id), sum(a.id) FROM sales AS a \
+             JOIN sales AS b ON a.item = b.qty \
+             RIGHT JOIN (SELECT qty FROM sales WHERE id < 20) AS c ON b.id = c.qty",
+                &["35|18|114|357"],
+            ),
+        ],
+    },
+];
+
+/// DataFusion as it is, with the tables.
+async fn plain(folder: &Folder) -> Result<SessionContext, DataFusionError> {
+    let mut config = SessionConfig::new().with_target_partitions(2);
+    // Reads of Parquet leave out rows by what a plan learns, as scans of messages do.
+    config.options_mut().execution.parquet.pushdown_filters = true;
+    let context = SessionContext::new_with_config(config);
+    for table in TABLES {
+        context.sql(table).await?.collect().await?;
+    }
+    let path = folder.path("sales.parquet").display().to_string();
+    let sales = "SELECT value AS id, value % 7 AS item, (value * 3) % 50 AS qty \
+                 FROM generate_series(0, 39)";
+    context.sql(&format!("COPY ({sales}) TO '{path}' STORED AS PARQUET")).await?.collect().await?;
+    context.register_parquet("sales", &path, Default::default()).await?;
+    Ok(context)
+}
+
+#[test]
+fn datafusion_still_needs_every_guard() {
+    let (folder, asked) = (Folder::new(), Asked::new());
+    let context = asked.wait(plain(&folder)).unwrap();
+    for table in ["t", "u", "n", "l", "s", "ms", "sales"] {
+        let provider = asked.wait(context.table_provider(table)).unwrap();
+        asked.engine.context().register_table(table, provider).unwrap();
+    }
+    let mut problems = Vec::new();
+    for Guard { file, issue, wrong } in GUARDS {
+        for (sql, right) in wrong {
+            let ours = asked.rows(sql);
+            if ours.as_ref().ok().is_none_or(|rows| rows != right) {
+                problems.push(format!("with plan/{file}, {sql}: {ours:?}"));
+            }
+            let batches = asked.wait(async { context.sql(sql).await?.collect().await });
+            if batches.is_ok_and(|batches| all_lines(&batches) == *right) {
+                problems.push(format!(
+                    "DataFusion answers this right now: remove plan/{file} ({issue}): {sql}"
+                ));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
