@@ -23,6 +23,8 @@ use super::Problem;
 pub(crate) const PATH: &str = "ARCHITECTURE.md";
 const HEADING: &str = "Allowed edges";
 const PREFIX: &str = "quarrier-";
+/// What programs and packages use the others through.
+const FACADE: &str = "quarrier";
 
 /// What one crate may do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -207,14 +209,14 @@ fn without_parentheses(cell: &str) -> String {
     kept
 }
 
-/// A crate's name with the prefix that all but xtask have.
+/// A crate's name with the prefix that all but xtask and the facade have.
 fn full_name(name: String) -> String {
-    if name == "xtask" || name.starts_with(PREFIX) { name } else { format!("{PREFIX}{name}") }
+    if is_ours(&name) { name } else { format!("{PREFIX}{name}") }
 }
 
 /// Whether a dependency of this name is a crate of the workspace.
 pub(crate) fn is_ours(package: &str) -> bool {
-    package == "xtask" || package.starts_with(PREFIX)
+    package == "xtask" || package == FACADE || package.starts_with(PREFIX)
 }
 
 #[cfg(test)]
