@@ -86,7 +86,7 @@ def search_in_sql(case: Case) -> list[dict[str, Any]] | str:
     Path("patterns.txt").write_text("\n".join(case["patterns"]))
     options = " ".join(words(case.get("options", {})))
     call = f"search('{case['source']}', 'patterns.txt', '{options}')"
-    return run("quarrier-sql", "query", "--format", "json", f"SELECT * FROM {call}")
+    return run("quarrier-sql", "--format", "json", f"SELECT * FROM {call}")
 
 
 def pattern_of(line: str) -> Any:
@@ -112,9 +112,7 @@ def carve_on_the_command_line(case: Case) -> list[dict[str, Any]] | str:
 
 
 def carve_in_sql(case: Case) -> list[dict[str, Any]] | str:
-    return run(
-        "quarrier-sql", "query", "--format", "json", f"SELECT * FROM carve('{case['source']}')"
-    )
+    return run("quarrier-sql", "--format", "json", f"SELECT * FROM carve('{case['source']}')")
 
 
 def carve_in_python(case: Case) -> list[dict[str, Any]]:

@@ -208,7 +208,7 @@ def test_a_glob_is_its_files_and_split_parts_are_one(tmp_path: pathlib.Path) -> 
     assert [finding.offset for finding in quarrier.search(tmp_path / "i.0*", ["xx"])] == [1]
     with quarrier.open(tmp_path / "i.0*") as image:
         assert image.read() == b".xx."
-    with pytest.raises(quarrier.NotReadableError, match="matches 2 files"):
+    with pytest.raises(quarrier.NotReadableError, match="names 2 sources"):
         quarrier.open(tmp_path / "?.bin")
     with pytest.raises(FileNotFoundError):
         quarrier.search(tmp_path / "none.*", ["x"])
