@@ -11,7 +11,6 @@ mod failures;
 mod files;
 mod formats;
 mod functions;
-mod guards;
 mod harness;
 mod meaning;
 mod names;
