@@ -19,6 +19,7 @@
 //! use std::sync::Arc;
 //! use std::sync::atomic::AtomicBool;
 //! use quarrier::{Environment, Machine, Opener, OpenOptions, Search, Sources};
+//! use quarrier_core::pipeline::Chunk;
 //! use quarrier_search::{Finding, Pattern};
 //!
 //! # let file = std::env::temp_dir().join(format!("quarrier-front-door-{}", std::process::id()));
@@ -29,10 +30,11 @@
 //! let stop = Arc::new(AtomicBool::new(false));
 //! let opener = Opener::new(OpenOptions::default(), &environment, &stop);
 //! let search = Search::new(vec![Pattern::literal("invoice")?]);
-//! for opened in Sources::of([name]).open(&opener) {
+//! let sources = Sources::of([name]);
+//! for opened in sources.open(&opener) {
 //!     let mut opened = opened?;
 //!     let mut running = search.start(&machine, Some(&opened.place()))?;
-//!     let mut print = |_: &_, findings: &[Finding]| {
+//!     let mut print = |_: &Chunk<'_>, findings: &[Finding]| {
 //!         findings.iter().for_each(|finding| println!("{}", finding.offset));
 //!         ControlFlow::Continue(())
 //!     };

@@ -28,15 +28,17 @@ const PATTERN_FILE_BYTES_MAX: u64 = 1 << 30;
 /// ```
 /// use std::ops::ControlFlow;
 /// use quarrier::{Machine, Place, Search};
+/// use quarrier_core::pipeline::Chunk;
 /// use quarrier_core::source::Memory;
-/// use quarrier_search::Pattern;
+/// use quarrier_search::{Finding, Pattern};
 ///
 /// let image = Memory::new("image", b"an invoice, another invoice".to_vec());
 /// let place = Place::Local(&image);
 /// let search = Search::new(vec![Pattern::literal("invoice")?]);
-/// let mut running = search.start(&Machine::unknown(), Some(&place))?;
+/// let machine = Machine::unknown();
+/// let mut running = search.start(&machine, Some(&place))?;
 /// let mut offsets = Vec::new();
-/// let mut take = |_: &_, findings: &[quarrier_search::Finding]| {
+/// let mut take = |_: &Chunk<'_>, findings: &[Finding]| {
 ///     offsets.extend(findings.iter().map(|finding| finding.offset));
 ///     ControlFlow::Continue(())
 /// };
