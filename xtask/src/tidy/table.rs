@@ -256,6 +256,12 @@ mod tests {
     }
 
     #[test]
+    fn the_facade_has_no_prefix() {
+        let text = format!("{HEADER}| `quarrier` | `core` | – |\n| `cli` | `quarrier` | – |\n");
+        check(&text, &["quarrier>quarrier-core>", "quarrier-cli>quarrier>"], &[]);
+    }
+
+    #[test]
     fn short_names_bare_names_notes_and_other_columns_are_understood() {
         let text = "## allowed edges\n| Crate | is | May use (never the other way) | Heavy dependency |\n\
             |-|-|-|-|\n| core | the base, of all | - | rustix (unix, mostly) |\n\
