@@ -2,7 +2,7 @@
 //! like `c = d`, which come down to the join later, to its keys, as if that held for them too.
 //!
 //! Not reported yet, near apache/datafusion#11704: `SELECT l.a, l.b FROM l JOIN l AS m ON l.a IS NOT
-//! DISTINCT FROM m.a WHERE l.b = m.b` loses rows or has too many, where `b` is NULL in some.
+//! DISTINCT FROM m.a WHERE l.b = m.b` has the row `1, NULL`, where `l` has it.
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinType, NullEquality};

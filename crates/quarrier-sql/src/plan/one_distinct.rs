@@ -2,7 +2,7 @@
 //! sums of sums, which have more digits than those that the rest of the plan was made for.
 //!
 //! Not reported yet: `SELECT k, count(DISTINCT n), sum(p) FROM q GROUP BY k HAVING sum(p) > 0.01`, where
-//! `p` is a DECIMAL(3, 2).
+//! `p` is a DECIMAL(3, 2), is refused: Decimal128(23, 2) is compared with Decimal128(13, 2).
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;

@@ -4,8 +4,8 @@
 //! which then tell each other how good a row must be by the other columns only: a part with a better
 //! constant loses its rows.
 //!
-//! Not reported yet: `SELECT 1 AS a, v AS b FROM s UNION ALL SELECT 0 AS a, v AS b FROM s ORDER BY a,
-//! b DESC LIMIT 3`, where `s` has some thousand rows.
+//! Not reported yet: `SELECT 1 AS a, v + 1000000 AS b FROM s WHERE v < 3 UNION ALL SELECT 0 AS a, v AS b
+//! FROM s ORDER BY a, b DESC LIMIT 3`, where `s` has the numbers below 100,000, mostly has rows of 1.
 
 use std::sync::Arc;
 

@@ -113,6 +113,11 @@ impl Asked {
         (folder, asked)
     }
 
+    /// Runs what must be waited for.
+    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
     pub(crate) fn open(&self, name: &str, file: &str) -> Result<(), Error> {
         self.runtime.block_on(self.engine.open(name, file))
     }

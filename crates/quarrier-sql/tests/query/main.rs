@@ -11,6 +11,7 @@ mod failures;
 mod files;
 mod formats;
 mod functions;
+mod guards;
 mod harness;
 mod meaning;
 mod names;
