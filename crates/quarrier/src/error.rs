@@ -23,7 +23,7 @@ pub enum Error {
         /// Why, and what to try.
         reason: String,
     },
-    /// A range begins behind the end of its source.
+    /// A range begins past the end of its source.
     Range {
         /// The source.
         name: String,

@@ -1,8 +1,8 @@
 //! The states that an attempt to match from one place can be in.
 //!
-//! An automaton of our own, as attempts outlive the chunk in which they begin, are told apart by
-//! their state, and must never be given up: regex-automata's lazy automaton forgets all states but
-//! one when its memory is full. Speed matters little, for few attempts are ever followed.
+//! This is our own lazy DFA. An attempt outlives the chunk in which it begins, its state identifies
+//! it, and the watch must never lose one: the lazy DFA of regex-automata drops all states but one
+//! when its cache is full. Speed matters little here: the watch follows few attempts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -130,8 +130,8 @@ impl Attempts {
         state
     }
 
-    /// Steps over the byte at `at`: the state behind it, and [`MATCH`]. `None` where it first has
-    /// to be [worked out](Self::work_out).
+    /// Consumes `byte` and returns the next state, with [`MATCH`] set where a match ended before the
+    /// byte. `None` where the transition is not cached: [`work_out`](Self::work_out) computes it.
     #[inline]
     pub(super) fn step(&self, state: u32, byte: u8) -> Option<u32> {
         let step =

@@ -154,7 +154,7 @@ impl Watch {
     pub(super) fn follow_until(&mut self, chunk: &Chunk<'_>, until: u64) {
         let view = View { text: chunk.data, offset: chunk.offset };
         let end = chunk.offset + chunk.data.len() as u64;
-        // A match that ends at a byte is known behind it.
+        // The automaton reports a match one byte after its end.
         self.follow(view, self.at.max((until + self.bytes_max + 2).min(end)));
         if chunk.at_end && self.at == end {
             for index in 0..self.open.len() {
@@ -249,7 +249,7 @@ impl Watch {
         self.open[index].state = state;
     }
 
-    /// Whether an attempt from before `range` may still be open behind it.
+    /// Whether an attempt that began before `range` may still be open after it.
     fn may_be_open(&mut self, view: View<'_>, range: Range<u64>) -> bool {
         let range = view.index(range.start)..view.index(range.end);
         let state = self.attempts.any(view.text, range.start);
@@ -367,7 +367,7 @@ fn long_run(text: &[u8], byte: u8) -> usize {
     words * WORD + rest.iter().take_while(|&&other| other == byte).count()
 }
 
-/// Whether an attempt may be open behind as many zeros as a chunk sees.
+/// Whether an attempt may be open after as many zeros as a chunk sees.
 pub(super) fn is_open_in_zeros(regex: &BoundedRegex) -> bool {
     let Some(mut watch) = Watch::new(regex) else { return false };
     let zeros = vec![0; regex.length_bytes_max + 2];

@@ -20,7 +20,7 @@ pub(super) struct Ground {
     pub(super) notices: Vec<String>,
 }
 
-/// Free space, and who says that it is.
+/// Free space, and the file systems that declare it free.
 #[derive(Debug, Clone)]
 pub struct Free {
     /// Bytes of it.

@@ -1,4 +1,4 @@
-//! Between the carver, where files go, and who watches.
+//! Takes files from the carver, hands them to the target, and reports rows to the watch.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -56,7 +56,7 @@ impl Carve {
     /// Opens the folder and finds the ground.
     ///
     /// # Errors
-    /// [`Error::Range`] for a range behind the end, [`Error::Unsupported`] for a stream,
+    /// [`Error::Range`] for a range past the end, [`Error::Unsupported`] for a stream,
     /// [`Error::Carve`] for types, a folder or a file system that cannot serve, [`Error::Write`]
     /// where the folder cannot be written.
     pub fn start<'c, 'p: 'c>(
@@ -97,8 +97,8 @@ impl Carve {
     }
 
     fn carver<'c>(&'c self, ground: &Ground, stop: &'c AtomicBool) -> Result<Carver<'c>> {
-        // SAFETY: these are formats of quarrier-carve, which says of all of them that they bear it;
-        // what is kept is written and hashed.
+        // SAFETY: quarrier-carve documents that its formats tolerate bytes that change under them;
+        // `Target` only writes and hashes the bytes of a file.
         let promise = unsafe { AsData::promised() };
         let mut carver = Carver::new()
             .formats(signatures::all(self.signatures.as_ref()))
@@ -109,8 +109,7 @@ impl Carve {
             .memory_bytes_max(self.memory_bytes_max)
             .stop(stop);
         if let Some(types) = &self.types {
-            // With what is embedded, who holds files that are wanted need not be wanted: `Inside`
-            // tells.
+            // An archive may hold files of a requested type without being of one: `Inside` selects.
             let chosen = carver.kinds(types.clone())?;
             carver = if self.embedded { chosen.all_kinds() } else { chosen };
         }

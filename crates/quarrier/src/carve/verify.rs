@@ -47,7 +47,7 @@ pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result
     let image = EwfSource::open(path).map_err(quarrier_core::Error::from)?;
     let stored = image.stored_hashes();
     if stored.md5.is_none() && stored.sha1.is_none() {
-        // A hash that is damaged is told by `verify`.
+        // `verify` reports a damaged hash section, which reads as no hash here.
         if let Err(error) = image.verify(&mut |_| false) {
             return Err(Error::Source(error.into()));
         }

@@ -35,8 +35,8 @@ impl Machine {
         self.known_ceiling(source, plan).or_else(|| measure(source, plan, range))
     }
 
-    /// What memory gives to so many threads, for who reads what it has loaded before: what the
-    /// profile says, or a plain read of memory of its own.
+    /// The memory bandwidth of `workers` threads, the ceiling of runs over loaded tables: from the
+    /// profile, or measured by a plain read of 256 MiB. None where neither can be had.
     pub fn memory_ceiling(&self, workers: usize) -> Option<Ceiling> {
         let nothing = Memory::new("memory", Vec::new());
         let plan = plan(&nothing, workers)?;

@@ -149,7 +149,7 @@ impl<'s> Running<'s> {
     /// Searches one source. Ends soon after `stop` becomes true; [`Run::position`] says where.
     ///
     /// # Errors
-    /// When the source fails as a whole, the range lies behind its end, or a regex matches more
+    /// When the source fails as a whole, the range begins past its end, or a regex matches more
     /// bytes than it may. What could not be read in parts is no error: the run lists it.
     pub fn search(
         &mut self,
@@ -180,7 +180,7 @@ impl<'s> Running<'s> {
             let wanted = &found[from..to.min(from.saturating_add(room))];
             findings += wanted.len() as u64;
             watch.take(chunk, wanted)?;
-            // Findings come in order: behind the end of the starts there is nothing to wait for.
+            // Findings come in order: none that follows can start in the range.
             match to < found.len() || findings >= most {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
@@ -254,7 +254,7 @@ impl<'s> Running<'s> {
     }
 }
 
-/// Who searches.
+/// The kernel that searches.
 #[derive(Clone, Copy)]
 enum Agent<'k> {
     Cpu(&'k Searcher),

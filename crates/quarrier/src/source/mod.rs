@@ -172,7 +172,7 @@ impl<'p> Place<'p> {
     /// The part of `range` that the source has. Of a stream that is all of it.
     ///
     /// # Errors
-    /// [`Error::Range`] where it begins behind the end; [`Error::Unsupported`] for a part of a
+    /// [`Error::Range`] where it begins past the end; [`Error::Unsupported`] for a part of a
     /// stream.
     pub fn range(&self, range: &Range<u64>) -> Result<Range<u64>> {
         let name = || self.name().to_string();

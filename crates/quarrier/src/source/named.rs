@@ -33,7 +33,7 @@ pub enum Named {
 }
 
 impl Named {
-    /// Whether it can be opened twice: a pipe gives its bytes to the first who reads.
+    /// Whether it can be opened twice: a pipe gives its bytes to the first reader only.
     pub fn is_seekable(&self) -> bool {
         let Named::Path(path) = self else { return false };
         std::fs::metadata(path)
