@@ -5,6 +5,7 @@ use std::fmt;
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
+use quarrier_exact::Refusal;
 
 /// Why a statement has no answer.
 #[derive(Debug)]
@@ -107,6 +108,9 @@ impl From<DataFusionError> for Error {
                     Some(other) => Error::text(other.to_string()),
                     None => Error::Engine(error),
                 }
+            }
+            DataFusionError::External(inner) if inner.is::<Refusal>() => {
+                Error::text(inner.to_string())
             }
             _ => Error::Engine(error),
         }

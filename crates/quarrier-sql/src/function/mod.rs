@@ -1,21 +1,16 @@
 //! Functions and tables of our own, a file each.
 
-mod aggregate;
-mod checked;
-mod floats;
 mod mode;
 mod native;
 pub(crate) mod one_value;
 mod quantified;
 mod table;
 
-pub(crate) use aggregate::Exact;
-pub(crate) use checked::Checked;
-pub(crate) use floats::{Floats, nearest};
 pub(crate) use table::{FoundExec, Host, Notes};
 
 use datafusion::logical_expr::AggregateUDF;
 use datafusion::prelude::SessionContext;
+use quarrier_exact::{all_checked, all_floats, all_totals};
 
 use crate::rewrite::Functions;
 
@@ -23,13 +18,13 @@ use crate::rewrite::Functions;
 pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
     table::register(context, notes, host);
     context.register_udaf(AggregateUDF::new_from_impl(mode::Mode::default()));
-    for function in aggregate::all() {
+    for function in all_totals() {
         context.register_udaf(function);
     }
     for function in native::all() {
         context.register_udf(function);
     }
-    for function in quantified::all().into_iter().chain(checked::all()).chain(floats::all()) {
+    for function in quantified::all().into_iter().chain(all_checked()).chain(all_floats()) {
         context.register_udf(function);
     }
 }

@@ -11,7 +11,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::numbers::schema_of;
 use super::orders;
-use crate::function::{Floats, nearest};
+use quarrier_exact::{Floats, nearest};
 
 /// To be asked once the engine has made kinds fit.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use quarrier_filter::group::{Grouping, Measure, Number};
 use quarrier_messages::Kind;
 
 use super::rule::source;
-use crate::function::{Checked, Exact};
 use crate::scan::{GroupsExec, MessagesExec, State};
+use quarrier_exact::{Checked, Exact};
 
 /// Puts what groups by itself in the place of the first half of an aggregate over a scan.
 pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {

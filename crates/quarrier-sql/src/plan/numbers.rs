@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::strict::{is_arithmetic, is_comparison};
-use crate::function::{Checked, nearest};
+use quarrier_exact::{Checked, nearest};
 
 /// To be asked before the engine makes kinds fit.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use quarrier_messages::Kind;
 
 use super::strict::is_comparison;
 use crate::Messages;
-use crate::function::Floats;
+use quarrier_exact::Floats;
 
 fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type == DataType::Float64)

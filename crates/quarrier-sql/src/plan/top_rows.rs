@@ -13,8 +13,8 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use quarrier_filter::Order;
 
 use super::rule::source;
-use crate::function::Floats;
 use crate::scan::MessagesExec;
+use quarrier_exact::Floats;
 
 /// The most rows: the scan holds them in memory, and does not spill.
 pub(crate) const TOP_ROWS_MAX: usize = 1 << 20;

@@ -9,8 +9,8 @@ use quarrier_filter::expr::{Arithmetic, Comparison, Function};
 use quarrier_messages::{Kind, Schema, Value};
 
 use super::{Condition, DEPTH_MAX, Valued, compare, joined, like, not, numbers};
-use crate::function::{Checked, Floats};
 use crate::literal::{self, Class, class_of};
+use quarrier_exact::{Checked, Floats};
 
 /// The condition as the scan answers it, where that means the same.
 pub(crate) fn logical(expr: &From, schema: &Schema) -> Option<Condition> {

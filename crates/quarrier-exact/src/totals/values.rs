@@ -6,10 +6,18 @@ use datafusion::common::{Result, internal_err};
 
 /// What is added up exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exact {
+pub enum Exact {
+    /// Whole numbers of 64 bits.
     Signed,
+    /// Whole numbers of 64 bits without sign.
     Unsigned,
-    Decimal { digits: u8, scale: i8 },
+    /// Decimals of 128 bits.
+    Decimal {
+        /// Digits of the mantissa, at most.
+        digits: u8,
+        /// Digits behind the point.
+        scale: i8,
+    },
 }
 
 /// Beyond so many digits ten billion values may not fit 38.
@@ -17,7 +25,7 @@ const DIGITS_SAFE_MAX: u8 = 28;
 
 impl Exact {
     /// None of what is added by the engine.
-    pub(crate) fn of(data_type: &DataType) -> Option<Exact> {
+    pub fn of(data_type: &DataType) -> Option<Exact> {
         match data_type {
             DataType::Int64 => Some(Exact::Signed),
             DataType::UInt64 => Some(Exact::Unsigned),
@@ -29,7 +37,7 @@ impl Exact {
     }
 
     /// Whether sums may be too large for a mantissa, so that their states have a column more.
-    pub(crate) fn has_carry(self) -> bool {
+    pub fn has_carry(self) -> bool {
         matches!(self, Exact::Decimal { digits, .. } if digits > DIGITS_SAFE_MAX)
     }
 

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 /// What is made of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Floats {
+pub enum Floats {
     /// `sql_double(x)`: the floating number nearest to an exact one.
     Double,
     /// `sql_ordered(x)`: one zero, and one NaN, the greatest: so they are equal in groups, joins and
@@ -35,12 +35,12 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> =
 
 impl Floats {
     /// What a function of this name makes.
-    pub(crate) fn of(name: &str) -> Option<Floats> {
+    pub fn of(name: &str) -> Option<Floats> {
         ALL.into_iter().find(|what| what.name() == name)
     }
 
     /// Makes it of a number.
-    pub(crate) fn call(self, argument: Expr) -> Expr {
+    pub fn call(self, argument: Expr) -> Expr {
         FUNCTIONS[self as usize].call(vec![argument])
     }
 
@@ -55,7 +55,7 @@ impl Floats {
 }
 
 /// The nearest floating number to a decimal, by its digits; none of other values.
-pub(crate) fn nearest(decimal: &ScalarValue) -> Option<ScalarValue> {
+pub fn nearest(decimal: &ScalarValue) -> Option<ScalarValue> {
     let float = match decimal {
         ScalarValue::Decimal128(mantissa, _, scale) => mantissa.map(|it| of_128(it, *scale)),
         ScalarValue::Decimal256(mantissa, _, scale) => {
@@ -168,7 +168,7 @@ impl ScalarUDFImpl for Function {
 }
 
 /// All of them.
-pub(super) fn all() -> Vec<ScalarUDF> {
+pub fn all() -> Vec<ScalarUDF> {
     FUNCTIONS.iter().map(|function| (**function).clone()).collect()
 }
 

@@ -20,16 +20,16 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use crate::Error;
+use crate::Refusal;
 
 use finish::Finish;
 use groups::Groups;
 use one::{Distinct, One, STATE_DIGITS, Task};
 use total::Total;
-pub(crate) use values::Exact;
+pub use values::Exact;
 
 /// Both of them.
-pub(super) fn all() -> Vec<AggregateUDF> {
+pub fn all() -> Vec<AggregateUDF> {
     [Finish::Sum, Finish::Avg].map(|finish| AggregateUDF::new_from_impl(Totals::new(finish))).into()
 }
 
@@ -88,7 +88,7 @@ impl Totals {
             }
             other => format!("{name} is of numbers, not of {other}"),
         };
-        Error::text(reason).into()
+        Refusal::new(reason).into()
     }
 }
 
@@ -113,7 +113,7 @@ impl AggregateUDFImpl for Totals {
             [one] => Ok(vec![self.added_as(one)?]),
             _ => {
                 let reason = format!("{} takes one argument", self.name().to_uppercase());
-                Err(Error::text(reason).into())
+                Err(Refusal::new(reason).into())
             }
         }
     }

@@ -11,11 +11,11 @@ use datafusion::logical_expr::{
 };
 use quarrier_filter::Fault;
 
-use crate::Error;
+use crate::Refusal;
 
 /// What is calculated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Checked {
+pub enum Checked {
     /// `sql_add(a, b)`
     Add,
     /// `sql_subtract(a, b)`
@@ -35,12 +35,12 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> =
 
 impl Checked {
     /// What a function of this name calculates.
-    pub(crate) fn of(name: &str) -> Option<Checked> {
+    pub fn of(name: &str) -> Option<Checked> {
         ALL.into_iter().find(|what| what.name() == name)
     }
 
     /// Calculates it of numbers of 64 bits.
-    pub(crate) fn call(self, arguments: Vec<Expr>) -> Expr {
+    pub fn call(self, arguments: Vec<Expr>) -> Expr {
         FUNCTIONS[self as usize].call(arguments)
     }
 
@@ -223,11 +223,11 @@ fn overflow(what: Checked, left: i64, right: i64) -> datafusion::error::DataFusi
         Negate => format!("-({right})"),
         _ => what.shown(&[left.to_string(), right.to_string()]),
     };
-    Error::text(format!("{fault}: {shown}; CAST one side to DECIMAL(38, 0)")).into()
+    Refusal::new(format!("{fault}: {shown}; CAST one side to DECIMAL(38, 0)")).into()
 }
 
 /// All of them.
-pub(super) fn all() -> Vec<ScalarUDF> {
+pub fn all() -> Vec<ScalarUDF> {
     FUNCTIONS.iter().map(|function| (**function).clone()).collect()
 }
 

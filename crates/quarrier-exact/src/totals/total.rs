@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, i256};
 use datafusion::common::Result;
 
-use crate::Error;
+use crate::Refusal;
 
 /// A sum: `low + carry * 2^128`. Only sums of decimals of nearly 38 digits ever carry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Total {
                  SUM(CAST(x AS DECIMAL(38, 0)))",
                 self.low
             );
-            Error::text(reason).into()
+            Refusal::new(reason).into()
         })
     }
 
@@ -88,7 +88,8 @@ fn power(digits: u8) -> i128 {
 }
 
 fn beyond(name: &str) -> datafusion::error::DataFusionError {
-    Error::text(format!("{name} is beyond 38 digits; CAST what it adds to DOUBLE PRECISION")).into()
+    Refusal::new(format!("{name} is beyond 38 digits; CAST what it adds to DOUBLE PRECISION"))
+        .into()
 }
 
 fn rounded(value: i128, divisor: i128) -> i128 {
