@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Format;
+
 /// Why messages could not be loaded.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -31,6 +33,11 @@ pub enum Error {
     },
     /// Arrow batches that could not be read.
     Arrow(arrow_schema::ArrowError),
+    /// No format has this name.
+    Format {
+        /// As it was given.
+        name: String,
+    },
     /// The load was told to stop before it had read everything.
     Cancelled,
 }
@@ -44,6 +51,9 @@ impl fmt::Display for Error {
             }
             Error::ArrowColumn { name, reason } => write!(f, "Arrow column {name}: {reason}"),
             Error::Arrow(error) => write!(f, "Arrow batches cannot be read: {error}"),
+            Error::Format { name } => {
+                write!(f, "no format '{name}'; there are: auto, {}", Format::NAMES.join(", "))
+            }
             Error::Cancelled => f.write_str("cancelled before everything was loaded"),
         }
     }
@@ -57,6 +67,7 @@ impl std::error::Error for Error {
             Error::Compressed { .. }
             | Error::Columns { .. }
             | Error::ArrowColumn { .. }
+            | Error::Format { .. }
             | Error::Cancelled => None,
         }
     }

@@ -120,7 +120,7 @@ const REFUSED_NAMES_MAX: usize = 100;
 
 impl Refused {
     /// Adds those of another builder.
-    pub(crate) fn add(&mut self, other: Refused) {
+    pub fn add(&mut self, other: Refused) {
         self.count += other.count;
         for name in other.names {
             if self.names.len() < REFUSED_NAMES_MAX && !self.names.contains(&name) {

@@ -6,15 +6,55 @@ use std::sync::Arc;
 use quarrier_core::source::{Source, read_full_at};
 
 use super::{Format, compressed};
-use crate::Result;
 use crate::format::csv::Csv;
 use crate::format::fix::Dictionary;
 use crate::format::xml::Xml;
+use crate::{Error, Result};
 
 /// As much is looked at.
 const HEAD_BYTES: u64 = 4 << 10;
 
 impl Format {
+    /// The names of all formats, as [`Format::named`] takes them and [`Format::name`] gives them.
+    pub const NAMES: [&'static str; 7] = ["json", "fix", "nvfix", "csv", "xml", "arrow", "parquet"];
+
+    /// The format that users call so: one of [`Format::NAMES`], or an ending that files of it have
+    /// (`ndjson`, `jsonl`, `tsv`, `feather`), in capitals or not. FIX gets the dictionary that is
+    /// built in. None for `auto`, which leaves it to each source: see [`Format::of`].
+    ///
+    /// ```
+    /// use quarrier_messages::Format;
+    ///
+    /// assert_eq!(Format::named("NDJSON")?.map(|format| format.name()), Some("json"));
+    /// assert!(Format::named("auto")?.is_none());
+    /// assert!(Format::named("yaml").is_err());
+    /// # Ok::<(), quarrier_messages::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Format`] for any other name.
+    pub fn named(name: &str) -> Result<Option<Format>> {
+        let lower = name.to_ascii_lowercase();
+        match Format::of_ending(&lower) {
+            None if lower == "auto" => Ok(None),
+            None => Err(Error::Format { name: name.to_string() }),
+            known => Ok(known),
+        }
+    }
+
+    /// What users call the format.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Format::Json => "json",
+            Format::Fix(_) => "fix",
+            Format::Nvfix(_) => "nvfix",
+            Format::Csv(_) => "csv",
+            Format::Xml(_) => "xml",
+            Format::Arrow => "arrow",
+            Format::Parquet => "parquet",
+        }
+    }
+
     /// The format of a source, told by its first bytes, after decompression, by its name's
     /// ending, or else guessed. FIX gets the dictionary that is built in.
     ///
@@ -71,7 +111,12 @@ impl Format {
     fn of_name(name: &str) -> Option<Format> {
         let name = name.to_ascii_lowercase();
         let name = [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
-        Some(match name.rsplit_once('.')?.1 {
+        Format::of_ending(name.rsplit_once('.')?.1)
+    }
+
+    /// The format of files that end so, in small letters and without the dot.
+    fn of_ending(ending: &str) -> Option<Format> {
+        Some(match ending {
             "ndjson" | "jsonl" | "json" => Format::Json,
             "fix" => Format::Fix(Arc::new(Dictionary::builtin())),
             "nvfix" => Format::Nvfix(Arc::new(Dictionary::builtin())),
@@ -88,6 +133,22 @@ impl Format {
 #[cfg(test)]
 mod tests {
     use super::Format;
+
+    #[test]
+    fn a_format_has_one_name_and_all_endings_of_its_files_besides() {
+        for name in Format::NAMES {
+            let format = Format::named(name).unwrap().unwrap();
+            assert_eq!(format.name(), name);
+        }
+        for (other, name) in
+            [("jsonl", "json"), ("Tsv", "csv"), ("FIX", "fix"), ("feather", "arrow")]
+        {
+            assert_eq!(Format::named(other).unwrap().unwrap().name(), name, "{other}");
+        }
+        assert!(Format::named("AUTO").unwrap().is_none());
+        let refused = Format::named("yaml").unwrap_err().to_string();
+        assert!(refused.contains("'yaml'") && refused.contains("auto, json, "), "{refused}");
+    }
 
     #[test]
     fn content_that_is_certain_goes_before_the_name_and_the_name_before_the_rest() {
