@@ -18,7 +18,6 @@ pub use commands::query::account::{QueryAccount, memory_bytes_per_second};
 pub use commands::search::request::search_of_words;
 
 mod output;
-pub use output::rejects::reject_row;
 
 mod host;
 pub use host::{environment, machine};

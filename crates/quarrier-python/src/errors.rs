@@ -35,6 +35,10 @@ pub(crate) fn of_facade(py: Python<'_>, error: &quarrier::Error) -> PyErr {
         Error::Remote(error) => of_remote(py, error),
         Error::Search(error) | Error::TooLong { error, .. } => of_search(py, error),
         Error::Carve(error) => of_carve(py, error),
+        Error::Messages(error) => of_messages(py, error),
+        Error::Dictionary { path, .. } => raise(py, "DictionaryError", (message, path.clone())),
+        Error::Condition { error, .. } => of_filter(py, error),
+        Error::Gauge(error) => of_gauge(py, error),
         Error::Folder { folder, error } | Error::Write { folder, error, .. } => {
             written(folder, error)
         }
@@ -131,6 +135,7 @@ pub(crate) fn of_messages(py: Python<'_>, error: &quarrier_messages::Error) -> P
             raise(py, "CompressedError", (message, source_name))
         }
         Error::Columns { source_name, .. } => raise(py, "ColumnFileError", (message, source_name)),
+        Error::Format { .. } => raise(py, "PlanError", (message,)),
         Error::ArrowColumn { name, reason } => {
             raise(py, "ArrowColumnError", (message, name, reason))
         }
@@ -162,7 +167,7 @@ pub(crate) fn of_filter(py: Python<'_>, error: &quarrier_filter::Error) -> PyErr
 }
 
 /// What could not be measured.
-pub(crate) fn of_gauge(py: Python<'_>, error: &quarrier_gauge::Error) -> PyErr {
+fn of_gauge(py: Python<'_>, error: &quarrier_gauge::Error) -> PyErr {
     use quarrier_gauge::Error;
     let message = error.to_string();
     match error {

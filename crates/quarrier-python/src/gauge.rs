@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use quarrier_gauge::{Area, Wanted, measure};
+use quarrier::Gauge;
 
-use crate::errors::{of_gauge, raise};
+use crate::errors::of_facade;
+use crate::host;
 use crate::interrupt::interruptible;
 
 /// Measures areas of the machine; gives the report as JSON.
@@ -17,18 +18,10 @@ pub(crate) fn gauge_json(
     quick: bool,
     path: PathBuf,
 ) -> PyResult<String> {
-    let mut wanted = if quick { Wanted::quick(path) } else { Wanted::full(path, 3) };
-    if !areas.is_empty() {
-        let named = areas.iter().map(|name| area(py, name)).collect::<PyResult<Vec<Area>>>()?;
-        wanted.areas.retain(|area| named.contains(area));
-    }
-    let measured = interruptible(py, |stop| measure(&wanted, &mut (), stop))?;
-    measured.and_then(|report| report.to_json()).map_err(|error| of_gauge(py, &error))
-}
-
-fn area(py: Python<'_>, name: &str) -> PyResult<Area> {
-    Area::of(name).ok_or_else(|| {
-        let names = Area::ALL.map(Area::name).join(", ");
-        raise(py, "PlanError", (format!("no area '{name}'; there are: {names}"),))
-    })
+    let areas = Gauge::areas_named(areas).map_err(|error| of_facade(py, &error))?;
+    let gauge = Gauge::new().areas(areas).quick(quick).folder(path);
+    let gauged = interruptible(py, |stop| gauge.run(host::machine(), &mut (), stop))?;
+    let report = gauged.map(|gauged| gauged.report);
+    let json = report.and_then(|report| Ok(report.to_json()?));
+    json.map_err(|error| of_facade(py, &error))
 }

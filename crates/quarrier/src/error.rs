@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::{fmt, io};
 
 use quarrier_carve::folder::REPORT;
+use quarrier_messages::format::fix::DictionaryError;
 
 /// Why a request could not be carried out.
 ///
@@ -49,6 +50,68 @@ pub enum Error {
     },
     /// Carving failed.
     Carve(quarrier_carve::Error),
+    /// Messages cannot be loaded.
+    Messages(quarrier_messages::Error),
+    /// A data dictionary of FIX cannot be used.
+    Dictionary {
+        /// Where it lies.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: DictionaryError,
+    },
+    /// A condition is wrong.
+    Condition {
+        /// Where it stands: `condition`, or a file and the line in it.
+        place: String,
+        /// What is wrong with it.
+        error: quarrier_filter::Error,
+    },
+    /// A column that is asked for is in none of the messages.
+    NoColumn {
+        /// As it was asked for.
+        name: String,
+        /// Where, and what to try.
+        reason: String,
+    },
+    /// A condition has no value for a message.
+    NoValue {
+        /// The source.
+        name: String,
+        /// The message's line, from 1.
+        line: u64,
+        /// Where the message starts.
+        offset: u64,
+        /// Which of several conditions, from 0.
+        condition: Option<usize>,
+        /// Why.
+        fault: quarrier_filter::Fault,
+    },
+    /// A column has values of several kinds, and its source cannot be read again from the start, as it
+    /// must be where that shows late.
+    Kinds {
+        /// The source.
+        name: String,
+        /// Where, why, and what to try.
+        reason: String,
+    },
+    /// Messages that were left out cannot be listed.
+    Rejects {
+        /// The file for them.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The machine cannot be measured.
+    Gauge(quarrier_gauge::Error),
+    /// The run was told to stop, and has no result.
+    Stopped {
+        /// The source.
+        name: String,
+        /// Everything before this offset was read.
+        offset: u64,
+    },
+    /// Whoever takes rows takes no more.
+    Output(io::Error),
     /// A folder cannot be written to.
     Folder {
         /// The folder.
@@ -86,6 +149,24 @@ impl fmt::Display for Error {
             Error::Search(error) => error.fmt(f),
             Error::TooLong { name, error } => write!(f, "{name}: {error}"),
             Error::Carve(error) => error.fmt(f),
+            Error::Messages(error) => error.fmt(f),
+            Error::Dictionary { path, error } => write!(f, "{}: {error}", path.display()),
+            Error::Condition { place, error } => write!(f, "{place}: {error}"),
+            Error::NoColumn { reason, .. } | Error::Kinds { reason, .. } => f.write_str(reason),
+            Error::NoValue { name, line, offset, condition, fault } => {
+                write!(f, "{name}: line {line}, byte {offset}: ")?;
+                match condition {
+                    None => f.write_str("the condition")?,
+                    Some(place) => write!(f, "condition {}", place + 1)?,
+                }
+                write!(f, " has no value for this message: {fault}")
+            }
+            Error::Rejects { path, error } => {
+                write!(f, "{}: cannot write the rejects: {error}", path.display())
+            }
+            Error::Gauge(error) => error.fmt(f),
+            Error::Stopped { name, offset } => write!(f, "{name}: interrupted at byte {offset}"),
+            Error::Output(error) => write!(f, "rows cannot be handed on: {error}"),
             Error::Folder { folder, error } => {
                 write!(f, "{}: cannot write there: {error}", folder.display())
             }
@@ -108,11 +189,20 @@ impl std::error::Error for Error {
             Error::NotFound { .. }
             | Error::Unsupported { .. }
             | Error::Range { .. }
-            | Error::Request(_) => None,
+            | Error::Request(_)
+            | Error::NoColumn { .. }
+            | Error::NoValue { .. }
+            | Error::Kinds { .. }
+            | Error::Stopped { .. } => None,
             Error::Source(error) => Some(error),
             Error::Remote(error) => Some(error),
             Error::Search(error) | Error::TooLong { error, .. } => Some(error),
             Error::Carve(error) => Some(error),
+            Error::Messages(error) => Some(error),
+            Error::Dictionary { error, .. } => Some(error),
+            Error::Condition { error, .. } => Some(error),
+            Error::Gauge(error) => Some(error),
+            Error::Rejects { error, .. } | Error::Output(error) => Some(error),
             Error::Folder { error, .. } | Error::Write { error, .. } => Some(error),
         }
     }
@@ -139,6 +229,18 @@ impl From<quarrier_search::Error> for Error {
 impl From<quarrier_carve::Error> for Error {
     fn from(error: quarrier_carve::Error) -> Self {
         Error::Carve(error)
+    }
+}
+
+impl From<quarrier_messages::Error> for Error {
+    fn from(error: quarrier_messages::Error) -> Self {
+        Error::Messages(error)
+    }
+}
+
+impl From<quarrier_gauge::Error> for Error {
+    fn from(error: quarrier_gauge::Error) -> Self {
+        Error::Gauge(error)
     }
 }
 

@@ -47,8 +47,11 @@
 
 pub mod account;
 pub mod carve;
+pub mod filter;
+pub mod gauge;
 pub mod search;
 pub mod source;
+pub mod tables;
 
 mod environment;
 mod error;
@@ -57,6 +60,9 @@ mod machine;
 pub use carve::Carve;
 pub use environment::Environment;
 pub use error::{Error, Result};
+pub use filter::Filter;
+pub use gauge::Gauge;
 pub use machine::{Ceiling, Machine};
 pub use search::Search;
 pub use source::{Named, OpenOptions, Opened, Opener, Place, Sources};
+pub use tables::Tables;

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use quarrier_messages::Format;
+
 use super::{auto_count, flag, format_arg, quiet_arg, stats_arg, workers_arg};
-use crate::output::Format;
+use crate::output;
 
 /// `quarrier filter`.
 #[derive(Debug)]
@@ -17,8 +19,9 @@ pub(crate) struct Filter {
     pub(crate) limit: Option<u64>,
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) rejects: Option<PathBuf>,
-    pub(crate) input_format: Option<InputFormat>,
-    pub(crate) format: Format,
+    /// How messages are written; None where each source tells.
+    pub(crate) input_format: Option<Format>,
+    pub(crate) format: output::Format,
     pub(crate) workers: Option<usize>,
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
@@ -31,26 +34,6 @@ pub(crate) enum Asked {
     One(String),
     /// A file of them, one a line.
     Many(PathBuf),
-}
-
-/// How messages are written, where it is not to be found out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InputFormat {
-    Json,
-    Fix,
-    Nvfix,
-    Csv,
-    Xml,
-}
-
-impl InputFormat {
-    const ALL: [(&'static str, InputFormat); 5] = [
-        ("json", InputFormat::Json),
-        ("fix", InputFormat::Fix),
-        ("nvfix", InputFormat::Nvfix),
-        ("csv", InputFormat::Csv),
-        ("xml", InputFormat::Xml),
-    ];
 }
 
 const EXAMPLES: &str = "\
@@ -121,7 +104,7 @@ fn input_format_arg() -> Arg {
         .long("input-format")
         .value_name("NAME|auto")
         .default_value("auto")
-        .value_parser(parse_input_format)
+        .value_parser(|name: &str| Format::named(name).map_err(|error| error.to_string()))
         .help("How messages are written: auto (by content and ending), json, fix, nvfix, csv, xml")
 }
 
@@ -152,8 +135,8 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
         limit: matches.get_one("limit").copied(),
         columns: matches.get_one::<String>("columns").map(|text| columns(text)).transpose()?,
         rejects: matches.get_one("rejects").cloned(),
-        input_format: matches.get_one::<Option<InputFormat>>("input-format").copied().flatten(),
-        format: *matches.get_one("format").unwrap_or(&Format::Text),
+        input_format: matches.get_one::<Option<Format>>("input-format").cloned().flatten(),
+        format: *matches.get_one("format").unwrap_or(&output::Format::Text),
         workers: auto_count(matches, "workers"),
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
@@ -230,17 +213,6 @@ fn columns(text: &str) -> Result<Vec<String>, String> {
 /// Whether this is a path whose keys stand in quotes (`"a.b".c`), which is a name as it is.
 fn is_path_of_quoted_keys(text: &str) -> bool {
     text[1..].find('"').is_some_and(|end| text[end + 2..].starts_with(['.', '[']))
-}
-
-fn parse_input_format(text: &str) -> Result<Option<InputFormat>, String> {
-    if text == "auto" {
-        return Ok(None);
-    }
-    let known = InputFormat::ALL.into_iter().find(|(name, _)| *name == text);
-    known.map(|(_, format)| Some(format)).ok_or_else(|| {
-        let names: Vec<&str> = InputFormat::ALL.iter().map(|(name, _)| *name).collect();
-        format!("no input format '{text}'; there are: auto, {}", names.join(", "))
-    })
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ pub(super) fn command() -> Command {
                 .value_name("AREA")
                 .num_args(0..)
                 .action(ArgAction::Append)
-                .value_parser(parse_area)
+                .value_parser(value_parser!(String))
                 .help("cpu, memory, disk, network, gpu; none named: all that there are"),
         )
         .arg(flag("quick", "Measure only what plans need, in less than 30 s"))
@@ -158,29 +158,20 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-fn parse_area(text: &str) -> Result<Area, String> {
-    let names = Area::ALL.map(Area::name).join(", ");
-    Area::of(text).ok_or_else(|| format!("no area '{text}'; there are: {names}"))
-}
-
 pub(super) fn parse(matches: &ArgMatches) -> Result<Gauge, String> {
     let file = |id: &str| matches.get_one::<PathBuf>(id).cloned();
     let many = |id: &str| matches.get_many::<PathBuf>(id).unwrap_or_default().cloned().collect();
     let listen = matches.get_one::<SocketAddr>("listen").copied();
     let text = |id: &str| matches.get_one::<String>(id).cloned();
-    let mut areas: Vec<Area> =
-        matches.get_many::<Area>("area").unwrap_or_default().copied().collect();
-    areas.sort_unstable();
-    areas.dedup();
+    let names: Vec<&String> = matches.get_many::<String>("area").unwrap_or_default().collect();
+    let areas = quarrier::Gauge::areas_named(&names);
+    let areas = areas.map_err(|error| format!("{error}; try 'quarrier gauge --help'"))?;
     for option in ["listen", "connect"] {
         if matches.contains_id(option) && areas != [Area::Network] {
             return Err(format!(
                 "--{option} is for the network alone; write 'quarrier gauge network --{option} …'"
             ));
         }
-    }
-    if areas.is_empty() {
-        areas = Area::ALL.to_vec();
     }
     let task = if let Some(path) = file("from") {
         Task::Show(path)

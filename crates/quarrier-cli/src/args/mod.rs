@@ -9,7 +9,7 @@ mod search;
 
 pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
-pub(crate) use filter::{Asked, Filter, InputFormat};
+pub(crate) use filter::{Asked, Filter};
 pub(crate) use gauge::{Gauge, Measure, Task};
 pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, of_words};

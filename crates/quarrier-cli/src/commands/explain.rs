@@ -1,17 +1,19 @@
 //! `quarrier explain`: the files as a table, the conditions asked of it once, and how that went.
 
 use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quarrier::account::{StageSeconds, Stages, Stats, rate};
-use quarrier::{OpenOptions, Opened, Opener, Sources};
-use quarrier_core::source::Source;
+use quarrier::filter::Conditions;
+use quarrier::tables::{Loaded, Told};
+use quarrier::{OpenOptions, Opener, Sources, Tables};
 use quarrier_filter::{Explanation, PlanStep, Query, QueryPlan, Scan, Select};
-use quarrier_messages::{ColumnReader, Format as Messages, Load, Table};
+use quarrier_messages::{ColumnReader, Format as Messages};
 use quarrier_report::visible;
 use serde_json::{Value, json};
 
-use super::filter::conditions::Conditions;
+use super::filter::conditions;
 use super::query::hand_over;
 use super::search::summary::write_stats;
 use super::{print, print_json};
@@ -23,13 +25,19 @@ use crate::{Outcome, complain, host, interrupt};
 pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outcome {
     let stop = interrupt::watch();
     let opener = Opener::new(OpenOptions::default(), host::environment(), &stop);
-    let written = match Told::all(explain, &opener) {
-        Ok(told) if parquet.is_none() && told.iter().any(Told::is_parquet) => {
+    let tables = Tables::new().workers(explain.workers).parquet(parquet);
+    let sources = Sources::of(&explain.files);
+    let told = sources.open(&opener).map(|opened| tables.tell(opened?, &stop));
+    let written = match told.collect::<quarrier::Result<Vec<Told<'_>>>>() {
+        Ok(told) if parquet.is_none() && told.iter().any(is_parquet) => {
             return hand_over("explain over Parquet", 1);
         }
-        told => told.and_then(|told| explained(explain, &told, parquet, &stop)),
+        told => conditions(&explain.asked)
+            .and_then(|conditions| Ok((conditions, tables.load(told?, &stop)?)))
+            .map_err(|error| error.to_string())
+            .and_then(|(conditions, loaded)| explained(explain, &conditions, &loaded, &stop)),
     };
-    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+    if stop.load(Ordering::Relaxed) {
         complain("interrupted; nothing was explained");
         return Outcome::Interrupted;
     }
@@ -55,111 +63,63 @@ pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outc
     }
 }
 
+fn is_parquet(told: &Told<'_>) -> bool {
+    matches!(told.format(), Messages::Parquet)
+}
+
 fn explained(
     explain: &Explain,
-    told: &[Told],
-    parquet: Option<&dyn ColumnReader>,
-    stop: &std::sync::atomic::AtomicBool,
+    conditions: &Conditions,
+    loaded: &Loaded,
+    stop: &AtomicBool,
 ) -> Result<(String, Stats), String> {
     let started = Instant::now();
-    let conditions = Conditions::read(&explain.asked)?;
-    let workers = explain.workers.unwrap_or_else(quarrier_core::parallel::available_workers);
-    let (table, bytes) = load(told, parquet, workers, explain.quiet)?;
-    let loaded = started.elapsed();
-    let mut schema = table.schema().clone();
-    let bound = conditions.bind(&mut schema)?;
-    if let Some((_, message)) = bound.unknown.into_iter().next() {
-        return Err(message);
+    if !explain.quiet {
+        tell_left_out(loaded);
     }
-    let queries: Vec<Query> = bound.exprs.into_iter().map(counting).collect();
+    let exprs = conditions.bound(loaded.table.schema()).map_err(|error| error.to_string())?;
+    let queries: Vec<Query> = exprs.into_iter().map(counting).collect();
     let (answers, explanation) =
-        Scan::new(&table, &queries).workers(workers).cancel(stop).run_explained();
+        Scan::new(&loaded.table, &queries).workers(loaded.workers).cancel(stop).run_explained();
     let mut counts = Vec::new();
     for answer in answers {
         counts.push(answer.map_err(|error| error.to_string())?.count);
     }
-    let texts: Vec<&str> = conditions.texts.iter().map(|written| &*written.text).collect();
+    let texts: Vec<&str> = conditions.texts().collect();
     let text = match explain.format {
         Format::Json => as_json(&texts, &counts, &explanation),
         _ => as_text(&texts, &counts, &explanation),
     };
-    let elapsed = started.elapsed();
-    Ok((text, account(bytes, &counts, workers, loaded, elapsed)))
+    Ok((text, account(loaded, &counts, loaded.elapsed + started.elapsed())))
 }
 
 /// The account: loading is reading, evaluating is work, and nothing waits for a sink.
-fn account(
-    bytes: u64,
-    counts: &[u64],
-    workers: usize,
-    loaded: Duration,
-    elapsed: Duration,
-) -> Stats {
+fn account(loaded: &Loaded, counts: &[u64], elapsed: Duration) -> Stats {
     let of = |busy: Duration| StageSeconds {
         busy_seconds: busy.as_secs_f64(),
         waiting_seconds: elapsed.saturating_sub(busy).as_secs_f64(),
     };
-    let worked = elapsed.saturating_sub(loaded);
+    let worked = elapsed.saturating_sub(loaded.elapsed);
     Stats {
-        command: "explain",
-        bytes,
         seconds: elapsed.as_secs_f64(),
-        bytes_per_second: rate(bytes, elapsed.as_secs_f64()),
+        bytes_per_second: rate(loaded.bytes, elapsed.as_secs_f64()),
         findings: counts.iter().sum(),
         patterns: counts.len(),
-        workers,
         engine: "scan".to_string(),
-        device: "cpu".to_string(),
-        stages: Stages { read: of(loaded), work: of(worked), ..Stages::default() },
-        limited_by: if loaded > worked { "read" } else { "work" },
-        ..Stats::default()
+        stages: Stages { read: of(loaded.elapsed), work: of(worked), ..Stages::default() },
+        limited_by: if loaded.elapsed > worked { "read" } else { "work" },
+        ..loaded.stats("explain")
     }
 }
 
-/// A file that is open, and how its messages are written.
-struct Told {
-    source: Box<dyn Source>,
-    format: Messages,
-}
-
-impl Told {
-    /// All files that are asked for.
-    fn all(explain: &Explain, opener: &Opener) -> Result<Vec<Told>, String> {
-        let sources = Sources::of(&explain.files);
-        sources.open(opener).map(|opened| Told::open(opened.map_err(|e| e.to_string())?)).collect()
+/// Says that messages were left out, where some were.
+fn tell_left_out(loaded: &Loaded) {
+    if let Some(first) = loaded.rejects.first() {
+        complain(&format!(
+            "{}: {} messages were left out, the first at line {}: {}",
+            first.source, loaded.rejected, first.line, first.fault
+        ));
     }
-
-    fn open(opened: Opened) -> Result<Told, String> {
-        let source = opened.at_offsets().map_err(|error| error.to_string())?;
-        let format = Messages::of(&*source).map_err(|error| error.to_string())?;
-        Ok(Told { source, format })
-    }
-
-    fn is_parquet(&self) -> bool {
-        matches!(self.format, Messages::Parquet)
-    }
-}
-
-/// All files as one table, and how many bytes they have.
-fn load(
-    told: &[Told],
-    parquet: Option<&dyn ColumnReader>,
-    workers: usize,
-    is_quiet: bool,
-) -> Result<(Table, u64), String> {
-    let mut bytes = 0;
-    let mut tables = Vec::new();
-    for Told { source, format } in told {
-        let load = Load::new(format.clone()).workers(workers);
-        let load = parquet.into_iter().fold(load, Load::parquet);
-        let loaded = load.run(&[&**source]).map_err(|error| error.to_string())?;
-        bytes += source.length();
-        if loaded.rejected > 0 && !is_quiet {
-            complain(&format!("{}: {} messages were left out", source.name(), loaded.rejected));
-        }
-        tables.push(loaded.table);
-    }
-    Ok((Table::concat(&tables, workers), bytes))
 }
 
 fn counting(condition: quarrier_filter::Expr) -> Query {

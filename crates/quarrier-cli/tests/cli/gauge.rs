@@ -209,8 +209,8 @@ fn wrong_use_is_refused_before_anything_is_measured() {
     refuses(&["tpu"], &["'tpu'", "cpu, memory, disk, network, gpu"]);
     refuses(&["ram"], &["'ram'", "cpu, memory, disk, network", "quarrier gauge --help"]);
     refuses(&["cpu", "--runs", "0"], &["0", "1"]);
-    refuses(&["disk", "--path", "missing"], &["missing", "no folder"]);
-    refuses(&["disk", "--path", "text"], &["text", "no folder"]);
+    refuses(&["disk", "--path", "missing"], &["missing", "not a folder"]);
+    refuses(&["disk", "--path", "text"], &["text", "not a folder"]);
     refuses(&["--compare", "missing.json"], &["missing.json", "No such file"]);
     refuses(&["--compare", "text"], &["text", "no report"]);
     refuses(&["--compare", "other"], &["other", "format 99"]);

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use quarrier_cli::{complain, reject_row};
+use quarrier::tables::reject_row;
+use quarrier_cli::complain;
 use quarrier_sql::{Error, Loaded, Result};
 
 use super::Session;

@@ -2,10 +2,9 @@
 
 mod messages;
 mod parquet;
-mod told;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -14,8 +13,8 @@ use datafusion::catalog::view::ViewTable;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::SessionContext;
-use quarrier::source::is_remote;
-use quarrier::{Environment, OpenOptions, Opener};
+use quarrier::source::shown;
+use quarrier::{Environment, Named, OpenOptions, Opener, Sources};
 use quarrier_messages::{Format, Limits, Reject};
 
 use crate::rewrite::Told;
@@ -118,25 +117,27 @@ impl Loaded {
     }
 }
 
-/// Opens what `name` is: a URL, a file, or all that match a glob, with a column for the file's name.
+/// Opens what `name` is: a source of any kind, or all that match a glob, with a column for the
+/// source's name.
 ///
 /// # Errors
-/// Where there is no such file, or one that cannot be read.
+/// Where there is no such source, or one that cannot be read.
 pub(crate) async fn open(
     context: &SessionContext,
     name: &str,
     opening: &Opening,
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
-    if is_remote(name) {
-        let (tables, all) = messages::load_remote(name, opening.clone()).await?;
-        return Ok((together(name, tables)?, all));
-    }
     let mut all = Loaded::default();
     let mut tables = Vec::new();
-    for path in paths(name)? {
-        let (table, loaded) = open_one(context, &path, opening).await?;
-        all.add(loaded);
-        tables.push((path.display().to_string(), table));
+    for named in Sources::of([name]).iter() {
+        if let Named::Path(path) = named
+            && is_parquet(path)
+        {
+            let table = parquet::table(context, path).await?;
+            tables.push((path.display().to_string(), table));
+            continue;
+        }
+        tables.push(load(named, name, None, opening, &mut all).await?);
     }
     Ok((together(name, tables)?, all))
 }
@@ -149,9 +150,31 @@ pub(crate) async fn open_told(
     told: Told,
     opening: &Opening,
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
-    let name = told.source.clone();
-    let (tables, all) = told::load(told, opening.clone()).await?;
-    Ok((together(&name, tables)?, all))
+    let format = Format::named(&told.format);
+    let format = format.map_err(|error| Error::text(format!("messages(…): {error}")))?;
+    let mut all = Loaded::default();
+    let mut tables = Vec::new();
+    for named in Sources::of([&told.source]).iter() {
+        tables.push(load(named, &told.source, format.clone(), opening, &mut all).await?);
+    }
+    Ok((together(&told.source, tables)?, all))
+}
+
+/// Loads a source that `name` stands for, and adds what was met to `all`.
+async fn load(
+    named: &Named,
+    name: &str,
+    format: Option<Format>,
+    opening: &Opening,
+    all: &mut Loaded,
+) -> Result<(String, Arc<dyn TableProvider>)> {
+    let name = match named {
+        Named::Path(path) => path.display().to_string(),
+        _ => shown(name),
+    };
+    let (name, (table, met)) = messages::load(named.clone(), name, format, opening.clone()).await?;
+    all.add(met);
+    Ok((name, table))
 }
 
 /// One table of all, with a column for their names where they are several.
@@ -195,52 +218,10 @@ fn with_name(name: &str, table: Arc<dyn TableProvider>) -> Result<LogicalPlanBui
     Ok(scan.project(outputs)?)
 }
 
-/// The files that a name stands for.
-fn paths(name: &str) -> Result<Vec<PathBuf>> {
-    let path = Path::new(name);
-    if name == "-" || path.exists() || !name.contains(['*', '?', '[']) {
-        return Ok(vec![path.to_path_buf()]);
-    }
-    let found = glob::glob(name)
-        .map_err(|error| Error::table(name, format!("is no file, and no glob either: {error}")))?;
-    let files: Vec<PathBuf> = found.filter_map(|path| path.ok()).filter(|p| p.is_file()).collect();
-    if files.is_empty() {
-        return Err(Error::table(name, "no such file, and no file matches it as a glob"));
-    }
-    Ok(files)
-}
-
-async fn open_one(
-    context: &SessionContext,
-    path: &Path,
-    opening: &Opening,
-) -> Result<(Arc<dyn TableProvider>, Loaded)> {
-    let name = path.display().to_string();
-    if name == "-" {
-        return messages::load_stream(opening.clone()).await;
-    }
-    let meta = std::fs::metadata(path).map_err(|error| Error::table(&name, plainly(&error)))?;
-    if meta.is_dir() {
-        let reason = format!("is a folder; name its files, as '{name}/*.ndjson'");
-        return Err(Error::table(&name, reason));
-    }
-    if is_parquet(path) {
-        return Ok((parquet::table(context, path).await?, Loaded::default()));
-    }
-    messages::load(path, opening.clone()).await
-}
-
 /// Whether it begins as Parquet does, whatever its ending says.
 fn is_parquet(path: &Path) -> bool {
     use std::io::Read;
     let mut head = [0; 4];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
     read.is_ok() && matches!(Format::told_by("", &head), Some(Format::Parquet))
-}
-
-/// What the system says, without its number.
-fn plainly(error: &std::io::Error) -> String {
-    let said = error.to_string();
-    let said = said.split(" (os error").next().unwrap_or(&said);
-    format!("cannot open: {said}")
 }

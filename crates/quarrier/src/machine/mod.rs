@@ -59,6 +59,11 @@ impl Machine {
         Some(self.inner.cache_folder.as_ref()?.join(key.file_name()))
     }
 
+    /// The file that has, or would have, what the last measurements of the machine `key` found.
+    pub(crate) fn repeats_path(&self, key: &MachineKey) -> Option<PathBuf> {
+        Some(self.inner.cache_folder.as_ref()?.join(key.repeats_file_name()))
+    }
+
     /// The profile, if there is one that is not stale.
     pub fn profile(&self) -> Option<&MachineProfile> {
         let load = || {

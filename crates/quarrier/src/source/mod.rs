@@ -5,10 +5,12 @@
 //!                 (globs, parts)   not opened yet     (client, O_DIRECT)
 //! ```
 
+mod failing;
 mod named;
 mod opener;
 mod stdin;
 
+pub(crate) use failing::Failing;
 pub use named::{Named, Sources};
 pub use opener::{OpenOptions, Opener};
 

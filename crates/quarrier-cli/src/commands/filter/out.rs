@@ -2,17 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
-use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
+use quarrier::filter::{Form, Header, Rows};
 use quarrier_report::{Manner, Shown};
-
-use super::columns::arrow_schema;
-use super::show::{RowFormat, Wish, header};
-use super::worker::Found;
 
 /// The most bytes that are held back.
 const HELD_BYTES_MAX: usize = 64 << 20;
@@ -98,53 +94,38 @@ pub(super) enum Out {
 impl Out {
     /// Opens standard output and writes what stands before all rows; nothing of it comes out while
     /// `held` holds it.
-    pub(super) fn open(wish: &Wish, held: &Arc<Held>) -> io::Result<Self> {
-        let stdout = || stdout(held, manner(wish));
-        match wish {
-            Wish::Count | Wish::Kinds => Ok(Out::Nothing),
-            Wish::Bytes => Ok(Out::Lines(stdout()?)),
-            Wish::Objects => Ok(Out::Rows(stdout()?)),
-            Wish::Rows(format, columns) => {
-                let mut out = stdout()?;
-                out.write_all(&header(*format, columns))?;
-                Ok(Out::Rows(out))
-            }
-            Wish::Batches(schema) => {
-                let writer = StreamWriter::try_new(stdout()?, &arrow_schema(schema));
+    pub(super) fn open(form: Form, header: &Header, held: &Arc<Held>) -> io::Result<Self> {
+        let stdout = || stdout(held, manner(form));
+        match (form, &header.schema) {
+            (Form::Count, _) => Ok(Out::Nothing),
+            (Form::Messages, _) => Ok(Out::Lines(stdout()?)),
+            (_, Some(schema)) => {
+                let writer = StreamWriter::try_new(stdout()?, schema);
                 Ok(Out::Batches(Box::new(writer.map_err(to_io)?)))
+            }
+            (_, None) => {
+                let mut out = stdout()?;
+                out.write_all(&header.text)?;
+                Ok(Out::Rows(out))
             }
         }
     }
 
-    /// Writes these of the messages that were found in `data`.
-    pub(super) fn write(
-        &mut self,
-        data: &[u8],
-        found: &Found,
-        these: Range<usize>,
-    ) -> io::Result<()> {
+    pub(super) fn write(&mut self, rows: &Rows<'_>) -> io::Result<()> {
         match self {
             Out::Nothing => Ok(()),
             Out::Lines(out) => {
-                for &(from, to) in &found.spans[these] {
-                    out.write_all(&data[from as usize..to as usize])?;
+                for message in rows.messages() {
+                    out.write_all(message.bytes)?;
                     out.write_all(b"\n")?;
                 }
                 Ok(())
             }
-            Out::Rows(out) => {
-                let shown = &found.shown;
-                let end_of = |rows: usize| rows.checked_sub(1).map_or(0, |last| shown.ends[last]);
-                out.write_all(&shown.bytes[end_of(these.start)..end_of(these.end)])
-            }
-            Out::Batches(writer) => {
-                let Some(batch) = &found.shown.batch else { return Ok(()) };
-                if these.is_empty() {
-                    return Ok(());
-                }
-                let batch = batch.slice(these.start, these.len());
-                writer.write(&batch).map_err(to_io)
-            }
+            Out::Rows(out) => out.write_all(rows.text()),
+            Out::Batches(writer) => match rows.batch() {
+                Some(batch) => writer.write(&batch).map_err(to_io),
+                None => Ok(()),
+            },
         }
     }
 
@@ -168,11 +149,11 @@ impl Out {
 }
 
 /// How a terminal shows what is written; none where that is no text.
-fn manner(wish: &Wish) -> Option<Manner> {
-    match wish {
-        Wish::Objects | Wish::Rows(RowFormat::Json, _) => Some(Manner::Json),
-        Wish::Bytes | Wish::Rows(RowFormat::Text | RowFormat::Csv, _) => Some(Manner::Text),
-        Wish::Count | Wish::Kinds | Wish::Batches(_) => None,
+fn manner(form: Form) -> Option<Manner> {
+    match form {
+        Form::Json => Some(Manner::Json),
+        Form::Messages | Form::Text | Form::Csv => Some(Manner::Text),
+        _ => None,
     }
 }
 

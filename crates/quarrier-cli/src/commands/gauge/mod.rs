@@ -2,24 +2,22 @@
 
 mod earlier;
 mod listen;
-pub(in crate::commands) mod profile;
 mod progress;
-mod repeats;
 mod show;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use quarrier::Error;
 use quarrier::account::Stats;
+use quarrier::gauge::Gauged;
 use quarrier_gauge::report::{Report, html};
-use quarrier_gauge::trial::Effort;
-use quarrier_gauge::{Area, Error, Network, Wanted};
 use quarrier_report::{Manner, on_terminal};
 use serde_json::json;
 
 use crate::args::{Gauge, Measure, Task};
 use crate::output::file::write_whole;
-use crate::{Outcome, complain, interrupt};
+use crate::{Outcome, complain, host, interrupt};
 
 use earlier::Earlier;
 use progress::Progress;
@@ -62,9 +60,10 @@ fn outcome(gauge: &Gauge, stop: &AtomicBool) -> Result<Outcome, Failure> {
         }
         Task::Show(path) => (earlier::read(path).map_err(Failure::Other)?, None),
         Task::Measure(measure) => {
-            let mut report = measured(measure, gauge.quiet, stop)?;
-            repeats::hold(measure, &mut report, gauge.quiet);
-            let profile = profile::keep(measure, &report, gauge.quiet);
+            let Gauged { report, profile, notices, .. } = measured(measure, gauge.quiet, stop)?;
+            if !gauge.quiet {
+                notices.iter().for_each(|notice| complain(notice));
+            }
             (report, profile)
         }
     };
@@ -82,33 +81,21 @@ fn check_folder(path: &Path, folder: &Path) -> Result<(), String> {
 }
 
 /// Measures what is asked for.
-fn measured(measure: &Measure, quiet: bool, stop: &AtomicBool) -> Result<Report, Failure> {
-    if measure.areas.contains(&Area::Disk) && !measure.path.is_dir() {
-        let path = measure.path.display();
-        return Err(Failure::Other(format!("--path: {path} is no folder; name one on the disk")));
-    }
+fn measured(measure: &Measure, quiet: bool, stop: &AtomicBool) -> Result<Gauged, Failure> {
+    let request = quarrier::Gauge::new()
+        .areas(measure.areas.clone())
+        .quick(measure.quick)
+        .runs(measure.runs)
+        .folder(&measure.path)
+        .peer(measure.connect.clone())
+        .congestion(measure.congestion.clone());
     let mut progress = Progress::new(quiet);
-    let measured = quarrier_gauge::measure(&wanted(measure), &mut progress, stop);
+    let measured = request.run(host::machine(), &mut progress, stop);
     let place = progress.end();
     measured.map_err(|error| match error {
-        Error::Stopped => Failure::Interrupted(place),
+        Error::Gauge(quarrier_gauge::Error::Stopped) => Failure::Interrupted(place),
         error => Failure::Other(error.to_string()),
     })
-}
-
-fn wanted(measure: &Measure) -> Wanted {
-    let mut wanted = match measure.quick {
-        true => Wanted::quick(&measure.path),
-        false => Wanted::full(&measure.path, measure.runs.unwrap_or(3)),
-    };
-    if let Some(runs) = measure.runs {
-        let most_runs = wanted.effort.most_runs.max(runs);
-        wanted.effort = Effort { runs, most_runs, ..wanted.effort };
-    }
-    wanted.areas.clone_from(&measure.areas);
-    wanted.network =
-        Network { peer: measure.connect.clone(), congestion: measure.congestion.clone() };
-    wanted
 }
 
 /// Writes the files that were asked for; every one is tried.

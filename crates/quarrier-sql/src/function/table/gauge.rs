@@ -7,12 +7,13 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TablePr
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use quarrier_gauge::{Area, Error as GaugeError, Reading, Wanted, measure};
+use quarrier::Machine;
+use quarrier_gauge::{Area, Error as GaugeError, Reading};
 use serde_json::json;
 
-use super::arguments;
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{RowsOut, text, whole};
+use super::{Host, arguments};
 use crate::Error;
 use crate::at_once::scan_at_once;
 
@@ -20,18 +21,21 @@ const USAGE: &str = "gauge('memory'), gauge('disk', '/folder/on/it') or gauge()"
 
 /// The function.
 #[derive(Debug)]
-pub(super) struct Gauge;
+pub(super) struct Gauge {
+    machine: Machine,
+}
+
+impl Gauge {
+    pub(super) fn new(host: &Host) -> Self {
+        Gauge { machine: host.machine.clone() }
+    }
+}
 
 impl TableFunctionImpl for Gauge {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
         let texts = arguments::texts(USAGE, args.exprs(), 0, 2)?;
-        let areas = match texts.first() {
-            None => Area::ALL.to_vec(),
-            Some(name) => vec![Area::of(name).ok_or_else(|| {
-                let names = Area::ALL.map(Area::name).join(", ");
-                Error::text(format!("gauge(…): no area '{name}'; there are: {names}"))
-            })?],
-        };
+        let areas = quarrier::Gauge::areas_named(texts.first());
+        let areas = areas.map_err(|error| Error::text(format!("gauge(…): {error}")))?;
         let text = |name: &str| Field::new(name, DataType::Utf8View, false);
         let schema = Arc::new(Schema::new(vec![
             text("area"),
@@ -48,13 +52,14 @@ impl TableFunctionImpl for Gauge {
             text("conditions"),
         ]));
         let path = texts.into_iter().nth(1).unwrap_or_else(|| ".".to_string());
-        Ok(Arc::new(GaugeTable { areas, path, schema }))
+        Ok(Arc::new(GaugeTable { machine: self.machine.clone(), areas, path, schema }))
     }
 }
 
 /// Readings of one call.
 #[derive(Debug, Clone)]
 struct GaugeTable {
+    machine: Machine,
     areas: Vec<Area>,
     path: String,
     schema: SchemaRef,
@@ -99,12 +104,12 @@ impl Finds for GaugeTable {
     }
 
     fn find(&self, out: &mut Out) -> Result<()> {
-        let wanted = Wanted { areas: self.areas.clone(), ..Wanted::quick(&self.path) };
+        let gauge = quarrier::Gauge::new().areas(self.areas.clone()).quick(true).folder(&self.path);
         let stop = Arc::clone(out.stop());
-        let report = match measure(&wanted, &mut (), &stop) {
+        let report = match gauge.run(&self.machine, &mut (), &stop) {
             // Nobody waits for it any more.
-            Err(GaugeError::Stopped) => return Ok(()),
-            measured => measured.map_err(|error| Error::table("gauge(…)", error))?,
+            Err(quarrier::Error::Gauge(GaugeError::Stopped)) => return Ok(()),
+            gauged => gauged.map_err(|error| Error::table("gauge(…)", error))?.report,
         };
         let mut rows = RowsOut::new(out);
         for reading in &report.readings {

@@ -67,6 +67,6 @@ fn unread(name: &str, ranges: &[Range<u64>]) -> impl Iterator<Item = String> {
 pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
     context.register_udtf("search", Arc::new(search::Search::new(notes, host)));
     context.register_udtf("carve", Arc::new(carve::Carve::new(notes, host)));
-    context.register_udtf("gauge", Arc::new(gauge::Gauge));
+    context.register_udtf("gauge", Arc::new(gauge::Gauge::new(host)));
     context.register_udtf(MESSAGES, Arc::new(messages::Messages));
 }

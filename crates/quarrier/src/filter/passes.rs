@@ -11,13 +11,15 @@ use quarrier_messages::{Field, Schema, Value};
 use super::again::{Again, Origin, Printed};
 use super::conditions::{Conditions, Rebinding};
 use super::drain::{Drain, Ended, Tally};
-use super::out::Out;
+use super::kind;
+use super::pass::Bytes;
+use super::running::Session;
 use super::sample::Sample;
 use super::show::Wish;
 use super::worker::{FilterKernel, Setup};
-use super::{Bytes, Progress, Session, kind};
+use crate::Error;
 
-impl Session<'_> {
+impl Session<'_, '_> {
     /// Filters one source; `is_last` is whether no other follows.
     pub(super) fn passes(
         &mut self,
@@ -36,7 +38,8 @@ impl Session<'_> {
             Err(ended) => Err(ended),
         };
         let Err(Ended::Again(Again { said, printed })) = run else { return run };
-        let mut origin = origin.rewound(name, &said, self.stop)?;
+        let rewound = origin.rewound(name, &said, self.stop);
+        let mut origin = rewound.map_err(Ended::Failed)?;
         let setup = self.setup_for_kinds(name, &sample)?;
         let kinds = origin.lend(&mut sample, |bytes| self.kinds(name, &setup, bytes))?;
         self.tally = tally;
@@ -47,7 +50,8 @@ impl Session<'_> {
         let run = origin.lend(&mut sample, |bytes| self.filter_one(name, &setup, bytes, printed));
         run.map_err(|ended| match ended {
             Ended::Again(again) => {
-                Ended::Failed(format!("{}: it was changed while it was read", again.said))
+                let reason = format!("{}: it was changed while it was read", again.said);
+                Ended::Failed(Error::Kinds { name: name.to_string(), reason })
             }
             ended => ended,
         })
@@ -55,13 +59,14 @@ impl Session<'_> {
 
     /// What finds the kinds of all fields.
     fn setup_for_kinds(&self, name: &str, sample: &Sample) -> Result<Setup, Ended> {
-        let format = kind::format_of(name, &sample.bytes, self.filter.input_format);
+        let format = kind::format_of(name, &sample.bytes, self.filter.format.as_ref());
         let format = format.map_err(Ended::Failed)?;
-        let (_, opening, first) = sample.opened(&format, &self.limits).map_err(Ended::Failed)?;
+        let (_, opening, first) =
+            sample.opened(&format, &self.filter.limits).map_err(Ended::Failed)?;
         let every = Expr::Literal(Value::Boolean(true));
         Ok(Setup {
             format,
-            limits: self.limits.clone(),
+            limits: self.filter.limits.clone(),
             opening,
             first,
             sieve: Sieve::new(&Schema::default(), &[every]),
@@ -72,20 +77,19 @@ impl Session<'_> {
     }
 
     /// The fields of all messages, with the kinds that a table's columns have.
-    fn kinds(&self, name: &str, setup: &Setup, bytes: Bytes<'_>) -> Result<Schema, Ended> {
+    fn kinds(&mut self, name: &str, setup: &Setup, bytes: Bytes<'_>) -> Result<Schema, Ended> {
         let mut tally = Tally { counts: vec![0], messages: 0, rejected: 0, limit: u64::MAX };
-        let (mut out, mut list) = (Out::Nothing, None);
-        let progress = Progress::new(name, 0..bytes.end(), self.filter.quiet);
-        let to = (&mut tally, &mut out, &mut list);
-        let mut drain = Drain::new(name, setup, to, progress, Printed::default());
+        let mut list = None;
+        self.watch.begin(name, bytes.end());
+        let to = (&mut tally, &mut list);
+        let mut drain = Drain::new(name, setup, self.watch, to, Printed::default());
         let kernel = FilterKernel::new(setup);
         let run = bytes.run(name, self.filter.workers, self.stop, &kernel, &mut drain);
-        let run = run.map_err(|error| Ended::Failed(error.to_string()))?;
+        let run = run.map_err(|error| Ended::Failed(error.into()))?;
         if run.stopped {
             drain.clear();
-            return Err(drain.ended.take().unwrap_or_else(|| {
-                Ended::Failed(format!("{name}: interrupted at byte {}", drain.offset()))
-            }));
+            let stopped = Error::Stopped { name: name.to_string(), offset: drain.offset() };
+            return Err(drain.ended.take().unwrap_or(Ended::Failed(stopped)));
         }
         drain.finish();
         let mut workers = kernel.into_workers();

@@ -5,20 +5,21 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quarrier_filter::{Error, Expr, Sieve, sql};
+use quarrier_filter::{Expr, Sieve, sql};
 use quarrier_messages::{Field, Kind, Schema, Value};
 
-use crate::args::Asked;
+use crate::{Error, Result};
 
-/// Conditions as written.
+/// Search conditions of SQL-92 as written: what may stand behind WHERE.
 #[derive(Debug, Clone)]
-pub(in crate::commands) struct Conditions {
-    pub(in crate::commands) texts: Vec<Written>,
+#[must_use]
+pub struct Conditions {
+    written: Vec<Written>,
 }
 
 #[derive(Debug, Clone)]
-pub(in crate::commands) struct Written {
-    pub(in crate::commands) text: String,
+struct Written {
+    text: String,
     /// Where it stands, for messages: `condition`, or a file and the line in it.
     place: String,
 }
@@ -29,7 +30,36 @@ const CONDITIONS_MAX: usize = 100_000;
 impl Conditions {
     /// None.
     pub(super) fn none() -> Self {
-        Conditions { texts: Vec::new() }
+        Conditions { written: Vec::new() }
+    }
+
+    /// One condition.
+    pub fn one(text: impl Into<String>) -> Self {
+        let written = Written { text: text.into(), place: "condition".to_string() };
+        Conditions { written: vec![written] }
+    }
+
+    /// Those of a file, one a line; lines that begin with `--` are comments.
+    ///
+    /// # Errors
+    /// [`Error::Request`] where the file cannot be read, has none, or more than 100,000.
+    pub fn of_file(path: &Path) -> Result<Self> {
+        Ok(Conditions { written: of_file(path).map_err(Error::Request)? })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.written.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+
+    /// The texts, in their order.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.written.iter().map(|written| &*written.text)
     }
 
     /// Whether they are right for columns of some kinds, with these names.
@@ -39,34 +69,40 @@ impl Conditions {
         self.bind(&mut schema).is_ok()
     }
 
+    /// Binds all of them to the columns of a table.
+    ///
     /// # Errors
-    /// What is wrong, in words.
-    pub(in crate::commands) fn read(asked: &Asked) -> Result<Self, String> {
-        let texts = match asked {
-            Asked::One(text) => {
-                vec![Written { text: text.clone(), place: "condition".to_string() }]
-            }
-            Asked::Many(path) => of_file(path)?,
-        };
-        Ok(Conditions { texts })
+    /// [`Error::Condition`] for the first that is wrong, [`Error::NoColumn`] for the first column
+    /// that the table does not have.
+    pub fn bound(&self, schema: &Schema) -> Result<Vec<Expr>> {
+        let Bound { exprs, unknown } = self.bind(&mut schema.clone())?;
+        match unknown.into_iter().next() {
+            Some(Unknown { name, reason, .. }) => Err(Error::NoColumn { name, reason }),
+            None => Ok(exprs),
+        }
     }
 
     /// Binds all of them. Columns that `schema` does not have are added to it, of
     /// [`Kind::Null`], and returned with what is to be said if there is no such column.
     ///
     /// # Errors
-    /// The first that is wrong, in words.
-    pub(in crate::commands) fn bind(&self, schema: &mut Schema) -> Result<Bound, String> {
+    /// [`Error::Condition`] for the first that is wrong.
+    pub(super) fn bind(&self, schema: &mut Schema) -> Result<Bound> {
         let mut bound = Bound { exprs: Vec::new(), unknown: Vec::new() };
-        for written in &self.texts {
+        for written in &self.written {
             let expr = loop {
                 match sql::condition(&written.text, schema) {
                     Ok(expr) => break expr,
-                    Err(Error::Column { ref name, ref error }) => {
-                        bound.unknown.push((schema.fields.len(), written.error(error)));
-                        schema.fields.push(Field { name: name.clone(), kind: Kind::Null });
+                    Err(quarrier_filter::Error::Column { name, error }) => {
+                        bound.unknown.push(Unknown {
+                            name: name.to_string(),
+                            reason: format!("{}: {error}", written.place),
+                        });
+                        schema.fields.push(Field { name, kind: Kind::Null });
                     }
-                    Err(error) => return Err(written.error(&error)),
+                    Err(error) => {
+                        return Err(Error::Condition { place: written.place.clone(), error });
+                    }
                 }
             };
             bound.exprs.push(expr);
@@ -77,33 +113,34 @@ impl Conditions {
 
 /// Conditions that are bound.
 #[derive(Debug, Clone)]
-pub(in crate::commands) struct Bound {
-    pub(in crate::commands) exprs: Vec<Expr>,
-    /// Columns of the schema that no message had yet, and what is to be said if none has.
-    pub(in crate::commands) unknown: Vec<(usize, String)>,
+pub(super) struct Bound {
+    pub(super) exprs: Vec<Expr>,
+    pub(super) unknown: Vec<Unknown>,
 }
 
-impl Written {
-    fn error(&self, error: &Error) -> String {
-        format!("{}: {error}", self.place)
-    }
+/// A column that is asked for and no message had yet.
+#[derive(Debug, Clone)]
+pub(super) struct Unknown {
+    pub(super) name: String,
+    /// What is to be said if none has it.
+    pub(super) reason: String,
 }
 
-fn of_file(path: &Path) -> Result<Vec<Written>, String> {
+fn of_file(path: &Path) -> std::result::Result<Vec<Written>, String> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{name}: cannot read the conditions: {error}"))?;
-    let mut texts = Vec::new();
+    let mut all = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim().trim_end_matches(';').trim_end();
         if line.is_empty() || line.starts_with("--") {
             continue;
         }
-        texts.push(Written { text: line.to_string(), place: format!("{name}:{}", number + 1) });
+        all.push(Written { text: line.to_string(), place: format!("{name}:{}", number + 1) });
     }
-    match texts.len() {
+    match all.len() {
         0 => Err(format!("{name}: has no conditions; write one a line")),
-        1..=CONDITIONS_MAX => Ok(texts),
+        1..=CONDITIONS_MAX => Ok(all),
         _ => Err(format!("{name}: more than {CONDITIONS_MAX} conditions; ask in several runs")),
     }
 }
@@ -163,7 +200,7 @@ impl Rebinding {
             schema.fields[column].kind = kind;
         }
         let mut is_wrong = false;
-        let bound = self.conditions.texts.iter().map(|written| {
+        let bound = self.conditions.written.iter().map(|written| {
             let bound = sql::condition(&written.text, &schema);
             is_wrong |= bound.is_err();
             bound.unwrap_or(Expr::Literal(Value::Boolean(false)))

@@ -10,13 +10,13 @@ use quarrier_messages::frame::Reader;
 
 use super::again::{self, Again, Printed};
 use super::conditions::named_kind;
-use super::out::Out;
-use super::rejects::{Account, List};
+use super::rejects::{LeftOut, List};
+use super::watch::{Rows, Watch};
 use super::worker::{Broken, Found, Setup, Worker};
-use crate::commands::search::progress::Progress;
+use crate::Error;
 
 /// Counts over all sources.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     /// For each condition.
     pub(super) counts: Vec<u64>,
@@ -36,7 +36,7 @@ pub(super) enum Ended {
     /// Nobody takes the rows.
     Output(io::Error),
     /// The run failed, for this reason.
-    Failed(String),
+    Failed(Error),
     /// Conditions are to be bound to the kinds that columns have in all messages, and the run is to
     /// begin again.
     Again(Again),
@@ -46,10 +46,9 @@ pub(super) enum Ended {
 pub(super) struct Drain<'d, 's> {
     pub(super) name: &'d str,
     pub(super) tally: &'d mut Tally,
-    pub(super) out: &'d mut Out,
+    pub(super) watch: &'d mut dyn Watch,
     pub(super) list: &'d mut Option<List>,
-    pub(super) account: Account,
-    pub(super) messages: u64,
+    pub(super) left_out: LeftOut,
     pub(super) ended: Option<Ended>,
     /// What was written of the source.
     pub(super) printed: Printed,
@@ -58,7 +57,6 @@ pub(super) struct Drain<'d, 's> {
     setup: &'s Setup,
     /// Of each column of the schema, the kind that its first value of another one asked for.
     kinds: Vec<Option<Kind>>,
-    progress: Progress,
     /// Reads messages across borders.
     worker: Worker<'s>,
     is_found_anywhere: bool,
@@ -81,23 +79,21 @@ impl<'d, 's> Drain<'d, 's> {
     pub(super) fn new(
         name: &'d str,
         setup: &'s Setup,
-        (tally, out, list): (&'d mut Tally, &'d mut Out, &'d mut Option<List>),
-        progress: Progress,
+        watch: &'d mut dyn Watch,
+        (tally, list): (&'d mut Tally, &'d mut Option<List>),
         earlier: Printed,
     ) -> Self {
         Drain {
             name,
             tally,
-            out,
+            watch,
             list,
-            account: Account::default(),
-            messages: 0,
+            left_out: LeftOut::default(),
             ended: None,
             printed: Printed::default(),
             earlier,
             setup,
             kinds: vec![None; setup.rebinding.schema().fields.len()],
-            progress,
             worker: Worker::new(setup),
             is_found_anywhere: setup.reader().is_found_anywhere(),
             message_bytes_max: setup.limits.message_bytes_max,
@@ -118,7 +114,7 @@ impl<'d, 's> Drain<'d, 's> {
 
     /// The source is over: what is left is its last message.
     pub(super) fn finish(&mut self) {
-        self.progress.clear();
+        self.watch.end();
         if self.ended.is_none() && !self.tally.is_full() {
             let _ = self.mend(true);
         }
@@ -129,7 +125,7 @@ impl<'d, 's> Drain<'d, 's> {
 
     /// The run ended early.
     pub(super) fn clear(&mut self) {
-        self.progress.clear();
+        self.watch.end();
     }
 
     /// The worker that read messages across borders.
@@ -194,7 +190,7 @@ impl<'d, 's> Drain<'d, 's> {
         if !(self.is_inside && self.is_found_anywhere) {
             self.mend(false)?;
         }
-        match self.out.flush() {
+        match self.watch.pause() {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => self.end(Ended::Output(error)),
         }
@@ -217,13 +213,12 @@ impl<'d, 's> Drain<'d, 's> {
             }
             _ => &found.rejects[..],
         };
-        if let Err(message) = self.account.add(self.name, (offset, self.lines), rejects, self.list)
-        {
-            return self.end(Ended::Failed(message));
+        if let Err(error) = self.left_out.add(self.name, (offset, self.lines), rejects, self.list) {
+            return self.end(Ended::Failed(error));
         }
-        self.account.count += found.rejected;
+        self.left_out.count += found.rejected;
         self.tally.rejected += found.rejected;
-        self.messages += found.messages + found.rejected;
+        self.left_out.messages += found.messages + found.rejected;
         self.tally.messages += found.messages;
         for (sum, count) in self.tally.counts.iter_mut().zip(&found.counts) {
             *sum = sum.saturating_add(*count).min(self.tally.limit);
@@ -232,12 +227,15 @@ impl<'d, 's> Drain<'d, 's> {
         let Some(known) = self.printed.add(&self.earlier, offset, &found.spans[..rows]) else {
             return self.end(Ended::Failed(again::differs(self.name)));
         };
-        if let Err(error) = self.out.write(data, found, known..rows) {
+        if known < rows
+            && let Err(error) =
+                self.watch.rows(&Rows::new(self.name, (offset, data), found, known..rows))
+        {
             return self.end(Ended::Output(error));
         }
         if let Some(broken) = found.broken.as_ref().filter(|_| !is_cut) {
-            let message = self.said_of(broken, offset);
-            return self.end(Ended::Failed(message));
+            let error = self.error_of(broken, offset);
+            return self.end(Ended::Failed(error));
         }
         self.lines += found.lines;
         if self.tally.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -278,18 +276,14 @@ impl<'d, 's> Drain<'d, 's> {
         None
     }
 
-    fn said_of(&self, broken: &Broken, offset: u64) -> String {
-        let which = match self.tally.counts.len() {
-            1 => "the condition".to_string(),
-            _ => format!("condition {}", broken.condition + 1),
-        };
-        format!(
-            "{}: line {}, byte {}: {which} has no value for this message: {}",
-            self.name,
-            self.lines + broken.line + 1,
-            offset + broken.at as u64,
-            broken.fault
-        )
+    fn error_of(&self, broken: &Broken, offset: u64) -> Error {
+        Error::NoValue {
+            name: self.name.to_string(),
+            line: self.lines + broken.line + 1,
+            offset: offset + broken.at as u64,
+            condition: (self.tally.counts.len() > 1).then_some(broken.condition),
+            fault: broken.fault.clone(),
+        }
     }
 
     fn end(&mut self, ended: Ended) -> ControlFlow<()> {
@@ -300,7 +294,7 @@ impl<'d, 's> Drain<'d, 's> {
 
 impl Sink<Found> for Drain<'_, '_> {
     fn take(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut Found) -> ControlFlow<()> {
-        self.progress.advance(chunk);
+        self.watch.advance(chunk.offset + chunk.own.end as u64);
         self.head(chunk, found.head)?;
         if found.head < chunk.data.len() && !self.is_border(chunk.offset + found.head as u64) {
             // A message that began before goes on there: what was found in the chunk is nothing.

@@ -16,9 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::source::{Memory, Source};
 
-use super::Bytes;
 use super::drain::Ended;
+use super::pass::Bytes;
 use super::sample::{Sample, Subject};
+use crate::Error;
 
 /// Why a source is to be read again.
 #[derive(Debug)]
@@ -59,12 +60,13 @@ impl Printed {
     }
 }
 
-/// What is said where rows were written that are not in the answer.
-pub(super) fn differs(name: &str) -> String {
-    format!(
+/// Rows were written that are not in the answer.
+pub(super) fn differs(name: &str) -> Error {
+    let reason = format!(
         "{name}: a column has values of several kinds, and rows that were written before that was \
          known are not all of the answer; `quarrier query`, or -c, reads all messages first"
-    )
+    );
+    Error::Kinds { name: name.to_string(), reason }
 }
 
 /// Bytes of a stream that are kept, so that it can be read again.
@@ -77,7 +79,7 @@ pub(super) struct Tape<'t> {
     /// Whether `bytes` is all that was read.
     is_whole: bool,
     /// Why it gave nothing more, once it failed.
-    failure: Option<String>,
+    failure: Option<std::io::Error>,
 }
 
 impl<'t> Tape<'t> {
@@ -86,7 +88,7 @@ impl<'t> Tape<'t> {
     }
 
     /// All bytes of the stream, which is read to its end.
-    fn into_bytes(mut self, said: &str, stop: &AtomicBool) -> Result<Vec<u8>, Ended> {
+    fn into_bytes(mut self, name: &str, said: &str, stop: &AtomicBool) -> Result<Vec<u8>, Error> {
         let mut buffer = vec![0; 64 << 10];
         while self.is_whole && self.failure.is_none() && !stop.load(Ordering::Relaxed) {
             if let Ok(0) = self.read(&mut buffer) {
@@ -94,13 +96,14 @@ impl<'t> Tape<'t> {
             }
         }
         if let Some(failure) = self.failure {
-            return Err(Ended::Failed(failure));
+            return Err(quarrier_core::Error::io(name, "read", failure).into());
         }
-        Err(Ended::Failed(format!(
+        let reason = format!(
             "{said}; a stream of more than {} MiB is not read again: save it in a file, and filter \
              that",
             TAPE_BYTES_MAX >> 20
-        )))
+        );
+        Err(Error::Kinds { name: name.to_string(), reason })
     }
 }
 
@@ -108,7 +111,7 @@ impl Read for Tape<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.stream.read(buffer).inspect_err(|error| {
             if !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) {
-                self.failure = Some(error.to_string());
+                self.failure = Some(std::io::Error::new(error.kind(), error.to_string()));
             }
         })?;
         if self.is_whole && self.bytes.len() + count <= TAPE_BYTES_MAX {
@@ -157,16 +160,16 @@ impl Origin<'_> {
             Origin::Compressed(source) => match quarrier_messages::decompressed(*source) {
                 Ok(Some(mut plain)) => run(Bytes::Stream(&mut *plain)),
                 Ok(None) => run(Bytes::Source(*source)),
-                Err(error) => Err(Ended::Failed(error.to_string())),
+                Err(error) => Err(Ended::Failed(error.into())),
             },
         }
     }
 
     /// The same, to be read once more from the start.
-    pub(super) fn rewound(self, name: &str, said: &str, stop: &AtomicBool) -> Result<Self, Ended> {
+    pub(super) fn rewound(self, name: &str, said: &str, stop: &AtomicBool) -> Result<Self, Error> {
         match self {
             Origin::Stream(tape) => {
-                Ok(Origin::Kept(Memory::new(name, tape.into_bytes(said, stop)?)))
+                Ok(Origin::Kept(Memory::new(name, tape.into_bytes(name, said, stop)?)))
             }
             other => Ok(other),
         }

@@ -10,7 +10,8 @@ use quarrier_messages::frame::Reader;
 use quarrier_messages::{Format, FormatReader, Limits, Load, Opening, Schema};
 
 use super::kind;
-use crate::args::InputFormat;
+use crate::Result;
+use crate::source::Failing;
 
 /// Bytes of a sample; more only where they hold no whole message.
 const SAMPLE_BYTES: usize = 1 << 20;
@@ -23,7 +24,7 @@ const LISTEN_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'s> {
     pub(super) name: &'s str,
-    pub(super) wish: Option<InputFormat>,
+    pub(super) wish: Option<&'s Format>,
     pub(super) limits: &'s Limits,
 }
 
@@ -128,7 +129,7 @@ impl Sample {
 
     /// The stream from its start.
     pub(super) fn with<'r>(&'r mut self, stream: impl Read + Send + 'r) -> impl Read + Send + 'r {
-        let failure = Failure(self.error.take());
+        let failure = Failing(self.error.take());
         Cursor::new(&self.bytes).chain(failure).chain(stream)
     }
 
@@ -140,12 +141,12 @@ impl Sample {
     /// first message starts.
     ///
     /// # Errors
-    /// In words.
+    /// [`Error::Messages`](crate::Error::Messages) where they cannot be loaded.
     pub(super) fn opened(
         &self,
         format: &Format,
         limits: &Limits,
-    ) -> Result<(Schema, Opening, usize), String> {
+    ) -> Result<(Schema, Opening, usize)> {
         let opening = Opening::default();
         let reader = FormatReader::new(format, limits, &opening);
         let first = open(format, &reader, &self.bytes, self.is_all).unwrap_or(self.bytes.len());
@@ -154,17 +155,7 @@ impl Sample {
             false => first + reader.end(&self.bytes[first..], false),
         };
         let whole = Memory::new("sample", &self.bytes[..end]);
-        let loaded = Load::new(format.clone()).workers(1).limits(limits.clone()).run(&[&whole]);
-        let loaded = loaded.map_err(|error| error.to_string())?;
+        let loaded = Load::new(format.clone()).workers(1).limits(limits.clone()).run(&[&whole])?;
         Ok((loaded.table.schema().clone(), opening, first))
-    }
-}
-
-/// What there is to read of a stream where it fails; nothing where it does not.
-struct Failure(Option<io::Error>);
-
-impl Read for Failure {
-    fn read(&mut self, _buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.take().map_or(Ok(0), Err)
     }
 }

@@ -1,4 +1,4 @@
-//! Messages that were left out, as `--rejects` lists them.
+//! Messages that were left out, as they are listed.
 
 use serde_json::{Value, json};
 

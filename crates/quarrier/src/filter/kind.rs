@@ -1,0 +1,40 @@
+//! How messages are written: told by their first bytes, then by the file's ending.
+
+use quarrier_messages::Format;
+
+use crate::{Error, Result};
+
+/// The format of a source.
+///
+/// # Errors
+/// [`Error::Unsupported`] where it is none that is read here, with what to try.
+pub(super) fn format_of(name: &str, head: &[u8], wish: Option<&Format>) -> Result<Format> {
+    let told = wish.cloned().or_else(|| Format::told_by(name, head));
+    let told = told.unwrap_or_else(|| Format::guessed(head));
+    match told {
+        Format::Arrow | Format::Parquet => Err(Error::Unsupported {
+            name: name.to_string(),
+            reason: format!(
+                "{told:?} has columns and no messages to print; ask for rows of it with \
+                 `quarrier query`, or load it with Python's quarrier.Table"
+            ),
+        }),
+        told => Ok(told),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format_of;
+
+    #[test]
+    fn what_neither_content_nor_ending_tell_is_json_or_has_a_header() {
+        for (head, expected) in
+            [("a,b\n1,2\n", "Csv"), ("[1,2]\n", "Json"), ("no message\n", "Json"), ("", "Json")]
+        {
+            let found = format!("{:?}", format_of("-", head.as_bytes(), None).unwrap());
+            assert!(found.starts_with(expected), "{head}: {found}");
+        }
+        assert!(format_of("f", b"PAR1", None).unwrap_err().to_string().contains("Parquet"));
+    }
+}

@@ -1,0 +1,430 @@
+//! A run over all sources of a request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use quarrier_core::pipeline::Run;
+use quarrier_core::source::Source;
+use quarrier_filter::Sieve;
+use quarrier_messages::{Field, Kind, Schema};
+
+use super::again::{Again, Origin, Printed, Tape};
+use super::conditions::{Bound, Conditions, Rebinding, Unknown};
+use super::drain::{Drain, Ended, Tally};
+use super::pass::Bytes;
+use super::record::Wanted;
+use super::rejects::List;
+use super::sample::{Sample, Subject};
+use super::show::{RowFormat, Wish};
+use super::watch::{Done, Header, Watch};
+use super::worker::{FilterKernel, Setup, Worker};
+use super::{Filter, Form, kind};
+use crate::account::RemoteCost;
+use crate::{Error, Named, Opened, Opener, Place, Result, Sources};
+
+/// What a run came to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Filtered {
+    /// The conditions.
+    pub conditions: Arc<Conditions>,
+    /// How many messages each condition is true for.
+    pub counts: Vec<u64>,
+    /// Messages that were evaluated.
+    pub messages: u64,
+    /// Messages that were left out.
+    pub rejected: u64,
+    /// The runs over the sources that were read, in their order.
+    pub runs: Vec<Run>,
+    /// What remote sources cost, where there was one.
+    pub remote: Option<RemoteCost>,
+    /// Time to bind conditions, and to take samples.
+    pub bind: Duration,
+    /// Whether it was told to stop.
+    pub is_stopped: bool,
+    /// The largest source, where it may be read again at no price.
+    pub(super) largest: Option<Largest>,
+}
+
+/// The source of which most bytes were read.
+pub(super) struct Largest {
+    pub(super) source: Option<Box<dyn Source>>,
+    /// Which of the runs is its.
+    pub(super) run: usize,
+}
+
+impl std::fmt::Debug for Largest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.source.as_ref().map(|source| source.name());
+        f.debug_struct("Largest").field("source", &name).field("run", &self.run).finish()
+    }
+}
+
+impl Filtered {
+    fn new(conditions: &Arc<Conditions>) -> Self {
+        Filtered {
+            conditions: Arc::clone(conditions),
+            counts: Vec::new(),
+            messages: 0,
+            rejected: 0,
+            runs: Vec::new(),
+            remote: None,
+            bind: Duration::ZERO,
+            is_stopped: false,
+            largest: None,
+        }
+    }
+
+    /// Takes in a run, and keeps its source where no other was as large.
+    fn add(&mut self, run: Run, source: Option<Box<dyn Source>>) {
+        let most = self.largest.as_ref().map_or(0, |largest| self.runs[largest.run].bytes);
+        if self.largest.is_none() || run.bytes >= most {
+            self.largest = Some(Largest { source, run: self.runs.len() });
+        }
+        self.runs.push(run);
+    }
+}
+
+/// What all sources of one request share.
+pub(super) struct Session<'f, 'w> {
+    pub(super) filter: &'f Filter,
+    pub(super) stop: &'f Arc<AtomicBool>,
+    pub(super) watch: &'w mut dyn Watch,
+    /// Columns that were seen so far.
+    schema: Schema,
+    wish: Option<Wish>,
+    is_open: bool,
+    pub(super) list: Option<List>,
+    pub(super) tally: Tally,
+    /// Columns that are asked for and no message had yet.
+    unknown: Vec<Unknown>,
+    /// Whether all sources were read whole.
+    is_whole: bool,
+    bind: Duration,
+}
+
+impl<'f, 'w> Session<'f, 'w> {
+    pub(super) fn new(
+        filter: &'f Filter,
+        stop: &'f Arc<AtomicBool>,
+        watch: &'w mut dyn Watch,
+    ) -> Self {
+        let tally = Tally {
+            counts: vec![0; filter.conditions.len()],
+            messages: 0,
+            rejected: 0,
+            limit: filter.matches_max,
+        };
+        Session {
+            filter,
+            stop,
+            watch,
+            schema: Schema::default(),
+            wish: None,
+            is_open: false,
+            list: None,
+            tally,
+            unknown: Vec::new(),
+            is_whole: true,
+            bind: Duration::ZERO,
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn run(mut self, sources: &Sources, opener: &Opener) -> Result<Filtered> {
+        let mut filtered = Filtered::new(&self.filter.conditions);
+        for (index, named) in sources.iter().enumerate() {
+            if self.tally.is_full() || self.is_stopped() {
+                break;
+            }
+            let is_last = index + 1 == sources.len();
+            match self.open_and_filter(named, opener, is_last, &mut filtered) {
+                Ok(()) => {}
+                Err(Ended::Output(error)) => return Err(Error::Output(error)),
+                Err(Ended::Failed(error)) => self.fail(error)?,
+                Err(Ended::Again(Again { said: reason, .. })) => {
+                    let name = String::new();
+                    self.fail(Error::Kinds { name, reason })?;
+                }
+            }
+        }
+        if let Some(error) = self.not_there() {
+            self.fail(error)?;
+        }
+        if let Some(list) = self.list.take()
+            && let Err(error) = list.finish()
+        {
+            self.fail(error)?;
+        }
+        let Tally { counts, messages, rejected, .. } = std::mem::take(&mut self.tally);
+        let (bind, is_stopped) = (self.bind, self.is_stopped());
+        Ok(Filtered { counts, messages, rejected, bind, is_stopped, ..filtered })
+    }
+
+    fn fail(&mut self, error: Error) -> Result<()> {
+        self.is_whole = false;
+        self.watch.failed(error)
+    }
+
+    fn open_and_filter(
+        &mut self,
+        named: &Named,
+        opener: &Opener,
+        is_last: bool,
+        filtered: &mut Filtered,
+    ) -> std::result::Result<(), Ended> {
+        let mut opened = opener.open(named).map_err(Ended::Failed)?;
+        let ran = self.filter_opened(&mut opened, is_last);
+        if let Some(counters) = opened.counters() {
+            filtered.remote.get_or_insert_default().add(&counters);
+        }
+        let (run, is_plain) = ran?;
+        let source = match opened {
+            Opened::Local { source, .. } if is_plain => Some(source),
+            _ => None,
+        };
+        filtered.add(run, source);
+        Ok(())
+    }
+
+    /// Filters a source; the run, and whether its bytes are read as they lie.
+    fn filter_opened(
+        &mut self,
+        opened: &mut Opened,
+        is_last: bool,
+    ) -> std::result::Result<(Run, bool), Ended> {
+        let name = opened.name().to_string();
+        let place = opened.place();
+        place.announce(&(0..u64::MAX));
+        let source = match place {
+            Place::Local(source) => source,
+            Place::Remote(source) => source as &dyn Source,
+            Place::Stream { reader, .. } => {
+                let (reader, stop) = (Box::new(reader), Arc::clone(self.stop));
+                let plain = quarrier_messages::decompressed_stream(&name, reader, &stop);
+                let plain = plain.map_err(|error| Ended::Failed(error.into()))?;
+                let run = self.passes(&name, Origin::Stream(Tape::new(plain)), is_last)?;
+                return Ok((run, false));
+            }
+        };
+        // What cannot be read at the start is told by who reads all of it.
+        match quarrier_messages::decompressed(source) {
+            Ok(Some(_)) => Ok((self.passes(&name, Origin::Compressed(source), is_last)?, false)),
+            Ok(None) | Err(_) => Ok((self.passes(&name, Origin::Source(source), is_last)?, true)),
+        }
+    }
+
+    pub(super) fn subject<'n>(&'n self, name: &'n str) -> Subject<'n> {
+        Subject { name, wish: self.filter.format.as_ref(), limits: &self.filter.limits }
+    }
+
+    /// Binds the conditions to what is known of the columns: by the sample, or by all messages.
+    pub(super) fn setup(
+        &mut self,
+        name: &str,
+        sample: &Sample,
+        all: Option<&Schema>,
+        is_last: bool,
+    ) -> std::result::Result<Setup, Ended> {
+        let started = Instant::now();
+        let filter = self.filter;
+        let format = kind::format_of(name, &sample.bytes, filter.format.as_ref());
+        let format = format.map_err(Ended::Failed)?;
+        let (seen, opening, first) =
+            sample.opened(&format, &filter.limits).map_err(Ended::Failed)?;
+        let is_all = sample.is_all || all.is_some();
+        widen(&mut self.schema, &seen);
+        all.iter().for_each(|all| widen(&mut self.schema, all));
+        let mut schema = self.schema.clone();
+        let bound = filter.conditions.bind(&mut schema);
+        // What is wrong for the kinds of the sample may be right for those of all messages.
+        let may_be_right = !is_all && filter.conditions.are_right_somewhere(&self.schema);
+        let Bound { exprs, unknown } = bound.map_err(|error| match may_be_right {
+            true => Ended::Again(Again { said: error.to_string(), printed: Printed::default() }),
+            false => Ended::Failed(error),
+        })?;
+        self.unknown = unknown.into_iter().chain(self.unknown_columns()).collect();
+        if is_last
+            && is_all
+            && !self.schema.fields.is_empty()
+            && let Some(unknown) = self.unknown.first()
+        {
+            return Err(Ended::Failed(unknown.error()));
+        }
+        let wish = match &self.wish {
+            Some(wish) => wish.clone(),
+            None => self.wish.insert(self.wish_of_rows()).clone(),
+        };
+        self.bind += started.elapsed();
+        Ok(Setup {
+            format,
+            limits: filter.limits.clone(),
+            opening,
+            first,
+            sieve: Sieve::new(&schema, &exprs),
+            rebinding: Rebinding::new(Arc::clone(&filter.conditions), schema),
+            wish,
+            lists_rejects: filter.rejects.is_some(),
+        })
+    }
+
+    /// Columns to be shown that no message had yet.
+    fn unknown_columns(&self) -> Vec<Unknown> {
+        let wanted = self.filter.columns.iter().flatten();
+        let unknown = wanted.filter(|name| self.schema.position(name).is_none());
+        let said = |name: &String| {
+            let names = self.schema.fields.iter().map(|field| &*field.name);
+            format!("--columns: {}", quarrier_filter::sql::unknown_column(name, names))
+        };
+        unknown.map(|name| Unknown { name: name.clone(), reason: said(name) }).collect()
+    }
+
+    /// What is to be shown, by the columns that the first messages have.
+    fn wish_of_rows(&self) -> Wish {
+        let filter = self.filter;
+        let known = |field: &Field| Wanted { name: field.name.to_string(), is_known: true };
+        let wanted = |name: &String| match self.schema.position(name) {
+            Some(column) => known(&self.schema.fields[column]),
+            None => Wanted { name: name.clone(), is_known: false },
+        };
+        let columns = || match &filter.columns {
+            Some(names) => names.iter().map(wanted).collect(),
+            None => self.schema.fields.iter().map(known).collect::<Vec<Wanted>>(),
+        };
+        match filter.form {
+            _ if filter.conditions.len() != 1 => Wish::Count,
+            Form::Count => Wish::Count,
+            Form::Messages => Wish::Bytes,
+            Form::Json if filter.columns.is_none() => Wish::Objects,
+            Form::Text => Wish::Rows(RowFormat::Text, columns()),
+            Form::Json => Wish::Rows(RowFormat::Json, columns()),
+            Form::Csv => Wish::Rows(RowFormat::Csv, columns()),
+            Form::Arrow => {
+                let kind = |name: &str| {
+                    let column = self.schema.position(name);
+                    column.map_or(Kind::Null, |column| self.schema.fields[column].kind)
+                };
+                let field = |wanted: &Wanted| Field {
+                    name: wanted.name.as_str().into(),
+                    kind: kind(&wanted.name),
+                };
+                Wish::Batches(Schema { fields: columns().iter().map(field).collect() })
+            }
+        }
+    }
+
+    /// Runs over one source, and says what was wrong with it.
+    pub(super) fn filter_one(
+        &mut self,
+        name: &str,
+        setup: &Setup,
+        bytes: Bytes<'_>,
+        earlier: Printed,
+    ) -> std::result::Result<Run, Ended> {
+        // Nothing is written, not even a header, before there is something to read.
+        if !self.is_open {
+            let is_certain = self.unknown.is_empty() || matches!(bytes, Bytes::Stream(_));
+            let header = Header::new(&setup.wish, is_certain);
+            self.watch.open(&header).map_err(Ended::Output)?;
+            self.is_open = true;
+        }
+        if let (Some(path), None) = (&self.filter.rejects, &self.list) {
+            self.list = Some(List::create(path).map_err(Ended::Failed)?);
+        }
+        let end = bytes.end();
+        self.watch.begin(name, end);
+        let to = (&mut self.tally, &mut self.list);
+        let mut drain = Drain::new(name, setup, self.watch, to, earlier);
+        let kernel = FilterKernel::new(setup);
+        let run = bytes.run(name, self.filter.workers, self.stop, &kernel, &mut drain);
+        let is_over = run.as_ref().is_ok_and(|run| !run.stopped);
+        if is_over {
+            drain.finish();
+        } else {
+            drain.clear();
+        }
+        let (ended, position) = (drain.ended.take(), drain.offset());
+        // What was learnt until then is not all that there is to be known.
+        if let Some(again @ Ended::Again(_)) = ended {
+            return Err(again);
+        }
+        drain.watch.left_out(name, &drain.left_out);
+        let mut workers = kernel.into_workers();
+        workers.push(drain.into_worker());
+        self.learn(&setup.rebinding, &workers);
+        if self.unknown.is_empty() {
+            self.watch.certain().map_err(Ended::Output)?;
+        }
+        let run = run.map_err(|error| Ended::Failed(error.into()))?;
+        if let Some(ended) = ended {
+            return Err(ended);
+        }
+        self.tell_done(name, &run, (position, end), &workers);
+        Ok(run)
+    }
+
+    /// Columns that messages had after all.
+    fn learn(&mut self, rebinding: &Rebinding, workers: &[Worker<'_>]) {
+        let schema = rebinding.schema();
+        let has_seen = |name: &str| {
+            let column = schema.position(name);
+            workers.iter().any(|worker| {
+                column.is_some_and(|column| worker.has_seen(column)) || worker.has_shown(name)
+            })
+        };
+        self.unknown.retain(|unknown| {
+            let name = unknown.name.as_str();
+            let is_seen = has_seen(name);
+            if is_seen {
+                self.schema.fields.push(Field { name: name.into(), kind: Kind::Null });
+            }
+            !is_seen
+        });
+    }
+
+    fn tell_done(
+        &mut self,
+        name: &str,
+        run: &Run,
+        (position, end): (u64, u64),
+        workers: &[Worker<'_>],
+    ) {
+        let interrupted_at = (self.is_stopped() && position < end).then_some(position);
+        self.is_whole &= run.unreadable.is_empty() && interrupted_at.is_none();
+        // Rows have the columns that they had at first.
+        let mut left_out = Vec::new();
+        if self.filter.columns.is_none() {
+            left_out.extend(workers.iter().flat_map(Worker::fields_left_out));
+            left_out.sort();
+            left_out.dedup();
+        }
+        self.watch.done(&Done { name, run, interrupted_at, fields_left_out: left_out });
+    }
+
+    /// A column that no message had, where all of them were seen.
+    fn not_there(&self) -> Option<Error> {
+        let is_whole = !self.is_stopped() && !self.tally.is_full() && self.is_whole;
+        let unknown = self.unknown.first().filter(|_| is_whole && self.tally.messages > 0)?;
+        Some(unknown.error())
+    }
+}
+
+impl Unknown {
+    fn error(&self) -> Error {
+        Error::NoColumn { name: self.name.clone(), reason: self.reason.clone() }
+    }
+}
+
+/// Takes in the columns of further messages.
+fn widen(schema: &mut Schema, seen: &Schema) {
+    for field in &seen.fields {
+        match schema.fields.iter_mut().find(|known| known.name == field.name) {
+            Some(known) => known.kind = known.kind.widened(field.kind),
+            None => schema.fields.push(field.clone()),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Who sees a run: rows in order, and how it goes on.
+
+use std::io;
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use quarrier_core::pipeline::Run;
+
+use super::columns::arrow_schema;
+use super::rejects::LeftOut;
+use super::show::{Wish, header};
+use super::worker::Found;
+use crate::{Error, Result};
+
+/// Takes rows in the order of the sources, and sees the run go on. A closure that takes rows is one,
+/// too.
+pub trait Watch: Send {
+    /// Rows will follow, and what they are; once, when there is something to read.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn open(&mut self, header: &Header) -> io::Result<()> {
+        let _ = header;
+        Ok(())
+    }
+
+    /// Every column that is asked for has come. Until then the run may yet fail for a column that no
+    /// message has, see [`Header::is_certain`].
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn certain(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Rows that follow the ones before.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn rows(&mut self, rows: &Rows<'_>) -> io::Result<()>;
+
+    /// A stream has nothing more at hand: what is held back should not wait for more.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn pause(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// A pass over a source begins; `end` is its length, or [`u64::MAX`] where that is not known.
+    fn begin(&mut self, name: &str, end: u64) {
+        let _ = (name, end);
+    }
+
+    /// Everything before this offset is done.
+    fn advance(&mut self, offset: u64) {
+        let _ = offset;
+    }
+
+    /// The pass is over.
+    fn end(&mut self) {}
+
+    /// Messages of a source were left out.
+    fn left_out(&mut self, name: &str, left_out: &LeftOut) {
+        let _ = (name, left_out);
+    }
+
+    /// A source is done.
+    fn done(&mut self, done: &Done<'_>) {
+        let _ = done;
+    }
+
+    /// A source failed, or a column is in none of them. `Ok` goes on with what is left.
+    ///
+    /// # Errors
+    /// Ends the run with this error, which is what happens if nothing is said.
+    fn failed(&mut self, error: Error) -> Result<()> {
+        Err(error)
+    }
+}
+
+impl<F> Watch for F
+where
+    F: FnMut(&Rows<'_>) -> io::Result<()> + Send,
+{
+    fn rows(&mut self, rows: &Rows<'_>) -> io::Result<()> {
+        self(rows)
+    }
+}
+
+/// What is known of rows before they come.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Header {
+    /// What stands before the first row as text: the header of CSV.
+    pub text: Vec<u8>,
+    /// The schema of record batches.
+    pub schema: Option<SchemaRef>,
+    /// Whether all columns that are asked for were seen, or the source is a stream, which is not kept
+    /// waiting. Else rows should be held back until [`Watch::certain`], or the end.
+    pub is_certain: bool,
+}
+
+impl Header {
+    pub(super) fn new(wish: &Wish, is_certain: bool) -> Self {
+        let text = match wish {
+            Wish::Rows(format, columns) => header(*format, columns),
+            _ => Vec::new(),
+        };
+        let schema = match wish {
+            Wish::Batches(schema) => Some(arrow_schema(schema)),
+            _ => None,
+        };
+        Header { text, schema, is_certain }
+    }
+}
+
+/// Messages for which the condition is true, one at least: consecutive ones of a source.
+pub struct Rows<'r> {
+    source: &'r str,
+    offset: u64,
+    data: &'r [u8],
+    found: &'r Found,
+    these: Range<usize>,
+}
+
+/// A message as it stands in its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'r> {
+    /// Where it starts, after decompression.
+    pub offset: u64,
+    /// Its bytes, without the end of the line.
+    pub bytes: &'r [u8],
+}
+
+impl<'r> Rows<'r> {
+    /// `these` of the messages found in `data`, which starts at `offset`.
+    pub(super) fn new(
+        source: &'r str,
+        (offset, data): (u64, &'r [u8]),
+        found: &'r Found,
+        these: Range<usize>,
+    ) -> Self {
+        Rows { source, offset, data, found, these }
+    }
+
+    /// The source's name.
+    pub fn source(&self) -> &'r str {
+        self.source
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.these.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.these.is_empty()
+    }
+
+    /// The messages themselves, whatever was made of them.
+    pub fn messages(&self) -> impl Iterator<Item = Message<'r>> + use<'r> {
+        let (offset, data) = (self.offset, self.data);
+        self.found.spans[self.these.clone()].iter().map(move |&(from, to)| Message {
+            offset: offset + u64::from(from),
+            bytes: &data[from as usize..to as usize],
+        })
+    }
+
+    /// The rows as lines of text, JSON or CSV, where one of these is asked for.
+    pub fn text(&self) -> &'r [u8] {
+        let shown = &self.found.shown;
+        let end_of = |rows: usize| match rows.checked_sub(1) {
+            Some(last) => shown.ends.get(last).copied().unwrap_or(0),
+            None => 0,
+        };
+        &shown.bytes[end_of(self.these.start)..end_of(self.these.end)]
+    }
+
+    /// The rows as a record batch, where those are asked for.
+    pub fn batch(&self) -> Option<RecordBatch> {
+        let batch = self.found.shown.batch.as_ref()?;
+        Some(batch.slice(self.these.start, self.these.len()))
+    }
+}
+
+/// A source that was read, to its end or until the run was to end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Done<'d> {
+    /// The source.
+    pub name: &'d str,
+    /// The run: bytes, time, load of stages, what could not be read.
+    pub run: &'d Run,
+    /// Where it was interrupted; all messages before were filtered.
+    pub interrupted_at: Option<u64>,
+    /// Fields that came after the columns of rows were known, and have none: the first few.
+    pub fields_left_out: Vec<String>,
+}

@@ -1,0 +1,69 @@
+//! What is kept of a measurement: the machine's profile, and beside it what the last runs found.
+
+use std::path::PathBuf;
+
+use quarrier_gauge::Area;
+use quarrier_gauge::profile::{MachineKey, MachineProfile, Repeats, mount_point};
+use quarrier_gauge::report::Report;
+
+use super::Gauge;
+use crate::Machine;
+
+impl Gauge {
+    /// Adds what `report` measured to the profile, and says where that is. A profile that cannot be
+    /// kept is no failure: the report is what was asked for.
+    pub(super) fn keep(
+        &self,
+        machine: &Machine,
+        report: &Report,
+        notices: &mut Vec<String>,
+    ) -> Option<PathBuf> {
+        let key = MachineKey::of(&report.machine);
+        let Some(path) = machine.profile_path(&key) else {
+            let why = "neither XDG_CACHE_HOME nor HOME is a folder";
+            notices.push(format!("the machine profile is not kept: {why}"));
+            return None;
+        };
+        let old = MachineProfile::load(&path).unwrap_or_else(|error| {
+            notices.push(format!("the machine profile is made anew: {error}"));
+            None
+        });
+        let new = || MachineProfile::new(&report.machine);
+        let mut profile = old.filter(|old| old.machine == key).unwrap_or_else(new);
+        let mount = self.disk().and_then(|folder| mount_point(folder).ok());
+        profile.update(report, mount, self.network.peer.is_none());
+        match profile.save(&path) {
+            Ok(()) => Some(path),
+            Err(error) => {
+                notices.push(format!("the machine profile is not kept: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Marks what runs a short while ago found different, and keeps what this one found for the next.
+    /// Where nothing can be kept nothing is marked; what the profile says of that need not be said
+    /// twice.
+    pub(super) fn hold(&self, machine: &Machine, report: &mut Report, notices: &mut Vec<String>) {
+        let key = MachineKey::of(&report.machine);
+        let Some(path) = machine.repeats_path(&key) else { return };
+        let mut repeats = Repeats::load(&path, &key).unwrap_or_else(|error| {
+            notices.push(format!("nothing is held against earlier runs: {error}"));
+            Repeats::new(key)
+        });
+        let place_of = |area| self.place(area);
+        repeats.hold(report, place_of);
+        repeats.update(report, place_of);
+        // Where this fails the profile beside it fails, too, and says so.
+        let _ = repeats.save(&path);
+    }
+
+    /// What an area is measured on, where that is not the machine itself.
+    fn place(&self, area: Area) -> String {
+        match area {
+            Area::Disk => mount_point(&self.folder).map(|mount| mount.path).unwrap_or_default(),
+            Area::Network => self.network.peer.clone().unwrap_or_default(),
+            _ => String::new(),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Gauge: the machine's ceilings, measured, and kept in its profile for those who plan by it.
+//!
+//! ```text
+//!  Gauge ──→ areas, one after another ──→ Report ──→ held against the last runs ──→ Gauged
+//!                                            └─────→ the machine's profile, in the cache folder
+//! ```
+
+mod kept;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use quarrier_gauge::report::Report;
+use quarrier_gauge::trial::Effort;
+use quarrier_gauge::{Area, Network, Progress, Wanted};
+
+use crate::{Error, Machine, Result};
+
+/// A request: what is measured, how long, and where.
+///
+/// ```
+/// use quarrier::{Gauge, Machine};
+/// use quarrier_gauge::Area;
+///
+/// let gauge = Gauge::new().areas(Gauge::areas_named(["cpu"])?).quick(true).runs(Some(1));
+/// let gauged = gauge.run(&Machine::unknown(), &mut (), &false.into())?;
+/// assert!(gauged.report.readings.iter().all(|reading| reading.area == Area::Cpu));
+/// assert!(gauged.report.readings.iter().all(|reading| reading.value > 0.0));
+/// // Nothing is kept of a machine without a cache folder.
+/// assert_eq!(gauged.profile, None);
+/// # Ok::<(), quarrier::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Gauge {
+    areas: Vec<Area>,
+    quick: bool,
+    runs: Option<u32>,
+    folder: PathBuf,
+    network: Network,
+}
+
+/// What was measured.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Gauged {
+    /// The readings, and the conditions under which they were taken.
+    pub report: Report,
+    /// The file of the profile that has them now; None where it could not be kept.
+    pub profile: Option<PathBuf>,
+    /// Why something was not kept, a line each.
+    pub notices: Vec<String>,
+}
+
+/// Runs of a reading in a full measurement, at least.
+const RUNS: u32 = 3;
+
+impl Default for Gauge {
+    fn default() -> Self {
+        Gauge {
+            areas: Area::ALL.to_vec(),
+            quick: false,
+            runs: None,
+            folder: PathBuf::from("."),
+            network: Network::default(),
+        }
+    }
+}
+
+impl Gauge {
+    /// A request for everything that the machine has, which takes minutes; the disk is that of the
+    /// current folder, the network the loopback.
+    pub fn new() -> Self {
+        Gauge::default()
+    }
+
+    /// The areas that users call so, each once; all of them where none is named.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for a name that is none, with those that there are.
+    pub fn areas_named<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Area>> {
+        let area = |name: N| {
+            let name = name.as_ref();
+            Area::of(name).ok_or_else(|| {
+                let names = Area::ALL.map(Area::name).join(", ");
+                Error::Request(format!("no area '{name}'; there are: {names}"))
+            })
+        };
+        let mut areas = names.into_iter().map(area).collect::<Result<Vec<_>>>()?;
+        areas.sort_unstable();
+        areas.dedup();
+        Ok(if areas.is_empty() { Area::ALL.to_vec() } else { areas })
+    }
+
+    /// Only these areas.
+    pub fn areas(mut self, areas: Vec<Area>) -> Self {
+        self.areas = areas;
+        self
+    }
+
+    /// Only what plans need: all areas in less than 30 seconds.
+    pub fn quick(mut self, quick: bool) -> Self {
+        self.quick = quick;
+        self
+    }
+
+    /// Runs of each reading, at least; None: 3. More are made where they differ.
+    pub fn runs(mut self, runs: Option<u32>) -> Self {
+        self.runs = runs;
+        self
+    }
+
+    /// A folder on the disk that is measured.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = folder.into();
+        self
+    }
+
+    /// Where another gauge listens; None: the loopback is measured.
+    pub fn peer(mut self, peer: Option<String>) -> Self {
+        self.network.peer = peer;
+        self
+    }
+
+    /// TCP's congestion control by its name in the kernel; None: the system's own.
+    pub fn congestion(mut self, name: Option<String>) -> Self {
+        self.network.congestion = name;
+        self
+    }
+
+    /// Measures, marks readings that runs a short while ago found different, and adds to the profile
+    /// of `machine`, where that has a cache folder. `progress` hears of each reading.
+    ///
+    /// # Errors
+    /// [`Error::Gauge`] for a folder that is none, a result that is wrong, what the system refuses, and
+    /// where `stop` became true before all was measured.
+    pub fn run(
+        &self,
+        machine: &Machine,
+        progress: &mut dyn Progress,
+        stop: &AtomicBool,
+    ) -> Result<Gauged> {
+        self.check_folder()?;
+        let mut report = quarrier_gauge::measure(&self.wanted(), progress, stop)?;
+        let mut notices = Vec::new();
+        self.hold(machine, &mut report, &mut notices);
+        let profile = self.keep(machine, &report, &mut notices);
+        Ok(Gauged { report, profile, notices })
+    }
+
+    /// What cannot be measured is said before minutes are spent.
+    fn check_folder(&self) -> Result<()> {
+        if !self.measures(Area::Disk) || self.folder.is_dir() {
+            return Ok(());
+        }
+        let folder = self.folder.display();
+        Err(Error::Request(format!(
+            "{folder}: is not a folder; name one on the disk to be measured"
+        )))
+    }
+
+    fn measures(&self, area: Area) -> bool {
+        self.areas.contains(&area)
+    }
+
+    fn wanted(&self) -> Wanted {
+        let mut wanted = match self.quick {
+            true => Wanted::quick(&self.folder),
+            false => Wanted::full(&self.folder, self.runs.unwrap_or(RUNS)),
+        };
+        if let Some(runs) = self.runs {
+            let most_runs = wanted.effort.most_runs.max(runs);
+            wanted.effort = Effort { runs, most_runs, ..wanted.effort };
+        }
+        wanted.areas.clone_from(&self.areas);
+        wanted.network = self.network.clone();
+        wanted
+    }
+
+    fn disk(&self) -> Option<&Path> {
+        self.measures(Area::Disk).then_some(&*self.folder)
+    }
+}

@@ -1,0 +1,229 @@
+//! Tables: the messages of sources as columns in memory.
+//!
+//! ```text
+//!  Opened ─→ Tables::tell ─→ Told: its format is known ─→ Tables::load ─→ Loaded: one table of all,
+//!            first bytes, name, dictionary               Load             rejects, account
+//! ```
+
+mod rejects;
+mod stream;
+mod told;
+
+pub use rejects::reject_row;
+pub use told::Told;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use quarrier_core::source::Source;
+use quarrier_messages::build::Refused;
+use quarrier_messages::{ColumnReader, Error as LoadError, Format, Limits, Load, Reject, Table};
+
+use crate::account::{RemoteCost, Stages, Stats, rate};
+use crate::{Opener, Result, Sources};
+
+/// A request: how messages are loaded.
+///
+/// ```
+/// use quarrier::{Environment, OpenOptions, Opener, Sources, Tables};
+/// use quarrier_messages::Value;
+///
+/// # let file = std::env::temp_dir().join(format!("quarrier-tables-{}.csv", std::process::id()));
+/// std::fs::write(&file, "side,qty\nB,7\nS,8\n")?;
+/// let stop = Default::default();
+/// let opener = Opener::new(OpenOptions::default(), &Environment::default(), &stop);
+/// let loaded = Tables::new().load_all(&Sources::of([&file]), &opener, &stop)?;
+/// assert_eq!(loaded.table.rows(), 2);
+/// assert_eq!(loaded.table.value(1, 1), Value::Integer(8));
+/// assert_eq!(loaded.rejected, 0);
+/// # std::fs::remove_file(&file)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Tables<'p> {
+    format: Option<Format>,
+    dictionary: Option<PathBuf>,
+    keeps_bytes: bool,
+    workers: usize,
+    limits: Limits,
+    parquet: Option<&'p dyn ColumnReader>,
+}
+
+/// Messages that were loaded.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// All of them, in the order of the sources.
+    pub table: Table,
+    /// Messages that were left out, in order, as many as [`Limits::rejects_max`].
+    pub rejects: Vec<Reject>,
+    /// How many were left out.
+    pub rejected: u64,
+    /// Fields that have no column, because there are too many.
+    pub refused: Refused,
+    /// Bytes that were parsed, after decompression.
+    pub bytes: u64,
+    /// What remote sources cost, where there was one.
+    pub remote: Option<RemoteCost>,
+    /// Threads that parsed.
+    pub workers: usize,
+    /// The time it took.
+    pub elapsed: Duration,
+}
+
+impl Default for Tables<'_> {
+    fn default() -> Self {
+        Tables {
+            format: None,
+            dictionary: None,
+            keeps_bytes: false,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            limits: Limits::default(),
+            parquet: None,
+        }
+    }
+}
+
+impl<'p> Tables<'p> {
+    /// A request for all columns of messages whose format each source tells.
+    pub fn new() -> Self {
+        Tables::default()
+    }
+
+    /// How messages are written; None: each source tells.
+    pub fn format(mut self, format: Option<Format>) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// The QuickFIX data dictionary by which FIX and NVFIX are read; None: the one built in.
+    pub fn dictionary(mut self, path: Option<PathBuf>) -> Self {
+        self.dictionary = path;
+        self
+    }
+
+    /// Whether each message's own bytes are kept, as a column: see [`Load::keep_bytes`].
+    pub fn keep_bytes(mut self, keeps_bytes: bool) -> Self {
+        self.keeps_bytes = keeps_bytes;
+        self
+    }
+
+    /// Threads that parse, at least one; None: one for each processor.
+    pub fn workers(mut self, workers: Option<usize>) -> Self {
+        self.workers = workers.unwrap_or(Tables::default().workers).max(1);
+        self
+    }
+
+    /// Other bounds of what messages may ask for.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Reads Parquet, which is refused otherwise, by `reader`: that of the crate `quarrier-parquet`.
+    pub fn parquet(mut self, reader: Option<&'p dyn ColumnReader>) -> Self {
+        self.parquet = reader;
+        self
+    }
+
+    /// Loads all sources into one table, one after another. A format is told by each; columns of the
+    /// same name are one column, of a kind that holds the values of all sources.
+    ///
+    /// # Errors
+    /// Those of [`Opener::open`], [`Tables::tell`] and [`Tables::load`].
+    pub fn load_all(
+        &self,
+        sources: &Sources,
+        opener: &Opener,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Loaded> {
+        let told = sources.open(opener).map(|opened| self.tell(opened?, stop));
+        self.load(told.collect::<Result<Vec<_>>>()?, stop)
+    }
+
+    /// Loads sources into one table, one after another, until `stop` becomes true.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) where a source cannot be read, its compressed bytes
+    /// are damaged, or the load is stopped.
+    pub fn load(&self, mut told: Vec<Told<'_>>, stop: &AtomicBool) -> Result<Loaded> {
+        let started = Instant::now();
+        let mut all = Loaded { workers: self.workers, ..Loaded::default() };
+        let mut tables = Vec::new();
+        for alike in told.chunk_by_mut(|one, next| one.goes_with(next)) {
+            let loaded = self.load_alike(alike, stop).map_err(|error| {
+                // A stream that was waited for fails otherwise.
+                if stop.load(Ordering::Relaxed) { LoadError::Cancelled } else { error }
+            })?;
+            all.rejects.extend(loaded.rejects);
+            all.rejected += loaded.rejected;
+            all.refused.add(loaded.refused);
+            all.bytes += loaded.bytes;
+            tables.push(loaded.table);
+        }
+        all.rejects.truncate(self.limits.rejects_max);
+        all.table = match tables.len() {
+            1 => tables.pop().unwrap_or_default(),
+            _ => Table::concat(&tables, self.workers),
+        };
+        for counters in told.iter().filter_map(Told::counters) {
+            all.remote.get_or_insert_default().add(&counters);
+        }
+        all.elapsed = started.elapsed();
+        Ok(all)
+    }
+
+    /// Loads sources of one format at once, or a stream.
+    fn load_alike(
+        &self,
+        alike: &mut [Told<'_>],
+        stop: &AtomicBool,
+    ) -> quarrier_messages::Result<quarrier_messages::Loaded> {
+        let Some(first) = alike.first_mut() else {
+            return Ok(quarrier_messages::Loaded::default());
+        };
+        let load = Load::new(first.format().clone())
+            .workers(self.workers)
+            .limits(self.limits.clone())
+            .keep_bytes(self.keeps_bytes)
+            .cancel(stop);
+        let load = self.parquet.into_iter().fold(load, Load::parquet);
+        if let Some((name, mut stream)) = first.stream() {
+            return load.run_stream(&name, &mut stream);
+        }
+        let sources: Vec<&dyn Source> = alike.iter().filter_map(Told::source).collect();
+        load.run(&sources)
+    }
+}
+
+impl Loaded {
+    /// Columns of floats with values that had more digits than floats have, and how many.
+    pub fn rounded(&self) -> impl Iterator<Item = (&str, u64)> {
+        let columns = self.table.schema().fields.iter().zip(self.table.columns());
+        let rounded = columns.map(|(field, column)| (&*field.name, column.rounded()));
+        rounded.filter(|(_, count)| *count > 0)
+    }
+
+    /// The account of a command that loads: all its time is reading.
+    pub fn stats(&self, command: &'static str) -> Stats {
+        let seconds = self.elapsed.as_secs_f64();
+        let mut stages = Stages::default();
+        stages.read.busy_seconds = seconds;
+        Stats {
+            command,
+            bytes: self.bytes,
+            seconds,
+            bytes_per_second: rate(self.bytes, seconds),
+            workers: self.workers,
+            device: "cpu".to_string(),
+            stages,
+            limited_by: "read",
+            remote: self.remote,
+            messages: Some((self.table.rows(), self.rejected)),
+            ..Stats::default()
+        }
+    }
+}

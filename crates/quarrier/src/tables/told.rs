@@ -1,0 +1,143 @@
+//! Sources whose format is known.
+
+use std::io::Read;
+use std::mem::discriminant;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_core::source::Source;
+use quarrier_messages::Format;
+use quarrier_messages::format::fix::Dictionary;
+use quarrier_remote::{Counters, RemoteSource};
+
+use super::Tables;
+use super::stream::{self, Patient};
+use crate::{Error, Opened, Result};
+
+/// A source that was opened, and how its messages are written.
+pub struct Told<'s> {
+    format: Format,
+    origin: Origin<'s>,
+}
+
+enum Origin<'s> {
+    Source(Box<dyn Source + 's>),
+    Remote(RemoteSource),
+    /// What comes once, in order; None when it was taken.
+    Stream(String, Option<Box<dyn Read + Send + 's>>),
+}
+
+impl Tables<'_> {
+    /// Finds out how the messages of a source are written: as was asked for, or as its first bytes
+    /// say, its name, or else as is likely.
+    ///
+    /// # Errors
+    /// [`Error::Messages`] where the first bytes cannot be read. [`Error::Dictionary`] for a data
+    /// dictionary that cannot be used, [`Error::Request`] for one where messages are not FIX.
+    pub fn tell(&self, opened: Opened, stop: &Arc<AtomicBool>) -> Result<Told<'static>> {
+        match opened {
+            Opened::Local { source, .. } => self.tell_source(source),
+            Opened::Remote(source) => {
+                source.announce(0..source.length());
+                let format = self.format_of(&source)?;
+                Ok(Told { format, origin: Origin::Remote(source) })
+            }
+            Opened::Stream { name, reader } => {
+                let patient = Box::new(Patient::new(reader, stop));
+                let plain = quarrier_messages::decompressed_stream(&name, patient, stop)?;
+                let (format, bytes) = match &self.format {
+                    Some(format) => (format.clone(), plain),
+                    None => stream::told(&name, plain),
+                };
+                let format = self.with_dictionary(format)?;
+                Ok(Told { format, origin: Origin::Stream(name, Some(bytes)) })
+            }
+        }
+    }
+
+    /// The same for a source that the caller has: bytes in memory.
+    ///
+    /// # Errors
+    /// As of [`Tables::tell`].
+    pub fn tell_source<'s>(&self, source: Box<dyn Source + 's>) -> Result<Told<'s>> {
+        Ok(Told { format: self.format_of(&*source)?, origin: Origin::Source(source) })
+    }
+
+    fn format_of(&self, source: &dyn Source) -> Result<Format> {
+        self.with_dictionary(match &self.format {
+            Some(format) => format.clone(),
+            None => Format::of(source)?,
+        })
+    }
+
+    /// The format, read by a dictionary of one's own.
+    fn with_dictionary(&self, format: Format) -> Result<Format> {
+        let Some(path) = &self.dictionary else { return Ok(format) };
+        match format {
+            Format::Fix(_) => Ok(Format::Fix(dictionary(path)?)),
+            Format::Nvfix(_) => Ok(Format::Nvfix(dictionary(path)?)),
+            other => Err(Error::Request(format!(
+                "a dictionary is for FIX and NVFIX; the messages are {}",
+                other.name()
+            ))),
+        }
+    }
+}
+
+fn dictionary(path: &Path) -> Result<Arc<Dictionary>> {
+    let xml = std::fs::read(path)
+        .map_err(|error| quarrier_core::Error::io(path.to_string_lossy(), "read", error))?;
+    let dictionary = Dictionary::from_xml(&xml);
+    dictionary.map(Arc::new).map_err(|error| Error::Dictionary { path: path.to_path_buf(), error })
+}
+
+impl Told<'_> {
+    /// The name in errors.
+    pub fn name(&self) -> &str {
+        match &self.origin {
+            Origin::Source(source) => source.name(),
+            Origin::Remote(source) => source.name(),
+            Origin::Stream(name, _) => name,
+        }
+    }
+
+    /// How its messages are written.
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// Whether both can be loaded at once, as if they were one.
+    pub(super) fn goes_with(&self, next: &Told<'_>) -> bool {
+        let is_alike = match (&self.format, &next.format) {
+            // Their columns may differ.
+            (Format::Arrow | Format::Parquet, _) => false,
+            (Format::Csv(one), Format::Csv(other)) => one == other,
+            (one, other) => discriminant(one) == discriminant(other),
+        };
+        is_alike && self.source().is_some() && next.source().is_some()
+    }
+
+    pub(super) fn source(&self) -> Option<&dyn Source> {
+        match &self.origin {
+            Origin::Source(source) => Some(&**source),
+            Origin::Remote(source) => Some(source),
+            Origin::Stream(..) => None,
+        }
+    }
+
+    /// The stream and its name, once.
+    pub(super) fn stream(&mut self) -> Option<(String, Box<dyn Read + Send + '_>)> {
+        match &mut self.origin {
+            Origin::Stream(name, stream) => Some((name.clone(), stream.take()?)),
+            Origin::Source(_) | Origin::Remote(_) => None,
+        }
+    }
+
+    pub(super) fn counters(&self) -> Option<Counters> {
+        match &self.origin {
+            Origin::Remote(source) => Some(source.counters()),
+            Origin::Source(_) | Origin::Stream(..) => None,
+        }
+    }
+}
