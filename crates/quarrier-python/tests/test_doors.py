@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +157,88 @@ def test_carve_answers_alike_through_every_door(case: Case) -> None:
     check(case, FILE, carve_on_the_command_line(case))
     check(case, FILE, carve_in_sql(case))
     check_python(case, FILE, carve_in_python)
+
+
+@contextmanager
+def streamed(case: Case) -> Iterator[Case]:
+    """The case with a pipe for its source, through which that comes once, where it asks for one."""
+    if not case.get("stream"):
+        yield case
+        return
+    os.mkfifo("pipe")
+    content = Path(case["source"]).read_bytes()
+    writer = threading.Thread(target=lambda: Path("pipe").write_bytes(content))
+    writer.start()
+    try:
+        yield {**case, "source": "pipe"}
+    finally:
+        writer.join(60)
+        os.unlink("pipe")
+
+
+def filter_on_the_command_line(case: Case) -> list[dict[str, Any]] | str:
+    columns = ",".join(case["columns"])
+    options = ["--input-format", case["format"]] if "format" in case else []
+    return run(
+        "quarrier",
+        *("filter", "--quiet", "--format", "json", "--columns", columns),
+        *(*options, case["condition"], case["source"]),
+    )
+
+
+def table_in_sql(case: Case) -> list[dict[str, Any]] | str:
+    source = f"'{case['source']}'"
+    if "format" in case:
+        source = f"messages({source}, '{case['format']}')"
+    chosen = ", ".join(case.get("columns", "*"))
+    where = f" WHERE {case['condition']}" if "condition" in case else ""
+    order = " ORDER BY filename" if "*" in case["source"] and "several" in case else ""
+    return run("quarrier-sql", "--format", "json", f"SELECT {chosen} FROM {source}{where}{order}")
+
+
+def table_in_python(case: Case) -> list[dict[str, Any]]:
+    table = quarrier.Table.from_messages(case["source"], format=case.get("format", "auto"))
+    assert table.rejected == case.get("rejected", table.rejected)
+    if "condition" in case:
+        table = table.query(f"SELECT {', '.join(case['columns'])} FROM m WHERE {case['condition']}")
+    return table.to_pylist()
+
+
+@pytest.mark.parametrize("case", TABLE["filter"], ids=named)
+def test_filter_answers_alike_through_every_door(case: Case) -> None:
+    columns = tuple(case["columns"])
+    with streamed(case) as asked:
+        check(case, columns, filter_on_the_command_line(asked))
+    # A table without columns has none to ask for, and one of columns is a table.
+    if case.get("alone"):
+        return
+    with streamed(case) as asked:
+        check(case, columns, table_in_sql(asked))
+    with streamed(case) as asked:
+        check_python(asked, columns, table_in_python)
+
+
+@pytest.mark.parametrize("case", TABLE["tables"], ids=named)
+def test_tables_are_alike_through_every_door(case: Case) -> None:
+    columns = ("id", "side", "qty")
+    with streamed(case) as asked:
+        check(case, columns, table_in_sql(asked))
+    with streamed(case) as asked:
+        check_python(asked, columns, table_in_python)
+
+
+def gauge_in_python(case: Case) -> list[dict[str, Any]]:
+    readings = quarrier.gauge(*case["areas"], quick=True, path=case.get("folder", "."))
+    return [reading._asdict() for reading in readings]
+
+
+@pytest.mark.parametrize("case", TABLE["gauge"], ids=named)
+def test_gauge_refuses_alike_through_every_door(case: Case) -> None:
+    folder = case.get("folder", ".")
+    check(case, (), run("quarrier", "gauge", "--quick", *case["areas"], "--path", folder))
+    call = f"gauge('{case['areas'][0]}', '{folder}')"
+    check(case, (), run("quarrier-sql", "--format", "json", f"SELECT * FROM {call}"))
+    check_python(case, (), gauge_in_python)
 
 
 def test_a_remote_source_is_a_source_through_every_door(folder: Path) -> None:

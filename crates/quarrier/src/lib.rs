@@ -2,17 +2,27 @@
 //! remote objects, message logs) at the speed of the machine, and says how close it came.
 //!
 //! ```text
-//!  name ──→ Sources ──→ Opener ──→ Place ──┐
-//!                                          ├──→ Search::start ──→ Running::search ──→ findings
+//!  name ──→ Sources ──→ Opener ──→ Opened ─┬──→ Search::start ──→ Running::search ──→ findings
+//!                                          ├──→ Carve::start  ──→ Carving::run    ──→ files
 //!  Environment ──→ Machine (profile) ──────┤
-//!                                          └──→ Carve::start  ──→ Carving::run    ──→ files
-//!                                                                  │
+//!                       ▲                  ├──→ Filter::run ──→ messages, rows of columns
+//!                       │                  └──→ Tables::tell, load ──→ a table
+//!                     Gauge                                 │
 //!                                               Account: load of stages, share of the ceiling
 //! ```
 //!
 //! This crate is what every door calls: the command line, SQL, Python. A door reads what it was
 //! asked, makes a request, and shows what comes back; what a request means stands here. The engines
-//! beneath can be used without it: [`quarrier_search`] and [`quarrier_carve`] work on any bytes.
+//! beneath can be used without it: [`quarrier_search`], [`quarrier_carve`] and [`quarrier_messages`]
+//! work on any bytes.
+//!
+//! | request | gives |
+//! |---|---|
+//! | [`Search`] | every occurrence of patterns |
+//! | [`Carve`] | files that lie in an image, deleted ones too |
+//! | [`Filter`] | messages for which a condition is true, without loading anything first |
+//! | [`Tables`] | messages as columns in memory, for any number of questions |
+//! | [`Gauge`] | the machine's ceilings, and the profile by which the others plan |
 //!
 //! ```
 //! use std::ops::ControlFlow;

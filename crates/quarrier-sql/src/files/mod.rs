@@ -130,7 +130,9 @@ pub(crate) async fn open(
     let mut all = Loaded::default();
     let mut tables = Vec::new();
     for named in Sources::of([name]).iter() {
+        // A pipe gives its first bytes once.
         if let Named::Path(path) = named
+            && named.is_seekable()
             && is_parquet(path)
         {
             let table = parquet::table(context, path).await?;

@@ -13,7 +13,7 @@ use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Options, parse_file};
 use serde_json::{Value, json};
 
-const TABLE: &str = include_str!("../doors.json");
+pub(crate) const TABLE: &str = include_str!("../doors.json");
 
 fn bytes_of(pieces: &Value) -> Vec<u8> {
     let piece = |piece: &Value| -> Vec<u8> {
@@ -33,7 +33,7 @@ fn bytes_of(pieces: &Value) -> Vec<u8> {
 }
 
 /// The files of the table in a folder.
-fn files(table: &Value) -> tempfile::TempDir {
+pub(crate) fn files(table: &Value) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, pieces) in table["files"].as_object().unwrap() {
         std::fs::write(folder.path().join(name), bytes_of(pieces)).unwrap();
@@ -42,7 +42,7 @@ fn files(table: &Value) -> tempfile::TempDir {
 }
 
 /// A source of the table lies in the folder, unless it is a URL.
-fn named(folder: &Path, case: &Value) -> String {
+pub(crate) fn named(folder: &Path, case: &Value) -> String {
     let name = case["source"].as_str().unwrap();
     if quarrier::source::is_remote(name) {
         return name.to_string();
@@ -50,7 +50,7 @@ fn named(folder: &Path, case: &Value) -> String {
     folder.join(name).into_os_string().into_string().unwrap()
 }
 
-fn opener(direct: bool) -> Opener {
+pub(crate) fn opener(direct: bool) -> Opener {
     let options = OpenOptions::default().direct(direct);
     Opener::new(options, &Environment::default(), &Arc::new(AtomicBool::new(false)))
 }
@@ -95,7 +95,7 @@ fn found(folder: &Path, case: &Value) -> quarrier::Result<Vec<Value>> {
     Ok(rows)
 }
 
-fn shortened(folder: &Path, name: &str) -> String {
+pub(crate) fn shortened(folder: &Path, name: &str) -> String {
     Path::new(name).strip_prefix(folder).unwrap().to_str().unwrap().to_string()
 }
 
@@ -125,7 +125,7 @@ fn carved(folder: &Path, case: &Value) -> quarrier::Result<Vec<Value>> {
 }
 
 /// Holds what a door answered against the table.
-fn check(case: &Value, answered: Result<Vec<Value>, Error>) {
+pub(crate) fn check(case: &Value, answered: Result<Vec<Value>, Error>) {
     let name = &case["name"];
     match (answered, case["error"].as_str()) {
         (Ok(rows), None) => assert_eq!(json!(rows), case["rows"], "{name}"),
