@@ -84,15 +84,6 @@ pub fn statement(text: &str, table: &str, schema: &Schema) -> Result<Query> {
     parse::parsed(text, |parser| statement::bound(parser, table, schema))
 }
 
-/// A statement over a table that was found by its name.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Statement {
-    /// What it asks of the table.
-    pub query: Query,
-    /// Where it is a count without a name, the function as it is written: `Count(*)`.
-    pub caption: Option<String>,
-}
-
 /// Binds a statement as [`statement`] does, over the table that `find` gives for the name in it:
 /// one pass over the text, where [`table`] before it would take another.
 ///
@@ -101,7 +92,7 @@ pub struct Statement {
 pub fn statement_over(
     text: &str,
     find: impl FnOnce(&str) -> Option<Arc<Table>> + Send,
-) -> Result<Statement> {
+) -> Result<Query> {
     parse::parsed(text, |parser| statement::bound_over(parser, find))
 }
 

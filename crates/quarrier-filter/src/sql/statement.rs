@@ -11,7 +11,7 @@ use sqlparser::tokenizer::{Location, Token};
 use quarrier_messages::{Schema, Table};
 
 use super::bind::{Binder, place};
-use super::{Statement, parse, unanswered, wrong};
+use super::{parse, unanswered, wrong};
 use crate::Result;
 use crate::expr::Expr;
 use crate::query::{Order, Output, Query, Select};
@@ -53,17 +53,13 @@ pub(super) fn bound(parser: &mut Parser<'_>, table: &str, schema: &Schema) -> Re
 pub(super) fn bound_over(
     parser: &mut Parser<'_>,
     find: impl FnOnce(&str) -> Option<Arc<Table>>,
-) -> Result<Statement> {
+) -> Result<Query> {
     let written = read(parser)?;
     let Some(table) = find(&written.table.value) else {
         let reason = format!("there is no table '{}'", written.table.value);
         return Err(wrong(written.table.span.start, reason));
     };
-    let caption = match written.items.as_slice() {
-        [Item::Count(None, written)] => Some(written.clone()),
-        _ => None,
-    };
-    Ok(Statement { query: bind(written, table.schema())?, caption })
+    bind(written, table.schema())
 }
 
 fn bind(written: Written, schema: &Schema) -> Result<Query> {
@@ -233,13 +229,13 @@ fn rows(parser: &mut Parser<'_>) {
 
 fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
     if let [Item::Count(..)] = items.as_slice()
-        && let Some(Item::Count(name, _)) = items.pop()
+        && let Some(Item::Count(name, written)) = items.pop()
     {
-        let name = name.map_or_else(|| "count".to_string(), |name| name.value);
+        let name = name.map_or(written, |name| name.value);
         return Ok(Select::Count { name: name.into_boxed_str() });
     }
     let mut outputs = Vec::new();
-    for (place, item) in items.into_iter().enumerate() {
+    for item in items {
         match item {
             Item::EverythingOf(table) if !binder.is_table(&table.value) => {
                 return Err(wrong(
@@ -260,11 +256,11 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
                 return Err(unanswered(Location::new(0, 0), reason));
             }
             Item::Value(expr, name) => {
+                let name = name.map_or_else(|| caption(&expr), |name| Some(name.value));
                 let bound = binder.bind(*expr)?;
                 let name = match (name, &bound.expr) {
-                    (Some(name), _) => name.value.into_boxed_str(),
                     (None, Expr::Column(column)) => binder.schema().fields[*column].name.clone(),
-                    (None, _) => format!("column{}", place + 1).into_boxed_str(),
+                    (name, _) => name.unwrap_or_default().into_boxed_str(),
                 };
                 outputs.push(Output { name, kind: bound.kind.kind(), expr: bound.expr });
             }
@@ -272,6 +268,20 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
     }
     name_apart(&mut outputs);
     Ok(Select::Rows(outputs))
+}
+
+/// The most characters of an output's name that nobody has given it.
+const CAPTION_CHARACTERS_MAX: usize = 80;
+
+/// What an output without a name is called, as by `quarrier query`: as it is written, where it is
+/// not a column.
+fn caption(expr: &ast::Expr) -> Option<String> {
+    match expr {
+        ast::Expr::Identifier(_)
+        | ast::Expr::CompoundIdentifier(_)
+        | ast::Expr::CompoundFieldAccess { .. } => None,
+        _ => Some(expr.to_string().chars().take(CAPTION_CHARACTERS_MAX).collect()),
+    }
 }
 
 /// Gives outputs of the same name names of their own: `x` and `x (2)`.

@@ -20,11 +20,11 @@ fn names(text: &str) -> Vec<String> {
 
 #[test]
 fn what_is_shown_has_a_name() {
-    assert_eq!(names("SELECT COUNT(*) FROM m"), ["count called count"]);
+    assert_eq!(names("SELECT COUNT(*) FROM m"), ["count called COUNT(*)"]);
     assert_eq!(names("select count(*) as n from m;"), ["count called n"]);
     assert_eq!(
         names("SELECT I, d AS price, i * 2, order.leg[0].qty FROM m"),
-        ["i", "price", "column3", "order.leg[0].qty"]
+        ["i", "price", "i * 2", "order.leg[0].qty"]
     );
     assert_eq!(names("SELECT i, I, d AS i FROM m"), ["i", "i (2)", "i (3)"]);
     assert_eq!(names("SELECT * FROM m").len(), schema().fields.len());
@@ -37,11 +37,7 @@ fn a_statement_may_find_its_table_while_it_is_bound() {
     let over =
         |text: &str| sql::statement_over(text, |name| (name == "t").then(|| Arc::clone(&table)));
     let text = "SELECT Count ( * ) FROM t LIMIT 3";
-    let found = over(text).unwrap();
-    assert_eq!(found.query, sql::statement(text, "t", table.schema()).unwrap());
-    assert_eq!(found.caption.as_deref(), Some("Count(*)"));
-    assert_eq!(over("SELECT count(*) AS count FROM t").unwrap().caption, None);
-    assert_eq!(over("SELECT * FROM t").unwrap().caption, None);
+    assert_eq!(over(text), sql::statement(text, "t", table.schema()));
     let error = over("SELECT * FROM other").unwrap_err().to_string();
     assert!(error.contains("'other'"), "{error}");
 }

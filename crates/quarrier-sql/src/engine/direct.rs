@@ -46,10 +46,7 @@ pub(super) fn plan(context: &SessionContext, text: &str, workers: usize) -> Opti
         let messages = provider.as_ref()?.downcast_ref::<Messages>()?;
         Some(Arc::clone(messages.table()))
     };
-    let sql::Statement { mut query, caption } = sql::statement_over(text, find).ok()?;
-    if let (Select::Count { name }, Some(caption)) = (&mut query.select, caption) {
-        *name = caption.into();
-    }
+    let query = sql::statement_over(text, find).ok()?;
     planned(provider.as_ref()?.downcast_ref::<Messages>()?, query, workers)
 }
 
