@@ -8,11 +8,22 @@ use datafusion::error::DataFusionError;
 #[derive(Debug)]
 pub struct Refusal {
     reason: String,
+    is_of_arguments: bool,
 }
 
 impl Refusal {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Refusal { reason: reason.into() }
+        Refusal { reason: reason.into(), is_of_arguments: false }
+    }
+
+    /// Of arguments that are wrong whatever their values are.
+    pub(crate) fn of_arguments(reason: impl Into<String>) -> Self {
+        Refusal { reason: reason.into(), is_of_arguments: true }
+    }
+
+    /// Whether the statement is wrong, rather than a value that it met.
+    pub fn is_of_arguments(&self) -> bool {
+        self.is_of_arguments
     }
 }
 

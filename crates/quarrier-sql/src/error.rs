@@ -16,6 +16,11 @@ pub enum Error {
         /// What is wrong and what to try.
         reason: String,
     },
+    /// A row has no value, and the answer depends on it.
+    Value {
+        /// Why, and what to try.
+        reason: String,
+    },
     /// A table that cannot be opened.
     Table {
         /// Its name, mostly that of a file.
@@ -46,13 +51,57 @@ pub enum Error {
     },
 }
 
+/// What an error is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The statement: it is wrong, or more than is answered.
+    Statement,
+    /// A column that it names, which is not there.
+    Column,
+    /// A row that has no value, on which the answer depends.
+    Value,
+    /// Memory, of which there is not enough.
+    Memory,
+    /// Anything else.
+    Other,
+}
+
 impl Error {
     pub(crate) fn text(reason: impl Into<String>) -> Self {
         Error::Text { reason: reason.into() }
     }
 
+    pub(crate) fn value(reason: impl Into<String>) -> Self {
+        Error::Value { reason: reason.into() }
+    }
+
     pub(crate) fn table(name: &str, reason: impl fmt::Display) -> Self {
         Error::Table { name: name.to_string(), reason: reason.to_string() }
+    }
+
+    /// What it is about.
+    pub fn cause(&self) -> Cause {
+        let error = match self {
+            Error::Text { .. } => return Cause::Statement,
+            Error::Value { .. } => return Cause::Value,
+            Error::Engine(error) => error.find_root(),
+            _ => return Cause::Other,
+        };
+        match error {
+            DataFusionError::SchemaError(inner, _) => match &**inner {
+                SchemaError::FieldNotFound { .. } => Cause::Column,
+                _ => Cause::Statement,
+            },
+            DataFusionError::ArrowError(..) | DataFusionError::Execution(_) => Cause::Value,
+            DataFusionError::ResourcesExhausted(_) => Cause::Memory,
+            DataFusionError::Plan(_)
+            | DataFusionError::SQL(..)
+            | DataFusionError::NotImplemented(_)
+            | DataFusionError::Configuration(_)
+            | DataFusionError::Internal(_) => Cause::Statement,
+            _ => Cause::Other,
+        }
     }
 
     /// Whether it was told to stop.
@@ -73,7 +122,9 @@ const SHOWN_MAX: usize = 1_000;
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Text { reason } | Error::Setup { reason } => f.write_str(reason),
+            Error::Text { reason } | Error::Value { reason } | Error::Setup { reason } => {
+                f.write_str(reason)
+            }
             Error::Table { name, reason } => {
                 let reason = reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason);
                 write!(f, "{name}: {reason}")
@@ -105,13 +156,17 @@ impl From<DataFusionError> for Error {
             DataFusionError::External(inner) if inner.downcast_ref::<Error>().is_some() => {
                 match inner.downcast_ref::<Error>() {
                     Some(Error::Cancelled) => Error::Cancelled,
+                    Some(Error::Value { reason }) => Error::value(reason),
+                    Some(Error::Table { name, reason }) => Error::table(name, reason),
                     Some(other) => Error::text(other.to_string()),
                     None => Error::Engine(error),
                 }
             }
-            DataFusionError::External(inner) if inner.is::<Refusal>() => {
-                Error::text(inner.to_string())
-            }
+            DataFusionError::External(inner) => match inner.downcast_ref::<Refusal>() {
+                Some(refusal) if refusal.is_of_arguments() => Error::text(refusal.to_string()),
+                Some(refusal) => Error::value(refusal.to_string()),
+                None => Error::Engine(error),
+            },
             _ => Error::Engine(error),
         }
     }

@@ -19,16 +19,19 @@ mod ceiling;
 mod dialect;
 
 mod engine;
-pub use engine::{Answer, Engine, LeftOut, Loaded, Options, Rounded, Statement};
+pub use engine::{Answer, Engine, LeftOut, Loaded, Options, Rounded, Statement, is_of_scan};
 
 mod error;
-pub use error::{Error, Result};
+pub use error::{Cause, Error, Result};
 
 mod files;
 
 mod function;
 
 mod literal;
+
+mod memory;
+pub use memory::usable_memory;
 
 mod output;
 pub use output::{Format, Written, write};

@@ -88,7 +88,7 @@ impl Totals {
             }
             other => format!("{name} is of numbers, not of {other}"),
         };
-        Refusal::new(reason).into()
+        Refusal::of_arguments(reason).into()
     }
 }
 
@@ -113,7 +113,7 @@ impl AggregateUDFImpl for Totals {
             [one] => Ok(vec![self.added_as(one)?]),
             _ => {
                 let reason = format!("{} takes one argument", self.name().to_uppercase());
-                Err(Refusal::new(reason).into())
+                Err(Refusal::of_arguments(reason).into())
             }
         }
     }

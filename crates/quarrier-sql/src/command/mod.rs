@@ -2,7 +2,6 @@
 
 mod answer;
 mod concurrent;
-mod memory;
 mod met;
 mod piped;
 mod prompt;
@@ -17,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use quarrier_cli::{Query, QueryAccount, complain};
-use quarrier_sql::{Engine, Error, Options, Result, Rows, Written};
+use quarrier_sql::{Engine, Error, Options, Result, Rows, Written, usable_memory};
 
 /// The exit code of what Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
@@ -60,7 +59,7 @@ pub(crate) fn run(query: &Query) -> ExitCode {
     let done = runtime.block_on(async {
         let options = Options {
             workers,
-            memory_bytes_max: query.memory_bytes_max.or_else(memory::usable),
+            memory_bytes_max: query.memory_bytes_max.or_else(usable_memory),
             stop: Arc::clone(&stop),
             environment: quarrier_cli::environment().clone(),
             machine: quarrier_cli::machine().clone(),

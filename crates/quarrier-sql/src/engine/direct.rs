@@ -50,6 +50,19 @@ pub(super) fn plan(context: &SessionContext, text: &str, workers: usize) -> Opti
     planned(provider.as_ref()?.downcast_ref::<Messages>()?, query, workers)
 }
 
+/// Whether the scan of a table answers a query about it alone, with the values that the engine would
+/// have: where columns or COUNT(*) are asked for by a condition that is pushed into scans.
+pub fn is_of_scan(query: &Query, schema: &quarrier_messages::Schema) -> bool {
+    let kinds: Vec<Kind> = schema.fields.iter().map(|field| field.kind).collect();
+    let are_columns = match &query.select {
+        Select::Count { .. } => true,
+        Select::Rows(outputs) => {
+            outputs.iter().all(|output| matches!(output.expr, Expr::Column(_)))
+        }
+    };
+    are_columns && query.condition.as_ref().is_none_or(|expr| is_pushed(expr, &kinds))
+}
+
 fn planned(messages: &Messages, query: Query, workers: usize) -> Option<Direct> {
     let kinds: Vec<Kind> = messages.table().schema().fields.iter().map(|f| f.kind).collect();
     let is_pushed = query.condition.as_ref().is_none_or(|expr| is_pushed(expr, &kinds));

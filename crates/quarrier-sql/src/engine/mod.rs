@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use datafusion::catalog::TableProvider;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
@@ -23,10 +25,11 @@ use crate::files::{self, Opening};
 use crate::function::{self, Notes};
 use crate::rewrite::{self, Known, Named, Rewritable};
 use crate::rows::Rows;
-use crate::{Error, Result};
+use crate::{Error, Messages, Result};
 
 pub use crate::files::{LeftOut, Loaded, Rounded};
 pub use answer::Answer;
+pub use direct::is_of_scan;
 pub use options::Options;
 pub use statement::Statement;
 
@@ -106,6 +109,28 @@ impl Engine {
     pub async fn open(&self, name: &str, file: &str) -> Result<()> {
         let opened = files::open(&self.context, file, &self.opening).await?;
         self.keep(name, opened)
+    }
+
+    /// Calls messages in memory by a name. Their memory is not counted.
+    ///
+    /// # Errors
+    /// Where the name cannot be given.
+    pub fn add(&self, name: &str, table: Arc<quarrier_messages::Table>) -> Result<()> {
+        self.keep(name, (Arc::new(Messages::new(table)), Loaded::default()))
+    }
+
+    /// Calls record batches by a name. Their memory is not counted.
+    ///
+    /// # Errors
+    /// Where a batch has another schema.
+    pub fn add_batches(
+        &self,
+        name: &str,
+        schema: SchemaRef,
+        batches: Vec<RecordBatch>,
+    ) -> Result<()> {
+        let table = MemTable::try_new(schema, vec![batches])?;
+        self.keep(name, (Arc::new(table), Loaded::default()))
     }
 
     fn keep(&self, name: &str, opened: (Arc<dyn TableProvider>, Loaded)) -> Result<()> {

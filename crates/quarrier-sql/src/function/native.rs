@@ -111,7 +111,7 @@ fn length(args: &[ColumnarValue]) -> Result<u32> {
 }
 
 fn failed(fault: Fault) -> Error {
-    Error::text(fault.to_string())
+    Error::value(fault.to_string())
 }
 
 /// The value of an argument in a row.

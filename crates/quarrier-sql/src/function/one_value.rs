@@ -63,7 +63,7 @@ impl One {
         self.rows += rows;
         if self.rows > 1 {
             let reason = "a scalar subquery has more than one row; add LIMIT 1 or an aggregate";
-            return Err(Error::text(reason).into());
+            return Err(Error::value(reason).into());
         }
         self.value = ScalarValue::try_from_array(values, row)?;
         Ok(())

@@ -38,7 +38,7 @@ impl Quantified {
         let mut unknown = false;
         for value in values {
             let order = naive::compare(&left.into(), &value.into());
-            match order.map_err(|fault| Error::text(fault.to_string()))? {
+            match order.map_err(|fault| Error::value(fault.to_string()))? {
                 None => unknown = true,
                 // One decides.
                 Some(order) if holds(op, order) != self.all => return Ok(Some(!self.all)),

@@ -133,7 +133,7 @@ impl Question {
 fn found(matches: std::result::Result<Matches, quarrier_filter::Error>) -> Result<Found> {
     let matches = matches.map_err(|error| match error {
         quarrier_filter::Error::Cancelled => Error::Cancelled,
-        error => Error::text(error.to_string()),
+        error => Error::value(error.to_string()),
     })?;
     Ok(matches.into())
 }
