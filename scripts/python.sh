@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the Python package into .venv and tests it: python.sh build|test|check
-# 'check' is its formatting, lints and types. scripts/setup.sh python comes first.
+# Builds the Python packages into .venv and tests them: python.sh build|test|check
+# 'check' is their formatting, lints and types. scripts/setup.sh python comes first.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -9,31 +9,49 @@ VIRTUAL_ENV=$PWD/.venv
 export PATH VIRTUAL_ENV
 unset CONDA_PREFIX PYTHONHOME PYTHONPATH
 
-cd crates/quarrier-python
 [ -x "$VIRTUAL_ENV/bin/maturin" ] || {
     echo "python: there is no .venv; run: scripts/setup.sh python" >&2
     exit 1
 }
 
+# quarrier, without the engine for all of SQL.
 build() {
-    maturin develop --locked --quiet >/dev/null
+    # What was called so before would be imported first.
+    rm -f crates/quarrier-python/python/quarrier/_native.*.so
+    (cd crates/quarrier-python && maturin develop --locked --quiet >/dev/null)
+}
+
+# quarrier-sql, which is found by PYTHONPATH alone, so that the tests can do without it. It is built as
+# the tests of the workspace are: for maturin, DataFusion would be built again with other features.
+# With it come the programs that tests run.
+build_sql() {
+    cargo build --quiet --workspace --locked --lib --bins --test questions
+    built=$(cd "${CARGO_TARGET_DIR:-target}/debug" && pwd)
+    ln -sf "$built/libquarrier_sql_native.so" crates/quarrier-python-sql/python/quarrier_sql/_native.abi3.so
 }
 
 case "$*" in
-    build) build ;;
+    build)
+        build
+        build_sql
+        ;;
     test)
         build
-        # What draws the random questions; 'make test' has built it.
-        (cd ../.. && cargo test --quiet --workspace --locked --no-run --test questions)
+        build_sql
+        cd crates/quarrier-python
+        python -m pytest --without-sql tests/test_table*.py tests/test_questions.py
+        PYTHONPATH=$PWD/../quarrier-python-sql/python
+        export PYTHONPATH
         # Workers are forked only where a process has no other threads: theirs is another one.
         python -m pytest --ignore-glob='*/test_parallel_*.py'
         python -m pytest tests/test_parallel_*.py
         ;;
     check)
         build
+        cd crates/quarrier-python
         failed=0
-        ruff format --check . ../../benchmarks/python ../../examples/python || failed=1
-        ruff check . ../../benchmarks/python ../../examples/python || failed=1
+        ruff format --check . ../quarrier-python-sql ../../benchmarks/python ../../examples/python || failed=1
+        ruff check . ../quarrier-python-sql ../../benchmarks/python ../../examples/python || failed=1
         mypy || failed=1
         python -m mypy.stubtest --mypy-config-file pyproject.toml quarrier || failed=1
         exit "$failed"

@@ -6,6 +6,8 @@ use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
+use crate::sql::{self, Refused};
+
 /// An exception of the class `name` of `quarrier._errors`, made of the message and attributes.
 pub(crate) fn raise<'py>(py: Python<'py>, name: &str, args: impl PyCallArgs<'py>) -> PyErr {
     let make = || -> PyResult<PyErr> {
@@ -146,23 +148,61 @@ pub(crate) fn of_messages(py: Python<'_>, error: &quarrier_messages::Error) -> P
 /// What is wrong with a condition or statement.
 pub(crate) fn of_filter(py: Python<'_>, error: &quarrier_filter::Error) -> PyErr {
     use quarrier_filter::Error;
-    let message = error.to_string();
+    let message = in_python(&error.to_string());
     match error {
         Error::Text { line, column, reason } => {
             raise(py, "QueryError", (message, *line, *column, reason))
         }
         Error::Column { error: inner, .. } | Error::Unanswered(inner) => {
-            let is_column = matches!(error, Error::Column { .. });
-            let class = if is_column { "UnknownColumnError" } else { "UnansweredError" };
+            let class = match error {
+                Error::Column { .. } => "UnknownColumnError",
+                _ if sql::engine().is_none() => "NotInstalledError",
+                _ => "UnansweredError",
+            };
             match &**inner {
                 Error::Text { line, column, reason } => {
-                    raise(py, class, (message, *line, *column, reason))
+                    raise(py, class, (message, *line, *column, in_python(reason)))
                 }
                 _ => raise(py, class, (&message, 0, 0, &message)),
             }
         }
         Error::Row { row, .. } => raise(py, "RowError", (message, *row)),
         _ => raise(py, "QuarrierError", (message,)),
+    }
+}
+
+/// What an engine for all of SQL refuses.
+pub(crate) fn of_sql(py: Python<'_>, refused: &Refused) -> PyErr {
+    let of_text = |class: &str, reason: &str, place: Option<(u64, u64)>| {
+        let reason = in_python(reason);
+        let (line, column) = place.unwrap_or_default();
+        let message = match place {
+            Some(_) => format!("line {line}, column {column}: {reason}"),
+            None => reason.clone(),
+        };
+        raise(py, class, (message, line, column, reason))
+    };
+    match refused {
+        Refused::Statement { reason, place } => of_text("QueryError", reason, *place),
+        Refused::UnknownColumn { reason } => of_text("UnknownColumnError", reason, None),
+        Refused::Table { name, reason } => of_table(py, name, &in_python(reason)),
+        Refused::Value { reason } => raise(py, "RowError", (in_python(reason), py.None())),
+        Refused::Memory { reason } => raise(py, "NoRoomError", (in_python(reason), 0, 0)),
+        Refused::Engine { reason } => raise(py, "QuarrierError", (in_python(reason),)),
+        Refused::Stopped => raise(py, "QuarrierError", ("interrupted before there was an answer",)),
+    }
+}
+
+/// A table that could not be opened; where its file is not there, as Python says that.
+fn of_table(py: Python<'_>, name: &str, reason: &str) -> PyErr {
+    let is_name = !quarrier::source::is_remote(name) && !name.contains(['*', '?', '[', '(']);
+    let looked_at = std::fs::metadata(name).err().and_then(|error| error.raw_os_error());
+    match looked_at.filter(|_| is_name) {
+        Some(number) => PyOSError::new_err((number, system_words(number), name.to_string())),
+        None => {
+            let message = format!("{name}: {reason}");
+            raise(py, "NotReadableError", (message, name, reason))
+        }
     }
 }
 
@@ -222,6 +262,9 @@ pub(crate) fn of_remote(py: Python<'_>, error: &quarrier_remote::Error) -> PyErr
 /// The advice of the command line in the words of Python.
 fn in_python(text: &str) -> String {
     let words = [
+        ("`quarrier query` answers it", "pip install 'quarrier[sql]' brings all of SQL"),
+        (", or give it a name with --table", ", or give it a name: query(sql, NAME=…)"),
+        ("; try a larger --max-memory", ""),
         ("--regex-max-length", "regex_max_length"),
         ("--resume", "resume=True"),
         ("--unallocated", "unallocated=True"),

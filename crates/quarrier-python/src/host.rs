@@ -16,3 +16,8 @@ pub(crate) fn machine() -> &'static Machine {
 pub(crate) fn opener(options: OpenOptions, stop: &Arc<AtomicBool>) -> Opener {
     Opener::new(options, &Environment::of_process(), stop)
 }
+
+/// What the environment says now, and the machine.
+pub(crate) fn known() -> (Environment, Machine) {
+    (Environment::of_process(), machine().clone())
+}

@@ -7,10 +7,15 @@
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
 //!                                            ├─ parallel memory that processes share
 //!                                            ├─ table     messages as columns (quarrier-messages)
+//!                                            ├─ sql       all of SQL, where a module has it
 //!                                            ├─ gauge    the machine's ceilings (quarrier-gauge)
 //!                                            ├─ buffer    whatever shows bytes: bytes, mmap, numpy
 //!                                            └─ errors    a Python class for each Rust error
 //! ```
+//!
+//! The crate is linked twice: alone as `quarrier._light`, and with an engine for all of SQL as
+//! `quarrier_sql._native` (`quarrier-python-sql`). `quarrier._native` is the one that is installed,
+//! so that tables are of one class.
 //!
 //! The interpreter's lock is released around work; a signal ends a search (`interrupt`).
 //! Nothing here runs Python code while it holds a lock of its own.
@@ -43,47 +48,62 @@ mod sparse;
 
 mod parallel;
 
+pub mod sql;
+
 mod table;
 
 mod gauge;
 
 use pyo3::prelude::*;
 
-/// The native half of the package; see `quarrier`.
-#[pymodule(gil_used = false, name = "_native")]
-mod native {
-    #[pymodule_export]
-    use super::carve::carve;
-    #[pymodule_export]
-    use super::carved::CarvedFiles;
-    #[pymodule_export]
-    use super::findings::Findings;
-    #[pymodule_export]
-    use super::gauge::gauge_json;
-    #[pymodule_export]
-    use super::parallel::{SharedFeed, SharedRegion, available_workers, keep_freed_memory};
-    #[pymodule_export]
-    use super::pattern::{Pattern, hex, regex};
-    #[pymodule_export]
-    use super::search::search;
-    #[pymodule_export]
-    use super::source::{Source, open_source};
-    #[pymodule_export]
-    use super::sparse::{CostModel, ReadAhead, SparseFile, SparseStore};
-    #[pymodule_export]
-    use super::table::{Table, statement_files, statement_for_datafusion, statement_table};
+/// The native half of the package without an engine for all of SQL; see `quarrier`.
+#[pymodule(gil_used = false, name = "_light")]
+fn light(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fill(module)
+}
 
-    /// Panics that a library is known for, and that become errors, are not printed; what only the
-    /// loader reads takes no memory.
-    #[pymodule_init]
-    fn begin(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        quarrier_core::region::give_back_relocations();
-        let told = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !quarrier_messages::is_panic_caught() {
-                told(panic);
-            }
-        }));
-        Ok(())
-    }
+/// Puts all classes and functions into a module.
+///
+/// Panics that a library is known for, and that become errors, are not printed from then on; what
+/// only the loader reads takes no memory any more.
+///
+/// # Errors
+/// What Python raises.
+pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    quarrier_core::region::give_back_relocations();
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !quarrier_messages::is_panic_caught() {
+            told(panic);
+        }
+    }));
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    add_classes(module)?;
+    add_functions(module)
+}
+
+fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<carved::CarvedFiles>()?;
+    module.add_class::<findings::Findings>()?;
+    module.add_class::<parallel::SharedFeed>()?;
+    module.add_class::<parallel::SharedRegion>()?;
+    module.add_class::<pattern::Pattern>()?;
+    module.add_class::<source::Source>()?;
+    module.add_class::<sparse::CostModel>()?;
+    module.add_class::<sparse::ReadAhead>()?;
+    module.add_class::<sparse::SparseFile>()?;
+    module.add_class::<sparse::SparseStore>()?;
+    module.add_class::<table::Table>()
+}
+
+fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(carve::carve, module)?)?;
+    module.add_function(wrap_pyfunction!(gauge::gauge_json, module)?)?;
+    module.add_function(wrap_pyfunction!(parallel::available_workers, module)?)?;
+    module.add_function(wrap_pyfunction!(parallel::keep_freed_memory, module)?)?;
+    module.add_function(wrap_pyfunction!(pattern::hex, module)?)?;
+    module.add_function(wrap_pyfunction!(pattern::regex, module)?)?;
+    module.add_function(wrap_pyfunction!(search::search, module)?)?;
+    module.add_function(wrap_pyfunction!(source::open_source, module)?)?;
+    module.add_function(wrap_pyfunction!(table::query::query, module)?)
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 
 import hypothesis
@@ -16,3 +17,26 @@ hypothesis.settings.load_profile("quarrier")
 # A job that a script runs in the background ignores Ctrl-C, and so would all that it starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--without-sql", action="store_true", help="test the package without quarrier-sql"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "sql: needs the package quarrier-sql")
+    config.addinivalue_line("markers", "light: needs that quarrier-sql is not there")
+    has_sql = importlib.util.find_spec("quarrier_sql") is not None
+    if has_sql == config.getoption("--without-sql"):
+        # Tests of what is meant to be there are never left out in silence.
+        said = "is there in spite of --without-sql" if has_sql else "is not there: --without-sql"
+        raise pytest.UsageError(f"quarrier_sql {said}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = "sql" if config.getoption("--without-sql") else "light"
+    kept = [item for item in items if item.get_closest_marker(left_out) is None]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept

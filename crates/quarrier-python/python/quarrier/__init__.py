@@ -39,6 +39,7 @@ from quarrier._errors import (
     MeasurementError,
     NoRoomError,
     NotHeldError,
+    NotInstalledError,
     NotReadableError,
     OffsetOverflowError,
     PatternError,
@@ -59,6 +60,7 @@ from quarrier._errors import (
     UnansweredError,
     UnknownColumnError,
     UnknownFileError,
+    UnreadableWarning,
     WorkerDiedError,
     WorkerError,
     WorkerTimeoutError,
@@ -76,12 +78,13 @@ from quarrier._native import (
     SparseFile,
     SparseStore,
     Table,
+    __version__,
     carve,
     hex,
+    query,
     regex,
     search,
 )
-from quarrier._query import query
 
 if TYPE_CHECKING:
     from quarrier import parallel
@@ -108,6 +111,7 @@ __all__ = [
     "MeasurementError",
     "NoRoomError",
     "NotHeldError",
+    "NotInstalledError",
     "NotReadableError",
     "OffsetOverflowError",
     "Pattern",
@@ -135,9 +139,11 @@ __all__ = [
     "UnansweredError",
     "UnknownColumnError",
     "UnknownFileError",
+    "UnreadableWarning",
     "WorkerDiedError",
     "WorkerError",
     "WorkerTimeoutError",
+    "__version__",
     "carve",
     "gauge",
     "hex",

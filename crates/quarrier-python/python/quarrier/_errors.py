@@ -75,7 +75,10 @@ class FolderError(QuarrierError, ValueError):
 
 
 class NoRoomError(QuarrierError, MemoryError):
-    """There is not as much memory, or disk for a measurement, as was asked for."""
+    """There is not as much memory, or disk for a measurement, as was asked for.
+
+    Both sizes are 0 where they are not known.
+    """
 
     def __init__(self, message: str, asked_bytes: int, left_bytes: int) -> None:
         super().__init__(message, asked_bytes, left_bytes)
@@ -148,15 +151,26 @@ class UnknownColumnError(QueryError, LookupError):
 
 
 class UnansweredError(QueryError):
-    """A statement is more of SQL than one table answers: joins, grouping, subqueries."""
+    """A statement is more of SQL than one table's scan answers: joins, grouping, subqueries."""
+
+
+class NotInstalledError(UnansweredError, ImportError):
+    """A statement needs all of SQL, which `pip install 'quarrier[sql]'` brings."""
 
 
 class RowError(QuarrierError, ArithmeticError):
-    """A statement has no value for a row, and the result depends on it; rows count from 0."""
+    """A statement has no value for a row, and the result depends on it.
 
-    def __init__(self, message: str, row: int) -> None:
+    Rows count from 0; None where it is not known which.
+    """
+
+    def __init__(self, message: str, row: int | None) -> None:
         super().__init__(message, row)
         self.row = row
+
+
+class UnreadableWarning(UserWarning):
+    """Part of a source could not be read, and an answer is without what is there."""
 
 
 class BufferLayoutError(QuarrierError, BufferError):

@@ -24,18 +24,19 @@ __all__ = [
     "SparseFile",
     "SparseStore",
     "Table",
+    "__version__",
     "available_workers",
     "carve",
     "gauge_json",
     "hex",
     "keep_freed_memory",
     "open_source",
+    "query",
     "regex",
     "search",
-    "statement_files",
-    "statement_for_datafusion",
-    "statement_table",
 ]
+
+__version__: str
 
 @final
 class Pattern:
@@ -338,6 +339,4 @@ class Table:
 
 def available_workers() -> int: ...
 def keep_freed_memory() -> None: ...
-def statement_files(sql: str, /) -> list[str]: ...
-def statement_for_datafusion(sql: str, /) -> str: ...
-def statement_table(sql: str, /) -> tuple[str, bool]: ...
+def query(sql: str, /, **tables: Any) -> Table: ...

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{Array, RecordBatch, RecordBatchReader, StructArray};
+use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -13,6 +13,7 @@ use quarrier_messages::Table;
 
 use crate::errors::of_messages;
 use crate::interrupt::interruptible;
+use crate::sql::Rows;
 
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 const ARRAY: &std::ffi::CStr = c"arrow_array";
@@ -83,14 +84,23 @@ fn arrow(error: ArrowError) -> PyErr {
     PyValueError::new_err(format!("the Arrow data cannot be read: {error}"))
 }
 
-/// The table as a stream of record batches.
-pub(super) fn stream<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyCapsule>> {
-    let stream = FFI_ArrowArrayStream::new(Box::new(table.batches()));
-    PyCapsule::new_with_value(py, stream, STREAM)
+/// The rows as a stream of record batches.
+pub(super) fn stream<'py>(py: Python<'py>, rows: &Rows) -> PyResult<Bound<'py, PyCapsule>> {
+    let reader: Box<dyn RecordBatchReader + Send> = match rows {
+        Rows::Packed(table) => Box::new(table.batches()),
+        Rows::Arrow(shown) => {
+            let batches = shown.batches.clone().into_iter().map(Ok);
+            Box::new(RecordBatchIterator::new(batches, Arc::clone(&shown.schema)))
+        }
+    };
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
 }
 
 /// The schema of that stream.
-pub(super) fn schema<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = table.batches().schema();
+pub(super) fn schema<'py>(py: Python<'py>, rows: &Rows) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = match rows {
+        Rows::Packed(table) => table.batches().schema(),
+        Rows::Arrow(shown) => Arc::clone(&shown.schema),
+    };
     PyCapsule::new_with_value(py, FFI_ArrowSchema::try_from(&*schema).map_err(arrow)?, SCHEMA)
 }

@@ -1,25 +1,25 @@
 //! `quarrier.Table`: messages as columns.
 
 mod arrow;
-mod elsewhere;
 mod load;
-mod query;
+pub(crate) mod query;
+mod shown;
 mod values;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
-use quarrier_messages::{Column, Kind, Reject};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyString};
+use quarrier_messages::{Column, Kind, Loaded, Reject};
 
 use crate::count::Count;
+use crate::sql::Rows;
 
-pub(crate) use query::{statement_files, statement_for_datafusion, statement_table};
-
-/// Messages as columns. Nothing changes it.
+/// Messages as columns, or the rows of an answer. Nothing changes it.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct Table {
-    table: quarrier_messages::Table,
+    rows: Rows,
     /// What was no message, as far as it was kept.
     rejects: Vec<Reject>,
     /// How many were none.
@@ -27,8 +27,31 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn of(table: quarrier_messages::Table) -> Self {
-        Table { table, rejects: Vec::new(), rejected: 0 }
+    fn of(rows: Rows) -> Self {
+        Table { rows, rejects: Vec::new(), rejected: 0 }
+    }
+
+    /// Of messages, from a path or bytes.
+    fn loaded(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(load::load(source, "auto", None, false, None)?.into())
+    }
+
+    /// Of messages, from a path, glob or URL.
+    fn loaded_from_name(py: Python<'_>, name: &str) -> PyResult<Self> {
+        Self::loaded(PyString::new(py, name).as_any())
+    }
+}
+
+impl From<Loaded> for Table {
+    fn from(loaded: Loaded) -> Self {
+        let rows = Rows::Packed(Arc::new(loaded.table));
+        Table { rows, rejects: loaded.rejects, rejected: loaded.rejected }
+    }
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Table::of(Rows::Packed(Arc::default()))
     }
 }
 
@@ -48,8 +71,7 @@ impl Table {
         keep_bytes: bool,
         workers: Option<Count>,
     ) -> PyResult<Self> {
-        let loaded = load::load(source, format, dictionary, keep_bytes, workers)?;
-        Ok(Table { table: loaded.table, rejects: loaded.rejects, rejected: loaded.rejected })
+        Ok(load::load(source, format, dictionary, keep_bytes, workers)?.into())
     }
 
     /// Copies what speaks the Arrow PyCapsule interface (pyarrow, polars, pandas, DuckDB …) into
@@ -57,21 +79,34 @@ impl Table {
     #[staticmethod]
     #[pyo3(signature = (data, *, workers=None))]
     fn from_arrow(data: &Bound<'_, PyAny>, workers: Option<Count>) -> PyResult<Self> {
-        arrow::import(data, load::workers_of(workers)).map(Self::of)
+        let table = arrow::import(data, load::workers_of(workers))?;
+        Ok(Self::of(Rows::Packed(Arc::new(table))))
     }
 
     /// Bytes of memory that the columns take.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.table.nbytes()
+        match &self.rows {
+            Rows::Packed(table) => table.nbytes(),
+            Rows::Arrow(shown) => shown.batches.iter().map(|b| b.get_array_memory_size()).sum(),
+        }
     }
 
     /// The kind of each column by its name, in the words of SQL.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let schema = PyDict::new(py);
-        for (field, column) in self.table.schema().fields.iter().zip(self.table.columns()) {
-            schema.set_item(&*field.name, name_of(field.kind, column))?;
+        match &self.rows {
+            Rows::Packed(table) => {
+                for (field, column) in table.schema().fields.iter().zip(table.columns()) {
+                    schema.set_item(&*field.name, name_of(field.kind, column))?;
+                }
+            }
+            Rows::Arrow(shown) => {
+                for field in shown.schema.fields() {
+                    schema.set_item(field.name(), shown::kind(field.data_type()))?;
+                }
+            }
         }
         Ok(schema)
     }
@@ -86,7 +121,8 @@ impl Table {
     #[getter]
     fn rounded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let rounded = PyDict::new(py);
-        for (field, column) in self.table.schema().fields.iter().zip(self.table.columns()) {
+        let Rows::Packed(table) = &self.rows else { return Ok(rounded) };
+        for (field, column) in table.schema().fields.iter().zip(table.columns()) {
             if column.rounded() > 0 {
                 rounded.set_item(&*field.name, column.rounded())?;
             }
@@ -100,9 +136,10 @@ impl Table {
         load::dicts(py, &self.rejects)
     }
 
-    /// Answers `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT … [OFFSET …]]`.
+    /// Answers a statement about this table, which is called `name` in it.
     ///
-    /// `name` is what the table is called in it.
+    /// `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT … [OFFSET …]]` is answered by the table's scan,
+    /// all else of SQL by the engine of `quarrier query`, which `quarrier[sql]` brings.
     #[pyo3(signature = (sql, *, name="m", workers=None))]
     fn query(
         &self,
@@ -111,11 +148,11 @@ impl Table {
         name: &str,
         workers: Option<Count>,
     ) -> PyResult<Self> {
-        let mut answers = query::answer(py, &self.table, name, &[sql.to_string()], workers)?;
-        Ok(Self::of(answers.pop().unwrap_or_default()))
+        let answers = query::of_table(py, &self.rows, name, vec![sql.to_string()], workers);
+        Ok(answers?.pop().unwrap_or_default())
     }
 
-    /// Answers any number of statements in one pass over the table.
+    /// Answers any number of statements in one pass over the table, with one result each.
     #[pyo3(signature = (sqls, *, name="m", workers=None))]
     fn query_many(
         &self,
@@ -124,8 +161,7 @@ impl Table {
         name: &str,
         workers: Option<Count>,
     ) -> PyResult<Vec<Self>> {
-        let answers = query::answer(py, &self.table, name, &sqls, workers)?;
-        Ok(answers.into_iter().map(Self::of).collect())
+        query::of_table(py, &self.rows, name, sqls, workers)
     }
 
     /// Answers the statements in one pass, and says in words how: what is evaluated in which order,
@@ -138,12 +174,15 @@ impl Table {
         name: &str,
         workers: Option<Count>,
     ) -> PyResult<String> {
-        query::explain(py, &self.table, name, &sqls, workers)
+        query::explain(py, &self.rows, name, &sqls, workers)
     }
 
     /// All rows as a list of dicts. Times are naive, in UTC and to the microsecond.
     fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        values::dicts(py, &self.table)
+        match &self.rows {
+            Rows::Packed(table) => values::dicts(py, table),
+            Rows::Arrow(shown) => shown::dicts(py, shown),
+        }
     }
 
     /// The rows as a stream of Arrow record batches, by the Arrow PyCapsule interface.
@@ -155,21 +194,27 @@ impl Table {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface lets a producer that cannot cast ignore what is asked for.
         let _ = requested_schema;
-        arrow::stream(py, &self.table)
+        arrow::stream(py, &self.rows)
     }
 
     /// The schema of that stream.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        arrow::schema(py, &self.table)
+        arrow::schema(py, &self.rows)
     }
 
     fn __len__(&self) -> usize {
-        self.table.rows() as usize
+        match &self.rows {
+            Rows::Packed(table) => table.rows() as usize,
+            Rows::Arrow(shown) => shown.batches.iter().map(|batch| batch.num_rows()).sum(),
+        }
     }
 
     fn __repr__(&self) -> String {
-        let (rows, columns) = (self.table.rows(), self.table.columns().len());
-        format!("<quarrier.Table: {rows} rows, {columns} columns>")
+        let columns = match &self.rows {
+            Rows::Packed(table) => table.columns().len(),
+            Rows::Arrow(shown) => shown.schema.fields().len(),
+        };
+        format!("<quarrier.Table: {} rows, {columns} columns>", self.__len__())
     }
 }
 

@@ -1,57 +1,263 @@
-//! Statements over a table, all in one pass.
+//! Statements over tables: the scan answers what it can of one table, an engine all the others.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
-use quarrier_filter::{Error, Query, Scan, sql};
-use quarrier_messages::Table;
+use pyo3::types::PyDict;
+use quarrier_filter::{Error, Query, Scan, sql as filter};
+use quarrier_messages::Table as Packed;
 
-use super::elsewhere::for_datafusion;
 use super::load::workers_of;
+use super::{Table, arrow};
 use crate::count::Count;
-use crate::errors::of_filter;
+use crate::errors::{of_filter, of_sql, raise};
+use crate::host;
 use crate::interrupt::interruptible;
+use crate::search::path_of;
+use crate::sql::{self, Answers, Asked, Engine, Given, Refused, Rows};
 
-/// The results, one for each statement.
-pub(super) fn answer(
+/// Why there is no answer.
+enum Failure {
+    Filter(Error),
+    Sql(Refused),
+}
+
+/// Answers statements over a table of this name.
+pub(super) fn of_table(
     py: Python<'_>,
-    table: &Table,
+    rows: &Rows,
     name: &str,
-    statements: &[String],
+    statements: Vec<String>,
     workers: Option<Count>,
 ) -> PyResult<Vec<Table>> {
-    let workers = workers_of(workers);
-    let answers: Result<Vec<Table>, Error> = interruptible(py, |stop| {
-        let queries = bound(table, name, statements, stop)?;
-        let answers = Scan::new(table, &queries).workers(workers).cancel(stop).run();
-        let shown = queries.iter().zip(answers);
-        shown.map(|(query, answer)| query.project(table, &answer?, workers, stop)).collect()
+    let tables = vec![(name.to_string(), Given::Rows(rows.clone()))];
+    answer(py, Some(name), tables, statements, workers_of(workers))
+}
+
+/// Answers a statement over tables given by name, over files (`FROM 'orders.ndjson'`), and over
+/// what `search('disk.img', 'patterns.txt')`, `carve('disk.img')` and `gauge('memory')` find.
+///
+/// A table is a path, a `Table`, or whatever shows itself as Arrow data: pyarrow, pandas, polars.
+/// `SELECT … FROM … [WHERE …] [ORDER BY …] [LIMIT …]` over one table is answered by its shared
+/// scan; everything else of SQL by the engine of `quarrier query`, which `quarrier[sql]` brings.
+///
+/// >>> orders = b'{"side": "B", "qty": 7}\n{"side": "S", "qty": 8}\n'
+/// >>> query("SELECT qty FROM orders WHERE side = 'S'", orders=orders).to_pylist()
+/// [{'qty': 8}]
+#[pyfunction]
+#[pyo3(signature = (sql, /, **tables))]
+pub(crate) fn query(
+    py: Python<'_>,
+    sql: &str,
+    tables: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Table> {
+    let named = py.detach(|| filter::table(sql));
+    let all = tables.map(|tables| tables.iter().map(|(name, table)| Ok((name.extract()?, table))));
+    let mut all: Vec<(String, Bound<'_, PyAny>)> =
+        all.into_iter().flatten().collect::<PyResult<_>>()?;
+    if sql::engine().is_none() {
+        let named = named.map_err(|error| of_filter(py, &error))?;
+        let table = match named.is_file {
+            true => Table::loaded_from_name(py, &named.name)?.rows,
+            false => in_memory(&all[place_of(py, &all, &named.name)?].1)?,
+        };
+        let tables = vec![(named.name.clone(), Given::Rows(table))];
+        return only(answer(
+            py,
+            Some(&named.name),
+            tables,
+            vec![sql.to_string()],
+            workers_of(None),
+        ));
+    }
+    // What is not named is not loaded either.
+    let text = sql.to_lowercase();
+    all.retain(|(name, _)| name.contains('"') || text.contains(&name.to_lowercase()));
+    let tables = all.iter().map(|(name, table)| Ok((name.clone(), given(table)?)));
+    let tables = tables.collect::<PyResult<Vec<_>>>()?;
+    let scanned = match named {
+        Ok(named) if !named.is_file => {
+            place_of(py, &all, &named.name).ok().map(|place| all[place].0.clone())
+        }
+        _ => None,
+    };
+    only(answer(py, scanned.as_deref(), tables, vec![sql.to_string()], workers_of(None)))
+}
+
+fn only(answers: PyResult<Vec<Table>>) -> PyResult<Table> {
+    Ok(answers?.pop().unwrap_or_default())
+}
+
+/// The table of this name, whatever its case where only one is meant.
+fn place_of(py: Python<'_>, all: &[(String, Bound<'_, PyAny>)], name: &str) -> PyResult<usize> {
+    if let Some(exact) = all.iter().position(|(known, _)| known == name) {
+        return Ok(exact);
+    }
+    let is_alike = |known: &String| known.eq_ignore_ascii_case(name);
+    let mut alike = (0..all.len()).filter(|&place| is_alike(&all[place].0));
+    if let (Some(only), None) = (alike.next(), alike.next()) {
+        return Ok(only);
+    }
+    let message = format!(
+        "there is no table '{name}'; give it one, query(sql, {name}=…), or name a file in single \
+         quotes, FROM 'orders.ndjson'"
+    );
+    Err(raise(py, "QuarrierError", (message,)))
+}
+
+/// A table in memory.
+fn in_memory(table: &Bound<'_, PyAny>) -> PyResult<Rows> {
+    if let Ok(table) = table.cast::<Table>() {
+        return Ok(table.get().rows.clone());
+    }
+    if table.hasattr("__arrow_c_stream__")? || table.hasattr("__arrow_c_array__")? {
+        return Ok(Rows::Packed(Arc::new(arrow::import(table, workers_of(None))?)));
+    }
+    Ok(Table::loaded(table)?.rows)
+}
+
+/// A table for the engine, which opens files itself.
+fn given(table: &Bound<'_, PyAny>) -> PyResult<Given> {
+    let is_in_memory = table.is_instance_of::<Table>()
+        || table.hasattr("__arrow_c_stream__")?
+        || table.hasattr("__arrow_c_array__")?;
+    if !is_in_memory
+        && let Some(path) = path_of(table)?
+        && let Ok(name) = path.into_os_string().into_string()
+    {
+        return Ok(Given::File(name));
+    }
+    in_memory(table).map(Given::Rows)
+}
+
+/// The results, one for each statement. `scanned` is the name of the table that all of them may be
+/// about.
+fn answer(
+    py: Python<'_>,
+    scanned: Option<&str>,
+    tables: Vec<(String, Given)>,
+    statements: Vec<String>,
+    workers: usize,
+) -> PyResult<Vec<Table>> {
+    let asked = |stop: &Arc<AtomicBool>| answers(scanned, tables, statements, workers, stop);
+    let answers = interruptible(py, asked)?;
+    let answers = answers.map_err(|failure| match failure {
+        Failure::Filter(error) => of_filter(py, &error),
+        Failure::Sql(refused) => of_sql(py, &refused),
     })?;
-    answers.map_err(|error| of_filter(py, &error))
+    for note in &answers.notes {
+        let class = py.import("quarrier._errors")?.getattr("UnreadableWarning")?;
+        py.import("warnings")?.call_method1("warn", (note, class))?;
+    }
+    let Answers { rows, rejects, rejected, .. } = answers;
+    let mut tables: Vec<Table> = rows.into_iter().map(Table::of).collect();
+    if let Some(first) = tables.first_mut() {
+        (first.rejects, first.rejected) = (rejects, rejected);
+    }
+    Ok(tables)
+}
+
+fn answers(
+    scanned: Option<&str>,
+    tables: Vec<(String, Given)>,
+    statements: Vec<String>,
+    workers: usize,
+    stop: &Arc<AtomicBool>,
+) -> Result<Answers, Failure> {
+    let table = scanned.and_then(|name| tables.iter().find(|(known, _)| known == name));
+    let packed = table.and_then(|(name, given)| match given {
+        Given::Rows(Rows::Packed(table)) => Some((name.clone(), Arc::clone(table))),
+        _ => None,
+    });
+    let bound = packed.map(|(name, table)| {
+        let queries = bound(&table, &name, &statements, stop);
+        (table, queries)
+    });
+    let engine = sql::engine();
+    let is_scanned = |table: &Packed, queries: &[Query]| {
+        let leaves = |engine: &dyn Engine, query| engine.leaves_to_scan(query, table.schema());
+        engine.is_none_or(|engine| queries.iter().all(|query| leaves(engine, query)))
+    };
+    match (engine, bound) {
+        (_, Some((table, Ok(queries)))) if is_scanned(&table, &queries) => {
+            scan(&table, &queries, workers, stop).map_err(Failure::Filter)
+        }
+        (Some(engine), bound) => {
+            let (environment, machine) = host::known();
+            let asked = Asked { tables, statements, workers, environment, machine };
+            let answered = engine.answer(asked, stop);
+            answered.map_err(|refused| told_better(refused, bound, workers, stop))
+        }
+        (None, Some((_, Err(error)))) => Err(Failure::Filter(error)),
+        (None, _) => {
+            let reason = "without quarrier-sql only tables in packed columns are asked".into();
+            Err(Failure::Sql(Refused::Engine { reason }))
+        }
+    }
+}
+
+/// What the engine refuses, as the scan puts it where that says the place in the text, or the row.
+fn told_better(
+    refused: Refused,
+    bound: Option<(Arc<Packed>, Result<Vec<Query>, Error>)>,
+    workers: usize,
+    stop: &AtomicBool,
+) -> Failure {
+    match (&refused, bound) {
+        (
+            Refused::Statement { .. } | Refused::UnknownColumn { .. },
+            Some((_, Err(error @ (Error::Text { .. } | Error::Column { .. })))),
+        ) => Failure::Filter(error),
+        (Refused::Value { .. }, Some((table, Ok(queries)))) => {
+            match scan(&table, &queries, workers, stop) {
+                Err(error @ Error::Row { .. }) => Failure::Filter(error),
+                _ => Failure::Sql(refused),
+            }
+        }
+        _ => Failure::Sql(refused),
+    }
+}
+
+fn scan(
+    table: &Packed,
+    queries: &[Query],
+    workers: usize,
+    stop: &AtomicBool,
+) -> Result<Answers, Error> {
+    let answers = Scan::new(table, queries).workers(workers).cancel(stop).run();
+    let shown = queries.iter().zip(answers);
+    let tables = shown.map(|(query, answer)| query.project(table, &answer?, workers, stop));
+    let rows = tables.map(|table| Ok(Rows::Packed(Arc::new(table?))));
+    Ok(Answers { rows: rows.collect::<Result<_, Error>>()?, ..Answers::default() })
 }
 
 /// The statements as queries, or the first that is wrong. Looks at `stop` before each.
 fn bound(
-    table: &Table,
+    table: &Packed,
     name: &str,
     statements: &[String],
     stop: &AtomicBool,
 ) -> Result<Vec<Query>, Error> {
     let bound = statements.iter().map(|text| match stop.load(Ordering::Relaxed) {
         true => Err(Error::Cancelled),
-        false => sql::statement(text, name, table.schema()),
+        false => filter::statement(text, name, table.schema()),
     });
     bound.collect()
 }
 
-/// How the statements are answered together, in words: they are run for it.
+/// How the scan answers the statements together, in words: they are run for it.
 pub(super) fn explain(
     py: Python<'_>,
-    table: &Table,
+    rows: &Rows,
     name: &str,
     statements: &[String],
     workers: Option<Count>,
 ) -> PyResult<String> {
+    let Rows::Packed(table) = rows else {
+        let message = "the rows are not in packed columns; ask query(\"EXPLAIN …\")";
+        return Err(raise(py, "UnansweredError", (message, 0, 0, message)));
+    };
     let workers = workers_of(workers);
     let explained: Result<String, Error> = interruptible(py, |stop| {
         let queries = bound(table, name, statements, stop)?;
@@ -61,27 +267,4 @@ pub(super) fn explain(
         Ok(explanation.to_string())
     })?;
     explained.map_err(|error| of_filter(py, &error))
-}
-
-/// The table that a statement is about: its name, and whether it is a file's. Fails where the
-/// statement is more than a table answers.
-#[pyfunction]
-#[pyo3(signature = (sql, /))]
-pub(crate) fn statement_table(py: Python<'_>, sql: &str) -> PyResult<(String, bool)> {
-    let table = py.detach(|| sql::table(sql)).map_err(|error| of_filter(py, &error))?;
-    Ok((table.name, table.is_file))
-}
-
-/// The files that stand as tables in a statement of any kind of SQL.
-#[pyfunction]
-#[pyo3(signature = (sql, /))]
-pub(crate) fn statement_files(py: Python<'_>, sql: &str) -> PyResult<Vec<String>> {
-    py.detach(|| sql::files(sql)).map_err(|error| of_filter(py, &error))
-}
-
-/// A statement of any kind of SQL in the words of the package datafusion.
-#[pyfunction]
-#[pyo3(signature = (sql, /))]
-pub(crate) fn statement_for_datafusion(py: Python<'_>, sql: &str) -> PyResult<String> {
-    py.detach(|| for_datafusion(sql)).map_err(|error| of_filter(py, &error))
 }

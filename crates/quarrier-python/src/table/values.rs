@@ -25,6 +25,22 @@ pub(super) fn dicts<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, 
     Ok(list)
 }
 
+/// The values of one column.
+pub(super) fn column<'py>(
+    py: Python<'py>,
+    table: &Table,
+    column: usize,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut values = Vec::with_capacity(table.rows() as usize);
+    let mut maker = Maker::new(py, &table.columns()[column])?;
+    for segment in 0..table.segments() {
+        for row in 0..table.segment_rows(segment) {
+            values.push(maker.value(segment, row)?);
+        }
+    }
+    Ok(values)
+}
+
 /// Makes Python's values of one column's.
 struct Maker<'t, 'py> {
     py: Python<'py>,

@@ -1,0 +1,130 @@
+//! Statements answered by the engine of `quarrier query`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use quarrier_filter::Query;
+use quarrier_messages::Schema;
+use quarrier_native::sql::{self, Answers, Asked, Given, Refused};
+use quarrier_sql::{Answer, Engine, Options, Rows, Statement, is_of_scan, usable_memory};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::packed::packed;
+use crate::refused::refused;
+
+/// The engine. It lives for one call: no thread of it is left behind, and a file is read anew.
+#[derive(Debug)]
+pub(crate) struct Full;
+
+/// How often it is looked whether the answer is wanted no more.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// How long threads may go on with what they are in the middle of.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Stack for statements that nest as deep as they may.
+const STACK_BYTES: usize = 256 << 20;
+
+impl sql::Engine for Full {
+    fn leaves_to_scan(&self, query: &Query, schema: &Schema) -> bool {
+        is_of_scan(query, schema)
+    }
+
+    fn answer(&self, asked: Asked, stop: &Arc<AtomicBool>) -> Result<Answers, Refused> {
+        let runtime = runtime(asked.workers)?;
+        let (sender, answer) = sync_channel(1);
+        let its_stop = Arc::clone(stop);
+        let task = runtime.spawn(async move {
+            // Nobody waits for it any more where that fails.
+            let _ = sender.send(answers(asked, its_stop).await);
+        });
+        let answers = loop {
+            match answer.recv_timeout(PERIOD) {
+                Ok(answers) => break answers,
+                Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
+                Err(RecvTimeoutError::Timeout) => break Err(Refused::Stopped),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let reason = "the engine ended before there was an answer".to_string();
+                    break Err(Refused::Engine { reason });
+                }
+            }
+        };
+        task.abort();
+        runtime.shutdown_timeout(GRACE);
+        answers
+    }
+}
+
+fn runtime(workers: usize) -> Result<Runtime, Refused> {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(workers).thread_stack_size(STACK_BYTES).thread_name("quarrier-sql");
+    let failed = |error| Refused::Engine { reason: format!("no threads to work with: {error}") };
+    builder.build().map_err(failed)
+}
+
+async fn answers(asked: Asked, stop: Arc<AtomicBool>) -> Result<Answers, Refused> {
+    let Asked { tables, statements, workers, environment, machine } = asked;
+    let memory_bytes_max = usable_memory();
+    let options =
+        Options { workers, memory_bytes_max, stop, environment, machine, ..Options::default() };
+    let engine = Engine::new(options).map_err(refused)?;
+    for (name, table) in tables {
+        match table {
+            Given::Rows(sql::Rows::Packed(table)) => engine.add(&name, table),
+            Given::Rows(sql::Rows::Arrow(shown)) => {
+                let (schema, batches) = (Arc::clone(&shown.schema), shown.batches.clone());
+                engine.add_batches(&name, schema, batches)
+            }
+            Given::File(file) => engine.open(&name, &file).await,
+        }
+        .map_err(refused)?;
+    }
+    let begun = match statements.as_slice() {
+        [one] => vec![alone(&engine, one).await?],
+        several => together(&engine, several).await?,
+    };
+    let mut rows = Vec::with_capacity(begun.len());
+    for answer in begun {
+        let handle = Handle::current();
+        let packing = tokio::task::spawn_blocking(move || packed(answer, &handle, workers));
+        let failed = |error| Refused::Engine { reason: format!("an answer ended early: {error}") };
+        rows.push(packing.await.map_err(failed)??);
+    }
+    let (loaded, notes) = (engine.take_loaded(), engine.take_notes());
+    let rejected = loaded.left_out.iter().map(|left_out| left_out.count).sum();
+    Ok(Answers { rows, rejects: loaded.rejects, rejected, notes })
+}
+
+/// Begins to answer a statement that is asked alone.
+async fn alone(engine: &Engine, text: &str) -> Result<Rows, Refused> {
+    if let Some(rows) = engine.run_at_once(text) {
+        return rows.map_err(refused);
+    }
+    match engine.run(&only(engine, text)?).await.map_err(refused)? {
+        Answer::Rows(rows) => Ok(rows),
+        Answer::Copy { .. } => Err(wrong("COPY writes no file here; write the rows themselves")),
+    }
+}
+
+/// Begins to answer statements together.
+async fn together(engine: &Engine, texts: &[String]) -> Result<Vec<Rows>, Refused> {
+    let statements = texts.iter().map(|text| only(engine, text)).collect::<Result<Vec<_>, _>>()?;
+    let rows = engine.run_together(&statements).await.map_err(refused)?;
+    rows.into_iter().map(|rows| rows.map_err(refused)).collect()
+}
+
+/// The one statement of a text.
+fn only(engine: &Engine, text: &str) -> Result<Statement, Refused> {
+    let mut statements = engine.statements(text).map_err(refused)?;
+    match (statements.pop(), statements.len()) {
+        (Some(statement), 0) => Ok(statement),
+        (None, _) => Err(wrong("the text holds no statement")),
+        (_, more) => Err(wrong(&format!("{} statements in one text; ask one at a time", more + 1))),
+    }
+}
+
+fn wrong(reason: &str) -> Refused {
+    Refused::Statement { reason: reason.to_string(), place: None }
+}

@@ -1,0 +1,34 @@
+//! Why a statement has no answer, in the words of the package.
+
+use quarrier_native::sql::Refused;
+use quarrier_sql::{Cause, Error};
+
+pub(crate) fn refused(error: Error) -> Refused {
+    match error {
+        Error::Cancelled => Refused::Stopped,
+        Error::Table { name, reason } => Refused::Table { name, reason },
+        error => {
+            let reason = error.to_string();
+            match error.cause() {
+                Cause::Statement => placed(reason),
+                Cause::Column => Refused::UnknownColumn { reason },
+                Cause::Value => Refused::Value { reason },
+                Cause::Memory => Refused::Memory { reason },
+                _ => Refused::Engine { reason },
+            }
+        }
+    }
+}
+
+/// The reason, without the place that it begins with: `line 2, column 7: …`.
+fn placed(text: String) -> Refused {
+    let place = || {
+        let (line, rest) = text.strip_prefix("line ")?.split_once(", column ")?;
+        let (column, reason) = rest.split_once(": ")?;
+        Some(((line.parse().ok()?, column.parse().ok()?), reason.to_string()))
+    };
+    match place() {
+        Some((place, reason)) => Refused::Statement { reason, place: Some(place) },
+        None => Refused::Statement { reason: text, place: None },
+    }
+}

@@ -1,0 +1,26 @@
+"""The native half of the package: that of quarrier-sql where it is installed, else the light one.
+
+Both have the same classes and functions. One module has all of them, so that a table is the same
+to whoever holds it and to the engine that answers statements about it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from quarrier._version import __version__
+
+try:
+    from quarrier_sql import _native as _chosen
+except ModuleNotFoundError as error:
+    if error.name != "quarrier_sql":
+        raise
+    from quarrier import _light as _chosen
+
+if _chosen.__version__ != __version__:
+    raise ImportError(
+        f"quarrier is of version {__version__} and its native half of {_chosen.__version__}; run "
+        f"pip install 'quarrier[sql]=={__version__}'"
+    )
+
+sys.modules[__name__] = _chosen
