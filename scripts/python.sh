@@ -39,7 +39,7 @@ case "$*" in
         build
         build_sql
         cd crates/quarrier-python
-        python -m pytest --without-sql tests/test_table*.py tests/test_questions.py
+        python -m pytest --without-sql tests/test_table*.py tests/test_questions.py tests/test_version.py
         PYTHONPATH=$PWD/../quarrier-python-sql/python
         export PYTHONPATH
         # Workers are forked only where a process has no other threads: theirs is another one.

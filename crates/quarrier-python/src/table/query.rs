@@ -23,6 +23,9 @@ enum Failure {
     Sql(Refused),
 }
 
+/// A table, and the statements bound over it, or the first that is wrong.
+type Queries = (Arc<Packed>, Result<Vec<Query>, Error>);
+
 /// Answers statements over a table of this name.
 pub(super) fn of_table(
     py: Python<'_>,
@@ -200,7 +203,7 @@ fn answers(
 /// What the engine refuses, as the scan puts it where that says the place in the text, or the row.
 fn told_better(
     refused: Refused,
-    bound: Option<(Arc<Packed>, Result<Vec<Query>, Error>)>,
+    bound: Option<Queries>,
     workers: usize,
     stop: &AtomicBool,
 ) -> Failure {
