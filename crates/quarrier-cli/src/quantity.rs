@@ -1,4 +1,4 @@
-//! Sizes, offsets and ranges as people write them, and as they like to read them.
+//! Sizes, offsets and ranges as people write them.
 
 use std::ops::Range;
 
@@ -63,30 +63,6 @@ pub(crate) fn parse_auto_size(text: &str) -> Result<Option<usize>, String> {
         0 => Err("a buffer of 0 bytes holds nothing".to_string()),
         bytes if bytes > 1 << 30 => Err(format!("'{text}' is too large for a buffer; 1G at most")),
         bytes => Ok(Some(bytes as usize)),
-    }
-}
-
-/// `1.5 GiB`.
-pub(crate) fn show_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
-}
-
-/// `12.3 GB/s`: rates are given in powers of 1000, as drives and memory are.
-pub(crate) fn show_rate(bytes_per_second: f64) -> String {
-    match bytes_per_second {
-        rate if rate >= 1e9 => format!("{:.2} GB/s", rate / 1e9),
-        rate if rate >= 1e6 => format!("{:.1} MB/s", rate / 1e6),
-        rate => format!("{:.1} kB/s", rate / 1e3),
     }
 }
 

@@ -1,5 +1,4 @@
-//! What people see: text from evidence made harmless, its width on a terminal, and the frame of
-//! pages.
+//! What people see: text from evidence made harmless and measured, numbers, pages and their charts.
 //!
 //! Names and values of a seized disk may try to steer the terminal of whoever looks at them, or to
 //! look like something else. Whatever a person sees goes through here:
@@ -8,19 +7,22 @@
 //!  a piece of text ──→ visible         lines, tables, errors, progress
 //!  several lines   ──→ visible_lines   plans
 //!  a stream        ──→ Shown           CSV, JSON and messages, where they go to a terminal
-//!  a page          ──→ escape          HTML; page::head and page::foot stand around it
+//!  a page          ──→ page::page      HTML of `maud`, with charts of `chart`
+//!  a number        ──→ number          sizes, rates, times, shares, counts
 //! ```
 //!
 //! What programs read (a pipe, a file) stays as it is.
 
-mod html;
+pub mod chart;
+mod colour;
+pub mod number;
 pub mod page;
 mod shown;
 mod table;
 mod visible;
 mod width;
 
-pub use html::{escape, escape_cut};
+pub use colour::Colour;
 pub use shown::{Manner, Shown, on_terminal};
 pub use table::is_harmful;
 pub use visible::{visible, visible_lines};

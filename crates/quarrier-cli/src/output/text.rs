@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use quarrier_report::{padded, visible};
+use quarrier_report::{number, padded, visible};
 
 use super::rows::{Excerpt, Layout, Rows, Value};
-use crate::quantity::show_bytes;
 
 /// Shown of a finding's own bytes where it is longer.
 const FOUND_BYTES_SHOWN: usize = 256;
@@ -83,7 +82,7 @@ impl TextRows {
         self.styled(colours.offset, &format!("{:012x}", number_of(offset)));
         self.line.push_str("  ");
         self.styled(colours.label, &padded(&visible(text_of(kind)), 8));
-        let length = show_bytes(number_of(length));
+        let length = number::bytes(number_of(length));
         self.line.push_str(&format!(" {length:>10}  {}", text_of(status)));
         if !text_of(reason).is_empty() {
             self.line.push_str(": ");

@@ -74,5 +74,5 @@ fn bad_sectors_stand_in_the_report_and_do_not_hide_a_failure() {
     assert_eq!((ran.code, ran.lines().len()), (Some(2), 3), "{ran:?}");
     assert_eq!(ran.stderr.lines().count(), 2);
     let page = std::fs::read_to_string(lab.path("report.html")).unwrap();
-    assert!(page.contains("2.00 KiB unreadable"));
+    assert!(page.contains("2 KiB unreadable"));
 }

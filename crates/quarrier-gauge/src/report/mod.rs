@@ -4,7 +4,7 @@
 //!  Report ─→ json    as it is kept, with a published schema
 //!         ─→ figure  readings put together: sweeps, a line for each of the other parameters
 //!              ├─→ table   a terminal: bars and sparklines
-//!              └─→ html    one page: plots, roofline, conditions
+//!              └─→ html    one page: charts, roofline, conditions
 //! ```
 
 mod ceilings;
@@ -14,7 +14,6 @@ mod html;
 mod json;
 mod quantity;
 mod table;
-mod text;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -23,20 +22,11 @@ use crate::conditions::{Conditions, Machine};
 use crate::reading::Reading;
 
 pub use html::{Against, html};
-pub use quantity::{count, percent, size, value};
+pub use quantity::value;
 pub use table::{Line, Role, Span, changes, table};
 pub use words::{parameter, parameters};
 
 pub(crate) use ceilings::{Ceilings, count as parameter_count};
-
-/// Writes formatted text to a `String`, which cannot fail.
-macro_rules! put {
-    ($out:expr, $($arg:tt)*) => {{
-        use std::fmt::Write as _;
-        let _ = write!($out, $($arg)*);
-    }};
-}
-use put;
 
 /// The number of the report's layout: another one means that fields changed their meaning.
 pub const FORMAT: u32 = 1;

@@ -3,10 +3,11 @@
 //! Lines are made of [`Span`]s, so that whoever prints them chooses the colours. A report may come
 //! from elsewhere: its text is made harmless here, before its width is measured.
 
+use quarrier_report::number::{self, exact_bytes};
 use quarrier_report::{padded, visible, width};
 
 use super::figure::{Figure, Group, Sweep, groups};
-use super::{Report, quantity, text, words};
+use super::{Report, quantity, words};
 use crate::compare::{Change, Comparison, Verdict};
 use crate::reading::{Reading, Unit};
 
@@ -84,8 +85,8 @@ fn machine(report: &Report) -> Line {
     let machine = &report.machine;
     let mut text = format!(
         " · {} · {}",
-        text::counted(machine.cpus as usize, "CPU"),
-        quantity::size(machine.memory_bytes as f64)
+        number::counted(machine.cpus.into(), "CPU"),
+        exact_bytes(machine.memory_bytes as f64)
     );
     if let Some(host) = &machine.virtual_machine {
         text.push_str(&format!(" · virtual machine ({host})"));
@@ -94,14 +95,14 @@ fn machine(report: &Report) -> Line {
 }
 
 fn trust(report: &Report) -> Line {
-    let all = text::counted(report.readings.len(), "reading");
+    let all = number::counted(report.readings.len() as u64, "reading");
     let disturbed = report.readings.iter().filter(|reading| reading.disturbed).count();
     let took = quantity::value(report.seconds, Unit::Seconds);
     match disturbed {
         0 => vec![span(Role::Plain, format!("{all} in {took}, none disturbed"))],
         some => vec![
             span(Role::Plain, format!("{all} in {took}, ")),
-            span(Role::Bad, format!("{} disturbed (!)", quantity::count(some as f64))),
+            span(Role::Bad, format!("{} disturbed (!)", number::count(some as u64))),
             span(Role::Plain, ": others used the machine, or the runs disagree".to_string()),
         ],
     }
@@ -135,7 +136,7 @@ impl Sizes {
         let name = most(&|(group, _)| width_of(group.measurement)).min(22);
         let how = most(&|(_, row)| width_of(&row.how)).min(HOW.max(columns * 2 / 5));
         let sparks = most(&|(_, row)| row.sweep.len()).min(SPARKS);
-        let left = columns.saturating_sub(2 + name + 2 + how + 2 + sparks + 2 + VALUE + 10);
+        let left = columns.saturating_sub(2 + name + 2 + how + 2 + sparks + 2 + VALUE + 11);
         Sizes { name, how, sparks, bar: left.min(BAR) }
     }
 }
@@ -168,8 +169,8 @@ fn swept<'r>(group: &Group<'r>, figure: &Figure<'r>, sweep: &Sweep<'r>) -> Optio
         false => sweep.points.iter().max_by(order)?,
     };
     let place = |at: f64| match words::is_size(figure.x) {
-        true => quantity::size(at),
-        false => quantity::count(at),
+        true => exact_bytes(at),
+        false => number::number(at),
     };
     let (first, last) = (sweep.points.first()?, sweep.points.last()?);
     let mut axis = match first.0 == last.0 {
@@ -201,8 +202,8 @@ impl Row<'_> {
         }
         let value = quantity::value(self.shown.value, self.shown.unit);
         line.push(span(Role::Value, format!("{value:>VALUE$}")));
-        let spread = quantity::percent(self.shown.stddev / self.shown.value);
-        line.push(span(Role::Soft, format!(" ±{spread:>6}")));
+        let spread = number::percent(self.shown.stddev / self.shown.value);
+        line.push(span(Role::Soft, format!(" ±{spread:>7}")));
         if self.disturbed > 0 {
             line.push(span(Role::Bad, " !".to_string()));
         } else {
@@ -234,19 +235,19 @@ pub fn changes(comparison: &Comparison<'_>) -> Vec<Line> {
         lines.extend(told(verdict).take(CHANGES_MOST).map(|change| changed(change, name, how)));
         let more = told(verdict).skip(CHANGES_MOST).count();
         if more > 0 {
-            let more = quantity::count(more as f64);
+            let more = number::count(more as u64);
             lines.push(vec![span(Role::Soft, format!("  … and {more} more {}", verdict.name()))]);
         }
     }
     let mut counts: Vec<String> = Verdict::ALL
         .into_iter()
         .map(|verdict| {
-            format!("{} {}", quantity::count(comparison.count(verdict) as f64), verdict.name())
+            format!("{} {}", number::count(comparison.count(verdict) as u64), verdict.name())
         })
         .collect();
     for (missing, when) in [(&comparison.only_before, "before"), (&comparison.only_after, "now")] {
         if !missing.is_empty() {
-            counts.push(format!("{} only {when}", quantity::count(missing.len() as f64)));
+            counts.push(format!("{} only {when}", number::count(missing.len() as u64)));
         }
     }
     lines.push(vec![span(Role::Plain, counts.join(", "))]);

@@ -1,6 +1,7 @@
 //! Parameters in words: `threads: 2` is `2 threads`.
 
-use super::quantity;
+use quarrier_report::number::{exact_bytes, number as shown};
+
 use crate::reading::{Reading, Value};
 
 /// One parameter as a few words that stand alone.
@@ -14,20 +15,16 @@ pub fn parameter(name: &str, value: &Value) -> String {
     match (number, value) {
         (Some(number), _) if is_size(name) => {
             let of = plain.trim_end_matches("bytes").trim_end();
-            format!("{} {of}", quantity::size(number)).trim_end().to_string()
+            format!("{} {of}", exact_bytes(number)).trim_end().to_string()
         }
         (Some(number), _) if name.ends_with("_per_second") => {
-            format!(
-                "{} {} a second",
-                quantity::count(number.round()),
-                plain.trim_end_matches(" per second")
-            )
+            format!("{} {} a second", shown(number.round()), plain.trim_end_matches(" per second"))
         }
         (Some(number), _) if name.ends_with('s') => {
             let noun = if number == 1.0 { plain.trim_end_matches('s') } else { &plain };
-            format!("{} {noun}", quantity::count(number))
+            format!("{} {noun}", shown(number))
         }
-        (Some(number), _) => format!("{plain} {}", quantity::count(number)),
+        (Some(number), _) => format!("{plain} {}", shown(number)),
         // "streaming stores", "huge pages": the words alone would not say what they are of.
         (None, Value::Text(word)) if matches!(name, "stores" | "pages") => {
             format!("{word} {plain}")

@@ -15,6 +15,8 @@ mod refusing;
 mod repeats;
 mod report;
 mod statistics;
+#[path = "../../../quarrier-report/tests/kit/well_formed.rs"]
+mod well_formed;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

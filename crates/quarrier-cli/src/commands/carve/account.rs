@@ -6,7 +6,7 @@ use quarrier::Opened;
 use quarrier::account::{Files, Stages, Stats, rate};
 use quarrier_carve::Summary;
 use quarrier_core::source::Source;
-use quarrier_report::{padded, visible};
+use quarrier_report::{number, padded, visible};
 
 use super::watch::Seen;
 use super::{Run, page};
@@ -15,7 +15,6 @@ use crate::commands::print;
 use crate::commands::search::summary::write_stats;
 use crate::host;
 use crate::output::Format;
-use crate::quantity::{show_bytes, show_rate};
 
 /// Prints how many files there are of each type, for people.
 pub(super) fn table(format: Format, seen: &Seen) -> Outcome {
@@ -108,7 +107,7 @@ fn tell(run: &Run<'_>, stats: &Stats, seen: &Seen) {
             ", {:.0} % of the ceiling ({} {})",
             100.0 * ceiling.share,
             ceiling.of,
-            show_rate(ceiling.bytes_per_second)
+            number::rate(ceiling.bytes_per_second)
         )
     });
     if let Some(free) = &run.free {
@@ -123,11 +122,11 @@ fn tell(run: &Run<'_>, stats: &Stats, seen: &Seen) {
     let _ = writeln!(
         io::stderr(),
         "{} in {:.3} s: {}{share}\n{} files of {}{types}; engine {}, {} workers; limited by {}",
-        show_bytes(stats.bytes),
+        number::bytes(stats.bytes),
         stats.seconds,
-        show_rate(stats.bytes_per_second),
+        number::rate(stats.bytes_per_second),
         stats.findings,
-        show_bytes(seen.bytes),
+        number::bytes(seen.bytes),
         stats.engine,
         stats.workers,
         stats.limited_by,

@@ -14,11 +14,11 @@ use std::time::Duration;
 use quarrier::carve::{Begin, Carved, Carving, Free, Verification, verify};
 use quarrier::{Error, OpenOptions, Opened, Opener, Sources};
 use quarrier_carve::folder::{REPORT, Skipped};
+use quarrier_report::number;
 
 use super::search::progress::Progress;
 use super::{broken_output, is_closed_pipe};
 use crate::args::Carve;
-use crate::quantity::show_bytes;
 use crate::{Outcome, complain, host, interrupt};
 
 use watch::{Seen, Watch};
@@ -114,7 +114,7 @@ fn verified(carve: &Carve, stop: &AtomicBool) -> Result<Verification, String> {
 /// `36.0 MiB in 12 ranges, as ext at byte 0 says`.
 fn free_in_words(free: &Free) -> String {
     let pieces = if free.ranges == 1 { "range" } else { "ranges" };
-    format!("{} in {} {pieces}, {}", show_bytes(free.bytes), free.ranges, free.told_by)
+    format!("{} in {} {pieces}, {}", number::bytes(free.bytes), free.ranges, free.told_by)
 }
 
 /// A run that is over.

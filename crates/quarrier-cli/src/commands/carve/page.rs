@@ -7,12 +7,12 @@ use std::path::{Component, Path, PathBuf};
 use quarrier::account::Stats;
 use quarrier_carve::Summary;
 use quarrier_carve::folder::{REPORT, Row};
+use quarrier_report::number;
 
 use super::Run;
 use super::watch::Seen;
 use crate::output::file::write_whole;
 use crate::output::report::{CarvedReport, carved_html};
-use crate::quantity::{show_bytes, show_rate};
 
 /// Writes the page.
 ///
@@ -52,19 +52,19 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
     let files = stats.files.unwrap_or_default();
     let mut facts = vec![
         ("source", run.name.clone()),
-        ("bytes", format!("{} ({})", show_bytes(stats.bytes), stats.bytes)),
-        ("files", format!("{} of {}", stats.findings, show_bytes(files.bytes))),
+        ("bytes", format!("{} ({})", number::bytes(stats.bytes), stats.bytes)),
+        ("files", format!("{} of {}", stats.findings, number::bytes(files.bytes))),
         ("valid", files.valid.to_string()),
         ("partial", files.partial.to_string()),
         ("header", files.header.to_string()),
         ("put together from fragments", files.mended.to_string()),
         ("blocks", format!("{} bytes", summary.block_bytes)),
         ("time", format!("{:.3} s", stats.seconds)),
-        ("rate", show_rate(stats.bytes_per_second)),
+        ("rate", number::rate(stats.bytes_per_second)),
         ("looked at", format!("{} candidates", summary.candidates)),
     ];
     if let Some(ceiling) = &stats.ceiling {
-        let rate = show_rate(ceiling.bytes_per_second);
+        let rate = number::rate(ceiling.bytes_per_second);
         let share = format!("{:.0} % of {rate} ({})", 100.0 * ceiling.share, ceiling.of);
         facts.push(("share of the ceiling", share));
     }

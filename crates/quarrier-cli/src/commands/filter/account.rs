@@ -4,11 +4,11 @@ use std::io::{self, IsTerminal, Write};
 
 use quarrier::account::Stats;
 use quarrier::filter::Filtered;
+use quarrier_report::number;
 
 use crate::args::Filter;
 use crate::commands::search::summary::write_stats;
 use crate::host;
-use crate::quantity::{show_bytes, show_rate};
 
 /// Writes what is asked for.
 ///
@@ -35,10 +35,10 @@ fn tell(stats: &Stats, messages: u64) {
         io::stderr(),
         "{messages} messages, {} in {:.3} s: {:.1} M messages/s, {}\n{} found; {} workers; limited \
          by {}",
-        show_bytes(stats.bytes),
+        number::bytes(stats.bytes),
         stats.seconds,
         per_second / 1e6,
-        show_rate(stats.bytes_per_second),
+        number::rate(stats.bytes_per_second),
         stats.findings,
         stats.workers,
         stats.limited_by,

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use quarrier_gauge::network::{Heard, Listener};
+use quarrier_report::number;
 
-use crate::quantity::show_bytes;
 use crate::{Outcome, complain};
 
 /// Serves until Ctrl-C, which is how it is meant to end.
@@ -20,7 +20,7 @@ pub(super) fn run(address: SocketAddr, quiet: bool, stop: &AtomicBool) -> Result
     let heard = |from: SocketAddr, heard: Heard| match heard {
         _ if quiet => {}
         Heard::Served { bytes, messages } => {
-            let bytes = show_bytes(bytes);
+            let bytes = number::bytes(bytes);
             let _ = writeln!(std::io::stderr(), "{from}: {messages} messages, {bytes}");
         }
         Heard::Ended(reason) => complain(&format!("{from}: {reason}")),

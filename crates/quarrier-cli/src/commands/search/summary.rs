@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use quarrier::Ceiling;
 use quarrier::account::{RemoteCost, Stages, Stats, rate};
-use quarrier_report::{Manner, on_terminal};
+use quarrier_report::{Manner, number, on_terminal};
 
 use super::{Searched, Session};
 use crate::output::file::write_whole;
 use crate::output::report::{self, Report, SourceRun};
-use crate::quantity::{show_bytes, show_rate};
 
 /// What all sources together came to.
 pub(super) struct Summary {
@@ -106,30 +105,33 @@ impl Summary {
     fn facts(&self) -> Vec<(String, String)> {
         let stats = &self.stats;
         let mut facts = vec![
-            ("bytes", format!("{} ({})", show_bytes(stats.bytes), stats.bytes)),
+            ("bytes", format!("{} ({})", number::bytes(stats.bytes), stats.bytes)),
             ("time", format!("{:.3} s", stats.seconds)),
-            ("rate", show_rate(stats.bytes_per_second)),
+            ("rate", number::rate(stats.bytes_per_second)),
             ("findings", stats.findings.to_string()),
             ("patterns", format!("{}, compiled in {:.3} s", stats.patterns, stats.compile_seconds)),
             ("engine", stats.engine.clone()),
             ("device", [&[stats.device.clone()][..], &stats.device_names].concat().join(", ")),
             ("workers", stats.workers.to_string()),
-            ("buffers", format!("{} × {}", stats.buffers, show_bytes(stats.buffer_bytes as u64))),
+            (
+                "buffers",
+                format!("{} × {}", stats.buffers, number::bytes(stats.buffer_bytes as u64)),
+            ),
             ("access", stats.access.to_string()),
             ("limited by", stats.limited_by.to_string()),
         ];
         if stats.hole_bytes > 0 {
-            facts.insert(1, ("of that holes", show_bytes(stats.hole_bytes)));
+            facts.insert(1, ("of that holes", number::bytes(stats.hole_bytes)));
         }
         if let Some(remote) = &stats.remote {
-            let fetched = show_bytes(remote.bytes_fetched);
+            let fetched = number::bytes(remote.bytes_fetched);
             facts.push(("fetched", format!("{fetched} by {} requests", remote.requests)));
         }
         if let Some(ceiling) = &stats.ceiling {
             let value = format!(
                 "{:.0} % of {} ({})",
                 100.0 * ceiling.share,
-                show_rate(ceiling.bytes_per_second),
+                number::rate(ceiling.bytes_per_second),
                 ceiling.of
             );
             facts.push(("share of the ceiling", value));
@@ -143,22 +145,22 @@ impl Summary {
         let stats = &self.stats;
         let holes = match stats.hole_bytes {
             0 => String::new(),
-            bytes => format!(" ({} of them holes)", show_bytes(bytes)),
+            bytes => format!(" ({} of them holes)", number::bytes(bytes)),
         };
         let share = stats.ceiling.as_ref().map_or(String::new(), |ceiling| {
             format!(
                 ", {:.0} % of the ceiling ({} {})",
                 100.0 * ceiling.share,
                 ceiling.of,
-                show_rate(ceiling.bytes_per_second)
+                number::rate(ceiling.bytes_per_second)
             )
         });
         let _ = writeln!(
             std::io::stderr(),
             "{}{holes} in {:.3} s: {}{share}\n{} findings; engine {}, {} workers; limited by {}",
-            show_bytes(stats.bytes),
+            number::bytes(stats.bytes),
             stats.seconds,
-            show_rate(stats.bytes_per_second),
+            number::rate(stats.bytes_per_second),
             stats.findings,
             stats.engine,
             stats.workers,

@@ -1,6 +1,7 @@
 //! The agents of a run as lanes: in the order a person expects, and not too many of them.
 
 use quarrier_core::pipeline::{Span, Stage, Timeline};
+use quarrier_report::Colour;
 
 use super::SourceRun;
 
@@ -14,13 +15,18 @@ const RECTANGLES_MAX: usize = 1500;
 const CELLS_MAX: usize = 6000;
 /// Bins of one lane at least and at most.
 const BINS: (usize, usize) = (24, 400);
+/// Bins of charts over the whole page, and of one chart at least and at most: each has its title.
+const CHART_BINS: usize = 1800;
+const CHART_BINS_EACH: (usize, usize) = (60, 200);
 
 /// How finely lanes may be drawn, so that the page stays small whatever the run was.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     lanes_max: usize,
     /// Bins a lane has where its spans are not drawn one by one.
-    pub(super) bins: usize,
+    pub(super) lane_bins: usize,
+    /// Bins of every other chart.
+    pub(super) load_bins: usize,
     /// Whether spans are few enough to be drawn one by one.
     pub(super) is_exact: bool,
 }
@@ -33,7 +39,9 @@ impl Budget {
         let spans: usize = agents().flatten().map(|(_, spans)| spans.len()).sum();
         Budget {
             lanes_max,
-            bins: (CELLS_MAX / lanes.max(1)).clamp(BINS.0, BINS.1),
+            lane_bins: (CELLS_MAX / lanes.max(1)).clamp(BINS.0, BINS.1),
+            load_bins: (CHART_BINS / sources.len().max(1))
+                .clamp(CHART_BINS_EACH.0, CHART_BINS_EACH.1),
             is_exact: spans <= RECTANGLES_MAX,
         }
     }
@@ -42,6 +50,18 @@ impl Budget {
 /// The stages of a run, in the order of flow: those of devices only where one took part.
 pub(super) fn stages(timeline: &Timeline) -> &'static [Stage] {
     if timeline.has_device() { &Stage::WITH_DEVICE } else { &Stage::ALL }
+}
+
+/// The colour of a stage in all charts.
+pub(super) fn colour(stage: Stage) -> Colour {
+    match stage {
+        Stage::Read => Colour::BLUE,
+        Stage::Work => Colour::ORANGE,
+        Stage::Sink => Colour::GREEN,
+        Stage::Copy => Colour::PALE_BLUE,
+        Stage::Kernel => Colour::RUST,
+        Stage::Collect => Colour::YELLOW,
+    }
 }
 
 /// One agent, or a few of a kind.
@@ -124,7 +144,7 @@ mod tests {
     }
 
     fn names(names: &[String], lanes_max: usize) -> Vec<String> {
-        let budget = Budget { lanes_max, bins: 1, is_exact: true };
+        let budget = Budget { lanes_max, lane_bins: 1, load_bins: 1, is_exact: true };
         lanes(&timeline(names), budget).into_iter().map(|lane| lane.name).collect()
     }
 

@@ -2,72 +2,69 @@
 
 use std::ops::Range;
 
-use super::axis::{self, Tick};
-use super::plot::{self, Left, Plot, Tip};
-use super::{SourceRun, put, text};
+use maud::{Markup, html};
+use quarrier_report::Colour;
+use quarrier_report::chart::{Axis, Chart};
+use quarrier_report::number::{bytes, count, counted};
+use quarrier_report::page::{Key, details, legend, note};
+
+use super::SourceRun;
 
 /// Bars drawn; where more slices were counted, neighbours become one.
 const BARS_MAX: usize = 256;
-/// Height of the drawing in its own units.
-const HEIGHT: usize = 1000;
-/// The least that a bar shows of itself: one finding must be seen beside a million.
-const BAR_MIN: usize = 35;
+/// Height of the drawing in pixels.
+const HEIGHT_PX: u32 = 130;
 /// Red marks drawn at most.
-const MARKS_MAX: usize = 400;
+const MARKS_MAX: u64 = 400;
 /// Unreadable ranges told in words.
 const RANGES_TOLD_MAX: usize = 50;
 
-/// Writes the plot of findings over the length of the source.
-pub(super) fn section(out: &mut String, source: &SourceRun<'_>) {
-    put!(out, "<h3>Where the findings lie</h3>\n");
-    if source.length_bytes == 0 {
-        put!(out, "<p class=\"none\">The source has no bytes, or its length is not known.</p>\n");
-        return;
+/// Findings over the length of the source, in at most `bars_max` bars.
+pub(super) fn section(source: &SourceRun<'_>, bars_max: usize) -> Markup {
+    html! {
+        h3 { "Where the findings lie" }
+        @if source.length_bytes == 0 {
+            (note("The source has no bytes, or its length is not known."))
+        } @else {
+            (content(source, bars_max.min(BARS_MAX)))
+            (unreadable(source))
+        }
     }
-    let bars = Bars::new(source.hits);
-    legend(out, source, &bars);
-    let ticks = axis::byte_ticks(source.length_bytes);
-    let heights = bars.ticks();
-    let plot = Plot {
-        label: &format!(
-            "{} over the length of the source",
-            text::counted(source.findings(), "finding")
-        ),
-        class: "hits",
-        height_px: 130,
-        view: (bars.slices.max(1), HEIGHT),
-        x: &ticks,
-        left: Left::Ticks(&heights),
-        tip: (!bars.counts.is_empty()).then(|| Tip {
-            title: "",
-            end: source.length_bytes as f64,
-            unit: "bytes",
-            bins: bars.slices as f64 / bars.slices_a_bar as f64,
-            series: vec![("findings", bars.counts.iter().map(u64::to_string).collect())],
-            value_unit: "",
-        }),
-    };
-    let svg = format!("<path class=\"bars\" d=\"{}\"/>", bars.path());
-    plot.write(out, &svg, &marks(source));
-    plot::x_labels(out, &ticks);
-    unreadable(out, source);
 }
 
-fn legend(out: &mut String, source: &SourceRun<'_>, bars: &Bars) {
-    put!(out, "<div class=\"legend\"><span><i class=\"key hits\"></i>");
-    put!(out, "<b>{}</b>", text::counted(source.findings(), "finding"));
-    put!(out, " in {}</span>", text::bytes(source.length_bytes));
+fn content(source: &SourceRun<'_>, bars_max: usize) -> Markup {
+    let bars = Bars::new(source.hits, bars_max);
+    let findings = counted(source.findings(), "finding");
+    let name = format!("{findings} over the length of the source");
+    let (x, y) = (Axis::offsets(source.length_bytes), bars.heights());
+    let mut chart = Chart::new(&name, HEIGHT_PX, &x, &y);
+    let counts: Vec<f64> = bars.counts.iter().map(|count| *count as f64).collect();
+    let per_axis = bars.slices as f64 / bars.slices_a_bar as f64;
+    chart.columns(Colour::VIOLET, &counts, per_axis);
+    for Range { start, end } in joined(source.unreadable, source.length_bytes / MARKS_MAX) {
+        chart.lost(start as f64, end as f64);
+    }
+    let told: Vec<String> = bars.counts.iter().map(|n| counted(*n, "finding")).collect();
+    chart.tips(&told, per_axis, |offset| bytes(offset as u64));
+    html! { (keys(source, &bars)) (chart) }
+}
+
+fn keys(source: &SourceRun<'_>, bars: &Bars) -> Markup {
+    let words = html! {
+        b { (counted(source.findings(), "finding")) } " in " (bytes(source.length_bytes))
+    };
+    let mut keys = vec![(Some(Key::Series(Colour::VIOLET)), words)];
     if bars.most > 0 {
         let slice = source.length_bytes / bars.counts.len().max(1) as u64;
-        put!(out, "<span>a bar covers {}</span>", text::bytes(slice.max(1)));
+        keys.push((None, html! { "a bar covers " (bytes(slice.max(1))) }));
     }
     if bars.is_logarithmic {
-        put!(out, "<span>logarithmic scale</span>");
+        keys.push((None, html! { "logarithmic scale" }));
     }
     if !source.unreadable.is_empty() {
-        put!(out, "<span><i class=\"key bad\"></i>unreadable</span>");
+        keys.push((Some(Key::Bad), html! { "unreadable" }));
     }
-    put!(out, "</div>\n");
+    legend(&keys)
 }
 
 /// Findings counted for drawing.
@@ -82,8 +79,8 @@ struct Bars {
 }
 
 impl Bars {
-    fn new(hits: &[u64]) -> Self {
-        let slices_a_bar = hits.len().div_ceil(BARS_MAX).max(1);
+    fn new(hits: &[u64], bars_max: usize) -> Self {
+        let slices_a_bar = hits.len().div_ceil(bars_max.max(1)).max(1);
         let sum = |slices: &[u64]| slices.iter().fold(0u64, |sum, hits| sum.saturating_add(*hits));
         let counts: Vec<u64> = hits.chunks(slices_a_bar).map(sum).collect();
         let mut some: Vec<u64> = counts.iter().copied().filter(|count| *count > 0).collect();
@@ -94,51 +91,12 @@ impl Bars {
         Bars { counts, slices: hits.len(), slices_a_bar, most, is_logarithmic }
     }
 
-    fn ticks(&self) -> Vec<Tick> {
-        if self.most == 0 {
-            return vec![Tick { at: 0.0, label: "0".to_string() }];
+    fn heights(&self) -> Axis {
+        match self.is_logarithmic {
+            true => Axis::counts(self.most as f64),
+            false => Axis::whole_heights(self.most as f64),
         }
-        if !self.is_logarithmic {
-            return axis::height(self.most as f64, true).ticks;
-        }
-        axis::logarithmic(self.most as f64)
     }
-
-    /// A rectangle for each run of bars of one height; bars without findings show nothing.
-    fn path(&self) -> String {
-        let most = self.most as f64;
-        let end = axis::height(most, true).end;
-        let level = |count: u64| {
-            let count = count as f64;
-            let share =
-                if self.is_logarithmic { axis::log_share(count, most) } else { count / end };
-            ((share * HEIGHT as f64).round() as usize).clamp(BAR_MIN, HEIGHT)
-        };
-        let mut path = String::new();
-        let mut from = 0;
-        for run in self.counts.chunk_by(|a, b| a == b) {
-            let to = from + run.len();
-            if let Some(&count) = run.first().filter(|count| **count > 0) {
-                let (left, right) = (from * self.slices_a_bar, to * self.slices_a_bar);
-                let (right, top) = (right.min(self.slices), HEIGHT - level(count));
-                put!(path, "M{left} {HEIGHT}V{top}H{right}V{HEIGHT}z");
-            }
-            from = to;
-        }
-        path
-    }
-}
-
-/// Unreadable ranges as marks over the plot, wide enough to be seen.
-fn marks(source: &SourceRun<'_>) -> String {
-    let length = source.length_bytes as f64;
-    let mut out = String::new();
-    for Range { start, end } in joined(source.unreadable, source.length_bytes / MARKS_MAX as u64) {
-        let left = 100.0 * (start as f64 / length).min(1.0);
-        let width = (100.0 * end.saturating_sub(start) as f64 / length).min(100.0 - left);
-        put!(out, "<i class=\"mark\" style=\"left:{left:.3}%;width:{width:.3}%\"></i>");
-    }
-    out
 }
 
 /// `ranges`, in order, with those that lie less than `gap_bytes` apart as one.
@@ -156,25 +114,30 @@ fn joined(ranges: &[Range<u64>], gap_bytes: u64) -> Vec<Range<u64>> {
 }
 
 /// The unreadable ranges in words, with their places.
-fn unreadable(out: &mut String, source: &SourceRun<'_>) {
+fn unreadable(source: &SourceRun<'_>) -> Markup {
     let ranges = source.unreadable;
     if ranges.is_empty() {
-        return;
+        return html! {};
     }
-    put!(
-        out,
-        "<details class=\"ranges\"><summary>{} could not be read, {} in all</summary><ul>\n",
-        text::counted(ranges.len() as u64, "range"),
-        text::bytes(source.unreadable_bytes()),
+    let summary = format!(
+        "{} could not be read, {} in all",
+        counted(ranges.len() as u64, "range"),
+        bytes(source.unreadable_bytes())
     );
-    for Range { start, end } in ranges.iter().take(RANGES_TOLD_MAX) {
-        let bytes = text::counted(end.saturating_sub(*start), "byte");
-        put!(out, "<li>{} at offset {} ({start:#x})</li>\n", bytes, text::count(*start));
-    }
-    if ranges.len() > RANGES_TOLD_MAX {
-        put!(out, "<li>and {} more</li>", text::count((ranges.len() - RANGES_TOLD_MAX) as u64));
-    }
-    put!(out, "</ul></details>\n");
+    let list = html! {
+        ul {
+            @for Range { start, end } in ranges.iter().take(RANGES_TOLD_MAX) {
+                li {
+                    (counted(end.saturating_sub(*start), "byte")) " at offset " (count(*start))
+                    " (" (format!("{start:#x}")) ")"
+                }
+            }
+            @if ranges.len() > RANGES_TOLD_MAX {
+                li { "and " (count((ranges.len() - RANGES_TOLD_MAX) as u64)) " more" }
+            }
+        }
+    };
+    details(&summary, false, &list)
 }
 
 #[cfg(test)]
@@ -182,22 +145,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_finding_is_seen_beside_very_many() {
+    fn slices_are_counted_into_bars() {
         let mut hits = vec![0; 1000];
         hits[0] = 1;
         hits[500] = 1_000_000;
-        let bars = Bars::new(&hits);
+        let bars = Bars::new(&hits, BARS_MAX);
         assert_eq!((bars.counts.len(), bars.slices_a_bar, bars.most), (250, 4, 1_000_000));
-        assert!(bars.path().starts_with("M0 1000V"), "{}", bars.path());
-        assert_eq!(bars.path().matches('M').count(), 2);
     }
 
     #[test]
     fn counts_at_the_limit_do_not_overflow() {
-        let bars = Bars::new(&vec![u64::MAX; 600]);
-        assert_eq!(bars.most, u64::MAX);
-        assert!(!bars.ticks().is_empty());
-        assert!(Bars::new(&[]).path().is_empty());
+        assert_eq!(Bars::new(&vec![u64::MAX; 600], BARS_MAX).most, u64::MAX);
+        assert_eq!(Bars::new(&[], 0).counts.len(), 0);
     }
 
     #[test]

@@ -1,48 +1,37 @@
 //! `--report FILE.html`: one page that shows a run, readable without a network.
 //!
 //! ```text
-//! Report ── page ── facts, overview of sources
-//!    └ SourceRun ── load   every stage's load, every thread's lane   ┐
-//!                ── rate   bytes a second beside the ceiling         ├ plot, axis, series
-//!                ── hits   findings over the source's length         ┘
+//! Report ── facts, overview of sources
+//!    └ SourceRun ── load   every stage's load, every thread's lane
+//!                ── rate   bytes a second beside the ceiling
+//!                ── hits   findings over the source's length
 //!                ── tables busy and waiting times
 //!    └ patterns ── tables
 //! CarvedReport ── carved  what was carved: map, types, pictures, files
 //! ```
 //!
-//! Plots are SVG without text, stretched to the width at hand; labels are HTML beside them
-//! and keep their size, so the page reads on a phone as well as on a desk. Everything that
-//! comes from input goes through [`quarrier_report::escape`].
+//! What the page is made of, charts among it, is of [`quarrier_report`], which makes all text
+//! harmless.
 
 mod agents;
-mod axis;
 mod carved;
 mod hits;
 mod load;
 mod page;
-mod plot;
 mod rate;
 mod series;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod text;
 
 pub(crate) use carved::{CarvedReport, html as carved_html};
 
 use std::ops::Range;
 use std::time::Duration;
 
+use maud::html;
 use quarrier_core::pipeline::Timeline;
-
-/// Writes formatted text to a `String`, which cannot fail.
-macro_rules! put {
-    ($out:expr, $($arg:tt)*) => {{
-        use std::fmt::Write as _;
-        let _ = write!($out, $($arg)*);
-    }};
-}
-use put;
+use quarrier_report::page::{Fold, facts, header, page as whole};
 
 /// Everything the page shows about one run.
 pub(crate) struct Report<'a> {
@@ -112,33 +101,31 @@ const SOURCES_OPEN_MAX: usize = 4;
 /// The page, whole.
 pub(crate) fn html(report: &Report<'_>) -> String {
     let drawn = drawn(report.sources);
-    let mut out = String::with_capacity(64 * 1024);
-    let scripts = [page::SCRIPT];
-    page::head(&mut out, report.title, &[], &scripts);
-    page::facts(&mut out, report.facts);
+    let mut parts =
+        vec![header("quarrier report", report.title, true, &html! {}), facts(report.facts)];
     if report.sources.len() > 1 {
-        page::overview(&mut out, report.sources, &drawn);
+        parts.push(page::overview(report.sources, &drawn));
     }
     let budget =
         agents::Budget::of(&drawn.iter().map(|&at| &report.sources[at]).collect::<Vec<_>>());
     for (place, &index) in drawn.iter().enumerate() {
         let source = &report.sources[index];
         let fold = match place {
-            _ if drawn.len() == 1 => page::Fold::Never,
-            0..SOURCES_OPEN_MAX => page::Fold::Open,
-            _ => page::Fold::Closed,
+            _ if drawn.len() == 1 => Fold::Never,
+            0..SOURCES_OPEN_MAX => Fold::Open,
+            _ => Fold::Closed,
         };
-        page::source(&mut out, source, index, fold, |out| {
-            load::section(out, source, budget);
-            rate::section(out, source);
-            hits::section(out, source);
-            tables::stages(out, source);
-            tables::threads(out, source, budget);
-        });
+        let charts = html! {
+            (load::section(source, budget))
+            (rate::section(source, budget.load_bins))
+            (hits::section(source, budget.load_bins))
+            (tables::stages(source))
+            (tables::threads(source, budget))
+        };
+        parts.push(page::source(source, index, fold, &charts));
     }
-    tables::patterns(&mut out, report.patterns);
-    quarrier_report::page::foot(&mut out, &scripts);
-    out
+    parts.push(tables::patterns(report.patterns));
+    whole(report.title, &[], &parts)
 }
 
 /// Indexes of the sources that get plots, in the order of the run.

@@ -1,7 +1,13 @@
 //! Numbers in rows: stages, threads, patterns.
 
-use super::agents::{Budget, Lane, lanes};
-use super::{SourceRun, put, text};
+use maud::{Markup, html};
+use quarrier_report::Colour;
+use quarrier_report::chart::bar;
+use quarrier_report::number::{count, counted, percent};
+use quarrier_report::page::{Key, cells, cut, details, note, section, table};
+
+use super::SourceRun;
+use super::agents::{Budget, Lane, colour, lanes};
 
 /// Patterns listed.
 const PATTERNS_MAX: usize = 100;
@@ -25,142 +31,108 @@ impl Unit {
         }
     }
 
-    fn cell(&self, out: &mut String, seconds: f64) {
-        put!(out, "<td class=\"n\">{:.*}</td>", self.decimals, seconds / self.seconds);
+    fn cell(&self, seconds: f64) -> String {
+        format!("{:.*}", self.decimals, seconds / self.seconds)
     }
 }
 
 /// Busy and waiting time of each stage, all threads together.
-pub(super) fn stages(out: &mut String, source: &SourceRun<'_>) {
+pub(super) fn stages(source: &SourceRun<'_>) -> Markup {
     let stages = super::agents::stages(source.timeline).iter();
     let loads = stages.map(|&stage| {
         let load = source.timeline.load_alone(stage);
-        (stage.name(), load.busy.as_secs_f64(), load.waiting.as_secs_f64())
+        (stage, load.busy.as_secs_f64(), load.waiting.as_secs_f64())
     });
     let longest = loads.clone().map(|(_, busy, waiting)| busy + waiting).fold(0.0, f64::max);
     let unit = Unit::of(longest);
-    put!(
-        out,
-        "<h3>Busy and waiting</h3>\n<div class=\"wide\"><table class=\"stages\">\n\
-         <thead><tr><th>stage</th><th class=\"n\">busy, {0}</th>\
-         <th class=\"n\">waiting, {0}</th><th class=\"n\">busy share</th>\
-         <th class=\"fill\"></th></tr></thead><tbody>\n",
-        unit.name
-    );
-    for (name, busy, waiting) in loads {
-        let both = busy + waiting;
-        put!(out, "<tr><td><i class=\"key {name}\"></i>{name}</td>");
-        unit.cell(out, busy);
-        unit.cell(out, waiting);
-        let share = if both > 0.0 { text::percent(busy / both) } else { "–".to_string() };
-        put!(out, "<td class=\"n\">{share}</td><td class=\"fill\"><div class=\"bar\">");
-        bar(out, name, busy, longest);
-        bar(out, "idle", waiting, longest);
-        put!(out, "</div></td></tr>\n");
-    }
-    put!(out, "</tbody></table></div>\n");
-}
-
-/// A piece of a bar whose whole length stands for `most`.
-fn bar(out: &mut String, class: &str, value: f64, most: f64) {
-    if value > 0.0 {
-        let width = 100.0 * value / most;
-        put!(out, "<i class=\"{class}\" style=\"width:{width:.2}%\"></i>");
-    }
+    let busy_share = |busy: f64, both: f64| match both > 0.0 {
+        true => percent(busy / both),
+        false => "–".to_string(),
+    };
+    let rows = html! {
+        @for (stage, busy, waiting) in loads {
+            tr {
+                td { (Key::Series(colour(stage))) (stage.name()) }
+                (cells([unit.cell(busy), unit.cell(waiting), busy_share(busy, busy + waiting)]))
+                td.fill {
+                    (bar(&[(colour(stage).class(), busy / longest), ("idle", waiting / longest)]))
+                }
+            }
+        }
+    };
+    let (busy, waiting) = (format!("#busy, {}", unit.name), format!("#waiting, {}", unit.name));
+    let columns = ["stage", &busy, &waiting, "#busy share", "="];
+    html! { h3 { "Busy and waiting" } (table("", &columns, &rows)) }
 }
 
 /// Busy time and bytes of each thread, folded away.
-pub(super) fn threads(out: &mut String, source: &SourceRun<'_>, budget: Budget) {
+pub(super) fn threads(source: &SourceRun<'_>, budget: Budget) -> Markup {
     let lanes = lanes(source.timeline, budget);
     if lanes.is_empty() {
-        return;
+        return html! {};
     }
     let stages = super::agents::stages(source.timeline);
     let busy = |lane: &Lane<'_>| -> Vec<f64> {
         stages.iter().map(|&stage| lane.busy_seconds(stage)).collect()
     };
     let unit = Unit::of(lanes.iter().flat_map(busy).fold(0.0, f64::max));
-    put!(
-        out,
-        "<details class=\"threads\"><summary>Each thread in numbers</summary>\n\
-         <div class=\"wide\"><table><thead><tr><th>thread</th>"
-    );
-    for stage in stages {
-        put!(out, "<th class=\"n\">{}, {}</th>", stage.name(), unit.name);
-    }
-    put!(out, "<th class=\"n\">bytes read</th><th class=\"n\">bytes worked on</th></tr></thead>");
-    put!(out, "<tbody>\n");
-    for lane in &lanes {
-        put!(out, "<tr><td>{}</td>", text::escape(&lane.name));
-        for seconds in busy(lane) {
-            unit.cell(out, seconds);
+    let rows = html! {
+        @for lane in &lanes {
+            tr {
+                td { (lane.name) }
+                (cells(busy(lane).into_iter().map(|seconds| unit.cell(seconds))))
+                (cells([lane.bytes_read(), lane.bytes_worked()].map(count)))
+            }
         }
-        for bytes in [lane.bytes_read(), lane.bytes_worked()] {
-            put!(out, "<td class=\"n\">{}</td>", text::count(bytes));
-        }
-        put!(out, "</tr>\n");
-    }
-    put!(out, "</tbody></table></div></details>\n");
+    };
+    let columns = stages.iter().map(|stage| format!("#{}, {}", stage.name(), unit.name));
+    let columns: Vec<String> = columns.collect();
+    let mut columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    columns.insert(0, "thread");
+    columns.extend(["#bytes read", "#bytes worked on"]);
+    details("Each thread in numbers", false, &table("", &columns, &rows))
 }
 
 /// The patterns with the most findings, as bars.
-pub(super) fn patterns(out: &mut String, patterns: &[(String, u64)]) {
+pub(super) fn patterns(patterns: &[(String, u64)]) -> Markup {
     if patterns.is_empty() {
-        return;
+        return html! {};
     }
     let mut found: Vec<&(String, u64)> = patterns.iter().filter(|(_, count)| *count > 0).collect();
     found.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let sum =
         |rows: &[&(String, u64)]| rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.1));
     let total = sum(&found);
-    let most = found.first().map_or(0, |(_, count)| *count);
-    put!(
-        out,
-        "<section class=\"card\"><h2>Patterns</h2>\n<p class=\"under\">{} · {} found · {}</p>\n",
-        text::counted(patterns.len() as u64, "pattern"),
-        text::count(found.len() as u64),
-        text::counted(total, "finding"),
-    );
-    if !found.is_empty() {
-        put!(
-            out,
-            "<div class=\"wide\"><table class=\"patterns\"><thead><tr><th>pattern</th>\
-             <th class=\"n\">findings</th><th class=\"n\">share</th><th class=\"fill\"></th>\
-             </tr></thead><tbody>\n"
-        );
-    }
+    let most = found.first().map_or(0, |(_, count)| *count) as f64;
     let (shown, rest) = found.split_at(found.len().min(PATTERNS_MAX));
-    for (label, count) in shown.iter().copied() {
-        put!(
-            out,
-            "<tr><td class=\"text\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"fill\"><div class=\"bar\">",
-            text::escape_cut(label, LABEL_CHARS_MAX),
-            text::count(*count),
-            text::percent(*count as f64 / total as f64),
-        );
-        bar(out, "hits", *count as f64, most as f64);
-        put!(out, "</div></td></tr>\n");
-    }
-    if !found.is_empty() {
-        put!(out, "</tbody></table></div>\n");
-    }
+    let rows = html! {
+        @for (label, findings) in shown.iter().copied() {
+            tr {
+                td.text { (cut(label, LABEL_CHARS_MAX)) }
+                (cells([count(*findings), percent(*findings as f64 / total as f64)]))
+                td.fill { (bar(&[(Colour::VIOLET.class(), *findings as f64 / most)])) }
+            }
+        }
+    };
     let mut notes = Vec::new();
     if !rest.is_empty() {
-        let (more, findings) = (rest.len() as u64, sum(rest));
-        notes.push(format!(
-            "And {} with {}.",
-            text::counted(more, "more pattern"),
-            text::counted(findings, "finding")
-        ));
+        let more = counted(rest.len() as u64, "more pattern");
+        notes.push(format!("And {more} with {}.", counted(sum(rest), "finding")));
     }
     match (patterns.len() - found.len()) as u64 {
         0 => {}
         1 => notes.push("1 pattern was not found.".to_string()),
-        none => notes.push(format!("{} patterns were not found.", text::count(none))),
+        none => notes.push(format!("{} patterns were not found.", count(none))),
     }
-    if !notes.is_empty() {
-        put!(out, "<p class=\"none\">{}</p>\n", notes.join(" "));
-    }
-    put!(out, "</section>\n");
+    let content = html! {
+        p.under {
+            (counted(patterns.len() as u64, "pattern")) " · " (count(found.len() as u64))
+            " found · " (counted(total, "finding"))
+        }
+        @if !found.is_empty() {
+            (table("patterns", &["pattern", "#findings", "#share", "="], &rows))
+        }
+        @if !notes.is_empty() { (note(notes.join(" "))) }
+    };
+    section("patterns", "Patterns", &content)
 }

@@ -1,87 +1,38 @@
 //! All that is shown of one area: the best of each measurement, the sweeps, every reading.
 
-use super::bars::{self, Bar};
-use super::plot::{self, Histogram, Line, Lines, Mark, Point, Scale};
+use maud::{Markup, html};
+use quarrier_report::Colour;
+use quarrier_report::chart::{Axis, Bar, Chart, Point, bars};
+use quarrier_report::number::{count, counted, exact_bytes, number, percent};
+use quarrier_report::page::{Key, cells, details, figure, legend, section as card, table as wide};
+
+use super::disturbance;
 use crate::reading::{Area, Percentiles, Reading, Unit};
 use crate::report::figure::{Figure, Group, Sweep};
-use crate::report::{Ceilings, Report, put, quantity, text, words};
+use crate::report::{Ceilings, Report, quantity, words};
 
 /// Histograms drawn of one measurement.
-const HISTOGRAMS_MOST: usize = 6;
-
-/// Writes the section of `area`.
-pub(super) fn section(out: &mut String, report: &Report, area: Area, groups: &[&Group<'_>]) {
-    put!(out, "<section class=\"card\" id=\"{0}\"><h2>{1}</h2>\n", area.name(), title(area));
-    best(out, report, groups);
-    let mut grid = Grid { is_open: false };
-    for group in groups {
-        show(out, report, group, &mut grid);
-    }
-    grid.close(out);
-    table(out, groups);
-    put!(out, "</section>\n");
-}
-
-/// Drawings stand in rows; those of measurements with one small drawing each share them.
-struct Grid {
-    is_open: bool,
-}
-
-impl Grid {
-    fn open(&mut self, out: &mut String) {
-        if !self.is_open {
-            put!(out, "<div class=\"figures\">\n");
-            self.is_open = true;
-        }
-    }
-
-    fn close(&mut self, out: &mut String) {
-        if self.is_open {
-            put!(out, "</div>\n");
-            self.is_open = false;
-        }
-    }
-}
-
+const HISTOGRAMS_MAX: usize = 6;
+/// Bars of a histogram, over the whole axis.
+const HISTOGRAM_BARS: usize = 72;
+/// Heights of drawings in pixels.
+const SWEEP_PX: u32 = 240;
+const HISTOGRAM_PX: u32 = 96;
 /// A line of so many points takes the page's whole width.
 const WIDE_POINTS: usize = 10;
 
-/// One measurement: its sweeps, or its readings as bars; and its histograms.
-fn show(out: &mut String, report: &Report, group: &Group<'_>, grid: &mut Grid) {
-    let figures = group.figures();
-    let points = |figure: &Figure<'_>| figure.lines.iter().map(|line| line.points.len()).max();
-    match &figures[..] {
-        [only] if points(only) < Some(WIDE_POINTS) => {
-            grid.open(out);
-            draw(out, report, group, (only, false, true));
-        }
-        [] if group.readings.len() > 1 => {
-            grid.close(out);
-            put!(out, "<h3>{}</h3>\n", heading(group));
-            let all = group.readings.iter().map(|reading| Bar {
-                name: words::parameters(reading),
-                under: String::new(),
-                reading,
-                colour: 0,
-            });
-            bars::bars(out, &all.collect::<Vec<_>>());
-        }
-        [] => {}
-        many => {
-            grid.close(out);
-            put!(out, "<h3>{}</h3>\n", heading(group));
-            grid.open(out);
-            for figure in many {
-                draw(out, report, group, (figure, many.len() == 1, false));
-            }
-            grid.close(out);
-        }
+/// The section of `area`.
+pub(super) fn section(report: &Report, area: Area, groups: &[&Group<'_>]) -> Markup {
+    let mut drawn = Drawn::default();
+    for group in groups {
+        show(report, group, &mut drawn);
     }
-    let some = timed(group);
-    if !some.is_empty() {
-        grid.close(out);
-        histograms(out, group, &some);
-    }
+    let content = html! {
+        (best(report, groups))
+        @for part in drawn.finish() { (part) }
+        (table(groups))
+    };
+    card(area.name(), title(area), &content)
 }
 
 pub(super) fn title(area: Area) -> &'static str {
@@ -94,9 +45,62 @@ pub(super) fn title(area: Area) -> &'static str {
     }
 }
 
-/// `triad`, and what it counts where that is a time.
-fn heading(group: &Group<'_>) -> String {
-    text::escape(&sentence(group.measurement))
+/// Drawings stand in rows; measurements with one small drawing each share them.
+#[derive(Default)]
+struct Drawn {
+    parts: Vec<Markup>,
+    row: Vec<Markup>,
+}
+
+impl Drawn {
+    fn end_row(&mut self) {
+        let row = std::mem::take(&mut self.row);
+        if !row.is_empty() {
+            self.parts.push(html! { div.figures { @for figure in row { (figure) } } });
+        }
+    }
+
+    /// Something that stands below the row before.
+    fn push(&mut self, part: Markup) {
+        self.end_row();
+        self.parts.push(part);
+    }
+
+    fn finish(mut self) -> Vec<Markup> {
+        self.end_row();
+        self.parts
+    }
+}
+
+/// One measurement: its sweeps, or its readings as bars; and its histograms.
+fn show(report: &Report, group: &Group<'_>, drawn: &mut Drawn) {
+    let figures = group.figures();
+    let points = |figure: &Figure<'_>| figure.lines.iter().map(|line| line.points.len()).max();
+    match &figures[..] {
+        [only] if points(only) < Some(WIDE_POINTS) => {
+            drawn.row.push(sweep(report, group, only, false, true));
+        }
+        [] if group.readings.len() > 1 => {
+            let bar = |reading: &&Reading| bar(words::parameters(reading), String::new(), reading);
+            let all: Vec<Bar> = group.readings.iter().map(bar).collect();
+            drawn.push(html! { h3 { (sentence(group.measurement)) } (bars(&all)) });
+        }
+        [] => {}
+        many => {
+            drawn.push(html! { h3 { (sentence(group.measurement)) } });
+            for figure in many {
+                drawn.row.push(sweep(report, group, figure, many.len() == 1, false));
+            }
+            drawn.end_row();
+        }
+    }
+    let some = timed(group);
+    if !some.is_empty() {
+        let heading = format!("{}: how long single requests took", sentence(group.measurement));
+        drawn.push(html! { h3 { (heading) } });
+        drawn.row = histograms(&some);
+        drawn.end_row();
+    }
 }
 
 /// With a capital first.
@@ -105,8 +109,23 @@ fn sentence(words: &str) -> String {
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
+/// A reading as a bar.
+fn bar(name: String, under: String, reading: &Reading) -> Bar {
+    let told = html! {
+        (quantity::value(reading.value, reading.unit)) " " small { (spread(reading)) }
+        @if reading.disturbed { " " span.bad title=(disturbance(reading)) { "○" } }
+    };
+    Bar { name, under, value: reading.value, spread: reading.stddev, told, colour: Colour::BLUE }
+}
+
+/// The standard deviation as a share of the value: `± 0.4 %`.
+fn spread(reading: &Reading) -> String {
+    let share = reading.stddev / reading.value;
+    if share.is_finite() { format!("± {}", percent(share)) } else { String::new() }
+}
+
 /// The best reading of each measurement as bars, units apart.
-fn best(out: &mut String, report: &Report, groups: &[&Group<'_>]) {
+fn best(report: &Report, groups: &[&Group<'_>]) -> Markup {
     let ceilings = Ceilings::of(report);
     // What is in a cache would make all that is not look alike.
     let counts =
@@ -117,65 +136,58 @@ fn best(out: &mut String, report: &Report, groups: &[&Group<'_>]) {
             units.push(group.unit);
         }
     }
-    for unit in units {
-        let of_unit = groups.iter().filter(|group| group.unit == unit);
-        let all: Vec<Bar<'_>> = of_unit
-            .flat_map(|group| group.bests(counts))
-            .map(|reading| {
-                let under = words::parameters(reading);
-                Bar { name: reading.measurement.to_string(), under, reading, colour: 0 }
-            })
-            .collect();
-        if all.len() > 1 {
-            let beyond = all.iter().any(|bar| bar.reading.area == Area::Memory);
-            let beyond = if beyond { " beyond the caches" } else { "" };
-            put!(out, "<h3>Best of each{beyond}, {}</h3>\n", quantity::counted_in(unit));
-            bars::bars(out, &all);
+    let of_unit = |unit: Unit| -> Vec<Bar> {
+        let groups = groups.iter().filter(|group| group.unit == unit);
+        let readings = groups.flat_map(|group| group.bests(counts));
+        readings.map(|r| bar(r.measurement.to_string(), words::parameters(r), r)).collect()
+    };
+    let is_memory = groups.iter().any(|group| group.area == Area::Memory);
+    let beyond = if is_memory { " beyond the caches" } else { "" };
+    html! {
+        @for unit in units {
+            @let all = of_unit(unit);
+            @if all.len() > 1 {
+                h3 { "Best of each" (beyond) ", " (quantity::counted_in(unit)) }
+                (bars(&all))
+            }
         }
     }
 }
 
 /// One sweep with its caption and key.
-fn draw(
-    out: &mut String,
+fn sweep(
     report: &Report,
     group: &Group<'_>,
-    (figure, is_wide, is_alone): (&Figure<'_>, bool, bool),
-) {
-    let axis = words::axis(figure.x);
-    let over = format!("{} over {axis}", quantity::counted_in(group.unit));
-    put!(out, "<figure{}><figcaption>", wide(is_wide));
-    if is_alone {
-        put!(out, "<h3>{}</h3>", heading(group));
-    }
-    if !figure.panel.is_empty() {
-        put!(out, "<h4>{}</h4>", text::escape(&figure.panel));
-    }
-    put!(out, "<p class=\"under\">{}</p></figcaption>\n", text::escape(&over));
-    let lines: Vec<Line> = figure
-        .lines
-        .iter()
-        .enumerate()
-        .map(|(place, sweep)| line(place, sweep, figure.x))
-        .collect();
-    let marks = caches(report, group, figure);
-    legend(out, figure, &marks);
-    let places = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.at));
-    let x = if words::is_size(figure.x) {
-        let (least, most) = ends(places());
-        Scale::of_bytes(least, most)
-    } else {
-        Scale::of_counts(&places().collect::<Vec<_>>())
+    figure: &Figure<'_>,
+    is_wide: bool,
+    is_alone: bool,
+) -> Markup {
+    let over = format!("{} over {}", quantity::counted_in(group.unit), words::axis(figure.x));
+    let caption = html! {
+        @if is_alone { h3 { (sentence(group.measurement)) } }
+        @if !figure.panel.is_empty() { h4 { (figure.panel) } }
+        p.under { (over) }
     };
-    let (least, most) = ends(lines.iter().flat_map(|line| line.points.iter().map(|p| p.value)));
+    let caches = caches(report, group, figure);
+    let lines: Vec<Vec<Point>> = figure.lines.iter().map(|line| points(line, figure.x)).collect();
+    let places: Vec<f64> = lines.iter().flatten().map(|point| point.at).collect();
+    let x = if words::is_size(figure.x) {
+        let (least, most) = ends(places.iter().copied());
+        Axis::sizes(least, most)
+    } else {
+        Axis::at(&places)
+    };
+    let (least, most) = ends(lines.iter().flatten().map(|point| point.value));
+    let y = Axis::values(least, most, |value, most| quantity::tick(value, most, group.unit));
     let name = format!("{}: {over}", group.measurement);
-    let y = Scale::of_values(least, most, group.unit);
-    out.push_str(&plot::lines(&Lines { name: &name, x, y, lines: &lines, marks: &marks, is_wide }));
-    put!(out, "</figure>\n");
-}
-
-fn wide(is_wide: bool) -> &'static str {
-    if is_wide { " class=\"whole\"" } else { "" }
+    let mut chart = Chart::new(&name, SWEEP_PX, &x, &y);
+    let marks: Vec<(f64, &str)> = caches.iter().map(|(at, name)| (*at, name.as_str())).collect();
+    chart.marks(&marks);
+    for (place, line) in lines.iter().enumerate() {
+        chart.line(Colour::series(place), line);
+    }
+    let drawing = html! { (keys(figure, &caches)) (chart) };
+    self::figure(is_wide, &caption, drawing)
 }
 
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -183,68 +195,58 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     some.fold((f64::INFINITY, 0.0), |(least, most), value| (least.min(value), most.max(value)))
 }
 
-fn line(place: usize, sweep: &Sweep<'_>, x: &str) -> Line {
-    let points = sweep.points.iter().map(|&(at, reading)| Point {
+fn points(sweep: &Sweep<'_>, x: &str) -> Vec<Point> {
+    let point = |&(at, reading): &(f64, &Reading)| Point {
         at,
         value: reading.value,
         spread: (reading.value - reading.stddev, reading.value + reading.stddev),
-        is_disturbed: reading.disturbed,
-        told: told(reading, x, at),
-    });
-    Line { colour: plot::theme::series(place), points: points.collect() }
+        is_hollow: reading.disturbed,
+        title: told(reading, x, at),
+    };
+    sweep.points.iter().map(point).collect()
 }
 
-/// What the pointer tells over a point.
+/// What the pointer says over a point.
 fn told(reading: &Reading, x: &str, at: f64) -> String {
     let place = match words::is_size(x) {
-        true => quantity::size(at),
-        false => format!("{} {}", quantity::count(at), words::axis(x)),
+        true => exact_bytes(at),
+        false => format!("{} {}", number(at), words::axis(x)),
     };
     let value = quantity::value(reading.value, reading.unit);
-    let mut told = format!("{place}: {value} {} in {}", bars::spread(reading), runs(reading));
-    if reading.disturbed {
-        told.push_str(&format!("\ndisturbed: {}", reading.notes.join("; ")));
-    }
-    told
+    let runs = counted(reading.runs.into(), "run");
+    let told = format!("{place}: {value} {} in {runs}", spread(reading));
+    if reading.disturbed { format!("{told} · {}", disturbance(reading)) } else { told }
 }
 
-fn runs(reading: &Reading) -> String {
-    text::counted(reading.runs as usize, "run")
-}
-
-fn legend(out: &mut String, figure: &Figure<'_>, marks: &[Mark]) {
+fn keys(figure: &Figure<'_>, caches: &[(f64, String)]) -> Markup {
     let is_disturbed = figure.lines.iter().flat_map(|line| &line.points).any(|(_, r)| r.disturbed);
-    put!(out, "<div class=\"legend\">");
-    for (place, sweep) in figure.lines.iter().enumerate() {
-        if figure.lines.len() > 1 {
-            let label = text::escape(&sweep.label);
-            put!(
-                out,
-                "<span><i class=\"key s{}\"></i>{label}</span>",
-                place % plot::theme::SERIES_MOST
-            );
-        }
+    let mut keys = Vec::new();
+    if figure.lines.len() > 1 {
+        let lines = figure.lines.iter().enumerate();
+        keys.extend(lines.map(|(place, sweep)| {
+            (Some(Key::Series(Colour::series(place))), html! { (sweep.label) })
+        }));
     }
     if is_disturbed {
-        put!(out, "<span><i class=\"key hollow\"></i>disturbed</span>");
+        keys.push((Some(Key::Hollow), html! { "disturbed" }));
     }
-    if !marks.is_empty() {
-        let sizes = marks.iter().map(|mark| format!("{} {}", mark.name, quantity::size(mark.at)));
+    if !caches.is_empty() {
+        let sizes = caches.iter().map(|(bytes, name)| format!("{name} {}", exact_bytes(*bytes)));
         let sizes = sizes.collect::<Vec<_>>().join(", ");
-        put!(out, "<span><i class=\"key dashes\"></i>caches: {sizes}</span>");
+        keys.push((Some(Key::Dashes), html! { "caches: " (sizes) }));
     }
-    put!(out, "</div>\n");
+    legend(&keys)
 }
 
 /// The sizes of caches on an axis of bytes that one core goes over again and again: blocks lie in an
 /// array that no cache holds.
-fn caches(report: &Report, group: &Group<'_>, figure: &Figure<'_>) -> Vec<Mark> {
+fn caches(report: &Report, group: &Group<'_>, figure: &Figure<'_>) -> Vec<(f64, String)> {
     let is_working_set = group.area == Area::Memory && !group.measurement.starts_with("block ");
     if !is_working_set || !words::is_size(figure.x) {
         return Vec::new();
     }
     let caches = report.machine.caches.iter();
-    caches.map(|cache| Mark { at: cache.bytes as f64, name: format!("L{}", cache.level) }).collect()
+    caches.map(|cache| (cache.bytes as f64, format!("L{}", cache.level))).collect()
 }
 
 /// The readings that say how long single events took.
@@ -256,43 +258,47 @@ fn timed<'r>(group: &Group<'r>) -> Vec<(&'r Reading, &'r Percentiles)> {
         .collect()
 }
 
-/// How long single events took.
-fn histograms(out: &mut String, group: &Group<'_>, some: &[(&Reading, &Percentiles)]) {
+/// How long single events took, on one axis of time.
+fn histograms(some: &[(&Reading, &Percentiles)]) -> Vec<Markup> {
     let buckets = some.iter().flat_map(|(_, percentiles)| &percentiles.buckets);
-    let ends = ends(buckets.map(|(end, _)| *end));
-    put!(
-        out,
-        "<h3>{}: how long single requests took</h3>\n<div class=\"figures\">\n",
-        heading(group)
-    );
-    let is_wide = some.len() == 1;
-    for (reading, percentiles) in spaced(some, HISTOGRAMS_MOST) {
-        let name = words::parameters(reading);
-        let time = |seconds: f64| quantity::value(seconds, Unit::Seconds);
-        put!(out, "<figure{}><figcaption><h4>{}</h4>", wide(is_wide), text::escape(&name));
-        put!(
-            out,
-            "<p class=\"under\">half within {}, 99 % within {}, 99.9 % within {}, longest {}</p></figcaption>\n",
-            time(percentiles.p50),
-            time(percentiles.p99),
-            time(percentiles.p999),
-            time(percentiles.max)
-        );
-        out.push_str(&plot::histogram(&Histogram {
-            name: &format!("Times of single requests, {name}"),
-            colour: plot::theme::series(0),
-            buckets: &percentiles.buckets,
-            marks: &[
-                (percentiles.p50, "p50"),
-                (percentiles.p99, "p99"),
-                (percentiles.p999, "p99.9"),
-            ],
-            ends,
-            is_wide,
-        }));
-        put!(out, "</figure>\n");
+    let (least, most) = ends(buckets.map(|(end, _)| *end));
+    let label = |value, most| quantity::tick(value, most, Unit::Seconds);
+    let axis = Axis::decades(least, most, label);
+    let spaced = spaced(some, HISTOGRAMS_MAX).into_iter();
+    spaced.map(|(reading, p)| histogram(&axis, reading, p, some.len() == 1)).collect()
+}
+
+fn histogram(x: &Axis, reading: &Reading, percentiles: &Percentiles, is_wide: bool) -> Markup {
+    let name = words::parameters(reading);
+    let time = |seconds: f64| quantity::value(seconds, Unit::Seconds);
+    let Percentiles { p50, p99, p999, max, .. } = *percentiles;
+    let caption = html! {
+        h4 { (name) }
+        p.under {
+            "half within " (time(p50)) ", 99 % within " (time(p99)) ", 99.9 % within " (time(p999))
+            ", longest " (time(max))
+        }
+    };
+    let counts = binned(&percentiles.buckets, x);
+    let most = counts.iter().copied().fold(1.0, f64::max);
+    let y = Axis::linear(0.0, most * 1.05, Vec::new());
+    let label = format!("Times of single requests, {name}");
+    let mut chart = Chart::new(&label, HISTOGRAM_PX, x, &y);
+    chart.columns(Colour::BLUE, &counts, HISTOGRAM_BARS as f64);
+    chart.marks(&[(p50, "p50"), (p99, "p99"), (p999, "p99.9")]);
+    let told: Vec<String> = counts.iter().map(|n| counted(*n as u64, "request")).collect();
+    chart.tips(&told, HISTOGRAM_BARS as f64, time);
+    figure(is_wide, &caption, chart)
+}
+
+/// The buckets, each counted where its end lies on the axis.
+fn binned(buckets: &[(f64, u64)], x: &Axis) -> Vec<f64> {
+    let mut bars = vec![0.0; HISTOGRAM_BARS];
+    for &(end, count) in buckets.iter().filter(|(end, _)| *end > 0.0 && end.is_finite()) {
+        let bar = (x.share(end) * HISTOGRAM_BARS as f64) as usize;
+        bars[bar.min(HISTOGRAM_BARS - 1)] += count as f64;
     }
-    put!(out, "</div>\n");
+    bars
 }
 
 /// At most `most` of `all`, evenly taken, with the first and the last.
@@ -304,34 +310,50 @@ fn spaced<T: Copy>(all: &[T], most: usize) -> Vec<T> {
 }
 
 /// Every reading.
-fn table(out: &mut String, groups: &[&Group<'_>]) {
-    let readings = groups.iter().map(|group| group.readings.len()).sum();
-    put!(
-        out,
-        "<details><summary>{}</summary>\n<div class=\"wide\"><table>\n<thead><tr>\
-         <th>measurement</th><th>how</th><th class=\"n\">median</th>\
-         <th class=\"n\">standard deviation</th><th class=\"n\">best</th><th class=\"n\">runs</th>\
-         <th class=\"n\">dropped</th><th>said of it</th></tr></thead><tbody>\n",
-        text::counted(readings, "reading")
-    );
-    for reading in groups.iter().flat_map(|group| &group.readings) {
-        let value = |value: f64| quantity::value(value, reading.unit);
-        put!(out, "<tr><td>{}</td>", text::escape(&reading.measurement));
-        put!(out, "<td>{}</td>", text::escape(&words::parameters(reading)));
-        for cell in [
-            value(reading.value),
-            value(reading.stddev),
-            value(reading.best),
-            quantity::count(f64::from(reading.runs)),
-            quantity::count(f64::from(reading.dropped)),
-        ] {
-            put!(out, "<td class=\"n\">{cell}</td>");
+fn table(groups: &[&Group<'_>]) -> Markup {
+    let readings = || groups.iter().flat_map(|group| &group.readings);
+    let columns = [
+        "measurement",
+        "how",
+        "#median",
+        "#standard deviation",
+        "#best",
+        "#runs",
+        "#dropped",
+        "said of it",
+    ];
+    let rows = html! {
+        @for reading in readings() {
+            tr {
+                td { (reading.measurement) }
+                td { (words::parameters(reading)) }
+                (cells([
+                    quantity::value(reading.value, reading.unit),
+                    quantity::value(reading.stddev, reading.unit),
+                    quantity::value(reading.best, reading.unit),
+                    count(reading.runs.into()),
+                    count(reading.dropped.into()),
+                ]))
+                td.text {
+                    @if reading.disturbed { b.bad { "disturbed" } " " }
+                    (reading.notes.join("; "))
+                }
+            }
         }
-        put!(out, "<td class=\"text\">");
-        if reading.disturbed {
-            put!(out, "<b class=\"bad\">disturbed</b> ");
-        }
-        put!(out, "{}</td></tr>\n", text::escape(&reading.notes.join("; ")));
+    };
+    let summary = counted(readings().count() as u64, "reading");
+    details(&summary, false, &wide("", &columns, &rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_is_in_one_bar() {
+        let axis = Axis::decades(1e-6, 1e-3, |_, _| String::new());
+        let bars = binned(&[(1e-6, 5), (2e-6, 7), (1e-3, 1), (50.0, 1)], &axis);
+        assert_eq!(bars.iter().sum::<f64>(), 14.0);
+        assert_eq!(bars[HISTOGRAM_BARS - 1], 1.0);
     }
-    put!(out, "</tbody></table></div></details>\n");
 }

@@ -1,29 +1,26 @@
 //! On what was measured, and what held meanwhile.
 
+use maud::{Markup, html};
+use quarrier_report::number::{count, exact_bytes, percent};
+use quarrier_report::page::{facts, section as card};
+
 use crate::reading::Unit;
-use crate::report::{Report, put, quantity, text};
+use crate::report::{Report, quantity};
 
-/// Writes the section.
-pub(super) fn section(out: &mut String, report: &Report) {
-    put!(out, "<section class=\"card\" id=\"conditions\"><h2>Conditions</h2>\n");
-    put!(out, "<h3>The machine</h3>\n");
-    table(out, &machine(report));
-    put!(out, "<h3>While it was measured</h3>\n");
-    table(out, &meanwhile(report));
-    put!(out, "</section>\n");
-}
-
-fn table(out: &mut String, rows: &[(&str, String)]) {
-    put!(out, "<dl class=\"facts inside\">\n");
-    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-        put!(out, "<div><dt>{name}</dt><dd>{}</dd></div>\n", text::escape(value));
-    }
-    put!(out, "</dl>\n");
+/// The section.
+pub(super) fn section(report: &Report) -> Markup {
+    let content = html! {
+        h3 { "The machine" }
+        (facts(&machine(report)))
+        h3 { "While it was measured" }
+        (facts(&meanwhile(report)))
+    };
+    card("conditions", "Conditions", &content)
 }
 
 fn machine(report: &Report) -> Vec<(&'static str, String)> {
     let machine = &report.machine;
-    let size = |bytes: u64| quantity::size(bytes as f64);
+    let size = |bytes: u64| exact_bytes(bytes as f64);
     let caches: Vec<String> = machine
         .caches
         .iter()
@@ -38,7 +35,7 @@ fn machine(report: &Report) -> Vec<(&'static str, String)> {
         ("maker, family, model", machine.cpu_signature.clone()),
         ("architecture", machine.architecture.clone()),
         ("instruction sets", machine.instruction_sets.join(", ")),
-        ("CPUs", quantity::count(f64::from(machine.cpus))),
+        ("CPUs", count(machine.cpus.into())),
         ("caches", caches.join(", ")),
         ("memory", size(machine.memory_bytes)),
         ("pages", size(machine.page_bytes)),
@@ -60,10 +57,10 @@ fn meanwhile(report: &Report) -> Vec<(&'static str, String)> {
     };
     vec![
         ("load", both(format!("{:.2}", held.load_before), format!("{:.2}", held.load_after))),
-        ("taken by the host", quantity::percent(held.steal)),
+        ("taken by the host", percent(held.steal)),
         ("CPUs that others kept busy", format!("{:.2}", held.others)),
         ("clock, measured", clocks),
-        ("disturbed readings", quantity::count(f64::from(held.disturbed))),
+        ("disturbed readings", count(held.disturbed.into())),
         ("it took", quantity::value(report.seconds, Unit::Seconds)),
     ]
 }

@@ -1,28 +1,28 @@
 //! The page: one file that shows a report, readable without a network and without a program.
 //!
 //! ```text
-//! Report ── page      head, facts, foot
-//!        ── roofs     the roofline                       ┐
-//!        ── area      bars, sweeps, histograms, readings ├ plot (SVG)
-//!        ── against   what became of each reading        ┘
+//! Report ── page      header, the numbers that matter, whether to trust them
+//!        ── roofs     the roofline
+//!        ── area      bars, sweeps, histograms, readings
+//!        ── against   what became of each reading
 //!        ── held      machine and conditions
 //! ```
 //!
-//! Everything that comes from a report goes through [`escape`](quarrier_report::escape): it may be
-//! another machine's.
+//! What it is made of, charts among it, is of [`quarrier_report`], which makes all text harmless:
+//! a report may be another machine's.
 
 mod against;
 mod area;
-mod bars;
 mod held;
 mod page;
-mod plot;
 mod roofs;
+
+use maud::{Markup, html};
 
 use super::Report;
 use super::figure::groups;
 use crate::compare::Comparison;
-use crate::reading::Area;
+use crate::reading::{Area, Reading};
 
 /// An earlier report that the page compares with.
 #[derive(Debug, Clone, Copy)]
@@ -37,24 +37,42 @@ pub struct Against<'r> {
 
 /// The page, whole.
 pub fn html(report: &Report, against: &[Against<'_>]) -> String {
-    let mut out = String::with_capacity(256 * 1024);
     let groups = groups(&report.readings);
     let areas: Vec<Area> = Area::ALL
         .into_iter()
         .filter(|area| groups.iter().any(|group| group.area == *area))
         .collect();
-    page::head(&mut out, report, &areas, !against.is_empty());
-    page::headlines(&mut out, report);
-    page::trust(&mut out, report);
-    roofs::section(&mut out, report);
-    for against in against {
-        against::section(&mut out, report, against);
-    }
+    let mut parts = vec![
+        page::header(report, &areas, !against.is_empty()),
+        page::headlines(report),
+        page::trust(report),
+        roofs::section(report),
+    ];
+    parts.extend(against.iter().map(|against| against::section(report, against)));
     for area in areas {
         let of_area: Vec<_> = groups.iter().filter(|group| group.area == area).collect();
-        area::section(&mut out, report, area, &of_area);
+        parts.push(area::section(report, area, &of_area));
     }
-    held::section(&mut out, report);
-    page::foot(&mut out);
-    out
+    parts.push(held::section(report));
+    let title = format!("{} · quarrier gauge", report.machine.cpu_model);
+    quarrier_report::page::page(&title, &[], &parts)
+}
+
+/// Facts in large letters: a label, a value, and what is said below it.
+fn large(facts: &[(&str, String, String)]) -> Markup {
+    html! {
+        dl.facts {
+            @for (label, value, under) in facts {
+                div { dt { (label) } dd.large { (value) @if !under.is_empty() { small { (under) } } } }
+            }
+        }
+    }
+}
+
+/// Why a reading is not to be relied on.
+fn disturbance(reading: &Reading) -> String {
+    match reading.notes.is_empty() {
+        true => "disturbed".to_string(),
+        false => format!("disturbed: {}", reading.notes.join("; ")),
+    }
 }

@@ -1,33 +1,25 @@
-//! What stands around the sections: head, the numbers that matter, whether to trust them, foot.
+//! What stands before the sections: header, the numbers that matter, whether to trust them.
 
-use quarrier_report::page as frame;
+use maud::{Markup, html};
+use quarrier_report::number::{count, counted, exact_bytes};
+use quarrier_report::page::{self, note};
 
 use crate::reading::{Area, Reading};
-use crate::report::{Ceilings, Report, put, quantity, text, words};
+use crate::report::{Ceilings, Report, day, quantity, words};
 
-/// Everything before the first section.
-pub(super) fn head(out: &mut String, report: &Report, areas: &[Area], has_comparison: bool) {
-    let machine = &report.machine.cpu_model;
-    let mut colours = String::new();
-    super::plot::theme::css(&mut colours);
-    let styles = [include_str!("gauge.css"), &colours];
-    frame::head(out, &format!("{machine} · quarrier gauge"), &styles, &[]);
-    put!(
-        out,
-        "<header><p class=\"kicker\">quarrier gauge</p>\
-         <h1>{}</h1>\n<p class=\"under\">{}</p>\n<nav>",
-        text::escape(machine),
-        text::escape(&under(report))
-    );
-    let mut link = |id: &str, name: &str| put!(out, "<a href=\"#{id}\">{name}</a>");
-    if has_comparison {
-        link("compared", "Compared");
-    }
-    for area in areas {
-        link(area.name(), super::area::title(*area));
-    }
-    link("conditions", "Conditions");
-    put!(out, "</nav></header>\n");
+/// Machine, day, and links to the sections.
+pub(super) fn header(report: &Report, areas: &[Area], has_comparison: bool) -> Markup {
+    let rest = html! {
+        p.under { (under(report)) }
+        nav {
+            @if has_comparison { a href="#compared" { "Compared" } }
+            @for area in areas {
+                a href={ "#" (area.name()) } { (super::area::title(*area)) }
+            }
+            a href="#conditions" { "Conditions" }
+        }
+    };
+    page::header("quarrier gauge", &report.machine.cpu_model, false, &rest)
 }
 
 /// Host, size, day.
@@ -35,19 +27,19 @@ fn under(report: &Report) -> String {
     let machine = &report.machine;
     let mut parts = vec![
         machine.name.clone(),
-        text::counted(machine.cpus as usize, "CPU"),
-        format!("{} of memory", quantity::size(machine.memory_bytes as f64)),
+        counted(machine.cpus.into(), "CPU"),
+        format!("{} of memory", exact_bytes(machine.memory_bytes as f64)),
     ];
     if let Some(host) = &machine.virtual_machine {
         parts.push(format!("virtual machine ({host})"));
     }
-    parts.push(super::super::day::utc(report.when));
+    parts.push(day::utc(report.when));
     parts.retain(|part| !part.is_empty());
     parts.join(" · ")
 }
 
 /// The ceilings that people ask for first.
-pub(super) fn headlines(out: &mut String, report: &Report) {
+pub(super) fn headlines(report: &Report) -> Markup {
     let ceilings = Ceilings::of(report);
     let disk = |name: &str, cache: &str| {
         ceilings.disk(name, cache).max_by(|a, b| a.value.total_cmp(&b.value))
@@ -64,41 +56,31 @@ pub(super) fn headlines(out: &mut String, report: &Report) {
         ("Network, TCP", ceilings.network("throughput", "tcp")),
         ("Network, there and back", ceilings.network("round trip", "tcp")),
     ];
-    let some: Vec<_> = all.into_iter().filter_map(|(name, r)| Some((name, r?))).collect();
+    let some: Vec<_> = all
+        .into_iter()
+        .filter_map(|(name, reading)| Some((name, reading?)))
+        .map(|(name, r)| (name, quantity::value(r.value, r.unit), words::parameters(r)))
+        .collect();
     if some.is_empty() {
-        return;
+        html! {}
+    } else {
+        super::large(&some)
     }
-    put!(out, "<dl class=\"facts\">\n");
-    for (name, reading) in some {
-        put!(out, "<div class=\"large\"><dt>{name}</dt>");
-        put!(out, "<dd>{}", quantity::value(reading.value, reading.unit));
-        put!(out, "<small>{}</small></dd></div>\n", text::escape(&words::parameters(reading)));
-    }
-    put!(out, "</dl>\n");
 }
 
 /// How many readings were disturbed, before anybody believes one.
-pub(super) fn trust(out: &mut String, report: &Report) {
+pub(super) fn trust(report: &Report) -> Markup {
     let disturbed = report.readings.iter().filter(|reading| reading.disturbed).count();
-    let all = text::counted(report.readings.len(), "reading");
-    put!(out, "<p class=\"none\">");
-    match disturbed {
-        0 => put!(out, "<b class=\"good\">✓</b> None of {all} was disturbed by others."),
-        some => put!(
-            out,
-            "<b class=\"bad\">○</b> {} of {all} disturbed: others used the machine meanwhile, or \
-             the runs disagree. They are drawn hollow; do not rely on them.",
-            quantity::count(some as f64)
-        ),
-    }
-    put!(
-        out,
+    let all = counted(report.readings.len() as u64, "reading");
+    note(html! {
+        @if disturbed == 0 {
+            b.good { "✓" } " None of " (all) " was disturbed by others."
+        } @else {
+            b.bad { "○" } " " (count(disturbed as u64)) " of " (all)
+            " disturbed: others used the machine meanwhile, or the runs disagree. They are drawn \
+             hollow; do not rely on them."
+        }
         " Values are medians of runs on threads bound to a CPU, each with its result checked; \
-         error bars are one standard deviation.</p>\n"
-    );
-}
-
-/// Everything after the last section.
-pub(super) fn foot(out: &mut String) {
-    frame::foot(out, &[]);
+         error bars are one standard deviation."
+    })
 }

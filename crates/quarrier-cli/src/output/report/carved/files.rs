@@ -1,22 +1,28 @@
 //! All files in a table, with a box to search in it.
 
+use maud::{Markup, Render, html};
+use quarrier_carve::Status;
 use quarrier_carve::folder::{REPORT, Row};
+use quarrier_report::number::{bytes, count, counted};
+use quarrier_report::page::{Key, cut, note, section, table};
 
 use super::group::Group;
-use super::{linked, put, text};
+use super::linked;
 
 /// Files listed; the others are in the report beside the files.
 const FILES_MAX: u64 = 5000;
+/// Characters of why a file is what it is.
+const REASON_CHARS_MAX: usize = 200;
 
 pub(super) struct Files<'r> {
     link: Option<&'r str>,
-    rows: String,
+    rows: Markup,
     count: u64,
 }
 
 impl<'r> Files<'r> {
     pub(super) fn new(link: Option<&'r str>) -> Self {
-        Files { link, rows: String::new(), count: 0 }
+        Files { link, rows: html! {}, count: 0 }
     }
 
     pub(super) fn add(&mut self, row: &Row) {
@@ -28,48 +34,41 @@ impl<'r> Files<'r> {
             0 | 1 => String::new(),
             count => format!(" in {count} fragments"),
         };
-        put!(
-            self.rows,
-            "<tr><td class=\"n mono\">{:012x}</td><td><i class=\"key {}\"></i>{}</td>\
-             <td class=\"n\" title=\"{} bytes\">{}</td><td class=\"{}\">{}{fragments}</td>\
-             <td class=\"text\">{}</td><td class=\"mono\">{}</td>\
-             <td class=\"mono\" title=\"{sha}\">{}…</td></tr>\n",
-            row.offset,
-            Group::of(&row.kind).class(),
-            text::escape(&row.kind),
-            text::count(row.length),
-            text::bytes(row.length),
-            row.status.name(),
-            row.status.name(),
-            text::escape_cut(row.container.as_deref().unwrap_or(&row.reason), 200),
-            linked(self.link, &row.path, &row.path),
-            text::escape(row.sha256.get(..12).unwrap_or_default()),
-            sha = text::escape(&row.sha256),
-        );
+        let is_bad = row.status != Status::Valid;
+        let why = row.container.as_deref().unwrap_or(&row.reason);
+        html! {
+            tr {
+                td.n.mono { (format!("{:012x}", row.offset)) }
+                td { (Key::Series(Group::of(&row.kind).colour())) (row.kind) }
+                td.n title={ (count(row.length)) " bytes" } { (bytes(row.length)) }
+                td.bad[is_bad] { (row.status.name()) (fragments) }
+                td.text { (cut(why, REASON_CHARS_MAX)) }
+                td.mono { (linked(self.link, &row.path, &row.path)) }
+                td.mono title=(row.sha256) { (row.sha256.get(..12).unwrap_or_default()) "…" }
+            }
+        }
+        .render_to(&mut self.rows.0);
     }
 
-    pub(super) fn write(&self, out: &mut String) {
+    pub(super) fn section(&self) -> Markup {
         if self.count == 0 {
-            return;
+            return html! {};
         }
-        put!(
-            out,
-            "<section class=\"card\"><h2>Files</h2>\n\
-             <p class=\"find\"><input type=\"search\" id=\"find\" placeholder=\"type, offset, \
-             status, hash …\" aria-label=\"Search the files\"><span id=\"found\">{}</span></p>\n\
-             <div class=\"wide\"><table class=\"files\"><thead><tr><th class=\"n\">offset</th>\
-             <th>type</th><th class=\"n\">size</th><th>status</th><th>why, or where</th><th>file</th>\
-             <th>SHA-256</th></tr></thead><tbody id=\"files\">\n{}</tbody></table></div>\n",
-            text::counted(self.count.min(FILES_MAX), "file"),
-            self.rows,
-        );
-        if self.count > FILES_MAX {
-            put!(
-                out,
-                "<p class=\"none\">{} not listed here; all are in {REPORT}.</p>\n",
-                text::counted(self.count - FILES_MAX, "more file")
-            );
-        }
-        put!(out, "</section>\n");
+        let columns = ["#offset", "type", "#size", "status", "why, or where", "file", "SHA-256"];
+        let content = html! {
+            p.find {
+                input type="search" id="find" placeholder="type, offset, status, hash …"
+                    aria-label="Search the files";
+                span id="found" { (counted(self.count.min(FILES_MAX), "file")) }
+            }
+            div id="files" { (table("files", &columns, &self.rows)) }
+            @if self.count > FILES_MAX {
+                (note(html! {
+                    (counted(self.count - FILES_MAX, "more file")) " not listed here; all are in "
+                    (REPORT) "."
+                }))
+            }
+        };
+        section("all", "Files", &content)
     }
 }

@@ -1,5 +1,7 @@
 //! Types in groups: more colours than these nobody can tell apart.
 
+use quarrier_report::Colour;
+
 /// A kind of types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Group {
@@ -43,7 +45,7 @@ impl Group {
         }
     }
 
-    /// As the legend names it; its class in lower case.
+    /// As the legend names it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Group::Pictures => "pictures",
@@ -57,8 +59,8 @@ impl Group {
         }
     }
 
-    /// Its class on the page.
-    pub(super) fn class(self) -> String {
-        format!("g{}", self as usize)
+    /// Its colour on the page.
+    pub(super) fn colour(self) -> Colour {
+        Colour::series(self as usize)
     }
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use maud::{Markup, html};
 use quarrier_carve::Status;
 use quarrier_carve::folder::Row;
+use quarrier_report::number::{bytes, count};
+use quarrier_report::page::{Key, legend, section};
 
 use super::group::Group;
-use super::{put, text};
 
 /// Cells of a line, and lines at most.
 const COLUMNS: u64 = 128;
@@ -61,90 +63,75 @@ impl Map {
         }
     }
 
-    pub(super) fn write(&self, out: &mut String, unreadable: &[Range<u64>]) {
+    pub(super) fn section(&self, unreadable: &[Range<u64>]) -> Markup {
         if self.cells.is_empty() {
-            return;
+            return html! {};
         }
-        put!(out, "<section class=\"card\"><h2>Where the files lie</h2>\n");
-        put!(
-            out,
-            "<p class=\"under\">{} from byte {}; a cell is {}, a line {}</p>\n",
-            text::bytes(self.range.end - self.range.start),
-            text::count(self.range.start),
-            text::bytes(self.cell_bytes),
-            text::bytes(self.cell_bytes * COLUMNS),
-        );
-        self.legend(out, unreadable);
-        self.grid(out, unreadable);
-        put!(out, "</section>\n");
+        let content = html! {
+            p.under {
+                (bytes(self.range.end - self.range.start)) " from byte " (count(self.range.start))
+                "; a cell is " (bytes(self.cell_bytes))
+                ", a line " (bytes(self.cell_bytes * COLUMNS))
+            }
+            (self.keys(unreadable))
+            (self.grid(unreadable))
+        };
+        section("map", "Where the files lie", &content)
     }
 
-    fn legend(&self, out: &mut String, unreadable: &[Range<u64>]) {
-        put!(out, "<div class=\"legend groups\">");
-        for (group, files) in &self.files {
-            put!(
-                out,
-                "<span><i class=\"key {}\"></i>{} <b>{}</b></span>",
-                group.class(),
-                group.name(),
-                text::count(*files)
-            );
-        }
-        put!(out, "<span><i class=\"key faint\"></i>paler: only broken files</span>");
+    fn keys(&self, unreadable: &[Range<u64>]) -> Markup {
+        let groups = self.files.iter().map(|(group, files)| {
+            (Some(Key::Series(group.colour())), html! { (group.name()) " " b { (count(*files)) } })
+        });
+        let mut keys: Vec<(Option<Key>, Markup)> = groups.collect();
+        keys.push((Some(Key::Pale), html! { "paler: only broken files" }));
         if !unreadable.is_empty() {
-            put!(out, "<span><i class=\"key bad\"></i>unreadable</span>");
+            keys.push((Some(Key::Bad), html! { "unreadable" }));
         }
-        put!(out, "</div>\n");
+        legend(&keys)
     }
 
-    fn grid(&self, out: &mut String, unreadable: &[Range<u64>]) {
+    /// A rectangle for each run of cells of a line that hold the same, and says so.
+    fn grid(&self, unreadable: &[Range<u64>]) -> Markup {
         let lines = (self.cells.len() as u64).div_ceil(COLUMNS);
-        put!(
-            out,
-            "<div class=\"map\" data-start=\"{}\" data-cell=\"{}\" data-columns=\"{COLUMNS}\" \
-             data-lines=\"{lines}\" data-end=\"{}\" data-kinds=\"{}\"><svg viewBox=\"0 0 {} {}\" \
-             preserveAspectRatio=\"none\" style=\"height:{}px\" role=\"img\" \
-             aria-label=\"Types of files over the source\">",
-            self.range.start,
-            self.cell_bytes,
-            self.range.end,
-            text::escape(&self.told()),
-            COLUMNS * 10,
-            lines * 10,
-            (lines * 11).clamp(11, 440),
-        );
-        let mut paths: BTreeMap<String, String> = BTreeMap::new();
-        for (line, cells) in self.cells.chunks(COLUMNS as usize).enumerate() {
+        let view = format!("0 0 {} {}", COLUMNS * 10, lines * 10);
+        let label = "Types of files over the source";
+        let cells: Vec<(String, String)> =
+            self.cells.iter().map(|cell| (cell.class(), cell.told())).collect();
+        let mut at = self.range.start;
+        let mut runs = Vec::new();
+        for (line, cells) in cells.chunks(COLUMNS as usize).enumerate() {
             let mut column = 0;
-            for run in cells.chunk_by(|a, b| a.class() == b.class()) {
-                let path = paths.entry(run[0].class()).or_default();
-                let width = run.len() * 10;
-                put!(path, "M{} {}h{width}v9h-{width}z", column * 10, line * 10);
-                column += run.len();
+            for run in cells.chunk_by(|a, b| a == b) {
+                let (x, y, width) = (column * 10, line * 10, run.len() * 10);
+                let end = at.saturating_add(run.len() as u64 * self.cell_bytes).min(self.range.end);
+                let (class, told) = &run[0];
+                let title = format!("{told} · {at:#x} – {end:#x}");
+                runs.push((class, format!("M{x} {y}h{width}v9h-{width}z"), title));
+                (column, at) = (column + run.len(), end);
             }
         }
-        for (class, path) in paths {
-            put!(out, "<path class=\"{class}\" d=\"{path}\"/>");
-        }
-        let mut path = String::new();
-        for range in unreadable {
-            let of =
-                |offset: u64| offset.clamp(self.range.start, self.range.end) - self.range.start;
-            let last = of(range.end.saturating_sub(1)) / self.cell_bytes;
-            for cell in (of(range.start) / self.cell_bytes..=last).take(10_000) {
-                put!(path, "M{} {}h10v9h-10z", cell % COLUMNS * 10, cell / COLUMNS * 10);
+        let height_px = (lines * 11).clamp(11, 440);
+        html! {
+            svg.map viewBox=(view) preserveAspectRatio="none" height=(height_px) role="img"
+                aria-label=(label) {
+                @for (class, path, title) in runs {
+                    path class=(class) d=(path) { title { (title) } }
+                }
+                path.bad d=(self.lost(unreadable)) { title { "unreadable" } }
             }
         }
-        put!(out, "<path class=\"lost\" d=\"{path}\"/></svg></div>\n");
     }
 
-    /// What each cell holds, in words, joined by `;`.
-    fn told(&self) -> String {
-        let mut told: Vec<String> = self.cells.iter().map(Cell::told).collect();
-        while told.last().is_some_and(String::is_empty) {
-            told.pop();
-        }
-        told.join(";")
+    /// The cells that hold something unreadable.
+    fn lost(&self, unreadable: &[Range<u64>]) -> String {
+        let of = |offset: u64| offset.clamp(self.range.start, self.range.end) - self.range.start;
+        let cells = unreadable.iter().flat_map(|range| {
+            let last = of(range.end.saturating_sub(1)) / self.cell_bytes;
+            (of(range.start) / self.cell_bytes..=last).take(10_000)
+        });
+        let cell = |cell| format!("M{} {}h10v9h-10z", cell % COLUMNS * 10, cell / COLUMNS * 10);
+        cells.map(cell).collect()
     }
 }
 
@@ -165,13 +152,17 @@ impl Cell {
             largest.filter(|group| sums[*group as usize] > 0)
         };
         match (most(&self.valid), most(&self.broken)) {
-            (Some(group), _) => group.class(),
-            (None, Some(group)) => format!("{} pale", group.class()),
+            (Some(group), _) => group.colour().class().to_string(),
+            (None, Some(group)) => format!("{} pale", group.colour().class()),
             (None, None) => "free".to_string(),
         }
     }
 
+    /// What it holds, in words.
     fn told(&self) -> String {
+        if self.kinds.is_empty() {
+            return "nothing found".to_string();
+        }
         let mut kinds: Vec<&(String, u64)> = self.kinds.iter().collect();
         kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let told = kinds.iter().take(TOLD_MAX).map(|(kind, count)| match count {

@@ -1,6 +1,5 @@
 //! The page of a carving: where which files lie, how many of each type, pictures, all files.
 
-pub(super) mod base64;
 mod files;
 mod group;
 mod map;
@@ -10,16 +9,14 @@ mod types;
 use std::ops::Range;
 use std::path::Path;
 
+use maud::{Markup, html};
 use quarrier_carve::folder::Row;
+use quarrier_report::page::{Script, facts, header, page};
 
-use quarrier_report::page::Script;
-
-use super::{page, put, text};
-
-/// Searches the table of files, and says what lies under the pointer on the map.
+/// Searches the table of files.
 const SCRIPT: Script = Script {
     text: include_str!("carved.js"),
-    sha256: "2gPc7jQXe2ArN+pgRhFaAe946u29RFA3Wjd87siD+X4=",
+    sha256: "BMxoK2SGnDkR+WZO9tgbMW2SzRkedsRKn+ghME5NISI=",
 };
 
 /// What the page shows beside the files.
@@ -50,27 +47,25 @@ pub(crate) fn html(report: &CarvedReport<'_>, rows: impl Iterator<Item = Row>) -
         pictures.add(&row);
         files.add(&row);
     }
-    let mut out = String::with_capacity(256 * 1024);
-    let scripts = [page::SCRIPT, SCRIPT];
-    page::head(&mut out, report.title, &[include_str!("carved.css")], &scripts);
-    page::facts(&mut out, report.facts);
-    map.write(&mut out, report.unreadable);
-    types.write(&mut out);
-    pictures.write(&mut out);
-    files.write(&mut out);
-    quarrier_report::page::foot(&mut out, &scripts);
-    out
+    let parts = [
+        header("quarrier report", report.title, true, &html! {}),
+        facts(report.facts),
+        map.section(report.unreadable),
+        types.section(),
+        pictures.section(),
+        files.section(),
+    ];
+    page(report.title, &[SCRIPT], &parts)
 }
 
 /// A link to a file in the folder; its name alone where there is none.
-fn linked(link: Option<&str>, path: &str, shown: &str) -> String {
-    match link {
-        Some(link) => format!(
-            "<a href=\"{}\">{}</a>",
-            text::escape(&format!("{}/{}", percent_encoded(link), percent_encoded(path))),
-            text::escape(shown)
-        ),
-        None => text::escape(shown),
+fn linked(link: Option<&str>, path: &str, shown: &str) -> Markup {
+    html! {
+        @if let Some(link) = link {
+            a href={ (percent_encoded(link)) "/" (percent_encoded(path)) } { (shown) }
+        } @else {
+            (shown)
+        }
     }
 }
 
@@ -82,7 +77,7 @@ fn percent_encoded(path: &str) -> String {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
                 out.push(byte as char);
             }
-            byte => put!(out, "%{byte:02X}"),
+            byte => out.push_str(&format!("%{byte:02X}")),
         }
     }
     out

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use maud::{Markup, html};
 use quarrier_carve::Status;
 use quarrier_carve::folder::Row;
+use quarrier_report::number::{bytes as size, counted};
+use quarrier_report::page::{note, picture, section};
 
-use super::base64::encoded;
-use super::{linked, put, text};
+use super::linked;
 
 /// Pictures on the page, bytes of one, and bytes of all, at most.
 const PICTURES_MAX: usize = 400;
@@ -16,16 +18,14 @@ const BYTES_MAX: u64 = 8 << 20;
 pub(super) struct Pictures<'r> {
     folder: Option<&'r Path>,
     link: Option<&'r str>,
-    shown: String,
-    count: usize,
+    shown: Vec<Markup>,
     left_bytes: u64,
     not_shown: u64,
 }
 
 impl<'r> Pictures<'r> {
     pub(super) fn new(folder: Option<&'r Path>, link: Option<&'r str>) -> Self {
-        let shown = String::new();
-        Pictures { folder, link, shown, count: 0, left_bytes: BYTES_MAX, not_shown: 0 }
+        Pictures { folder, link, shown: Vec::new(), left_bytes: BYTES_MAX, not_shown: 0 }
     }
 
     pub(super) fn add(&mut self, row: &Row) {
@@ -33,42 +33,37 @@ impl<'r> Pictures<'r> {
         if row.status != Status::Valid {
             return;
         }
-        let fits =
-            row.length <= PICTURE_BYTES_MAX.min(self.left_bytes) && self.count < PICTURES_MAX;
+        let is_small = row.length <= PICTURE_BYTES_MAX.min(self.left_bytes);
+        let fits = is_small && self.shown.len() < PICTURES_MAX;
         let bytes = if fits { std::fs::read(folder.join(&row.path)).ok() } else { None };
         let Some(bytes) = bytes.filter(|bytes| bytes.len() as u64 == row.length) else {
             self.not_shown += 1;
             return;
         };
         self.left_bytes -= row.length;
-        self.count += 1;
         let name = row.path.rsplit('/').next().unwrap_or(&row.path);
-        put!(
-            self.shown,
-            "<figure><img loading=\"lazy\" decoding=\"async\" alt=\"\" \
-             src=\"data:image/{media};base64,{}\"><figcaption>{}<br>{}</figcaption></figure>\n",
-            encoded(&bytes),
-            linked(self.link, &row.path, name),
-            text::bytes(row.length),
-        );
+        self.shown.push(html! {
+            figure {
+                (picture(media, &bytes))
+                figcaption { (linked(self.link, &row.path, name)) br; (size(row.length)) }
+            }
+        });
     }
 
-    pub(super) fn write(&self, out: &mut String) {
-        if self.count == 0 {
-            return;
+    pub(super) fn section(&self) -> Markup {
+        if self.shown.is_empty() {
+            return html! {};
         }
-        put!(out, "<section class=\"card\"><h2>Pictures</h2>\n<div class=\"pictures\">\n");
-        out.push_str(&self.shown);
-        put!(out, "</div>\n");
-        if self.not_shown > 0 {
-            put!(
-                out,
-                "<p class=\"none\">{} not shown, being large or too many; they are listed \
-                 below.</p>\n",
-                text::counted(self.not_shown, "more picture")
-            );
-        }
-        put!(out, "</section>\n");
+        let content = html! {
+            div.pictures { @for picture in &self.shown { (picture) } }
+            @if self.not_shown > 0 {
+                (note(html! {
+                    (counted(self.not_shown, "more picture"))
+                    " not shown, being large or too many; they are listed below."
+                }))
+            }
+        };
+        section("pictures", "Pictures", &content)
     }
 }
 

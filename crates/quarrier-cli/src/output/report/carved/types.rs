@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use maud::{Markup, html};
 use quarrier_carve::folder::Row;
+use quarrier_report::chart::bar;
+use quarrier_report::number::{bytes, count};
+use quarrier_report::page::{Key, cells, note, section, table};
 
 use super::group::Group;
-use super::{put, text};
 
 #[derive(Default)]
 pub(super) struct Types {
@@ -27,26 +30,18 @@ impl Types {
         of_type.bytes += row.length;
     }
 
-    pub(super) fn write(&self, out: &mut String) {
-        put!(out, "<section class=\"card\"><h2>Types</h2>\n");
-        if self.by_type.is_empty() {
-            put!(out, "<p class=\"none\">No file was found.</p></section>\n");
-            return;
-        }
-        put!(
-            out,
-            "<div class=\"wide\"><table class=\"types\"><thead><tr><th>type</th>\
-             <th class=\"n\">files</th><th class=\"n\">valid</th><th class=\"n\">partial</th>\
-             <th class=\"n\">header</th><th class=\"n\">in fragments</th><th class=\"n\">size</th>\
-             <th class=\"fill\"></th></tr></thead><tbody>\n"
-        );
+    pub(super) fn section(&self) -> Markup {
         let most = self.by_type.values().map(OfType::total).max().unwrap_or(1).max(1);
         let mut types: Vec<_> = self.by_type.iter().collect();
         types.sort_by_key(|(_, of_type)| std::cmp::Reverse(of_type.total()));
-        for (kind, of_type) in types {
-            of_type.write(out, kind, most);
-        }
-        put!(out, "</tbody></table></div></section>\n");
+        let columns =
+            ["type", "#files", "#valid", "#partial", "#header", "#in fragments", "#size", "="];
+        let rows = html! { @for (kind, of_type) in &types { (of_type.row(kind, most as f64)) } };
+        let content = match types.is_empty() {
+            true => note("No file was found."),
+            false => table("", &columns, &rows),
+        };
+        section("types", "Types", &content)
     }
 }
 
@@ -55,22 +50,20 @@ impl OfType {
         self.files.iter().sum()
     }
 
-    fn write(&self, out: &mut String, kind: &str, most: u64) {
-        let class = Group::of(kind).class();
-        put!(out, "<tr><td><i class=\"key {class}\"></i>{}</td>", text::escape(kind));
+    fn row(&self, kind: &str, most: f64) -> Markup {
+        let colour = Group::of(kind).colour();
         let [valid, partial, header] = self.files;
-        for count in [self.total(), valid, partial, header, self.mended] {
-            let shown = if count == 0 { "–".to_string() } else { text::count(count) };
-            put!(out, "<td class=\"n\">{shown}</td>");
-        }
-        put!(out, "<td class=\"n\">{}</td><td class=\"fill\">", text::bytes(self.bytes));
-        put!(out, "<div class=\"bar\">");
-        for (count, pale) in [(valid, ""), (partial + header, " pale")] {
-            if count > 0 {
-                let width = 100.0 * count as f64 / most as f64;
-                put!(out, "<i class=\"{class}{pale}\" style=\"width:{width:.2}%\"></i>");
+        let shown = |files: u64| if files == 0 { "–".to_string() } else { count(files) };
+        let pale = format!("{} pale", colour.class());
+        let parts =
+            [(colour.class(), valid as f64 / most), (&*pale, (partial + header) as f64 / most)];
+        html! {
+            tr {
+                td { (Key::Series(colour)) (kind) }
+                (cells([self.total(), valid, partial, header, self.mended].map(shown)))
+                (cells([bytes(self.bytes)]))
+                td.fill { (bar(&parts)) }
             }
         }
-        put!(out, "</div></td></tr>\n");
     }
 }

@@ -1,0 +1,390 @@
+//! Charts as SVG within the page: lines with error bars, areas, bars and lanes over one axis.
+//!
+//! A chart is as wide as its place, so that it is read on a phone as on a desk: across, places are
+//! shares of the width; down, they are pixels, and so is all text. Colours are classes of the
+//! page's style and turn dark with it. Whatever the pointer says over a place is a `<title>`: a
+//! chart needs no script.
+//!
+//! ```text
+//!  values ─→ Axis ─→ Chart ─→ <svg>      Bar ─→ bars, bar, interval
+//! ```
+
+mod axis;
+mod bar;
+
+pub use axis::{Axis, Tick};
+pub use bar::{Bar, bar, bars, interval};
+
+use std::fmt::Write;
+
+use maud::{Markup, PreEscaped, Render, html};
+
+use crate::Colour;
+use crate::page::cut;
+
+/// Width of what is stretched, in units of its own.
+const WIDTH: f64 = 1000.0;
+/// Least height of a bar that stands for something, in pixels: one finding must be seen beside a
+/// million.
+const BAR_PX_MIN: f64 = 4.0;
+/// Points of a line above which it is drawn without a dot for each.
+const DOTS_MAX: usize = 40;
+/// Error bars shorter than this lie under their dots.
+const SPREAD_PX_MIN: f64 = 2.0;
+/// The width for which labels are kept apart, in pixels, and the width of a character.
+const NARROW_PX: f64 = 420.0;
+const CHAR_PX: f64 = 7.0;
+/// Characters of a lane's name.
+const LANE_CHARS_MAX: usize = 13;
+
+/// A measured point of a line.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// Its place on the axis across.
+    pub at: f64,
+    /// Its height.
+    pub value: f64,
+    /// The ends of its error bar.
+    pub spread: (f64, f64),
+    /// Whether it is not to be relied on: drawn as a red ring.
+    pub is_hollow: bool,
+    /// What the pointer says over it.
+    pub title: String,
+}
+
+/// Where text stands beside its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// On it, in the middle.
+    On,
+    /// Left of it and above.
+    Left,
+}
+
+/// A drawing over an axis.
+#[derive(Debug)]
+pub struct Chart<'c> {
+    name: &'c str,
+    height_px: f64,
+    x: &'c Axis,
+    y: &'c Axis,
+    lane: Option<&'c str>,
+    has_labels: bool,
+    /// What is stretched with the page: paths.
+    stretched: String,
+    /// Error bars, which lie behind all lines.
+    behind: String,
+    /// What keeps its shape: dots, text.
+    fixed: String,
+    /// What the pointer finds, on top.
+    tips: String,
+}
+
+impl<'c> Chart<'c> {
+    /// An empty chart; `name` says what it shows to those who cannot see it.
+    pub fn new(name: &'c str, height_px: u32, x: &'c Axis, y: &'c Axis) -> Self {
+        Chart {
+            name,
+            height_px: f64::from(height_px),
+            x,
+            y,
+            lane: None,
+            has_labels: true,
+            behind: String::new(),
+            stretched: String::new(),
+            fixed: String::new(),
+            tips: String::new(),
+        }
+    }
+
+    /// With `name` at the left, and without labels of the axis across.
+    pub fn lane(mut self, name: &'c str) -> Self {
+        (self.lane, self.has_labels) = (Some(name), false);
+        self
+    }
+
+    /// Without labels of the axis across: another chart below has them.
+    pub fn without_labels(mut self) -> Self {
+        self.has_labels = false;
+        self
+    }
+
+    fn across(&self, value: f64) -> f64 {
+        WIDTH * self.x.share(value)
+    }
+
+    fn percent(&self, value: f64) -> Percent {
+        Percent(100.0 * self.x.share(value))
+    }
+
+    /// How far below the chart's upper edge `value` lies, in pixels.
+    pub fn down_px(&self, value: f64) -> f64 {
+        self.height_px * (1.0 - self.y.share(value))
+    }
+
+    /// An area in steps over equal bins; `per_axis` of them, which need not be whole, reach over
+    /// the axis.
+    pub fn area(&mut self, colour: Colour, values: &[f64], per_axis: f64) {
+        self.steps("area", colour, values, per_axis, 0.0);
+    }
+
+    /// As [`area`](Chart::area), filled evenly, for areas that lie on each other.
+    pub fn stack(&mut self, colour: Colour, values: &[f64], per_axis: f64) {
+        self.steps("stack", colour, values, per_axis, 0.0);
+    }
+
+    /// As [`area`](Chart::area), and whatever is above 0 is seen.
+    pub fn columns(&mut self, colour: Colour, values: &[f64], per_axis: f64) {
+        self.steps("columns", colour, values, per_axis, BAR_PX_MIN);
+    }
+
+    fn steps(&mut self, class: &str, colour: Colour, values: &[f64], per_axis: f64, least_px: f64) {
+        let foot = self.height_px;
+        let level = |value: f64| match foot - self.down_px(value) {
+            _ if value.is_nan() || value <= 0.0 => 0,
+            px => (px.max(least_px).min(foot) * 10.0).round() as u32,
+        };
+        let edge = |bin: usize| WIDTH * bin_share(bin, per_axis);
+        let mut path = format!("M0 {foot}");
+        let mut bin = 0;
+        for run in values.chunk_by(|a, b| level(*a) == level(*b)) {
+            bin += run.len();
+            let level = run.first().map_or(0, |value| level(*value));
+            push(&mut path, format_args!("V{}H{:.2}", foot - f64::from(level) / 10.0, edge(bin)));
+        }
+        push(&mut path, format_args!("V{foot}z"));
+        let class = format!("{class} {}", colour.class());
+        html! { path class=(class) d=(path) {} }.render_to(&mut self.stretched);
+    }
+
+    /// A line through points, which are in the order of the axis, with their error bars and dots.
+    pub fn line(&mut self, colour: Colour, points: &[Point]) {
+        let is_crowded = points.len() > DOTS_MAX;
+        let mut path = String::new();
+        for (place, point) in points.iter().enumerate() {
+            let (x, y) = (self.across(point.at), self.down_px(point.value));
+            push(&mut path, format_args!("{}{x:.2} {y:.1}", if place == 0 { "M" } else { "L" }));
+            let (x, low, high) = (
+                self.percent(point.at),
+                self.down_px(point.spread.0),
+                self.down_px(point.spread.1),
+            );
+            let (low, high) = (Px(low), Px(high));
+            if low.0 - high.0 >= SPREAD_PX_MIN {
+                html! {
+                    g.spread.(colour.class()) {
+                        line x1=(x) x2=(x) y1=(low) y2=(high) {}
+                        rect x=(x) y=(low) width="7" height="1" {}
+                        rect x=(x) y=(high) width="7" height="1" {}
+                    }
+                }
+                .render_to(&mut self.behind);
+            }
+            let y = Px(y);
+            if point.is_hollow {
+                html! { circle.hollow cx=(x) cy=(y) r="4.5" {} }.render_to(&mut self.fixed);
+            } else if !is_crowded {
+                html! { circle.(colour.class()) cx=(x) cy=(y) r="3.5" {} }
+                    .render_to(&mut self.fixed);
+            }
+            html! { circle cx=(x) cy=(y) r="8" { title { (point.title) } } }
+                .render_to(&mut self.tips);
+        }
+        if points.len() > 1 {
+            let class = format!("line {}", colour.class());
+            html! { path class=(class) d=(path) {} }.render_to(&mut self.stretched);
+        }
+    }
+
+    /// A dashed line at a height, such as a ceiling.
+    pub fn level(&mut self, value: f64) {
+        let y = Px(self.down_px(value));
+        html! { line.level x1="0" x2="100%" y1=(y) y2=(y) {} }.render_to(&mut self.fixed);
+    }
+
+    /// Dashed lines at places of the axis, with names above where there is room.
+    pub fn marks(&mut self, marks: &[(f64, &str)]) {
+        let mut free_from = f64::NEG_INFINITY;
+        for &(at, name) in marks.iter().filter(|(at, _)| self.x.holds(*at)) {
+            let (x, height) = (self.percent(at), self.height_px);
+            html! { line.mark x1=(x) x2=(x) y1="0" y2=(height) {} }.render_to(&mut self.fixed);
+            let half = name.chars().count() as f64 * CHAR_PX / 2.0;
+            let middle = NARROW_PX * x.0 / 100.0;
+            if middle - half >= free_from {
+                html! { text.above x=(x) y="-5" { (name) } }.render_to(&mut self.fixed);
+                free_from = middle + half + CHAR_PX;
+            }
+        }
+    }
+
+    /// A stretch of the axis that is marked as bad, wide enough to be seen.
+    pub fn lost(&mut self, from: f64, to: f64) {
+        let (x, width) = self.stretch(from, to);
+        html! {
+            rect.lost x=(x) width=(width) height=(self.height_px) {}
+            rect.lost.top x=(x) width=(width) height="5" {}
+        }
+        .render_to(&mut self.fixed);
+    }
+
+    /// A stretch of a lane, fainter the less of it is `filled` (0 to 1).
+    pub fn span(&mut self, colour: Colour, (from, to): (f64, f64), filled: f64, title: &str) {
+        let (x, width) = self.stretch(from, to);
+        let filled = if filled < 0.95 { Some(filled.max(0.15)) } else { None };
+        let faint = filled.map(|filled| format!("{filled:.2}"));
+        html! {
+            rect.(colour.class()) x=(x) width=(width) height=(self.height_px) opacity=[faint] {
+                title { (title) }
+            }
+        }
+        .render_to(&mut self.fixed);
+    }
+
+    fn stretch(&self, from: f64, to: f64) -> (Percent, Percent) {
+        let (from, to) = (self.percent(from), self.percent(to));
+        (from, Percent((to.0 - from.0).max(0.005)))
+    }
+
+    /// Text at a place of the chart.
+    pub fn text(&mut self, (at, value): (f64, f64), side: Side, text: &str) {
+        let (x, y) = (self.percent(at), self.down_px(value));
+        match side {
+            Side::On => html! { text.on x=(x) y=(Px(y + 4.0)) { (text) } },
+            Side::Left => html! { text.left x=(x) y=(Px(y - 4.0)) { (text) } },
+        }
+        .render_to(&mut self.fixed);
+    }
+
+    /// What the pointer says over a place.
+    pub fn tip(&mut self, (at, value): (f64, f64), title: &str) {
+        let (x, y) = (self.percent(at), Px(self.down_px(value)));
+        html! { circle cx=(x) cy=(y) r="8" { title { (title) } } }.render_to(&mut self.tips);
+    }
+
+    /// What the pointer says over each of equal bins, `per_axis` of which reach over the axis:
+    /// what `told` says of it, and from where to where it reaches, as `place` writes that.
+    pub fn tips(&mut self, told: &[String], per_axis: f64, place: impl Fn(f64) -> String) {
+        let mut bin = 0;
+        let edge = |bin: usize| self.x.value(bin_share(bin, per_axis));
+        let mut tips = std::mem::take(&mut self.tips);
+        for run in told.chunk_by(|a, b| a == b) {
+            let (from, to) = (edge(bin), edge(bin + run.len()));
+            bin += run.len();
+            let (x, width) = self.stretch(from, to);
+            html! {
+                rect x=(x) width=(width) height=(self.height_px) {
+                    title { (run[0]) " · " (place(from)) " – " (place(to)) }
+                }
+            }
+            .render_to(&mut tips);
+        }
+        self.tips = tips;
+    }
+
+    fn left(&self) -> Markup {
+        html! {
+            @if let Some(name) = self.lane {
+                text.start x="-8" y=(Px(self.height_px / 2.0 + 4.0)) {
+                    title { (name) }
+                    (cut(name, LANE_CHARS_MAX))
+                }
+            } @else {
+                @for tick in self.y.ticks() {
+                    text.start x="-8" y=(Px(self.down_px(tick.value) + 4.0)) { (tick.label) }
+                }
+            }
+        }
+    }
+
+    fn grid(&self) -> Markup {
+        html! {
+            g.grid {
+                @for tick in self.x.ticks() {
+                    @let x = self.percent(tick.value);
+                    line x1=(x) x2=(x) y1="0" y2=(self.height_px) {}
+                }
+                @for tick in self.y.ticks() {
+                    @let y = Px(self.down_px(tick.value));
+                    line x1="0" x2="100%" y1=(y) y2=(y) {}
+                }
+            }
+        }
+    }
+}
+
+impl Render for Chart<'_> {
+    fn render(&self) -> Markup {
+        let view = format!("0 0 {WIDTH} {}", self.height_px);
+        let class = if self.lane.is_some() { "plot lane" } else { "plot" };
+        // All of these are markup of this module.
+        let part = |text: &'_ String| PreEscaped(text.clone());
+        html! {
+            div class=(class) {
+                svg role="img" aria-label=(self.name) width="100%" height=(self.height_px) {
+                    @if self.lane.is_some() {
+                        rect.ground width="100%" height=(self.height_px) {}
+                    }
+                    (self.grid())
+                    (self.left())
+                    (part(&self.behind))
+                    @if !self.stretched.is_empty() {
+                        svg viewBox=(view) preserveAspectRatio="none" width="100%"
+                            height=(self.height_px) { (part(&self.stretched)) }
+                    }
+                    (part(&self.fixed))
+                    @if !self.tips.is_empty() { g.tips { (part(&self.tips)) } }
+                }
+                @if self.has_labels { (labels(self.x)) }
+            }
+        }
+    }
+}
+
+/// The labels of an axis across, below the last of several charts that share it.
+pub fn labels_below(x: &Axis) -> Markup {
+    html! { div.plot.labels { (labels(x)) } }
+}
+
+fn labels(x: &Axis) -> Markup {
+    html! {
+        svg.below width="100%" height="22" aria-hidden="true" {
+            @for (place, tick) in x.ticks().iter().enumerate() {
+                // Narrow screens show every second one.
+                text.odd[place % 2 == 1] x=(Percent(100.0 * x.share(tick.value))) y="16" {
+                    (tick.label)
+                }
+            }
+        }
+    }
+}
+
+/// Where a bin begins, as a share of the axis over which `per_axis` of them reach.
+fn bin_share(bin: usize, per_axis: f64) -> f64 {
+    let share = bin as f64 / per_axis;
+    if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
+}
+
+/// A share of the width.
+#[derive(Debug, Clone, Copy)]
+struct Percent(f64);
+
+impl Render for Percent {
+    fn render_to(&self, out: &mut String) {
+        push(out, format_args!("{:.2}%", self.0));
+    }
+}
+
+/// A place in pixels.
+#[derive(Debug, Clone, Copy)]
+struct Px(f64);
+
+impl Render for Px {
+    fn render_to(&self, out: &mut String) {
+        push(out, format_args!("{:.1}", self.0));
+    }
+}
+
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // A String takes whatever is written to it.
+    let _ = out.write_fmt(text);
+}

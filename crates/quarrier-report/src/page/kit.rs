@@ -1,0 +1,153 @@
+//! What pages are made of.
+
+use maud::{Markup, Render, html};
+
+use super::{TITLE_CHARS_MAX, cut};
+use crate::Colour;
+
+/// Characters of a fact: enough for a long command line.
+const FACT_CHARS_MAX: usize = 400;
+
+/// What stands first: of what tool, what it is about (a line of commands, or words), and the rest.
+pub fn header(kicker: &str, title: &str, is_command: bool, rest: &Markup) -> Markup {
+    html! {
+        header {
+            p.kicker { (kicker) }
+            h1.command[is_command] { (cut(title, TITLE_CHARS_MAX)) }
+            (rest)
+        }
+    }
+}
+
+/// A section with its heading; `id` is where links lead.
+pub fn section(id: &str, title: &str, content: &Markup) -> Markup {
+    html! { section.card id=(id) { h2 { (title) } (content) } }
+}
+
+/// Whether a section can be folded away, and how it first shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fold {
+    /// It cannot.
+    Never,
+    /// It can, and shows.
+    Open,
+    /// It can, and does not show.
+    Closed,
+}
+
+/// As [`section`], folded as `fold` says. A link to `id` unfolds it.
+pub fn folded(id: &str, title: &str, fold: Fold, content: &Markup) -> Markup {
+    match fold {
+        Fold::Never => section(id, title, content),
+        _ => html! {
+            details.card open[fold == Fold::Open] {
+                summary { h2 { (title) } }
+                // Browsers unfold what holds the target of a link.
+                div id=(id) { (content) }
+            }
+        },
+    }
+}
+
+/// Content that is folded away behind its summary.
+pub fn details(summary: &str, is_open: bool, content: &Markup) -> Markup {
+    html! { details open[is_open] { summary { (summary) } (content) } }
+}
+
+/// Labels and values as a grid; nothing where there are none. Values that are empty are left out.
+pub fn facts<L: AsRef<str>, V: AsRef<str>>(facts: &[(L, V)]) -> Markup {
+    if facts.is_empty() {
+        return html! {};
+    }
+    html! {
+        dl.facts {
+            @for (label, value) in facts {
+                @if !value.as_ref().is_empty() {
+                    div { dt { (label.as_ref()) } dd { (cut(value.as_ref(), FACT_CHARS_MAX)) } }
+                }
+            }
+        }
+    }
+}
+
+/// A line that says what the rest does not.
+pub fn note(content: impl Render) -> Markup {
+    html! { p.note { (content) } }
+}
+
+/// A table that scrolls where it is too wide. A column whose name begins with `#` holds numbers,
+/// and `=` stands for one of bars, without a name.
+pub fn table(class: &str, columns: &[&str], rows: &Markup) -> Markup {
+    html! {
+        div.wide {
+            table class=(class) {
+                thead {
+                    tr {
+                        @for column in columns {
+                            @if let Some(name) = column.strip_prefix('#') {
+                                th.n { (name) }
+                            } @else if *column == "=" {
+                                th.fill {}
+                            } @else {
+                                th { (column) }
+                            }
+                        }
+                    }
+                }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
+/// Cells of numbers.
+pub fn cells<T: Render>(cells: impl IntoIterator<Item = T>) -> Markup {
+    html! { @for cell in cells { td.n { (cell) } } }
+}
+
+/// A drawing with its caption, over the whole width or half of it.
+pub fn figure(is_wide: bool, caption: &Markup, drawing: impl Render) -> Markup {
+    html! { figure.whole[is_wide] { figcaption { (caption) } (drawing) } }
+}
+
+/// What a key of a legend looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// A series of this colour.
+    Series(Colour),
+    /// Time without work.
+    Idle,
+    /// What is bad, such as bytes that could not be read.
+    Bad,
+    /// A point that is not to be relied on.
+    Hollow,
+    /// A dashed line.
+    Dashes,
+    /// What is drawn paler than others.
+    Pale,
+}
+
+impl Render for Key {
+    fn render(&self) -> Markup {
+        let class = match self {
+            Key::Series(colour) => colour.class(),
+            Key::Idle => "idle",
+            Key::Bad => "bad",
+            Key::Hollow => "hollow",
+            Key::Dashes => "dashes",
+            Key::Pale => "pale",
+        };
+        html! { i.key.(class) {} }
+    }
+}
+
+/// What a chart's colours and lines mean; entries without a key say something about all of it.
+pub fn legend(entries: &[(Option<Key>, Markup)]) -> Markup {
+    html! {
+        div.legend {
+            @for (key, words) in entries {
+                span { @if let Some(key) = key { (key) } (words) }
+            }
+        }
+    }
+}

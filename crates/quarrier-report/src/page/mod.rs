@@ -1,0 +1,147 @@
+//! Pages: one file that loads nothing, with a policy that says so, and what they are made of.
+//!
+//! ```text
+//!  parts (maud) ──→ header, section, facts, table, figure … ──→ page ──→ the file
+//!                                                               └ every part through `visible`
+//! ```
+//!
+//! Text cannot get around the table of harmful characters: [`html!`](maud::html) escapes markup in
+//! all that stands in it, and [`page`] writes out whatever harmful character is left in a part, be
+//! it text, an attribute or a title.
+
+mod kit;
+
+pub use kit::{
+    Fold, Key, cells, details, facts, figure, folded, header, legend, note, section, table,
+};
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::visible;
+
+/// Characters of a title: enough for a long command line.
+pub(crate) const TITLE_CHARS_MAX: usize = 1000;
+
+/// The style of all pages, and its SHA-256 in base64, by which their policy allows it and no other.
+const STYLE: &str = include_str!("page.css");
+const STYLE_SHA256: &str = "K8q4uqZ3eyJLp0Bu03G0UmZ4/KVpqqhoVaOFXbnD9+U=";
+
+/// A script, with the hash by which the page's policy allows it and no other.
+#[derive(Debug, Clone, Copy)]
+pub struct Script {
+    /// The text.
+    pub text: &'static str,
+    /// SHA-256 of the text, in base64.
+    pub sha256: &'static str,
+}
+
+/// What the browser may do: nothing is loaded from anywhere, and only this style and these scripts
+/// hold, whatever a name in the page may try.
+fn policy(scripts: &[Script]) -> String {
+    let mut policy = format!(
+        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; \
+         style-src 'sha256-{STYLE_SHA256}'"
+    );
+    if !scripts.is_empty() {
+        policy.push_str("; script-src");
+        for script in scripts {
+            policy.push_str(&format!(" 'sha256-{}'", script.sha256));
+        }
+    }
+    policy
+}
+
+/// The page, whole: `parts` in their order, every harmful character in them written out as
+/// [`visible`](crate::visible) does.
+pub fn page(title: &str, scripts: &[Script], parts: &[Markup]) -> String {
+    let title = cut(title, TITLE_CHARS_MAX);
+    let head = html! {
+        meta charset="utf-8";
+        meta http-equiv="Content-Security-Policy" content=(policy(scripts));
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        meta name="color-scheme" content="light dark";
+        meta name="generator" content={ "quarrier " (env!("CARGO_PKG_VERSION")) };
+        title { (title) }
+    };
+    let foot = html! {
+        footer {
+            "Written by quarrier " (env!("CARGO_PKG_VERSION"))
+            ". This page loads nothing from the network."
+        }
+    };
+    let body: String = parts.iter().map(|part| visible(&part.0) + "\n").collect();
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                (PreEscaped(visible(&head.0)))
+                // The hashes are those of all between the tags.
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main { (PreEscaped(body)) (foot) }
+                @for script in scripts { script { (PreEscaped(script.text)) } }
+            }
+        }
+    };
+    page.into_string() + "\n"
+}
+
+/// `text`, with an ellipsis for what follows its first `chars_max` characters.
+pub fn cut(text: &str, chars_max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// A picture of type `image/{media}`, within the page; read when it comes into sight.
+pub fn picture(media: &str, bytes: &[u8]) -> Markup {
+    let source = format!("data:image/{media};base64,{}", BASE64_STANDARD.encode(bytes));
+    html! { img loading="lazy" decoding="async" alt="" src=(source); }
+}
+
+#[cfg(test)]
+mod tests {
+    use maud::html;
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_policy_allows_the_style_by_its_hash() {
+        let hash = BASE64_STANDARD.encode(Sha256::digest(STYLE));
+        assert_eq!(STYLE_SHA256, hash, "put the new hash beside the style that changed");
+        let page = page("a", &[], &[]);
+        assert!(page.contains(&format!("<style>{STYLE}</style>")));
+        assert!(page.contains("default-src 'none'") && !page.contains("script-src"), "{page}");
+        assert!(!page.contains("unsafe-inline"));
+    }
+
+    #[test]
+    fn only_scripts_of_the_page_may_run() {
+        let scripts = [Script { text: "f()", sha256: "abc=" }, Script { text: "g()", sha256: "d" }];
+        let page = page("</title>\u{202e}", &scripts, &[]);
+        assert!(page.contains("; script-src 'sha256-abc=' 'sha256-d'\">"), "{page}");
+        assert!(page.contains("<script>f()</script><script>g()</script>"), "{page}");
+        assert!(page.contains("<title>&lt;/title&gt;\\u{202e}</title>"), "{page}");
+    }
+
+    #[test]
+    fn what_stands_in_a_part_is_harmless_without_further_ado() {
+        let evil = "</p><a href='\"'>&\n\x1b\u{202e}日";
+        let page = page("t", &[], &[html! { p title=(evil) { (evil) } }]);
+        let harmless = "&lt;/p&gt;&lt;a href='&quot;'&gt;&amp;\\n\\x1b\\u{202e}日";
+        assert!(page.contains(&format!("<p title=\"{harmless}\">{harmless}</p>")), "{page}");
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(cut("日本語", 2), "日本…");
+        assert_eq!(cut("ab", 2), "ab");
+    }
+}

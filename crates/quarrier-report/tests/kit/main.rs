@@ -1,0 +1,11 @@
+//! Pages and charts as a whole: well-formed and harmless, whatever stands in them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod charts;
+mod escapes;
+mod well_formed;
