@@ -31,8 +31,9 @@ const BAR_PX_MIN: f64 = 4.0;
 const DOTS_MAX: usize = 40;
 /// Error bars shorter than this lie under their dots.
 const SPREAD_PX_MIN: f64 = 2.0;
-/// The width for which labels are kept apart, in pixels, and the width of a character.
-const NARROW_PX: f64 = 420.0;
+/// Widths for which labels are kept apart, in pixels: that of half a page, and that of a phone,
+/// where those of the class `odd` are hidden. And the width of a character.
+const WIDTHS_PX: [f64; 2] = [420.0, 230.0];
 const CHAR_PX: f64 = 7.0;
 /// Characters of a lane's name.
 const LANE_CHARS_MAX: usize = 13;
@@ -204,15 +205,23 @@ impl<'c> Chart<'c> {
 
     /// Dashed lines at places of the axis, with names above where there is room.
     pub fn marks(&mut self, marks: &[(f64, &str)]) {
-        let mut free_from = f64::NEG_INFINITY;
+        let mut free_from = WIDTHS_PX.map(|_| f64::NEG_INFINITY);
         for &(at, name) in marks.iter().filter(|(at, _)| self.x.holds(*at)) {
             let (x, height) = (self.percent(at), self.height_px);
             html! { line.mark x1=(x) x2=(x) y1="0" y2=(height) {} }.render_to(&mut self.fixed);
             let half = name.chars().count() as f64 * CHAR_PX / 2.0;
-            let middle = NARROW_PX * x.0 / 100.0;
-            if middle - half >= free_from {
-                html! { text.above x=(x) y="-5" { (name) } }.render_to(&mut self.fixed);
-                free_from = middle + half + CHAR_PX;
+            let mut fits = WIDTHS_PX.map(|_| false);
+            for ((fits, free_from), width) in fits.iter_mut().zip(&mut free_from).zip(WIDTHS_PX) {
+                let middle = width * x.0 / 100.0;
+                *fits = middle - half >= *free_from;
+                if *fits {
+                    *free_from = middle + half + CHAR_PX;
+                }
+            }
+            let [is_free, is_free_on_narrow] = fits;
+            if is_free {
+                html! { text.above.odd[!is_free_on_narrow] x=(x) y="-5" { (name) } }
+                    .render_to(&mut self.fixed);
             }
         }
     }

@@ -52,16 +52,16 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
     let files = stats.files.unwrap_or_default();
     let mut facts = vec![
         ("source", run.name.clone()),
-        ("bytes", format!("{} ({})", number::bytes(stats.bytes), stats.bytes)),
-        ("files", format!("{} of {}", stats.findings, number::bytes(files.bytes))),
-        ("valid", files.valid.to_string()),
-        ("partial", files.partial.to_string()),
-        ("header", files.header.to_string()),
-        ("put together from fragments", files.mended.to_string()),
+        ("bytes", format!("{} ({})", number::bytes(stats.bytes), number::count(stats.bytes))),
+        ("files", format!("{} of {}", number::count(stats.findings), number::bytes(files.bytes))),
+        ("valid", number::count(files.valid)),
+        ("partial", number::count(files.partial)),
+        ("header", number::count(files.header)),
+        ("put together from fragments", number::count(files.mended)),
         ("blocks", format!("{} bytes", summary.block_bytes)),
         ("time", format!("{:.3} s", stats.seconds)),
         ("rate", number::rate(stats.bytes_per_second)),
-        ("looked at", format!("{} candidates", summary.candidates)),
+        ("looked at", number::counted(summary.candidates, "candidate")),
     ];
     if let Some(ceiling) = &stats.ceiling {
         let rate = number::rate(ceiling.bytes_per_second);

@@ -105,10 +105,10 @@ impl Summary {
     fn facts(&self) -> Vec<(String, String)> {
         let stats = &self.stats;
         let mut facts = vec![
-            ("bytes", format!("{} ({})", number::bytes(stats.bytes), stats.bytes)),
+            ("bytes", format!("{} ({})", number::bytes(stats.bytes), number::count(stats.bytes))),
             ("time", format!("{:.3} s", stats.seconds)),
             ("rate", number::rate(stats.bytes_per_second)),
-            ("findings", stats.findings.to_string()),
+            ("findings", number::count(stats.findings)),
             ("patterns", format!("{}, compiled in {:.3} s", stats.patterns, stats.compile_seconds)),
             ("engine", stats.engine.clone()),
             ("device", [&[stats.device.clone()][..], &stats.device_names].concat().join(", ")),

@@ -4,7 +4,7 @@ use maud::{Markup, Render, html};
 use quarrier_core::pipeline::Span;
 use quarrier_report::Colour;
 use quarrier_report::chart::{Axis, Chart};
-use quarrier_report::number::{percent, rate, seconds};
+use quarrier_report::number::{large_prefix, percent, rate, seconds, short};
 use quarrier_report::page::{Key, legend, note};
 
 use super::SourceRun;
@@ -46,7 +46,7 @@ fn content(source: &SourceRun<'_>, bins_max: usize) -> Markup {
     let peak = series.most();
     let ceiling = source.ceiling();
     let drawn = ceiling.filter(|ceiling| *ceiling <= CEILING_DRAWN_MAX * peak);
-    let (x, y) = (Axis::time(time), Axis::heights(drawn.unwrap_or(0.0).max(peak), rate));
+    let (x, y) = (Axis::time(time), Axis::heights(drawn.unwrap_or(0.0).max(peak), short_rate));
     let name = format!("rate over time, at most {}", rate(peak));
     let mut chart = Chart::new(&name, HEIGHT_PX, &x, &y);
     chart.area(Colour::ORANGE, &series.bins, bins as f64);
@@ -56,6 +56,12 @@ fn content(source: &SourceRun<'_>, bins_max: usize) -> Markup {
     let told: Vec<String> = series.bins.iter().copied().map(rate).collect();
     chart.tips(&told, bins as f64, seconds);
     html! { (keys(source, peak, ceiling, drawn.is_some())) (chart.render()) }
+}
+
+/// A round rate, without zeros at its end.
+fn short_rate(bytes_per_second: f64) -> String {
+    let (factor, prefix) = large_prefix(bytes_per_second);
+    format!("{} {prefix}B/s", short(bytes_per_second / factor))
 }
 
 fn keys(source: &SourceRun<'_>, peak: f64, ceiling: Option<f64>, is_drawn: bool) -> Markup {

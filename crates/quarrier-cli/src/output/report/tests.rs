@@ -128,7 +128,7 @@ fn what_was_carved_is_mapped_counted_and_listed() {
         title: EVIL,
         facts: &[(EVIL.to_string(), EVIL.to_string())],
         range: 0..100_000,
-        unreadable: &[2000..3000],
+        unreadable: &[2000..3000, 70_000..70_100],
         folder: None,
         link: Some("../out put"),
     };
