@@ -27,7 +27,10 @@ mod unpack;
 mod view;
 
 pub use carved::{Carved, Status};
-pub use carver::{Alignment, Allowance, Begun, BrokenFile, Carver, Keep, Midway, Stride, Summary};
+pub use carver::{
+    Alignment, Allowance, Begun, BrokenFile, Carver, Keep, Midway, SkimmedRange, Skimming, Stride,
+    Summary,
+};
 pub use claims::Claims;
 pub use error::{Error, Result};
 pub use format::{Format, Kind, Signature, Verdict};

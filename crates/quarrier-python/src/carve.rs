@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use quarrier::carve::{Begin, Signatures, Watch, reported};
 use quarrier::{Carve, OpenOptions, Place, Sources};
+use quarrier_carve::Summary;
 use quarrier_carve::folder::Row;
 use quarrier_core::source::ChangingMemory;
 
@@ -101,13 +102,14 @@ fn run(
     let source = place.name().to_string();
     let begin = request.start(place, host::machine(), stop)?;
     let rows = Rows { are_gathered: folder.is_none(), rows: Mutex::default() };
-    let (unreadable, skipped): (_, Vec<String>) = match begin {
-        Begin::Finished => (Vec::new(), Vec::new()),
+    let (unreadable, skimmed, skipped): (_, _, Vec<String>) = match begin {
+        Begin::Finished => (Vec::new(), Vec::new(), Vec::new()),
         Begin::Carving(carving) => {
             let notices = carving.notices().to_vec();
             let carved = carving.run(&rows)?;
             let members = carved.skipped.map(|skipped| skipped.in_words());
-            (carved.summary.unreadable, notices.into_iter().chain(members).collect())
+            let Summary { unreadable, skimmed, .. } = carved.summary;
+            (unreadable, skimmed, notices.into_iter().chain(members).collect())
         }
     };
     let rows = match folder {
@@ -115,7 +117,7 @@ fn run(
         None => rows.rows.into_inner().unwrap_or_else(PoisonError::into_inner),
     };
     let skipped = (!skipped.is_empty()).then(|| skipped.join("; "));
-    Ok(Carved { source, unreadable, rows, skipped })
+    Ok(Carved { source, unreadable, skimmed, rows, skipped })
 }
 
 /// Gathers rows where no folder has them.

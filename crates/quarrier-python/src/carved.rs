@@ -13,12 +13,14 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyList};
+use quarrier_carve::SkimmedRange;
 use quarrier_carve::folder::Row;
 
 /// All that a carving gave.
 pub(crate) struct Carved {
     pub(crate) source: String,
     pub(crate) unreadable: Vec<Range<u64>>,
+    pub(crate) skimmed: Vec<SkimmedRange>,
     pub(crate) rows: Vec<Row>,
     /// What was not looked at, in words.
     pub(crate) skipped: Option<String>,
@@ -70,6 +72,17 @@ impl CarvedFiles {
     #[getter]
     fn unreadable(&self) -> Vec<(u64, u64)> {
         self.carved.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
+    }
+
+    /// Ranges that were looked at less closely, as (offset, length, types, reason);
+    /// `thorough=True` goes back to them.
+    #[getter]
+    fn skimmed(&self) -> Vec<(u64, u64, Vec<&'static str>, &'static str)> {
+        let one = |one: &SkimmedRange| {
+            let Range { start, end } = one.range;
+            (start, end - start, one.types.clone(), one.reason.in_words())
+        };
+        self.carved.skimmed.iter().map(one).collect()
     }
 
     /// What was not looked at, inside archives or with `unallocated=True` in partitions, in words;

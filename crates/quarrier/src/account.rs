@@ -1,10 +1,12 @@
 //! The account of a run: what it took, the load of each stage, the share of the ceiling.
 
+use quarrier_carve::SkimmedRange;
 use quarrier_core::pipeline::{Stage, StageLoad, Timeline};
 use quarrier_remote::Counters;
 use serde_json::{Value, json};
 
 use crate::Ceiling;
+use crate::carve::skimmed_to_json;
 
 /// One JSON object; the field names are fixed, people script against them.
 #[derive(Debug, Default)]
@@ -58,7 +60,7 @@ pub struct Stats {
 }
 
 /// Carved files by status.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Files {
     /// Files read to their end as their formats say.
     pub valid: u64,
@@ -70,6 +72,8 @@ pub struct Files {
     pub mended: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Ranges of the source that were looked at less closely.
+    pub skimmed: Vec<SkimmedRange>,
 }
 
 /// What fetching took, of all remote sources together.
@@ -186,6 +190,7 @@ impl Stats {
                 "mended": files.mended,
                 "bytes": files.bytes,
             });
+            stats["skimmed"] = skimmed_to_json(&files.skimmed);
         }
         stats
     }

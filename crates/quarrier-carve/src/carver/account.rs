@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use quarrier_core::pipeline::{Plan, Run, Stage, StageLoad};
 
-use super::{Alignment, Midway};
+use super::{Alignment, Midway, SkimmedRange};
 use crate::carved::Carved;
 use crate::format::Kind;
 use crate::view::View;
@@ -43,6 +43,8 @@ pub struct Stride<'a> {
     pub broken: &'a [BrokenFile],
     /// Ranges of it that could not be read.
     pub unreadable: &'a [Range<u64>],
+    /// Ranges of it that were looked at less closely, as files may begin at too many places there.
+    pub skimmed: &'a [SkimmedRange],
     /// Where the files of all strides until now lie.
     pub alignment: Alignment,
     /// Where it is a part of a stride with very many candidates, and not the last one.
@@ -88,12 +90,9 @@ pub struct Summary {
     pub files: [u64; 3],
     /// Files that are valid because their fragments were found.
     pub mended: u64,
-    /// How often a broken file was forgotten, its rest was not looked for, or nothing of it was
-    /// kept, there being too many.
-    pub forgotten: u64,
-    /// Places where a file may begin that were not looked at: those around them had cost too much.
-    pub unread: u64,
-    /// What it took to read all others: bytes that were looked at, and what counts as many.
+    /// Ranges that were looked at less closely than the rest, each with a reason; in order.
+    pub skimmed: Vec<SkimmedRange>,
+    /// What it took to read candidates: bytes that were looked at, and what counts as many.
     pub cost_bytes: u64,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,

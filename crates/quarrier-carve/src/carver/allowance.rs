@@ -1,11 +1,16 @@
 //! What the candidates of a stride may cost, all together.
 
+use super::STRIDE_BYTES;
+
 /// Fuel of a candidate in each of the attempts at it, in bytes.
 pub(super) const FUEL_BYTES: [u64; 4] = [64 << 10, 64 << 20, 1 << 30, u64::MAX];
 /// Fuel of all candidates of a stride in attempts of a kind; at least what one of them gets.
 const STRIDE_FUEL_BYTES: u64 = 256 << 20;
 /// What a candidate costs at least: to look at it, and to remember it.
 pub(super) const CANDIDATE_BYTES: u64 = 64;
+/// Fuel for the second look at those of a stride for which that did not suffice; of a part of a
+/// stride, by its share of the bytes.
+const AGAIN_BYTES: u64 = 512 << 20;
 /// Candidates for which nothing is left, of which a beginning is kept.
 const GIVEN_UP_MAX: u32 = 256;
 
@@ -45,6 +50,11 @@ impl Allowance {
         self.given_up = self.given_up.saturating_sub(1);
         keeps
     }
+}
+
+/// Fuel for the second look at the candidates of `bytes` bytes, which are all of a stride or a part.
+pub(super) fn again_bytes(bytes: u64, is_whole: bool) -> u64 {
+    if is_whole { AGAIN_BYTES } else { AGAIN_BYTES / STRIDE_BYTES * bytes }
 }
 
 #[cfg(test)]

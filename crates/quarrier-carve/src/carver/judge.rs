@@ -3,10 +3,12 @@
 //! Most candidates are none, which shows within a few bytes; some claim to be gigabytes. So each is
 //! read with little fuel first, and with more only where that ran out. How much all of a stride
 //! together may get is [bounded](Allowance), and does not depend on who works when: results are the
-//! same with any number of workers.
+//! same with any number of workers. For whom that does not suffice, there is a [second
+//! look](super::again).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::again::Waiting;
 use super::allowance::{Allowance, FUEL_BYTES};
 use super::candidates::Candidate;
 use crate::claims::Claims;
@@ -31,9 +33,25 @@ pub(super) struct Judged {
 pub(super) struct Judgement {
     /// In order, those that are none left out.
     pub(super) judged: Vec<Judged>,
-    /// Those for which nothing was left, beyond those of which a beginning is kept.
-    pub(super) unread: u64,
+    /// Those that could not be read to an end, in order.
+    pub(super) unread: Vec<Candidate>,
     /// What they have cost, in bytes of fuel.
+    pub(super) cost_bytes: u64,
+}
+
+impl Judgement {
+    pub(super) fn add(&mut self, judged: Judged) {
+        if judged.verdict != Verdict::Not {
+            self.judged.push(judged);
+        }
+    }
+}
+
+/// What came of reading a candidate with so much fuel.
+pub(super) struct Attempt {
+    /// None where the fuel did not suffice.
+    pub(super) judged: Option<Judged>,
+    /// In bytes of fuel.
     pub(super) cost_bytes: u64,
 }
 
@@ -43,23 +61,47 @@ pub(super) struct Judge<'c> {
     pub(super) ranges: &'c super::ranges::CarvedRanges,
     /// Whether files inside others are wanted, too.
     pub(super) embedded: bool,
+    /// Whether every candidate is read to its end, whatever that costs.
+    pub(super) reads_all: bool,
     pub(super) stop: &'c AtomicBool,
 }
 
 impl Judge<'_> {
-    /// Judges `candidates`, in order, with what is `left` for those of a stride. Those that are none
-    /// are left out, and those that lie in a file that is whole.
+    /// Judges `candidates`, in order, with what is `left` for those of a stride, and then with
+    /// `again_bytes` of fuel those for which that did not suffice. Those that are none are left out,
+    /// and those that lie in a file that is whole.
     pub(super) fn judge(
         &self,
         view: &mut View<'_>,
         candidates: &[Candidate],
         left: &mut Allowance,
+        again_bytes: u64,
     ) -> Judgement {
         let mut judgement = Judgement::default();
         let mut claims = Claims::default();
         view.pay_for_jumps(true);
+        let waiting = self.in_order(view, candidates, left, &mut judgement, &mut claims);
+        if !waiting.is_empty() {
+            let still = self.look_again(view, waiting, again_bytes, &mut judgement, &mut claims);
+            self.give_up(view, still, left, &mut judgement, &mut claims);
+            judgement.judged.sort_by_key(|one| one.candidate);
+        }
+        view.pay_for_jumps(false);
+        judgement
+    }
+
+    /// The first look. Returns those for which there is not enough left.
+    fn in_order(
+        &self,
+        view: &mut View<'_>,
+        candidates: &[Candidate],
+        left: &mut Allowance,
+        judgement: &mut Judgement,
+        claims: &mut Claims,
+    ) -> Vec<Waiting> {
+        let mut waiting = Vec::new();
         for there in candidates.chunk_by(|one, next| one.offset == next.offset) {
-            if self.stop.load(Ordering::Relaxed) {
+            if self.is_stopped() {
                 break;
             }
             if claims.holds(there[0].offset) {
@@ -68,20 +110,48 @@ impl Judge<'_> {
             let from = judgement.judged.len();
             for one in there {
                 match self.one(view, *one, left, &mut judgement.cost_bytes) {
-                    Some(judged) if judged.verdict == Verdict::Not => {}
-                    Some(judged) => judgement.judged.push(judged),
-                    None if left.keeps_one_more() => judgement.judged.push(self.given_up(*one)),
-                    None => judgement.unread += 1,
+                    Ok(judged) => judgement.add(judged),
+                    Err(one) => waiting.push(one),
                 }
             }
-            for one in &judgement.judged[from..] {
-                if self.is_claimed(one) {
-                    one.extents.iter().for_each(|extent| claims.add(*extent));
-                }
-            }
+            judgement.judged[from..].iter().for_each(|one| self.claim(one, claims));
         }
-        view.pay_for_jumps(false);
-        judgement
+        waiting
+    }
+
+    /// Ends with those that wait after all that was for them; their places in their groups are told.
+    /// Of some a beginning is kept, the first ones of every group before others.
+    fn give_up(
+        &self,
+        view: &mut View<'_>,
+        still: Vec<(Candidate, usize)>,
+        left: &mut Allowance,
+        judgement: &mut Judgement,
+        claims: &mut Claims,
+    ) {
+        if self.reads_all {
+            for (candidate, _) in still {
+                self.read_all(view, candidate, judgement, claims);
+            }
+            return;
+        }
+        let mut by_rank: Vec<_> = still.iter().map(|(one, rank)| (*rank, *one)).collect();
+        by_rank.sort_unstable();
+        for (_, one) in by_rank.into_iter().take_while(|_| left.keeps_one_more()) {
+            judgement.judged.push(self.given_up(one));
+        }
+        judgement.unread = still.into_iter().map(|(one, _)| one).collect();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Claims the bytes of a file in which nothing else is looked at.
+    pub(super) fn claim(&self, one: &Judged, claims: &mut Claims) {
+        if self.is_claimed(one) {
+            one.extents.iter().for_each(|extent| claims.add(*extent));
+        }
     }
 
     /// Whether what lies in it is not looked at.
@@ -91,40 +161,54 @@ impl Judge<'_> {
         !is_weak && (!self.embedded || is_archive(kind.name))
     }
 
-    /// Judges a candidate with more and more of the fuel that is `left`; nothing where that does
-    /// not suffice.
+    /// Judges a candidate with more and more of the fuel that is `left`; where that does not
+    /// suffice, says what it had.
     fn one(
         &self,
         view: &mut View<'_>,
         candidate: Candidate,
         left: &mut Allowance,
         cost_bytes: &mut u64,
-    ) -> Option<Judged> {
-        let mut extents = Vec::new();
+    ) -> Result<Judged, Waiting> {
+        let mut waiting = Waiting { candidate, fuel_bytes: 0 };
         for attempt in 0..FUEL_BYTES.len() {
             let fuel = left.of(attempt);
             if fuel == 0 {
-                return None;
+                break;
             }
-            if attempt == 0 {
-                extents = self.ranges.extents_from(candidate.offset);
-            }
-            view.look_at(&extents, fuel);
-            if view.length() == 0 {
-                return Some(Judged { candidate, verdict: Verdict::Not, extents: Vec::new() });
-            }
-            let verdict = self.formats[candidate.format as usize].validate(view);
-            let cost = fuel.saturating_sub(view.fuel_bytes());
+            let Attempt { judged, cost_bytes: cost } = self.attempt(view, candidate, fuel);
             *cost_bytes = cost_bytes.saturating_add(cost);
             left.pay(attempt, cost);
-            // Whoever was refused a byte may have taken that for the end.
-            if !view.is_starved() {
-                let end = verdict.end();
-                let extents = end.map_or(Vec::new(), |(length, ..)| cut(view.extents(), length));
-                return Some(Judged { candidate, verdict, extents });
+            if let Some(judged) = judged {
+                return Ok(judged);
             }
+            waiting.fuel_bytes = waiting.fuel_bytes.max(fuel);
         }
-        None
+        Err(waiting)
+    }
+
+    /// Reads a candidate with so much fuel.
+    pub(super) fn attempt(
+        &self,
+        view: &mut View<'_>,
+        candidate: Candidate,
+        fuel_bytes: u64,
+    ) -> Attempt {
+        let extents = self.ranges.extents_from(candidate.offset);
+        view.look_at(&extents, fuel_bytes);
+        let none = Judged { candidate, verdict: Verdict::Not, extents: Vec::new() };
+        if view.length() == 0 {
+            return Attempt { judged: Some(none), cost_bytes: 0 };
+        }
+        let verdict = self.formats[candidate.format as usize].validate(view);
+        let cost_bytes = fuel_bytes.saturating_sub(view.fuel_bytes());
+        // Whoever was refused a byte may have taken that for the end.
+        let judged = (!view.is_starved()).then(|| {
+            let end = verdict.end();
+            let extents = end.map_or(Vec::new(), |(length, ..)| cut(view.extents(), length));
+            Judged { verdict, extents, ..none }
+        });
+        Attempt { judged, cost_bytes }
     }
 
     /// A candidate for which nothing is left.

@@ -1,18 +1,21 @@
 //! The way through a source: candidates, verdicts, who holds which bytes, what can be mended.
 
 mod account;
+mod again;
 mod allowance;
 mod bad;
 mod candidates;
 mod enclosed;
 mod judge;
 mod kept;
+mod places;
 mod ranges;
 mod resolve;
 mod resume;
 mod room;
 mod run;
 mod scheduler;
+mod skimmed;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +40,8 @@ use kept::Kept;
 use ranges::CarvedRanges;
 pub use resume::{Alignment, Begun, Midway};
 use run::CarveRun;
+use skimmed::Skimmed;
+pub use skimmed::{SkimmedRange, Skimming};
 
 /// A stride is searched and judged by one worker.
 const STRIDE_BYTES: u64 = 16 << 20;
@@ -51,6 +56,7 @@ pub struct Carver<'a> {
     file_bytes_max: u64,
     effort: Effort,
     embedded: bool,
+    reads_all: bool,
     keep_broken: bool,
     kinds: Option<Vec<String>>,
     begun: Begun,
@@ -78,6 +84,7 @@ impl<'a> Carver<'a> {
             file_bytes_max: u64::MAX,
             effort: Effort::NORMAL,
             embedded: false,
+            reads_all: false,
             keep_broken: true,
             kinds: None,
             begun: Begun::default(),
@@ -147,6 +154,14 @@ impl<'a> Carver<'a> {
     #[must_use]
     pub fn embedded(mut self, embedded: bool) -> Self {
         self.embedded = embedded;
+        self
+    }
+
+    /// Goes back to every place that would be listed in [`Summary::skimmed`], and reads all that may
+    /// begin there to its end. Who made the source says how long that takes.
+    #[must_use]
+    pub fn reads_all(mut self, reads_all: bool) -> Self {
+        self.reads_all = reads_all;
         self
     }
 
@@ -241,21 +256,26 @@ impl<'a> Carver<'a> {
         run.run(&signatures, summary)
     }
 
-    /// Appends `more`, of broken ones as many as there is room for. Returns how many were
-    /// forgotten.
-    fn remember(&self, broken: &mut Vec<BrokenFile>, mut more: Vec<BrokenFile>) -> u64 {
+    /// Appends `more`, of broken ones as many as there is room for; the others are `forgotten`.
+    fn remember(
+        &self,
+        broken: &mut Vec<BrokenFile>,
+        mut more: Vec<BrokenFile>,
+        forgotten: &mut Skimmed,
+    ) {
         let room = self.remembered_max().saturating_sub(broken.len());
         let over = more.len().saturating_sub(room);
         let mut broken_left = more.iter().filter(|one| !one.is_whole).count();
-        let forgotten = over.min(broken_left);
-        broken_left -= forgotten;
+        broken_left -= over.min(broken_left);
         more.retain(|one| {
             let stays = one.is_whole || broken_left > 0;
             broken_left -= usize::from(stays && !one.is_whole);
+            if !stays {
+                forgotten.add(one.offset, one.kind.name);
+            }
             stays
         });
         broken.append(&mut more);
-        forgotten as u64
     }
 
     fn remembered_max(&self) -> usize {

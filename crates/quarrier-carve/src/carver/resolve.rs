@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::judge::Judged;
+use super::places::first_of_places;
 use super::ranges::CarvedRanges;
 use super::{Alignment, Begun, BrokenFile, extents_of};
 use crate::carved::{Carved, Status};
@@ -41,8 +42,10 @@ pub(super) struct Outcome {
     pub(super) alone: Vec<Carved>,
     /// What is left of the others.
     pub(super) partial: Vec<Carved>,
-    /// Of how many nothing is kept, there being too many.
-    pub(super) left_out: u64,
+    /// Places and types of those of which nothing is kept, there being too many.
+    pub(super) left_out: Vec<(u64, &'static str)>,
+    /// Whole files that are taken for parts of others that do not have all of their bytes.
+    pub(super) lost: Vec<Judged>,
 }
 
 /// Files of file systems begin at multiples of this; what lies elsewhere is more often a part of
@@ -57,6 +60,10 @@ const DOUBTFUL_SHARE: u64 = 2;
 /// carved. On a disk that was not made for it there are far fewer.
 const BROKEN_MIN: u64 = 4096;
 const BYTES_PER_BROKEN: u64 = 16 << 10;
+
+/// A film has a picture, that a thumbnail: broken files lie in each other, but no more than these.
+/// Where more do, most are headers that somebody put there.
+const CROWD_MIN: usize = 16;
 
 /// Pictures of a film that broke may lie behind a gap, at odd places.
 const FILM_GAP_BYTES: u64 = 256 << 10;
@@ -205,6 +212,7 @@ impl<'r> Resolver<'r> {
         ranges: &CarvedRanges,
         undecided: Vec<BrokenFile>,
         mended: Vec<Option<Judged>>,
+        kept_max: usize,
     ) -> Outcome {
         let mut outcome = Outcome::default();
         let (mut whole, mut found, mut left) = (Vec::new(), Vec::new(), Vec::new());
@@ -216,10 +224,14 @@ impl<'r> Resolver<'r> {
                 None => left.push(one),
             }
         }
+        let crowd = Crowd::of(&left);
         // What was mended may itself be a part of what was not: a picture of a film.
         let (mut parts, _) = self.parts(ranges, &left);
+        let is_part = |parts: &Parts, one: &Judged| {
+            !crowd.is_at(one.candidate.offset) && parts.hold_all(&one.extents)
+        };
         let (doubtful, sure): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|(one, _)| parts.hold(one.offset));
+            found.into_iter().partition(|(_, judged)| is_part(&parts, judged));
         for (one, judged) in sure {
             match self.accept(judged) {
                 Some(carved) => outcome.mended.push(carved),
@@ -230,8 +242,8 @@ impl<'r> Resolver<'r> {
         left.retain(|one| !self.is_covered(one.offset));
         let kept;
         (parts, kept) = self.parts(ranges, &left);
-        for (one, judged) in doubtful {
-            if !parts.hold(one.offset) {
+        for (_, judged) in doubtful {
+            if !is_part(&parts, &judged) {
                 outcome.mended.extend(self.accept(judged));
             }
         }
@@ -241,19 +253,40 @@ impl<'r> Resolver<'r> {
             leave_out_rows(&mut whole);
         }
         let (weak, strong): (Vec<_>, Vec<_>) = whole.into_iter().partition(|one| self.is_weak(one));
-        for judged in longest_first(strong).into_iter().chain(longest_first(weak)) {
-            if !parts.hold(judged.candidate.offset) {
-                outcome.alone.extend(self.accept(judged));
+        let in_order = longest_first(strong).into_iter().chain(longest_first(weak));
+        let (of_others, alone): (Vec<_>, Vec<_>) = in_order.partition(|one| is_part(&parts, one));
+        let mut lost = Vec::new();
+        for judged in alone {
+            match self.accept(judged.clone()) {
+                Some(carved) => outcome.alone.push(carved),
+                None => lost.push(judged),
             }
         }
         left.retain(|one| !self.is_covered(one.offset));
-        let most = BROKEN_MIN.saturating_add(ranges.bytes() / BYTES_PER_BROKEN);
-        let kept = left.len().min(usize::try_from(most).unwrap_or(usize::MAX));
-        outcome.left_out = (left.len() - kept) as u64;
-        left.truncate(kept);
+        let left_out = thin_out(&mut left, kept_max).into_iter();
+        outcome.left_out = left_out.map(|one| (one.offset, one.kind.name)).collect();
         let mut room = ranges.bytes().saturating_mul(DOUBTFUL_SHARE);
         outcome.partial =
             left.iter().filter_map(|one| self.partial(ranges, one, &mut room)).collect();
+        // A part of something of which nothing is kept is a file of its own.
+        let mut written = Claims::default();
+        let extents = outcome.partial.iter().flat_map(|one| &one.extents);
+        extents.for_each(|extent| written.add(*extent));
+        for judged in of_others {
+            let is_written = written.holds(judged.candidate.offset);
+            match (!is_written).then(|| self.accept(judged.clone())).flatten() {
+                Some(carved) => outcome.alone.push(carved),
+                None => lost.push(judged),
+            }
+        }
+        // Nobody looked into these, as they were whole.
+        let is_held = |extent: &Extent| {
+            [&self.claims, &written]
+                .iter()
+                .any(|claims| claims.end_of(extent.offset).is_some_and(|end| end >= extent.end()))
+        };
+        lost.retain(|one| !one.extents.iter().all(is_held));
+        outcome.lost = lost;
         outcome
     }
 
@@ -355,14 +388,66 @@ struct Parts {
 impl Parts {
     fn add(&mut self, ranges: &CarvedRanges, one: &BrokenFile) {
         extents_of(ranges, one.offset, one.sure).into_iter().for_each(|e| self.sure.add(e));
+        // Of what is nothing but a header nobody knows how far it goes.
+        if one.sure < SECTOR_BYTES {
+            return;
+        }
         let at = if is_film(one.kind.name) { one.at + FILM_GAP_BYTES } else { one.at };
         extents_of(ranges, one.offset, at).into_iter().for_each(|e| self.reach.add(e));
+    }
+
+    /// Whether a whole file is taken for a part of one of them. What ends behind all that is certain
+    /// of the other is rather what that was taken for.
+    fn hold_all(&self, extents: &[Extent]) -> bool {
+        let Some(first) = extents.first() else { return false };
+        let is_inside = self.sure.end_of(first.offset).is_some_and(|end| end >= first.end());
+        is_inside || !first.offset.is_multiple_of(SECTOR_BYTES) && self.reach.holds(first.offset)
     }
 
     /// Whether what begins at `offset` is taken for a part of one of them.
     fn hold(&self, offset: u64) -> bool {
         let is_odd = !offset.is_multiple_of(SECTOR_BYTES);
         self.sure.holds(offset) || is_odd && self.reach.holds(offset)
+    }
+}
+
+/// Broken files of which something is kept, at most.
+pub(super) fn broken_max(ranges: &CarvedRanges) -> usize {
+    let most = BROKEN_MIN.saturating_add(ranges.bytes() / BYTES_PER_BROKEN);
+    usize::try_from(most).unwrap_or(usize::MAX)
+}
+
+/// Leaves `most` of `files`, which are in order, the first of each place before others. Returns those
+/// that go.
+fn thin_out(files: &mut Vec<BrokenFile>, most: usize) -> Vec<BrokenFile> {
+    let offsets: Vec<u64> = files.iter().map(|one| one.offset).collect();
+    let mut stays = first_of_places(&offsets, most).into_iter();
+    let all = std::mem::take(files).into_iter();
+    let (stay, go) = all.partition(|_| stays.next().unwrap_or_default());
+    *files = stay;
+    go
+}
+
+/// How many broken files may lie at each place, from their start to where they break.
+struct Crowd {
+    starts: Vec<u64>,
+    ends: Vec<u64>,
+}
+
+impl Crowd {
+    fn of(broken: &[BrokenFile]) -> Self {
+        let mut starts: Vec<u64> = broken.iter().map(|one| one.offset).collect();
+        let mut ends: Vec<u64> = broken.iter().map(|one| one.offset + one.at).collect();
+        starts.sort_unstable();
+        ends.sort_unstable();
+        Crowd { starts, ends }
+    }
+
+    /// Whether so many say that the byte at `offset` is theirs that none is believed.
+    fn is_at(&self, offset: u64) -> bool {
+        let begun = self.starts.partition_point(|start| *start <= offset);
+        let ended = self.ends.partition_point(|end| *end <= offset);
+        begun - ended > CROWD_MIN
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Allowance, BrokenFile, Carver};
+use super::{Allowance, BrokenFile, Carver, SkimmedRange};
 use crate::carved::Carved;
 use crate::format::Kind;
 
@@ -35,6 +35,9 @@ pub struct Begun {
     pub broken: Vec<BrokenFile>,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
+    /// Ranges that were looked at less closely, as [`Stride::skimmed`](super::Stride::skimmed) had
+    /// them.
+    pub skimmed: Vec<SkimmedRange>,
     /// As the last stride had it.
     pub alignment: Alignment,
     /// As the last stride had it.

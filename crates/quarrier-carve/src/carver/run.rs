@@ -10,9 +10,11 @@ use super::candidates::{Candidate, Signatures};
 use super::enclosed::is_enclosed;
 use super::judge::Judged;
 use super::kept::Kept;
+use super::places::first_of_places;
 use super::ranges::CarvedRanges;
-use super::resolve::{Outcome, Resolver};
+use super::resolve::{Outcome, Resolver, broken_max};
 use super::scheduler::Scheduler;
+use super::skimmed::{Skimmed, Skimming};
 use super::{Carver, extents_of};
 use crate::carved::Carved;
 use crate::claims::Claims;
@@ -41,6 +43,10 @@ pub(super) struct RunState<'c> {
     pub(super) summary: Summary,
     /// What is not decided yet.
     pub(super) broken: Vec<BrokenFile>,
+    /// Where files may begin that were not read to an end.
+    pub(super) crowded: Skimmed,
+    /// Where files begin that are broken, and not remembered.
+    pub(super) forgotten: Skimmed,
 }
 
 impl<'c> CarveRun<'c> {
@@ -62,27 +68,42 @@ impl<'c> CarveRun<'c> {
         self.keep_wanted(&begun.whole, &mut summary)?;
         summary.position = summary.position.max(begun.position);
         summary.unreadable.clone_from(&begun.unreadable);
-        let mut broken = Vec::new();
-        summary.forgotten += self.carver.remember(&mut broken, begun.broken.clone());
-        Ok(RunState { resolver, summary, broken })
+        let mut crowded = Skimmed::new(Skimming::Crowded);
+        begun.skimmed.iter().for_each(|one| crowded.append(one.clone()));
+        let (mut broken, mut forgotten) = (Vec::new(), Skimmed::new(Skimming::Forgotten));
+        self.carver.remember(&mut broken, begun.broken.clone(), &mut forgotten);
+        Ok(RunState { resolver, summary, broken, crowded, forgotten })
     }
 
     /// Mends what is broken, and keeps what is left of the rest.
     fn rest(&self, state: RunState<'_>) -> Result<Summary> {
-        let RunState { mut resolver, mut summary, mut broken } = state;
+        let RunState { mut resolver, mut summary, mut broken, crowded, forgotten } = state;
         summary.block_bytes = resolver.block_bytes(&broken);
         broken.retain(|one| !resolver.is_covered(one.offset));
-        let mended = match self.carver.is_stopped() {
-            true => vec![None; broken.len()],
-            false => {
-                let (mended, left) = self.mend_all(resolver.claims(), summary.block_bytes, &broken);
-                summary.forgotten += left;
-                mended
-            }
+        let (mended, mut untried) = match self.carver.is_stopped() {
+            true => (vec![None; broken.len()], Vec::new()),
+            false => self.mend_all(resolver.claims(), summary.block_bytes, &broken),
         };
-        let Outcome { mended, alone, partial, left_out } =
-            resolver.settle(self.ranges, broken, mended);
-        summary.forgotten += left_out;
+        let kept_max = if self.carver.reads_all { usize::MAX } else { broken_max(self.ranges) };
+        let Outcome { mended, alone, partial, left_out, mut lost } =
+            resolver.settle(self.ranges, broken, mended, kept_max);
+        untried.retain(|(offset, _)| !resolver.is_covered(*offset));
+        untried.extend(left_out);
+        untried.sort_unstable();
+        untried.dedup();
+        let mut skimmed = Skimmed::new(Skimming::Broken);
+        untried.into_iter().for_each(|(offset, kind)| skimmed.add(offset, kind));
+        let mut overlapping = Skimmed::new(Skimming::Overlapping);
+        lost.sort_by_key(|one| one.candidate);
+        for extent in lost.iter().flat_map(|one| one.extents.iter().map(move |e| (e, one))) {
+            let (Extent { offset, length }, one) = extent;
+            let kind = self.carver.formats[one.candidate.format as usize].kinds()[0].name;
+            overlapping.add_range(*offset..offset + length, kind);
+        }
+        for list in [crowded, skimmed, forgotten, overlapping] {
+            summary.skimmed.extend(list.into_ranges());
+        }
+        summary.skimmed.sort_by_key(|one| (one.range.start, one.reason));
         self.keep_wanted(&alone, &mut summary)?;
         let valid = summary.files[0];
         self.keep_wanted(&mended, &mut summary)?;
@@ -91,25 +112,19 @@ impl<'c> CarveRun<'c> {
         Ok(summary)
     }
 
-    /// The whole file that each of `broken` can be mended to; and for how many this was not tried.
+    /// The whole file that each of `broken` can be mended to; and places and types of those for which
+    /// this was not tried.
     fn mend_all(
         &self,
         claims: &Claims,
         block_bytes: u64,
         broken: &[BrokenFile],
-    ) -> (Vec<Option<Judged>>, u64) {
+    ) -> (Vec<Option<Judged>>, Vec<(u64, &'static str)>) {
         let count = broken.iter().filter(|one| !one.is_whole).count() as u64;
         let (effort, tried) = self.carver.effort.shared(self.ranges.bytes(), count);
         let mut claims = self.with_sure(claims, broken);
-        let mut left = tried;
-        let mut waiting: Vec<usize> = (0..broken.len())
-            .filter(|index| {
-                let is_whole = broken[*index].is_whole;
-                let is_tried = is_whole || left > 0;
-                left -= u64::from(is_tried && !is_whole);
-                is_tried
-            })
-            .collect();
+        let tried = if self.carver.reads_all { count } else { tried };
+        let (mut waiting, untried) = chosen(broken, tried);
         let mut mended = vec![None; broken.len()];
         for _ in 0..ROUNDS_MAX {
             // Those of which most is there come first: what is long is not begun when all others are
@@ -139,7 +154,9 @@ impl<'c> CarveRun<'c> {
                 break;
             }
         }
-        (mended, count - tried)
+        let untried =
+            untried.into_iter().map(|index| (broken[index].offset, broken[index].kind.name));
+        (mended, untried.collect())
     }
 
     /// `claims`, and the bytes of broken files that are theirs for certain.
@@ -235,6 +252,16 @@ impl<'c> CarveRun<'c> {
         all.sort_by_key(|(index, _)| *index);
         all.into_iter().map(|(_, result)| result).collect()
     }
+}
+
+/// Those of `broken` that are looked at again, and those that are not: all that are whole, and
+/// `tried` of those that are not, the first of each place before others.
+fn chosen(broken: &[BrokenFile], tried: u64) -> (Vec<usize>, Vec<usize>) {
+    let offsets = broken.iter().filter(|one| !one.is_whole).map(|one| one.offset);
+    let offsets: Vec<u64> = offsets.collect();
+    let tried = usize::try_from(tried).unwrap_or(usize::MAX);
+    let mut tried = first_of_places(&offsets, tried).into_iter();
+    (0..broken.len()).partition(|index| broken[*index].is_whole || tried.next().unwrap_or_default())
 }
 
 /// Leaves out files that were mended to the same bytes, and of which none begins in another: one of

@@ -21,11 +21,12 @@ use quarrier_core::source::Source;
 
 use super::STRIDE_BYTES;
 use super::account::{BrokenFile, Stride, add_since};
-use super::allowance::Allowance;
-use super::candidates::{Looked, Signatures};
+use super::allowance::{Allowance, again_bytes};
+use super::candidates::{Candidate, Looked, Signatures};
 use super::judge::{Judge, Judgement};
 use super::resume::Midway;
 use super::run::{CarveRun, RunState};
+use super::skimmed::{Skimmed, SkimmedRange, Skimming};
 use crate::carved::Carved;
 use crate::error::{Error, Result};
 use crate::view::View;
@@ -75,6 +76,8 @@ struct Task {
     /// How much of it is searched at once, in bytes: less where there are very many candidates.
     step_bytes: u64,
     left: Allowance,
+    /// Whether another part of it was judged before.
+    is_begun: bool,
 }
 
 /// A stride that was judged, or a part of one with very many candidates.
@@ -91,6 +94,7 @@ struct PendingOutput {
     range: Range<u64>,
     midway: Option<Midway>,
     unreadable: Vec<Range<u64>>,
+    skimmed: Vec<SkimmedRange>,
     whole: Vec<Carved>,
     broken: Vec<BrokenFile>,
     /// Those of `whole` that are wanted, the longest first.
@@ -212,9 +216,10 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         shared.under_way += 1;
         // What is carved may begin behind what was done.
         let midway = shared.midway.take().filter(|_| from == at);
+        let is_begun = midway.is_some();
         let fresh = Midway { step_bytes: end - from, left: Allowance::WHOLE };
         let Midway { step_bytes, left } = midway.unwrap_or(fresh);
-        Some(Task { number, part: 0, range: from..end, step_bytes, left })
+        Some(Task { number, part: 0, range: from..end, step_bytes, left, is_begun })
     }
 
     /// The end of the stride that begins at `from`. What is a hole all over is no stride.
@@ -247,11 +252,13 @@ impl<'a, 'c> Scheduler<'a, 'c> {
             formats: &self.run.carver.formats,
             ranges: self.run.ranges,
             embedded: self.run.carver.embedded,
+            reads_all: self.run.carver.reads_all,
             stop: self.run.carver.stop,
         };
         let begun = Instant::now();
         let mut allowance = task.left;
-        let judgement = judge.judge(view, &looked.candidates, &mut allowance);
+        let again_bytes = again_bytes(range.end - range.start, is_last && !task.is_begun);
+        let judgement = judge.judge(view, &looked.candidates, &mut allowance, again_bytes);
         add_since(&self.run.times.work_ns, begun);
         let step_bytes = (2 * (range.end - start)).max(STEP_BYTES_MIN);
         let midway = (!is_last).then_some(Midway { step_bytes, left: allowance });
@@ -261,6 +268,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
             range: range.end..task.range.end,
             step_bytes,
             left,
+            is_begun: true,
         });
         let mut shared = self.lock();
         // What was stopped is not known to its end.
@@ -286,7 +294,6 @@ impl<'a, 'c> Scheduler<'a, 'c> {
     /// Decides which files of a part count. It is its turn.
     fn decide(&self, shared: &mut SharedState<'c>, part: JudgedPart) {
         let JudgedPart { range, midway, looked, judgement } = part;
-        shared.state.summary.unread += judgement.unread;
         shared.state.summary.cost_bytes += judgement.cost_bytes;
         shared.state.summary.bytes += range.end - range.start;
         shared.state.summary.candidates += looked.candidates.len() as u64;
@@ -294,12 +301,14 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         // Of those that wait only the broken ones may be forgotten: they get half of the room.
         let room = (self.run.carver.remembered_max() / 2).saturating_sub(shared.state.broken.len());
         let (whole, broken) = shared.state.resolver.resolve(judgement.judged, range.end, room);
+        let skimmed = self.skimmed(&shared.state, judgement.unread);
         let wanted: Arc<[Carved]> = self.run.carver.wanted(&whole).into_iter().cloned().collect();
         let left = wanted.len();
         shared.pending = Some(PendingOutput {
             range,
             midway,
             unreadable: looked.run.unreadable,
+            skimmed,
             whole,
             broken,
             wanted,
@@ -310,6 +319,18 @@ impl<'a, 'c> Scheduler<'a, 'c> {
             self.note(shared);
         }
         self.changed.notify_all();
+    }
+
+    /// Where candidates lie that could not be read to an end, but for those in files that are whole.
+    fn skimmed(&self, state: &RunState<'_>, unread: Vec<Candidate>) -> Vec<SkimmedRange> {
+        let mut skimmed = Skimmed::new(Skimming::Crowded);
+        for one in unread {
+            if !state.resolver.is_covered(one.offset) {
+                let format = self.run.carver.formats[one.format as usize];
+                skimmed.add(one.offset, format.kinds()[0].name);
+            }
+        }
+        skimmed.into_ranges()
     }
 
     /// A file was kept, or not.
@@ -340,6 +361,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
             whole: &pending.whole,
             broken: &pending.broken,
             unreadable: &pending.unreadable,
+            skimmed: &pending.skimmed,
             alignment: shared.state.resolver.alignment(),
             midway: pending.midway,
             total_bytes: span.end - span.start,
@@ -348,8 +370,9 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         if let Err(error) = noted {
             shared.failed.get_or_insert(Error::Keep(error));
         }
-        shared.state.summary.forgotten +=
-            self.run.carver.remember(&mut shared.state.broken, pending.broken);
+        pending.skimmed.into_iter().for_each(|one| shared.state.crowded.append(one));
+        let RunState { broken, forgotten, .. } = &mut shared.state;
+        self.run.carver.remember(broken, pending.broken, forgotten);
         shared.turn = match pending.midway {
             None => (shared.turn.0 + 1, 0),
             Some(_) => (shared.turn.0, shared.turn.1 + 1),

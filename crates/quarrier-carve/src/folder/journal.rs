@@ -23,7 +23,9 @@ use super::Row;
 use super::file::hexadecimal;
 use super::row::extents_of;
 use crate::carved::{Carved, Status};
-use crate::carver::{Alignment, Allowance, Begun, BrokenFile, Carver, Midway, Stride};
+use crate::carver::{
+    Alignment, Allowance, Begun, BrokenFile, Carver, Midway, SkimmedRange, Stride,
+};
 use crate::view::Extent;
 
 const SUM_DIGITS: usize = 16;
@@ -87,9 +89,14 @@ impl Journal {
             text += &line_of('B', &fields.to_string());
         }
         let unreadable: Vec<_> = stride.unreadable.iter().map(|r| [r.start, r.end]).collect();
+        let skimmed = stride.skimmed.iter();
+        let skimmed: Vec<_> = skimmed
+            .map(|one| json!([one.range.start, one.range.end, one.places, one.types]))
+            .collect();
         let done = json!({
             "position": stride.range.end,
             "unreadable": unreadable,
+            "skimmed": skimmed,
             "seen": stride.alignment.seen,
             "aligned": stride.alignment.aligned,
             "midway": stride.midway.map(|midway| {
@@ -201,6 +208,8 @@ fn take(
         'W' => stride.whole.push(whole_of(&value)?),
         'B' => stride.broken.push(broken_of(&value, carver)?),
         'S' => {
+            let skimmed = value.get("skimmed")?.as_array()?.iter();
+            let skimmed = skimmed.map(|one| skimmed_of(one, carver)).collect::<Option<Vec<_>>>()?;
             let stride = std::mem::take(stride);
             let begun = &mut told.begun;
             begun.position = value.get("position")?.as_u64()?;
@@ -212,6 +221,7 @@ fn take(
             begun.whole.extend(stride.whole);
             begun.broken.extend(stride.broken);
             let ranges = extents_of(value.get("unreadable")?)?;
+            begun.skimmed.extend(skimmed);
             begun.unreadable.extend(ranges.iter().map(|pair| pair.offset..pair.length));
         }
         _ => return None,
@@ -243,6 +253,14 @@ fn broken_of(value: &Value, carver: &Carver<'_>) -> Option<BrokenFile> {
         reason: value.get(5)?.as_str()?.to_string(),
         is_whole: value.get(6)?.as_bool()?,
     })
+}
+
+fn skimmed_of(value: &Value, carver: &Carver<'_>) -> Option<SkimmedRange> {
+    let number = |place: usize| value.get(place)?.as_u64();
+    let types = value.get(3)?.as_array()?.iter();
+    let types = types.map(|name| Some(carver.known_as(name.as_str()?, name.as_str()?)?.0));
+    let range = number(0)?..number(1)?;
+    Some(SkimmedRange::noted(range, types.collect::<Option<_>>()?, number(2)?))
 }
 
 fn midway_of(value: &Value) -> Option<Midway> {

@@ -113,7 +113,11 @@ impl Inflater {
                     return Ok(at + used as u64);
                 }
                 Ok(None) => at += given,
-                Err(Failed::At(used)) => return Err(Failed::At(at + used)),
+                Err(Failed::At(used)) => {
+                    // What follows the fault was not looked at.
+                    view.refund(given - used.min(given));
+                    return Err(Failed::At(at + used));
+                }
                 Err(Failed::Stopped) => return Err(Failed::Stopped),
             }
         }

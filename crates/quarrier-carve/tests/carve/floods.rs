@@ -15,13 +15,13 @@ const IMAGE_BYTES: usize = 1 << 20;
 const FILES_MAX: usize = 5000;
 
 /// A header, and at which distance it stands again and again.
-struct Flood {
-    name: &'static str,
-    header: Vec<u8>,
-    every: usize,
+pub(crate) struct Flood {
+    pub(crate) name: &'static str,
+    pub(crate) header: Vec<u8>,
+    pub(crate) every: usize,
 }
 
-fn floods() -> Vec<Flood> {
+pub(crate) fn floods() -> Vec<Flood> {
     let flood = |name, header: &[u8], every| Flood { name, header: header.to_vec(), every };
     let zip = |flags: u8, method: u8, size: [u8; 4]| {
         let mut header = b"PK\x03\x04\x14\0".to_vec();

@@ -2,6 +2,7 @@
 
 mod binary;
 mod carver;
+mod decoys;
 mod embedded;
 mod film;
 mod floods;

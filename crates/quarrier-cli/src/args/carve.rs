@@ -57,7 +57,8 @@ hexadecimal digits, FOLDER/report.jsonl with a row for each, and FOLDER/report.d
 breaks. 'header': nothing but its beginning could be read.
 
 Exit status: 0 files were found, 1 none, 2 wrong use or failure, 3 part of the source
-could not be read, 130 interrupted (--resume goes on).";
+could not be read, or was looked at less closely (each range is told; --thorough goes back
+to them), 130 interrupted (--resume goes on).";
 
 pub(super) fn command() -> Command {
     Command::new("carve")
@@ -135,7 +136,11 @@ fn what_args() -> Vec<Arg> {
 
 fn how_args() -> Vec<Arg> {
     vec![
-        flag("thorough", "Look harder for the rest of broken files: seconds for each"),
+        flag(
+            "thorough",
+            "Read all that may begin where very much does, however long that takes, and look harder \
+             for the rest of broken files: seconds for each",
+        ),
         workers_arg("Threads that search, read candidates, and write"),
         Arg::new("max-memory")
             .long("max-memory")

@@ -9,12 +9,15 @@ mod ground;
 mod keeper;
 mod running;
 mod signatures;
+mod skimmed;
 mod target;
 mod verify;
 
 pub use ground::Free;
 pub use running::{Begin, Carved, Carving, reported};
 pub use signatures::Signatures;
+pub use skimmed::skimmed_in_words;
+pub(crate) use skimmed::to_json as skimmed_to_json;
 pub use verify::{Verification, verify};
 
 use std::io;

@@ -120,7 +120,7 @@ impl Carve {
             carver = carver.workers(workers);
         }
         if self.thorough {
-            carver = carver.effort(Effort::THOROUGH);
+            carver = carver.effort(Effort::THOROUGH).reads_all(true);
         }
         Ok(carver)
     }

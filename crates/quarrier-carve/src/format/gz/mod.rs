@@ -17,6 +17,8 @@ const GZ: Kind = Kind::new("gz");
 /// What breaks before so many bytes were inflated began like a header by chance.
 const CHANCE_BYTES: u64 = 512;
 const NAME_BYTES_MAX: u64 = 4096;
+/// Codes for literals and lengths, less 257, that a block may have.
+const LENGTH_CODES_MAX: u8 = 29;
 
 impl Format for Gz {
     fn kinds(&self) -> &[Kind] {
@@ -28,7 +30,9 @@ impl Format for Gz {
     }
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
-        let Some(data_at) = header(view, 0) else { return Verdict::Not };
+        let Some(data_at) = header(view, 0).filter(|at| may_be_deflated(view, *at)) else {
+            return Verdict::Not;
+        };
         view.spend(INFLATER_FUEL);
         let mut inflater = Inflater::new();
         let mut end = match member(view, &mut inflater, data_at) {
@@ -88,6 +92,18 @@ pub(crate) fn header(view: &mut View<'_>, at: u64) -> Option<u64> {
         at += 2;
     }
     (at < view.length()).then_some(at)
+}
+
+/// Whether deflated data may begin at `at`, as far as the head of their first block tells: it costs
+/// nothing, and an inflater does.
+fn may_be_deflated(view: &mut View<'_>, at: u64) -> bool {
+    let Some([first, low, high, not_low, not_high]) = view.array::<5>(at) else { return true };
+    match first >> 1 & 3 {
+        0 => [low, high] == [!not_low, !not_high],
+        1 => true,
+        2 => first >> 3 <= LENGTH_CODES_MAX,
+        _ => false,
+    }
 }
 
 /// Reads the member whose data begin at `at`. Returns where it ends, or where it breaks and why.

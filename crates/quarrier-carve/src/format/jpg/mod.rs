@@ -47,7 +47,8 @@ impl Format for Jpg {
             }
             Step::Broken { at } if reader.is_likely() => Verdict::Broken {
                 kind: JPG,
-                sure: reader.sure.min(at),
+                // Before there is a picture, anything may stand between markers.
+                sure: if reader.frame.is_some() { reader.sure.min(at) } else { 0 },
                 at,
                 reason: reader.reason.to_string(),
             },

@@ -27,6 +27,8 @@ pub struct Pdf;
 const PDF: Kind = Kind::new("pdf");
 /// How far behind the last object that could be followed an end is looked for.
 const SEARCH_BYTES: u64 = 4 << 20;
+/// How far behind its header the first object of a PDF begins at most, in bytes.
+const FIRST_BYTES: u64 = 64 << 10;
 /// Ends that are looked at, and updates of a file.
 const ENDS_MAX: usize = 1024;
 /// Ends that are looked at to mend one file.
@@ -43,6 +45,9 @@ impl Format for Pdf {
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
         let walked = walk(view, 8);
+        if walked.heads.is_empty() && !begins_before_another(view) {
+            return Verdict::Not;
+        }
         let (mut sure, mut at, mut trouble) = (walked.sure, walked.at, walked.at);
         let mut search_end = at.saturating_add(SEARCH_BYTES);
         let mut whole = None;
@@ -87,6 +92,13 @@ impl Format for Pdf {
     ) -> Option<Vec<Extent>> {
         mend::mend(self, view, broken, context)
     }
+}
+
+/// Whether an object begins before another file does. Where none begins right behind the header, an
+/// end is looked for in millions of bytes, which is too much for headers and nothing else.
+fn begins_before_another(view: &mut View<'_>) -> bool {
+    let end = view.find(8..8 + FIRST_BYTES, b"%PDF-").unwrap_or(8 + FIRST_BYTES);
+    view.find(8..end, b"obj").is_some()
 }
 
 /// What stands right behind an end.

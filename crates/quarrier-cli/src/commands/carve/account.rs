@@ -96,7 +96,14 @@ fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen, source: Option<&dyn Sour
         limited_by,
         remote: None,
         messages: None,
-        files: Some(Files { valid, partial, header, mended: summary.mended, bytes: seen.bytes }),
+        files: Some(Files {
+            valid,
+            partial,
+            header,
+            mended: summary.mended,
+            bytes: seen.bytes,
+            skimmed: summary.skimmed.clone(),
+        }),
     }
 }
 

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quarrier::carve::{Begin, Carved, Carving, Free, Verification, verify};
+use quarrier::carve::{Begin, Carved, Carving, Free, Verification, skimmed_in_words, verify};
 use quarrier::{Error, OpenOptions, Opened, Opener, Sources};
+use quarrier_carve::Skimming;
 use quarrier_carve::folder::{REPORT, Skipped};
 use quarrier_report::number;
 
@@ -111,6 +112,15 @@ fn verified(carve: &Carve, stop: &AtomicBool) -> Result<Verification, String> {
     Ok(verified)
 }
 
+/// What looks closer at such ranges.
+fn what_to_try(reason: Skimming) -> &'static str {
+    match reason {
+        Skimming::Forgotten => "a larger --max-memory remembers more",
+        Skimming::Overlapping => "--embedded looks into them",
+        _ => "--thorough goes back to them",
+    }
+}
+
 /// `36.0 MiB in 12 ranges, as ext at byte 0 says`.
 fn free_in_words(free: &Free) -> String {
     let pieces = if free.ranges == 1 { "range" } else { "ranges" };
@@ -142,17 +152,9 @@ impl Run<'_> {
             complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
             outcome = outcome.worse(Outcome::Incomplete);
         }
-        if summary.forgotten > 0 {
-            let count = summary.forgotten;
-            complain(&format!(
-                "{name}: {count} broken files were not looked at again, or are left out; there are too many (--max-memory)"
-            ));
-        }
-        if summary.unread > 0 {
-            let count = summary.unread;
-            complain(&format!(
-                "{name}: {count} places where a file may begin were not looked at; there are too many close together"
-            ));
+        for (reason, line) in skimmed_in_words(&summary.skimmed) {
+            complain(&format!("{name}: {line}; {}", what_to_try(reason)));
+            outcome = outcome.worse(Outcome::Incomplete);
         }
         if let Some(skipped) = carved.skipped.as_ref().map(Skipped::in_words) {
             complain(&format!("{name}: {skipped}"));

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
 
 use quarrier::account::Stats;
+use quarrier::carve::skimmed_in_words;
 use quarrier_carve::Summary;
 use quarrier_carve::folder::{REPORT, Row};
 use quarrier_report::number;
@@ -49,7 +50,7 @@ pub(super) fn write(
 }
 
 fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String)> {
-    let files = stats.files.unwrap_or_default();
+    let files = stats.files.clone().unwrap_or_default();
     let mut facts = vec![
         ("source", run.name.clone()),
         ("bytes", format!("{} ({})", number::bytes(stats.bytes), number::count(stats.bytes))),
@@ -75,6 +76,7 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
         facts.push(("unallocated", free.clone()));
     }
     facts.extend(run.notices.iter().map(|notice| ("note", notice.clone())));
+    facts.extend(skimmed_in_words(&summary.skimmed).into_iter().map(|(_, line)| ("note", line)));
     if summary.stopped {
         facts.push(("interrupted", format!("at byte {}", summary.position)));
     }

@@ -1,0 +1,118 @@
+//! A second look at candidates for which the usual fuel of a stride did not suffice.
+//!
+//! Who puts thousands of headers before a file has spent that fuel when it is the file's turn. So
+//! those that are left share fuel of their own by *place*: candidates of one format within 64 KiB are
+//! a group, all groups get the same, and within one all members do, first little, then more and more.
+//! What stands before a place takes nothing from it; headers must stand around a file to hide it,
+//! and then that place is listed.
+
+use super::candidates::Candidate;
+use super::judge::{Attempt, Judge, Judgement};
+use super::places::PLACE_BYTES;
+use crate::claims::Claims;
+use crate::view::View;
+
+/// Fuel of each candidate in the first round, in bytes.
+const FUEL_BYTES_MIN: u64 = 2 << 10;
+/// So many times as much fuel in each round as in the one before.
+const GROWTH: u64 = 8;
+/// A round takes no more than this part of what is left, so that others go on when a group of very
+/// many does not.
+const ROUND_SHARE: u64 = 2;
+/// Who got more than this part of what it could get now learns nothing new.
+const GAIN_MIN: u64 = 2;
+
+/// A candidate that has not come to an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub(super) candidate: Candidate,
+    /// The most fuel that it had, in bytes.
+    pub(super) fuel_bytes: u64,
+}
+
+/// Candidates of one format in one place, in order.
+type Group = Vec<Waiting>;
+
+impl Judge<'_> {
+    /// Looks again at those that wait, with `fuel_bytes` for all of them. Returns those that wait
+    /// still, in order, with the number of those of their group before them.
+    pub(super) fn look_again(
+        &self,
+        view: &mut View<'_>,
+        waiting: Vec<Waiting>,
+        mut fuel_bytes: u64,
+        judgement: &mut Judgement,
+        claims: &mut Claims,
+    ) -> Vec<(Candidate, usize)> {
+        let mut open = grouped(waiting);
+        let mut closed = Vec::new();
+        let mut fuel_each = FUEL_BYTES_MIN;
+        while !open.is_empty() {
+            let share = fuel_bytes / ROUND_SHARE / open.len() as u64;
+            let mut next = Vec::with_capacity(open.len());
+            for mut group in open {
+                group.retain(|one| !claims.holds(one.candidate.offset));
+                let each = fuel_each.min(share / group.len().max(1) as u64);
+                let is_last = each < fuel_each || self.is_stopped();
+                for one in std::mem::take(&mut group) {
+                    let cost = judgement.cost_bytes;
+                    group.extend(self.once_more(view, one, each, judgement, claims));
+                    fuel_bytes = fuel_bytes.saturating_sub(judgement.cost_bytes - cost);
+                }
+                match group.is_empty() {
+                    true => {}
+                    false if is_last => closed.push(group),
+                    false => next.push(group),
+                }
+            }
+            open = next;
+            fuel_each = fuel_each.saturating_mul(GROWTH);
+        }
+        let ranked = closed.into_iter().flat_map(|group| group.into_iter().enumerate());
+        let mut left: Vec<_> = ranked.map(|(rank, one)| (one.candidate, rank)).collect();
+        left.retain(|(one, _)| !claims.holds(one.offset));
+        left.sort_unstable();
+        left
+    }
+
+    /// Reads one to its end, whatever that costs.
+    pub(super) fn read_all(
+        &self,
+        view: &mut View<'_>,
+        candidate: Candidate,
+        judgement: &mut Judgement,
+        claims: &mut Claims,
+    ) {
+        if !claims.holds(candidate.offset) {
+            let one = Waiting { candidate, fuel_bytes: 0 };
+            self.once_more(view, one, u64::MAX, judgement, claims);
+        }
+    }
+
+    /// One candidate with so much fuel, if that is more than it had. Returns it if it still waits.
+    fn once_more(
+        &self,
+        view: &mut View<'_>,
+        mut one: Waiting,
+        fuel_bytes: u64,
+        judgement: &mut Judgement,
+        claims: &mut Claims,
+    ) -> Option<Waiting> {
+        if one.fuel_bytes > fuel_bytes / GAIN_MIN || self.is_stopped() {
+            return Some(one);
+        }
+        let Attempt { judged, cost_bytes } = self.attempt(view, one.candidate, fuel_bytes);
+        judgement.cost_bytes = judgement.cost_bytes.saturating_add(cost_bytes);
+        one.fuel_bytes = fuel_bytes;
+        let Some(judged) = judged else { return Some(one) };
+        self.claim(&judged, claims);
+        judgement.add(judged);
+        None
+    }
+}
+
+fn grouped(mut waiting: Vec<Waiting>) -> Vec<Group> {
+    let key = |one: &Waiting| (one.candidate.offset / PLACE_BYTES, one.candidate.format);
+    waiting.sort_unstable_by_key(|one| (key(one), one.candidate.offset));
+    waiting.chunk_by(|one, other| key(one) == key(other)).map(<[Waiting]>::to_vec).collect()
+}
