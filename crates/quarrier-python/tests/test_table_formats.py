@@ -90,7 +90,7 @@ def test_a_dictionary_that_cannot_be_used_says_why(tmp_path: pathlib.Path) -> No
     with pytest.raises(quarrier.DictionaryError, match=r"desk\.xml") as told:
         quarrier.Table.from_messages(FIX, dictionary=dictionary)
     assert told.value.path == dictionary
-    with pytest.raises(quarrier.PlanError, match="for FIX and NVFIX; the messages are Json"):
+    with pytest.raises(quarrier.PlanError, match="for FIX and NVFIX; the messages are json"):
         quarrier.Table.from_messages(JSON, dictionary=dictionary)
 
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyString};
-use quarrier_messages::{Column, Kind, Loaded, Reject};
+use quarrier::tables::Loaded;
+use quarrier_messages::{Column, Kind, Reject};
 
 use crate::count::Count;
 use crate::sql::Rows;
