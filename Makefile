@@ -11,9 +11,7 @@ help: ## This list
 
 all: ## Build both binaries, optimised; they are in target/release then
 	@scripts/setup.sh rust
-	cargo build --profile sql --locked -p quarrier-cli -p quarrier-sql
-	@target="$${CARGO_TARGET_DIR:-target}"; mkdir -p "$$target/release"; \
-		cp "$$target/sql/quarrier" "$$target/sql/quarrier-sql" "$$target/release/"
+	cargo build --release --locked -p quarrier-cli -p quarrier-sql
 
 demo: ## Set up, build, make a disk image from files of this machine, search and carve it
 	@scripts/setup.sh rust image

@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 PATH="$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin"
 
-quarrier=${CARGO_TARGET_DIR:-target}/release/quarrier
+quarrier=${CARGO_TARGET_DIR:-target}/quick/quarrier
 image=demo/out/disk.img
 report=demo/out/report.html
 stats=demo/out/stats.json
@@ -80,7 +80,7 @@ tell_recovered() {
     echo "recovered $recovered of $deleted deleted files"
 }
 
-show cargo build --quiet --release --locked -p quarrier-cli
+show cargo build --quiet --profile quick --locked -p quarrier-cli
 
 if [ -f "$image" ] && [ -f "$image.deleted" ] && [ "${FRESH:-0}" != 1 ]; then
     printf '\n%s is there already (FRESH=1 makes it anew)\n' "$image"
