@@ -9,7 +9,7 @@ use datafusion::sql::parser::{self, CopyToSource, CopyToStatement, DFParserBuild
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
 use super::rewrite_part;
 use crate::dialect::{DEPTH_MAX, Sql};
@@ -77,12 +77,13 @@ fn parsed_tokens(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
     check(&tokens)?;
     tokens.iter_mut().for_each(|token| rename(&mut token.token));
     let words = tokens.len();
+    let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
     let parser = DFParserBuilder::new(ParserInput::Tokens(tokens))
         .with_dialect(&Sql)
         .with_recursion_limit(DEPTH_MAX)
         .build();
     let parsed = parser.and_then(|mut parser| parser.parse_statements());
-    let mut statements = parsed.map_err(failed)?;
+    let mut statements = parsed.map_err(|error| failed(error, end))?;
     if !are_balanced(&mut statements, words)? {
         take_down(statements);
         return Err(Error::text(format!(
@@ -168,8 +169,11 @@ fn rename(token: &mut Token) {
     }
 }
 
-/// The library's error with its place in front.
-fn failed(error: DataFusionError) -> Error {
+/// How an error says that the text is over.
+const THE_END: &str = "found the end";
+
+/// The library's error with its place in front; it gives the end of the text none.
+fn failed(error: DataFusionError, end: Location) -> Error {
     let said = match error.find_root() {
         DataFusionError::SQL(inner, _) => match &**inner {
             ParserError::RecursionLimitExceeded => return too_deep(""),
@@ -182,8 +186,11 @@ fn failed(error: DataFusionError) -> Error {
         None => (said.as_str(), None),
     };
     let reason = reason.replacen("Expected: ", "expected ", 1).replacen(", found: ", ", found ", 1);
-    let reason = reason.replacen("found EOF", "found the end", 1);
+    let reason = reason.replacen("found EOF", THE_END, 1);
     match place {
+        None if reason.ends_with(THE_END) => {
+            Error::text(format!("line {}, column {}: {reason}", end.line, end.column))
+        }
         Some((line, column)) => Error::text(format!("line {line}, column {column}: {reason}")),
         None => Error::text(reason),
     }
