@@ -45,6 +45,10 @@ pub mod parallel;
 
 pub mod sync;
 
+pub mod size;
+
+pub mod meminfo;
+
 mod error;
 
 pub use error::{Error, Result};

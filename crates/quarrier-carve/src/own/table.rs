@@ -1,5 +1,6 @@
 //! Signatures in TOML.
 
+use quarrier_core::size::{SizeError, parse_size};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -29,8 +30,8 @@ struct Row {
     #[serde(default)]
     any_case: bool,
     #[serde(default)]
-    min_size: u64,
-    max_size: Spanned<Size>,
+    min_size: Size,
+    max_size: Size,
     length: Option<LengthRow>,
 }
 
@@ -43,9 +44,15 @@ enum FooterIs {
     Before,
 }
 
+/// A size in bytes.
+#[derive(Deserialize, Default)]
+#[serde(try_from = "Written")]
+struct Size(u64);
+
+/// A size as it is written.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Size {
+#[serde(untagged, expecting = "a size is a number of bytes, or a text such as \"10 MiB\"")]
+enum Written {
     Bytes(u64),
     Text(String),
 }
@@ -102,11 +109,6 @@ fn rules(row: Row, line: usize, fault: impl Fn(usize, String) -> Fault) -> Resul
     if row.any_case {
         header = header.in_any_case();
     }
-    let size = row.max_size.get_ref();
-    let size_bytes_max = size.bytes().ok_or_else(|| {
-        let what = "max_size is not a number of bytes, or a text such as \"10 MiB\"";
-        fault(row.max_size.span().start, what.to_string())
-    })?;
     let length = row.length.map(|length| Length {
         at: length.at,
         bytes: length.bytes,
@@ -118,8 +120,8 @@ fn rules(row: Row, line: usize, fault: impl Fn(usize, String) -> Fault) -> Resul
         name: row.name,
         header,
         offset: row.offset,
-        size_bytes_min: row.min_size,
-        size_bytes_max,
+        size_bytes_min: row.min_size.0,
+        size_bytes_max: row.max_size.0,
         length,
         footer: if row.any_case { footer.in_any_case() } else { footer },
         end: match row.footer_is {
@@ -130,22 +132,14 @@ fn rules(row: Row, line: usize, fault: impl Fn(usize, String) -> Fault) -> Resul
     })
 }
 
-impl Size {
-    fn bytes(&self) -> Option<u64> {
-        let text = match self {
-            Size::Bytes(bytes) => return Some(*bytes),
-            Size::Text(text) => text.trim(),
-        };
-        let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-        let unit = match text[digits..].trim() {
-            "" | "B" => 1,
-            "KiB" | "K" => 1 << 10,
-            "MiB" | "M" => 1 << 20,
-            "GiB" | "G" => 1 << 30,
-            "TiB" | "T" => 1u64 << 40,
-            _ => return None,
-        };
-        text[..digits].parse::<u64>().ok()?.checked_mul(unit)
+impl TryFrom<Written> for Size {
+    type Error = SizeError;
+
+    fn try_from(written: Written) -> Result<Self, SizeError> {
+        match written {
+            Written::Bytes(bytes) => Ok(Size(bytes)),
+            Written::Text(text) => parse_size(&text).map(Size),
+        }
     }
 }
 

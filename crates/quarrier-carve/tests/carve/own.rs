@@ -30,7 +30,8 @@ const ACME: &str = r#"
 name = "acme"
 header = "AC ?E 00"
 footer_text = "end."
-max_size = "1 KiB"
+min_size = "0x4"
+max_size = "1 kib"
 
 [[signature]]
 name = "frame"
@@ -124,8 +125,9 @@ fn what_is_wrong_is_told_with_its_line() {
         (
             "[[signature]]\nname = 'a'\nheader = '11 22'\nmax_size = '9 apples'".to_string(),
             4,
-            "10 MiB",
+            "'9 apples' is not a size",
         ),
+        ("[[signature]]\nname = 'a'\nheader = '11 22'\nmax_size = 1.5".to_string(), 4, "10 MiB"),
     ] {
         let message = wrong("my.toml", &text);
         assert!(message.starts_with(&format!("my.toml, line {line}: ")), "{message}");

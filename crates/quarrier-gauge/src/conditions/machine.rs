@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use quarrier_core::meminfo;
+use quarrier_core::size::parse_size;
 use rustix::thread::CpuSet;
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +71,7 @@ impl Machine {
             instruction_sets: Isa::available().map(|isa| isa.name().to_owned()).collect(),
             cpus: allowed_cpus().map_or(1, |cpus| cpus.len().max(1) as u32),
             caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
-            memory_bytes: memory_bytes("MemTotal"),
+            memory_bytes: meminfo::read_bytes("MemTotal").unwrap_or(0),
             page_bytes: rustix::param::page_size() as u64,
             huge_pages: huge_pages(),
             kernel: format!(
@@ -99,7 +101,7 @@ pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
 
 /// Bytes of memory that a new program could use without swapping.
 pub fn free_memory_bytes() -> u64 {
-    memory_bytes("MemAvailable")
+    meminfo::read_bytes("MemAvailable").unwrap_or(0)
 }
 
 fn line(path: &str) -> Option<String> {
@@ -128,23 +130,6 @@ fn signature() -> String {
         .join(" ")
 }
 
-fn memory_bytes(name: &str) -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    field(&text, name).and_then(|value| bytes(&value)).unwrap_or(0)
-}
-
-/// `32768K`, `16 kB` or `4096` in bytes.
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let count: u64 = digits.trim().parse().ok()?;
-    match text[digits.len()..].trim().to_ascii_uppercase().as_str() {
-        "" => Some(count),
-        "K" | "KB" => count.checked_mul(1 << 10),
-        "M" | "MB" => count.checked_mul(1 << 20),
-        _ => None,
-    }
-}
-
 fn caches(folder: &Path) -> Vec<Cache> {
     let mut found: Vec<Cache> =
         (0..16).map_while(|index| cache(&folder.join(format!("index{index}")))).collect();
@@ -158,7 +143,7 @@ fn cache(folder: &Path) -> Option<Cache> {
     Some(Cache {
         level: read("level")?.trim().parse().ok()?,
         kind: read("type")?.trim().to_ascii_lowercase(),
-        bytes: bytes(read("size")?.trim())?,
+        bytes: parse_size(&read("size")?).ok()?,
         shared_by: read("shared_cpu_map")
             .map_or(1, |map| map.chars().filter_map(|c| c.to_digit(16)).map(u32::count_ones).sum()),
     })
@@ -190,16 +175,7 @@ fn virtual_machine() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, field};
-
-    #[test]
-    fn sizes_are_read_as_the_system_writes_them() {
-        assert_eq!(bytes("32768K"), Some(32 << 20));
-        assert_eq!(bytes("16 kB"), Some(16 << 10));
-        assert_eq!(bytes("4096"), Some(4096));
-        assert_eq!(bytes("many"), None);
-        assert_eq!(bytes("7 parsecs"), None);
-    }
+    use super::field;
 
     #[test]
     fn a_field_is_found_by_its_whole_name() {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::ptr::NonNull;
 
+use quarrier_core::meminfo::line_bytes;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::conditions::free_memory_bytes;
@@ -128,9 +129,8 @@ fn huge_bytes_at(address: usize) -> Option<usize> {
     for line in maps.lines() {
         if let Some((start, end)) = range(line) {
             inside = (start..end).contains(&address);
-        } else if inside && let Some(rest) = line.strip_prefix("AnonHugePages:") {
-            let kib: usize = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
-            return Some(kib << 10);
+        } else if inside && let Some(bytes) = line_bytes(line, "AnonHugePages") {
+            return usize::try_from(bytes).ok();
         }
     }
     None

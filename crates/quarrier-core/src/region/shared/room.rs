@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::process::Resource;
 
 use crate::error::{Error, Result};
+use crate::meminfo::line_bytes;
 
 /// Regions below this are not worth the question.
 const UNASKED_BYTES: usize = 1 << 20;
@@ -45,13 +46,6 @@ pub(super) fn check(bytes: usize) -> Result<()> {
         }),
         _ => Ok(()),
     }
-}
-
-/// A line `name: 123 kB` of `/proc/meminfo`, in bytes.
-fn line_bytes(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
 }
 
 /// What the machine has left, swap included.
