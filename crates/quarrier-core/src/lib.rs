@@ -49,6 +49,8 @@ pub mod size;
 
 pub mod meminfo;
 
+pub mod isa;
+
 mod error;
 
 pub use error::{Error, Result};

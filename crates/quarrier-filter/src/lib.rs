@@ -47,7 +47,6 @@ pub use query::{Order, Output, Query, Select};
 pub mod sql;
 
 mod arch;
-pub use arch::Isa;
 
 mod predicate;
 

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::arch::Isa;
+use quarrier_core::isa::Isa;
+
 use crate::error::{Error, Result};
 use crate::multi::{GramEngine, PackedEngine};
 use crate::pattern::Needles;
@@ -21,7 +22,7 @@ pub enum EngineName {
     Gram,
     /// The packed filter with AVX2.
     PackedAvx2,
-    /// The packed filter with AVX-512 VBMI.
+    /// The packed filter with AVX-512.
     PackedAvx512,
 }
 
@@ -43,8 +44,8 @@ impl EngineName {
             EngineName::Naive => "naive",
             EngineName::Memmem => "memmem",
             EngineName::Gram => "gram",
-            EngineName::PackedAvx2 => Isa::Avx2.engine_name(),
-            EngineName::PackedAvx512 => Isa::Avx512.engine_name(),
+            EngineName::PackedAvx2 => "packed-avx2",
+            EngineName::PackedAvx512 => "packed-avx512",
         }
     }
 
@@ -108,7 +109,7 @@ pub(crate) fn choose(
     let explain = |engine, reason: String| vec![Choice { patterns: needles.len(), engine, reason }];
     let packed = |isa: Isa| {
         PackedEngine::new(needles, isa, sample).ok_or_else(|| {
-            Error::Engine(format!("this CPU cannot run the engine '{}'", isa.engine_name()))
+            Error::Engine(format!("this CPU cannot run the engine '{}'", wish.name()))
         })
     };
     Ok(match wish {
@@ -131,13 +132,16 @@ pub(crate) fn choose(
 }
 
 fn by_packed(engine: PackedEngine, why: &str, needles: &Needles) -> (Literals, Vec<Choice>) {
-    let name = engine.isa.engine_name();
+    let name = match engine.isa {
+        Isa::Avx512 => EngineName::PackedAvx512,
+        _ => EngineName::PackedAvx2,
+    };
     let reason = format!(
         "{why}; {} bytes of each anchor are filtered, {:.3} % of a sample's positions pass",
         engine.width,
         100.0 * engine.passing
     );
-    let choice = Choice { patterns: needles.len(), engine: name, reason };
+    let choice = Choice { patterns: needles.len(), engine: name.name(), reason };
     (Literals::Packed(Box::new(engine)), vec![choice])
 }
 
@@ -149,11 +153,7 @@ fn auto(needles: &Needles, sample: &Sample) -> (Literals, Vec<Choice>) {
         let reason = "one literal, rare in a sample of the source".to_string();
         return (finder, vec![Choice { patterns: 1, engine: "memmem", reason }]);
     }
-    let packed = Isa::ALL
-        .into_iter()
-        .find(|isa| isa.is_available())
-        .and_then(|isa| PackedEngine::new(needles, isa, sample));
-    let Some(packed) = packed else {
+    let Some(packed) = PackedEngine::new(needles, Isa::best(), sample) else {
         if let Some(finder) = memmem(needles) {
             let reason = "one literal, and no packed filter on this CPU".to_string();
             return (finder, vec![Choice { patterns: 1, engine: "memmem", reason }]);

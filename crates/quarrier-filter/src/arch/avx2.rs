@@ -14,12 +14,6 @@ use std::arch::x86_64::{
 use super::portable::Portable;
 use super::{FloatRange, Packed, PackedFloats, Range, facade};
 
-pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("popcnt")
-}
-
 pub(crate) struct Avx2;
 
 /// `member` as everywhere: what AVX2 gathers is no faster.
@@ -220,4 +214,4 @@ impl PackedFloats for Avx2 {
     }
 }
 
-facade!(Avx2, #[target_feature(enable = "avx2,bmi1,popcnt")]);
+facade!(Avx2, Avx2, "avx2,bmi1,popcnt");

@@ -15,17 +15,6 @@ use std::arch::x86_64::{
 use super::portable::Portable;
 use super::{FloatRange, Packed, PackedFloats, Range, facade};
 
-pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512vbmi")
-        && is_x86_feature_detected!("avx512vpopcntdq")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("popcnt")
-}
-
 pub(crate) struct Avx512;
 
 /// Implements `between` for one width.
@@ -164,5 +153,6 @@ unsafe fn look_up(lanes: __m512i, base: u32, table: &[u32]) -> u64 {
 
 facade!(
     Avx512,
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,popcnt")]
+    Avx512,
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,popcnt"
 );

@@ -4,6 +4,8 @@
 //! Every loop takes the words it is asked for as a bitmap of its own (`which`), so that what is
 //! already decided costs nothing.
 
+use quarrier_core::isa::Isa;
+
 mod bits;
 pub(crate) mod lookup;
 pub(crate) mod numbers;
@@ -25,51 +27,9 @@ pub(crate) use ranges::{FloatRange, Range};
 /// Rows of one word of a bitmap.
 pub(crate) const WORD_ROWS: usize = 64;
 
-/// An instruction set that has these loops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isa {
-    /// AVX-512 with bytes and words (BW, VBMI): 64 bytes at a time.
-    Avx512,
-    /// AVX2: 32 bytes at a time.
-    Avx2,
-    /// No more than the compiler makes of it.
-    Portable,
-}
-
-impl Isa {
-    /// All of them, best first.
-    pub const ALL: [Isa; 3] = [Isa::Avx512, Isa::Avx2, Isa::Portable];
-
-    /// What `explain` calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Isa::Avx512 => "avx512",
-            Isa::Avx2 => "avx2",
-            Isa::Portable => "portable",
-        }
-    }
-
-    /// Whether this CPU has it.
-    pub fn is_available(self) -> bool {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => avx512::is_available(),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => avx2::is_available(),
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx512 | Isa::Avx2 => false,
-            Isa::Portable => true,
-        }
-    }
-
-    /// The best this CPU has.
-    pub fn best() -> Isa {
-        Isa::ALL.into_iter().find(|isa| isa.is_available()).unwrap_or(Isa::Portable)
-    }
-}
-
-/// The loops of one instruction set. A reference to one is had from [`kernels`] alone, which
-/// asks the CPU first: so its functions may be called.
+/// The loops of one instruction set. A reference to one is had from [`kernels`] alone, for a set all
+/// of whose features were detected, and the loops are compiled with no others (see `facade`): so its
+/// functions may be called.
 pub(crate) struct Kernels {
     pub(crate) bits: bits::BitKernels,
     pub(crate) numbers: numbers::NumberKernels,
@@ -91,20 +51,20 @@ pub(crate) struct LaneKernels<T> {
 impl<T> LaneKernels<T> {
     /// 64 lanes as the whole numbers that they and `base` are.
     pub(crate) fn widen(&self, lanes: &[T; WORD_ROWS], base: i64, out: &mut numbers::Words) {
-        // SAFETY: kernels are handed out for what the CPU has.
+        // SAFETY: `kernels` handed these out for a set that is available.
         unsafe { (self.widen)(lanes, base, out) }
     }
 
     /// Multiplies 64 floats, by their bits, with what lanes and `base` come to.
     pub(crate) fn scale(&self, lanes: &[T; WORD_ROWS], base: f32, into: &mut [u32; WORD_ROWS]) {
-        // SAFETY: as above.
+        // SAFETY: the same.
         unsafe { (self.scale)(lanes, base, into) }
     }
 }
 
 /// The loops of `isa`, or of the best there is where the CPU lacks it.
 pub(crate) fn kernels(isa: Isa) -> &'static Kernels {
-    match if isa.is_available() { isa } else { Isa::best() } {
+    match isa.or_best() {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => &avx512::KERNELS,
         #[cfg(target_arch = "x86_64")]
@@ -172,9 +132,12 @@ pub(crate) trait PackedFloats {
     unsafe fn between_floats(values: *const f64, range: FloatRange) -> u64;
 }
 
-/// Makes the facade of an instruction set: all loops, compiled with the features named.
+/// Makes the facade of an instruction set: all loops, compiled with the features named, which are
+/// the set's.
 macro_rules! facade {
-    ($set:ty, $(#[$features:meta])?) => {
+    ($set:ty $(, $isa:ident, $features:literal)?) => {
+        $(const _: () = assert!(quarrier_core::isa::Isa::$isa.has($features));)?
+
         pub(super) static KERNELS: super::Kernels = super::Kernels {
             bits: super::bits::BitKernels { all, any, without, count, words, mask },
             numbers: super::numbers::NumberKernels { float, whole_step, float_step },
@@ -185,7 +148,7 @@ macro_rules! facade {
             floats,
         };
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn ranges<T: super::Lane>(
             work: &super::ranges::Work<'_, T, super::Range<T>>,
             out: &mut super::Bits,
@@ -197,7 +160,7 @@ macro_rules! facade {
             unsafe { super::ranges::run::<$set, T, super::Range<T>>(work, out) }
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn floats(
             work: &super::ranges::Work<'_, f64, super::FloatRange>,
             out: &mut super::Bits,
@@ -206,7 +169,7 @@ macro_rules! facade {
             unsafe { super::ranges::run::<$set, f64, super::FloatRange>(work, out) }
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn lookup<T: super::Lane>(
             work: &super::lookup::Work<'_, T>,
             out: &mut super::Bits,
@@ -218,7 +181,7 @@ macro_rules! facade {
             unsafe { super::lookup::run::<$set, T>(work, out) }
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn widen<T: super::Lane>(
             lanes: &[T; super::WORD_ROWS],
             base: i64,
@@ -227,7 +190,7 @@ macro_rules! facade {
             super::numbers::widen(lanes, base, out);
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn scale<T: super::Lane>(
             lanes: &[T; super::WORD_ROWS],
             base: f32,
@@ -236,12 +199,12 @@ macro_rules! facade {
             super::numbers::scale(lanes, base, into);
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn float(numbers: &mut super::numbers::Words, power: f64) {
             super::numbers::float(numbers, power);
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn whole_step(
             step: super::numbers::Step,
             into: &mut super::numbers::Words,
@@ -250,7 +213,7 @@ macro_rules! facade {
             super::numbers::whole_step(step, into, with);
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn float_step(
             step: super::numbers::Step,
             into: &mut super::numbers::Words,
@@ -259,32 +222,32 @@ macro_rules! facade {
             super::numbers::float_step(step, into, with);
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn all(into: &mut super::Bits, with: &super::Bits) -> u64 {
             super::bits::all(into, with)
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn any(into: &mut super::Bits, with: &super::Bits) -> u64 {
             super::bits::any(into, with)
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn without(into: &mut super::Bits, with: &super::Bits) -> u64 {
             super::bits::without(into, with)
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn words(bits: &super::Bits) -> u64 {
             bits.words()
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn mask(into: &mut super::Bits, with: &[u64], flip: u64) -> u64 {
             super::bits::mask(into, with, flip)
         }
 
-        $(#[$features])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn count(bits: &super::Bits) -> u32 {
             super::bits::count(bits)
         }

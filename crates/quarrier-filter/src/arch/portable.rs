@@ -50,4 +50,4 @@ impl PackedFloats for Portable {
     }
 }
 
-facade!(Portable,);
+facade!(Portable);

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use quarrier_core::isa::Isa;
 use quarrier_messages::Table;
 
 use super::plan::Plan;
-use crate::arch::Isa;
 use crate::predicate::{Graph, Node, NodeId, wording};
 
 /// How a scan answers its queries; shown as text for people.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quarrier_core::isa::Isa;
 use quarrier_messages::Table;
 use quarrier_messages::column::raw::BLOCK_ROWS;
 
@@ -9,7 +10,7 @@ use super::bind::{self, Test, Values, Wanted};
 use super::block::{Blocks, Place};
 use super::members;
 use crate::Keys;
-use crate::arch::{Bits, Isa, kernels};
+use crate::arch::{Bits, kernels};
 use crate::predicate::{Graph, Node, NodeId};
 
 /// Blocks on which every test is tried beforehand.

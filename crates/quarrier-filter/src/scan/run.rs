@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use quarrier_core::isa::Isa;
 use quarrier_messages::Table;
 
 use super::explain::{self, Explanation, Work};
@@ -9,7 +10,6 @@ use super::gather::{Found, Goal, Matches, Shared};
 use super::plan::Plan;
 use super::rank;
 use super::worker::{Asked, Worker};
-use crate::arch::Isa;
 use crate::predicate::{Compiler, Graph, NodeId};
 use crate::{Error, Query};
 

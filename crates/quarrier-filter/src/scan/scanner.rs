@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use quarrier_core::isa::Isa;
 use quarrier_core::sync::lock;
 use quarrier_messages::Table;
 
 use super::gather::{Found, Goal, Matches, Shared};
 use super::plan::Plan;
 use super::worker::{Asked, Worker};
-use crate::arch::Isa;
 use crate::predicate::{Compiler, Graph, NodeId};
 use crate::{Answer, Error, Query};
 

@@ -7,12 +7,6 @@ use std::arch::x86_64::{
 
 use super::{Lanes, Short, Text, digits};
 
-pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("bmi2")
-}
-
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Avx2;
 

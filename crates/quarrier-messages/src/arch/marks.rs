@@ -284,9 +284,9 @@ fn own_bits(left: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Isa;
     use super::*;
     use proptest::prelude::*;
+    use quarrier_core::isa::Isa;
 
     fn pass(isa: Isa, bytes: &[u8], at: usize, len: usize, ends: &mut Ends) -> (u64, Marked) {
         assert!(at + len + AHEAD_BYTES <= bytes.len());
@@ -326,7 +326,7 @@ mod tests {
                 line_feeds: own.iter().filter(|&&byte| byte == b'\n').count() as u32,
             };
             let mut ends = Ends::new();
-            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            for isa in Isa::available() {
                 prop_assert_eq!(pass(isa, &bytes, at, len, &mut ends), (separators, marked));
                 prop_assert_eq!(ends.places(), &places[..]);
             }
@@ -337,7 +337,7 @@ mod tests {
     fn a_message_of_nothing_but_separators_is_marked_whole() {
         let bytes = [SEPARATOR; MARKED_BYTES_MAX + AHEAD_BYTES];
         let mut ends = Ends::new();
-        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        for isa in Isa::available() {
             pass(isa, &bytes, 0, MARKED_BYTES_MAX, &mut ends);
             assert!(ends.places().iter().copied().eq(0..MARKED_BYTES_MAX as u16));
         }

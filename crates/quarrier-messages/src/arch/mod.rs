@@ -17,40 +17,6 @@ pub(crate) use avx512::Avx512;
 pub(crate) use marks::{Ends, MARKED_BYTES_MAX, Marked, Marks};
 pub(crate) use portable::Portable;
 
-/// An instruction set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Isa {
-    /// AVX-512 with its byte instructions: 64 bytes at a time.
-    Avx512,
-    /// AVX2: 32 bytes at a time.
-    Avx2,
-    /// Any machine.
-    Portable,
-}
-
-impl Isa {
-    /// The instruction sets, best first.
-    pub(crate) const ALL: [Isa; 3] = [Isa::Avx512, Isa::Avx2, Isa::Portable];
-
-    /// Whether this CPU has it.
-    pub(crate) fn is_available(self) -> bool {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => avx512::is_available(),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => avx2::is_available(),
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx512 | Isa::Avx2 => false,
-            Isa::Portable => true,
-        }
-    }
-
-    /// The best one of this CPU.
-    pub(crate) fn best() -> Self {
-        Isa::ALL.into_iter().find(|isa| isa.is_available()).unwrap_or(Isa::Portable)
-    }
-}
-
 /// Bytes that are looked at together.
 pub(crate) const AHEAD_BYTES: usize = 64;
 

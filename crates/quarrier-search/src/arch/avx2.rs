@@ -9,10 +9,6 @@ use std::arch::x86_64::{
 
 use super::{ByteSets, Lanes, facade};
 
-pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx2")
-}
-
 pub(crate) struct Avx2;
 
 impl Avx2 {
@@ -67,4 +63,4 @@ impl Lanes for Avx2 {
     }
 }
 
-facade!(Avx2, "avx2");
+facade!(Avx2, Avx2, "avx2");

@@ -14,12 +14,6 @@ use std::arch::x86_64::{
 
 use super::{ByteSets, Lanes, facade};
 
-pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vbmi")
-}
-
 pub(crate) struct Avx512;
 
 impl Lanes for Avx512 {
@@ -51,4 +45,4 @@ impl Lanes for Avx512 {
     }
 }
 
-facade!(Avx512, "avx512f,avx512bw,avx512vbmi");
+facade!(Avx512, Avx512, "avx512f,avx512bw,avx512vbmi");

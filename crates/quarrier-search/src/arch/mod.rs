@@ -8,8 +8,9 @@
 //! the CPU can look up so many at once.)
 
 #[cfg(target_arch = "x86_64")]
-#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+use quarrier_core::isa::Isa;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -24,39 +25,6 @@ pub(crate) const WIDTH_MAX: usize = 6;
 
 /// Bytes that must be readable behind the last position filtered.
 pub(crate) const SLACK_BYTES: usize = 64 + WIDTH_MAX;
-
-/// An instruction set that has a packed filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Isa {
-    /// AVX-512 with byte permutes over two registers (VBMI): 64 positions at a time.
-    Avx512,
-    /// AVX2: 32 positions at a time, by half-bytes.
-    Avx2,
-}
-
-impl Isa {
-    /// The instruction sets, best first.
-    pub(crate) const ALL: [Isa; 2] = [Isa::Avx512, Isa::Avx2];
-
-    /// The engine's name on the command line.
-    pub(crate) fn engine_name(self) -> &'static str {
-        match self {
-            Isa::Avx512 => "packed-avx512",
-            Isa::Avx2 => "packed-avx2",
-        }
-    }
-
-    /// Whether this CPU has it.
-    pub(crate) fn is_available(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        return match self {
-            Isa::Avx512 => avx512::is_available(),
-            Isa::Avx2 => avx2::is_available(),
-        };
-        #[cfg(not(target_arch = "x86_64"))]
-        false
-    }
-}
 
 /// One position's worth of vectors of an instruction set.
 pub(crate) trait Lanes {
@@ -85,16 +53,18 @@ pub(crate) enum Packed {
 }
 
 impl Packed {
-    /// A filter for `sets` (1 to [`WIDTH_MAX`] of them) on `isa`; `None` where the CPU lacks it.
+    /// A filter for `sets` (1 to [`WIDTH_MAX`] of them) on `isa`; `None` where the CPU lacks it or it
+    /// has no packed filter.
     pub(crate) fn new(isa: Isa, sets: &[ByteSets]) -> Option<Self> {
         if !isa.is_available() || sets.is_empty() || sets.len() > WIDTH_MAX {
             return None;
         }
         #[cfg(target_arch = "x86_64")]
-        return Some(match isa {
-            Isa::Avx512 => Packed::Avx512(avx512::Filter::new(sets)),
-            Isa::Avx2 => Packed::Avx2(avx2::Filter::new(sets)),
-        });
+        return match isa {
+            Isa::Avx512 => Some(Packed::Avx512(avx512::Filter::new(sets))),
+            Isa::Avx2 => Some(Packed::Avx2(avx2::Filter::new(sets))),
+            Isa::Portable => None,
+        };
         #[cfg(not(target_arch = "x86_64"))]
         None
     }
@@ -136,10 +106,10 @@ impl Packed {
     unsafe fn run_unchecked(&self, p: *const u8, masks: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         match self {
-            // SAFETY: the filter exists only where its instruction set is available; the
-            // rest is the caller's promise.
+            // SAFETY: `new` made the filter, so that all features of `Isa::Avx512` were detected;
+            // the bytes are the caller's promise.
             Packed::Avx512(filter) => unsafe { filter.run(p, masks) },
-            // SAFETY: as above.
+            // SAFETY: the same, of `Isa::Avx2`.
             Packed::Avx2(filter) => unsafe { filter.run(p, masks) },
         }
         #[cfg(not(target_arch = "x86_64"))]
@@ -159,9 +129,11 @@ fn fetch_ahead(at: *const u8) {
 }
 
 /// Makes the facade of an instruction set: a filter of any width, and its loop compiled with
-/// the features named.
+/// the features named, which are the set's.
 macro_rules! facade {
-    ($lanes:ty, $features:literal) => {
+    ($lanes:ty, $isa:ident, $features:literal) => {
+        const _: () = assert!(quarrier_core::isa::Isa::$isa.has($features));
+
         /// Tables for one of the widths.
         pub(crate) enum Filter {
             W1([<$lanes as Lanes>::Table; 1]),

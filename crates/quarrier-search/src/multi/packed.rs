@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use quarrier_core::isa::Isa;
+
 use super::assign::assign;
 use super::dense::Dense;
 use super::verify::Verifier;
 use super::{BLOCK_BYTES, Haystack};
-use crate::arch::{Isa, Packed, WIDTH_MAX};
+use crate::arch::{Packed, WIDTH_MAX};
 use crate::finding::Finding;
 use crate::pattern::Needles;
 use crate::sample::Sample;
@@ -33,9 +35,9 @@ pub(crate) struct PackedEngine {
 
 impl PackedEngine {
     /// The best engine on `isa` for these needles: the width that costs least on the sample.
-    /// `None` where the CPU lacks the instruction set.
+    /// `None` where the CPU lacks the instruction set, or it has no packed filter.
     pub(crate) fn new(needles: &Needles, isa: Isa, sample: &Sample) -> Option<Self> {
-        if !isa.is_available() || needles.is_empty() {
+        if !isa.is_available() || isa == Isa::Portable || needles.is_empty() {
             return None;
         }
         let longest = needles.length_bytes_max().min(WIDTH_MAX);

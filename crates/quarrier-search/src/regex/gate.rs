@@ -3,9 +3,11 @@
 
 use std::ops::Range;
 
+use quarrier_core::isa::Isa;
+
 use super::window::{ByteSet, Window};
 use super::{BoundedRegex, TooLong};
-use crate::arch::{ByteSets, Isa, Packed, WIDTH_MAX};
+use crate::arch::{ByteSets, Packed, WIDTH_MAX};
 use crate::finding::Finding;
 use crate::multi::{BLOCK_BYTES, Haystack};
 use crate::sample::{KINDS, PerKind, Sample};
@@ -52,7 +54,7 @@ impl Gate {
     /// A gate for those of `regexes` that have a rare run, or `None` where none has or the CPU
     /// has no packed filter.
     pub(crate) fn new(regexes: &[BoundedRegex], sample: &Sample) -> Option<Self> {
-        let isa = Isa::ALL.into_iter().find(|isa| isa.is_available())?;
+        let isa = Some(Isa::best()).filter(|isa| *isa != Isa::Portable)?;
         let mut gated = Vec::new();
         for (index, regex) in regexes.iter().enumerate() {
             if let Some(window) = rarest(regex, sample) {

@@ -8,7 +8,8 @@ mod orders;
 mod patterns;
 pub(crate) mod tables;
 
-use quarrier_filter::{Answer, Error, Expr, Isa, Query, Scan, Select, naive};
+use quarrier_core::isa::Isa;
+use quarrier_filter::{Answer, Error, Expr, Query, Scan, Select, naive};
 use quarrier_messages::{Table, Value};
 
 /// A count.
@@ -46,7 +47,7 @@ pub(crate) fn check(table: &Table, conditions: &[Expr]) {
     let expected: Vec<_> = conditions.iter().map(|c| expected(table, c)).collect();
     let queries: Vec<Query> =
         conditions.iter().flat_map(|c| [count(c.clone()), rows(c.clone())]).collect();
-    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+    for isa in Isa::available() {
         for workers in [1, 2, 4] {
             let answers = Scan::new(table, &queries).isa(isa).workers(workers).run();
             for (at, condition) in conditions.iter().enumerate() {

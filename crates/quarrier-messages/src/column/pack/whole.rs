@@ -1,7 +1,8 @@
 //! Whole numbers: what they are more than the least, as narrow as that is, or in runs.
 
+use quarrier_core::isa::Isa;
+
 use super::zones::{Zones, zones_of};
-use crate::arch::Isa;
 use crate::column::packed::{Lanes, Packed};
 
 /// Packs whole numbers; where a row has no value, its number is not looked at.
@@ -28,11 +29,11 @@ fn pack_whole_by<T: Copy + Into<i64>>(
     valid: &[u64],
     old: Lanes,
 ) -> (Packed, Zones) {
-    match isa {
-        // SAFETY: it is one that this machine has.
+    match isa.or_best() {
+        // SAFETY: `or_best` gives a set all of whose features were detected.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe { pack_whole_avx512(values, valid, old) },
-        // SAFETY: as above.
+        // SAFETY: the same.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe { pack_whole_avx2(values, valid, old) },
         _ => pack_whole_on(values, valid, old),
@@ -40,7 +41,7 @@ fn pack_whole_by<T: Copy + Into<i64>>(
 }
 
 /// # Safety
-/// The features are there.
+/// [`Isa::Avx512`] is available.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
 unsafe fn pack_whole_avx512<T: Copy + Into<i64>>(
@@ -48,11 +49,12 @@ unsafe fn pack_whole_avx512<T: Copy + Into<i64>>(
     valid: &[u64],
     old: Lanes,
 ) -> (Packed, Zones) {
+    const { assert!(Isa::Avx512.has("avx512f,avx512bw,bmi1,bmi2,popcnt")) };
     pack_whole_on(values, valid, old)
 }
 
 /// # Safety
-/// The features are there.
+/// [`Isa::Avx2`] is available.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn pack_whole_avx2<T: Copy + Into<i64>>(
@@ -60,6 +62,7 @@ unsafe fn pack_whole_avx2<T: Copy + Into<i64>>(
     valid: &[u64],
     old: Lanes,
 ) -> (Packed, Zones) {
+    const { assert!(Isa::Avx2.has("avx2,bmi1,bmi2,popcnt")) };
     pack_whole_on(values, valid, old)
 }
 
@@ -208,7 +211,7 @@ mod tests {
                 *last &= (1 << (values.len() % 64)) - 1;
             }
             let (expected, zones) = pack_whole_on(&values, &valid, Lanes::Constant);
-            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            for isa in Isa::available() {
                 let (packed, own) = pack_whole_by(isa, &values, &valid, Lanes::Constant);
                 prop_assert_eq!(format!("{packed:?}"), format!("{expected:?}"));
                 prop_assert_eq!((own.all, own.blocks), (zones.all, zones.blocks.clone()));

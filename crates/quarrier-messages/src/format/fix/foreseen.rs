@@ -10,6 +10,8 @@
 //! checked again, since others may write to it; reads are 4 % here), and texts of up to 16 bytes in a
 //! larger table of words (see there).
 
+use quarrier_core::isa::Isa;
+
 use super::bytes::{digits, load};
 use super::dictionary::FixType;
 use super::lanes;
@@ -20,7 +22,7 @@ use super::value;
 use super::verify::Verified;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{Avx2, Avx512};
-use crate::arch::{Isa, Marks, Portable};
+use crate::arch::{Marks, Portable};
 use crate::build::{FieldId, Row};
 use crate::frame::{Chunk, Taker, pass_line_ends};
 
@@ -33,10 +35,10 @@ impl FixParser {
     /// See [`RecordFormat::messages`](crate::frame::RecordFormat::messages).
     pub(super) fn foreseen<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         match self.isa {
-            // SAFETY: the parser was made only where the instruction set is available.
+            // SAFETY: `new` took a set by `or_best`: all of its features were detected.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { self.foreseen_avx512(chunk, taker) },
-            // SAFETY: as above.
+            // SAFETY: the same.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { self.foreseen_avx2(chunk, taker) },
             // SAFETY: every machine has it.
@@ -45,20 +47,22 @@ impl FixParser {
     }
 
     /// # Safety
-    /// The features are there.
+    /// [`Isa::Avx512`] is available.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
     unsafe fn foreseen_avx512<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
-        // SAFETY: the caller promised the features.
+        const { assert!(Isa::Avx512.has("avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")) };
+        // SAFETY: the caller promised the set, and with it what `Avx512` asks for.
         unsafe { self.foreseen_on::<Avx512, T>(chunk, taker) }
     }
 
     /// # Safety
-    /// The features are there.
+    /// [`Isa::Avx2`] is available.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     unsafe fn foreseen_avx2<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
-        // SAFETY: the caller promised the features.
+        const { assert!(Isa::Avx2.has("avx2,bmi1,bmi2,popcnt")) };
+        // SAFETY: the caller promised the set, and with it what `Avx2` asks for.
         unsafe { self.foreseen_on::<Avx2, T>(chunk, taker) }
     }
 

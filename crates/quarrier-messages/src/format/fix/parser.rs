@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use quarrier_core::isa::Isa;
 
 use super::SEPARATOR;
 use super::bytes::{digits, find_separator, load};
@@ -15,7 +16,7 @@ use super::opening::Opening;
 use super::slots::{Place, SlotId, Slots};
 use super::value;
 use super::verify::Seals;
-use crate::arch::{Ends, Isa};
+use crate::arch::Ends;
 use crate::build::{FieldId, Row};
 use crate::frame::{Chunk, RecordFormat, Taker};
 use crate::{Fault, Limits};
@@ -126,7 +127,7 @@ impl FixParser {
 
     fn new(isa: Isa, keys: Keys, names: Names, limits: &Limits) -> Self {
         FixParser {
-            isa,
+            isa: isa.or_best(),
             keys,
             seals: Seals::new(&keys).map(Box::new),
             ends: Ends::new(),

@@ -7,10 +7,12 @@
 //! differ in what they leave out. The line feed belongs to the last glue, and to no other: lines
 //! are found on the way.
 
+use quarrier_core::isa::Isa;
+
 use super::number::{self, Written};
 use super::string;
 use super::walk::{SCALARS_MAX, Scalar, set_number, set_word, word};
-use crate::arch::{AHEAD_BYTES, Isa, Lanes, Portable, Short};
+use crate::arch::{AHEAD_BYTES, Lanes, Portable, Short};
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{Avx2, Avx512};
 use crate::build::{FieldId, Row};
@@ -47,7 +49,7 @@ const OTHERS_MAX: usize = 16;
 impl Glue {
     pub(super) fn new(isa: Isa) -> Self {
         let root = Step { glue: EMPTY, is_last: false, field: None, next: 0, other: 0 };
-        Glue { isa, steps: vec![root], plain: Vec::new() }
+        Glue { isa: isa.or_best(), steps: vec![root], plain: Vec::new() }
     }
 
     /// Learns the glue of a right message with its line feed.
@@ -97,10 +99,10 @@ impl Glue {
     /// See [`LineFormat::lines`](crate::frame::LineFormat::lines).
     pub(super) fn lines<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         match self.isa {
-            // SAFETY: the parser was made only where the instruction set is available.
+            // SAFETY: `new` took a set by `or_best`: all of its features were detected.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { self.lines_avx512(chunk, taker) },
-            // SAFETY: as above.
+            // SAFETY: the same.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { self.lines_avx2(chunk, taker) },
             // SAFETY: every machine has it.
@@ -109,20 +111,22 @@ impl Glue {
     }
 
     /// # Safety
-    /// The features are there.
+    /// [`Isa::Avx512`] is available.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
     unsafe fn lines_avx512<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
-        // SAFETY: the caller promised the features.
+        const { assert!(Isa::Avx512.has("avx512f,avx512bw,bmi1,bmi2")) };
+        // SAFETY: the caller promised the set, and with it what `Avx512` asks for.
         unsafe { self.lines_on::<Avx512, T>(chunk, taker) }
     }
 
     /// # Safety
-    /// The features are there.
+    /// [`Isa::Avx2`] is available.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     unsafe fn lines_avx2<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
-        // SAFETY: the caller promised the features.
+        const { assert!(Isa::Avx2.has("avx2,bmi1,bmi2")) };
+        // SAFETY: the caller promised the set, and with it what `Avx2` asks for.
         unsafe { self.lines_on::<Avx2, T>(chunk, taker) }
     }
 

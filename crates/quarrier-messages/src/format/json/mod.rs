@@ -17,7 +17,8 @@ mod number;
 mod string;
 mod walk;
 
-use crate::arch::Isa;
+use quarrier_core::isa::Isa;
+
 use crate::build::Row;
 use crate::frame::{Chunk, LineFormat, Taker};
 use crate::{Fault, Limits};
@@ -39,12 +40,10 @@ impl JsonParser {
 
     /// One for each instruction set that this machine has; they differ in speed only.
     pub fn all(limits: &Limits) -> Vec<Self> {
-        let available = Isa::ALL.into_iter().filter(|isa| isa.is_available());
-        available.map(|isa| JsonParser::on(isa, limits)).collect()
+        Isa::available().map(|isa| JsonParser::on(isa, limits)).collect()
     }
 
     fn on(isa: Isa, limits: &Limits) -> Self {
-        assert!(isa.is_available(), "this machine has no {isa:?}");
         JsonParser { walker: Walker::new(limits), glue: Glue::new(isa) }
     }
 

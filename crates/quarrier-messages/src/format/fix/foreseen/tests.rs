@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use quarrier_core::isa::Isa;
 
-use crate::arch::Isa;
 use crate::build::{Cell, FieldId, Row};
 use crate::format::fix::{Dictionary, FixParser};
 use crate::frame::{Chunk, Reader, RecordFormat, Records, Rejected, Step, Taker};
@@ -221,7 +221,7 @@ fn parser(isa: Isa, names: bool) -> FixParser {
 
 fn check(bytes: &[u8], until: usize, names: bool) -> Result<(), TestCaseError> {
     let expected = read(Careful(parser(Isa::Portable, names)), bytes, until);
-    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+    for isa in Isa::available() {
         prop_assert_eq!(&read(parser(isa, names), bytes, until), &expected, "{:?}", isa);
     }
     Ok(())
@@ -275,7 +275,7 @@ fn every_byte_of_a_message_is_under_its_sum() {
 fn messages_as_the_ones_before_are_foreseen() {
     let good = message("FIX.4.4", false, "35=D\x0144=1.5\x0158=a\x01");
     let bytes = with_room([&good[..], &good, &good].join(&b'\n'));
-    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+    for isa in Isa::available() {
         let mut parser = parser(isa, false);
         let mut log = Log::default();
         let mut chunk = Chunk {

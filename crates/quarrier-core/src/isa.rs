@@ -1,0 +1,177 @@
+//! Instruction sets that loops are compiled for, and which of them this CPU has.
+
+/// The features of each set, for a macro: their names for one, their detection for another, so that
+/// what is detected is what is named.
+#[cfg(target_arch = "x86_64")]
+macro_rules! avx512 {
+    ($with:ident) => {
+        $with!("avx2" "bmi1" "bmi2" "popcnt" "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vbmi"
+            "avx512vbmi2" "avx512vpopcntdq")
+    };
+}
+#[cfg(target_arch = "x86_64")]
+macro_rules! avx2 {
+    ($with:ident) => {
+        $with!("avx2" "bmi1" "bmi2" "popcnt")
+    };
+}
+#[cfg(target_arch = "x86_64")]
+macro_rules! named {
+    ($($feature:tt)+) => {
+        &[$($feature),+]
+    };
+}
+#[cfg(target_arch = "x86_64")]
+macro_rules! detected {
+    ($($feature:tt)+) => {
+        $(is_x86_feature_detected!($feature))&&+
+    };
+}
+
+/// An instruction set that loops are compiled for beside the portable ones.
+///
+/// A name stands for the same features everywhere, in kernels as in engines' names and `explain`.
+/// Functions that are compiled with some of them say so at compile time, by [`has`](Isa::has), and
+/// are called only where [`is_available`](Isa::is_available) found all of the set's.
+///
+/// ```
+/// use quarrier_core::isa::Isa;
+///
+/// assert!(Isa::best().is_available());
+/// # #[cfg(target_arch = "x86_64")]
+/// const { assert!(Isa::Avx2.has("avx2,popcnt") && !Isa::Avx2.has("avx2,avx512f")) };
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isa {
+    /// AVX-512 as Ice Lake and Zen 4 have it: 64 bytes at a time, with F, BW, DQ, VL, VBMI, VBMI2
+    /// and VPOPCNTDQ, and all of [`Avx2`](Isa::Avx2).
+    Avx512,
+    /// AVX2 as Haswell and Zen have it: 32 bytes at a time, with BMI1, BMI2 and POPCNT.
+    Avx2,
+    /// No more than the compiler may take for granted.
+    Portable,
+}
+
+impl Isa {
+    /// All of them, best first.
+    pub const ALL: [Isa; 3] = [Isa::Avx512, Isa::Avx2, Isa::Portable];
+
+    /// `avx512`, `avx2` or `portable`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Avx512 => "avx512",
+            Isa::Avx2 => "avx2",
+            Isa::Portable => "portable",
+        }
+    }
+
+    /// Whether this CPU has all of its features.
+    #[cfg(target_arch = "x86_64")]
+    pub fn is_available(self) -> bool {
+        match self {
+            Isa::Avx512 => avx512!(detected),
+            Isa::Avx2 => avx2!(detected),
+            Isa::Portable => true,
+        }
+    }
+
+    /// Whether this CPU has all of its features.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn is_available(self) -> bool {
+        self == Isa::Portable
+    }
+
+    /// Those that this CPU has, best first.
+    pub fn available() -> impl Iterator<Item = Isa> {
+        Isa::ALL.into_iter().filter(|isa| isa.is_available())
+    }
+
+    /// The best that this CPU has.
+    pub fn best() -> Isa {
+        Isa::available().next().unwrap_or(Isa::Portable)
+    }
+
+    /// Itself where this CPU has it, else the best that it has: always one that is available.
+    #[must_use]
+    pub fn or_best(self) -> Isa {
+        if self.is_available() { self } else { Isa::best() }
+    }
+
+    /// Its features, as `target_feature` names them.
+    pub const fn features(self) -> &'static [&'static str] {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512!(named),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2!(named),
+            _ => &[],
+        }
+    }
+
+    /// Whether all `features`, with commas between them as in `target_feature(enable = …)`, are
+    /// among its own.
+    pub const fn has(self, features: &str) -> bool {
+        let text = features.as_bytes();
+        let (mut start, mut at) = (0, 0);
+        while at <= text.len() {
+            if at == text.len() || text[at] == b',' {
+                if !self.has_one(text, start, at) {
+                    return false;
+                }
+                start = at + 1;
+            }
+            at += 1;
+        }
+        true
+    }
+
+    /// Whether `text[start..end]` is one of its features.
+    const fn has_one(self, text: &[u8], start: usize, end: usize) -> bool {
+        let all = self.features();
+        let mut which = 0;
+        while which < all.len() {
+            let name = all[which].as_bytes();
+            let mut same = 0;
+            while same < name.len() && start + same < end && name[same] == text[start + same] {
+                same += 1;
+            }
+            if same == name.len() && start + same == end {
+                return true;
+            }
+            which += 1;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_its_own_features_and_no_others() {
+        for isa in Isa::ALL {
+            let all = isa.features();
+            assert!(all.is_empty() || isa.has(&all.join(",")), "{isa:?}");
+            assert!(all.iter().all(|feature| isa.has(feature)), "{isa:?}");
+            for wrong in
+                ["", ",", "avx", "avx22", "avx2,", ",avx2", "avx2,,bmi1", "avx2, bmi1", "amx-tile"]
+            {
+                assert!(!isa.has(wrong), "{isa:?} {wrong:?}");
+            }
+        }
+        assert!(Isa::Avx2.features().iter().all(|feature| Isa::Avx512.has(feature)));
+        assert!(!Isa::Portable.has("avx2") && !Isa::Avx2.has("avx2,avx512f"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_replaced_by_the_best_that_is() {
+        assert!(Isa::Portable.is_available());
+        assert_eq!(Isa::available().next(), Some(Isa::best()));
+        for isa in Isa::ALL {
+            let expected = if isa.is_available() { isa } else { Isa::best() };
+            assert_eq!(isa.or_best(), expected);
+            assert!(isa.or_best().is_available());
+        }
+    }
+}
