@@ -1,8 +1,12 @@
 //! One value, outside of columns: of a condition's text, of a row that is shown.
 
+use std::borrow::Cow;
+
 /// A value of SQL. Slow and plain: columns hold their values packed.
+///
+/// Its text is its own, or a [`Cow`] where it may belong to a row.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum Value<T = Box<str>> {
     /// NULL; as a truth value, UNKNOWN.
     Null,
     /// TRUE or FALSE.
@@ -13,7 +17,7 @@ pub enum Value {
     Decimal {
         /// The digits.
         mantissa: i128,
-        /// How many of them stand behind the point.
+        /// How many of them stand behind the point, at most 38.
         scale: u8,
     },
     /// A number of IEEE 754.
@@ -32,5 +36,44 @@ pub enum Value {
         nanoseconds: i64,
     },
     /// Text.
-    Text(Box<str>),
+    Text(T),
+}
+
+impl<T> Value<T> {
+    /// The same with its text, if it is one, put through `convert`.
+    pub fn map_text<U>(self, convert: impl FnOnce(T) -> U) -> Value<U> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Boolean(truth) => Value::Boolean(truth),
+            Value::Integer(number) => Value::Integer(number),
+            Value::Decimal { mantissa, scale } => Value::Decimal { mantissa, scale },
+            Value::Float(number) => Value::Float(number),
+            Value::Date(days) => Value::Date(days),
+            Value::Time(nanoseconds) => Value::Time(nanoseconds),
+            Value::Timestamp(nanoseconds) => Value::Timestamp(nanoseconds),
+            Value::Interval { months, nanoseconds } => Value::Interval { months, nanoseconds },
+            Value::Text(text) => Value::Text(convert(text)),
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for Value<Cow<'a, str>> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Text(text) => Value::Text(Cow::Borrowed(text)),
+            other => other.clone().into(),
+        }
+    }
+}
+
+impl From<Value> for Value<Cow<'_, str>> {
+    fn from(value: Value) -> Self {
+        value.map_text(|text| Cow::Owned(text.into_string()))
+    }
+}
+
+impl From<Value<Cow<'_, str>>> for Value {
+    fn from(value: Value<Cow<'_, str>>) -> Self {
+        value.map_text(|text| text.into_owned().into_boxed_str())
+    }
 }

@@ -15,7 +15,9 @@ pub(super) fn calculated<'a>(
     left: Datum<'a>,
     right: Datum<'a>,
 ) -> Result<Datum<'a>, Fault> {
-    use Datum::{Date, Decimal, Float, Integer, Interval, Null, Text, Time, Timestamp};
+    use quarrier_messages::Value::{
+        Date, Decimal, Float, Integer, Interval, Null, Text, Time, Timestamp,
+    };
     match (left, right) {
         (Null, _) | (_, Null) => Ok(Null),
         (Text(left), Text(right)) if op == Arithmetic::Concatenate => Ok(Text(joined(left, right))),
@@ -143,7 +145,7 @@ fn moved(moment: Datum<'_>, months: i64, nanoseconds: i64) -> Result<Datum<'stat
 
 /// What two dates or times are apart; spans of time added, multiplied and divided.
 fn spans(op: Arithmetic, left: &Datum<'_>, right: &Datum<'_>) -> Result<Datum<'static>, Fault> {
-    use Datum::{Date, Interval, Time, Timestamp};
+    use quarrier_messages::Value::{Date, Interval, Time, Timestamp};
     let wide = |datum: &Datum<'_>| match datum {
         Date(day) => Some(super::midnight(*day)),
         Timestamp(at) | Time(at) => Some(i128::from(*at)),

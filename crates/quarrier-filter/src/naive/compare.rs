@@ -8,7 +8,9 @@ use crate::number::Exact;
 
 /// See [`super::compare`].
 pub(super) fn compared(left: &Datum<'_>, right: &Datum<'_>) -> Result<Option<Ordering>, Fault> {
-    use Datum::{Boolean, Date, Decimal, Float, Integer, Interval, Null, Text, Time, Timestamp};
+    use quarrier_messages::Value::{
+        Boolean, Date, Decimal, Float, Integer, Interval, Null, Text, Time, Timestamp,
+    };
     Ok(Some(match (left, right) {
         (Null, _) | (_, Null) => return Ok(None),
         (Boolean(a), Boolean(b)) => a.cmp(b),

@@ -52,7 +52,7 @@ fn strict<'a>(
     values: [Datum<'a>; 4],
     given: usize,
 ) -> Result<Datum<'a>, Fault> {
-    use Datum::{Integer, Text};
+    use quarrier_messages::Value::{Integer, Text};
     Ok(match (function, values) {
         (Function::Upper, [Text(text), ..]) => Text(Cow::Owned(text.to_uppercase())),
         (Function::Lower, [Text(text), ..]) => Text(Cow::Owned(text.to_lowercase())),

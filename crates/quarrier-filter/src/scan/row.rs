@@ -1,7 +1,6 @@
 //! Tests that no kernel knows: evaluated row by row, each row at most once.
 
-use quarrier_messages::Kind;
-use quarrier_messages::column::Data;
+use std::borrow::Cow;
 
 use super::block::{Place, each};
 use super::heap::Heap;
@@ -98,27 +97,6 @@ fn evaluated(tests: &RowTests<'_>, open: &Bits) -> [Bits; 3] {
 impl naive::Row for At<'_> {
     fn datum(&self, column: usize) -> Datum<'_> {
         let column = &self.place.table.columns()[column];
-        let segment = &column.segments()[self.place.segment];
-        if !segment.is_valid(self.row) {
-            return Datum::Null;
-        }
-        match (segment.data(), column.dictionary()) {
-            (Data::Codes(packed), Some(dictionary)) => {
-                Datum::Text(dictionary.get(packed.get(self.row) as usize).into())
-            }
-            (Data::Text(texts), _) => Datum::Text(texts.get(self.row).into()),
-            (Data::Float(floats), _) => Datum::Float(floats[self.row]),
-            (Data::Whole(packed), _) => {
-                let number = packed.get(self.row);
-                match segment.kind() {
-                    Kind::Boolean => Datum::Boolean(number != 0),
-                    Kind::Decimal { scale } => Datum::Decimal { mantissa: number.into(), scale },
-                    Kind::Date => Datum::Date(number as i32),
-                    Kind::Timestamp => Datum::Timestamp(number),
-                    _ => Datum::Integer(number),
-                }
-            }
-            _ => segment.value(self.row, None).into(),
-        }
+        column.value(self.place.segment, self.row).map_text(Cow::Borrowed)
     }
 }

@@ -105,8 +105,8 @@ fn expected(table: &Table, rows: &[u64], grouping: &Grouping) -> Groups {
 
 fn shown(table: &Table, grouping: &Grouping, grouped: &Grouped) -> Groups {
     let key = |key: usize, value: Option<i64>| {
-        let Some(number) = value else { return format!("{:?}", Value::Null) };
-        let value = match COLUMNS[key] {
+        let Some(number) = value else { return format!("{:?}", Value::<&str>::Null) };
+        let value: Value = match COLUMNS[key] {
             "flag" => Value::Boolean(number != 0),
             "day" => Value::Date(number as i32),
             "word" | "many" => {

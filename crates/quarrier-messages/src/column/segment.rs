@@ -124,7 +124,7 @@ impl SegmentColumn {
     /// # Panics
     ///
     /// Where there is no such row, and where there are codes but no text of that number.
-    pub fn value(&self, row: usize, texts: Option<&Texts>) -> Value {
+    pub fn value<'t>(&'t self, row: usize, texts: Option<&'t Texts>) -> Value<&'t str> {
         assert!(row < self.rows(), "row {row} of {}", self.rows);
         if !self.is_valid(row) {
             return Value::Null;
@@ -140,7 +140,7 @@ impl SegmentColumn {
                 self.float(row).map_or(Value::Null, Value::Float)
             }
             Data::Codes(_) | Data::Text(_) => {
-                self.text(row, texts).map_or(Value::Null, |text| Value::Text(text.into()))
+                self.text(row, texts).map_or(Value::Null, Value::Text)
             }
         }
     }
@@ -273,7 +273,7 @@ impl SegmentColumn {
 }
 
 /// A whole number as a value of its kind.
-fn whole(kind: Kind, number: i64) -> Value {
+fn whole(kind: Kind, number: i64) -> Value<&'static str> {
     match kind {
         Kind::Boolean => Value::Boolean(number != 0),
         Kind::Decimal { scale } => Value::Decimal { mantissa: number.into(), scale },

@@ -112,7 +112,7 @@ impl Table {
     /// Where there is no such row or column.
     pub fn value(&self, row: u64, column: usize) -> Value {
         let (segment, row) = self.locate(row);
-        self.columns[column].value(segment, row)
+        self.columns[column].value(segment, row).map_text(Into::into)
     }
 
     /// The same columns under other names, one for each.
@@ -194,7 +194,7 @@ impl Column {
     /// # Panics
     ///
     /// Where there is no such segment or row.
-    pub fn value(&self, segment: usize, row: usize) -> Value {
+    pub fn value(&self, segment: usize, row: usize) -> Value<&str> {
         self.segments[segment].value(row, self.texts())
     }
 

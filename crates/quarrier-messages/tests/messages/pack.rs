@@ -57,7 +57,7 @@ fn narrow_key(packed: &SegmentColumn, row: usize, texts: &Texts) -> Option<i64> 
         Value::Integer(number) | Value::Timestamp(number) => number,
         Value::Float(float) => float_key(float),
         Value::Date(day) => day.into(),
-        Value::Text(text) => text_key(&text),
+        Value::Text(text) => text_key(text),
         other => panic!("{other:?} is in no column"),
     })
 }
@@ -68,7 +68,8 @@ fn check(raw: &RawColumn, texts: &Texts) -> SegmentColumn {
     let rows = raw.data.rows();
     assert_eq!(packed.rows(), rows);
     for row in 0..rows {
-        let (was, is) = (raw_value(raw, row, texts), packed.value(row, Some(texts)));
+        let (was, is) =
+            (raw_value(raw, row, texts), packed.value(row, Some(texts)).map_text(Into::into));
         assert!(same(&was, &is), "row {row} was {was:?} and is {is:?} in {}", packed.encoding());
         assert_eq!(packed.is_valid(row), was != Value::Null);
     }

@@ -89,7 +89,7 @@ impl<'t, 'py> Maker<'t, 'py> {
                 let since = delta.call1((0, 0, nanoseconds.div_euclid(1_000)))?;
                 self.epoch.add(since)?
             }
-            Value::Text(text) => PyString::new(py, &text).into_any(),
+            Value::Text(text) => PyString::new(py, text).into_any(),
         })
     }
 }

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 use quarrier_filter::calendar::Part;
 use quarrier_filter::expr::{CastTo, Function, Matcher, Pattern};
 use quarrier_filter::matching::Matching;
-use quarrier_filter::naive::{self, Datum};
+use quarrier_filter::naive;
 use quarrier_filter::{Expr, Fault};
 use quarrier_messages::Value;
 
@@ -163,7 +163,7 @@ impl ScalarUDFImpl for Native {
                 row.push(argument(arg, at)?);
             }
             let value = naive::evaluate(&expr, &row[..]).map_err(failed)?;
-            values.push(owned(&value));
+            values.push(Value::from(value));
         }
         let array = self.array(values)?;
         match is_scalar {
@@ -173,53 +173,36 @@ impl ScalarUDFImpl for Native {
     }
 }
 
-/// A result that outlives its row.
-enum Owned {
-    Null,
-    Boolean(bool),
-    Number(i128, u8),
-    Text(String),
-}
-
-fn owned(value: &Datum<'_>) -> Owned {
-    match value {
-        Datum::Boolean(truth) => Owned::Boolean(*truth),
-        Datum::Integer(number) => Owned::Number(i128::from(*number), 0),
-        Datum::Decimal { mantissa, scale } => Owned::Number(*mantissa, *scale),
-        Datum::Text(text) => Owned::Text(text.to_string()),
-        _ => Owned::Null,
-    }
-}
-
 impl Native {
-    fn array(&self, values: Vec<Owned>) -> Result<ArrayRef> {
+    fn array(&self, values: Vec<Value>) -> Result<ArrayRef> {
         let values = values.into_iter();
         Ok(match self.what {
             What::Like | What::Similar | What::Overlaps => {
                 let truths = values.map(|value| match value {
-                    Owned::Boolean(truth) => Some(truth),
+                    Value::Boolean(truth) => Some(truth),
                     _ => None,
                 });
                 Arc::new(truths.collect::<BooleanArray>())
             }
             What::Char | What::Varchar => {
                 let texts = values.map(|value| match value {
-                    Owned::Text(text) => Some(text),
+                    Value::Text(text) => Some(text),
                     _ => None,
                 });
                 Arc::new(texts.collect::<StringViewArray>())
             }
             What::Padded => {
                 let numbers = values.map(|value| match value {
-                    Owned::Number(number, _) => Some(number as i64),
+                    Value::Integer(number) => Some(number),
                     _ => None,
                 });
                 Arc::new(numbers.collect::<Int64Array>())
             }
             What::Seconds => {
                 let numbers = values.map(|value| match value {
-                    Owned::Number(number, scale) => {
-                        Some(number * 10i128.pow(u32::from(9u8.saturating_sub(scale))))
+                    Value::Integer(number) => Some(i128::from(number) * 10i128.pow(9)),
+                    Value::Decimal { mantissa, scale } => {
+                        Some(mantissa * 10i128.pow(u32::from(9u8.saturating_sub(scale))))
                     }
                     _ => None,
                 });

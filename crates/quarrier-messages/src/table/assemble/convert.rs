@@ -108,7 +108,7 @@ pub(super) fn written(segment: &SegmentColumn, writer: &mut RowBuilder) -> Segme
     let mut text = String::new();
     for row in 0..segment.rows() {
         text.clear();
-        match cell(&segment.value(row, None)) {
+        match cell(segment.value(row, None)) {
             Cell::Null => writer.null(field),
             cell => {
                 cell.write(&mut text);
@@ -123,14 +123,14 @@ pub(super) fn written(segment: &SegmentColumn, writer: &mut RowBuilder) -> Segme
 }
 
 /// What a column of another kind than text holds.
-fn cell(value: &Value) -> Cell<'_> {
+fn cell(value: Value<&str>) -> Cell<'_> {
     match value {
-        Value::Boolean(truth) => Cell::Boolean(*truth),
-        Value::Integer(number) => Cell::Integer(*number),
-        Value::Decimal { mantissa, scale } => Cell::exact(*mantissa, *scale),
-        Value::Float(float) => Cell::Float(*float),
-        Value::Date(day) => Cell::Date(*day),
-        Value::Timestamp(time) => Cell::Timestamp(*time),
+        Value::Boolean(truth) => Cell::Boolean(truth),
+        Value::Integer(number) => Cell::Integer(number),
+        Value::Decimal { mantissa, scale } => Cell::exact(mantissa, scale),
+        Value::Float(float) => Cell::Float(float),
+        Value::Date(day) => Cell::Date(day),
+        Value::Timestamp(time) => Cell::Timestamp(time),
         Value::Text(text) => Cell::Text(text),
         Value::Null | Value::Time(_) | Value::Interval { .. } => Cell::Null,
     }
