@@ -51,6 +51,8 @@ pub mod meminfo;
 
 pub mod isa;
 
+pub mod civil;
+
 mod error;
 
 pub use error::{Error, Result};

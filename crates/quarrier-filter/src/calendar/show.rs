@@ -1,23 +1,30 @@
 //! Dates, times and spans of time as text.
 
-use super::{DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, date, split};
+use quarrier_core::civil::{write_date, write_time};
+
+use super::{DAY_NS, split};
 
 /// `2024-02-29`
 pub fn show_date(day: i32) -> String {
-    let (year, month, day) = date(day);
-    format!("{year:04}-{month:02}-{day:02}")
+    written(|text| write_date(day.into(), text))
 }
 
 /// `12:34:56`, and as many digits behind the point as say something.
 pub fn show_time(time: i64) -> String {
-    let (hour, minute) = (time / HOUR_NS, time / MINUTE_NS % 60);
-    format!("{hour:02}:{minute:02}:{}", seconds(time % MINUTE_NS, 2))
+    written(|text| write_time(time, text))
 }
 
 /// `2024-02-29 12:34:56`, and as many digits behind the point as say something.
 pub fn show_timestamp(timestamp: i64) -> String {
     let (day, time) = split(timestamp);
     format!("{} {}", show_date(day), show_time(time))
+}
+
+fn written(write: impl FnOnce(&mut String) -> std::fmt::Result) -> String {
+    let mut text = String::new();
+    let done = write(&mut text);
+    debug_assert!(done.is_ok(), "a String takes everything");
+    text
 }
 
 /// `1-2` where there are months, otherwise `3 04:05:06`.
@@ -32,19 +39,10 @@ pub fn show_interval(months: i64, nanoseconds: i64) -> String {
     format!("{sign}{days} {}", show_time(time))
 }
 
-fn seconds(ns: i64, width: usize) -> String {
-    let (whole, behind) = (ns / SECOND_NS, ns % SECOND_NS);
-    if behind == 0 {
-        return format!("{whole:0width$}");
-    }
-    let behind = format!("{behind:09}");
-    format!("{whole:0width$}.{}", behind.trim_end_matches('0'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calendar::{parse_time, parse_timestamp};
+    use crate::calendar::{SECOND_NS, parse_time, parse_timestamp};
 
     #[test]
     fn what_is_shown_is_read_again() {

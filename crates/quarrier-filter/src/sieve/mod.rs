@@ -19,7 +19,7 @@ use quarrier_messages::{Kind, Schema};
 
 use crate::naive::{self, Datum};
 use crate::number::Exact;
-use crate::{Expr, Fault, calendar};
+use crate::{Expr, Fault};
 use test::{NumberTest, TextTest};
 use tree::Tree;
 
@@ -198,9 +198,4 @@ fn grown(mantissa: i128, from: u8, scale: u8) -> Datum<'static> {
         Ok(Exact { mantissa, scale }) => Datum::Decimal { mantissa, scale },
         Err(_) => Datum::Decimal { mantissa, scale: from },
     }
-}
-
-/// A day as a point in time, where 64 bits hold it.
-fn midnight(day: i32) -> Option<i64> {
-    i64::from(day).checked_mul(calendar::DAY_NS)
 }

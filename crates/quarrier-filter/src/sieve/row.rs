@@ -1,10 +1,11 @@
 //! Values as the parser finds them.
 
+use quarrier_core::civil::midnight;
 use quarrier_messages::Kind;
 use quarrier_messages::build::{Cell, FieldId, Row};
 use quarrier_messages::column::float_key;
 
-use super::{Held, Sieve, midnight};
+use super::{Held, Sieve};
 
 impl Row for Sieve {
     fn field(&mut self, name: &str) -> Option<FieldId> {

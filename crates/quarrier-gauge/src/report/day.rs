@@ -1,18 +1,13 @@
-//! Days from seconds, without a library of calendars.
+//! When a report was made.
+
+use quarrier_core::civil;
 
 /// Seconds since 1970 as `2026-11-22 07:39 UTC`.
 pub(crate) fn utc(seconds: u64) -> String {
-    // Years are counted from March of the year 0, so that the leap day is the last of a year;
-    // 400 years have 146,097 days. No report is from later than the year 9999.
-    let seconds = seconds.min(253_402_300_799);
-    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
+    // No report is from later than the year 9999.
+    let seconds = seconds.min(253_402_300_799) as i64;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil::date(days);
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3600, rest / 60 % 60)
 }
 

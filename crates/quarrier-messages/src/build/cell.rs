@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use quarrier_core::civil;
+
 use crate::exact;
 use crate::{Kind, Wide};
 
@@ -112,7 +114,7 @@ impl Cell<'_> {
                 Ok(())
             }
             Cell::Float(value) | Cell::Rounded(value) => write!(out, "{value}"),
-            Cell::Date(days) => write_date(i64::from(days), out),
+            Cell::Date(days) => civil::write_date(days.into(), out),
             Cell::Timestamp(nanoseconds) => write_timestamp(nanoseconds, out),
             Cell::Text(text) => out.write_str(text),
         };
@@ -134,35 +136,9 @@ fn write_decimal(mantissa: i64, scale: u8, out: &mut String) -> std::fmt::Result
     if digits > 0 { write!(out, ".{part:0digits$}") } else { Ok(()) }
 }
 
-const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
-
-/// Year, month and day of the civil calendar (Gregorian, before its time too), by Howard
-/// Hinnant's `civil_from_days`.
-pub(crate) fn civil_of(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
-}
-
-fn write_date(days: i64, out: &mut String) -> std::fmt::Result {
-    let (year, month, day) = civil_of(days);
-    write!(out, "{year:04}-{month:02}-{day:02}")
-}
-
 fn write_timestamp(nanoseconds: i64, out: &mut String) -> std::fmt::Result {
-    write_date(nanoseconds.div_euclid(DAY_NANOSECONDS), out)?;
-    let of_day = nanoseconds.rem_euclid(DAY_NANOSECONDS);
-    let (seconds, mut part) = (of_day / 1_000_000_000, of_day % 1_000_000_000);
-    write!(out, " {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
-    let mut digits = 9;
-    while digits > 0 && part % 10 == 0 {
-        (part, digits) = (part / 10, digits - 1);
-    }
-    if digits > 0 { write!(out, ".{part:0digits$}") } else { Ok(()) }
+    let (day, time) = civil::split(nanoseconds);
+    civil::write_date(day.into(), out)?;
+    out.push(' ');
+    civil::write_time(time, out)
 }

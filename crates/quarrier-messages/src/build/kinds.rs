@@ -1,8 +1,9 @@
 //! The kind of a column of which the values are seen one by one.
 
+use quarrier_core::civil::midnight;
+
 use super::Cell;
 use super::time::timed;
-use super::widen::midnight;
 use crate::{Kind, exact};
 
 /// Finds the kind that a load gives a column of these values, whatever their order and however

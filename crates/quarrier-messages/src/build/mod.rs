@@ -22,7 +22,7 @@ mod widen;
 
 pub use cell::Cell;
 pub use kinds::KindFinder;
-pub(crate) use time::{Shapes, shape_of};
+pub(crate) use time::{Shapes, digits, shape_of};
 
 use std::collections::HashMap;
 

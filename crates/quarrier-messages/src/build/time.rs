@@ -5,8 +5,9 @@
 
 use std::fmt::Write;
 
+use quarrier_core::civil::{self, DAY_NS, MINUTE_NS, SECOND_NS};
+
 use super::Cell;
-use super::cell::civil_of;
 
 /// How a day or a point in time is written: what, beside the value, makes up the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,9 +39,6 @@ pub(crate) enum Zone {
 /// Shapes of a column's rows: each from its row on, ascending; empty where all are plain.
 pub(crate) type Shapes = Vec<(u32, Shape)>;
 
-const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
-const MINUTE_NANOSECONDS: i64 = 60_000_000_000;
-
 impl<'a> Cell<'a> {
     /// The day (`2024-05-31`) or the point in time (`2024-05-31T23:59:58.5+01:00`, with a blank
     /// or `T`, up to nine digits behind the second, `Z` or none for UTC) that a text is, as ISO
@@ -59,21 +57,19 @@ pub(super) fn timed(text: &str) -> Option<(Cell<'static>, Shape)> {
     }
     let days = day(bytes)?;
     if bytes.len() == 10 {
-        return Some((Cell::Date(i32::try_from(days).ok()?), Shape::Day));
+        return Some((Cell::Date(days), Shape::Day));
     }
     let separator = *bytes.get(10).filter(|byte| matches!(byte, b'T' | b' '))?;
     let time = bytes.get(11..19).filter(|time| time[2] == b':' && time[5] == b':')?;
-    let (hour, minute, second) = (number(&time[..2])?, number(&time[3..5])?, number(&time[6..])?);
+    let (hour, minute, second) = (digits(&time[..2])?, digits(&time[3..5])?, digits(&time[6..])?);
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
     let (fraction, digits, rest) = fraction(&bytes[19..])?;
     let zone = zone(rest)?;
     let ahead = if let Zone::Ahead(minutes) = zone { i64::from(minutes) } else { 0 };
-    let of_day = ((hour * 60 + minute - ahead) * 60 + second) * 1_000_000_000 + fraction;
-    // Both ends of the range lie within a day, so the sum may fit where the midnight does not.
-    let nanoseconds = i128::from(days) * i128::from(DAY_NANOSECONDS) + i128::from(of_day);
-    let cell = Cell::Timestamp(i64::try_from(nanoseconds).ok()?);
+    let of_day = ((hour * 60 + minute - ahead) * 60 + second) * SECOND_NS + fraction;
+    let cell = Cell::Timestamp(civil::join(days, of_day)?);
     Some((cell, Shape::Time { separator, digits, zone }))
 }
 
@@ -83,8 +79,7 @@ impl Shape {
         match (self, cell) {
             (Shape::Time { separator, digits, zone }, Cell::Timestamp(nanoseconds)) => {
                 let ahead = if let Zone::Ahead(minutes) = zone { minutes } else { 0 };
-                let local =
-                    i128::from(nanoseconds) + i128::from(ahead) * i128::from(MINUTE_NANOSECONDS);
+                let local = i128::from(nanoseconds) + i128::from(ahead) * i128::from(MINUTE_NS);
                 write_time(local, separator, digits, out);
                 match zone {
                     Zone::Absent => {}
@@ -98,7 +93,7 @@ impl Shape {
             }
             // A column of days that became one of points in time.
             (Shape::Day, Cell::Timestamp(nanoseconds)) => {
-                Cell::Date(nanoseconds.div_euclid(DAY_NANOSECONDS) as i32).write(out);
+                Cell::Date(civil::split(nanoseconds).0).write(out);
             }
             (_, cell) => cell.write(out),
         }
@@ -106,16 +101,13 @@ impl Shape {
 }
 
 fn write_time(local: i128, separator: u8, digits: u8, out: &mut String) {
-    let days = local.div_euclid(i128::from(DAY_NANOSECONDS)) as i64;
-    let of_day = local.rem_euclid(i128::from(DAY_NANOSECONDS)) as i64;
-    let (year, month, day) = civil_of(days);
-    let (seconds, part) = (of_day / 1_000_000_000, of_day % 1_000_000_000);
+    let days = local.div_euclid(i128::from(DAY_NS)) as i64;
+    let of_day = local.rem_euclid(i128::from(DAY_NS)) as i64;
+    let (seconds, part) = (of_day / SECOND_NS, of_day % SECOND_NS);
     let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     let separator = char::from(separator);
-    written(write!(
-        out,
-        "{year:04}-{month:02}-{day:02}{separator}{hour:02}:{minute:02}:{second:02}"
-    ));
+    written(civil::write_date(days, out));
+    written(write!(out, "{separator}{hour:02}:{minute:02}:{second:02}"));
     if digits > 0 {
         let width = usize::from(digits);
         let part = part / 10i64.pow(9 - u32::from(digits));
@@ -127,19 +119,16 @@ fn written(done: std::fmt::Result) {
     debug_assert!(done.is_ok(), "a String takes everything");
 }
 
-/// The days of `YYYY-MM-DD` from 1970-01-01, from year 1 on: Howard Hinnant's `days_from_civil`.
-fn day(bytes: &[u8]) -> Option<i64> {
-    let (year, month, day) = (number(&bytes[..4])?, number(&bytes[5..7])?, number(&bytes[8..10])?);
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (shifted / 400, shifted % 400);
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-    // The way back leads to the same day only if there is such a day.
-    (year > 0 && civil_of(days) == (year, month, day)).then_some(days)
+/// The days of `YYYY-MM-DD` from 1970-01-01, from year 1 on.
+#[inline]
+fn day(bytes: &[u8]) -> Option<i32> {
+    let (year, month, day) = (digits(&bytes[..4])?, digits(&bytes[5..7])?, digits(&bytes[8..10])?);
+    civil::day(year, month, day).filter(|_| year > 0)
 }
 
-fn number(digits: &[u8]) -> Option<i64> {
-    digits.iter().try_fold(0, |value, &byte| {
+/// The number that at most 18 digits are, and nothing else.
+pub(crate) fn digits(text: &[u8]) -> Option<i64> {
+    text.iter().try_fold(0, |value, &byte| {
         byte.is_ascii_digit().then(|| 10 * value + i64::from(byte - b'0'))
     })
 }
@@ -147,12 +136,12 @@ fn number(digits: &[u8]) -> Option<i64> {
 /// Nanoseconds and number of the digits behind the second, and what follows them.
 fn fraction(bytes: &[u8]) -> Option<(i64, u8, &[u8])> {
     let Some((b'.', rest)) = bytes.split_first() else { return Some((0, 0, bytes)) };
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    if digits == 0 || digits > 9 {
+    let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if count == 0 || count > 9 {
         return None;
     }
-    let value = number(&rest[..digits])? * 10i64.pow(9 - digits as u32);
-    Some((value, digits as u8, &rest[digits..]))
+    let value = digits(&rest[..count])? * 10i64.pow(9 - count as u32);
+    Some((value, count as u8, &rest[count..]))
 }
 
 fn zone(bytes: &[u8]) -> Option<Zone> {
@@ -160,7 +149,7 @@ fn zone(bytes: &[u8]) -> Option<Zone> {
         [] => Some(Zone::Absent),
         [b'Z'] => Some(Zone::Utc),
         [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
-            let (hours, minutes) = (number(&[*h1, *h2])?, number(&[*m1, *m2])?);
+            let (hours, minutes) = (digits(&[*h1, *h2])?, digits(&[*m1, *m2])?);
             let ahead = (hours * 60 + minutes) as i16;
             // `-00:00` says that the zone is not known, and would come back as `+00:00`.
             let is_known = hours < 24 && minutes < 60 && (ahead != 0 || *sign == b'+');

@@ -1,8 +1,9 @@
 //! The values of a column while rows are written, as narrow as they all allow.
 
+use quarrier_core::civil::midnight;
+
 use super::Cell;
 use super::text::TextBuilder;
-use super::widen;
 
 /// Rows so far; the kind is the least that holds them, and stays from segment to segment.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl Values {
         }
     }
 
-    /// Appends a value that this kind holds: see [`widen::to_hold`].
+    /// Appends a value that this kind holds: see [`super::widen::to_hold`].
     pub(super) fn push(&mut self, cell: Cell<'_>) {
         match (self, cell) {
             (Values::Boolean(values), Cell::Boolean(value)) => values.push(value),
@@ -77,7 +78,7 @@ impl Values {
             (Values::Date(values), Cell::Date(days)) => values.push(days),
             (Values::Timestamp(values), Cell::Timestamp(value)) => values.push(value),
             (Values::Timestamp(values), Cell::Date(days)) => {
-                values.push(widen::midnight(days).unwrap_or(0));
+                values.push(midnight(days).unwrap_or(0));
             }
             (Values::Text(texts), Cell::Text(text)) => {
                 texts.push(text);

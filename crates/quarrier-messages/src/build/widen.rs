@@ -1,15 +1,12 @@
 //! Columns that get a value of another kind.
 
+use quarrier_core::civil::midnight;
+
 use super::Cell;
 use super::text::TextBuilder;
 use super::time::{Shape, shape_of};
 use super::values::Values;
 use crate::{Kind, Packing};
-
-/// Nanoseconds of a day's midnight, where 64 bits hold them.
-pub(super) fn midnight(days: i32) -> Option<i64> {
-    i64::from(days).checked_mul(86_400_000_000_000)
-}
 
 /// The rows without a value, how texts were written, and how text is packed.
 pub(super) type Written<'w> = (&'w [u32], &'w [(u32, Shape)], Packing);

@@ -8,13 +8,12 @@ use arrow_array::builder::{
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, SchemaRef, TimeUnit};
+use quarrier_core::civil;
 use quarrier_messages::build::Cell;
 use quarrier_messages::{DIGITS_MAX, Kind, Schema};
 
 use super::conditions::named_kind;
 use super::record::{Record, Wanted};
-
-const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
 
 /// Digits of exact numbers: as many as there are, for nobody knows those to come.
 const DIGITS: u8 = DIGITS_MAX;
@@ -128,8 +127,7 @@ impl Builder {
         };
         match (self, time.unwrap_or(cell)) {
             (Builder::Timestamp(_), Cell::Date(day)) => {
-                let midnight = i64::from(day).checked_mul(DAY_NANOSECONDS);
-                midnight.map_or(cell, Cell::Timestamp)
+                civil::midnight(day).map_or(cell, Cell::Timestamp)
             }
             (_, cell) => cell,
         }

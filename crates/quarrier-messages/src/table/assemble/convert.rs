@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use quarrier_core::civil::midnight;
+
 use crate::build::{Cell, Row, RowBuilder};
 use crate::column::raw::{RawColumn, RawData};
 use crate::column::{Data, Packed, SegmentColumn, Texts};
 use crate::{Kind, Value, exact};
-
-const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
 
 /// The least kind that holds `least` and the values of all segments.
 pub(super) fn kind_of_all<'s>(
@@ -47,7 +47,7 @@ fn time_in(number: i128, from: Kind, to: Kind) -> Option<i64> {
     let number = i64::try_from(number).ok()?;
     match (from, to) {
         (from, to) if from == to => Some(number),
-        (Kind::Date, Kind::Timestamp) => number.checked_mul(DAY_NANOSECONDS),
+        (Kind::Date, Kind::Timestamp) => i32::try_from(number).ok().and_then(midnight),
         _ => None,
     }
 }
