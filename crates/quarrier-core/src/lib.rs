@@ -53,6 +53,8 @@ pub mod isa;
 
 pub mod civil;
 
+pub mod hex;
+
 mod error;
 
 pub use error::{Error, Result};

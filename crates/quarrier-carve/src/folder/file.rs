@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
+use quarrier_core::hex;
 use sha2::{Digest, Sha256};
 
 use super::Row;
@@ -39,7 +40,7 @@ pub(super) fn copy(
         }
         at += piece.len() as u64;
     }
-    Ok((at, hexadecimal(&hash.finalize())))
+    Ok((at, hex::encode(&hash.finalize())))
 }
 
 /// The row of a file whose bytes were just read through `view`.
@@ -116,11 +117,5 @@ pub fn described_inside(
 
 /// The SHA-256 of bytes, in hexadecimal.
 pub fn fingerprint(bytes: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(bytes))
-}
-
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |half: u8| DIGITS[usize::from(half)] as char;
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    hex::encode(&Sha256::digest(bytes))
 }

@@ -1,9 +1,8 @@
 //! Whether a source is the one that an earlier run read.
 
+use quarrier_core::hex;
 use quarrier_core::source::{Source, read_full_at};
 use sha2::{Digest, Sha256};
-
-use super::file::hexadecimal;
 
 /// Places that are compared, and the bytes at each.
 const SAMPLES: u64 = 16;
@@ -23,5 +22,5 @@ pub(super) fn samples(source: &dyn Source) -> String {
         }
         hash.update(&buffer);
     }
-    hexadecimal(&hash.finalize())
+    hex::encode(&hash.finalize())
 }

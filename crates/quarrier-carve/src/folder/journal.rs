@@ -16,11 +16,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
+use quarrier_core::hex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Row;
-use super::file::hexadecimal;
 use super::row::extents_of;
 use crate::carved::{Carved, Status};
 use crate::carver::{
@@ -138,7 +138,7 @@ fn line_of(letter: char, json: &str) -> String {
 }
 
 fn sum_of(text: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(text)[..SUM_DIGITS / 2])
+    hex::encode(&Sha256::digest(text)[..SUM_DIGITS / 2])
 }
 
 /// Everything that is good, and where that ends.

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use quarrier_core::hex;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, unlinkat,
 };
@@ -15,7 +16,6 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use super::Row;
-use super::file::hexadecimal;
 
 /// The folder inside that is there until all is done.
 pub(super) const STATE: &str = ".carving";
@@ -189,7 +189,7 @@ impl Place {
         let mut length = 0;
         loop {
             match file.read(&mut buffer)? {
-                0 => return Ok((length, hexadecimal(&hash.finalize()))),
+                0 => return Ok((length, hex::encode(&hash.finalize()))),
                 bytes => {
                     hash.update(&buffer[..bytes]);
                     length += bytes as u64;

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use quarrier_core::hex::parse_masked;
+
 use crate::view::{TAKE_BYTES_MAX, View};
 
 /// Longer ones are refused.
@@ -25,19 +27,7 @@ impl Masked {
     /// # Errors
     /// What is wrong, in words.
     pub fn hex(text: &str) -> std::result::Result<Self, String> {
-        let mut halves = Vec::new();
-        for letter in text.chars().filter(|letter| !letter.is_whitespace()) {
-            match (letter, letter.to_digit(16)) {
-                ('?', _) => halves.push((0, 0)),
-                (_, Some(digit)) => halves.push((digit as u8, 0xF)),
-                _ => return Err(format!("{letter:?} is neither a hexadecimal digit nor '?'")),
-            }
-        }
-        if !halves.len().is_multiple_of(2) {
-            return Err("has an odd number of digits; write each byte with two".to_string());
-        }
-        let byte = |pair: &[(u8, u8)]| (pair[0].0 << 4 | pair[1].0, pair[0].1 << 4 | pair[1].1);
-        Ok(Masked { bytes: halves.chunks_exact(2).map(byte).collect() })
+        parse_masked(text).map(|bytes| Masked { bytes }).map_err(|error| error.to_string())
     }
 
     /// Adds a byte.

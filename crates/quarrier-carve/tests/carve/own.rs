@@ -112,7 +112,7 @@ fn what_is_wrong_is_told_with_its_line() {
     let row = |line: &str| format!("[[signature]]\nname = 'a'\nmax_size = 10\n{line}\n");
     for (text, line, reason) in [
         (row("header = 'AB C'"), 4, "odd number"),
-        (row("header = 'XY'"), 4, "'X' is neither"),
+        (row("header = 'XY'"), 4, "'X' at character 1 is not"),
         (row("header = '?? ?? 11'"), 1, "less than two bytes"),
         (row("header = '11 22'\nfooter = '??'"), 1, "footer gives no byte"),
         (row("header = '11 22'\nfotter = '33'"), 5, "unknown field"),

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use quarrier_core::hex;
+
 use super::rows::{Column, Excerpt, Rows, Value};
 
 pub(super) struct JsonRows {
@@ -33,11 +35,7 @@ impl Rows for JsonRows {
         }
         if !excerpt.before.is_empty() || !excerpt.after.is_empty() {
             for (key, bytes) in [("before", excerpt.before), ("after", excerpt.after)] {
-                write!(line, ",\"{key}_hex\":\"")?;
-                for byte in bytes {
-                    write!(line, "{byte:02x}")?;
-                }
-                line.push(b'"');
+                write!(line, ",\"{key}_hex\":\"{}\"", hex::encode(bytes))?;
             }
         }
         line.extend_from_slice(b"}\n");

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use quarrier_core::hex;
 use quarrier_sparse::Span;
 
 use super::{Folder, Patience, locked};
@@ -41,7 +42,7 @@ impl Entry {
         let Ok(_lock) = folder.file("lock").and_then(|file| locked(file, Patience::Some)) else {
             return Ok(None);
         };
-        let name: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = hex::encode(&key);
         let header = Header { key, length };
         let journal_name = format!("{name}.journal");
         let (data, journal) = (folder.file(&format!("{name}.data"))?, folder.file(&journal_name)?);

@@ -1,11 +1,12 @@
 //! Patterns: what is searched for, as people write it and as engines see it.
 
 mod file;
-mod hex;
 mod needle;
 
 pub use file::parse_file;
 pub(crate) use needle::{Needle, Needles};
+
+use quarrier_core::hex::parse_masked;
 
 use crate::error::{Error, Result};
 
@@ -57,8 +58,12 @@ impl Pattern {
     /// # Errors
     /// Odd digits, other characters, nothing, or wildcards only.
     pub fn hex(text: &str) -> Result<Self> {
-        let (value, mask) = hex::parse(text)?;
-        check_length(text, value.len())?;
+        let bytes = parse_masked(text).map_err(|error| Error::pattern(text, error.to_string()))?;
+        check_length(text, bytes.len())?;
+        if bytes.iter().all(|(_, mask)| *mask == 0) {
+            return Err(Error::pattern(text, "has wildcards only; it would match everywhere"));
+        }
+        let (value, mask) = bytes.into_iter().unzip();
         Ok(Self::new(text, Kind::Masked { value, mask }))
     }
 

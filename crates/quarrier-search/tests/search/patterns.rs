@@ -59,3 +59,17 @@ fn an_empty_set_and_empty_patterns_are_refused() {
     assert!(Pattern::literal("").is_err());
     assert!(Pattern::regex("").is_err());
 }
+
+#[test]
+fn hex_that_says_nothing_or_is_wrong_is_refused_with_a_reason() {
+    for (text, reason) in [
+        ("FF D", "odd number"),
+        ("GG", "'G' at character 1"),
+        ("", "is empty"),
+        ("  ", "is empty"),
+        ("?? ??", "wildcards only"),
+    ] {
+        let message = Pattern::hex(text).unwrap_err().to_string();
+        assert!(message.contains(reason), "{text}: {message}");
+    }
+}

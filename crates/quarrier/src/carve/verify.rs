@@ -1,8 +1,8 @@
 //! Whether an EWF image is what it was when it was made.
 
-use std::fmt::Write;
 use std::path::Path;
 
+use quarrier_core::hex;
 use quarrier_core::source::Source;
 use quarrier_ewf::{Check, EwfSource, Verified, is_ewf};
 
@@ -70,19 +70,12 @@ fn in_words(verified: &Verified) -> String {
 }
 
 fn one<const N: usize>(name: &str, check: &Check<N>) -> String {
-    let stored = hexadecimal(&check.stored);
+    let stored = hex::encode(&check.stored);
     match check.stored == check.computed {
         true => format!("stored {name} {stored}: matches"),
         false => {
-            let computed = hexadecimal(&check.computed);
+            let computed = hex::encode(&check.computed);
             format!("stored {name} {stored}: does not match (the bytes have {computed})")
         }
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
