@@ -1,33 +1,23 @@
-//! Sizes, offsets and ranges as people write them.
+//! Ranges, and counts and sizes that may be `auto`.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
-/// Reads `65536`, `0x10000`, `64K`, `64KiB` (powers of 1024) or `64KB` (powers of 1000).
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        return u64::from_str_radix(hex, 16).map_err(|_| wrong(text));
+use quarrier_core::size::parse_size;
+use quarrier_report::number::bytes;
+
+/// Reads sizes within these bounds.
+pub(crate) fn size_in(
+    bounds: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| match parse_size(text)? {
+        size if size < *bounds.start() => {
+            Err(format!("'{text}' is too little; {} at least", bytes(*bounds.start())))
+        }
+        size if size > *bounds.end() => {
+            Err(format!("'{text}' is too large; {} at most", bytes(*bounds.end())))
+        }
+        size => Ok(size),
     }
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().map_err(|_| wrong(text))?;
-    let unit = text[digits..].trim().to_ascii_uppercase();
-    let factor = match unit.as_str() {
-        "" | "B" => 1,
-        "K" | "KIB" => 1 << 10,
-        "M" | "MIB" => 1 << 20,
-        "G" | "GIB" => 1 << 30,
-        "T" | "TIB" => 1 << 40,
-        "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "TB" => 1_000_000_000_000,
-        _ => return Err(wrong(text)),
-    };
-    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is more than 64 bits hold"))
-}
-
-fn wrong(text: &str) -> String {
-    format!("'{text}' is not a size; write 4096, 0x1000, 4K (1024s) or 4KB (1000s)")
 }
 
 /// Reads `START..END`; either side may be left out.
@@ -43,27 +33,18 @@ pub(crate) fn parse_range(text: &str) -> Result<Range<u64>, String> {
     Ok(start..end)
 }
 
-/// `auto` or a number; `None` for auto.
-pub(crate) fn parse_auto_count(text: &str) -> Result<Option<usize>, String> {
-    if text == "auto" {
-        return Ok(None);
-    }
-    match text.parse::<usize>() {
-        Ok(count) if (1..=4096).contains(&count) => Ok(Some(count)),
-        _ => Err(format!("'{text}' is not 'auto' or a number from 1 to 4096")),
+/// `auto` or a number; 0 for auto, as everywhere.
+pub(crate) fn parse_auto_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        _ if text == "auto" => Ok(0),
+        Ok(count @ 0..=4096) => Ok(count),
+        _ => Err(format!("'{text}' is not 'auto' or a number of at most 4096")),
     }
 }
 
-/// `auto` or a size; `None` for auto.
-pub(crate) fn parse_auto_size(text: &str) -> Result<Option<usize>, String> {
-    if text == "auto" {
-        return Ok(None);
-    }
-    match parse_size(text)? {
-        0 => Err("a buffer of 0 bytes holds nothing".to_string()),
-        bytes if bytes > 1 << 30 => Err(format!("'{text}' is too large for a buffer; 1G at most")),
-        bytes => Ok(Some(bytes as usize)),
-    }
+/// `auto` or a size; 0 for auto, as everywhere.
+pub(crate) fn parse_auto_size(text: &str) -> Result<usize, String> {
+    if text == "auto" { Ok(0) } else { size_in(0..=1 << 30)(text).map(|bytes| bytes as usize) }
 }
 
 #[cfg(test)]
@@ -71,22 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_with_either_kind_of_unit() {
-        for (text, bytes) in [
-            ("0", 0),
-            ("4096", 4096),
-            ("0x1F400", 128_000),
-            ("4K", 4096),
-            ("4KB", 4000),
-            ("2MiB", 2 << 20),
-            ("1g", 1 << 30),
-            ("3TB", 3_000_000_000_000),
-        ] {
-            assert_eq!(parse_size(text), Ok(bytes), "{text}");
-        }
-        for text in ["", "K", "1X", "-1", "1.5K", "0xZZ", "99999999999T"] {
-            assert!(parse_size(text).is_err(), "{text}");
-        }
+    fn sizes_have_bounds_that_are_said() {
+        let read = size_in(64 << 20..=1 << 30);
+        assert_eq!((read("64M"), read("1 GiB")), (Ok(64 << 20), Ok(1 << 30)));
+        assert_eq!(read("64MB").unwrap_err(), "'64MB' is too little; 64 MiB at least");
+        assert_eq!(read("2G").unwrap_err(), "'2G' is too large; 1 GiB at most");
+        assert!(read("2X").unwrap_err().contains("is not a size"));
     }
 
     #[test]

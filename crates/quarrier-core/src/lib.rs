@@ -47,13 +47,13 @@ pub mod sync;
 
 pub mod size;
 
-pub mod meminfo;
-
-pub mod isa;
+pub mod hex;
 
 pub mod civil;
 
-pub mod hex;
+pub mod isa;
+
+pub mod meminfo;
 
 mod error;
 

@@ -14,7 +14,7 @@ use quarrier_core::source::ChangingMemory;
 
 use crate::buffer::Buffer;
 use crate::carved::{Carved, CarvedFiles};
-use crate::count::Count;
+use crate::count::{Count, Size};
 use crate::errors::{of_facade, raise};
 use crate::host;
 use crate::interrupt::interruptible;
@@ -26,7 +26,7 @@ use crate::search::{MEMORY_NAME, path_of};
 #[pyo3(signature = (
     source, folder=None, *, types=None, signatures=None, keep="all", max_size=None, range=None,
     embedded=false, unallocated=false, dry_run=false, resume=false, thorough=false, workers=None,
-    max_memory=1 << 30,
+    max_memory=Size(1 << 30),
 ))]
 #[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
 pub(crate) fn carve(
@@ -35,7 +35,7 @@ pub(crate) fn carve(
     types: Option<Vec<String>>,
     signatures: Option<PathBuf>,
     keep: &str,
-    max_size: Option<u64>,
+    max_size: Option<Size>,
     range: Option<(u64, u64)>,
     embedded: bool,
     unallocated: bool,
@@ -43,7 +43,7 @@ pub(crate) fn carve(
     resume: bool,
     thorough: bool,
     workers: Option<Count>,
-    max_memory: u64,
+    max_memory: Size,
 ) -> PyResult<CarvedFiles> {
     let py = source.py();
     let refuse = |message: &str| raise(py, "PlanError", (message,));
@@ -56,6 +56,7 @@ pub(crate) fn carve(
         (None, true) if resume => return Err(refuse("a dry run has nothing to resume")),
         _ => {}
     }
+    let max_size = max_size.map(|Size(bytes)| bytes);
     if max_size == Some(0) {
         return Err(refuse("max_size must be at least 1"));
     }
@@ -75,8 +76,8 @@ pub(crate) fn carve(
         .embedded(embedded)
         .unallocated(unallocated)
         .thorough(thorough)
-        .workers(Count::chosen(workers))
-        .memory_bytes_max(max_memory);
+        .workers(Count::asked(workers))
+        .memory_bytes_max(max_memory.0);
     let folder = folder.as_deref();
     let carved = if let Some(path) = path_of(source)? {
         interruptible(py, |stop| {

@@ -17,7 +17,7 @@ use quarrier_gpu::Wish;
 use quarrier_search::{Finding, Options};
 
 use crate::buffer::Buffer;
-use crate::count::Count;
+use crate::count::{AutoSize, Count, Size};
 use crate::errors::{of_facade, of_search, raise};
 use crate::findings::{Findings, Found};
 use crate::host;
@@ -31,8 +31,8 @@ pub(crate) const MEMORY_NAME: &str = "<bytes>";
 /// Finds every occurrence of patterns in a file, device or bytes-like object.
 #[pyfunction]
 #[pyo3(signature = (
-    source, patterns, *, ignore_case=false, utf16=false, max_count=None, range=None, aligned=1,
-    regex_max_length=65536, workers=None, readers=None, buffers=None,
+    source, patterns, *, ignore_case=false, utf16=false, max_count=None, range=None, aligned=Size(1),
+    regex_max_length=Size(65536), workers=None, readers=None, buffers=None,
     buffer_size=None,
     access="auto", direct=false, engine="auto", device="cpu",
 ))]
@@ -44,12 +44,12 @@ pub(crate) fn search(
     utf16: bool,
     max_count: Option<u64>,
     range: Option<(u64, u64)>,
-    aligned: u64,
-    regex_max_length: usize,
+    aligned: Size,
+    regex_max_length: Size,
     workers: Option<Count>,
     readers: Option<Count>,
     buffers: Option<Count>,
-    buffer_size: Option<Count>,
+    buffer_size: Option<AutoSize>,
     access: &str,
     direct: bool,
     engine: &str,
@@ -57,6 +57,7 @@ pub(crate) fn search(
 ) -> PyResult<Findings> {
     let py = source.py();
     let refuse = |message: &str| raise(py, "PlanError", (message,));
+    let (Size(aligned), Size(regex_max_length)) = (aligned, regex_max_length);
     if aligned == 0 || regex_max_length == 0 {
         return Err(refuse("aligned and regex_max_length must be at least 1"));
     }
@@ -65,15 +66,19 @@ pub(crate) fn search(
         return Err(refuse(&format!("the range {}..{} ends before it begins", range.0, range.1)));
     }
     let planning = Planning {
-        workers: Count::chosen(workers),
-        readers: Count::chosen(readers),
-        buffers: Count::chosen(buffers),
-        buffer_bytes: Count::chosen(buffer_size),
+        workers: Count::asked(workers),
+        readers: Count::asked(readers),
+        buffers: Count::asked(buffers),
+        buffer_bytes: buffer_size.map_or(0, |AutoSize(bytes)| bytes),
         access: parse_access(access).map_err(|message| refuse(&message))?,
         direct,
     };
     let request = Search::new(pattern::collect(patterns)?)
-        .options(Options { ignore_case, utf16, regex_length_bytes_max: regex_max_length })
+        .options(Options {
+            ignore_case,
+            utf16,
+            regex_length_bytes_max: usize::try_from(regex_max_length)?,
+        })
         .engine(engine.parse().map_err(|error| of_search(py, &error))?)
         .device(wish(device).map_err(|message| raise(py, "DeviceError", (message,)))?)
         .aligned(aligned)

@@ -13,6 +13,7 @@ use quarrier_core::source::{self, Source as _, read_full_at};
 use quarrier_remote::{Remote, RemoteSource};
 
 use crate::buffer::Buffer;
+use crate::count::{Count, Size};
 use crate::errors::{of_core, of_facade, of_io, of_remote};
 use crate::host;
 use crate::interrupt::interruptible;
@@ -50,11 +51,14 @@ pub(crate) fn open_source(
     py: Python<'_>,
     name: PathBuf,
     cache: Option<PathBuf>,
-    memory: Option<u64>,
-    requests: Option<usize>,
+    memory: Option<Size>,
+    requests: Option<Count>,
 ) -> PyResult<Source> {
-    let options =
-        OpenOptions::default().cache(cache).memory_bytes_max(memory).requests_max(requests);
+    let memory = memory.map(|Size(bytes)| bytes);
+    let options = OpenOptions::default()
+        .cache(cache)
+        .memory_bytes_max(memory)
+        .requests_max(Count::asked(requests));
     let opened = interruptible(py, |stop| open(name, options, stop))?;
     Ok(Source { kind: opened.map_err(|error| of_facade(py, &error))? })
 }

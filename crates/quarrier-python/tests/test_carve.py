@@ -68,6 +68,10 @@ def test_what_is_kept_can_be_chosen(tmp_path: pathlib.Path) -> None:
     assert count(types=["gif"]) == 3
     assert count(range=(1001, 1 << 40)) == 2
     assert count(workers=3, thorough=True, max_size=1 << 20) == 3
+    assert count(max_size="1M", max_memory="64MiB") == 3
+    for option in ("max_size", "max_memory"):
+        with pytest.raises(quarrier.PlanError, match="'1 apple' is not a size"):
+            count(**{option: "1 apple"})
 
 
 def test_a_dry_run_tells_the_same_rows_and_writes_nothing(tmp_path: pathlib.Path) -> None:

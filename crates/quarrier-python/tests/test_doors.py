@@ -26,7 +26,14 @@ TABLE = json.loads((REPOSITORY / "crates/quarrier/tests/doors.json").read_text()
 FINDING = ("source", "offset", "length", "pattern")
 FILE = ("source", "type", "offset", "length", "status")
 FLAGS = {"ignore_case": "-i", "utf16": "--utf16", "direct": "--direct"}
-VALUES = {"aligned": "--aligned", "regex_max_length": "--regex-max-length"}
+VALUES = {
+    "aligned": "--aligned",
+    "regex_max_length": "--regex-max-length",
+    "workers": "--workers",
+    "readers": "--readers",
+    "buffers": "--buffers",
+    "buffer_size": "--buffer-size",
+}
 
 Case = dict[str, Any]
 Row = list[Any]
@@ -87,7 +94,7 @@ def search_on_the_command_line(case: Case) -> list[dict[str, Any]] | str:
 
 def search_in_sql(case: Case) -> list[dict[str, Any]] | str:
     Path("patterns.txt").write_text("\n".join(case["patterns"]))
-    options = " ".join(words(case.get("options", {})))
+    options = " ".join(f'"{word}"' for word in words(case.get("options", {})))
     call = f"search('{case['source']}', 'patterns.txt', '{options}')"
     return run("quarrier-sql", "--format", "json", f"SELECT * FROM {call}")
 

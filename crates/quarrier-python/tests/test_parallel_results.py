@@ -263,7 +263,7 @@ def test_a_chunk_of_a_scan_is_read_only(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: parallel.init(5, "u1", number, workers=0),
+        lambda: parallel.init(5, "u1", number, workers=-1),
         lambda: parallel.init(5, "u1", number, chunk=0),
         lambda: parallel.init(5, "u1", number, timeout=0),
         lambda: parallel.init(5, "u1", number, mode="fibre"),  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ import os
 import pathlib
 import pickle
 import tempfile
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -220,15 +221,29 @@ def test_what_is_open_is_searched(tmp_path: pathlib.Path) -> None:
         assert [finding.offset for finding in quarrier.search(file, ["x"])] == [2]
 
 
-def test_auto_is_what_quarrier_chooses_and_no_workers_are_refused() -> None:
-    found = quarrier.search(
-        b"..x", ["x"], workers="auto", buffers="auto", buffer_size="auto", device="auto"
-    )
-    assert len(found) == 1
-    for option in ("workers", "readers", "buffers", "buffer_size"):
-        for wrong in (0, "many"):
-            with pytest.raises(quarrier.PlanError, match="at least 1, or 'auto'"):
-                quarrier.search(b"x", ["x"], **{option: wrong})  # type: ignore[arg-type]
+def test_auto_0_and_none_are_what_quarrier_chooses() -> None:
+    options = ("workers", "readers", "buffers", "buffer_size")
+    for auto in ("auto", 0, None):
+        chosen: dict[str, Any] = dict.fromkeys(options, auto)
+        assert len(quarrier.search(b"..x", ["x"], device="auto", **chosen)) == 1
+    for option in options:
+        with pytest.raises(quarrier.PlanError, match="'auto'|is not a size"):
+            quarrier.search(b"x", ["x"], **{option: "many"})  # type: ignore[arg-type]
+        with pytest.raises(OverflowError):
+            quarrier.search(b"x", ["x"], **{option: -1})  # type: ignore[arg-type]
+
+
+def test_sizes_are_numbers_or_texts_as_on_the_command_line() -> None:
+    def offsets(**options: int | str) -> list[int]:
+        return [found.offset for found in quarrier.search(TEXT * 99, "two", **options)]  # type: ignore[arg-type]
+
+    assert offsets(aligned="0x10") == offsets(aligned=16) != offsets()
+    assert offsets(buffer_size="64KiB", regex_max_length="1kB") == offsets()
+    for option in ("aligned", "regex_max_length", "buffer_size"):
+        with pytest.raises(quarrier.PlanError, match="'2 apples' is not a size"):
+            offsets(**{option: "2 apples"})
+        with pytest.raises(TypeError):
+            quarrier.search(b"x", "x", **{option: 1.5})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("direct", [False, True])

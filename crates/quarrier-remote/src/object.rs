@@ -167,7 +167,7 @@ impl Object {
             missing = without(missing, disk.claimed(ahead).into_iter());
         }
         let options = &self.shared.options;
-        let streams = (options.requests_max as u64).clamp(1, 4);
+        let streams = (options.requests() as u64).min(4);
         let piece = (ahead.length / streams).max(WORTH_BYTES).min(self.request_bytes_max());
         self.start(|| missing, piece, None);
     }

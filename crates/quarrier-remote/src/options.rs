@@ -11,7 +11,8 @@ use quarrier_sparse::CostModel;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Requests that are under way at once, of all sources together; at least 1. Default 8.
+    /// Requests that are under way at once, of all sources together. Default 8, which
+    /// is what 0 means, too.
     pub requests_max: usize,
     /// Bytes held in memory, of all sources together; the least recently used go. Default
     /// 256 MiB.
@@ -47,10 +48,20 @@ pub struct Options {
     pub stop: Option<Arc<AtomicBool>>,
 }
 
+/// Requests under way where nobody says how many.
+const REQUESTS: usize = 8;
+
+impl Options {
+    /// How many requests may be under way.
+    pub(crate) fn requests(&self) -> usize {
+        if self.requests_max == 0 { REQUESTS } else { self.requests_max }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
-            requests_max: 8,
+            requests_max: REQUESTS,
             memory_bytes_max: 256 << 20,
             whole_bytes_max: 16 << 20,
             request_bytes_max: 8 << 20,

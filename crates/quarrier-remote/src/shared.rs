@@ -35,7 +35,7 @@ impl Shared {
         Shared {
             client,
             store: SparseStore::new(Some(options.memory_bytes_max)),
-            permits: Semaphore::new(options.requests_max.clamp(1, Semaphore::MAX_PERMITS)),
+            permits: Semaphore::new(options.requests().min(Semaphore::MAX_PERMITS)),
             folder: options.cache.clone().map(Folder::open),
             handle,
             closed: AtomicBool::new(false),

@@ -21,6 +21,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use quarrier_core::parallel::{available_workers, planned_workers};
 use quarrier_core::pipeline::Rates;
 use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
@@ -79,7 +80,7 @@ impl<'a> Carver<'a> {
     pub fn new() -> Self {
         Carver {
             formats: format::ALL.to_vec(),
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            workers: available_workers(),
             range: None,
             file_bytes_max: u64::MAX,
             effort: Effort::NORMAL,
@@ -116,10 +117,10 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Threads; not more files are read at once.
+    /// Threads; not more files are read at once. 0: one a CPU, as where it is not set.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers.max(1);
+        self.workers = planned_workers(workers);
         self
     }
 

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use quarrier_core::parallel::planned_workers;
+
 use super::{Row, described_inside};
 use crate::carved::{Carved, Status};
 use crate::embedded::{self, Content, Limits};
@@ -47,11 +49,11 @@ impl Skipped {
 }
 
 impl Inside {
-    /// Looks for files of `types`, all where nothing is said, with so many threads at once, which
-    /// share half of `memory_bytes`.
+    /// Looks for files of `types`, all where nothing is said, with so many threads at once (0: one a CPU),
+    /// which share half of `memory_bytes`.
     pub fn new(types: Option<Vec<String>>, memory_bytes: u64, workers: usize) -> Self {
         let mut limits = Limits::default();
-        let levels = (workers * limits.depth_max) as u64;
+        let levels = (planned_workers(workers) * limits.depth_max) as u64;
         let share = memory_bytes / 2 / levels.max(1);
         limits.member_bytes_max = limits.member_bytes_max.min(share);
         Inside { limits, types }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::{auto_count, flag, format_arg, positive_size, quiet_arg, stats_arg, workers_arg};
+use super::{auto_count, flag, format_arg, quiet_arg, stats_arg, workers_arg};
 use crate::output::Format;
-use crate::quantity::{parse_range, parse_size};
+use crate::quantity::{parse_range, size_in};
 
 /// `quarrier carve`.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Carve {
     pub(crate) range: Range<u64>,
     pub(crate) unallocated: bool,
     pub(crate) verify: bool,
-    pub(crate) workers: Option<usize>,
+    pub(crate) workers: usize,
     pub(crate) format: Format,
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
@@ -117,7 +117,7 @@ fn what_args() -> Vec<Arg> {
         Arg::new("max-size")
             .long("max-size")
             .value_name("SIZE")
-            .value_parser(positive_size)
+            .value_parser(size_in(1..=u64::MAX))
             .help("No file is longer than this; what would be, breaks there"),
         Arg::new("range")
             .long("range")
@@ -146,10 +146,7 @@ fn how_args() -> Vec<Arg> {
             .long("max-memory")
             .value_name("SIZE")
             .default_value("1G")
-            .value_parser(|text: &str| match parse_size(text)? {
-                bytes if bytes < 64 << 20 => Err("must be at least 64M".to_string()),
-                bytes => Ok(bytes),
-            })
+            .value_parser(size_in(64 << 20..=u64::MAX))
             .help("Memory for what is remembered of the source")
             .help_heading("Machine"),
     ]

@@ -15,7 +15,7 @@ pub(crate) struct Explain {
     pub(crate) asked: Asked,
     pub(crate) files: Vec<OsString>,
     pub(crate) format: Format,
-    pub(crate) workers: Option<usize>,
+    pub(crate) workers: usize,
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
 }

@@ -22,7 +22,7 @@ pub(crate) struct Filter {
     /// How messages are written; None where each source tells.
     pub(crate) input_format: Option<Format>,
     pub(crate) format: output::Format,
-    pub(crate) workers: Option<usize>,
+    pub(crate) workers: usize,
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
 }

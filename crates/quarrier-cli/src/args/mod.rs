@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::output::Format;
-use crate::quantity::{parse_auto_count, parse_size};
+use crate::quantity::parse_auto_count;
 use crate::{Outcome, complain};
 
 /// What the command line asks for.
@@ -98,25 +98,19 @@ fn gist(text: &str) -> String {
     words.join(" ")
 }
 
-fn positive_size(text: &str) -> Result<u64, String> {
-    match parse_size(text)? {
-        0 => Err("must be at least 1".to_string()),
-        bytes => Ok(bytes),
-    }
-}
-
-fn bounded_size(text: &str, most: u64) -> Result<u64, String> {
-    match parse_size(text)? {
-        bytes if bytes > most => Err(format!("'{text}' is too large; {most} bytes at most")),
-        bytes => Ok(bytes),
-    }
-}
+/// The grammar of [`quarrier_core::size::parse_size`].
+const SIZES: &str = "\
+Sizes and offsets are 4096, 0x1000, 4K or 4KiB (K, M, G and T are powers of 1024), or 4KB (powers
+of 1000); units in capitals or not. Signature files, search('…', '…', '…') in SQL and Python's
+arguments of sizes read the same texts. Where a number may be 'auto', 0 says the same, here, in Python
+and in Rust.";
 
 /// The whole command line.
 pub(crate) fn command() -> Command {
     Command::new("quarrier")
         .version(clap::crate_version!())
         .about("Searches raw data where it lies, at the speed of the machine, and says how close it came")
+        .after_help(SIZES)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
@@ -133,7 +127,7 @@ fn flag(id: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).action(ArgAction::SetTrue).help(help)
 }
 
-/// A number that is found where it is not given.
+/// A number that is found where it is not given, or 0.
 fn auto(id: &'static str, name: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).value_name(name).default_value("auto").help(help).help_heading("Machine")
 }
@@ -142,8 +136,9 @@ fn workers_arg(help: &'static str) -> Arg {
     auto("workers", "N|auto", help).value_parser(parse_auto_count)
 }
 
-fn auto_count(matches: &ArgMatches, id: &str) -> Option<usize> {
-    matches.get_one::<Option<usize>>(id).copied().flatten()
+/// 0 where it is to be found.
+fn auto_count(matches: &ArgMatches, id: &str) -> usize {
+    matches.get_one(id).copied().unwrap_or(0)
 }
 
 fn format_arg() -> Arg {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::{auto_count, flag, one_line_of, quiet_arg, stats_arg, workers_arg};
-use crate::quantity::parse_size;
+use crate::quantity::size_in;
 
 /// What is asked of `quarrier-sql`.
 #[derive(Debug, Clone)]
@@ -25,8 +25,8 @@ pub struct Query {
     pub output: Option<PathBuf>,
     /// Where messages that are left out are listed.
     pub rejects: Option<PathBuf>,
-    /// Threads.
-    pub workers: Option<usize>,
+    /// Threads; 0: one a CPU.
+    pub workers: usize,
     /// Bytes of memory that queries may take before they spill to disk.
     pub memory_bytes_max: Option<u64>,
     /// The longest that a statement may take.
@@ -133,7 +133,7 @@ pub(super) fn command() -> Command {
             Arg::new("max-memory")
                 .long("max-memory")
                 .value_name("SIZE")
-                .value_parser(memory)
+                .value_parser(size_in(1 << 20..=u64::MAX))
                 .help("Memory for joins, groups and orders, beyond which they spill to disk")
                 .help_heading("Machine"),
         )
@@ -175,13 +175,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is no number of seconds above 0");
     let seconds: f64 = text.parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
-}
-
-fn memory(text: &str) -> Result<u64, String> {
-    match parse_size(text)? {
-        bytes if bytes < 1 << 20 => Err(format!("'{text}' is too little; 1M at least")),
-        bytes => Ok(bytes),
-    }
 }
 
 fn parse(matches: &ArgMatches) -> Query {

@@ -11,11 +11,9 @@ use quarrier_gpu::Wish;
 use quarrier_remote::{is_remote, redacted};
 use quarrier_search::EngineName;
 
-use super::{
-    auto, bounded_size, flag, format_arg, positive_size, quiet_arg, stats_arg, workers_arg,
-};
+use super::{auto, flag, format_arg, quiet_arg, stats_arg, workers_arg};
 use crate::output::Format;
-use crate::quantity::{parse_auto_count, parse_auto_size, parse_range};
+use crate::quantity::{parse_auto_count, parse_auto_size, parse_range, size_in};
 
 /// One pattern option, in the order of the command line.
 #[derive(Debug, Clone)]
@@ -39,10 +37,10 @@ pub(crate) struct Search {
     pub(crate) aligned_bytes: u64,
     pub(crate) context_bytes: usize,
     pub(crate) regex_length_bytes_max: usize,
-    pub(crate) workers: Option<usize>,
-    pub(crate) readers: Option<usize>,
-    pub(crate) buffers: Option<usize>,
-    pub(crate) buffer_bytes: Option<usize>,
+    pub(crate) workers: usize,
+    pub(crate) readers: usize,
+    pub(crate) buffers: usize,
+    pub(crate) buffer_bytes: usize,
     pub(crate) access: Option<Access>,
     pub(crate) direct: bool,
     pub(crate) device: Wish,
@@ -54,7 +52,7 @@ pub(crate) struct Search {
     pub(crate) report: Option<PathBuf>,
     pub(crate) cache: Option<PathBuf>,
     pub(crate) cache_bytes_max: u64,
-    pub(crate) requests: Option<usize>,
+    pub(crate) requests: usize,
     /// The command line as typed, for the report's title.
     pub(crate) line: String,
 }
@@ -257,10 +255,7 @@ fn pattern_args() -> Vec<Arg> {
             .long("regex-max-length")
             .value_name("SIZE")
             .default_value("64K")
-            .value_parser(|text: &str| match bounded_size(text, 64 << 20)? {
-                0 => Err("must be at least 1".to_string()),
-                bytes => Ok(bytes),
-            })
+            .value_parser(size_in(1..=64 << 20))
             .help(
                 "The longest match of a regex; a longer one is an error. At worst, on data made to \
                  be slow, a byte takes as long as a match of this length",
@@ -285,12 +280,12 @@ fn scope_args() -> Vec<Arg> {
         Arg::new("aligned")
             .long("aligned")
             .value_name("N")
-            .value_parser(positive_size)
+            .value_parser(size_in(1..=u64::MAX))
             .help("Only findings at offsets divisible by N"),
         Arg::new("context")
             .long("context")
             .value_name("N")
-            .value_parser(|text: &str| bounded_size(text, 1 << 20))
+            .value_parser(size_in(0..=1 << 20))
             .help("Show N bytes before and after each finding (text and json)"),
     ]
 }
@@ -332,7 +327,7 @@ fn remote_args() -> Vec<Arg> {
             .long("cache-size")
             .value_name("SIZE")
             .default_value("10G")
-            .value_parser(positive_size)
+            .value_parser(size_in(1..=u64::MAX))
             .help("The most bytes in that folder; the objects not used for longest go")
             .help_heading("Remote"),
         Arg::new("requests")

@@ -13,6 +13,9 @@ pub(crate) fn print(mut root: Command) -> Outcome {
     root.build();
     let about = root.get_about().map(ToString::to_string).unwrap_or_default();
     text.push_str(&format!("\n{about}.\n"));
+    if let Some(more) = root.get_after_help() {
+        text.push_str(&format!("\n{more}\n"));
+    }
     for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
         let name = command.get_name().to_string();
         let help = command.clone().term_width(96).render_help().to_string();

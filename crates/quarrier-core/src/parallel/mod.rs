@@ -66,6 +66,12 @@ pub fn available_workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// What a number of workers means that somebody asks for, everywhere: 0, as many as
+/// [`available_workers`] says.
+pub fn planned_workers(asked: usize) -> usize {
+    if asked == 0 { available_workers() } else { asked }
+}
+
 /// Lets workers fill `out`: `kernel(part, start)` fills the part that begins at index `start`.
 /// Every index lies in exactly one part.
 ///
@@ -123,7 +129,7 @@ pub fn map<A: Sync, T: Send, const N: usize>(
 
 /// Elements a chunk, and workers, of which none would have nothing to do.
 fn plan<T>(out: &[T], cut: Cut) -> Result<(usize, usize)> {
-    let workers = if cut.workers == 0 { available_workers() } else { cut.workers };
+    let workers = planned_workers(cut.workers);
     if workers > 4096 {
         return Err(Error::BadPlan(format!("{workers} workers are too many; 4096 at most")));
     }

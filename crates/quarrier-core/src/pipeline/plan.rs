@@ -105,28 +105,28 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Threads that run the kernel; 0 or not set: one a CPU.
+    /// Threads that run the kernel; 0: one a CPU, as where it is not set.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = (workers > 0).then_some(workers);
         self
     }
 
-    /// Threads that only read ([`Access::Queue`]).
+    /// Threads that only read ([`Access::Queue`]); 0: planned.
     #[must_use]
     pub fn readers(mut self, readers: usize) -> Self {
         self.readers = (readers > 0).then_some(readers);
         self
     }
 
-    /// Buffers or windows that exist at once.
+    /// Buffers or windows that exist at once; 0: planned.
     #[must_use]
     pub fn buffers(mut self, buffers: usize) -> Self {
         self.buffers = (buffers > 0).then_some(buffers);
         self
     }
 
-    /// Positions that a chunk owns at most, in bytes.
+    /// Positions that a chunk owns at most, in bytes; 0: planned.
     #[must_use]
     pub fn buffer_bytes(mut self, bytes: usize) -> Self {
         self.buffer_bytes = (bytes > 0).then_some(bytes);

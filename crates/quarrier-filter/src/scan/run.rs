@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quarrier_core::isa::Isa;
+use quarrier_core::parallel::planned_workers;
 use quarrier_messages::Table;
 
 use super::explain::{self, Explanation, Work};
@@ -42,10 +43,10 @@ impl<'a> Scan<'a> {
         Scan { table, queries, workers: 1, isa: Isa::best(), cancel: None }
     }
 
-    /// So many threads, this one among them; 1 if it is not said.
+    /// So many threads, this one among them; 0: one a CPU. 1 where it is not set.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers.max(1);
+        self.workers = planned_workers(workers);
         self
     }
 

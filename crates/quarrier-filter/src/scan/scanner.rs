@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use quarrier_core::isa::Isa;
+use quarrier_core::parallel::planned_workers;
 use quarrier_core::sync::lock;
 use quarrier_messages::Table;
 
@@ -71,13 +72,13 @@ struct Rider {
 }
 
 impl Scanner {
-    /// Starts `workers` threads, at least one.
+    /// Starts `workers` threads; 0: one a CPU.
     ///
     /// # Errors
     ///
     /// Where the system has no more threads.
     pub fn start(table: Arc<Table>, workers: usize) -> std::io::Result<Scanner> {
-        let workers = workers.max(1);
+        let workers = planned_workers(workers);
         let (state, wake) = (Mutex::default(), Condvar::new());
         let inner = Arc::new(Inner { table, workers, state, wake });
         let mut scanner = Scanner { inner, threads: Vec::new() };

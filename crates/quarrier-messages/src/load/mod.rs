@@ -32,6 +32,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quarrier_core::parallel::{available_workers, planned_workers};
 use quarrier_core::source::Source;
 
 use crate::build::Refused;
@@ -81,11 +82,10 @@ pub struct Loaded {
 impl<'c> Load<'c> {
     /// Loads messages of `format` with one worker a core, into the columns that are found.
     pub fn new(format: Format) -> Self {
-        let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let limits = Limits::default();
         Load {
             format,
-            workers,
+            workers: available_workers(),
             limits,
             packing: Packing::default(),
             schema: None,
@@ -95,10 +95,10 @@ impl<'c> Load<'c> {
         }
     }
 
-    /// So many workers, at least one.
+    /// So many workers; 0: one a CPU, as where it is not set.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers.max(1);
+        self.workers = planned_workers(workers);
         self
     }
 

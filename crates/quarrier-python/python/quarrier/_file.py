@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from typing import Any
+from typing import Any, Literal
 
 from quarrier._errors import RemoteChangedError
 from quarrier._native import Source, open_source
@@ -142,13 +142,13 @@ def open(
     source: str | os.PathLike[str],
     *,
     cache: str | os.PathLike[str] | None = None,
-    memory: int | None = None,
-    requests: int | None = None,
+    memory: int | str | None = None,
+    requests: int | Literal["auto"] | None = None,
 ) -> SourceFile:
     """Opens a source for reading: a file, device, image (split, or `.E01`), URL.
 
     Of a remote source only what is read is fetched, and what is cheap to fetch with it; what was
-    fetched is held in memory, up to `memory` bytes (256 MiB) together with other sources opened
+    fetched is held in memory, up to `memory` bytes (256 MiB; or text, `"1G"`) together with other sources opened
     with the same settings. `cache` is a folder to keep it in across processes. At most
     `requests` (8) requests are under way at once. Credentials for `s3://` and proxies come from
     the usual environment variables (`AWS_…`, `https_proxy` …).

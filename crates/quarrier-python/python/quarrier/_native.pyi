@@ -81,7 +81,7 @@ def carve(
     types: Sequence[str] | None = None,
     signatures: str | os.PathLike[str] | None = None,
     keep: Literal["all", "valid"] = "all",
-    max_size: int | None = None,
+    max_size: int | str | None = None,
     range: tuple[int, int] | None = None,
     embedded: bool = False,
     unallocated: bool = False,
@@ -89,7 +89,7 @@ def carve(
     resume: bool = False,
     thorough: bool = False,
     workers: int | Literal["auto"] | None = None,
-    max_memory: int = 1 << 30,
+    max_memory: int | str = 1 << 30,
 ) -> CarvedFiles: ...
 def gauge_json(areas: list[str], quick: bool, path: str | os.PathLike[str]) -> str: ...
 def hex(text: str, /) -> Pattern: ...
@@ -102,12 +102,12 @@ def search(
     utf16: bool = False,
     max_count: int | None = None,
     range: tuple[int, int] | None = None,
-    aligned: int = 1,
-    regex_max_length: int = 65536,
+    aligned: int | str = 1,
+    regex_max_length: int | str = 65536,
     workers: int | Literal["auto"] | None = None,
     readers: int | Literal["auto"] | None = None,
     buffers: int | Literal["auto"] | None = None,
-    buffer_size: int | Literal["auto"] | None = None,
+    buffer_size: int | str | None = None,
     access: Literal["auto", "window", "read", "queue", "uring"] = "auto",
     direct: bool = False,
     engine: str = "auto",
@@ -255,8 +255,8 @@ def open_source(
     name: str | os.PathLike[str],
     *,
     cache: str | os.PathLike[str] | None = None,
-    memory: int | None = None,
-    requests: int | None = None,
+    memory: int | str | None = None,
+    requests: int | Literal["auto"] | None = None,
 ) -> Source: ...
 
 @final

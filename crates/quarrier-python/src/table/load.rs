@@ -32,7 +32,7 @@ pub(super) fn load(
         .format(format)
         .dictionary(dictionary)
         .keep_bytes(keeps_bytes)
-        .workers(Count::chosen(workers))
+        .workers(Count::asked(workers))
         .parquet(Some(&quarrier_parquet::Reader));
     let loaded = if let Some(path) = path_of(source)? {
         interruptible(py, |stop| {
@@ -49,12 +49,6 @@ pub(super) fn load(
         interruptible(py, load)?
     };
     loaded.map_err(|error| of_facade(py, &error))
-}
-
-/// So many threads; one for each core where nothing is said.
-pub(super) fn workers_of(workers: Option<Count>) -> usize {
-    Count::chosen(workers)
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Messages that were left out, for people.

@@ -80,7 +80,7 @@ impl Table {
     #[staticmethod]
     #[pyo3(signature = (data, *, workers=None))]
     fn from_arrow(data: &Bound<'_, PyAny>, workers: Option<Count>) -> PyResult<Self> {
-        let table = arrow::import(data, load::workers_of(workers))?;
+        let table = arrow::import(data, Count::asked(workers))?;
         Ok(Self::of(Rows::Packed(Arc::new(table))))
     }
 

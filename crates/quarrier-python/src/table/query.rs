@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use quarrier_core::parallel::planned_workers;
 use quarrier_filter::{Error, Query, Scan, sql as filter};
 use quarrier_messages::Table as Packed;
 
-use super::load::workers_of;
 use super::{Table, arrow};
 use crate::count::Count;
 use crate::errors::{of_filter, of_sql, raise};
@@ -35,7 +35,7 @@ pub(super) fn of_table(
     workers: Option<Count>,
 ) -> PyResult<Vec<Table>> {
     let tables = vec![(name.to_string(), Given::Rows(rows.clone()))];
-    answer(py, Some(name), tables, statements, workers_of(workers))
+    answer(py, Some(name), tables, statements, Count::asked(workers))
 }
 
 /// Answers a statement over tables given by name, over files (`FROM 'orders.ndjson'`), and over
@@ -66,13 +66,7 @@ pub(crate) fn query(
             false => in_memory(&all[place_of(py, &all, &named.name)?].1)?,
         };
         let tables = vec![(named.name.clone(), Given::Rows(table))];
-        return only(answer(
-            py,
-            Some(&named.name),
-            tables,
-            vec![sql.to_string()],
-            workers_of(None),
-        ));
+        return only(answer(py, Some(&named.name), tables, vec![sql.to_string()], 0));
     }
     // What is not named is not loaded either.
     let text = sql.to_lowercase();
@@ -85,7 +79,7 @@ pub(crate) fn query(
         }
         _ => None,
     };
-    only(answer(py, scanned.as_deref(), tables, vec![sql.to_string()], workers_of(None)))
+    only(answer(py, scanned.as_deref(), tables, vec![sql.to_string()], 0))
 }
 
 fn only(answers: PyResult<Vec<Table>>) -> PyResult<Table> {
@@ -115,7 +109,7 @@ fn in_memory(table: &Bound<'_, PyAny>) -> PyResult<Rows> {
         return Ok(table.get().rows.clone());
     }
     if table.hasattr("__arrow_c_stream__")? || table.hasattr("__arrow_c_array__")? {
-        return Ok(Rows::Packed(Arc::new(arrow::import(table, workers_of(None))?)));
+        return Ok(Rows::Packed(Arc::new(arrow::import(table, 0)?)));
     }
     Ok(Table::loaded(table)?.rows)
 }
@@ -143,6 +137,7 @@ fn answer(
     statements: Vec<String>,
     workers: usize,
 ) -> PyResult<Vec<Table>> {
+    let workers = planned_workers(workers);
     let asked = |stop: &Arc<AtomicBool>| answers(scanned, tables, statements, workers, stop);
     let answers = interruptible(py, asked)?;
     let answers = answers.map_err(|failure| match failure {
@@ -261,7 +256,7 @@ pub(super) fn explain(
         let message = "the rows are not in packed columns; ask query(\"EXPLAIN …\")";
         return Err(raise(py, "UnansweredError", (message, 0, 0, message)));
     };
-    let workers = workers_of(workers);
+    let workers = Count::asked(workers);
     let explained: Result<String, Error> = interruptible(py, |stop| {
         let queries = bound(table, name, statements, stop)?;
         let scan = Scan::new(table, &queries).workers(workers).cancel(stop);

@@ -110,12 +110,12 @@ impl GpuSearcher {
     }
 
     /// What a run over `length` bytes needs of `pipeline`, with `cpu_workers` CPUs beside the slots:
-    /// workers, buffers, and, unless `buffer_bytes` says it, their size.
+    /// workers, buffers, and, where `buffer_bytes` is 0, their size.
     pub fn planned<'p>(
         &self,
         pipeline: Pipeline<'p>,
         cpu_workers: usize,
-        buffer_bytes: Option<usize>,
+        buffer_bytes: usize,
         length: u64,
     ) -> Pipeline<'p> {
         let slots = self.slots();
@@ -129,7 +129,7 @@ impl GpuSearcher {
             .workers(slots + cpu_workers)
             // Who waits for a turn holds a buffer; CPUs finish theirs out of order.
             .buffers(slots + 2 * cpu_workers)
-            .buffer_bytes(buffer_bytes.unwrap_or_else(share))
+            .buffer_bytes(if buffer_bytes == 0 { share() } else { buffer_bytes })
     }
 
     /// The engines in use, with those of the CPU where it does a part.

@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use quarrier_cli::{Query, QueryAccount, complain};
+use quarrier_core::parallel::planned_workers;
 use quarrier_sql::{Engine, Error, Options, Result, Rows, Written, usable_memory};
 
 /// The exit code of what Ctrl-C ended.
@@ -42,9 +43,7 @@ struct Session<'q> {
 /// Does what is asked for, and says what went wrong.
 pub(crate) fn run(query: &Query) -> ExitCode {
     let stop = quarrier_cli::watch();
-    let workers = query
-        .workers
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let workers = planned_workers(query.workers);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .thread_stack_size(crate::STACK_BYTES)

@@ -18,6 +18,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
+use quarrier_core::parallel::planned_workers;
 use quarrier_core::sync::lock;
 
 use crate::ceiling::Ceiling;
@@ -78,7 +79,8 @@ impl Engine {
     ///
     /// # Errors
     /// Where the system denies what it needs, such as a folder for temporary files.
-    pub fn new(options: Options) -> Result<Self> {
+    pub fn new(mut options: Options) -> Result<Self> {
+        options.workers = planned_workers(options.workers);
         let context = session::context(&options)?;
         let notes = Notes::default();
         let (environment, machine) = (options.environment, options.machine);

@@ -9,7 +9,7 @@ use quarrier_messages::Limits;
 /// How an [`Engine`](crate::Engine) works.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Threads, at least 1; one a core if nothing is said.
+    /// Threads; 0, or if nothing is said: one a CPU.
     pub workers: usize,
     /// Bytes of memory for tables, joins, groups and orders together; beyond, what can be spilled
     /// is, and the rest is an error. Without a bound if nothing is said.
@@ -27,7 +27,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            workers: 0,
             memory_bytes_max: None,
             limits: Limits::default(),
             stop: Arc::default(),

@@ -21,7 +21,7 @@ const SPILL_SHARE: usize = 8;
 
 pub(super) fn context(options: &Options) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
-        .with_target_partitions(options.workers.max(1))
+        .with_target_partitions(options.workers)
         .with_information_schema(true)
         .with_extension(Arc::new(Ceiling::of(&options.machine)));
     let settings = config.options_mut();
@@ -37,7 +37,7 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         // What each sort keeps back for merging what it has spilled; the engine would keep more
         // than there is, and give up.
-        let kept = bytes / SPILL_SHARE / options.workers.max(1);
+        let kept = bytes / SPILL_SHARE / options.workers;
         let execution = &mut settings.execution;
         execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(kept);
         runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(bytes)));

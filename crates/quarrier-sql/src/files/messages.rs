@@ -22,7 +22,7 @@ pub(super) async fn load(
     blocking(move || {
         let request = Request::new()
             .format(format)
-            .workers(Some(opening.workers))
+            .workers(opening.workers)
             .limits(opening.limits.clone())
             .parquet(Some(&quarrier_parquet::Reader));
         let source = opening.opener().open(&named).and_then(|opened| {

@@ -60,7 +60,7 @@ pub struct Carve {
     embedded: bool,
     unallocated: bool,
     thorough: bool,
-    workers: Option<usize>,
+    workers: usize,
     memory_bytes_max: u64,
 }
 
@@ -96,7 +96,7 @@ impl Default for Carve {
             embedded: false,
             unallocated: false,
             thorough: false,
-            workers: None,
+            workers: 0,
             memory_bytes_max: 1 << 30,
         }
     }
@@ -181,8 +181,8 @@ impl Carve {
         self
     }
 
-    /// Threads; None: as many as there are processors.
-    pub fn workers(mut self, workers: Option<usize>) -> Self {
+    /// Threads; 0: one a CPU, as where it is not set.
+    pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }

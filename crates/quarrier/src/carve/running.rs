@@ -107,6 +107,7 @@ impl Carve {
             .ranges(ground.ranges.clone())
             .keep_broken(self.keeps_broken)
             .memory_bytes_max(self.memory_bytes_max)
+            .workers(self.workers)
             .stop(stop);
         if let Some(types) = &self.types {
             // An archive may hold files of a requested type without being of one: `Inside` selects.
@@ -115,9 +116,6 @@ impl Carve {
         }
         if let Some(bytes) = self.file_bytes_max {
             carver = carver.file_bytes_max(bytes);
-        }
-        if let Some(workers) = self.workers {
-            carver = carver.workers(workers);
         }
         if self.thorough {
             carver = carver.effort(Effort::THOROUGH).reads_all(true);

@@ -70,7 +70,7 @@ pub struct Filter {
     format: Option<Format>,
     matches_max: u64,
     rejects: Option<PathBuf>,
-    workers: Option<usize>,
+    workers: usize,
     limits: Limits,
 }
 
@@ -104,7 +104,7 @@ impl Filter {
             format: None,
             matches_max: u64::MAX,
             rejects: None,
-            workers: None,
+            workers: 0,
             limits: Limits::default(),
         }
     }
@@ -140,8 +140,8 @@ impl Filter {
         self
     }
 
-    /// Threads that read and evaluate; None: one for each processor.
-    pub fn workers(mut self, workers: Option<usize>) -> Self {
+    /// Threads that read and evaluate; 0: one a CPU, as where it is not set.
+    pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }

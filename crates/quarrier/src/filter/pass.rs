@@ -29,13 +29,13 @@ impl Bytes<'_> {
     pub(super) fn run(
         self,
         name: &str,
-        workers: Option<usize>,
+        workers: usize,
         stop: &AtomicBool,
         kernel: &FilterKernel<'_>,
         drain: &mut Drain<'_, '_>,
     ) -> quarrier_core::Result<Run> {
         let nothing = Memory::new("-", Vec::new());
-        let wishes = |source| Pipeline::new(source).workers(workers.unwrap_or(0)).stop(stop);
+        let wishes = |source| Pipeline::new(source).workers(workers).stop(stop);
         match self {
             Bytes::Source(source) => {
                 let pipeline = wishes(source);

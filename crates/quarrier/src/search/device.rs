@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use quarrier_core::parallel::available_workers;
+use quarrier_core::parallel::planned_workers;
 use quarrier_core::pipeline::{Access, Pipeline};
 use quarrier_core::source::Source;
 use quarrier_gpu::{Device, Kind, Wish};
@@ -51,7 +51,7 @@ fn faster(
     let start = Instant::now();
     searcher.find_all(bytes).ok()?;
     let of_one = bytes.len() as f64 / start.elapsed().as_secs_f64().max(1e-9);
-    let of_all = of_one * search.planning.workers.unwrap_or_else(available_workers) as f64;
+    let of_all = of_one * planned_workers(search.planning.workers) as f64;
     let reads = profile.memory.as_ref().map_or(&[][..], |memory| &memory.read);
     let of_memory = reads.iter().map(|read| read.per_second).reduce(f64::max);
     if STREAM_SHARE * best.host_to_device <= of_all.min(of_memory.unwrap_or(f64::INFINITY)) {
@@ -85,15 +85,17 @@ pub(super) fn choose(
         _ => wish.choose(machine.devices()).map_err(quarrier_search::Error::Device)?,
     };
     let devices: Vec<Device> = chosen.iter().map(|(_, device)| device.clone()).collect();
-    let usual = || devices.iter().map(GpuSearcher::usual_slots).max().unwrap_or(1);
-    let slots = search.planning.buffers.unwrap_or_else(usual);
+    let slots = match search.planning.buffers {
+        0 => devices.iter().map(GpuSearcher::usual_slots).max().unwrap_or(1),
+        slots => slots,
+    };
     let on_devices = match sample {
         Some(sample) => searcher.on_devices(&devices, slots, sample),
         None => searcher.on_devices(&devices, slots, &Sample::default()),
     };
     let on_devices = on_devices?;
     let cpu_workers = match wish {
-        Wish::All => search.planning.workers.unwrap_or_else(available_workers),
+        Wish::All => planned_workers(search.planning.workers),
         _ => 0,
     };
     let mut labels: Vec<String> =

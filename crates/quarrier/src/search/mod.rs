@@ -61,17 +61,17 @@ pub struct Search {
     planning: Planning,
 }
 
-/// How the pipeline of a run is set up. None: as the plan for source and machine says.
+/// How the pipeline of a run is set up. 0, or None: as the plan for source and machine says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Planning {
     /// Threads that work.
-    pub workers: Option<usize>,
+    pub workers: usize,
     /// Threads that only read.
-    pub readers: Option<usize>,
+    pub readers: usize,
     /// Buffers or windows that exist at once.
-    pub buffers: Option<usize>,
+    pub buffers: usize,
     /// Bytes that a buffer owns.
-    pub buffer_bytes: Option<usize>,
+    pub buffer_bytes: usize,
     /// How bytes reach memory.
     pub access: Option<Access>,
     /// Whether local files were opened to be read past the page cache.

@@ -223,20 +223,20 @@ impl<'s> Running<'s> {
         let promise = unsafe { AsData::promised() };
         let mut pipeline = Pipeline::new(place.source().unwrap_or(nothing))
             .show_changing(promise)
-            .workers(planning.workers.unwrap_or(0))
-            .readers(planning.readers.unwrap_or(0))
-            .buffers(planning.buffers.unwrap_or(0))
-            .buffer_bytes(planning.buffer_bytes.unwrap_or(0))
+            .workers(planning.workers)
+            .readers(planning.readers)
+            .buffers(planning.buffers)
+            .buffer_bytes(planning.buffer_bytes)
             .stop(stop);
         if let Some(access) = planning.access {
             pipeline = pipeline.access(access);
-        } else if planning.direct && planning.readers.is_none() {
+        } else if planning.direct && planning.readers == 0 {
             pipeline = pipeline.access(Access::Uring);
         }
         if !matches!(place, Place::Stream { .. }) {
             pipeline = pipeline.range(range.clone());
         }
-        if let (Place::Local(_), None, Some(bytes)) =
+        if let (Place::Local(_), 0, Some(bytes)) =
             (place, planning.buffer_bytes, self.dense_buffer_bytes)
         {
             pipeline = pipeline.buffer_bytes(bytes);

@@ -22,7 +22,7 @@ pub struct OpenOptions {
     cache: Option<PathBuf>,
     cache_bytes_max: Option<u64>,
     memory_bytes_max: Option<u64>,
-    requests_max: Option<usize>,
+    requests_max: usize,
 }
 
 impl OpenOptions {
@@ -50,8 +50,8 @@ impl OpenOptions {
         self
     }
 
-    /// The most requests under way at once; None: as [`Options`] says.
-    pub fn requests_max(mut self, requests: Option<usize>) -> Self {
+    /// The most requests under way at once; 0: as [`Options`] says.
+    pub fn requests_max(mut self, requests: usize) -> Self {
         self.requests_max = requests;
         self
     }
@@ -70,9 +70,7 @@ impl OpenOptions {
         stop: Option<&Arc<AtomicBool>>,
     ) -> Result<Remote> {
         let mut options: Options = environment.remote_options();
-        if let Some(requests) = self.requests_max {
-            options.requests_max = requests;
-        }
+        options.requests_max = self.requests_max;
         if let Some(bytes) = self.memory_bytes_max {
             options.memory_bytes_max = bytes;
         }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use quarrier_core::parallel::{available_workers, planned_workers};
 use quarrier_core::source::Source;
 use quarrier_messages::build::Refused;
 use quarrier_messages::{ColumnReader, Error as LoadError, Format, Limits, Load, Reject, Table};
@@ -80,7 +81,7 @@ impl Default for Tables<'_> {
             format: None,
             dictionary: None,
             keeps_bytes: false,
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            workers: available_workers(),
             limits: Limits::default(),
             parquet: None,
         }
@@ -111,9 +112,9 @@ impl<'p> Tables<'p> {
         self
     }
 
-    /// Threads that parse, at least one; None: one for each processor.
-    pub fn workers(mut self, workers: Option<usize>) -> Self {
-        self.workers = workers.unwrap_or(Tables::default().workers).max(1);
+    /// Threads that parse; 0: one a CPU, as where it is not set.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = planned_workers(workers);
         self
     }
 

@@ -9,7 +9,9 @@ use quarrier::carve::{Begin, Watch};
 use quarrier::search::Planning;
 use quarrier::{Carve, Environment, Error, Machine, OpenOptions, Opener, Search, Sources};
 use quarrier_carve::folder::Row;
+use quarrier_core::Error::BadPlan;
 use quarrier_core::pipeline::Chunk;
+use quarrier_core::size::parse_size;
 use quarrier_search::{Finding, Options, parse_file};
 use serde_json::{Value, json};
 
@@ -55,8 +57,13 @@ pub(crate) fn opener(direct: bool) -> Opener {
     Opener::new(options, &Environment::default(), &Arc::new(AtomicBool::new(false)))
 }
 
-fn request(case: &Value) -> Search {
+fn request(case: &Value) -> quarrier::Result<Search> {
     let options = &case["options"];
+    let size = |name: &str, otherwise: u64| match &options[name] {
+        Value::String(text) => parse_size(text).map_err(|error| BadPlan(error.to_string()).into()),
+        number => quarrier::Result::Ok(number.as_u64().unwrap_or(otherwise)),
+    };
+    let count = |name: &str| options[name].as_u64().unwrap_or(0) as usize;
     let lines: Vec<&str> =
         case["patterns"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
     let flag = |name: &str| options[name].as_bool().unwrap_or(false);
@@ -64,18 +71,25 @@ fn request(case: &Value) -> Search {
         .options(Options {
             ignore_case: flag("ignore_case"),
             utf16: flag("utf16"),
-            regex_length_bytes_max: options["regex_max_length"].as_u64().unwrap_or(65_536) as usize,
+            regex_length_bytes_max: size("regex_max_length", 65_536)? as usize,
         })
-        .planning(Planning { direct: flag("direct"), ..Planning::default() })
-        .aligned(options["aligned"].as_u64().unwrap_or(1));
-    match options["range"].as_array() {
+        .planning(Planning {
+            direct: flag("direct"),
+            workers: count("workers"),
+            readers: count("readers"),
+            buffers: count("buffers"),
+            buffer_bytes: size("buffer_size", 0)? as usize,
+            ..Planning::default()
+        })
+        .aligned(size("aligned", 1)?);
+    Ok(match options["range"].as_array() {
         Some(range) => search.range(range[0].as_u64().unwrap()..range[1].as_u64().unwrap()),
         None => search,
-    }
+    })
 }
 
 fn found(folder: &Path, case: &Value) -> quarrier::Result<Vec<Value>> {
-    let search = request(case);
+    let search = request(case)?;
     let machine = Machine::unknown();
     let opener = opener(case["options"]["direct"].as_bool().unwrap_or(false));
     let mut rows = Vec::new();

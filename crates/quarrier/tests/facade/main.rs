@@ -4,3 +4,4 @@
 
 mod doors;
 mod messages;
+mod workers;

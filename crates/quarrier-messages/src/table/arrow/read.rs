@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
+use quarrier_core::parallel::planned_workers;
 
 use super::leaves::{Leaf, leaves_of, refused};
 use super::values::{append_exact, append_floats, append_numbers, for_each_text, rounded};
@@ -30,7 +31,7 @@ struct Pieces {
 
 impl Table {
     /// Copies the rows of record batches, all of `schema`, into packed columns, on `workers`
-    /// threads beside this one, which asks for the batches. Fields of structs become columns of
+    /// threads (0: one a CPU) beside this one, which asks for the batches. Fields of structs become columns of
     /// their own, `order.qty`. Numbers that 38 digits do not hold become floats, text in bytes has to
     /// be UTF-8, points in time lose their zone but not their meaning: they are UTC.
     ///
@@ -46,7 +47,7 @@ impl Table {
         workers: usize,
     ) -> Result<Table> {
         let leaves = leaves_of(schema.fields())?;
-        let workers = workers.max(1);
+        let workers = planned_workers(workers);
         let (to_workers, segments) = sync_channel(workers);
         let segments = Mutex::new(Some(segments));
         let parts = std::thread::scope(|scope| {

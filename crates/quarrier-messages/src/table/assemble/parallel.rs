@@ -2,7 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// Does all `jobs` on at most `workers` threads, this one among them, in order of their numbers;
+use quarrier_core::parallel::planned_workers;
+
+/// Does all `jobs` on at most `workers` threads (0: one a CPU), this one among them, in order of their numbers;
 /// gives the results in that order.
 pub(in crate::table) fn in_parallel<J: Send, R: Send>(
     jobs: Vec<J>,
@@ -19,7 +21,7 @@ pub(super) fn in_parallel_with<J: Send, R: Send, O>(
     own: impl Fn() -> O + Sync,
     job: impl Fn(&mut O, J) -> R + Sync,
 ) -> Vec<R> {
-    let workers = workers.min(jobs.len());
+    let workers = planned_workers(workers).min(jobs.len());
     if workers <= 1 {
         let mut own = own();
         return jobs.into_iter().map(|next| job(&mut own, next)).collect();

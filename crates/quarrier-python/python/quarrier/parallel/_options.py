@@ -31,13 +31,10 @@ class Options(NamedTuple):
 
 
 def count_of(workers: int | Literal["auto"] | None) -> int:
-    """The number of workers: by default one for each CPU that this process may use."""
+    """The number of workers: by default, or 0, one for each CPU that this process may use."""
     if workers is None or workers == "auto":
         return available_workers()
-    count = operator.index(workers)
-    if count < 1:
-        raise PlanError(f"workers is {count}; it must be at least 1")
-    return count
+    return at_least("workers", workers, 0) or available_workers()
 
 
 def at_least(name: str, value: int, least: int) -> int:
