@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::Format;
-
 /// Why messages could not be loaded.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -37,6 +35,8 @@ pub enum Error {
     Format {
         /// As it was given.
         name: String,
+        /// The names that there are.
+        known: &'static [&'static str],
     },
     /// The load was told to stop before it had read everything.
     Cancelled,
@@ -51,8 +51,8 @@ impl fmt::Display for Error {
             }
             Error::ArrowColumn { name, reason } => write!(f, "Arrow column {name}: {reason}"),
             Error::Arrow(error) => write!(f, "Arrow batches cannot be read: {error}"),
-            Error::Format { name } => {
-                write!(f, "no format '{name}'; there are: auto, {}", Format::NAMES.join(", "))
+            Error::Format { name, known } => {
+                write!(f, "no format '{name}'; there are: auto, {}", known.join(", "))
             }
             Error::Cancelled => f.write_str("cancelled before everything was loaded"),
         }

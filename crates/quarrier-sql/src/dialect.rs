@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+use quarrier_filter::sql::row;
 
 type Parsed = Result<Expr, ParserError>;
 
@@ -182,19 +183,6 @@ fn parentheses(parser: &mut Parser<'_>) -> Option<Parsed> {
         return None;
     }
     Some(row(parser))
-}
-
-fn row(parser: &mut Parser<'_>) -> Parsed {
-    parser.advance_token();
-    let mut inner = parser.parse_comma_separated(Parser::parse_expr)?;
-    parser.expect_token(&Token::RParen)?;
-    Ok(match (inner.len(), inner.pop()) {
-        (1, Some(only)) => Expr::Nested(Box::new(only)),
-        (_, last) => {
-            inner.extend(last);
-            Expr::Tuple(inner)
-        }
-    })
 }
 
 /// Whether the word is no name: something to compare with follows it.

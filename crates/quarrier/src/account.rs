@@ -3,6 +3,7 @@
 use quarrier_carve::SkimmedRange;
 use quarrier_core::pipeline::{Stage, StageLoad, Timeline};
 use quarrier_remote::Counters;
+use quarrier_report::number;
 use serde_json::{Value, json};
 
 use crate::Ceiling;
@@ -130,6 +131,14 @@ pub struct CeilingShare {
     pub bytes_per_second: f64,
     /// The part of it that was reached; 1 is all.
     pub share: f64,
+}
+
+impl CeilingShare {
+    /// In words: `93 % of the ceiling (memory read 24.1 GB/s)`.
+    pub fn in_words(&self) -> String {
+        let rate = number::rate(self.bytes_per_second);
+        format!("{:.0} % of the ceiling ({} {rate})", 100.0 * self.share, self.of)
+    }
 }
 
 impl Stats {

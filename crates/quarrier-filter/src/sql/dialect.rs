@@ -68,7 +68,7 @@ fn prefix(parser: &mut Parser<'_>) -> Parsed {
         | Token::UnicodeStringLiteral(_) => parser.parse_value().map(Expr::Value),
         Token::Minus => sign(parser, ast::UnaryOperator::Minus),
         Token::Plus => sign(parser, ast::UnaryOperator::Plus),
-        Token::LParen => parentheses(parser),
+        Token::LParen => row(parser),
         _ => parser.expected_ref("an expression", token),
     }
 }
@@ -180,8 +180,11 @@ fn sign(parser: &mut Parser<'_>, op: ast::UnaryOperator) -> Parsed {
     Ok(Expr::UnaryOp { op, expr })
 }
 
-/// One expression, or the values of a row.
-fn parentheses(parser: &mut Parser<'_>) -> Parsed {
+/// One expression in parentheses, before which `parser` stands, or the values of a row.
+///
+/// # Errors
+/// Where neither stands there.
+pub fn row(parser: &mut Parser<'_>) -> Parsed {
     parser.advance_token();
     let mut inner = parser.parse_comma_separated(Parser::parse_expr)?;
     parser.expect_token(&Token::RParen)?;

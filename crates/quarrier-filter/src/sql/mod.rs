@@ -30,6 +30,7 @@ mod types;
 pub use backslashes::{in_backslashes, push_literally};
 use bind::Binder;
 pub use bind::place;
+pub use dialect::row;
 pub use nearest::unknown_column;
 pub use parse::{failed, on_a_large_stack};
 pub use tables::{TableName, files, table};

@@ -1,6 +1,7 @@
 //! Which instructions arithmetic is done with.
 
-/// A set of instructions.
+/// A set of instructions that arithmetic is measured with; which set a kernel needs is another
+/// question, see `quarrier_core::isa::Isa`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
     /// What the compiler makes of plain code, where none of the others is there.

@@ -37,7 +37,7 @@ impl Format {
         let lower = name.to_ascii_lowercase();
         match Format::of_ending(&lower) {
             None if lower == "auto" => Ok(None),
-            None => Err(Error::Format { name: name.to_string() }),
+            None => Err(Error::Format { name: name.to_string(), known: &Format::NAMES }),
             known => Ok(known),
         }
     }

@@ -109,14 +109,7 @@ fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen, source: Option<&dyn Sour
 
 /// The account on standard error: two lines, and one of what is free.
 fn tell(run: &Run<'_>, stats: &Stats, seen: &Seen) {
-    let share = stats.ceiling.as_ref().map_or(String::new(), |ceiling| {
-        format!(
-            ", {:.0} % of the ceiling ({} {})",
-            100.0 * ceiling.share,
-            ceiling.of,
-            number::rate(ceiling.bytes_per_second)
-        )
-    });
+    let share = stats.ceiling.map_or(String::new(), |ceiling| format!(", {}", ceiling.in_words()));
     if let Some(free) = &run.free {
         let _ = writeln!(io::stderr(), "unallocated: {free}");
     }

@@ -65,9 +65,7 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
         ("looked at", number::counted(summary.candidates, "candidate")),
     ];
     if let Some(ceiling) = &stats.ceiling {
-        let rate = number::rate(ceiling.bytes_per_second);
-        let share = format!("{:.0} % of {rate} ({})", 100.0 * ceiling.share, ceiling.of);
-        facts.push(("share of the ceiling", share));
+        facts.push(("share of the ceiling", ceiling.in_words()));
     }
     if let Some(verified) = &run.verified {
         facts.push(("verified", verified.in_words().to_string()));

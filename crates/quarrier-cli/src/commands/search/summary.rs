@@ -128,13 +128,7 @@ impl Summary {
             facts.push(("fetched", format!("{fetched} by {} requests", remote.requests)));
         }
         if let Some(ceiling) = &stats.ceiling {
-            let value = format!(
-                "{:.0} % of {} ({})",
-                100.0 * ceiling.share,
-                number::rate(ceiling.bytes_per_second),
-                ceiling.of
-            );
-            facts.push(("share of the ceiling", value));
+            facts.push(("share of the ceiling", ceiling.in_words()));
         }
         facts.into_iter().map(|(label, value)| (label.to_string(), value)).collect()
     }
@@ -147,14 +141,8 @@ impl Summary {
             0 => String::new(),
             bytes => format!(" ({} of them holes)", number::bytes(bytes)),
         };
-        let share = stats.ceiling.as_ref().map_or(String::new(), |ceiling| {
-            format!(
-                ", {:.0} % of the ceiling ({} {})",
-                100.0 * ceiling.share,
-                ceiling.of,
-                number::rate(ceiling.bytes_per_second)
-            )
-        });
+        let share =
+            stats.ceiling.map_or(String::new(), |ceiling| format!(", {}", ceiling.in_words()));
         let _ = writeln!(
             std::io::stderr(),
             "{}{holes} in {:.3} s: {}{share}\n{} findings; engine {}, {} workers; limited by {}",

@@ -165,7 +165,8 @@ pub(super) fn decimals(
     Arc::new(array.with_data_type(data_type.clone()))
 }
 
-fn whole(kind: Kind, numbers: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
+/// Whole numbers, days, points in time or truth values, as the kind says.
+pub(super) fn whole(kind: Kind, numbers: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
     match kind {
         Kind::Boolean => {
             let bits: BooleanBuffer = numbers.into_iter().map(|bit| bit != 0).collect();

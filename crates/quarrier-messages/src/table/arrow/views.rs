@@ -5,15 +5,12 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::builder::make_view;
-use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, NullArray, RecordBatch,
-    RecordBatchOptions, StringViewArray, TimestampNanosecondArray,
-};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, RecordBatchOptions, StringViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use foldhash::fast::RandomState;
 
-use super::show::{Shown, data_type, decimals, shared};
+use super::show::{Shown, data_type, decimals, shared, whole};
 use crate::column::{Data, Dictionary, Packed, SegmentColumn, Texts};
 use crate::{Kind, Table};
 
@@ -233,24 +230,6 @@ fn array(
             }
             let codes: Vec<u32> = codes.into_iter().map(|code| code as u32).collect();
             copied(dictionary, &Places::These(&codes), |code| code, nulls)
-        }
-    }
-}
-
-fn whole(kind: Kind, numbers: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
-    match kind {
-        Kind::Boolean => {
-            let bits: BooleanBuffer = numbers.into_iter().map(|bit| bit != 0).collect();
-            Arc::new(BooleanArray::new(bits, nulls))
-        }
-        Kind::Date => {
-            let days: Vec<i32> = numbers.into_iter().map(|day| day as i32).collect();
-            Arc::new(Date32Array::new(days.into(), nulls))
-        }
-        Kind::Timestamp => Arc::new(TimestampNanosecondArray::new(numbers.into(), nulls)),
-        Kind::Null => Arc::new(NullArray::new(numbers.len())),
-        Kind::Integer | Kind::Decimal { .. } | Kind::Float | Kind::Text => {
-            Arc::new(Int64Array::new(numbers.into(), nulls))
         }
     }
 }
