@@ -11,10 +11,10 @@ pub(crate) fn size_in(
 ) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     move |text| match parse_size(text)? {
         size if size < *bounds.start() => {
-            Err(format!("'{text}' is too little; {} at least", bytes(*bounds.start())))
+            Err(format!("'{text}' is too little; must be at least {}", bytes(*bounds.start())))
         }
         size if size > *bounds.end() => {
-            Err(format!("'{text}' is too large; {} at most", bytes(*bounds.end())))
+            Err(format!("'{text}' is too large; must be at most {}", bytes(*bounds.end())))
         }
         size => Ok(size),
     }
@@ -55,8 +55,8 @@ mod tests {
     fn sizes_have_bounds_that_are_said() {
         let read = size_in(64 << 20..=1 << 30);
         assert_eq!((read("64M"), read("1 GiB")), (Ok(64 << 20), Ok(1 << 30)));
-        assert_eq!(read("64MB").unwrap_err(), "'64MB' is too little; 64 MiB at least");
-        assert_eq!(read("2G").unwrap_err(), "'2G' is too large; 1 GiB at most");
+        assert_eq!(read("64MB").unwrap_err(), "'64MB' is too little; must be at least 64 MiB");
+        assert_eq!(read("2G").unwrap_err(), "'2G' is too large; must be at most 1 GiB");
         assert!(read("2X").unwrap_err().contains("is not a size"));
     }
 
