@@ -227,7 +227,7 @@ def test_auto_0_and_none_are_what_quarrier_chooses() -> None:
         chosen: dict[str, Any] = dict.fromkeys(options, auto)
         assert len(quarrier.search(b"..x", ["x"], device="auto", **chosen)) == 1
     for option in options:
-        with pytest.raises(quarrier.PlanError, match="'auto'|is not a size"):
+        with pytest.raises(quarrier.PlanError, match=r"'auto'|is not a size"):
             quarrier.search(b"x", ["x"], **{option: "many"})  # type: ignore[arg-type]
         with pytest.raises(OverflowError):
             quarrier.search(b"x", ["x"], **{option: -1})  # type: ignore[arg-type]

@@ -148,10 +148,10 @@ def open(
     """Opens a source for reading: a file, device, image (split, or `.E01`), URL.
 
     Of a remote source only what is read is fetched, and what is cheap to fetch with it; what was
-    fetched is held in memory, up to `memory` bytes (256 MiB; or text, `"1G"`) together with other sources opened
-    with the same settings. `cache` is a folder to keep it in across processes. At most
-    `requests` (8) requests are under way at once. Credentials for `s3://` and proxies come from
-    the usual environment variables (`AWS_…`, `https_proxy` …).
+    fetched is held in memory, up to `memory` bytes (256 MiB; or text, `"1G"`) together with other
+    sources opened with the same settings. `cache` is a folder to keep it in across processes. At
+    most `requests` (8) requests are under way at once. Credentials for `s3://` and proxies come
+    from the usual environment variables (`AWS_…`, `https_proxy` …).
 
     Raises FileNotFoundError, PermissionError and other kinds of OSError.
     """
