@@ -16,6 +16,7 @@ pub mod engines;
 pub mod ewf;
 pub mod formats;
 pub mod journal;
+pub mod log;
 pub mod messages;
 pub mod oracle;
 mod packed;
@@ -53,12 +54,13 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
     sparse::TARGET,
     journal::TARGET,
+    log::TARGET,
     condition::TARGET,
     messages::TARGET,
     formats::TARGET,

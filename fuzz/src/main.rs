@@ -22,7 +22,7 @@ usage: quarrier-fuzz [--seconds N] [--seed N] [TARGET...]
   --seed N      which inputs, 1 unless told
   --replay X    one input: a file, or bytes in hexadecimal
 
-targets: pattern_file engines regex sparse journal condition messages formats ewf
+targets: pattern_file engines regex sparse journal log condition messages formats ewf
          unallocated carve; all unless told
 ";
 

@@ -38,6 +38,8 @@ pub enum Error {
         /// The names that there are.
         known: &'static [&'static str],
     },
+    /// A log could not be opened, read or written.
+    Log(crate::log::Error),
     /// The load was told to stop before it had read everything.
     Cancelled,
 }
@@ -54,6 +56,7 @@ impl fmt::Display for Error {
             Error::Format { name, known } => {
                 write!(f, "no format '{name}'; there are: auto, {}", known.join(", "))
             }
+            Error::Log(error) => error.fmt(f),
             Error::Cancelled => f.write_str("cancelled before everything was loaded"),
         }
     }
@@ -64,6 +67,7 @@ impl std::error::Error for Error {
         match self {
             Error::Source(error) => Some(error),
             Error::Arrow(error) => Some(error),
+            Error::Log(error) => Some(error),
             Error::Compressed { .. }
             | Error::Columns { .. }
             | Error::ArrowColumn { .. }
@@ -82,6 +86,12 @@ impl From<quarrier_core::Error> for Error {
 impl From<arrow_schema::ArrowError> for Error {
     fn from(error: arrow_schema::ArrowError) -> Self {
         Error::Arrow(error)
+    }
+}
+
+impl From<crate::log::Error> for Error {
+    fn from(error: crate::log::Error) -> Self {
+        Error::Log(error)
     }
 }
 

@@ -47,5 +47,7 @@ pub mod column;
 mod part;
 pub use part::{Part, PartField, PartSegment};
 
+pub mod log;
+
 mod table;
 pub use table::{Batches, Column, Places, Table, Views};

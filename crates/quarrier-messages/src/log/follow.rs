@@ -1,0 +1,54 @@
+//! Reading a log while it grows.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::disk::Disk;
+use super::entry::Event;
+use super::error::{Error, Result};
+use super::reader::Reader;
+use super::steps::Horizon;
+use super::writer::Shared;
+
+/// Reads a log from a mark on and waits for what comes. It shows what is durable and nothing else,
+/// at its own pace, and holds nobody up.
+pub struct Follower {
+    shared: Arc<Shared>,
+    reader: Reader,
+    seen: Option<Horizon>,
+}
+
+impl Follower {
+    pub(super) fn new(disk: Arc<dyn Disk>, shared: Arc<Shared>, from: u64) -> Result<Self> {
+        let seen = shared.queue.horizon();
+        let start = Horizon { segment: 0, salt: 0, end: 0 };
+        let reader = Reader::within(disk, from, Some(seen.unwrap_or(start)))?;
+        match reader.oldest_mark() {
+            Some(oldest) if from < oldest => Err(Error::Gone { mark: from, oldest }),
+            _ => Ok(Follower { shared, reader, seen }),
+        }
+    }
+
+    /// What comes next; None where nothing came for so long, or where the log is closed and all of
+    /// it was read.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where retention has removed what was to be read next.
+    pub fn next_event(&mut self, patience: Duration) -> Result<Option<Event>> {
+        let until = Instant::now() + patience;
+        loop {
+            if let Some(event) = self.reader.next_event()? {
+                return Ok(Some(event));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let horizon = self.shared.queue.wait_for_growth(self.seen, left);
+            match horizon.filter(|_| horizon != self.seen) {
+                Some(grown) => {
+                    self.reader.extend(grown)?;
+                    self.seen = horizon;
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+}

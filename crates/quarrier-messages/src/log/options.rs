@@ -1,0 +1,34 @@
+//! How a log is written.
+
+/// Sizes of a log. Change a field of the default ones.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes of a segment: a file whose room is taken before it is written to. 256 MiB; at least
+    /// 16 KiB, at most 64 GiB, a multiple of 4 KiB (others are rounded).
+    pub segment_bytes: u64,
+    /// Bytes that are put together for one write. 4 MiB; at least 4 KiB.
+    pub write_bytes: usize,
+    /// Bytes of batches that may wait for the disk; who sends more waits. 64 MiB.
+    pub queue_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { segment_bytes: 256 << 20, write_bytes: 4 << 20, queue_bytes: 64 << 20 }
+    }
+}
+
+impl Options {
+    pub(super) const SEGMENT_BYTES_MAX: u64 = 64 << 30;
+
+    /// The sizes as they are used.
+    pub(super) fn rounded(&self) -> Self {
+        let segment_bytes = self.segment_bytes.clamp(16 << 10, Self::SEGMENT_BYTES_MAX);
+        Options {
+            segment_bytes: segment_bytes.next_multiple_of(4096),
+            write_bytes: self.write_bytes.clamp(4096, 1 << 30).next_multiple_of(4096),
+            queue_bytes: self.queue_bytes,
+        }
+    }
+}

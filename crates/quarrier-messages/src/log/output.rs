@@ -1,0 +1,75 @@
+//! Bytes on their way into a file, in writes that begin and end with its blocks.
+
+use std::io;
+
+use quarrier_core::region::AlignedBuffer;
+
+use super::disk::DiskFile;
+
+/// Writes that move less than a block, one after the other, before that is an error.
+const TRIES_MAX: u32 = 100;
+
+/// Fills the buffer and writes it whenever it is full.
+pub(super) struct Output<'a> {
+    file: &'a dyn DiskFile,
+    buffer: &'a mut AlignedBuffer,
+    filled: usize,
+    /// Where the buffer's first byte goes.
+    offset: u64,
+}
+
+impl<'a> Output<'a> {
+    /// Writes from `offset` on, where a block begins. The buffer has whole blocks.
+    pub(super) fn new(file: &'a dyn DiskFile, buffer: &'a mut AlignedBuffer, offset: u64) -> Self {
+        Output { file, buffer, filled: 0, offset }
+    }
+
+    pub(super) fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.filled == self.buffer.len() {
+                self.flush()?;
+            }
+            let count = bytes.len().min(self.buffer.len() - self.filled);
+            let (now, later) = bytes.split_at(count);
+            self.buffer[self.filled..self.filled + count].copy_from_slice(now);
+            self.filled += count;
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Zeros up to a multiple of `unit`, at most 4,096.
+    pub(super) fn pad(&mut self, unit: u64) -> io::Result<()> {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        let at = self.offset + self.filled as u64;
+        let count = (at.next_multiple_of(unit) - at) as usize;
+        self.put(&ZEROS[..count.min(ZEROS.len())])
+    }
+
+    /// Writes what is in the buffer: whole blocks, or the caller has padded.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let block = self.file.block_bytes() as usize;
+        let (mut done, mut tries) = (0, 0);
+        while done < self.filled {
+            let at = self.offset + done as u64;
+            let count = match self.file.write_at(at, &self.buffer[done..self.filled]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+                written => written?.min(self.filled - done),
+            };
+            // A block that was written in part is written again.
+            let next = if done + count == self.filled {
+                self.filled
+            } else {
+                done + count / block * block
+            };
+            tries = if next > done { 0 } else { tries + 1 };
+            if tries > TRIES_MAX {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            done = next;
+        }
+        self.offset += done as u64;
+        self.filled = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! Who sent what last.
+
+use std::collections::HashMap;
+
+use super::batch::Publication;
+
+/// Publishers that are remembered; beyond that, those are forgotten that sent nothing for longest.
+const PUBLISHERS_MAX: usize = 1 << 20;
+
+/// The last publication of each publisher, by which duplicates are told and sources read on.
+///
+/// It follows from the log as far as that is read. Who starts reading at a checkpoint has to keep
+/// it there.
+#[derive(Debug, Clone, Default)]
+pub struct Publishers {
+    last: HashMap<u64, (Publication, u64)>,
+}
+
+impl Publishers {
+    /// The last publication of a publisher.
+    pub fn last(&self, publisher: u64) -> Option<Publication> {
+        self.last.get(&publisher).map(|(publication, _)| *publication)
+    }
+
+    /// All of them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = Publication> + '_ {
+        self.last.values().map(|(publication, _)| *publication)
+    }
+
+    /// Whether a publication was made before.
+    pub fn is_duplicate(&self, publication: &Publication) -> bool {
+        self.last(publication.publisher).is_some_and(|last| publication.sequence <= last.sequence)
+    }
+
+    /// Notes a publication whose first message has this mark.
+    pub fn note(&mut self, publication: Publication, mark: u64) {
+        self.last.insert(publication.publisher, (publication, mark));
+        if self.last.len() > PUBLISHERS_MAX {
+            let mut marks: Vec<u64> = self.last.values().map(|(_, mark)| *mark).collect();
+            let middle = marks.len() / 2;
+            let (_, &mut median, _) = marks.select_nth_unstable(middle);
+            self.last.retain(|_, (_, mark)| *mark >= median);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(publisher: u64, sequence: u64) -> Publication {
+        Publication { publisher, sequence, source_offset: sequence * 10 }
+    }
+
+    #[test]
+    fn what_is_not_after_the_last_is_a_duplicate() {
+        let mut publishers = Publishers::default();
+        publishers.note(of(1, 5), 1);
+        assert!(publishers.is_duplicate(&of(1, 5)) && publishers.is_duplicate(&of(1, 4)));
+        assert!(!publishers.is_duplicate(&of(1, 6)) && !publishers.is_duplicate(&of(2, 1)));
+        assert_eq!(publishers.last(1), Some(of(1, 5)));
+    }
+
+    #[test]
+    fn publishers_without_number_take_no_memory_without_bound() {
+        let mut publishers = Publishers::default();
+        for publisher in 0..PUBLISHERS_MAX as u64 + 10 {
+            publishers.note(of(publisher, 1), publisher + 1);
+        }
+        assert!(publishers.iter().count() <= PUBLISHERS_MAX);
+        assert!(publishers.last(PUBLISHERS_MAX as u64 + 9).is_some());
+        assert!(publishers.last(0).is_none());
+    }
+}

@@ -1,0 +1,216 @@
+//! What waits for the disk, bounded in bytes, and what its senders wait for.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quarrier_core::sync::lock;
+
+use super::batch::Sealed;
+use super::error::{Error, Result};
+use super::steps::Horizon;
+use super::writer::Committed;
+
+/// A batch on its way, or the end of a chain that was given up.
+pub(super) struct Item {
+    pub(super) sealed: Sealed,
+    /// Which chain it belongs to.
+    pub(super) chain: Option<u64>,
+    pub(super) reply: Arc<Reply>,
+}
+
+/// Where a sender gets its answer.
+#[derive(Default)]
+pub(super) struct Reply {
+    answer: Mutex<Option<Result<Committed>>>,
+    given: Condvar,
+}
+
+impl Reply {
+    pub(super) fn give(&self, answer: Result<Committed>) {
+        *lock(&self.answer) = Some(answer);
+        self.given.notify_all();
+    }
+
+    pub(super) fn wait(&self) -> Result<Committed> {
+        let mut answer = lock(&self.answer);
+        loop {
+            if let Some(answer) = answer.as_ref() {
+                return answer.clone();
+            }
+            answer = self.given.wait(answer).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// What the writer and its users share.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    bytes_max: usize,
+    /// Something waits for the writer, or it is to end.
+    filled: Condvar,
+    /// There is room, or a chain is over.
+    room: Condvar,
+    /// The log has grown, or is over.
+    grown: Condvar,
+}
+
+struct State {
+    items: VecDeque<Item>,
+    /// Of what waits and of what is being written.
+    bytes: usize,
+    /// The chain that has the log for itself.
+    chain: Option<u64>,
+    chains: u64,
+    horizon: Option<Horizon>,
+    next_mark: u64,
+    is_ready: bool,
+    /// Why nothing more is taken.
+    ended: Option<Error>,
+    is_closing: bool,
+}
+
+fn bytes(item: &Item) -> usize {
+    item.sealed.header.extent() as usize
+}
+
+impl Queue {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        let state = State {
+            items: VecDeque::new(),
+            bytes: 0,
+            chain: None,
+            chains: 0,
+            horizon: None,
+            next_mark: 0,
+            is_ready: false,
+            ended: None,
+            is_closing: false,
+        };
+        Queue {
+            state: Mutex::new(state),
+            bytes_max,
+            filled: Condvar::new(),
+            room: Condvar::new(),
+            grown: Condvar::new(),
+        }
+    }
+
+    /// Puts a batch into the queue as soon as it has room; one that is longer than the queue waits
+    /// until it is empty. Batches outside of an open chain wait for its end.
+    pub(super) fn put(&self, sealed: Sealed, chain: Option<u64>) -> Result<Arc<Reply>> {
+        let reply = Arc::new(Reply::default());
+        let item = Item { sealed, chain, reply: Arc::clone(&reply) };
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(error) = state.ended.clone().or(state.is_closing.then_some(Error::Closed)) {
+                return Err(error);
+            }
+            let has_room = state.bytes == 0 || state.bytes + bytes(&item) <= self.bytes_max;
+            if has_room && state.chain == chain {
+                break;
+            }
+            state = wait(&self.room, state);
+        }
+        state.bytes += bytes(&item);
+        state.items.push_back(item);
+        self.filled.notify_one();
+        Ok(reply)
+    }
+
+    /// Begins a chain when no other one is open.
+    pub(super) fn begin_chain(&self) -> Result<u64> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(error) = state.ended.clone().or(state.is_closing.then_some(Error::Closed)) {
+                return Err(error);
+            }
+            if state.chain.is_none() {
+                break;
+            }
+            state = wait(&self.room, state);
+        }
+        state.chains += 1;
+        state.chain = Some(state.chains);
+        Ok(state.chains)
+    }
+
+    pub(super) fn end_chain(&self) {
+        lock(&self.state).chain = None;
+        self.room.notify_all();
+    }
+
+    /// All that waits, as soon as something does; None when the log is to be closed.
+    pub(super) fn take(&self) -> Option<Vec<Item>> {
+        let mut state = lock(&self.state);
+        while state.items.is_empty() {
+            if state.is_closing {
+                return None;
+            }
+            state = wait(&self.filled, state);
+        }
+        Some(state.items.drain(..).collect())
+    }
+
+    /// These bytes are on the disk, or refused.
+    pub(super) fn give_back(&self, items: &[Item]) {
+        let mut state = lock(&self.state);
+        let bytes: usize = items.iter().map(bytes).sum();
+        state.bytes = state.bytes.saturating_sub(bytes);
+        self.room.notify_all();
+    }
+
+    /// Shows how far the log can be read.
+    pub(super) fn publish(&self, horizon: Option<Horizon>, next_mark: u64, is_ready: bool) {
+        let mut state = lock(&self.state);
+        state.horizon = horizon.or(state.horizon);
+        (state.next_mark, state.is_ready) = (next_mark, is_ready);
+        self.grown.notify_all();
+    }
+
+    pub(super) fn horizon(&self) -> Option<Horizon> {
+        lock(&self.state).horizon
+    }
+
+    /// Waits until the horizon is another one, the log is over, or the time is.
+    pub(super) fn wait_for_growth(&self, seen: Option<Horizon>, time: Duration) -> Option<Horizon> {
+        let state = lock(&self.state);
+        let is_same = |state: &mut State| state.horizon == seen && state.ended.is_none();
+        let waited = self.grown.wait_timeout_while(state, time, is_same);
+        waited.unwrap_or_else(PoisonError::into_inner).0.horizon
+    }
+
+    /// The mark of the next message, and whether another segment stands ready.
+    pub(super) fn next(&self) -> (u64, bool) {
+        let state = lock(&self.state);
+        (state.next_mark, state.is_ready)
+    }
+
+    /// Why nothing more is taken, if that is so.
+    pub(super) fn ended(&self) -> Option<Error> {
+        lock(&self.state).ended.clone()
+    }
+
+    /// Lets the writer end when nothing waits any more.
+    pub(super) fn close(&self) {
+        lock(&self.state).is_closing = true;
+        self.filled.notify_all();
+        self.room.notify_all();
+    }
+
+    /// Takes nothing more, and refuses what waits.
+    pub(super) fn end(&self, error: &Error) {
+        let mut state = lock(&self.state);
+        state.ended.get_or_insert_with(|| error.clone());
+        let refused: Vec<Item> = state.items.drain(..).collect();
+        drop(state);
+        refused.iter().for_each(|item| item.reply.give(Err(error.clone())));
+        self.filled.notify_all();
+        self.room.notify_all();
+        self.grown.notify_all();
+    }
+}
+
+fn wait<'s>(condition: &Condvar, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    condition.wait(state).unwrap_or_else(PoisonError::into_inner)
+}

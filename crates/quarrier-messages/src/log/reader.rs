@@ -1,0 +1,174 @@
+//! Reading a log from a mark on: what is whole, what is damaged, and where it ends.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::batch::{ABANDONED, CONTINUES, Encoding, Header, MORE};
+use super::disk::{Disk, RealDisk};
+use super::entry::{Entry, Event};
+use super::error::{Error, Result};
+use super::steps::{Found, Horizon, Last, Steps};
+
+/// Where the segments are, in a data folder.
+pub(super) const LOG_FOLDER: &str = "log";
+
+/// Reads a log, every batch with its checksum compared, through a buffer of 4 MiB and with memory
+/// for one batch.
+///
+/// Nothing is changed, so a log can be read while somebody writes it; then what was not
+/// acknowledged yet may be missing or read as torn. [`Log::follow`](super::Log::follow) waits for it.
+///
+/// ```
+/// use quarrier_messages::log::{Event, Reader};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # quarrier_messages::log::Log::open(folder.path())?.close()?;
+/// let mut reader = Reader::open(folder.path(), 1)?;
+/// while let Some(event) = reader.next_event()? {
+///     match event {
+///         Event::Batch(batch) => println!("{} messages", batch.messages()),
+///         Event::Damage(damage) => eprintln!("{damage}"),
+///         _ => {}
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Reader {
+    steps: Steps,
+    /// Batches before this mark are passed over.
+    from: u64,
+    chain: Option<Chain>,
+    /// Found behind what was returned.
+    waiting: Option<Event>,
+    last_time_us: i64,
+}
+
+/// Batches that belong together, while they are read.
+#[derive(Debug, Clone, Copy)]
+struct Chain {
+    /// Whether the last of them is there, so that all of them count.
+    is_finished: bool,
+    first_mark: u64,
+}
+
+impl Reader {
+    /// Opens the log of the data folder `folder` from the message of mark `from` on, or the oldest
+    /// there is; 1 is the first message of all.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open(folder: &Path, from: u64) -> Result<Self> {
+        let folder = folder.join(LOG_FOLDER);
+        let disk = RealDisk::open(&folder)
+            .map_err(|error| Error::io(folder.display().to_string(), "open the log", error))?;
+        Reader::of(Arc::new(disk), from)
+    }
+
+    /// As [`Reader::open`], of any disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn of(disk: Arc<dyn Disk>, from: u64) -> Result<Self> {
+        Reader::within(disk, from, None)
+    }
+
+    pub(super) fn within(disk: Arc<dyn Disk>, from: u64, horizon: Option<Horizon>) -> Result<Self> {
+        let steps = Steps::new(disk, from, horizon)?;
+        Ok(Reader { steps, from, chain: None, waiting: None, last_time_us: i64::MIN })
+    }
+
+    /// What comes next; None at the end of the log.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where a file cannot be opened. Bytes that cannot be read are damage.
+    pub fn next_event(&mut self) -> Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.waiting.take() {
+                return Ok(Some(event));
+            }
+            match self.steps.step()? {
+                None => return Ok(self.end_chain(self.steps.expected())),
+                Some(Found::Damage(damage)) => return Ok(Some(Event::Damage(damage))),
+                Some(Found::Cut(cut)) => return Ok(Some(Event::Cut(cut))),
+                Some(Found::Batch { header, place, stored }) => {
+                    self.last_time_us = self.last_time_us.max(header.time_us);
+                    let ended =
+                        if header.has(CONTINUES) { None } else { self.end_chain(header.mark) };
+                    let is_shown = self.is_finished(&header)?
+                        && header.encoding != Encoding::Note
+                        && header.next_mark() > self.from;
+                    if is_shown {
+                        self.waiting = Some(Event::Batch(Entry::new(header, place, stored)));
+                    }
+                    if ended.is_some() {
+                        return Ok(ended);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The chain is over at `mark`: an event where its last batch never came.
+    fn end_chain(&mut self, mark: u64) -> Option<Event> {
+        let chain = self.chain.take().filter(|chain| !chain.is_finished)?;
+        Some(Event::Unfinished { marks: chain.first_mark..mark })
+    }
+
+    /// Whether the batch counts: by itself, or because its chain has its last batch.
+    fn is_finished(&mut self, header: &Header) -> Result<bool> {
+        if !header.has(CONTINUES) && !header.has(MORE) {
+            return Ok(true);
+        }
+        let chain = match self.chain {
+            Some(chain) => chain,
+            None => Chain {
+                is_finished: !header.has(MORE) || is_finished_later(self.steps.ahead())?,
+                first_mark: header.mark,
+            },
+        };
+        self.chain = header.has(MORE).then_some(chain);
+        Ok(chain.is_finished)
+    }
+
+    /// The mark that the next message gets, once the end was reached.
+    pub fn next_mark(&self) -> u64 {
+        self.steps.next_mark()
+    }
+
+    /// The mark that the oldest segment begins with; None where there is none.
+    pub fn oldest_mark(&self) -> Option<u64> {
+        self.steps.oldest_mark()
+    }
+
+    pub(super) fn last(&self) -> Option<&Last> {
+        self.steps.last()
+    }
+
+    pub(super) fn last_time_us(&self) -> i64 {
+        self.last_time_us
+    }
+
+    pub(super) fn extend(&mut self, horizon: Horizon) -> Result<()> {
+        self.steps.extend(horizon)
+    }
+}
+
+/// Whether a chain that was begun before `steps` has its last batch. Damage may have taken it: then
+/// what is left is kept, rather than all of it lost for one bad block.
+fn is_finished_later(mut steps: Steps) -> Result<bool> {
+    let mut is_damaged = false;
+    loop {
+        match steps.step()? {
+            None => return Ok(is_damaged),
+            Some(Found::Cut(_)) => return Ok(false),
+            Some(Found::Damage(damage)) => is_damaged |= damage.loses_messages(),
+            Some(Found::Batch { header, .. }) if !header.has(CONTINUES) => {
+                return Ok(is_damaged && !header.has(ABANDONED));
+            }
+            Some(Found::Batch { header, .. }) if !header.has(MORE) => return Ok(true),
+            Some(Found::Batch { .. }) => {}
+        }
+    }
+}

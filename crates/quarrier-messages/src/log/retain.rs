@@ -1,0 +1,84 @@
+//! Old segments leave the log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::disk::{Access, Disk, DiskFile};
+use super::error::{Error, Result};
+use super::segment::{HEAD_BYTES, Head};
+use super::steps::segments;
+
+/// How much of a log is kept: all of it unless told.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Retention {
+    /// Bytes of all segments; the oldest ones go while there are more.
+    pub bytes_max: Option<u64>,
+    /// How old messages may get, by the time of their commit. A segment goes when all of its
+    /// messages are older.
+    pub age_max: Option<Duration>,
+}
+
+/// What retention removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Segments.
+    pub segments: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Removes whole segments from the oldest on, as far as all of their messages have marks below
+/// `checkpoint`; never the last one.
+pub(super) fn retain(disk: &dyn Disk, retention: Retention, checkpoint: u64) -> Result<Removed> {
+    let segments = segments(disk)?;
+    let mut lengths = Vec::with_capacity(segments.len());
+    for (_, name) in &segments {
+        lengths.push(length(disk, name)?);
+    }
+    let mut bytes: u64 = lengths.iter().sum();
+    let oldest_us = retention.age_max.map(|age| {
+        disk.now_us().saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX))
+    });
+    let mut removed = Removed::default();
+    for (pair, length) in segments.windows(2).zip(&lengths) {
+        let [(_, name), (next_mark, next_name)] = pair else { break };
+        let is_kept = *next_mark > checkpoint;
+        let is_much = retention.bytes_max.is_some_and(|most| bytes > most);
+        if is_kept || !(is_much || is_old(disk, next_name, oldest_us)?) {
+            break;
+        }
+        let path = disk.path(name);
+        disk.remove(name).map_err(|error| Error::io(&path, "remove it", error))?;
+        // One after the other, so that a crash leaves no gap.
+        disk.sync_folder().map_err(|error| Error::io(&path, "sync its folder", error))?;
+        bytes -= length;
+        removed.segments += 1;
+        removed.bytes += length;
+    }
+    Ok(removed)
+}
+
+/// Whether the segment before this one is older than that: all of its messages were committed
+/// before this one was made.
+fn is_old(disk: &dyn Disk, next_name: &str, oldest_us: Option<i64>) -> Result<bool> {
+    let Some(oldest_us) = oldest_us else { return Ok(false) };
+    let path = disk.path(next_name);
+    let file = disk.open(next_name, Access::Read).map_err(|e| Error::io(&path, "open it", e))?;
+    let mut head = [0; HEAD_BYTES as usize];
+    let mut filled = 0;
+    while filled < head.len() {
+        let read = file.read_at(filled as u64, &mut head[filled..]);
+        match read.map_err(|error| Error::io(&path, "read its head", error))? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(Head::from_bytes(&head[..filled]).is_some_and(|(head, _)| head.made_us < oldest_us))
+}
+
+fn length(disk: &dyn Disk, name: &str) -> Result<u64> {
+    let path = disk.path(name);
+    let file = disk.open(name, Access::Read).map_err(|e| Error::io(&path, "open it", e))?;
+    let file: Arc<dyn DiskFile> = file.into();
+    file.length().map_err(|error| Error::io(&path, "read its length", error))
+}

@@ -1,0 +1,367 @@
+//! From batch to batch through all segments of a log.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::batch::Header;
+use super::disk::{Access, Disk, DiskFile};
+use super::entry::{Cut, Damage};
+use super::error::{Error, Result};
+use super::segment::{self, Before, HEAD_BYTES, Head};
+use super::walk::{Ending, Step, Walk};
+use super::window::Window;
+
+/// Marks left free behind damage of which nobody knows how many messages it took: none of theirs may
+/// be given again.
+const UNKNOWN_MARKS: u64 = 1 << 32;
+
+/// Of a segment whose head is lost: every block has at least so many bytes.
+const BLOCK_BYTES_MIN: u64 = 512;
+
+/// What was found, in the order of the log.
+#[derive(Debug)]
+pub(super) enum Found {
+    Batch { header: Header, place: u64, stored: Vec<u8> },
+    Damage(Damage),
+    Cut(Cut),
+}
+
+/// How far the log may be read while somebody writes it: all before is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Horizon {
+    /// By its first mark, and by its salt, since one without messages may be replaced.
+    pub(super) segment: u64,
+    pub(super) salt: u64,
+    pub(super) end: u64,
+}
+
+/// What the last segment is, for whoever goes on writing.
+#[derive(Debug, Clone)]
+pub(super) struct Last {
+    pub(super) name: String,
+    pub(super) head: Option<Head>,
+    /// Where the log ends in it; None where not even its salt is known.
+    pub(super) before: Option<Before>,
+    /// Whether nothing but zeros comes after.
+    pub(super) is_clean: bool,
+}
+
+/// A place in the log.
+pub(super) struct Steps {
+    disk: Arc<dyn Disk>,
+    segments: Arc<Vec<(u64, String)>>,
+    /// The segment after the one that is walked through.
+    next: usize,
+    walk: Option<Walk>,
+    /// The head of the next segment, where it was looked at.
+    next_head: Option<Head>,
+    expected: u64,
+    horizon: Option<Horizon>,
+    waiting: VecDeque<Found>,
+    last: Option<Last>,
+    is_end_unknown: bool,
+    is_first: bool,
+}
+
+/// The segments in a folder, by mark.
+pub(super) fn segments(disk: &dyn Disk) -> Result<Vec<(u64, String)>> {
+    let names = disk.names().map_err(|error| Error::io(disk.path(""), "list the folder", error))?;
+    let marked = names.into_iter().filter_map(|name| Some((segment::mark_of(&name)?, name)));
+    let mut segments: Vec<(u64, String)> = marked.collect();
+    segments.sort_unstable();
+    Ok(segments)
+}
+
+impl Steps {
+    /// From the segment on that has the message of mark `from`, or the first there is.
+    pub(super) fn new(disk: Arc<dyn Disk>, from: u64, horizon: Option<Horizon>) -> Result<Self> {
+        let mut segments = segments(disk.as_ref())?;
+        if let Some(horizon) = horizon {
+            segments.retain(|(mark, _)| *mark <= horizon.segment);
+        }
+        let first = segments.partition_point(|(mark, _)| *mark <= from).saturating_sub(1);
+        segments.drain(..first);
+        let mut steps = Steps {
+            disk,
+            segments: Arc::default(),
+            next: 0,
+            walk: None,
+            next_head: None,
+            expected: 1,
+            horizon,
+            waiting: VecDeque::new(),
+            last: None,
+            is_end_unknown: false,
+            is_first: true,
+        };
+        // Nothing behind the last segment may make it look like an earlier one.
+        while let Some((mark, name)) = segments.last()
+            && steps.head_of(name)?.is_some_and(|head| head.first_mark != *mark)
+        {
+            steps.tell_misnamed(steps.disk.path(name), 0);
+            segments.pop();
+        }
+        steps.segments = Arc::new(segments);
+        Ok(steps)
+    }
+
+    /// The mark that the first segment begins with; None where there is no segment.
+    pub(super) fn oldest_mark(&self) -> Option<u64> {
+        self.segments.first().map(|(mark, _)| *mark)
+    }
+
+    /// Another walk from here on, which does not move this one.
+    pub(super) fn ahead(&self) -> Self {
+        Steps {
+            disk: Arc::clone(&self.disk),
+            segments: Arc::clone(&self.segments),
+            walk: self.walk.as_ref().map(Walk::ahead),
+            waiting: VecDeque::new(),
+            last: None,
+            ..*self
+        }
+    }
+
+    /// The mark of the message to come.
+    pub(super) fn expected(&self) -> u64 {
+        self.walk.as_ref().map_or(self.expected, Walk::expected)
+    }
+
+    /// The mark that a writer may give next.
+    pub(super) fn next_mark(&self) -> u64 {
+        let skipped = if self.is_end_unknown { UNKNOWN_MARKS } else { 0 };
+        self.expected().saturating_add(skipped)
+    }
+
+    /// The last segment, once all was read.
+    pub(super) fn last(&self) -> Option<&Last> {
+        self.last.as_ref()
+    }
+
+    /// What comes next; None at the end.
+    pub(super) fn step(&mut self) -> Result<Option<Found>> {
+        loop {
+            if let Some(found) = self.waiting.pop_front() {
+                return Ok(Some(found));
+            }
+            let Some(walk) = &mut self.walk else {
+                if self.next >= self.segments.len() {
+                    return Ok(None);
+                }
+                self.open()?;
+                continue;
+            };
+            match walk.step() {
+                Step::Batch { header, place, stored } => {
+                    return Ok(Some(Found::Batch { header, place, stored }));
+                }
+                Step::Damage { bytes, first_mark, end_mark } => {
+                    return Ok(Some(self.damage(bytes, first_mark, end_mark)));
+                }
+                Step::Cut { bytes } => return Ok(Some(self.cut(bytes))),
+                Step::End if self.horizon.is_some() && self.next >= self.segments.len() => {
+                    // More may come.
+                    return Ok(None);
+                }
+                Step::End => self.leave(),
+            }
+        }
+    }
+
+    /// Follows the log to a new horizon.
+    pub(super) fn extend(&mut self, horizon: Horizon) -> Result<()> {
+        let Some(old) = self.horizon.filter(|old| *old != horizon) else { return Ok(()) };
+        self.horizon = Some(horizon);
+        if old.segment == horizon.segment && old.salt != horizon.salt {
+            self.walk = None;
+            self.next = self.next.saturating_sub(1);
+        }
+        if old.segment != horizon.segment || self.segments.is_empty() {
+            let known = self.segments.last().map_or(0, |(mark, _)| *mark);
+            let mut later = segments(self.disk.as_ref())?;
+            later.retain(|(mark, _)| *mark > known && *mark <= horizon.segment);
+            Arc::make_mut(&mut self.segments).extend(later);
+        }
+        let next = self.segments.get(self.next).map(|(_, name)| name.clone());
+        let end = match next {
+            // The segment that is walked through is finished, and the next one says where.
+            Some(name) => {
+                self.head_of(&name)?.and_then(|head| head.before).map(|before| before.end)
+            }
+            None => Some(horizon.end),
+        };
+        if let (Some(walk), Some(end)) = (&mut self.walk, end) {
+            walk.extend(end, end);
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> String {
+        let name = self.next.checked_sub(1).and_then(|at| self.segments.get(at));
+        self.disk.path(name.map_or("", |(_, name)| name))
+    }
+
+    fn damage(
+        &mut self,
+        bytes: std::ops::Range<u64>,
+        first_mark: u64,
+        end_mark: Option<u64>,
+    ) -> Found {
+        // The next segment says how many messages there were.
+        let following = self.segments.get(self.next).map(|(mark, _)| *mark);
+        let next_mark = self.next_head.map(|head| head.first_mark).or(following);
+        let known = end_mark;
+        let end_mark = end_mark.or(next_mark).filter(|end| *end >= first_mark);
+        match end_mark {
+            Some(end) if known.is_none() => self.expected = self.expected.max(end),
+            Some(_) => {}
+            None => {
+                self.is_end_unknown = true;
+                if let Some(last) = &mut self.last {
+                    last.is_clean = false;
+                }
+            }
+        }
+        Found::Damage(Damage { path: self.path(), bytes, first_mark, end_mark })
+    }
+
+    fn cut(&mut self, bytes: std::ops::Range<u64>) -> Found {
+        if let Some(last) = &mut self.last {
+            last.is_clean = false;
+        }
+        Found::Cut(Cut { path: self.path(), bytes, next_mark: self.expected() })
+    }
+
+    /// At the end of a segment.
+    fn leave(&mut self) {
+        let Some(walk) = self.walk.take() else { return };
+        let at = walk.at();
+        if let Some(last) = &mut self.last {
+            last.before = last.before.map(|before| Before { end: before.end.max(at), ..before });
+        }
+        if self.next >= self.segments.len() {
+            self.expected = walk.expected();
+            return;
+        }
+        // What damage said already is not said again.
+        self.expected = self.expected.max(walk.expected());
+        if let Some(next) = self.next_head.filter(|next| next.first_mark > self.expected) {
+            let first_mark = std::mem::replace(&mut self.expected, next.first_mark);
+            let end_mark = Some(next.first_mark);
+            let damage = Damage { path: self.path(), bytes: at..at, first_mark, end_mark };
+            self.waiting.push_back(Found::Damage(damage));
+        }
+    }
+
+    /// Opens the next segment.
+    fn open(&mut self) -> Result<()> {
+        let Some((named_mark, name)) = self.segments.get(self.next).cloned() else { return Ok(()) };
+        self.next += 1;
+        let path = self.disk.path(&name);
+        let file = self.disk.open(&name, Access::Read);
+        let file: Arc<dyn DiskFile> =
+            file.map_err(|error| Error::io(&path, "open it", error))?.into();
+        let length = file.length().map_err(|error| Error::io(&path, "read its length", error))?;
+        let (head, is_whole, first) = read_head(&file, length);
+        let following = self.segments.get(self.next).map(|(_, name)| name.clone());
+        let is_last = following.is_none();
+        self.next_head = match following {
+            Some(name) => self.head_of(&name)?,
+            None => None,
+        };
+        let before = self.next_head.and_then(|next| next.before);
+        let salt = head.map(|head| head.salt).or(before.map(|before| before.salt)).or(first);
+        if head.is_some_and(|head| head.first_mark != named_mark) {
+            self.tell_misnamed(path, length);
+            return Ok(());
+        }
+        let first_mark = named_mark;
+        if self.is_first || first_mark > self.expected {
+            self.skip_to(first_mark, &path);
+        }
+        self.last = Some(Last {
+            name,
+            head,
+            before: salt.map(|salt| Before { salt, end: HEAD_BYTES }),
+            is_clean: head.is_some(),
+        });
+        if !is_whole {
+            self.tell_damaged_head(salt.is_some(), length, first_mark);
+        }
+        let Some(salt) = salt else { return Ok(()) };
+        let sealed = before.filter(|before| before.salt == salt).map(|before| before.end);
+        let (limit, ending) = match (self.horizon.filter(|_| is_last), sealed, head) {
+            (Some(horizon), ..) => (horizon.end, Ending::Sealed),
+            (None, Some(end), _) => (end, Ending::Sealed),
+            (None, None, Some(head)) if is_last => {
+                (length, Ending::Open { made_bytes: head.segment_bytes })
+            }
+            (None, None, None) if is_last => (length, Ending::Open { made_bytes: length }),
+            _ => (length, Ending::Sealed),
+        };
+        let block_bytes = head.map_or(BLOCK_BYTES_MIN, |head| u64::from(head.block_bytes));
+        let marks = (salt, block_bytes);
+        self.walk = Some(Walk::new(file, length, marks, (limit, ending), self.expected));
+        Ok(())
+    }
+
+    /// Goes on at a mark; what lies between is missing, but before the first segment.
+    fn skip_to(&mut self, first_mark: u64, path: &str) {
+        if !std::mem::replace(&mut self.is_first, false) {
+            let damage = Damage {
+                path: path.to_string(),
+                bytes: 0..0,
+                first_mark: self.expected,
+                end_mark: Some(first_mark),
+            };
+            self.waiting.push_back(Found::Damage(damage));
+        }
+        self.expected = first_mark;
+    }
+
+    /// Tells of a head of which not both copies are whole.
+    fn tell_damaged_head(&mut self, has_salt: bool, length: u64, first_mark: u64) {
+        let path = self.path();
+        let damage = if has_salt {
+            Damage { path, bytes: 0..HEAD_BYTES, first_mark, end_mark: Some(first_mark) }
+        } else {
+            let end_mark = self.next_head.map(|next| next.first_mark);
+            match end_mark {
+                Some(mark) => self.expected = mark.max(self.expected),
+                None => self.is_end_unknown = true,
+            }
+            Damage { path, bytes: 0..length.max(HEAD_BYTES), first_mark, end_mark }
+        };
+        self.waiting.push_back(Found::Damage(damage));
+    }
+
+    /// Tells of a file with a segment's name that is another segment: it is read over.
+    fn tell_misnamed(&mut self, path: String, length: u64) {
+        let mark = self.expected;
+        let damage = Damage { path, bytes: 0..length, first_mark: mark, end_mark: Some(mark) };
+        self.waiting.push_back(Found::Damage(damage));
+    }
+
+    fn head_of(&self, name: &str) -> Result<Option<Head>> {
+        head_of(self.disk.as_ref(), name)
+    }
+}
+
+fn head_of(disk: &dyn Disk, name: &str) -> Result<Option<Head>> {
+    let path = disk.path(name);
+    let file = disk.open(name, Access::Read);
+    let file: Arc<dyn DiskFile> = file.map_err(|error| Error::io(&path, "open it", error))?.into();
+    Ok(read_head(&file, HEAD_BYTES).0)
+}
+
+/// A segment's head, whether both copies are whole, and the salt of its first batch where neither is.
+fn read_head(file: &Arc<dyn DiskFile>, length: u64) -> (Option<Head>, bool, Option<u64>) {
+    let mut window = Window::new(Arc::clone(file), length, 2 * HEAD_BYTES);
+    match Head::from_bytes(window.page(0)) {
+        Some((head, is_whole)) => (Some(head), is_whole, None),
+        None => {
+            let first = Header::of_any_segment(window.page(HEAD_BYTES), HEAD_BYTES);
+            (None, false, first.map(|header| header.salt).filter(|salt| *salt != 0))
+        }
+    }
+}

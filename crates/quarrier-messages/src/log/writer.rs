@@ -1,0 +1,490 @@
+//! A log that is open for writing: many senders, one thread that writes.
+//!
+//! ```text
+//!  senders ─→ seal (checksum, compress) ─→ queue, bounded ─→ writer: takes all that waits
+//!     ↑                                                        one write, one sync
+//!     └──────────────── acknowledged, in the order of marks ───────┘
+//! ```
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use quarrier_core::sync::lock;
+
+use super::appender::Appender;
+use super::batch::{ABANDONED, Batch, CONTINUES, MORE, Publication, Sealed};
+use super::disk::{Disk, RealDisk};
+use super::entry::Entry;
+use super::error::{Error, Result};
+use super::follow::Follower;
+use super::lock::FolderLock;
+use super::options::Options;
+use super::publishers::Publishers;
+use super::queue::{Item, Queue, Reply};
+use super::reader::LOG_FOLDER;
+use super::recovered::{Recovered, recover};
+use super::retain::{Removed, Retention, retain};
+
+/// What became of a batch: it is on the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The marks of its messages; empty for a duplicate.
+    pub marks: Range<u64>,
+    /// When, in microseconds since 1970.
+    pub time_us: i64,
+    /// Whether its publisher had sent it before. It is not in the log a second time.
+    pub is_duplicate: bool,
+}
+
+/// How a log is opened for writing.
+#[derive(Debug, Clone, Default)]
+pub struct Opener {
+    options: Options,
+    from: u64,
+    publishers: Publishers,
+}
+
+impl Opener {
+    /// With default sizes, reading from the oldest message on.
+    pub fn new() -> Self {
+        Opener::default()
+    }
+
+    /// Other sizes.
+    #[must_use]
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Reads the log only from the message of mark `from` on, because all before are in a
+    /// checkpoint, and so is who sent them.
+    #[must_use]
+    pub fn from_checkpoint(mut self, from: u64, publishers: Publishers) -> Self {
+        (self.from, self.publishers) = (from, publishers);
+        self
+    }
+
+    /// Opens the log of the data folder `folder`, which is made where it is not there: takes the
+    /// lock, reads every batch, which `replay` gets in order, cuts off what a crash tore, and starts
+    /// the writer's thread. What is damaged is reported by [`Log::recovered`] and left as it is.
+    ///
+    /// What `replay` gets is durable when this function has returned, not before. Reading takes the
+    /// time of the disk; memory is bounded by one batch.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] where another process, or another `Log` of this one, writes to the folder;
+    /// [`Error::Io`].
+    pub fn open(self, folder: &Path, replay: impl FnMut(Entry)) -> Result<Log> {
+        let logs = folder.join(LOG_FOLDER);
+        let fail = |error| Error::io(logs.display().to_string(), "open or make the folder", error);
+        let disk = RealDisk::open_or_create(&logs).map_err(fail)?;
+        let folder_lock = FolderLock::take(folder)?;
+        let mut log = self.open_on(Arc::new(disk), replay)?;
+        log.folder_lock = Some(folder_lock);
+        Ok(log)
+    }
+
+    /// As [`Opener::open`], on any disk and without a lock.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open_on(mut self, disk: Arc<dyn Disk>, mut replay: impl FnMut(Entry)) -> Result<Log> {
+        let (recovered, end) = recover(&disk, self.from, &mut self.publishers, &mut replay)?;
+        let appender = Appender::resume(Arc::clone(&disk), &self.options, end)?;
+        let batch_bytes_max = appender.batch_bytes_max();
+        let shared = Arc::new(Shared {
+            queue: Queue::new(self.options.queue_bytes),
+            publishers: Mutex::new(self.publishers),
+        });
+        let queue = &shared.queue;
+        queue.publish(appender.horizon(), appender.next_mark(), appender.is_ready());
+        let writer = Writer::new(appender, Arc::clone(&shared));
+        let thread = std::thread::Builder::new()
+            .name("quarrier-log".to_string())
+            .spawn(move || writer.run())
+            .map_err(|error| Error::io(disk.path(""), "start the writer's thread", error))?;
+        let thread = Some(thread);
+        Ok(Log { disk, shared, thread, recovered, batch_bytes_max, folder_lock: None })
+    }
+}
+
+/// What a log, its writer and its followers share.
+pub(super) struct Shared {
+    pub(super) queue: Queue,
+    publishers: Mutex<Publishers>,
+}
+
+/// A durable log, open for writing. Its methods may be called from many threads; it owns one thread,
+/// which ends when it is dropped or closed.
+///
+/// What was acknowledged is on the disk. A group of batches costs one sync, however many they are,
+/// so that many senders get on as fast as one.
+///
+/// ```
+/// use quarrier_messages::log::{Batch, Encoding, Log};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let log = Log::open(folder.path())?;
+/// let batch = Batch::new(1, Encoding::Json, 2, b"{\"a\":1}\n{\"a\":2}\n".to_vec())?;
+/// let committed = log.append(batch)?; // on the disk now
+/// assert_eq!(committed.marks, 1..3);
+/// log.close()?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Log {
+    disk: Arc<dyn Disk>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<()>>>,
+    recovered: Recovered,
+    batch_bytes_max: u64,
+    folder_lock: Option<FolderLock>,
+}
+
+impl Log {
+    /// Opens or makes the log of a data folder: [`Opener::open`] with what is usual.
+    ///
+    /// # Errors
+    /// As [`Opener::open`].
+    pub fn open(folder: &Path) -> Result<Self> {
+        Opener::new().open(folder, |_| {})
+    }
+
+    /// What opening it found.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// Appends a batch and returns when it is on the disk: one sync later, or two.
+    ///
+    /// # Errors
+    /// [`Error::Full`], after which it may be sent again; [`Error::Stopped`] after a write or sync
+    /// has failed; [`Error::TooLarge`], [`Error::Closed`].
+    pub fn append(&self, batch: Batch) -> Result<Committed> {
+        self.send(batch)?.wait()
+    }
+
+    /// Sends a batch on its way, and waits only while the queue is full.
+    ///
+    /// # Errors
+    /// As [`Log::append`], as far as they are known already.
+    pub fn send(&self, batch: Batch) -> Result<Pending> {
+        self.put(Sealed::of(batch, 0), None)
+    }
+
+    /// Begins a chain: batches that are all in the log or none of them. Until it ends, all other
+    /// senders wait, so its bytes should be at hand.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], [`Error::Closed`].
+    pub fn begin(&self) -> Result<Chain<'_>> {
+        let id = self.shared.queue.begin_chain()?;
+        Ok(Chain { log: self, id, held: None, has_begun: false, is_over: false })
+    }
+
+    fn put(&self, sealed: Sealed, chain: Option<u64>) -> Result<Pending> {
+        let (bytes, bytes_max) = (sealed.header.extent(), self.batch_bytes_max);
+        if bytes > bytes_max {
+            return Err(Error::TooLarge { bytes, bytes_max });
+        }
+        Ok(Pending { reply: self.shared.queue.put(sealed, chain)? })
+    }
+
+    /// Reads the log from the message of mark `from` on and then waits for what comes: only what is
+    /// durable, and chains that are complete.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] where retention has removed that message; [`Error::Io`].
+    pub fn follow(&self, from: u64) -> Result<Follower> {
+        Follower::new(Arc::clone(&self.disk), Arc::clone(&self.shared), from)
+    }
+
+    /// The last publication of a publisher: where to go on sending.
+    pub fn last_publication(&self, publisher: u64) -> Option<Publication> {
+        lock(&self.shared.publishers).last(publisher)
+    }
+
+    /// All publishers, for a checkpoint.
+    pub fn publishers(&self) -> Publishers {
+        lock(&self.shared.publishers).clone()
+    }
+
+    /// The mark that the next message gets, when all that was acknowledged has its own.
+    pub fn next_mark(&self) -> u64 {
+        self.shared.queue.next().0
+    }
+
+    /// Whether another segment stands ready. If none does, the disk is full, and writes fail when
+    /// the last segment is.
+    pub fn is_room_ready(&self) -> bool {
+        self.shared.queue.next().1
+    }
+
+    /// Why the log takes no more writes; None while it does.
+    pub fn stopped(&self) -> Option<Error> {
+        self.shared.queue.ended()
+    }
+
+    /// Removes whole segments that are not to be kept, as far as a durable checkpoint has all
+    /// messages with marks below `checkpoint`. Who follows the log behind that gets
+    /// [`Error::Gone`].
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn retain(&self, retention: Retention, checkpoint: u64) -> Result<Removed> {
+        retain(self.disk.as_ref(), retention, checkpoint)
+    }
+
+    /// Writes what waits, notes the end, and gives back the room that was not needed.
+    ///
+    /// # Errors
+    /// As [`Log::append`], where the note could not be written. The log is whole all the same.
+    pub fn close(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.shared.queue.close();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(closed)) => closed,
+            Some(Err(_)) => Err(Error::Stopped { reason: "the writer panicked".to_string() }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `close`; nothing is lost by an end without a note.
+        let _ = self.end();
+    }
+}
+
+/// A batch on its way to the disk.
+#[must_use = "what is not waited for may not be on the disk"]
+pub struct Pending {
+    reply: Arc<Reply>,
+}
+
+impl Pending {
+    /// Waits until it is on the disk.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn wait(self) -> Result<Committed> {
+        self.reply.wait()
+    }
+}
+
+/// Batches that belong together: nobody sees one of them before the last is on the disk. Dropped
+/// without [`Chain::commit`], none of them counts.
+pub struct Chain<'l> {
+    log: &'l Log,
+    id: u64,
+    /// The last batch so far: whether another follows is written into it.
+    held: Option<Batch>,
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl Chain<'_> {
+    /// Appends a batch; waits while the queue is full.
+    ///
+    /// # Errors
+    /// As [`Log::send`]; [`Error::Invalid`] for a batch with a publication, which belongs to
+    /// [`Chain::commit`].
+    pub fn append(&mut self, batch: Batch) -> Result<()> {
+        if batch.publication.is_some() {
+            let reason = "a chain is published as a whole: give the publication to commit";
+            return Err(Error::Invalid { reason });
+        }
+        if let Some(held) = self.held.replace(batch) {
+            // Whether it came to the disk is told by `commit`, for the whole chain.
+            drop(self.send(held, MORE)?);
+        }
+        Ok(())
+    }
+
+    /// Ends the chain; returns when all of it is on the disk, with the marks of its last batch.
+    ///
+    /// # Errors
+    /// As [`Log::append`]; then none of the chain counts. [`Error::Invalid`] without a batch.
+    pub fn commit(mut self, publication: Option<Publication>) -> Result<Committed> {
+        let Some(mut last) = self.held.take() else {
+            return Err(Error::Invalid { reason: "the chain has no batches" });
+        };
+        last.publication = publication;
+        let pending = self.send(last, 0)?;
+        self.is_over = true;
+        self.log.shared.queue.end_chain();
+        pending.wait()
+    }
+
+    fn send(&mut self, batch: Batch, flags: u16) -> Result<Pending> {
+        let continues = if self.has_begun { CONTINUES } else { 0 };
+        let pending = self.log.put(Sealed::of(batch, flags | continues), Some(self.id))?;
+        self.has_begun = true;
+        Ok(pending)
+    }
+}
+
+impl Drop for Chain<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        if self.has_begun {
+            // Where it fails, the next batch says the same: it does not continue the chain.
+            let _ = self.log.put(Sealed::note(ABANDONED), Some(self.id)).map(drop);
+        }
+        self.log.shared.queue.end_chain();
+    }
+}
+
+/// What the writer does with a batch.
+enum Admission {
+    Write,
+    Refuse(Error),
+    Duplicate,
+    /// Of a batch that is written together with it.
+    DuplicateOfGroup,
+}
+
+/// The thread that writes.
+struct Writer {
+    appender: Appender,
+    shared: Arc<Shared>,
+    /// A chain of which a batch was refused: so are the others.
+    failed_chain: Option<(u64, Error)>,
+    /// Whether the last batch of a chain is still to come.
+    is_chain_open: bool,
+}
+
+impl Writer {
+    fn new(appender: Appender, shared: Arc<Shared>) -> Self {
+        Writer { appender, shared, failed_chain: None, is_chain_open: false }
+    }
+
+    fn run(mut self) -> Result<()> {
+        // Also where this thread panics, nobody waits for it without end.
+        let _ends = EndOnDrop(Arc::clone(&self.shared));
+        while let Some(items) = self.shared.queue.take() {
+            self.commit(items);
+        }
+        self.appender.close()
+    }
+
+    /// Writes a group and answers its senders.
+    fn commit(&mut self, mut items: Vec<Item>) {
+        let admissions = self.admit(&items);
+        let mut group: Vec<Sealed> = items
+            .iter_mut()
+            .zip(&admissions)
+            .filter(|(_, admission)| matches!(admission, Admission::Write))
+            .map(|(item, _)| {
+                let hollow = Sealed::hollow(&item.sealed);
+                std::mem::replace(&mut item.sealed, hollow)
+            })
+            .collect();
+        let (done, result) = self.appender.append(&mut group);
+        self.note(&group[..done]);
+        if !self.is_chain_open {
+            self.publish();
+        }
+        self.answer(&items, admissions, &group[..done], &result);
+        self.shared.queue.give_back(&items);
+        if let Some(reason) = self.appender.stopped() {
+            self.shared.queue.end(&Error::Stopped { reason: reason.to_string() });
+        }
+        self.appender.prepare();
+    }
+
+    /// What is to be done with each: duplicates and batches of a chain that failed are not written.
+    fn admit(&mut self, items: &[Item]) -> Vec<Admission> {
+        let publishers = lock(&self.shared.publishers);
+        let mut fresh: HashMap<u64, u64> = HashMap::new();
+        let mut admit = |item: &Item| {
+            if let Some((_, error)) =
+                self.failed_chain.as_ref().filter(|(failed, _)| item.chain == Some(*failed))
+            {
+                return Admission::Refuse(error.clone());
+            }
+            let Some(publication) = item.sealed.publication else { return Admission::Write };
+            if publishers.is_duplicate(&publication) {
+                return Admission::Duplicate;
+            }
+            let last = fresh.get(&publication.publisher).copied();
+            if last.is_some_and(|last| publication.sequence <= last) {
+                return Admission::DuplicateOfGroup;
+            }
+            fresh.insert(publication.publisher, publication.sequence);
+            Admission::Write
+        };
+        items.iter().map(&mut admit).collect()
+    }
+
+    /// Answers the senders, in the order of marks.
+    fn answer(
+        &mut self,
+        items: &[Item],
+        admissions: Vec<Admission>,
+        written: &[Sealed],
+        result: &Result<()>,
+    ) {
+        let duplicate = Committed { marks: 0..0, time_us: 0, is_duplicate: true };
+        let mut written = written.iter();
+        for (item, admission) in items.iter().zip(admissions) {
+            let answer = match admission {
+                Admission::Refuse(error) => Err(error),
+                Admission::Duplicate => Ok(duplicate.clone()),
+                // Where the group failed, perhaps the batch did that it repeats.
+                Admission::DuplicateOfGroup => result.clone().map(|()| duplicate.clone()),
+                Admission::Write => match written.next() {
+                    Some(sealed) => Ok(Committed {
+                        marks: sealed.header.mark..sealed.header.next_mark(),
+                        time_us: sealed.header.time_us,
+                        is_duplicate: false,
+                    }),
+                    None => Err(result.clone().err().unwrap_or(Error::Closed)),
+                },
+            };
+            if let (Err(error), Some(chain)) = (&answer, item.chain) {
+                self.failed_chain = Some((chain, error.clone()));
+            }
+            item.reply.give(answer);
+        }
+    }
+
+    /// Notes what is on the disk now.
+    fn note(&mut self, written: &[Sealed]) {
+        let mut publishers = lock(&self.shared.publishers);
+        for sealed in written {
+            if let Some(publication) = sealed.publication {
+                publishers.note(publication, sealed.header.mark);
+            }
+        }
+        if let Some(last) = written.last() {
+            self.is_chain_open = last.header.has(MORE);
+        }
+    }
+
+    fn publish(&self) {
+        let appender = &self.appender;
+        let queue = &self.shared.queue;
+        queue.publish(appender.horizon(), appender.next_mark(), appender.is_ready());
+    }
+}
+
+/// Ends the queue with the thread that serves it.
+struct EndOnDrop(Arc<Shared>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.queue.end(&Error::Closed);
+    }
+}

@@ -1,0 +1,282 @@
+//! Bytes that change after they were acknowledged, files that are cut off or go, and what is not
+//! damage.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use quarrier_messages::log::disk::FaultyDisk;
+use quarrier_messages::log::{Batch, Encoding, Event, Opener, Reader};
+
+use crate::kit::{Contents, TABLE, batch, open, options, read, segments};
+
+/// Where a batch lies.
+struct Place {
+    segment: usize,
+    bytes: Range<u64>,
+    /// Of its messages.
+    numbers: Range<u64>,
+}
+
+/// A log of some batches over two segments, closed, and where its batches lie.
+fn small() -> (FaultyDisk, Vec<Place>) {
+    let disk = FaultyDisk::new(3);
+    let log = open(&disk).unwrap();
+    let mut number = 0;
+    for (count, text_bytes) in [(1, 10), (2, 900), (3, 0), (1, 3000), (1, 2600), (2, 30), (1, 700)]
+    {
+        log.append(batch(number..number + count, text_bytes)).unwrap();
+        number += count;
+    }
+    log.close().unwrap();
+    let mut places = Vec::new();
+    let (mut segment, mut last) = (0, 0);
+    let mut reader = Reader::of(Arc::new(disk.clone()), 1).unwrap();
+    while let Some(Event::Batch(entry)) = reader.next_event().unwrap() {
+        segment += usize::from(entry.offset() <= last);
+        last = entry.offset();
+        let bytes = last..last + 64 + entry.payload().unwrap().len() as u64;
+        let marks = entry.marks();
+        places.push(Place { segment, bytes, numbers: marks.start - 1..marks.end - 1 });
+    }
+    assert_eq!((segment, places.len()), (1, 7));
+    (disk, places)
+}
+
+/// The disk with another file in the place of a segment.
+fn with(disk: &FaultyDisk, name: &str, bytes: Vec<u8>) -> FaultyDisk {
+    let other = disk.after_kill();
+    other.put(name, bytes);
+    other
+}
+
+/// All that is not lost is there, and what is lost is said, with its marks.
+fn check(contents: &Contents, lost: &[u64], what: &str) {
+    let expected: Vec<u64> = (0..11).filter(|number| !lost.contains(number)).collect();
+    assert_eq!(contents.numbers(), expected, "{what}");
+    for (number, mark) in &contents.messages {
+        assert_eq!(*mark, number + 1, "{what}");
+    }
+    for number in lost {
+        let is_told = contents.damages.iter().any(|damage| {
+            let end = damage.end_mark.unwrap_or(u64::MAX);
+            (damage.first_mark..end).contains(&(number + 1))
+        });
+        assert!(is_told, "{number} is lost, {:?}: {what}", contents.damages);
+    }
+    for damage in contents.damages.iter().filter(|damage| damage.loses_messages()) {
+        let end = damage.end_mark.unwrap_or(12);
+        assert!(
+            (damage.first_mark..end).all(|mark| lost.contains(&(mark - 1))),
+            "{damage}: {what}"
+        );
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_told_with_its_place_and_the_rest_kept() {
+    let (disk, places) = small();
+    for (segment, name) in segments(&disk).iter().enumerate() {
+        let bytes = disk.contents(name).unwrap();
+        let end = places
+            .iter()
+            .filter(|place| place.segment == segment)
+            .map(|place| place.bytes.end)
+            .max();
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            let damaged = with(&disk, name, flipped);
+            let contents = read(&damaged);
+            let what = format!("byte {at} of segment {segment}");
+            let hit = places
+                .iter()
+                .find(|place| place.segment == segment && place.bytes.contains(&(at as u64)));
+            let lost: Vec<u64> =
+                hit.map(|place| place.numbers.clone().collect()).unwrap_or_default();
+            check(&contents, &lost, &what);
+            // The note that the log was closed comes last: nothing is known to be durable behind it.
+            let is_last = segment == 1 && at as u64 >= end.unwrap().next_multiple_of(512);
+            let is_cut = is_last && contents.damages.is_empty() && contents.cuts.len() == 1;
+            let is_told = contents.damages.iter().any(|damage| {
+                damage.path.ends_with(name.as_str())
+                    && damage.bytes.start <= at as u64
+                    && damage.bytes.end > at as u64
+            });
+            // What lies behind the end of a segment that another one follows is no part of the log.
+            let is_behind = segment == 0 && at as u64 >= bytes.len() as u64;
+            assert!(is_told || is_cut || is_behind, "{contents:?}: {what}");
+        }
+    }
+}
+
+#[test]
+fn a_log_cut_at_any_length_says_what_is_missing() {
+    let (disk, places) = small();
+    let names = segments(&disk);
+    for (segment, name) in names.iter().enumerate() {
+        let bytes = disk.contents(name).unwrap();
+        for length in 0..bytes.len() {
+            let contents = read(&with(&disk, name, bytes[..length].to_vec()));
+            let what = format!("segment {segment} cut at {length}");
+            let lost = places.iter().filter(|place| {
+                place.segment == segment && (place.bytes.end > length as u64 || length < 2048)
+            });
+            // Without a head, the salt is still known from the next segment or the first batch.
+            let lost: Vec<u64> = lost.flat_map(|place| place.numbers.clone()).collect();
+            check(&contents, &lost, &what);
+            assert!(!contents.damages.is_empty(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn writing_goes_on_after_damage_and_no_mark_is_given_twice() {
+    let (disk, _) = small();
+    let names = segments(&disk);
+    let bytes = disk.contents(&names[1]).unwrap();
+    for length in (0..bytes.len()).step_by(100) {
+        let damaged = with(&disk, &names[1], bytes[..length].to_vec());
+        let before = read(&damaged);
+        let log = open(&damaged).unwrap();
+        assert!(log.recovered().is_damaged());
+        let committed = log.append(batch(100..101, 10)).unwrap();
+        assert!(committed.marks.start >= 12, "{committed:?} at {length}");
+        log.close().unwrap();
+        let after = read(&damaged);
+        assert_eq!(after.messages[..after.messages.len() - 1], before.messages, "cut at {length}");
+        assert_eq!(after.messages.last(), Some(&(100, committed.marks.start)));
+        let lost = |contents: &Contents| {
+            let damages = contents.damages.iter().filter(|damage| damage.loses_messages());
+            damages.map(|damage| damage.first_mark).min()
+        };
+        assert_eq!(lost(&after), lost(&before), "cut at {length}");
+    }
+}
+
+#[test]
+fn a_missing_segment_is_told() {
+    let disk = FaultyDisk::new(3);
+    let log = open(&disk).unwrap();
+    for number in 0..20 {
+        log.append(batch(number..number + 1, 2500)).unwrap();
+    }
+    log.close().unwrap();
+    let names = segments(&disk);
+    assert!(names.len() >= 4);
+    let other = FaultyDisk::new(4);
+    for (index, name) in names.iter().enumerate().filter(|(index, _)| *index != 1) {
+        assert_ne!(index, 1);
+        other.put(name, disk.contents(name).unwrap());
+    }
+    let first = u64::from_str_radix(&names[1][..16], 16).unwrap();
+    let end = u64::from_str_radix(&names[2][..16], 16).unwrap();
+    let contents = read(&other);
+    assert_eq!(contents.damages.len(), 1);
+    let damage = &contents.damages[0];
+    assert_eq!((damage.first_mark, damage.end_mark), (first, Some(end)));
+    assert_eq!(contents.messages.len() as u64, 20 - (end - first));
+    assert!(damage.to_string().contains("are lost"), "{damage}");
+}
+
+#[test]
+fn two_blocks_that_are_swapped_are_told() {
+    let disk = FaultyDisk::new(3);
+    let log = open(&disk).unwrap();
+    for number in 0..4 {
+        log.append(batch(number..number + 1, 300)).unwrap();
+    }
+    log.close().unwrap();
+    let name = &segments(&disk)[0];
+    let mut bytes = disk.contents(name).unwrap();
+    let (first, second) = bytes[4096 + 512..].split_at_mut(512);
+    first.swap_with_slice(&mut second[..512]);
+    let contents = read(&with(&disk, name, bytes));
+    assert_eq!(contents.numbers().len() + contents.damages.len().min(1) * 2, 4, "{contents:?}");
+}
+
+/// A batch whose messages are the bytes of another one, of the same log and the same place.
+#[test]
+fn a_whole_batch_among_messages_is_not_taken_for_one() {
+    // Twice the same log: the second one has, as messages, what the first one wrote in that very
+    // place, and a copy of all of its segment.
+    let seed = 5;
+    let first = FaultyDisk::new(seed);
+    let log = open(&first).unwrap();
+    for number in 0..3 {
+        log.append(batch(number..number + 1, 1500)).unwrap();
+    }
+    log.close().unwrap();
+    let segment = first.contents(&segments(&first)[0]).unwrap();
+    let forged = &segment[4096..4096 + 5000];
+    for start in [0, 64, 448, 512, 1000] {
+        let disk = FaultyDisk::new(seed);
+        let log = open(&disk).unwrap();
+        let payload = Batch::new(TABLE, Encoding::Json, 1, forged[start..].to_vec()).unwrap();
+        log.append(payload).unwrap();
+        log.append(batch(1..2, 10)).unwrap();
+        log.close().unwrap();
+        let name = &segments(&disk)[0];
+        let bytes = disk.contents(name).unwrap();
+        assert_eq!(entries(&disk), [1..2, 2..3], "forged from {start}");
+        // Also where the batch around it is damaged, in its header or behind it.
+        for at in (4096 + 512..4096 + 512 + 4000).step_by(16) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 4;
+            let marks = entries(&with(&disk, name, damaged));
+            assert!(marks.last() == Some(&(2..3)) && marks.len() <= 2, "{marks:?}: {start}, {at}");
+        }
+    }
+}
+
+fn entries(disk: &FaultyDisk) -> Vec<Range<u64>> {
+    let mut reader = Reader::of(Arc::new(disk.clone()), 1).unwrap();
+    let mut marks = Vec::new();
+    while let Some(event) = reader.next_event().unwrap() {
+        if let Event::Batch(entry) = event {
+            marks.push(entry.marks());
+        }
+    }
+    marks
+}
+
+/// Between a torn tail and damage, the difference is who was told.
+#[test]
+fn what_was_never_acknowledged_is_cut_and_not_told_as_damage() {
+    let (disk, places) = small();
+    let name = &segments(&disk)[1];
+    let mut bytes = disk.contents(name).unwrap();
+    // Without the note at the end, and in the length that it had while it was written.
+    let last = places.last().unwrap().bytes.clone();
+    bytes.truncate(last.end.next_multiple_of(512) as usize);
+    bytes.resize(16 << 10, 0);
+    assert_eq!(read(&with(&disk, name, bytes.clone())).messages.len(), 11);
+    let mut torn = bytes.clone();
+    torn[last.end as usize - 3] ^= 1;
+    let contents = read(&with(&disk, name, torn.clone()));
+    assert_eq!((contents.messages.len(), contents.damages.len()), (10, 0));
+    assert_eq!(contents.cuts[0].bytes.start, last.start);
+    assert!(contents.cuts[0].to_string().contains("never acknowledged"));
+    // The one before it was known to be durable when the last was written.
+    let before = places[places.len() - 2].bytes.clone();
+    bytes[before.end as usize - 3] ^= 1;
+    let contents = read(&with(&disk, name, bytes));
+    assert_eq!((contents.numbers().len(), contents.damages.len(), contents.cuts.len()), (9, 1, 0));
+    assert_eq!(contents.damages[0].bytes.start, before.start);
+}
+
+#[test]
+fn opening_reports_what_reading_does() {
+    let (disk, places) = small();
+    let name = &segments(&disk)[0];
+    let mut bytes = disk.contents(name).unwrap();
+    bytes[places[1].bytes.start as usize + 100] ^= 1;
+    let damaged = with(&disk, name, bytes);
+    let mut replayed = 0;
+    let opener = Opener::new().options(options());
+    let log =
+        opener.open_on(Arc::new(damaged.clone()), |entry| replayed += entry.messages()).unwrap();
+    let recovered = log.recovered();
+    assert_eq!((recovered.batches, recovered.messages, replayed), (6, 9, 9));
+    assert_eq!((recovered.damages_found, recovered.next_mark), (1, 12));
+    assert_eq!(recovered.damages, read(&damaged).damages);
+}
