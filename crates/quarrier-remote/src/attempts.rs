@@ -1,7 +1,7 @@
 //! How often to try, and how long to wait in between.
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::options::Retry;
 
@@ -10,23 +10,29 @@ use crate::options::Retry;
 pub(crate) struct Attempts {
     retry: Retry,
     attempts_max: u32,
-    /// Attempts in a row that brought no byte.
+    /// Attempts in a row that brought no byte, and since when.
     in_vain: u32,
+    since: Instant,
     pub(crate) made: u32,
 }
 
 impl Attempts {
     /// At most `attempts_max` in a row that bring no byte.
     pub(crate) fn new(retry: &Retry, attempts_max: u32) -> Self {
-        Attempts { retry: retry.clone(), attempts_max: attempts_max.max(1), in_vain: 0, made: 0 }
+        let (retry, since) = (retry.clone(), Instant::now());
+        Attempts { retry, attempts_max: attempts_max.max(1), in_vain: 0, since, made: 0 }
     }
 
     /// An attempt failed; `is_further` where it brought some bytes all the same. How long to
     /// wait before the next, None where there is none.
     pub(crate) fn failed(&mut self, is_further: bool, asked: Option<Duration>) -> Option<Duration> {
         self.made += 1;
-        self.in_vain = if is_further { 1 } else { self.in_vain + 1 };
-        if self.in_vain >= self.attempts_max {
+        if is_further {
+            (self.in_vain, self.since) = (0, Instant::now());
+        }
+        self.in_vain += 1;
+        let is_late = self.since.elapsed() >= self.retry.in_vain_max;
+        if self.in_vain >= self.attempts_max || is_late {
             return None;
         }
         let doubled = self.retry.delay.saturating_mul(1 << (self.in_vain - 1).min(20));
@@ -45,6 +51,7 @@ mod tests {
     fn waits_double_up_to_the_longest_and_attempts_end() {
         let retry = Retry {
             attempts_max: 8,
+            in_vain_max: Duration::MAX,
             delay: Duration::from_millis(100),
             delay_max: Duration::from_millis(1000),
             failed_ranges_max: 8,
@@ -56,6 +63,16 @@ mod tests {
             let most = (100 << n).min(1000);
             assert!((most / 2..=most).contains(&(wait.as_millis() as u64)), "{n}: {wait:?}");
         }
+    }
+
+    #[test]
+    fn a_server_that_brings_nothing_is_given_up_after_a_time() {
+        let retry = Retry { in_vain_max: Duration::from_millis(20), ..Retry::default() };
+        let mut attempts = Attempts::new(&retry, 1_000);
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(attempts.failed(true, None).is_some(), "bytes came");
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(attempts.failed(false, None).is_none());
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Default for Options {
 pub struct Timeouts {
     /// For the host's name and the connection. Default 10 s.
     pub connect: Duration,
-    /// For the next byte. Default 20 s.
+    /// For the next byte. Default 10 s.
     pub progress: Duration,
     /// A body that comes slower than this is given up… Default 1 KiB/s.
     pub bytes_per_second_min: u64,
@@ -95,7 +95,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Timeouts {
             connect: Duration::from_secs(10),
-            progress: Duration::from_secs(20),
+            progress: Duration::from_secs(10),
             bytes_per_second_min: 1024,
             slow_for: Duration::from_secs(20),
         }
@@ -107,6 +107,8 @@ impl Default for Timeouts {
 pub struct Retry {
     /// Attempts in a row without a new byte before a range is given up; at least 1. Default 6.
     pub attempts_max: u32,
+    /// The time without a new byte after which no further attempt is made. Default 25 s.
+    pub in_vain_max: Duration,
     /// The wait before the second attempt; each further one is twice as long, and a random
     /// half of each is left out. Default 100 ms.
     pub delay: Duration,
@@ -122,6 +124,7 @@ impl Default for Retry {
     fn default() -> Self {
         Retry {
             attempts_max: 6,
+            in_vain_max: Duration::from_secs(25),
             delay: Duration::from_millis(100),
             delay_max: Duration::from_secs(10),
             failed_ranges_max: 16,

@@ -57,6 +57,7 @@ fn hasty() -> Options {
     options.retry = Retry {
         attempts_max: 12,
         delay: Duration::from_millis(1),
+        in_vain_max: Duration::from_secs(600),
         delay_max: Duration::from_millis(4),
         failed_ranges_max: 4,
     };
