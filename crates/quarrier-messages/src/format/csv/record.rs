@@ -62,10 +62,60 @@ pub(super) fn extent(
     }
 }
 
+/// How many fields a record has, without their values.
+pub(super) fn fields_count(record: &[u8], delimiter: u8) -> usize {
+    let (mut count, mut at) = (1, 0);
+    loop {
+        if record.get(at) == Some(&b'"') {
+            at += 1;
+            // Quotes that are doubled stand for one; any other closes.
+            loop {
+                match memchr(b'"', &record[at..]) {
+                    None => return count,
+                    Some(quote) => at += quote + 1,
+                }
+                match record.get(at) {
+                    Some(b'"') => at += 1,
+                    _ => break,
+                }
+            }
+        }
+        match memchr(delimiter, &record[at..]) {
+            None => return count,
+            Some(end) => (count, at) = (count + 1, at + end + 1),
+        }
+    }
+}
+
 /// A reader of records that stand by themselves.
 pub(super) fn reader(delimiter: u8) -> Reader {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).build();
     // Only what stands at the start of all is a byte order mark to it.
     let _ = reader.read_field(b"-\n", &mut [0; 2]);
     reader
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sniff::fields;
+    use super::*;
+
+    #[test]
+    fn as_many_fields_are_counted_as_are_read() {
+        let mut records = vec![Vec::new()];
+        for _ in 0..7 {
+            let longer = |record: &Vec<u8>| {
+                let record = record.clone();
+                b"a,\"".map(|byte| [&record[..], &[byte]].concat())
+            };
+            records = records.iter().flat_map(longer).collect();
+            for record in &records {
+                let line = [&record[..], b"\n"].concat();
+                if ending(&line, b',') == Ending::Line(record.len()) {
+                    let shown = String::from_utf8_lossy(record);
+                    assert_eq!(fields_count(record, b','), fields(record, b',').len(), "{shown}");
+                }
+            }
+        }
+    }
 }

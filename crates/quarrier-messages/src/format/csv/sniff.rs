@@ -57,15 +57,20 @@ const RECORDS_ALIKE: usize = 2;
 /// Where lines start is tried for as many bytes.
 const GUESSED_BYTES: usize = 256 << 10;
 
+/// Records that are longer are not looked for: a quote that nothing closes would be read to the end
+/// of the bytes from line after line.
+const SEEN_BYTES: usize = 2 * GUESSED_BYTES;
+
 /// Where a record is likely to start: behind the first line feed that has records behind it with as
 /// many fields as the header. It may lie within quotes all the same.
 pub(super) fn likely_start(header: &Header, bytes: &[u8]) -> Option<usize> {
     let Header { delimiter, names } = header;
+    let bytes = &bytes[..bytes.len().min(SEEN_BYTES)];
     let looks_right = |start: &usize| {
         let mut rest = &bytes[*start..];
         (0..RECORDS_ALIKE).all(|_| {
             let Ending::Line(end) = record::ending(rest, *delimiter) else { return false };
-            let is_alike = fields(&rest[..end], *delimiter).len() == names.len();
+            let is_alike = record::fields_count(&rest[..end], *delimiter) == names.len();
             rest = &rest[end..];
             let blanks = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
             rest = &rest[blanks..];
@@ -99,17 +104,17 @@ fn counts(sample: &[u8], delimiter: u8) -> Vec<usize> {
     while counts.len() < RECORDS_MAX {
         let Ending::Line(end) = record::ending(rest, delimiter) else { break };
         if end > 0 {
-            counts.push(fields(&rest[..end], delimiter).len());
+            counts.push(record::fields_count(&rest[..end], delimiter));
         }
         rest = &rest[end + 1..];
     }
     if counts.is_empty() && !rest.is_empty() {
-        counts.push(fields(rest, delimiter).len());
+        counts.push(record::fields_count(rest, delimiter));
     }
     counts
 }
 
-fn fields(record: &[u8], delimiter: u8) -> Vec<String> {
+pub(super) fn fields(record: &[u8], delimiter: u8) -> Vec<String> {
     let mut reader = record::reader(delimiter);
     let input = [record, b"\n"].concat();
     let (mut output, mut ends) = (vec![0; input.len()], vec![0; input.len() + 1]);
