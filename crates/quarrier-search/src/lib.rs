@@ -48,7 +48,7 @@ mod error;
 pub use error::{Error, Result};
 pub use finding::Finding;
 pub use gpu::GpuSearcher;
-pub use pattern::{LENGTH_BYTES_MAX, Options, Pattern, parse_file};
+pub use pattern::{LENGTH_BYTES_MAX, Options, PATTERNS_MAX, Pattern, parse_file};
 pub use regex::TooLong;
 pub use sample::Sample;
 pub use searcher::{Builder, FindingSink, Found, Searcher};

@@ -9,7 +9,7 @@ use crate::finding::Finding;
 use crate::gpu::Rest;
 use crate::multi::{BLOCK_BYTES, Haystack};
 use crate::naive;
-use crate::pattern::{Needles, Options, Pattern};
+use crate::pattern::{Needles, Options, PATTERNS_MAX, Pattern, too_many};
 use crate::regex::{BoundedRegex, CONTEXT_BYTES, Cursor, Gate, Stitcher, TooLong, compile};
 use crate::sample::Sample;
 use crate::strategy::{Choice, EngineName, Literals, choose};
@@ -90,12 +90,16 @@ impl Builder {
     /// Compiles the set.
     ///
     /// # Errors
-    /// [`Error::Set`] for an empty set, [`Error::Pattern`] for a regex that cannot be
+    /// [`Error::Set`] for an empty set, one of more than [`PATTERNS_MAX`] patterns, and regexes that
+    /// take more than 256 MiB together, [`Error::Pattern`] for a regex that cannot be
     /// compiled or matches longer than allowed alone, [`Error::Engine`] for an engine that cannot
     /// serve.
     pub fn build(self, patterns: Vec<Pattern>) -> Result<Searcher> {
         if patterns.is_empty() {
             return Err(Error::Set("no pattern was given".to_string()));
+        }
+        if patterns.len() > PATTERNS_MAX {
+            return Err(too_many());
         }
         let needles = Needles::new(&patterns, self.options)?;
         let regexes = compile(&patterns, self.options)?;

@@ -1,6 +1,6 @@
 //! Pattern files: one pattern a line.
 
-use super::Pattern;
+use super::{PATTERNS_MAX, Pattern, too_many};
 use crate::error::{Error, Result};
 
 /// Reads a pattern file.
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// [`Error::Line`] with the number of the first wrong line; [`Error::Set`] when there is no
-/// pattern at all.
+/// pattern at all, or more than [`PATTERNS_MAX`].
 pub fn parse_file(bytes: &[u8]) -> Result<Vec<Pattern>> {
     let mut patterns = Vec::new();
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
@@ -24,6 +24,9 @@ pub fn parse_file(bytes: &[u8]) -> Result<Vec<Pattern>> {
         }
         let pattern = parse_line(line)
             .map_err(|error| Error::Line { line: index + 1, reason: error.to_string() })?;
+        if patterns.len() == PATTERNS_MAX {
+            return Err(too_many());
+        }
         patterns.push(pattern);
     }
     if patterns.is_empty() {

@@ -13,6 +13,14 @@ use crate::error::{Error, Result};
 /// The longest literal or hex pattern in bytes.
 pub const LENGTH_BYTES_MAX: usize = 1 << 16;
 
+/// The most patterns of a set: a pattern takes about 300 bytes of memory.
+pub const PATTERNS_MAX: usize = 1_000_000;
+
+/// What is wrong with a set of more than [`PATTERNS_MAX`].
+pub(crate) fn too_many() -> Error {
+    Error::Set(format!("more than {PATTERNS_MAX} patterns; search for them in several runs"))
+}
+
 /// One pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {

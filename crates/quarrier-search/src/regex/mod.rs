@@ -47,6 +47,9 @@ pub(crate) const CONTEXT_BYTES: usize = 8;
 /// The least that is searched at a time; less would cost more calls than it saves.
 const PIECE_BYTES_MIN: usize = 1024;
 
+/// The most that the automata of all regexes of a set may take.
+const AUTOMATA_BYTES_MAX: usize = 256 << 20;
+
 /// A compiled regex of the set.
 pub(crate) struct BoundedRegex {
     regex: Regex,
@@ -77,14 +80,22 @@ pub struct TooLong {
 
 /// Compiles all regexes of the set.
 pub(crate) fn compile(patterns: &[Pattern], options: Options) -> Result<Vec<BoundedRegex>> {
-    patterns
-        .iter()
-        .enumerate()
-        .filter_map(|(index, pattern)| match &pattern.kind {
-            Kind::Regex(text) => Some(BoundedRegex::new(text, index as u32, options)),
-            _ => None,
-        })
-        .collect()
+    let (mut regexes, mut bytes) = (Vec::new(), 0);
+    for (index, pattern) in patterns.iter().enumerate() {
+        let Kind::Regex(text) = &pattern.kind else { continue };
+        let regex = BoundedRegex::new(text, index as u32, options)?;
+        bytes += regex.automata_bytes();
+        if bytes > AUTOMATA_BYTES_MAX {
+            return Err(Error::Set(format!(
+                "the first {} regexes take more than {} MiB of automata, the most of a set; give \
+                 fewer or simpler ones, or search in several runs",
+                regexes.len() + 1,
+                AUTOMATA_BYTES_MAX >> 20
+            )));
+        }
+        regexes.push(regex);
+    }
+    Ok(regexes)
 }
 
 /// Says what is wrong with a regex before the set is known.
@@ -142,6 +153,11 @@ impl BoundedRegex {
             ends: EarliestEnd::new(hir),
             endless,
         })
+    }
+
+    /// The memory of what was compiled.
+    fn automata_bytes(&self) -> usize {
+        self.regex.memory_usage() + self.endless.as_ref().map_or(0, NFA::memory_usage)
     }
 
     /// Whether it matches anywhere in zeros, at their start and end too.
