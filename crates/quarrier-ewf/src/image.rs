@@ -82,9 +82,14 @@ impl EwfSource {
     /// Why nothing can be read behind some chunk, and behind which, where a segment is missing or
     /// ends early.
     pub fn missing(&self) -> Option<String> {
-        let there = self.map.tables.last().map_or(0, |table| table.first + u64::from(table.count));
+        let there = self.chunks_there();
         let wanted = self.length().div_ceil(u64::from(self.map.volume.chunk_bytes));
         (there < wanted).then(|| self.ends_before(there))
+    }
+
+    /// Chunks that tables tell of, up to the last.
+    fn chunks_there(&self) -> u64 {
+        self.map.tables.last().map_or(0, |table| table.first + u64::from(table.count))
     }
 
     fn ends_before(&self, chunk: u64) -> String {
@@ -203,6 +208,11 @@ impl Source for EwfSource {
 
     fn length(&self) -> u64 {
         self.map.volume.length
+    }
+
+    fn readable_end(&self) -> u64 {
+        let chunk_bytes = u64::from(self.map.volume.chunk_bytes);
+        self.chunks_there().saturating_mul(chunk_bytes).min(self.length())
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {

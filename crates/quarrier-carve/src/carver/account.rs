@@ -141,7 +141,7 @@ impl Summary {
 
     /// Adds a range that could not be read behind the others, joining it with the last where they
     /// touch.
-    fn lose(&mut self, range: Range<u64>) {
+    pub(super) fn lose(&mut self, range: Range<u64>) {
         match self.unreadable.last_mut() {
             Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
             _ => self.unreadable.push(range),

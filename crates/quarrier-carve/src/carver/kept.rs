@@ -172,6 +172,10 @@ impl Source for Kept<'_> {
         Ok(count)
     }
 
+    fn readable_end(&self) -> u64 {
+        self.source.readable_end()
+    }
+
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         self.source.next_data(offset)
     }

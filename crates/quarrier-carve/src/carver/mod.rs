@@ -236,10 +236,15 @@ impl<'a> Carver<'a> {
     /// what was kept until then is as it was said.
     pub fn run(&self, source: &dyn Source, keep: &dyn Keep) -> Result<Summary> {
         let length = source.length();
-        let ranges = match &self.range {
+        let wanted: Vec<Range<u64>> = match &self.range {
             Some(ranges) => ranges.iter().map(|r| r.start.min(length)..r.end.min(length)).collect(),
             None => std::iter::once(0..length).collect(),
         };
+        // Of what cannot be read a stride is tried, as if nobody knew.
+        let tried = source.readable_end().saturating_add(STRIDE_BYTES).min(length);
+        let lost = wanted.iter().map(|r| r.start.max(tried)..r.end).filter(|r| !r.is_empty());
+        let lost: Vec<Range<u64>> = lost.collect();
+        let ranges = wanted.iter().map(|r| r.start.min(tried)..r.end.min(tried)).collect();
         let ranges = CarvedRanges::new(ranges, self.file_bytes_max);
         let started = Instant::now();
         let signatures = Signatures::new(&self.formats, Sample::default())?;
@@ -254,7 +259,11 @@ impl<'a> Carver<'a> {
         let kept = Kept::new(source, self.memory_bytes_max);
         let times = Times::default();
         let run = CarveRun { carver: self, source: &kept, keep, ranges: &ranges, times };
-        run.run(&signatures, summary)
+        let mut summary = run.run(&signatures, summary)?;
+        if !summary.stopped {
+            lost.into_iter().for_each(|range| summary.lose(range));
+        }
+        Ok(summary)
     }
 
     /// Appends `more`, of broken ones as many as there is room for; the others are `forgotten`.

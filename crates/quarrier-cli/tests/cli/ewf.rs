@@ -7,7 +7,7 @@ use quarrier_core::source::{Source, read_full_at};
 use quarrier_ewf::EwfSource;
 
 use crate::carve::{carve, gif, image, tree};
-use crate::harness::{Lab, noise, skip};
+use crate::harness::{Lab, noise, run, skip};
 
 const CHUNK_BYTES: usize = 32 << 10;
 
@@ -117,6 +117,33 @@ fn a_damaged_chunk_is_listed_and_the_rest_is_searched() {
     let ran = lab.search(["<token>", "image.E01", "-c"]);
     assert_eq!((ran.code, ran.text().trim()), (Some(3), "4  <token>"), "{}", ran.stderr);
     assert!(ran.stderr.contains("32768"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_image_that_claims_more_than_its_tables_have_is_over_at_once() {
+    let media = image(2 * CHUNK_BYTES, &[(0, &gif("a"))]);
+    let lab = Lab::new();
+    let mut segment = ewf(&media, 4).remove(0);
+    // The volume says that there are 2^50 sectors.
+    let volume = 13 + 76;
+    segment[volume + 16..volume + 24].copy_from_slice(&(1u64 << 50).to_le_bytes());
+    let sum = sealed(segment[volume..volume + 1048].to_vec());
+    segment[volume..volume + 1052].copy_from_slice(&sum);
+    lab.put("image.E01", &segment);
+    let lost = format!("bytes {}..{} could not be read", 2 * CHUNK_BYTES, 1u64 << 59);
+    for arguments in [
+        &["search", "GIF", "image.E01", "-c"][..],
+        &["search", "GIF", "image.E01", "-c", "--range", "60000.."],
+        &["carve", "image.E01", "--dry-run"],
+        &["filter", "a > 0", "image.E01"],
+        &["explain", "a > 0", "image.E01"],
+    ] {
+        let ran = run(lab.command(arguments), b"");
+        let is_read_apart = !matches!(arguments[0], "filter" | "explain");
+        assert!(matches!(ran.code, Some(2 | 3)), "{arguments:?}: {ran:?}");
+        assert!(!is_read_apart || ran.code == Some(3), "{arguments:?}: {ran:?}");
+        assert!(!is_read_apart || ran.stderr.contains(&lost), "{arguments:?}: {ran:?}");
+    }
 }
 
 #[test]

@@ -61,6 +61,7 @@ impl Pipeline<'_> {
             )));
         }
         let epoch = Instant::now();
+        let (range, lost) = apart(range, self.source, need);
         let timeline = Mutex::new(Timeline::default());
         // Declared before whatever borrows from them.
         let (permits, buffers) = pools(&plan, need, self.memory);
@@ -87,7 +88,8 @@ impl Pipeline<'_> {
                 feed.cutter().skipped_bytes()
             }
         };
-        finish(plan, turnstile.into_end(), hole_bytes, epoch, timeline, self.stop)
+        let run = finish(plan, turnstile.into_end(), hole_bytes, epoch, timeline, self.stop)?;
+        Ok(run.without(lost))
     }
 }
 
@@ -140,6 +142,32 @@ fn finish(
     timeline: Mutex<Timeline>,
     stop: Option<&AtomicBool>,
 ) -> Result<Run> {
+/// How far into bytes that cannot be read they are tried all the same.
+const LOST_TRIED_BYTES: u64 = 1 << 20;
+
+/// The part of `range` that is worth trying, and the rest, of which is known that it cannot be read.
+/// What is seen of the last bytes that can be read is the same as if all were tried.
+fn apart(range: Range<u64>, source: &dyn Source, need: Need) -> (Range<u64>, Range<u64>) {
+    let sight = need.before_bytes as u64 + need.after_bytes as u64 + LOST_TRIED_BYTES;
+    let tried = source.readable_end().saturating_add(sight).clamp(range.start, range.end);
+    (range.start..tried, tried..range.end)
+}
+
+impl Run {
+    /// The run, with a range behind it that was not tried.
+    fn without(mut self, lost: Range<u64>) -> Self {
+        if self.stopped || lost.is_empty() {
+            return self;
+        }
+        self.position = lost.end;
+        match self.unreadable.last_mut() {
+            Some(last) if last.end == lost.start => last.end = lost.end,
+            _ => self.unreadable.push(lost),
+        }
+        self
+    }
+}
+
     let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
     // A source may give up what it waits for when the run is to end; that is no failure.
     if let Some(error) = end.error.filter(|error| !(is_stopped && is_given_up(error))) {

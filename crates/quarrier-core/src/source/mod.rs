@@ -53,6 +53,12 @@ pub trait Source: Send + Sync {
         Ok((offset < self.length()).then(|| offset..self.length()))
     }
 
+    /// No byte at or behind this offset can be read, as was seen when the source was opened: an image
+    /// may say that it has more than there is of it. So nobody need try.
+    fn readable_end(&self) -> u64 {
+        self.length()
+    }
+
     /// The bytes of `range` without a copy, where the source can show them so.
     ///
     /// `None` means that the bytes must be read. `range` must lie within the length.
