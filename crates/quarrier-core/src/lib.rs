@@ -55,6 +55,8 @@ pub mod isa;
 
 pub mod meminfo;
 
+pub mod threads;
+
 mod error;
 
 pub use error::{Error, Result};

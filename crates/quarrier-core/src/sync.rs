@@ -18,12 +18,12 @@ mod tests {
     fn what_a_panic_left_locked_can_be_locked_again() {
         let mutex = Mutex::new(1);
         let panicked = std::thread::scope(|scope| {
-            let holder = scope.spawn(|| {
+            let holder = crate::threads::in_scope(scope, "", || {
                 *lock(&mutex) = 2;
                 let _held = lock(&mutex);
                 std::panic::resume_unwind(Box::new("as a thread does that fails"));
             });
-            holder.join().is_err()
+            holder.unwrap().join().is_err()
         });
         assert!(panicked && mutex.is_poisoned());
         assert_eq!(*lock(&mutex), 2);

@@ -31,6 +31,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{FooterTail, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use quarrier_core::source::{Source, read_exact_at};
+use quarrier_core::threads;
 use quarrier_messages::{ColumnReader, Columns, guarded};
 
 /// Rows decoded at once.
@@ -71,20 +72,38 @@ fn start<'scope, 'env>(
 ) -> InOrder {
     let groups = metadata.metadata().num_row_groups();
     let lanes = workers.clamp(1, groups.max(1));
-    let receivers: Vec<_> = (0..lanes)
-        .map(|lane| {
-            let (sender, receiver) = sync_channel(BATCHES_AHEAD);
-            let metadata = metadata.clone();
-            scope.spawn(move || {
-                for group in (lane..groups).step_by(lanes) {
-                    if !decode(source, &metadata, group, &sender) {
-                        return;
-                    }
+    let (mut receivers, mut begun) = (Vec::new(), Vec::new());
+    for lane in 0..lanes {
+        let (sender, receiver) = sync_channel(BATCHES_AHEAD);
+        let (begin, lanes) = sync_channel(1);
+        let (metadata, failed) = (metadata.clone(), sender.clone());
+        let started = threads::in_scope(scope, "", move || {
+            // How many there are is known when all have started.
+            let Ok(lanes) = lanes.recv() else { return };
+            for group in (lane..groups).step_by(lanes) {
+                if !decode(source, &metadata, group, &sender) {
+                    return;
                 }
-            });
-            receiver
-        })
-        .collect();
+            }
+        });
+        match started {
+            Ok(_) => {}
+            // Fewer decode as much.
+            Err(_) if lane > 0 => break,
+            Err(error) => {
+                let error = ArrowError::IoError("cannot read it".to_string(), error);
+                // There is room, and the receiver is at hand.
+                let _ = failed.send(Some(Err(error)));
+                return InOrder { receivers: vec![receiver], group: 0, groups: groups.max(1) };
+            }
+        }
+        receivers.push(receiver);
+        begun.push(begin);
+    }
+    for begin in &begun {
+        // Each waits for it, and has room for one.
+        let _ = begin.send(begun.len());
+    }
     InOrder { receivers, group: 0, groups }
 }
 

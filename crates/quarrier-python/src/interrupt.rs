@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use quarrier_core::threads;
 
 /// How often signals are looked for.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -14,7 +15,8 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// that `work` gets becomes true; `work` must then end soon.
 ///
 /// # Errors
-/// What the handler raised: `KeyboardInterrupt` for Ctrl-C. It comes after `work` has ended.
+/// What the handler raised: `KeyboardInterrupt` for Ctrl-C. It comes after `work` has ended. `OSError`
+/// where the system gives no thread to work on.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Arc<AtomicBool>) -> T + Send,
@@ -24,11 +26,11 @@ pub(crate) fn interruptible<T: Send>(
         std::thread::scope(|scope| {
             let (done, waiting) = mpsc::channel::<()>();
             let stop = &stop;
-            let worker = scope.spawn(move || {
+            let worker = threads::in_scope(scope, "", move || {
                 // Dropped at the end, by panic too, which wakes the waiting thread.
                 let _done = done;
                 work(stop)
-            });
+            })?;
             let mut raised = None;
             while waiting.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
                 if let Err(error) = Python::attach(|py| py.check_signals()) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
+use quarrier_core::threads;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
@@ -49,15 +50,13 @@ impl Remote {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(setup)?;
         let handle = runtime.handle().clone();
         let (quit, asked_to_quit) = oneshot::channel::<()>();
-        let thread = std::thread::Builder::new()
-            .name("quarrier remote".to_string())
-            .spawn(move || {
-                // An error means that the sender is gone, which is as good.
-                let _ = runtime.block_on(asked_to_quit);
-                // A name that is being looked up is not waited for.
-                runtime.shutdown_background();
-            })
-            .map_err(setup)?;
+        let run = move || {
+            // An error means that the sender is gone, which is as good.
+            let _ = runtime.block_on(asked_to_quit);
+            // A name that is being looked up is not waited for.
+            runtime.shutdown_background();
+        };
+        let thread = threads::alone("quarrier remote", run).map_err(setup)?;
         let shared = Arc::new(Shared::new(options, client, handle));
         Ok(Remote { shared, quit: Some(quit), thread: Some(thread) })
     }

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use quarrier_core::threads;
+
 use super::account::{BrokenFile, Keep, Summary, Times, add_since};
 use super::candidates::{Candidate, Signatures};
 use super::enclosed::is_enclosed;
@@ -242,12 +244,7 @@ impl<'c> CarveRun<'c> {
             }
             add_since(busy_ns, begun);
         };
-        std::thread::scope(|scope| {
-            for _ in 1..self.carver.workers_count().min(things.len()) {
-                scope.spawn(run);
-            }
-            run();
-        });
+        threads::team(0..self.carver.workers_count().min(things.len()).max(1), |_| run());
         let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.sort_by_key(|(index, _)| *index);
         all.into_iter().map(|(_, result)| result).collect()

@@ -18,6 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use quarrier_core::source::Source;
+use quarrier_core::threads;
 
 use super::STRIDE_BYTES;
 use super::account::{BrokenFile, Stride, add_since};
@@ -135,12 +136,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
 
     /// Goes through all of them. Returns what is known then.
     pub(super) fn run(self) -> Result<RunState<'c>> {
-        std::thread::scope(|scope| {
-            for _ in 1..self.run.carver.workers_count() {
-                scope.spawn(|| self.work());
-            }
-            self.work();
-        });
+        threads::team(0..self.run.carver.workers_count().max(1), |_| self.work());
         let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         match shared.failed {
             Some(error) => Err(error),

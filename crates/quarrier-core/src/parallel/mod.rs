@@ -38,6 +38,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::region::HUGE_PAGE_BYTES;
+use crate::threads;
 
 /// How an array is cut, and how many work on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -87,16 +88,7 @@ pub fn init<T: Send>(
 ) -> Result<()> {
     let (chunk, workers) = plan(out, cut)?;
     let claims = Claims::new(out, chunk);
-    std::thread::scope(|scope| {
-        for _ in 1..workers {
-            let work = || claims.work(&kernel);
-            // Fewer threads do the same work.
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        claims.work(&kernel);
-    });
+    threads::team(0..workers.max(1), |_| claims.work(&kernel));
     claims.end()
 }
 

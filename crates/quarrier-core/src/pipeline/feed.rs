@@ -307,6 +307,11 @@ impl<'a> QueueFeed<'a> {
         &self.cutter
     }
 
+    /// The source again, where nothing was read.
+    pub(super) fn into_cutter(self) -> Cutter<'a> {
+        self.cutter
+    }
+
     /// A reader's way to send. To be taken once by each before [`seal`](Self::seal).
     pub(super) fn sender(&self) -> Option<SyncSender<Step<'a>>> {
         lock(&self.sender).clone()

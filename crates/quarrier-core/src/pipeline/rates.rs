@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::region::AlignedBuffer;
 use crate::source::{Source, read_full_at};
+use crate::threads;
 
 /// What was measured of a source, or of the disk on which it lies.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -134,29 +135,24 @@ impl Probe<'_> {
         let started = Instant::now();
         let until = (started + TRIAL_TIME).min(self.until);
         let must = self.at + least;
-        std::thread::scope(|scope| {
-            for _ in 0..in_flight {
-                scope.spawn(|| {
-                    let mut buffer = AlignedBuffer::new(block_bytes);
-                    loop {
-                        let at = next.fetch_add(block, Ordering::Relaxed);
-                        let is_late = at >= must && Instant::now() >= until;
-                        if is_late || at + block > end || Instant::now() >= self.until {
-                            return;
-                        }
-                        let Ok(bytes) = read_full_at(self.source, at, &mut buffer[..block_bytes])
-                        else {
-                            return;
-                        };
-                        given.fetch_add(bytes as u64, Ordering::Relaxed);
-                    }
-                });
+        let asked = threads::team(0..in_flight, |_| {
+            let mut buffer = AlignedBuffer::new(block_bytes);
+            loop {
+                let at = next.fetch_add(block, Ordering::Relaxed);
+                let is_late = at >= must && Instant::now() >= until;
+                if is_late || at + block > end || Instant::now() >= self.until {
+                    return;
+                }
+                let Ok(bytes) = read_full_at(self.source, at, &mut buffer[..block_bytes]) else {
+                    return;
+                };
+                given.fetch_add(bytes as u64, Ordering::Relaxed);
             }
         });
         let seconds = started.elapsed().as_secs_f64();
         self.at = next.into_inner().min(end);
         let bytes = given.into_inner();
-        if bytes < least || seconds <= 0.0 {
+        if bytes < least || seconds <= 0.0 || asked.len() < in_flight {
             return None;
         }
         let bytes_per_second = bytes as f64 / seconds;

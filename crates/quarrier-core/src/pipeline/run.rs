@@ -16,6 +16,7 @@ use super::{Access, Emitter, Kernel, Need, Pipeline, Plan, Sink};
 use crate::error::{Error, Result};
 use crate::region::{AlignedBuffer, BufferPool};
 use crate::source::Source;
+use crate::threads;
 
 /// The account of a run.
 #[derive(Debug)]
@@ -60,8 +61,8 @@ impl Pipeline<'_> {
                 self.source.length()
             )));
         }
-        let epoch = Instant::now();
         let (range, lost) = apart(range, self.source, need);
+        let epoch = Instant::now();
         let timeline = Mutex::new(Timeline::default());
         // Declared before whatever borrows from them.
         let (permits, buffers) = pools(&plan, need, self.memory);
@@ -73,19 +74,26 @@ impl Pipeline<'_> {
             Access::Window => {
                 let promise = self.promise;
                 let feed = WindowFeed { source: self.source, cutter, permits: &permits, promise };
-                crew.work(&feed, &turnstile, plan.workers, &[]);
+                crew.work(&feed, &turnstile, plan.workers);
                 feed.cutter.skipped_bytes()
             }
             Access::Read => {
                 let feed = ReadFeed { source: self.source, cutter, buffers: &buffers };
-                crew.work(&feed, &turnstile, plan.workers, &[]);
+                crew.work(&feed, &turnstile, plan.workers);
                 feed.cutter.skipped_bytes()
             }
             Access::Queue | Access::Uring => {
                 let count = plan.buffers + plan.readers;
                 let feed = QueueFeed::new(self.source, cutter, &buffers, count);
-                crew.work_queue(&feed, &turnstile, &plan);
-                feed.cutter().skipped_bytes()
+                if crew.work_queue(&feed, &turnstile, &plan) {
+                    feed.cutter().skipped_bytes()
+                } else {
+                    // No thread to read with: nothing was read yet, and whoever works reads too.
+                    let cutter = feed.into_cutter();
+                    let feed = ReadFeed { source: self.source, cutter, buffers: &buffers };
+                    crew.work(&feed, &turnstile, plan.workers);
+                    feed.cutter.skipped_bytes()
+                }
             }
         };
         let run = finish(plan, turnstile.into_end(), hole_bytes, epoch, timeline, self.stop)?;
@@ -118,7 +126,7 @@ pub(super) fn run_stream<K: Kernel>(
     let turnstile = Turnstile::new(sink, 0, None);
     let crew = Crew { source: None, kernel, stop: wishes.stop, epoch, timeline: &timeline };
     let feed = StreamFeed::new(name, reader, need, plan.buffer_bytes, wishes.stop, &buffers);
-    crew.work(&feed, &turnstile, plan.workers, &[]);
+    crew.work(&feed, &turnstile, plan.workers);
     finish(plan, turnstile.into_end(), 0, epoch, timeline, wishes.stop)
 }
 
@@ -134,14 +142,6 @@ fn pools(plan: &Plan, need: Need, memory: Option<Memory<'_>>) -> (BufferPool<()>
     (BufferPool::new(Vec::new()), BufferPool::new(buffers))
 }
 
-fn finish(
-    plan: Plan,
-    end: End,
-    hole_bytes: u64,
-    epoch: Instant,
-    timeline: Mutex<Timeline>,
-    stop: Option<&AtomicBool>,
-) -> Result<Run> {
 /// How far into bytes that cannot be read they are tried all the same.
 const LOST_TRIED_BYTES: u64 = 1 << 20;
 
@@ -168,6 +168,14 @@ impl Run {
     }
 }
 
+fn finish(
+    plan: Plan,
+    end: End,
+    hole_bytes: u64,
+    epoch: Instant,
+    timeline: Mutex<Timeline>,
+    stop: Option<&AtomicBool>,
+) -> Result<Run> {
     let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
     // A source may give up what it waits for when the run is to end; that is no failure.
     if let Some(error) = end.error.filter(|error| !(is_stopped && is_given_up(error))) {
@@ -199,71 +207,61 @@ struct Crew<'c, K> {
     timeline: &'c Mutex<Timeline>,
 }
 
-/// What a thread beside the workers does.
-type Task<'t> = (String, &'t (dyn Fn(&mut Recorder) + Sync));
-
 impl<K: Kernel> Crew<'_, K> {
-    /// Spawns `workers` workers and a thread for each task; returns when all are done.
+    /// Lets `workers` work, one of them on this thread; returns when all are done.
     fn work<'a>(
         &self,
         feed: &dyn Feed<'a>,
         turnstile: &Turnstile<'a, '_, K::Output>,
         workers: usize,
-        tasks: &[Task<'_>],
     ) {
-        std::thread::scope(|scope| {
-            for (name, task) in tasks {
-                scope.spawn(move || {
-                    let _guard = CloseOnPanic { feed, turnstile };
-                    self.recorded(name.clone(), task);
-                });
-            }
-            for number in 0..workers.max(1) {
-                scope.spawn(move || {
-                    let _guard = CloseOnPanic { feed, turnstile };
-                    self.recorded(self.kernel.worker_name(number), &|recorder| {
-                        self.worker(number, feed, turnstile, recorder);
-                    });
-                });
-            }
+        threads::team(0..workers.max(1), |number| {
+            let _guard = CloseOnPanic { feed, turnstile };
+            self.recorded(self.kernel.worker_name(number), &|recorder| {
+                self.worker(number, feed, turnstile, recorder);
+            });
         });
     }
 
+    /// As [`work`](Self::work), with readers on threads of their own. Does nothing and returns false
+    /// where the system has no thread for any of them.
     fn work_queue<'a>(
         &self,
         feed: &QueueFeed<'a>,
         turnstile: &Turnstile<'a, '_, K::Output>,
         plan: &Plan,
-    ) {
+    ) -> bool {
         // All senders exist before the first reader runs, so that the queue ends with them.
-        let senders: Vec<_> = (0..plan.readers.max(1))
-            .filter_map(|_| feed.sender())
-            .map(|sender| Mutex::new(Some(sender)))
-            .collect();
+        let senders: Vec<_> = (0..plan.readers.max(1)).filter_map(|_| feed.sender()).collect();
         feed.seal();
-        let reads: Vec<_> = senders
-            .iter()
-            .map(|sender| {
-                move |recorder: &mut Recorder| {
-                    let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    let Some(sender) = sender else { return };
-                    #[cfg(target_os = "linux")]
-                    if plan.access == Access::Uring && super::uring::read(feed, &sender, recorder) {
-                        return;
-                    }
-                    feed.read(&sender, recorder);
+        std::thread::scope(|scope| {
+            let mut readers = 0;
+            for sender in senders {
+                let read = move || {
+                    let _guard = CloseOnPanic { feed, turnstile };
+                    self.recorded(format!("reader {}", readers + 1), &|recorder| {
+                        #[cfg(target_os = "linux")]
+                        if plan.access == Access::Uring
+                            && super::uring::read(feed, &sender, recorder)
+                        {
+                            return;
+                        }
+                        feed.read(&sender, recorder);
+                    });
+                };
+                if threads::in_scope(scope, "", read).is_err() {
+                    break;
                 }
-            })
-            .collect();
-        let tasks: Vec<Task<'_>> = reads
-            .iter()
-            .enumerate()
-            .map(|(n, read)| (format!("reader {}", n + 1), read as &(dyn Fn(&mut Recorder) + Sync)))
-            .collect();
-        self.work(feed, turnstile, plan.workers, &tasks);
+                readers += 1;
+            }
+            if readers > 0 {
+                self.work(feed, turnstile, plan.workers);
+            }
+            readers > 0
+        })
     }
 
-    fn recorded(&self, name: String, task: &(dyn Fn(&mut Recorder) + Sync + '_)) {
+    fn recorded(&self, name: String, task: &dyn Fn(&mut Recorder)) {
         let mut recorder = Recorder::new(name, self.epoch);
         task(&mut recorder);
         self.timeline.lock().unwrap_or_else(PoisonError::into_inner).add(recorder);

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::region::{PAGE_BYTES, SharedRegion};
 use crate::source::Source;
 use crate::sync::lock;
+use crate::threads;
 
 /// The most that a slot may show.
 const SLOT_BYTES_MAX: usize = 1 << 30;
@@ -193,11 +194,15 @@ impl SharedFeed {
         started.process = std::process::id();
         for _ in 0..readers.max(1) {
             let shared = Arc::clone(&self.shared);
-            let thread = std::thread::Builder::new().name("quarrier reader".to_string());
-            let thread = thread.spawn(move || shared.read()).map_err(|error| {
-                Error::io(self.shared.source.name(), "start a thread that reads it", error)
-            })?;
-            started.threads.push(thread);
+            match threads::alone("quarrier reader", move || shared.read()) {
+                Ok(thread) => started.threads.push(thread),
+                // Fewer read as much.
+                Err(_) if !started.threads.is_empty() => break,
+                Err(error) => {
+                    let name = self.shared.source.name();
+                    return Err(Error::io(name, "start a thread that reads it", error));
+                }
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! share; everything else is rules.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 #![allow(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
 
 mod account;

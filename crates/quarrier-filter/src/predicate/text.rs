@@ -2,7 +2,9 @@
 //! text.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use quarrier_core::threads;
 use quarrier_messages::column::{Dictionary, Texts};
 
 use super::{Outcome, Set};
@@ -102,18 +104,18 @@ fn shared(
     }
     let (start, length) = (codes.start, codes.len());
     let cut = |part: usize| start + length * part / parts;
-    std::thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..parts).map(|part| scope.spawn(move || find(cut(part)..cut(part + 1)))).collect();
-        let mut found = find(cut(0)..cut(1));
-        for other in others {
-            match other.join() {
-                Ok(ranges) => found.extend(ranges),
-                Err(panic) => std::panic::resume_unwind(panic),
+    let next = AtomicUsize::new(0);
+    let all = threads::team(0..parts, |_| {
+        let mut found = Vec::new();
+        loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= parts {
+                return found;
             }
+            found.extend(find(cut(part)..cut(part + 1)));
         }
-        found
-    })
+    });
+    all.concat()
 }
 
 /// Ranges of those of `codes` for which `wanted` holds.

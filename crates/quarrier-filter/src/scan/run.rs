@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quarrier_core::isa::Isa;
 use quarrier_core::parallel::planned_workers;
+use quarrier_core::threads;
 use quarrier_messages::Table;
 
 use super::explain::{self, Explanation, Work};
@@ -192,22 +193,13 @@ impl<'a> Scan<'a> {
             }
             (found, worker.work())
         };
-        let others = self.workers.min(segments.len()).saturating_sub(1);
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
-            let (found, mut done) = work();
-            let mut all = vec![found];
-            for other in others {
-                match other.join() {
-                    Ok((found, work)) => {
-                        all.push(found);
-                        done.add(work);
-                    }
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            (all, done)
-        })
+        let workers = self.workers.min(segments.len()).max(1);
+        let (mut all, mut done) = (Vec::with_capacity(workers), Work::default());
+        for (found, work) in threads::team(0..workers, |_| work()) {
+            all.push(found);
+            done.add(work);
+        }
+        (all, done)
     }
 
     fn is_cancelled(&self) -> bool {

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use quarrier_core::isa::Isa;
 use quarrier_core::parallel::planned_workers;
 use quarrier_core::sync::lock;
+use quarrier_core::threads;
 use quarrier_messages::Table;
 
 use super::gather::{Found, Goal, Matches, Shared};
@@ -84,9 +85,12 @@ impl Scanner {
         let mut scanner = Scanner { inner, threads: Vec::new() };
         for worker in 0..workers {
             let inner = Arc::clone(&scanner.inner);
-            let name = format!("scan {worker}");
-            let thread = std::thread::Builder::new().name(name).spawn(move || inner.work(worker));
-            scanner.threads.push(thread?);
+            match threads::alone(&format!("scan {worker}"), move || inner.work(worker)) {
+                Ok(thread) => scanner.threads.push(thread),
+                // Fewer do the same work.
+                Err(_) if worker > 0 => break,
+                Err(error) => return Err(error),
+            }
         }
         Ok(scanner)
     }

@@ -1,8 +1,8 @@
 //! Text into the library's tree, within bounds.
 
-use std::panic::resume_unwind;
 use std::thread;
 
+use quarrier_core::threads;
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -57,11 +57,11 @@ pub fn on_a_large_stack<T: Send>(
 ) -> Result<T> {
     let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * tokens;
     thread::scope(|scope| {
-        let thread = thread::Builder::new().name("parse".to_string()).stack_size(stack_bytes);
-        let thread = thread.spawn_scoped(scope, then).map_err(|error| {
+        let thread = threads::in_scope_on_stack(scope, "parse", stack_bytes, then);
+        let thread = thread.map_err(|error| {
             Error::text(0, 0, format!("no stack of {stack_bytes} bytes to parse it on: {error}"))
         })?;
-        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        threads::joined(thread)
     })
 }
 

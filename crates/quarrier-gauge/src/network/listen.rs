@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use quarrier_core::threads;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::guest::{refuse, serve};
@@ -78,13 +79,13 @@ impl Listener {
                     continue;
                 }
                 let sessions = &sessions;
-                let started = thread::Builder::new().spawn_scoped(scope, move || {
+                let started = threads::in_scope(scope, "", move || {
                     heard(address, one(stream, stop));
                     sessions.fetch_sub(1, Ordering::Relaxed);
                 });
                 if let Err(error) = started {
                     sessions.fetch_sub(1, Ordering::Relaxed);
-                    heard(address, Heard::Ended(format!("cannot start a thread: {error}")));
+                    heard(address, Heard::Ended(error.to_string()));
                 }
             }
             Ok(())

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quarrier_core::threads;
+
 use super::datagram;
 use super::echo::{self, Echoes};
 use super::frame::{Account, Name};
@@ -34,8 +36,7 @@ pub(super) fn with_peer<T>(network: &Network, work: impl FnOnce(&Peer) -> Result
     thread::scope(|scope| {
         // Set when the work is done and when it panics: the scope waits for the listener.
         let _end = SetWhenDropped(&over);
-        thread::Builder::new()
-            .spawn_scoped(scope, || listener.serve(&over, &|_, _| ()))
+        threads::in_scope(scope, "", || listener.serve(&over, &|_, _| ()))
             .map_err(|error| Error::io("listener", "start a thread", error))?;
         work(&peer)
     })

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
+use quarrier_core::threads;
 use rustix::thread::CpuSet;
 
 use super::gate::Gate;
@@ -73,7 +74,7 @@ impl Team {
             let mut handles = Vec::with_capacity(threads);
             for index in 0..threads {
                 let cpu = self.cpu_of(index);
-                let spawned = thread::Builder::new().spawn_scoped(scope, move || {
+                let spawned = threads::in_scope(scope, "", move || {
                     pin(cpu);
                     make(index)
                 });
@@ -169,7 +170,7 @@ impl Team {
             let mut handles = Vec::with_capacity(states.len());
             for (index, state) in states.iter_mut().enumerate() {
                 let cpu = self.cpu_of(index);
-                let spawned = thread::Builder::new().spawn_scoped(scope, move || {
+                let spawned = threads::in_scope(scope, "", move || {
                     if pinned {
                         pin(cpu);
                     }

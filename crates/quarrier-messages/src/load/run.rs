@@ -4,6 +4,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use quarrier_core::source::Source;
+use quarrier_core::threads;
 
 use super::Load;
 use super::batch::Batch;
@@ -154,23 +155,10 @@ fn each(
     workers: &mut [Worker],
     work: impl Fn(&mut Worker) -> Result<Account> + Sync,
 ) -> Result<Account> {
-    if let [worker] = workers {
-        return work(worker);
-    }
     let mut all = Account::new();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            workers.iter_mut().map(|worker| scope.spawn(|| work(worker))).collect();
-        let mut result = Ok(());
-        for thread in threads {
-            match thread.join() {
-                Ok(Ok(account)) => all.extend(account),
-                Ok(Err(error)) => result = result.and(Err(error)),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        result
-    })?;
+    for account in threads::team(workers, work) {
+        all.extend(account?);
+    }
     Ok(all)
 }
 

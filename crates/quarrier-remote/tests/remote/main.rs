@@ -1,5 +1,6 @@
 //! Remote sources against a server of the tests' own, that fails in every way it is told to.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 
 mod server;
 
@@ -56,8 +57,8 @@ fn hasty() -> Options {
     };
     options.retry = Retry {
         attempts_max: 12,
-        delay: Duration::from_millis(1),
         in_vain_max: Duration::from_secs(600),
+        delay: Duration::from_millis(1),
         delay_max: Duration::from_millis(4),
         failed_ranges_max: 4,
     };

@@ -1,6 +1,7 @@
 //! Sparse files against a map from offset to byte, and by their rules one by one.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 
 mod evict;
 mod file;

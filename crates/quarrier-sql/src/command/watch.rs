@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use quarrier_core::threads;
 use quarrier_sql::{Error, Result};
 use tokio::sync::oneshot;
 
@@ -62,7 +63,7 @@ impl Watch {
                 return;
             }
         };
-        let thread = thread::Builder::new().name("watch".to_string()).spawn(look);
+        let thread = threads::alone("watch", look);
         let thread = thread.ok().map(|handle| handle.thread().clone());
         (Watch { thread, is_over }, alarm)
     }

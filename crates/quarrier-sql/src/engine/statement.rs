@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
+use quarrier_core::threads;
 
 use super::rewrite_part;
 use crate::dialect::{DEPTH_MAX, Sql};
@@ -101,8 +102,7 @@ fn are_balanced(statements: &mut VecDeque<parser::Statement>, words: usize) -> R
         return Ok(balance());
     }
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(TREE_STACK_BYTES);
-        match thread.spawn_scoped(scope, balance) {
+        match threads::in_scope_on_stack(scope, "", TREE_STACK_BYTES, balance) {
             Ok(walked) => Ok(walked.join().unwrap_or(false)),
             Err(error) => Err(Error::Setup { reason: format!("no thread to read with: {error}") }),
         }
@@ -112,8 +112,8 @@ fn are_balanced(statements: &mut VecDeque<parser::Statement>, words: usize) -> R
 /// Frees trees that may be as deep as the text is long, which takes as much stack.
 fn take_down(statements: VecDeque<parser::Statement>) {
     let (sender, receiver) = mpsc::channel::<VecDeque<parser::Statement>>();
-    let thread = std::thread::Builder::new().stack_size(TREE_STACK_BYTES);
-    match thread.spawn(move || receiver.into_iter().for_each(drop)) {
+    let free = move || receiver.into_iter().for_each(drop);
+    match threads::alone_on_stack("", TREE_STACK_BYTES, free) {
         Ok(_) => drop(sender.send(statements)),
         // Without a thread, they are left where they are.
         Err(_) => std::mem::forget(statements),

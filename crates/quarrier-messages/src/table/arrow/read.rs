@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use quarrier_core::parallel::planned_workers;
+use quarrier_core::threads;
 
 use super::leaves::{Leaf, leaves_of, refused};
 use super::values::{append_exact, append_floats, append_numbers, for_each_text, rounded};
@@ -52,14 +53,18 @@ impl Table {
         let segments = Mutex::new(Some(segments));
         let parts = std::thread::scope(|scope| {
             let work = || Worker::new(&leaves).run(&segments);
-            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let mut team = Vec::new();
+            for _ in 0..workers {
+                match threads::in_scope(scope, "", work) {
+                    Ok(thread) => team.push(thread),
+                    // Fewer do the same work.
+                    Err(_) if !team.is_empty() => break,
+                    Err(error) => return Err(no_thread(error).into()),
+                }
+            }
             let told = cut(&leaves, schema, batches, &to_workers);
             drop(to_workers);
-            let parts = threads.into_iter().map(|thread| match thread.join() {
-                Ok(part) => part,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            let parts: Result<Vec<Part>> = parts.collect();
+            let parts: Result<Vec<Part>> = team.into_iter().map(threads::joined).collect();
             // The first of two errors is the source's: a worker sees what came before it.
             parts.and_then(|parts| told.map(|()| parts))
         })?;
@@ -67,6 +72,11 @@ impl Table {
         let fields = columns.map(|leaf| crate::Field { name: leaf.name.into(), kind: leaf.kind });
         Ok(Table::assemble_as(&crate::Schema { fields: fields.collect() }, parts, workers))
     }
+}
+
+/// An error of threads, as one of batches.
+fn no_thread(error: std::io::Error) -> ArrowError {
+    ArrowError::IoError("cannot read it".to_string(), error)
 }
 
 /// Hands batches on in pieces of a segment's rows, until no worker takes them any more.

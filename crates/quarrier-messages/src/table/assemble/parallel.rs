@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use quarrier_core::parallel::planned_workers;
+use quarrier_core::threads;
 
 /// Does all `jobs` on at most `workers` threads (0: one a CPU), this one among them, in order of their numbers;
 /// gives the results in that order.
@@ -36,17 +37,7 @@ pub(super) fn in_parallel_with<J: Send, R: Send, O>(
             done.push((number, job(&mut own, next)));
         }
     };
-    let mut done = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
-        let mut done = work();
-        for other in others {
-            match other.join() {
-                Ok(more) => done.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
+    let mut done = threads::team(0..workers, |_| work()).into_iter().flatten().collect::<Vec<_>>();
     done.sort_unstable_by_key(|&(number, _)| number);
     done.into_iter().map(|(_, result)| result).collect()
 }

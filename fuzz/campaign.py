@@ -1,0 +1,299 @@
+"""Mutants of real files through the real commands: `campaign.py --program target/release/quarrier`.
+
+The fuzz targets call functions; this calls programs, as a stranger's file would meet them. Each mutant goes
+through each command that reads its kind, with 1 GiB of address space beside the program's own and a time limit.
+It must end by itself with an exit status of 0 to 3 and at most one line on standard error that is not a panic's.
+Mutants that do not are left in the folder of findings with the command that failed.
+
+Seeds are made here, of every format that Python's standard library writes and, where pyarrow is installed,
+Arrow and Parquet; `--corpus FOLDER` adds the files of a folder, told apart by their endings.
+"""
+
+import argparse
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import wave
+import zipfile
+import zlib
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+MEMORY_BYTES = 1 << 30
+SEED_BYTES_MAX = 1 << 20
+
+# What a command is given in place of FILE. Statuses: 0 found, 1 nothing, 2 cannot be done, 3 not all of it was read.
+BYTES = [
+    ["search", "-q", "-e", "invoice", "-e", "price", "FILE"],
+    ["search", "-q", "-E", "[a-z]{3,9}[0-9]+", "--format", "json", "FILE"],
+    ["carve", "-q", "--dry-run", "FILE"],
+    ["carve", "-q", "FILE", "-o", "FOLDER"],
+]
+MESSAGES = [
+    ["filter", "-q", "price > 5 AND name LIKE '%a%'", "FILE"],
+    ["filter", "-q", "-c", "price IS NULL OR qty = 3", "FILE"],
+    ["filter", "-q", "qty > 1", "FILE", "--format", "csv"],
+    ["explain", "price > 5", "FILE"],
+]
+QUERIES = [
+    ["query", "-q", "SELECT * FROM 'FILE' ORDER BY 1 LIMIT 5"],
+    ["query", "-q", "SELECT name, count(*), sum(qty), max(price) FROM 'FILE' GROUP BY name"],
+    ["query", "-q", "SELECT count(*) FROM 'FILE' WHERE price > 5 AND name LIKE '%a%'"],
+]
+MESSAGE_KINDS = {"ndjson", "jsonl", "csv", "fix", "nvfix", "xml"}
+COLUMN_KINDS = {"arrow", "arrows", "parquet"}
+
+
+def commands_for(kind: str) -> list[list[str]]:
+    if kind in COLUMN_KINDS:
+        return [*MESSAGES[:1], *QUERIES, MESSAGES[3]]
+    return [*MESSAGES, *QUERIES] if kind in MESSAGE_KINDS else BYTES
+
+
+def rows() -> list[dict]:
+    draw = random.Random(5)
+    return [
+        {
+            "id": number,
+            "name": draw.choice(["anna", "bert", "carla", "ünï"]) + str(number % 7),
+            "price": round(draw.uniform(0, 10), 3) if number % 5 else None,
+            "qty": draw.randrange(9),
+            "ok": number % 3 == 0,
+            "day": f"20{number % 30:02}-0{1 + number % 9}-11",
+        }
+        for number in range(60)
+    ]
+
+
+def message_seeds() -> dict[str, bytes]:
+    table = rows()
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(table[0]))
+    writer.writeheader()
+    writer.writerows(table)
+    fix = "".join(
+        f"8=FIX.4.4\x019=60\x0135=D\x0134={r['id']}\x0155={r['name']}\x0144={r['price'] or 1}\x0138={r['qty']}\x0110=001\x01\n"
+        for r in table
+    )
+    tags = "".join(
+        "<row>" + "".join(f"<{name}>{value}</{name}>" for name, value in row.items()) + "</row>\n" for row in table
+    )
+    return {
+        "ndjson": "".join(json.dumps(row) + "\n" for row in table).encode(),
+        "csv": text.getvalue().encode(),
+        "fix": fix.encode(),
+        "xml": f"<rows>\n{tags}</rows>\n".encode(),
+    }
+
+
+def column_seeds() -> dict[str, bytes]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        print("no pyarrow: no seeds of Arrow and Parquet", file=sys.stderr)
+        return {}
+    table = pa.Table.from_pylist(rows())
+    table = table.set_column(1, "name", table["name"].dictionary_encode())
+    file, stream, parquet = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    with pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=20)
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    pq.write_table(table, parquet, row_group_size=20)
+    return {"arrow": file.getvalue(), "arrows": stream.getvalue(), "parquet": parquet.getvalue()}
+
+
+def png() -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    lines = b"".join(b"\x00" + bytes(range(48)) for _ in range(16))
+    header = struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    )
+
+
+def file_seeds() -> dict[str, bytes]:
+    text = b"".join(b"invoice %d price %d\n" % (n, n * 7) for n in range(200))
+    archive, packed, sound = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("a/invoice.txt", text)
+        file.writestr("b.png", png())
+    with tarfile.open(fileobj=packed, mode="w") as file:
+        entry = tarfile.TarInfo("invoice.txt")
+        entry.size = len(text)
+        file.addfile(entry, io.BytesIO(text))
+    with wave.open(sound, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(text)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.sqlite")
+        base = sqlite3.connect(path)
+        base.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)")
+        base.executemany("INSERT INTO t VALUES (?, ?)", [(n, f"invoice {n}") for n in range(300)])
+        base.commit()
+        base.close()
+        database = path.read_bytes()
+    pdf = (
+        b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n"
+        b"2 0 obj\n<< /Type /Pages /Kids [] /Count 0 >>\nendobj\nxref\n0 3\n0000000000 65535 f \n"
+        b"0000000009 00000 n \n0000000058 00000 n \ntrailer\n<< /Size 3 /Root 1 0 R >>\nstartxref\n108\n%%EOF\n"
+    )
+    return {
+        "gz": gzip.compress(text, mtime=0),
+        "bz2": bz2.compress(text),
+        "xz": lzma.compress(text),
+        "zip": archive.getvalue(),
+        "tar": packed.getvalue(),
+        "png": png(),
+        "wav": sound.getvalue(),
+        "sqlite": database,
+        "pdf": pdf,
+    }
+
+
+def corpus(folder: Path) -> list[tuple[str, bytes]]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size <= SEED_BYTES_MAX)
+    return [(path.suffix.lstrip(".").lower(), path.read_bytes()) for path in paths if path.suffix]
+
+
+EXTREMES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 40, (1 << 63) - 1, 1 << 63]
+
+
+def mutate(seed: bytes, draw: random.Random) -> bytes:
+    """One to eight changes: bits, bytes, numbers at their ends, pieces moved, repeated, zeroed, cut off."""
+    data = bytearray(seed)
+    for _ in range(draw.choice([1, 1, 1, 2, 3, 8])):
+        if not data:
+            break
+        at = draw.randrange(len(data))
+        end = min(len(data), at + draw.choice([1, 2, 4, 8, 64, 512]))
+        match draw.randrange(9):
+            case 0:
+                data[at] ^= 1 << draw.randrange(8)
+            case 1:
+                data[at] = draw.randrange(256)
+            case 2 | 3:
+                width = draw.choice([2, 4, 8])
+                at = at // width * width
+                value = draw.choice(EXTREMES) % (1 << 8 * width)
+                data[at : at + width] = value.to_bytes(width, draw.choice(["little", "big"]))
+            case 4:
+                del data[at:end]
+            case 5:
+                data[at:at] = data[at:end]
+            case 6:
+                data[at:end] = bytes(end - at)
+            case 7:
+                to = draw.randrange(len(data))
+                data[to : to + end - at] = data[at:end]
+            case 8:
+                del data[at + 1 :]
+    return bytes(data)
+
+
+@dataclass
+class Campaign:
+    program: Path
+    seconds: float
+    findings: Path
+    folder: Path
+
+    def limits(self) -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    def complaint(self, arguments: list[str]) -> str | None:
+        """What is wrong with how the command ended."""
+        run = subprocess.Popen(
+            [self.program, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            preexec_fn=self.limits,
+            start_new_session=True,
+        )
+        try:
+            _, said = run.communicate(timeout=self.seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.communicate()
+            return f"runs for more than {self.seconds:g} s"
+        if run.returncode not in (0, 1, 2, 3):
+            return f"exit status {run.returncode}: {said[-300:]!r}"
+        lines = said.splitlines()
+        if len(lines) > 1 or b"panick" in said:
+            return f"says {said[:300]!r}"
+        return None
+
+    def try_one(self, kind: str, seed: bytes, number: int) -> list[str]:
+        draw = random.Random(f"{kind} {number}")
+        path = self.folder / f"{kind}-{number}.{kind}"
+        path.write_bytes(mutate(seed, draw))
+        found = []
+        for place, command in enumerate(commands_for(kind)):
+            out = self.folder / f"{kind}-{number}-out"
+            words = [word.replace("FILE", str(path)).replace("FOLDER", str(out)) for word in command]
+            complaint = self.complaint(words)
+            shutil.rmtree(out, ignore_errors=True)
+            if complaint:
+                kept = self.findings / f"{kind}-{number}-{place}.{kind}"
+                shutil.copy(path, kept)
+                found.append(f"{kept}: {' '.join(command)}: {complaint}")
+        path.unlink()
+        return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=Path, required=True, help="quarrier, with quarrier-sql beside it")
+    parser.add_argument("--mutants", type=int, default=10_000, help="of each format")
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
+    parser.add_argument("--seconds", type=float, default=20, help="a command may take")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--corpus", type=Path, action="append", default=[], help="a folder of further seeds")
+    parser.add_argument("--kinds", help="only these, with commas between")
+    parser.add_argument("--findings", type=Path, default=Path("findings"))
+    chosen = parser.parse_args()
+
+    seeds: dict[str, list[bytes]] = {}
+    made = {**message_seeds(), **column_seeds(), **file_seeds()}
+    for kind, seed in [*made.items(), *(pair for folder in chosen.corpus for pair in corpus(folder))]:
+        if not chosen.kinds or kind in chosen.kinds.split(","):
+            seeds.setdefault(kind, []).append(seed)
+    chosen.findings.mkdir(parents=True, exist_ok=True)
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.workers) as pool:
+        campaign = Campaign(chosen.program.resolve(), chosen.seconds, chosen.findings, Path(folder))
+        for kind, of_kind in sorted(seeds.items()):
+            numbers = range(chosen.first, chosen.first + chosen.mutants)
+            for found in pool.map(lambda n: campaign.try_one(kind, of_kind[n % len(of_kind)], n), numbers):
+                for line in found:
+                    print(line, flush=True)
+                counts[kind] += len(found)
+            print(f"{kind}: {chosen.mutants} mutants, {counts[kind]} findings", flush=True)
+    return 1 if counts.total() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
