@@ -18,11 +18,14 @@ pub use commands::query::account::{QueryAccount, memory_bytes_per_second};
 pub use commands::search::request::search_of_words;
 
 mod output;
+pub use output::standard::{StandardOutput, end, has_failed};
 
 mod host;
 pub use host::{environment, machine};
 
 mod quantity;
+
+mod defects;
 
 mod interrupt;
 pub use interrupt::watch;
@@ -59,35 +62,22 @@ impl Outcome {
     }
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        ExitCode::from(outcome as u8)
-    }
-}
-
 /// What the binary `quarrier` does: reads the command line of this process and obeys. Without a
 /// reader of Parquet what needs one is handed over to `quarrier-sql`.
 pub fn run(parquet: Option<&dyn ColumnReader>) -> ExitCode {
-    leave_caught_panics_untold();
-    match args::parse() {
-        args::Parsed::Search(search) => commands::search::run(&search).into(),
-        args::Parsed::Carve(carve) => commands::carve::run(&carve).into(),
-        args::Parsed::Filter(filter) => commands::filter::run(&filter).into(),
-        args::Parsed::Explain(explain) => commands::explain::run(&explain, parquet).into(),
-        args::Parsed::Gauge(gauge) => commands::gauge::run(&gauge).into(),
-        args::Parsed::Query => commands::query::run().into(),
-        args::Parsed::Done(outcome) => outcome.into(),
-    }
+    defects::guarded(|| obeyed(parquet) as u8)
 }
 
-/// Panics that a library is known for, and that become errors, are not printed.
-fn leave_caught_panics_untold() {
-    let told = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if !quarrier_messages::is_panic_caught() {
-            told(panic);
-        }
-    }));
+fn obeyed(parquet: Option<&dyn ColumnReader>) -> Outcome {
+    match args::parse() {
+        args::Parsed::Search(search) => commands::search::run(&search),
+        args::Parsed::Carve(carve) => commands::carve::run(&carve),
+        args::Parsed::Filter(filter) => commands::filter::run(&filter),
+        args::Parsed::Explain(explain) => commands::explain::run(&explain, parquet),
+        args::Parsed::Gauge(gauge) => commands::gauge::run(&gauge),
+        args::Parsed::Query => commands::query::run(),
+        args::Parsed::Done(outcome) => outcome,
+    }
 }
 
 /// Says what went wrong, in one line on standard error.

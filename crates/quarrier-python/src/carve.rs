@@ -64,7 +64,10 @@ pub(crate) fn carve(
     if range.0 > range.1 {
         return Err(refuse(&format!("the range {}..{} ends before it begins", range.0, range.1)));
     }
-    let signatures = signatures.as_deref().map(Signatures::read).transpose();
+    let signatures = signatures
+        .as_deref()
+        .map(|path| Signatures::read(path, &AtomicBool::new(false)))
+        .transpose();
     let request = Carve::new()
         .folder(folder.clone())
         .resume(resume)

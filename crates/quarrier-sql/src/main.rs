@@ -9,7 +9,8 @@ mod command;
 
 use std::process::ExitCode;
 
-use quarrier_cli::{complain, query_arguments};
+use quarrier_cli::{StandardOutput, complain, end, query_arguments};
+use quarrier_core::threads;
 
 /// Stack for statements that nest as deep as they may.
 const STACK_BYTES: usize = 256 << 20;
@@ -29,9 +30,8 @@ fn main() -> ExitCode {
         }
     };
     let work = move || command::run(&query);
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work);
-    match thread.map(std::thread::JoinHandle::join) {
-        Ok(Ok(code)) => code,
+    match threads::alone_on_stack("", STACK_BYTES, work).map(std::thread::JoinHandle::join) {
+        Ok(Ok(code)) => end(code),
         Ok(Err(_)) => ExitCode::from(2),
         Err(error) => {
             complain(&format!("no thread to work in: {error}"));
@@ -40,12 +40,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// To standard output; a closed pipe is success.
+/// To standard output.
 fn print(text: &str) -> ExitCode {
     use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::from(2),
-        _ => ExitCode::SUCCESS,
-    }
+    let mut out = StandardOutput::new();
+    // What fails is known at the end.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    end(0)
 }

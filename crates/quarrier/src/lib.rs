@@ -65,6 +65,7 @@ pub mod tables;
 
 mod environment;
 mod error;
+mod instructions;
 mod machine;
 
 pub use carve::Carve;
@@ -72,6 +73,7 @@ pub use environment::Environment;
 pub use error::{Error, Result};
 pub use filter::Filter;
 pub use gauge::Gauge;
+pub use instructions::{INSTRUCTION_BYTES_MAX, read_bounded, read_instructions};
 pub use machine::{Ceiling, Machine};
 pub use search::Search;
 pub use source::{Named, OpenOptions, Opened, Opener, Place, Sources};

@@ -14,10 +14,12 @@ pub(crate) use gauge::{Gauge, Measure, Task};
 pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, of_words};
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use crate::commands::print;
 use crate::output::Format;
 use crate::quantity::parse_auto_count;
 use crate::{Outcome, complain};
@@ -44,8 +46,7 @@ pub(crate) fn parse() -> Parsed {
                 DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
             };
             if matches!(error.kind(), DisplayHelp | DisplayVersion) {
-                let _ = error.print();
-                return Parsed::Done(Outcome::Found);
+                return Parsed::Done(print(&help(&error)));
             }
             if error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
                 // The whole help, on standard error.
@@ -77,6 +78,14 @@ pub(crate) fn parse() -> Parsed {
         complain(&message);
         Parsed::Done(Outcome::Failed)
     })
+}
+
+/// The help as clap shows it: in colours on a terminal.
+fn help(error: &clap::Error) -> String {
+    let text = error.render();
+    let coloured = std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if coloured { text.ansi().to_string() } else { text.to_string() }
 }
 
 /// clap's words without its usage block: what is wrong, and where help is.

@@ -32,7 +32,7 @@ pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outc
         Ok(told) if parquet.is_none() && told.iter().any(is_parquet) => {
             return hand_over("explain over Parquet", 1);
         }
-        told => conditions(&explain.asked)
+        told => conditions(&explain.asked, &stop)
             .and_then(|conditions| Ok((conditions, tables.load(told?, &stop)?)))
             .map_err(|error| error.to_string())
             .and_then(|(conditions, loaded)| explained(explain, &conditions, &loaded, &stop)),

@@ -9,31 +9,42 @@ pub(crate) mod markdown;
 pub(crate) mod query;
 pub(crate) mod search;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// A closed pipe is success: the reader has what it wanted.
 fn is_closed_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
 }
 
+/// Says why a command failed. What was given up because of a signal was interrupted.
+fn failed(message: &str, stop: &AtomicBool) -> crate::Outcome {
+    crate::complain(message);
+    match stop.load(Ordering::Relaxed) {
+        true => crate::Outcome::Interrupted,
+        false => crate::Outcome::Failed,
+    }
+}
+
+/// What a failed write to standard output makes of a command. What went wrong is said once, by
+/// [`crate::end`].
 fn broken_output(error: &std::io::Error) -> crate::Outcome {
-    crate::complain(&format!("standard output: cannot write: {error}"));
-    crate::Outcome::Failed
+    match is_closed_pipe(error) {
+        true => crate::Outcome::Found,
+        false => crate::Outcome::Failed,
+    }
 }
 
 /// Writes `text`, which is harmless, to standard output; a closed pipe is success.
-fn print(text: &str) -> crate::Outcome {
-    print_to(std::io::stdout().lock(), text)
+pub(crate) fn print(text: &str) -> crate::Outcome {
+    print_to(crate::StandardOutput::new(), text)
 }
 
 /// As [`print`], for JSON, whose values a terminal shows escaped.
 fn print_json(text: &str) -> crate::Outcome {
-    use quarrier_report::{Manner, on_terminal};
-    print_to(on_terminal(std::io::stdout(), Manner::Json), text)
+    print_to(crate::StandardOutput::new().shown(quarrier_report::Manner::Json), text)
 }
 
 fn print_to(mut out: impl std::io::Write, text: &str) -> crate::Outcome {
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => crate::Outcome::Found,
-        Err(error) if is_closed_pipe(&error) => crate::Outcome::Found,
-        Err(error) => broken_output(&error),
-    }
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_or_else(|error| broken_output(&error), |()| crate::Outcome::Found)
 }

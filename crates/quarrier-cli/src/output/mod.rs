@@ -3,6 +3,7 @@
 pub(crate) mod file;
 pub(crate) mod report;
 pub(crate) mod rows;
+pub(crate) mod standard;
 
 mod arrow;
 mod csv;

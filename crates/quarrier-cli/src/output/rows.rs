@@ -1,9 +1,10 @@
 //! Rows with named columns, written as they come.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
-use quarrier_report::{Manner, on_terminal};
+use quarrier_report::Manner;
 
+use super::standard::StandardOutput;
 use super::{Format, arrow, csv, json, text};
 
 /// A column's kind.
@@ -74,13 +75,13 @@ pub(crate) fn to_stdout(
     layout: Layout,
     columns: &'static [Column],
 ) -> io::Result<Box<dyn Rows>> {
-    let stdout = io::stdout();
+    let stdout = StandardOutput::new();
     let is_terminal = stdout.is_terminal();
     // A terminal sees rows at once, a pipe in large pieces.
     let capacity = if is_terminal { 0 } else { 64 * 1024 };
     let stdout: Box<dyn Write + Send> = match format {
-        Format::Json => on_terminal(stdout, Manner::Json),
-        Format::Csv => on_terminal(stdout, Manner::Text),
+        Format::Json => stdout.shown(Manner::Json),
+        Format::Csv => stdout.shown(Manner::Text),
         // Text has colours, and escapes its values itself.
         Format::Text | Format::Arrow => Box::new(stdout),
     };

@@ -27,7 +27,7 @@ fn refuses(args: &[&str], words: &[&str]) {
 }
 
 /// A report of two readings, as one version of quarrier kept it.
-fn report(triad: f64, name: &str) -> String {
+pub(crate) fn report(triad: f64, name: &str) -> String {
     let reading = |measurement: &str, value: f64| {
         let samples: Vec<f64> = (0..5).map(|n| value * (1.0 + 0.001 * f64::from(n))).collect();
         serde_json::json!({

@@ -221,6 +221,12 @@ pub(crate) fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
+/// Sends a signal by its name.
+pub(crate) fn send(signal: &str, child: &Child) {
+    let line = format!("kill -{signal} {}", child.id());
+    assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
+}
+
 /// Returns once a run answers Ctrl-C itself, however long it takes to start.
 pub(crate) fn until_it_handles_interrupts(child: &Child) {
     const SIGINT_BIT: u64 = 1 << (2 - 1);

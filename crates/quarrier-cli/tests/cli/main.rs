@@ -3,6 +3,7 @@
 //! Every test goes through [`harness`]: a [`Lab`](harness::Lab) is an empty folder that the
 //! binary runs in, a [`Ran`](harness::Ran) is what it answered.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 
 mod harness;
 
@@ -26,6 +27,7 @@ mod gauge;
 mod gpu;
 mod invariance;
 mod known_answers;
+mod outputs;
 mod patterns;
 mod remote;
 mod scope;
@@ -34,4 +36,6 @@ mod signals;
 mod sources;
 mod sparse;
 mod terminal;
+mod threads;
+mod waiting;
 mod wrong_use;

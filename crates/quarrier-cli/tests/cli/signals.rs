@@ -1,16 +1,11 @@
 //! Ctrl-C: what was written is whole, and it is said where the search stopped.
 
 use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Lab, Ran, drain, until_it_handles_interrupts, wait};
-
-fn send(signal: &str, child: &Child) {
-    let line = format!("kill -{signal} {}", child.id());
-    assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
-}
+use crate::harness::{Lab, Ran, drain, send, until_it_handles_interrupts, wait};
 
 /// Starts a search; once the first rows are out, sends `signal` and waits for the end.
 /// `feed` writes to its standard input as long as it is read.

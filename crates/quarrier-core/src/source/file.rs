@@ -34,11 +34,7 @@ impl FileSource {
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         // Opened without blocking, so that a named pipe is refused instead of waited for.
-        let flags =
-            rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK;
-        let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty())
-            .map(File::from)
-            .map_err(|error| Error::io(&name, "open", error.into()))?;
+        let file = super::open_in_order(path).map_err(|error| Error::io(&name, "open", error))?;
         FileSource::from_file(name, file)
     }
 

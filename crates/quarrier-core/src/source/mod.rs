@@ -10,7 +10,7 @@ mod split;
 pub use changing::ChangingMemory;
 pub use file::FileSource;
 pub use memory::Memory;
-pub use open::{open, open_direct};
+pub use open::{open, open_direct, open_in_order};
 pub use polled::Polled;
 pub use split::SplitSource;
 

@@ -1,5 +1,7 @@
 //! From what the user wrote to a source.
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use super::{FileSource, Source, SplitSource};
@@ -16,6 +18,18 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>> {
         return Ok(Box::new(split));
     }
     Ok(Box::new(FileSource::open(path)?))
+}
+
+/// Opens a file that is read from its start, without waiting: a named pipe is open at once, whether or
+/// not anybody writes to it. Read it by way of [`Polled`](super::Polled), which says when nothing has
+/// come.
+///
+/// # Errors
+/// What the system says.
+pub fn open_in_order(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
 /// As [`open`], past the page cache.

@@ -1,11 +1,11 @@
 //! One statement: answered, written, and accounted for.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quarrier_cli::{QueryFormat, complain};
-use quarrier_report::{Manner, on_terminal};
+use quarrier_cli::{QueryFormat, StandardOutput, complain};
+use quarrier_report::Manner;
 use quarrier_sql::{Answer, Format, Result, Rows, Statement, Written, write};
 
 use super::target::Target;
@@ -106,7 +106,7 @@ async fn to_file(rows: &mut Rows, path: &std::path::Path, format: Format) -> Res
 }
 
 async fn to_stdout(rows: &mut Rows, format: Format) -> Result<Written> {
-    let stdout = std::io::stdout();
+    let stdout = StandardOutput::new();
     let is_for_people = format == Format::Text || !stdout.is_terminal();
     if !is_for_people && matches!(format, Format::Arrow | Format::Parquet) {
         return Err(super::wrong(
@@ -120,8 +120,8 @@ async fn to_stdout(rows: &mut Rows, format: Format) -> Result<Written> {
         return write(rows, format, "nowhere", &mut nothing).await;
     }
     let stdout: Box<dyn Write + Send> = match format {
-        Format::Json => on_terminal(stdout, Manner::Json),
-        Format::Csv => on_terminal(stdout, Manner::Text),
+        Format::Json => stdout.shown(Manner::Json),
+        Format::Csv => stdout.shown(Manner::Text),
         // A table's values are escaped one by one.
         Format::Text | Format::Arrow | Format::Parquet => Box::new(stdout),
     };

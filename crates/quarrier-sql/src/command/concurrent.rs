@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::Instant;
 
-use quarrier_cli::QueryFormat;
-use quarrier_report::{Manner, on_terminal, visible};
+use quarrier_cli::{QueryFormat, StandardOutput};
+use quarrier_report::{Manner, visible};
 use quarrier_sql::{Error, Result, Rows, Touched};
 use serde_json::json;
 
@@ -112,7 +112,7 @@ fn show(
     done: &[Done],
     seconds: f64,
 ) -> std::io::Result<()> {
-    let mut out = on_terminal(std::io::stdout(), Manner::Json);
+    let mut out = std::io::BufWriter::new(StandardOutput::new().shown(Manner::Json));
     for (statement, done) in statements.iter().zip(done) {
         if session.query.format == QueryFormat::Json {
             let row = json!({
@@ -132,7 +132,8 @@ fn show(
     }
     out.flush()?;
     if !session.query.quiet {
-        writeln!(std::io::stderr(), "{} statements in {seconds:.3} s", statements.len())?;
+        // Where standard error is closed there is nobody left to tell.
+        let _ = writeln!(std::io::stderr(), "{} statements in {seconds:.3} s", statements.len());
     }
     Ok(())
 }

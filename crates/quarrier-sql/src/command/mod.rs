@@ -5,17 +5,17 @@ mod concurrent;
 mod met;
 mod piped;
 mod prompt;
+mod runtime;
 mod target;
 mod watch;
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use quarrier_cli::{Query, QueryAccount, complain};
+use quarrier_cli::{Query, QueryAccount, complain, has_failed};
 use quarrier_core::parallel::planned_workers;
 use quarrier_sql::{Engine, Error, Options, Result, Rows, Written, usable_memory};
 
@@ -25,9 +25,6 @@ const INTERRUPTED: u8 = 130;
 const FAILED: u8 = 2;
 /// Part of a source could not be read.
 const INCOMPLETE: u8 = 3;
-
-/// The most bytes of a file of statements.
-const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 /// Everything that a statement is answered with.
 struct Session<'q> {
@@ -40,19 +37,15 @@ struct Session<'q> {
     account: RefCell<QueryAccount>,
 }
 
-/// Does what is asked for, and says what went wrong.
-pub(crate) fn run(query: &Query) -> ExitCode {
+/// Does what is asked for, and says what went wrong. Returns the exit code.
+pub(crate) fn run(query: &Query) -> u8 {
     let stop = quarrier_cli::watch();
     let workers = planned_workers(query.workers);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers)
-        .thread_stack_size(crate::STACK_BYTES)
-        .build();
-    let runtime = match runtime {
+    let (runtime, workers) = match runtime::runtime(workers, crate::STACK_BYTES) {
         Ok(runtime) => runtime,
         Err(error) => {
             complain(&format!("no threads to work with: {error}"));
-            return ExitCode::from(2);
+            return FAILED;
         }
     };
     let done = runtime.block_on(async {
@@ -74,11 +67,13 @@ pub(crate) fn run(query: &Query) -> ExitCode {
     // A scan that was left alone ends by itself; nobody waits for it.
     runtime.shutdown_background();
     match done {
-        Ok(code) => ExitCode::from(code),
-        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Ok(code) => code,
+        Err(error) if error.is_closed_pipe() => 0,
         Err(error) => {
-            complain(&error.to_string());
-            ExitCode::from(if matches!(error, Error::Cancelled) { INTERRUPTED } else { 2 })
+            if !is_told_at_the_end(&error) {
+                complain(&error.to_string());
+            }
+            if matches!(error, Error::Cancelled) { INTERRUPTED } else { FAILED }
         }
     }
 }
@@ -124,7 +119,7 @@ impl Session<'_> {
         }
         self.count_reading(start);
         if let Some(path) = &self.query.concurrent {
-            let text = text_of(path)?;
+            let text = self.text_of(path)?;
             return concurrent::run(self, &text).await;
         }
         if let Some(sql) = &self.query.sql {
@@ -137,6 +132,17 @@ impl Session<'_> {
             self.worsen(FAILED);
         }
         Ok(())
+    }
+
+    fn text_of(&self, path: &std::path::Path) -> Result<String> {
+        let bytes = quarrier::read_instructions(path, "statements", &self.stop);
+        let bytes = bytes.map_err(|error| match error {
+            quarrier::Error::Stopped { .. } => Error::Cancelled,
+            error => wrong(&error.to_string()),
+        })?;
+        String::from_utf8(bytes).map_err(|_| {
+            wrong(&format!("{}: cannot read the statements: no UTF-8", path.display()))
+        })
     }
 
     /// One statement after another.
@@ -179,8 +185,9 @@ fn of_statement(place: usize, text: &str, error: &str) -> Error {
     wrong(&format!("statement {} ({shown}): {error}", place + 1))
 }
 
-fn text_of(path: &std::path::Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|error| failed(&path.display().to_string(), &error))
+/// Whether standard output failed, which is said where the program ends.
+fn is_told_at_the_end(error: &Error) -> bool {
+    matches!(error, Error::Output { .. }) && has_failed()
 }
 
 fn failed(name: &str, error: &std::io::Error) -> Error {

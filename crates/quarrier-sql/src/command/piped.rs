@@ -1,39 +1,72 @@
 //! Statements from a pipe, answered as they come: each when its `;` ends a line.
 
-use std::io::BufRead;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use quarrier::INSTRUCTION_BYTES_MAX;
+use quarrier::source::standard_input;
 use quarrier_cli::complain;
 use quarrier_sql::{Error, Result};
 
-use super::{Session, TEXT_BYTES_MAX, answer, failed, wrong};
+use super::{Session, answer, failed, wrong};
 
 /// Reads and answers until there are no more statements. One that has no answer is complained of, and
 /// the next one is answered all the same. Returns whether all had one.
 pub(super) async fn run(session: &Session<'_>) -> Result<bool> {
-    let mut input = std::io::stdin().lock();
-    let mut waiting = String::new();
+    let mut input = BufReader::new(standard_input());
+    let mut waiting = Vec::new();
     let (mut asked, mut is_whole) = (0_usize, true);
     loop {
-        let read = input.read_line(&mut waiting).map_err(|e| failed("standard input", &e))?;
-        if waiting.len() as u64 > TEXT_BYTES_MAX {
-            return Err(wrong(&format!("a statement is longer than {TEXT_BYTES_MAX} bytes")));
-        }
-        if read > 0 && !waiting.trim_end().ends_with(';') {
+        let may_go_on = read_line(&mut input, &mut waiting, &session.stop)?;
+        if may_go_on && !waiting.trim_ascii_end().ends_with(b";") {
             continue;
         }
-        let Some((statements, all)) = answered(session, (&waiting, asked), read > 0).await? else {
+        let text = std::str::from_utf8(&waiting).map_err(|_| {
+            wrong("standard input: cannot read: stream did not contain valid UTF-8")
+        })?;
+        let Some((statements, all)) = answered(session, (text, asked), may_go_on).await? else {
             continue;
         };
         asked += statements;
         is_whole &= all;
         waiting.clear();
-        if read == 0 {
+        if !may_go_on {
             break;
         }
     }
     match asked {
         0 => Err(wrong("no statement was given; try 'quarrier query --help'")),
         _ => Ok(is_whole),
+    }
+}
+
+/// Reads up to the end of a line; whether more may come.
+fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, stop: &AtomicBool) -> Result<bool> {
+    loop {
+        let bytes = match input.fill_buf() {
+            Ok([]) => return Ok(false),
+            Ok(bytes) => bytes,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                match stop.load(Ordering::Relaxed) {
+                    true => return Err(Error::Cancelled),
+                    false => continue,
+                }
+            }
+            Err(error) => return Err(failed("standard input", &error)),
+        };
+        let end = bytes.iter().position(|&byte| byte == b'\n').map(|place| place + 1);
+        let read = end.unwrap_or(bytes.len());
+        line.extend_from_slice(&bytes[..read]);
+        input.consume(read);
+        if line.len() as u64 > INSTRUCTION_BYTES_MAX {
+            let reason = format!("a statement is longer than {INSTRUCTION_BYTES_MAX} bytes");
+            return Err(wrong(&reason));
+        }
+        if end.is_some() {
+            return Ok(true);
+        }
     }
 }
 
@@ -72,7 +105,7 @@ async fn answered(
 
 /// Says what went wrong, where the next statement is to be answered all the same.
 fn complained(error: Error) -> Result<()> {
-    if error.is_closed_pipe() || error.is_cancelled() {
+    if error.is_closed_pipe() || error.is_cancelled() || super::is_told_at_the_end(&error) {
         return Err(error);
     }
     complain(&error.to_string());

@@ -1,6 +1,7 @@
 //! Tests of `quarrier-sql`: as a library, and as the program.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 
 mod accounts;
 mod changing;
@@ -16,6 +17,7 @@ mod harness;
 mod meaning;
 mod names;
 mod numbers;
+mod outputs;
 mod plans;
 mod probes;
 mod program;
@@ -23,7 +25,9 @@ mod prompt;
 mod pushdown;
 mod remote;
 mod terminal;
+mod threads;
 mod times;
 mod together;
 mod twin;
+mod waiting;
 mod wide;

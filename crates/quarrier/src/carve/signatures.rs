@@ -2,12 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use quarrier_carve::folder::fingerprint;
 use quarrier_carve::format::ALL;
 use quarrier_carve::{Format, own};
 
-use crate::Result;
+use crate::{Result, read_instructions};
 
 /// Formats that a file of signatures describes.
 #[derive(Clone)]
@@ -18,15 +19,16 @@ pub struct Signatures {
 }
 
 impl Signatures {
-    /// Reads a file of signatures.
+    /// Reads a file of signatures of at most
+    /// [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX) bytes.
     ///
     /// # Errors
-    /// [`Error::Source`](crate::Error::Source) where it cannot be read,
-    /// [`Error::Carve`](crate::Error::Carve) where it is wrong.
-    pub fn read(path: &Path) -> Result<Self> {
+    /// [`Error::Request`](crate::Error::Request) where it cannot be read,
+    /// [`Error::Carve`](crate::Error::Carve) where it is wrong,
+    /// [`Error::Stopped`](crate::Error::Stopped) soon after `stop` becomes true.
+    pub fn read(path: &Path, stop: &AtomicBool) -> Result<Self> {
         let name = path.display().to_string();
-        let bytes = std::fs::read(path)
-            .map_err(|error| quarrier_core::Error::io(name.clone(), "read", error))?;
+        let bytes = read_instructions(path, "signatures", stop)?;
         let formats = own::read(&name, &bytes)?;
         Ok(Signatures { formats: formats.into(), fingerprint: fingerprint(&bytes) })
     }

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quarrier_filter::{Expr, Sieve, sql};
 use quarrier_messages::{Field, Kind, Schema, Value};
 
-use crate::{Error, Result};
+use crate::{Error, Result, read_instructions};
 
 /// Search conditions of SQL-92 as written: what may stand behind WHERE.
 #[derive(Debug, Clone)]
@@ -42,9 +43,15 @@ impl Conditions {
     /// Those of a file, one a line; lines that begin with `--` are comments.
     ///
     /// # Errors
-    /// [`Error::Request`] where the file cannot be read, has none, or more than 100,000.
-    pub fn of_file(path: &Path) -> Result<Self> {
-        Ok(Conditions { written: of_file(path).map_err(Error::Request)? })
+    /// [`Error::Request`] where the file cannot be read, has none, more than 100,000, or more than
+    /// [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX) bytes; [`Error::Stopped`] soon after
+    /// `stop` becomes true.
+    pub fn of_file(path: &Path, stop: &AtomicBool) -> Result<Self> {
+        let text = String::from_utf8(read_instructions(path, "conditions", stop)?);
+        let text = text.map_err(|_| {
+            Error::Request(format!("{}: cannot read the conditions: no UTF-8", path.display()))
+        })?;
+        Ok(Conditions { written: of_text(path, &text).map_err(Error::Request)? })
     }
 
     /// How many there are.
@@ -126,10 +133,8 @@ pub(super) struct Unknown {
     pub(super) reason: String,
 }
 
-fn of_file(path: &Path) -> std::result::Result<Vec<Written>, String> {
+fn of_text(path: &Path, text: &str) -> std::result::Result<Vec<Written>, String> {
     let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("{name}: cannot read the conditions: {error}"))?;
     let mut all = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim().trim_end_matches(';').trim_end();

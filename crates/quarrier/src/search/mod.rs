@@ -12,15 +12,13 @@ pub use running::{Running, Searched, Watch};
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::Wish;
 use quarrier_search::{EngineName, Options, Pattern, parse_file};
 
-use crate::{Error, Machine, Place, Result};
-
-/// The largest pattern file that is read, in bytes.
-const PATTERN_FILE_BYTES_MAX: u64 = 1 << 30;
+use crate::{Error, Machine, Place, Result, read_instructions};
 
 /// A request: what is searched for, where, and by what means. What is not set is chosen for the
 /// source and the machine.
@@ -193,19 +191,13 @@ impl Search {
     }
 }
 
-/// The patterns of a file, one a line; `-` is standard input.
+/// The patterns of a file of at most [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX) bytes,
+/// one a line; `-` is standard input.
 ///
 /// # Errors
-/// [`Error::Request`] that names the file, and the line where one is wrong.
-pub fn read_patterns(path: &Path) -> Result<Vec<Pattern>> {
-    use std::io::Read;
-    let name = path.display();
-    let mut bytes = Vec::new();
-    let most = PATTERN_FILE_BYTES_MAX;
-    let read = match path == Path::new("-") {
-        true => std::io::stdin().take(most).read_to_end(&mut bytes),
-        false => std::fs::File::open(path).and_then(|f| f.take(most).read_to_end(&mut bytes)),
-    };
-    read.map_err(|error| Error::Request(format!("{name}: cannot read the patterns: {error}")))?;
-    parse_file(&bytes).map_err(|error| Error::Request(format!("{name}: {error}")))
+/// [`Error::Request`] that names the file, and the line where one is wrong; [`Error::Stopped`] soon
+/// after `stop` becomes true.
+pub fn read_patterns(path: &Path, stop: &AtomicBool) -> Result<Vec<Pattern>> {
+    let bytes = read_instructions(path, "patterns", stop)?;
+    parse_file(&bytes).map_err(|error| Error::Request(format!("{}: {error}", path.display())))
 }

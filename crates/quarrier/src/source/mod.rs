@@ -13,6 +13,7 @@ mod stdin;
 pub(crate) use failing::Failing;
 pub use named::{Named, Sources};
 pub use opener::{OpenOptions, Opener};
+pub use stdin::standard_input;
 
 use std::io::Read;
 use std::ops::Range;

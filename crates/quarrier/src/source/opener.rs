@@ -1,16 +1,15 @@
 //! Opens sources: files as they are, images by their format, URLs by a client that all share.
 
-use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use quarrier_core::source::{Polled, Source};
+use quarrier_core::source::{Polled, Source, open_in_order};
 use quarrier_ewf::{EwfSource, is_ewf};
 use quarrier_remote::{CacheOptions, Options, Remote};
 
-use super::stdin::StdinReader;
+use super::stdin::standard_input;
 use super::{Named, Opened};
 use crate::{Environment, Error, Result};
 
@@ -105,7 +104,7 @@ impl Opener {
     pub fn open(&self, named: &Named) -> Result<Opened> {
         match named {
             Named::Stdin => {
-                let reader = Box::new(Polled::new(StdinReader));
+                let reader = Box::new(standard_input());
                 Ok(Opened::Stream { name: "-".to_string(), reader })
             }
             Named::Path(path) => open_path(path, self.options.direct),
@@ -158,7 +157,8 @@ fn open_stream(path: &Path) -> Result<Option<Opened>> {
         return Ok(None);
     }
     let name = path.display().to_string();
-    let opened = File::open(path);
+    // A pipe is not waited for here: whoever reads looks at the stop flag.
+    let opened = open_in_order(path);
     let mut file = opened.map_err(|error| quarrier_core::Error::io(name.clone(), "open", error))?;
     if in_order {
         return Ok(Some(Opened::Stream { name, reader: Box::new(Polled::new(file)) }));

@@ -5,6 +5,15 @@ use std::io::{Read, Stdin};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
+use quarrier_core::source::Polled;
+
+/// Standard input, without waiting for it: a read fails with
+/// [`WouldBlock`](std::io::ErrorKind::WouldBlock) where nothing has come for a tenth of a second.
+#[must_use]
+pub fn standard_input() -> impl Read + Send {
+    Polled::new(StdinReader)
+}
+
 /// Standard input without the buffer of [`std::io::Stdin`], which polling would not see.
 pub(super) struct StdinReader;
 

@@ -13,7 +13,7 @@ use quarrier_remote::{Counters, RemoteSource};
 
 use super::Tables;
 use super::stream::{self, Patient};
-use crate::{Error, Opened, Result};
+use crate::{Error, Opened, Result, read_instructions};
 
 /// A source that was opened, and how its messages are written.
 pub struct Told<'s> {
@@ -86,8 +86,7 @@ impl Tables<'_> {
 }
 
 fn dictionary(path: &Path) -> Result<Arc<Dictionary>> {
-    let xml = std::fs::read(path)
-        .map_err(|error| quarrier_core::Error::io(path.to_string_lossy(), "read", error))?;
+    let xml = read_instructions(path, "dictionary", &AtomicBool::new(false))?;
     let dictionary = Dictionary::from_xml(&xml);
     dictionary.map(Arc::new).map_err(|error| Error::Dictionary { path: path.to_path_buf(), error })
 }

@@ -18,7 +18,7 @@ use quarrier_carve::folder::{REPORT, Skipped};
 use quarrier_report::number;
 
 use super::search::progress::Progress;
-use super::{broken_output, is_closed_pipe};
+use super::{broken_output, failed};
 use crate::args::Carve;
 use crate::{Outcome, complain, host, interrupt};
 
@@ -27,10 +27,7 @@ use watch::{Seen, Watch};
 /// Runs the command.
 pub(crate) fn run(carve: &Carve) -> Outcome {
     let stop = interrupt::watch();
-    run_until(carve, &stop).unwrap_or_else(|message| {
-        complain(&message);
-        Outcome::Failed
-    })
+    run_until(carve, &stop).unwrap_or_else(|message| failed(&message, &stop))
 }
 
 fn in_words(error: Error) -> String {
@@ -41,7 +38,7 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let sources = Sources::of([&carve.source]);
     let written = [&carve.stats, &carve.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;
-    let request = request::request(carve)?;
+    let request = request::request(carve, stop)?;
     let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
     let mut opened =
         Sources::only(&carve.source).and_then(|named| opener.open(&named)).map_err(in_words)?;
@@ -186,7 +183,6 @@ impl Run<'_> {
     /// Says why it ended, and what there is.
     fn failed(&self, error: &Error, seen: Seen) -> Result<Outcome, String> {
         match seen.output_error {
-            Some(error) if is_closed_pipe(&error) => Ok(Outcome::Found),
             Some(error) => Ok(broken_output(&error)),
             None => Err(error.to_string()),
         }

@@ -1,5 +1,7 @@
 //! From options to a request.
 
+use std::sync::atomic::AtomicBool;
+
 use quarrier::Carve as Request;
 use quarrier::carve::Signatures;
 
@@ -9,8 +11,9 @@ use crate::args::Carve;
 ///
 /// # Errors
 /// In words, where the user's signatures cannot be read or are wrong.
-pub(super) fn request(carve: &Carve) -> Result<Request, String> {
-    let signatures = carve.signatures.as_deref().map(Signatures::read).transpose();
+pub(super) fn request(carve: &Carve, stop: &AtomicBool) -> Result<Request, String> {
+    let read = |path: &std::path::Path| Signatures::read(path, stop);
+    let signatures = carve.signatures.as_deref().map(read).transpose();
     Ok(Request::new()
         .folder(carve.folder.clone())
         .resume(carve.resume)

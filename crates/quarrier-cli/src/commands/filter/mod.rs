@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use quarrier::filter::{Conditions, Filtered, Form};
 use quarrier::{Error, OpenOptions, Opener, Sources};
 
-use super::{broken_output, is_closed_pipe};
+use super::{broken_output, failed};
 use crate::args::{Asked, Filter};
 use crate::output::rows::{self, Column, Layout, Value};
 use crate::output::{self, Format};
@@ -28,12 +28,8 @@ pub(crate) fn run(filter: &Filter) -> Outcome {
     });
     match ran {
         Ok(filtered) => close(filter, &filtered, show),
-        Err(Error::Output(error)) if is_closed_pipe(&error) => Outcome::Found,
         Err(Error::Output(error)) => broken_output(&error),
-        Err(error) => {
-            complain(&error.to_string());
-            Outcome::Failed
-        }
+        Err(error) => failed(&error.to_string(), &stop),
     }
 }
 
@@ -42,7 +38,7 @@ fn filtered(
     stop: &Arc<AtomicBool>,
     show: &mut Show<'_>,
 ) -> quarrier::Result<Filtered> {
-    let request = request(filter)?;
+    let request = request(filter, stop)?;
     let sources = Sources::of(&filter.files);
     sources.refuse_overwriting(filter.stats.as_deref())?;
     let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
@@ -50,8 +46,8 @@ fn filtered(
 }
 
 /// The request that options make.
-fn request(filter: &Filter) -> quarrier::Result<quarrier::Filter> {
-    Ok(quarrier::Filter::new(conditions(&filter.asked)?)
+fn request(filter: &Filter, stop: &AtomicBool) -> quarrier::Result<quarrier::Filter> {
+    Ok(quarrier::Filter::new(conditions(&filter.asked, stop)?)
         .form(form(filter))
         .columns(filter.columns.clone())
         .format(filter.input_format.clone())
@@ -61,10 +57,10 @@ fn request(filter: &Filter) -> quarrier::Result<quarrier::Filter> {
 }
 
 /// Conditions as they are given.
-pub(super) fn conditions(asked: &Asked) -> quarrier::Result<Conditions> {
+pub(super) fn conditions(asked: &Asked, stop: &AtomicBool) -> quarrier::Result<Conditions> {
     match asked {
         Asked::One(text) => Ok(Conditions::one(text)),
-        Asked::Many(path) => Conditions::of_file(path),
+        Asked::Many(path) => Conditions::of_file(path, stop),
     }
 }
 

@@ -1,14 +1,14 @@
 //! What is written to standard output.
 
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
-use std::os::fd::AsFd;
+use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use quarrier::filter::{Form, Header, Rows};
 use quarrier_report::{Manner, Shown};
+
+use crate::StandardOutput;
 
 /// The most bytes that are held back.
 const HELD_BYTES_MAX: usize = 64 << 20;
@@ -30,7 +30,7 @@ impl Held {
     pub(super) fn release(&self) -> io::Result<()> {
         match self.lock().take() {
             Some(bytes) if !bytes.is_empty() => {
-                let mut out = io::stdout().lock();
+                let mut out = StandardOutput::new();
                 out.write_all(&bytes)?;
                 out.flush()
             }
@@ -98,13 +98,13 @@ impl Out {
         let stdout = || stdout(held, manner(form));
         match (form, &header.schema) {
             (Form::Count, _) => Ok(Out::Nothing),
-            (Form::Messages, _) => Ok(Out::Lines(stdout()?)),
+            (Form::Messages, _) => Ok(Out::Lines(stdout())),
             (_, Some(schema)) => {
-                let writer = StreamWriter::try_new(stdout()?, schema);
+                let writer = StreamWriter::try_new(stdout(), schema);
                 Ok(Out::Batches(Box::new(writer.map_err(to_io)?)))
             }
             (_, None) => {
-                let mut out = stdout()?;
+                let mut out = stdout();
                 out.write_all(&header.text)?;
                 Ok(Out::Rows(out))
             }
@@ -158,20 +158,16 @@ fn manner(form: Form) -> Option<Manner> {
 }
 
 /// Standard output, of which a terminal sees lines at once and harmless, and a pipe large pieces as
-/// they are. The buffer is before the one of [`Stdout`], which goes through everything for line
-/// feeds.
-fn stdout(held: &Arc<Held>, manner: Option<Manner>) -> io::Result<Box<dyn Write + Send>> {
-    let stdout: Stdout = io::stdout();
-    let held = Arc::clone(held);
-    if stdout.is_terminal() {
-        let out = Holding { out: stdout, held };
-        return Ok(match manner {
-            Some(manner) => Box::new(Shown::new(out, manner)),
-            None => Box::new(out),
-        });
+/// they are.
+fn stdout(held: &Arc<Held>, manner: Option<Manner>) -> Box<dyn Write + Send> {
+    let stdout = StandardOutput::new();
+    let is_terminal = stdout.is_terminal();
+    let out = Holding { out: stdout, held: Arc::clone(held) };
+    match manner {
+        _ if !is_terminal => Box::new(BufWriter::with_capacity(BUFFER_BYTES, out)),
+        Some(manner) => Box::new(Shown::new(out, manner)),
+        None => Box::new(out),
     }
-    let file = File::from(stdout.as_fd().try_clone_to_owned()?);
-    Ok(Box::new(BufWriter::with_capacity(BUFFER_BYTES, Holding { out: file, held })))
 }
 
 const BUFFER_BYTES: usize = 128 << 10;

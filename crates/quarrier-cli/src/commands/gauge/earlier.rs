@@ -1,9 +1,9 @@
 //! Reports that were kept, and what changed since.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
+use quarrier::read_bounded;
 use quarrier_gauge::compare::{Comparison, compare};
 use quarrier_gauge::report::{Against, Report};
 
@@ -17,8 +17,8 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
-        Ok(Earlier { name: path.display().to_string(), report: read(path)? })
+    pub(super) fn read(path: &Path, stop: &AtomicBool) -> Result<Self, String> {
+        Ok(Earlier { name: path.display().to_string(), report: read(path, stop)? })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -27,17 +27,10 @@ impl Earlier {
 }
 
 /// The report in a file that `--json` wrote.
-pub(super) fn read(path: &Path) -> Result<Report, String> {
+pub(super) fn read(path: &Path, stop: &AtomicBool) -> Result<Report, String> {
     let name = path.display().to_string();
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| {
-        // A pipe without an end must not fill the memory.
-        file.take(FILE_BYTES_MOST + 1).read_to_end(&mut bytes)
-    });
-    read.map_err(|error| format!("{name}: cannot read the report: {error}"))?;
-    if bytes.len() as u64 > FILE_BYTES_MOST {
-        return Err(format!("{name}: is larger than any report of 'quarrier gauge --json'"));
-    }
+    let bytes = read_bounded(path, "report", FILE_BYTES_MOST, stop);
+    let bytes = bytes.map_err(|error| error.to_string())?;
     Report::from_json(&name, &bytes).map_err(|error| error.to_string())
 }
 

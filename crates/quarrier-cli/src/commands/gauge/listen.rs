@@ -7,16 +7,18 @@ use std::sync::atomic::AtomicBool;
 use quarrier_gauge::network::{Heard, Listener};
 use quarrier_report::number;
 
+use crate::commands::print;
 use crate::{Outcome, complain};
 
 /// Serves until Ctrl-C, which is how it is meant to end.
 pub(super) fn run(address: SocketAddr, quiet: bool, stop: &AtomicBool) -> Result<Outcome, String> {
     let listener = Listener::bind(address).map_err(|error| error.to_string())?;
     let address = listener.address().map_err(|error| error.to_string())?;
-    let mut out = std::io::stdout().lock();
-    // Who started it may have gone; the other host has not.
-    let _ = writeln!(out, "listening at {address}").and_then(|()| out.flush());
-    drop(out);
+    let said = print(&format!("listening at {address}\n"));
+    if said != Outcome::Found {
+        // Whoever started it cannot know where it listens.
+        return Ok(said);
+    }
     let heard = |from: SocketAddr, heard: Heard| match heard {
         _ if quiet => {}
         Heard::Served { bytes, messages } => {

@@ -16,6 +16,7 @@ use quarrier_report::{Manner, on_terminal};
 use serde_json::json;
 
 use crate::args::{Gauge, Measure, Task};
+use crate::commands::failed;
 use crate::output::file::write_whole;
 use crate::{Outcome, complain, host, interrupt};
 
@@ -38,16 +39,13 @@ pub(crate) fn run(gauge: &Gauge) -> Outcome {
             complain(&format!("interrupted at {place}; no report was written"));
             Outcome::Interrupted
         }
-        Err(Failure::Other(message)) => {
-            complain(&message);
-            Outcome::Failed
-        }
+        Err(Failure::Other(message)) => failed(&message, &stop),
     }
 }
 
 fn outcome(gauge: &Gauge, stop: &AtomicBool) -> Result<Outcome, Failure> {
     // What cannot be compared or written is said before minutes are spent.
-    let earlier = gauge.compare.iter().map(|path| Earlier::read(path));
+    let earlier = gauge.compare.iter().map(|path| Earlier::read(path, stop));
     let earlier = earlier.collect::<Result<Vec<_>, _>>().map_err(Failure::Other)?;
     for path in [&gauge.json, &gauge.html, &gauge.stats].into_iter().flatten() {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -58,7 +56,7 @@ fn outcome(gauge: &Gauge, stop: &AtomicBool) -> Result<Outcome, Failure> {
         Task::Listen(address) => {
             return listen::run(*address, gauge.quiet, stop).map_err(Failure::Other);
         }
-        Task::Show(path) => (earlier::read(path).map_err(Failure::Other)?, None),
+        Task::Show(path) => (earlier::read(path, stop).map_err(Failure::Other)?, None),
         Task::Measure(measure) => {
             let Gauged { report, profile, notices, .. } = measured(measure, gauge.quiet, stop)?;
             if !gauge.quiet {

@@ -1,6 +1,6 @@
 //! The report on standard output: lines for people, rows for programs.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use quarrier_gauge::report::{Line, Report, Role, changes, table};
@@ -9,9 +9,10 @@ use serde_json::json;
 
 use super::earlier::{self, Earlier};
 use crate::args::Gauge;
+use crate::commands::broken_output;
 use crate::output::Format;
 use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Value};
-use crate::{Outcome, complain};
+use crate::{Outcome, StandardOutput};
 
 const COLUMNS: &[Column] = &[
     Column { name: "area", kind: Kind::Text },
@@ -37,19 +38,13 @@ pub(super) fn show(gauge: &Gauge, report: &Report, earlier: &[Earlier]) -> Outco
         Format::Text => text(report, earlier),
         format => rows(format, report),
     };
-    match written {
-        Ok(()) => Outcome::Found,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Outcome::Found,
-        Err(error) => {
-            complain(&format!("standard output: cannot write: {error}"));
-            Outcome::Failed
-        }
-    }
+    written.map_or_else(|error| broken_output(&error), |()| Outcome::Found)
 }
 
 fn text(report: &Report, earlier: &[Earlier]) -> io::Result<()> {
-    let mut out = io::BufWriter::new(io::stdout());
-    let is_terminal = io::stdout().is_terminal();
+    let out = StandardOutput::new();
+    let is_terminal = out.is_terminal();
+    let mut out = io::BufWriter::new(out);
     let coloured = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let columns = match is_terminal {
         true => terminal_size::terminal_size().map_or(80, |(columns, _)| usize::from(columns.0)),

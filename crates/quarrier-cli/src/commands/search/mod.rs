@@ -17,7 +17,7 @@ use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_remote::Counters;
 use quarrier_search::Finding;
 
-use super::{broken_output, is_closed_pipe};
+use super::{broken_output, failed, is_closed_pipe};
 use crate::args::Search;
 use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
 use crate::{Outcome, complain, host, interrupt};
@@ -60,15 +60,12 @@ impl Searched {
 /// Runs the command.
 pub(crate) fn run(search: &Search) -> Outcome {
     let stop = interrupt::watch();
-    run_until(search, &stop).unwrap_or_else(|message| {
-        complain(&message);
-        Outcome::Failed
-    })
+    run_until(search, &stop).unwrap_or_else(|message| failed(&message, &stop))
 }
 
 fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let started = std::time::Instant::now();
-    let request = request::request(search)?;
+    let request = request::request(search, stop)?;
     let sources = Sources::of(&search.sources);
     let written = [&search.stats, &search.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;

@@ -1,5 +1,7 @@
 //! From options to a request.
 
+use std::sync::atomic::AtomicBool;
+
 use quarrier::search::{Planning, read_patterns};
 use quarrier::{OpenOptions, Search as Request};
 use quarrier_search::{Options, Pattern};
@@ -10,7 +12,7 @@ use crate::args::{PatternArg, Search, of_words};
 ///
 /// # Errors
 /// In words, for patterns that make no sense.
-pub(super) fn request(search: &Search) -> Result<Request, String> {
+pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, String> {
     let options = Options {
         ignore_case: search.ignore_case,
         utf16: search.utf16,
@@ -24,7 +26,7 @@ pub(super) fn request(search: &Search) -> Result<Request, String> {
         access: search.access,
         direct: search.direct,
     };
-    Ok(Request::new(patterns(&search.patterns)?)
+    Ok(Request::new(patterns(&search.patterns, stop)?)
         .options(options)
         .engine(search.engine)
         .device(search.device)
@@ -45,7 +47,7 @@ pub(super) fn open_options(search: &Search) -> OpenOptions {
 }
 
 /// All patterns in the order given.
-fn patterns(args: &[PatternArg]) -> Result<Vec<Pattern>, String> {
+fn patterns(args: &[PatternArg], stop: &AtomicBool) -> Result<Vec<Pattern>, String> {
     let mut patterns = Vec::new();
     let in_words = |error: quarrier_search::Error| error.to_string();
     for arg in args {
@@ -54,7 +56,7 @@ fn patterns(args: &[PatternArg]) -> Result<Vec<Pattern>, String> {
             PatternArg::Hex(text) => patterns.push(Pattern::hex(text).map_err(in_words)?),
             PatternArg::Regex(text) => patterns.push(Pattern::regex(text).map_err(in_words)?),
             PatternArg::File(path) => {
-                patterns.extend(read_patterns(path).map_err(|error| error.to_string())?);
+                patterns.extend(read_patterns(path, stop).map_err(|error| error.to_string())?);
             }
         }
     }
@@ -71,5 +73,7 @@ pub fn search_of_words(
     patterns: Vec<Pattern>,
 ) -> Result<(Request, OpenOptions), String> {
     let search = of_words(words)?;
-    Ok((request(&search)?.with_patterns(patterns), open_options(&search)))
+    // None of the words names a file of patterns.
+    let request = request(&search, &AtomicBool::new(false))?;
+    Ok((request.with_patterns(patterns), open_options(&search)))
 }

@@ -76,7 +76,8 @@ fn patterns_of(text: &str) -> std::result::Result<Vec<Pattern>, String> {
     const FILE_ENDINGS: [&str; 4] = ["txt", "lst", "list", "patterns"];
     let path = Path::new(text);
     if path.is_file() {
-        return read_patterns(path).map_err(|error| error.to_string());
+        // A file is not waited for, so nothing has to be stopped.
+        return read_patterns(path, &AtomicBool::new(false)).map_err(|error| error.to_string());
     }
     let is_one_word = !text.contains(|character: char| character.is_whitespace());
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();

@@ -1,0 +1,122 @@
+//! Runs that wait: for a pipe that nobody opens, for one that says nothing, for a file that does not
+//! end. A signal ends each of them at once, and nothing takes memory without a bound.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::gauge::report;
+use crate::harness::{Lab, Ran, drain, run, send, until_it_handles_interrupts, wait};
+
+/// A run that waits ends so soon after a signal, on a machine that is busy with other tests.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+
+/// What waits for `pipe`.
+const WAITING: &[&[&str]] = &[
+    &["search", "-f", "pipe", "f"],
+    &["search", "-f", "-", "f"],
+    &["search", "a", "pipe"],
+    &["search", "a", "-"],
+    &["filter", "--many", "pipe", "f"],
+    &["filter", "a > 0", "pipe"],
+    &["filter", "a > 0", "-"],
+    &["explain", "--many", "pipe", "f"],
+    &["explain", "a > 0", "pipe"],
+    &["carve", "--signatures", "pipe", "f", "--dry-run"],
+    &["gauge", "--from", "pipe"],
+    &["gauge", "--from", "report.json", "--compare", "pipe"],
+];
+
+fn lab() -> Lab {
+    let lab = Lab::with("{\"a\":1}\n");
+    lab.put("report.json", report(50e9, "host"));
+    let path = CString::new(lab.path("pipe").as_os_str().as_bytes()).unwrap();
+    // SAFETY: the path ends with a zero and lives until the call is over.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    lab
+}
+
+/// Sends a signal to a run that waits, and says what it answered.
+fn interrupted(lab: &Lab, arguments: &[&str], signal: &str) -> Ran {
+    let mut command = lab.command(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // Kept open, and silent.
+    let stdin = child.stdin.take().unwrap();
+    until_it_handles_interrupts(&child);
+    thread::sleep(Duration::from_millis(100));
+    assert!(child.try_wait().unwrap().is_none(), "{arguments:?}: it does not wait");
+    send(signal, &child);
+    let sent = Instant::now();
+    let status = wait(&mut child);
+    assert!(sent.elapsed() < ENDS_WITHIN, "{arguments:?}: {:?}", sent.elapsed());
+    drop(stdin);
+    let (out, err) = (drain(child.stdout.take().unwrap()), drain(child.stderr.take().unwrap()));
+    Ran::new(status, out, &err)
+}
+
+#[test]
+fn a_signal_ends_every_wait_for_a_pipe_that_nobody_opens() {
+    let lab = lab();
+    for arguments in WAITING {
+        for signal in ["INT", "TERM"] {
+            interrupted(&lab, arguments, signal).says(130, &["interrupted"]);
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_every_wait_for_a_pipe_that_says_nothing() {
+    let lab = lab();
+    let silent: File = OpenOptions::new().read(true).write(true).open(lab.path("pipe")).unwrap();
+    for arguments in WAITING {
+        interrupted(&lab, arguments, "INT").says(130, &["interrupted"]);
+    }
+    drop(silent);
+}
+
+#[test]
+fn a_pipe_is_read_to_its_end_by_whoever_waits_for_it() {
+    let lab = lab();
+    for (arguments, input, expected) in [
+        (["search", "-f", "pipe", "f"], "\"a\"", "f:1: \"a\": \"a\"\n"),
+        (["search", "-f", "f", "pipe"], "{\"a\":1}", "pipe:0: {\"a\":1}: {\"a\":1}\n"),
+        (["filter", "--many", "pipe", "f"], "a = 1\n", "           1  a = 1\n"),
+    ] {
+        let pipe = lab.path("pipe");
+        let writer = thread::spawn(move || {
+            // Long after the run waits for it.
+            thread::sleep(Duration::from_millis(300));
+            std::fs::write(pipe, input).unwrap();
+        });
+        assert_eq!(run(lab.command(arguments), b"").text(), expected, "{arguments:?}");
+        writer.join().unwrap();
+    }
+}
+
+#[test]
+fn a_file_without_an_end_is_refused_at_its_bound() {
+    let lab = lab();
+    for arguments in [
+        &["search", "-f", "/dev/zero", "f"][..],
+        &["filter", "--many", "/dev/zero", "f"],
+        &["explain", "--many", "/dev/zero", "f"],
+        &["carve", "--signatures", "/dev/zero", "f", "--dry-run"],
+    ] {
+        run(lab.command(arguments), b"").refuses(&["/dev/zero: more than 67108864 bytes"]);
+    }
+    run(lab.command(["gauge", "--from", "/dev/zero"]), b"").refuses(&["/dev/zero: more than"]);
+}
+
+#[test]
+fn patterns_are_bounded_in_number_and_regexes_in_memory() {
+    let lab = lab();
+    lab.put("many", "ab\n".repeat(1_000_001));
+    run(lab.command(["search", "-f", "many", "f"]), b"").refuses(&["many: ", "1000000 patterns"]);
+    // Each takes some MiB.
+    lab.put("large", "re:[a-z]{3000}x{4000}\n".repeat(2_000));
+    run(lab.command(["search", "-f", "large", "f"]), b"").refuses(&["regexes", "MiB", "fewer"]);
+}

@@ -1,0 +1,64 @@
+//! The threads that statements are answered with.
+//!
+//! The runtime panics, or waits for ever, where the system refuses it a thread. So it is found out
+//! beforehand how many there are to be had, and the runtime asks for no more.
+
+use std::io;
+use std::sync::mpsc;
+
+use quarrier_core::threads;
+use tokio::runtime::{Builder, Runtime};
+
+/// Threads beside the workers, for what waits (reading files, loads) and for looking at the clock.
+const SPARE: usize = 4;
+
+/// The fewest of them.
+const SPARE_MIN: usize = 2;
+
+/// A runtime of up to `workers` workers, and how many they are.
+///
+/// # Errors
+/// Where the system has no threads for one worker and what it needs beside it.
+pub(super) fn runtime(workers: usize, stack_bytes: usize) -> io::Result<(Runtime, usize)> {
+    let wanted = workers + SPARE;
+    let (there, refused) = available(wanted, stack_bytes);
+    let mut builder = Builder::new_multi_thread();
+    let mut workers = workers;
+    if let Some(error) = refused {
+        workers = workers.min(there.saturating_sub(SPARE_MIN));
+        if workers == 0 {
+            return Err(error);
+        }
+        // Work that finds none of them free waits for one.
+        builder.max_blocking_threads(there - workers - 1);
+    }
+    let runtime = builder.worker_threads(workers).thread_stack_size(stack_bytes).build()?;
+    Ok((runtime, workers))
+}
+
+/// How many of `wanted` threads there can be at once, and why there are not more.
+fn available(wanted: usize, stack_bytes: usize) -> (usize, Option<io::Error>) {
+    let mut all = Vec::with_capacity(wanted);
+    let mut refused = None;
+    for _ in 0..wanted {
+        let (end, waiting) = mpsc::channel::<()>();
+        let wait = move || {
+            // Ends with an error when the other side is dropped, as it is.
+            let _ = waiting.recv();
+        };
+        match threads::alone_on_stack("", stack_bytes, wait) {
+            Ok(thread) => all.push((end, thread)),
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    let there = all.len();
+    for (end, thread) in all {
+        drop(end);
+        // It does not panic.
+        let _ = thread.join();
+    }
+    (there, refused)
+}

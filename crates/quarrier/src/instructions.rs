@@ -1,0 +1,68 @@
+//! Files that say what to do: patterns, conditions, signatures, statements.
+//!
+//! Such a file may be a pipe that nobody writes to, or a device without an end. So reading waits no
+//! longer than a run is wanted, and takes no more than a bound.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quarrier_core::source::{Polled, open_in_order};
+
+use crate::source::standard_input;
+use crate::{Error, Result};
+
+/// The most bytes of a file of patterns, conditions, signatures or statements.
+pub const INSTRUCTION_BYTES_MAX: u64 = 64 << 20;
+
+/// All bytes of a file of `what` ("patterns"), of which there may be [`INSTRUCTION_BYTES_MAX`]; `-`
+/// is standard input.
+///
+/// # Errors
+/// [`Error::Request`] where the file cannot be read or is longer; [`Error::Stopped`] soon after `stop`
+/// becomes true.
+pub fn read_instructions(path: &Path, what: &str, stop: &AtomicBool) -> Result<Vec<u8>> {
+    read_bounded(path, what, INSTRUCTION_BYTES_MAX, stop)
+}
+
+/// As [`read_instructions`], with another bound.
+///
+/// # Errors
+/// As [`read_instructions`].
+pub fn read_bounded(path: &Path, what: &str, most: u64, stop: &AtomicBool) -> Result<Vec<u8>> {
+    let name = path.display().to_string();
+    let cannot =
+        |error: io::Error| Error::Request(format!("{name}: cannot read the {what}: {error}"));
+    let mut reader: Box<dyn Read> = match path == Path::new("-") {
+        true => Box::new(standard_input()),
+        false => Box::new(Polled::new(open_file(path).map_err(cannot)?)),
+    };
+    let mut bytes = Vec::new();
+    // One more tells that there are too many.
+    let mut bounded = reader.by_ref().take(most + 1);
+    loop {
+        match bounded.read_to_end(&mut bytes) {
+            Ok(_) => break,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(cannot(error)),
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped { name, offset: bytes.len() as u64 });
+        }
+    }
+    if bytes.len() as u64 > most {
+        return Err(Error::Request(format!(
+            "{name}: more than {most} bytes of {what}, which is the most that is read"
+        )));
+    }
+    Ok(bytes)
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
+    let file = open_in_order(path)?;
+    match file.metadata()?.is_dir() {
+        true => Err(ErrorKind::IsADirectory.into()),
+        false => Ok(file),
+    }
+}
