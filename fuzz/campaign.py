@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Mutants of real files through the real commands: `campaign.py --program target/release/quarrier`.
 
 The fuzz targets call functions; this calls programs, as a stranger's file would meet them. Each mutant goes
@@ -38,7 +39,7 @@ from pathlib import Path
 MEMORY_BYTES = 1 << 30
 SEED_BYTES_MAX = 1 << 20
 
-# What a command is given in place of FILE. Statuses: 0 found, 1 nothing, 2 cannot be done, 3 not all of it was read.
+# A mutant stands in the place of FILE.
 BYTES = [
     ["search", "-q", "-e", "invoice", "-e", "price", "FILE"],
     ["search", "-q", "-E", "[a-z]{3,9}[0-9]+", "--format", "json", "FILE"],
@@ -88,8 +89,9 @@ def message_seeds() -> dict[str, bytes]:
     writer.writeheader()
     writer.writerows(table)
     fix = "".join(
-        f"8=FIX.4.4\x019=60\x0135=D\x0134={r['id']}\x0155={r['name']}\x0144={r['price'] or 1}\x0138={r['qty']}\x0110=001\x01\n"
-        for r in table
+        f"8=FIX.4.4\x019=60\x0135=D\x0134={row['id']}\x0155={row['name']}\x01"
+        f"44={row['price'] or 1}\x0138={row['qty']}\x0110=001\x01\n"
+        for row in table
     )
     tags = "".join(
         "<row>" + "".join(f"<{name}>{value}</{name}>" for name, value in row.items()) + "</row>\n" for row in table
@@ -177,7 +179,21 @@ def corpus(folder: Path) -> list[tuple[str, bytes]]:
     return [(path.suffix.lstrip(".").lower(), path.read_bytes()) for path in paths if path.suffix]
 
 
-EXTREMES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 40, (1 << 63) - 1, 1 << 63]
+EXTREMES = [
+    0,
+    1,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+    1 << 40,
+    (1 << 63) - 1,
+    1 << 63,
+]
 
 
 def mutate(seed: bytes, draw: random.Random) -> bytes:
@@ -278,7 +294,10 @@ def main() -> int:
 
     seeds: dict[str, list[bytes]] = {}
     made = {**message_seeds(), **column_seeds(), **file_seeds()}
-    for kind, seed in [*made.items(), *(pair for folder in chosen.corpus for pair in corpus(folder))]:
+    for kind, seed in [
+        *made.items(),
+        *(pair for folder in chosen.corpus for pair in corpus(folder)),
+    ]:
         if not chosen.kinds or kind in chosen.kinds.split(","):
             seeds.setdefault(kind, []).append(seed)
     chosen.findings.mkdir(parents=True, exist_ok=True)
@@ -287,7 +306,8 @@ def main() -> int:
         campaign = Campaign(chosen.program.resolve(), chosen.seconds, chosen.findings, Path(folder))
         for kind, of_kind in sorted(seeds.items()):
             numbers = range(chosen.first, chosen.first + chosen.mutants)
-            for found in pool.map(lambda n: campaign.try_one(kind, of_kind[n % len(of_kind)], n), numbers):
+            tried = [(kind, of_kind[number % len(of_kind)], number) for number in numbers]
+            for found in pool.map(campaign.try_one, *zip(*tried)):
                 for line in found:
                     print(line, flush=True)
                 counts[kind] += len(found)
