@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use quarrier_core::sync::lock;
+use quarrier_core::threads;
 
 use super::appender::Appender;
 use super::batch::{ABANDONED, Batch, CONTINUES, MORE, Publication, Sealed};
@@ -103,9 +104,7 @@ impl Opener {
         let queue = &shared.queue;
         queue.publish(appender.horizon(), appender.next_mark(), appender.is_ready());
         let writer = Writer::new(appender, Arc::clone(&shared));
-        let thread = std::thread::Builder::new()
-            .name("quarrier-log".to_string())
-            .spawn(move || writer.run())
+        let thread = threads::alone("quarrier-log", move || writer.run())
             .map_err(|error| Error::io(disk.path(""), "start the writer's thread", error))?;
         let thread = Some(thread);
         Ok(Log { disk, shared, thread, recovered, batch_bytes_max, folder_lock: None })
