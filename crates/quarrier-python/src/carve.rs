@@ -23,11 +23,16 @@ use crate::search::{MEMORY_NAME, path_of};
 /// Recovers files from a disk image, device, URL or bytes-like object into a folder; or only tells
 /// what there is (`dry_run=True`, without a folder).
 #[pyfunction]
-#[pyo3(signature = (
-    source, folder=None, *, types=None, signatures=None, keep="all", max_size=None, range=None,
-    embedded=false, unallocated=false, dry_run=false, resume=false, thorough=false, workers=None,
-    max_memory=Size(1 << 30),
-))]
+#[pyo3(
+    signature = (
+        source, folder=None, *, types=None, signatures=None, keep="all", max_size=None, range=None,
+        embedded=false, unallocated=false, dry_run=false, resume=false, thorough=false,
+        workers=None, max_memory=Size(1 << 30),
+    ),
+    text_signature = "(source, folder=None, *, types=None, signatures=None, keep='all', \
+        max_size=None, range=None, embedded=False, unallocated=False, dry_run=False, \
+        resume=False, thorough=False, workers=None, max_memory=1073741824)"
+)]
 #[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
 pub(crate) fn carve(
     source: &Bound<'_, PyAny>,

@@ -30,12 +30,16 @@ pub(crate) const MEMORY_NAME: &str = "<bytes>";
 
 /// Finds every occurrence of patterns in a file, device or bytes-like object.
 #[pyfunction]
-#[pyo3(signature = (
-    source, patterns, *, ignore_case=false, utf16=false, max_count=None, range=None, aligned=Size(1),
-    regex_max_length=Size(65536), workers=None, readers=None, buffers=None,
-    buffer_size=None,
-    access="auto", direct=false, engine="auto", device="cpu",
-))]
+#[pyo3(
+    signature = (
+        source, patterns, *, ignore_case=false, utf16=false, max_count=None, range=None,
+        aligned=Size(1), regex_max_length=Size(65536), workers=None, readers=None, buffers=None,
+        buffer_size=None, access="auto", direct=false, engine="auto", device="cpu",
+    ),
+    text_signature = "(source, patterns, *, ignore_case=False, utf16=False, max_count=None, \
+        range=None, aligned=1, regex_max_length=65536, workers=None, readers=None, buffers=None, \
+        buffer_size=None, access='auto', direct=False, engine='auto', device='cpu')"
+)]
 #[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
 pub(crate) fn search(
     source: &Bound<'_, PyAny>,
