@@ -20,8 +20,8 @@ pub const INSTRUCTION_BYTES_MAX: u64 = 64 << 20;
 /// is standard input.
 ///
 /// # Errors
-/// [`Error::Request`] where the file cannot be read or is longer; [`Error::Stopped`] soon after `stop`
-/// becomes true.
+/// The system's where the file cannot be read, [`Error::Request`] where it is longer,
+/// [`Error::Stopped`] soon after `stop` becomes true.
 pub fn read_instructions(path: &Path, what: &str, stop: &AtomicBool) -> Result<Vec<u8>> {
     read_bounded(path, what, INSTRUCTION_BYTES_MAX, stop)
 }
@@ -32,8 +32,9 @@ pub fn read_instructions(path: &Path, what: &str, stop: &AtomicBool) -> Result<V
 /// As [`read_instructions`].
 pub fn read_bounded(path: &Path, what: &str, most: u64, stop: &AtomicBool) -> Result<Vec<u8>> {
     let name = path.display().to_string();
-    let cannot =
-        |error: io::Error| Error::Request(format!("{name}: cannot read the {what}: {error}"));
+    let cannot = |error: io::Error| {
+        Error::from(quarrier_core::Error::io(&name, format!("read the {what}"), error))
+    };
     let mut reader: Box<dyn Read> = match path == Path::new("-") {
         true => Box::new(standard_input()),
         false => Box::new(Polled::new(open_file(path).map_err(cannot)?)),

@@ -56,7 +56,7 @@ fn policy(scripts: &[Script]) -> String {
 }
 
 /// The page, whole: `parts` in their order, every harmful character in them written out as
-/// [`visible`](crate::visible) does.
+/// [`visible`] does.
 pub fn page(title: &str, scripts: &[Script], parts: &[Markup]) -> String {
     let title = cut(title, TITLE_CHARS_MAX);
     let head = html! {
