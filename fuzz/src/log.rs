@@ -18,6 +18,9 @@ const SEEDS: &[&[u8]] = &[
     &[0x12, 0x00, 2, 0, 0x16, 0x20, 1, 7, 0x00, 0x10, 3, 9],
     b"QUARRLOG\x01\0\0\0\0\x02\0\0",
     b"QBAT\x01\x01\0\0",
+    // Both heads lost; a head that says another mark than its name.
+    b"\0\0\0\0\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\xA5\x13\0\x3A\xFF",
+    b"\0\0\0\x1D\x2D\x40\0\0\0\x1D\x2D\x40\0\0\0\0",
 ];
 
 const WORDS: &[&[u8]] =

@@ -228,6 +228,8 @@ impl Steps {
     fn cut(&mut self, bytes: std::ops::Range<u64>) -> Found {
         if let Some(last) = &mut self.last {
             last.is_clean = false;
+            // No crash damages a head, so more may be lost than what a crash tears.
+            self.is_end_unknown |= last.head.is_none();
         }
         Found::Cut(Cut { path: self.path(), bytes, next_mark: self.expected() })
     }
@@ -263,14 +265,15 @@ impl Steps {
             file.map_err(|error| Error::io(&path, "open it", error))?.into();
         let length = file.length().map_err(|error| Error::io(&path, "read its length", error))?;
         let (head, is_whole, first) = read_head(&file, length);
-        let following = self.segments.get(self.next).map(|(_, name)| name.clone());
+        let following = self.segments.get(self.next).cloned();
         let is_last = following.is_none();
         self.next_head = match following {
-            Some(name) => self.head_of(&name)?,
+            Some((mark, name)) => self.head_of(&name)?.filter(|head| head.first_mark == mark),
             None => None,
         };
         let before = self.next_head.and_then(|next| next.before);
-        let salt = head.map(|head| head.salt).or(before.map(|before| before.salt)).or(first);
+        // The first batch has a place of its own, so its header is as good as the head.
+        let salt = head.map(|head| head.salt).or(first).or(before.map(|before| before.salt));
         if head.is_some_and(|head| head.first_mark != named_mark) {
             self.tell_misnamed(path, length);
             return Ok(());
@@ -355,7 +358,10 @@ fn head_of(disk: &dyn Disk, name: &str) -> Result<Option<Head>> {
 }
 
 /// A segment's head, whether both copies are whole, and the salt of its first batch where neither is.
-fn read_head(file: &Arc<dyn DiskFile>, length: u64) -> (Option<Head>, bool, Option<u64>) {
+pub(super) fn read_head(
+    file: &Arc<dyn DiskFile>,
+    length: u64,
+) -> (Option<Head>, bool, Option<u64>) {
     let mut window = Window::new(Arc::clone(file), length, 2 * HEAD_BYTES);
     match Head::from_bytes(window.page(0)) {
         Some((head, is_whole)) => (Some(head), is_whole, None),
