@@ -16,10 +16,10 @@ use crate::view::View;
 const FUEL_BYTES_MIN: u64 = 2 << 10;
 /// So many times as much fuel in each round as in the one before.
 const GROWTH: u64 = 8;
-/// A round takes no more than this part of what is left, so that others go on when a group of very
-/// many does not.
+/// A round spends at most the remaining fuel divided by this, so that a crowded group cannot end the
+/// look at all others.
 const ROUND_SHARE: u64 = 2;
-/// Who got more than this part of what it could get now learns nothing new.
+/// A candidate is read again only with this many times the fuel of its last read.
 const GAIN_MIN: u64 = 2;
 
 /// A candidate that has not come to an end.

@@ -119,8 +119,8 @@ impl Judge<'_> {
         waiting
     }
 
-    /// Ends with those that wait after all that was for them; their places in their groups are told.
-    /// Of some a beginning is kept, the first ones of every group before others.
+    /// Gives up the candidates of `still`, which no fuel is left for; each comes with its rank within its
+    /// group. As many as the run may keep become partial files, in the order of their ranks.
     fn give_up(
         &self,
         view: &mut View<'_>,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Places that are nearer to each other than this are one range, as long as there are few ranges.
 const GAP_BYTES: u64 = 64 << 10;
-/// Ranges that are told for each reason; with more of them, those nearest to each other are joined.
+/// The most ranges listed for a reason. Beyond that, ranges that lie close together are joined.
 const RANGES_MAX: usize = 4096;
 
 /// Why a place was looked at less closely.

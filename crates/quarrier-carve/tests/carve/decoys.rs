@@ -11,7 +11,7 @@ use crate::{gif, gz, jpg, pdf, png};
 
 const STRIDE_BYTES: u64 = 16 << 20;
 /// What the candidates of a stride may cost, in bytes of fuel: 256 MiB for first looks, 512 MiB and
-/// 1 GiB for longer ones, and 512 MiB for the second look; beside what is left of the source, once.
+/// 1 GiB for longer ones, and 512 MiB for the second look. Beside that, it may read the whole source once.
 const COST_PER_STRIDE: u64 = 2304 << 20;
 /// Images are not longer than this, and what makes them so.
 const IMAGE_BYTES_MAX: usize = 40 << 20;
@@ -38,7 +38,7 @@ impl Planted {
     /// first that is neither.
     fn check(self, carver: &Carver<'_>, what: &str) -> (usize, usize, Summary) {
         let strides = (self.image.len() as u64).div_ceil(STRIDE_BYTES);
-        let bytes_max = strides * (COST_PER_STRIDE + 8 * self.image.len() as u64);
+        let bytes_max = strides * (COST_PER_STRIDE + self.image.len() as u64);
         let found = Found::default();
         let summary = carver.run(&Memory::new("flood", self.image), &found);
         let summary = summary.expect("bytes in memory can be carved");

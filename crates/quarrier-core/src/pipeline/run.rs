@@ -154,7 +154,7 @@ fn apart(range: Range<u64>, source: &dyn Source, need: Need) -> (Range<u64>, Ran
 }
 
 impl Run {
-    /// The run, with a range behind it that was not tried.
+    /// Adds the range `lost`, which follows what was read and was never tried, to the unreadable ranges.
     fn without(mut self, lost: Range<u64>) -> Self {
         if self.stopped || lost.is_empty() {
             return self;

@@ -9,7 +9,7 @@ pub struct Options {
     pub segment_bytes: u64,
     /// Bytes that are put together for one write. 4 MiB; at least 4 KiB.
     pub write_bytes: usize,
-    /// Bytes of batches that may wait for the disk; who sends more waits. 64 MiB.
+    /// The most bytes of batches in the queue; senders block while it is full. 64 MiB.
     pub queue_bytes: usize,
 }
 

@@ -7,10 +7,10 @@ use super::batch::Publication;
 /// Publishers that are remembered; beyond that, those are forgotten that sent nothing for longest.
 const PUBLISHERS_MAX: usize = 1 << 20;
 
-/// The last publication of each publisher, by which duplicates are told and sources read on.
+/// The last sequence number of each publisher: the log drops duplicates by it, and a load resumes there.
 ///
-/// It follows from the log as far as that is read. Who starts reading at a checkpoint has to keep
-/// it there.
+/// It is rebuilt from the log as the log is read. A reader that starts at a checkpoint must store it in
+/// the checkpoint.
 #[derive(Debug, Clone, Default)]
 pub struct Publishers {
     last: HashMap<u64, (Publication, u64)>,

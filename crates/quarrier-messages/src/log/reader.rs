@@ -155,8 +155,8 @@ impl Reader {
     }
 }
 
-/// Whether a chain that was begun before `steps` has its last batch. Damage may have taken it: then
-/// what is left is kept, rather than all of it lost for one bad block.
+/// Whether the last batch of a chain that begins before `steps` follows. If damage may have destroyed it,
+/// the rest of the chain counts as finished: one bad block must not lose all of it.
 fn is_finished_later(mut steps: Steps) -> Result<bool> {
     let mut is_damaged = false;
     loop {
