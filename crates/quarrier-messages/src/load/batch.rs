@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::keep::{Kept, MESSAGE_COLUMN};
 use super::reject::{Origin, Rejects};
 use super::times::{TimeFields, Times};
-use crate::build::{Refused, RowBuilder};
+use crate::build::{FieldId, Refused, RowBuilder};
 use crate::column::SegmentColumn;
 use crate::frame::{Rejected, Taker};
 use crate::{Limits, Packing, Part, PartSegment, Schema};
@@ -22,6 +22,8 @@ pub(super) struct Batch {
     /// Segments of this claim so far.
     number: u64,
     messages: u64,
+    /// Bytes of memory that the segments take, without dictionaries.
+    packed_bytes: usize,
     times: Times,
     /// The messages' own bytes, where they are kept.
     kept: Option<Kept>,
@@ -49,6 +51,7 @@ impl Batch {
             offset: 0,
             number: 0,
             messages: 0,
+            packed_bytes: 0,
             times: Times::default(),
             kept: keeps_bytes.then(Kept::default),
         }
@@ -73,6 +76,15 @@ impl Batch {
     /// Messages so far.
     pub(super) fn messages(&self) -> u64 {
         self.messages + self.rows.rows() as u64
+    }
+
+    /// Bytes of memory that they take, where they are packed; of the messages' own, about.
+    pub(super) fn nbytes(&self) -> usize {
+        let dictionaries = (0..self.rows.fields()).map(|at| {
+            let (ends, texts) = self.rows.dictionary(FieldId::new(at));
+            size_of_val(ends) + texts.len()
+        });
+        self.packed_bytes + dictionaries.sum::<usize>()
     }
 
     pub(super) fn times(&self) -> TimeFields<'_> {
@@ -115,7 +127,9 @@ impl Batch {
         self.times.keep(self.segments.len(), &mut self.rows);
         self.rows.finish_segment(|field, raw| {
             columns.resize(field.index(), None);
-            columns.push(Some(SegmentColumn::pack(raw)));
+            let column = SegmentColumn::pack(raw);
+            self.packed_bytes += column.nbytes();
+            columns.push(Some(column));
         });
         if let Some(kept) = &mut self.kept {
             kept.pack();
@@ -141,6 +155,7 @@ impl Taker for Batch {
         let mut is_full = self.rows.is_full();
         if let Some(kept) = &mut self.kept {
             kept.add(message);
+            self.packed_bytes += message.len();
             is_full |= kept.is_full();
         }
         if is_full {

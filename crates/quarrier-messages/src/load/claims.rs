@@ -21,10 +21,13 @@ pub(super) struct Claims {
     bytes: AtomicU64,
     rows: AtomicU64,
     packing: Packing,
+    /// The most bytes of a range.
+    bytes_max: u64,
 }
 
 impl Claims {
-    pub(super) fn new(length: u64, workers: usize, packing: Packing) -> Self {
+    /// None is longer than `bytes_max`.
+    pub(super) fn new(length: u64, workers: usize, packing: Packing, bytes_max: u64) -> Self {
         Claims {
             next: Mutex::new((0, 0)),
             length,
@@ -32,7 +35,13 @@ impl Claims {
             bytes: AtomicU64::new(0),
             rows: AtomicU64::new(0),
             packing,
+            bytes_max: bytes_max.clamp(1, BYTES_MAX),
         }
+    }
+
+    /// Whether all of the source was handed out.
+    pub(super) fn are_over(&self) -> bool {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).0 >= self.length
     }
 
     /// The next range and its number; `None` at the end.
@@ -64,11 +73,11 @@ impl Claims {
     pub(super) fn wanted_bytes(&self) -> u64 {
         let (bytes, rows) = (self.bytes.load(Ordering::Relaxed), self.rows.load(Ordering::Relaxed));
         if rows == 0 {
-            return self.packing.claim_bytes.max(1);
+            return self.packing.claim_bytes.clamp(1, self.bytes_max);
         }
         let wanted = u128::from(bytes) * u128::from(rows_wanted(self.packing)) / u128::from(rows);
         u64::try_from(wanted)
             .unwrap_or(BYTES_MAX)
-            .clamp((self.packing.claim_bytes / 4).max(1), BYTES_MAX)
+            .clamp((self.packing.claim_bytes / 4).clamp(1, self.bytes_max), self.bytes_max)
     }
 }

@@ -38,6 +38,7 @@ use quarrier_core::source::Source;
 use crate::build::Refused;
 use crate::{Error, Kind, Limits, Packing, Result, Schema, Table};
 use batch::Batch;
+use run::Take;
 
 /// How messages are to be loaded.
 ///
@@ -157,18 +158,52 @@ impl<'c> Load<'c> {
     /// # Panics
     /// When a worker panics.
     pub fn run(&self, sources: &[&dyn Source]) -> Result<Loaded> {
+        self.pieces(sources, usize::MAX, &mut |_| Ok(()))
+    }
+
+    /// As [`run`](Self::run), but whenever what was loaded takes more than about `bytes_max` of memory,
+    /// `take` has it, and the load goes on without; what is returned is the rest, and all bytes.
+    /// Of a column each piece has the kind that its own messages ask for.
+    ///
+    /// # Errors
+    /// As of `run`, and those of `take`.
+    ///
+    /// # Panics
+    /// When a worker panics.
+    pub fn run_in_pieces(
+        &self,
+        sources: &[&dyn Source],
+        bytes_max: usize,
+        take: &mut dyn FnMut(Loaded) -> Result<()>,
+    ) -> Result<Loaded> {
+        self.within(bytes_max).pieces(sources, bytes_max, take)
+    }
+
+    fn pieces(
+        &self,
+        sources: &[&dyn Source],
+        bytes_max: usize,
+        take: &mut Take<'_>,
+    ) -> Result<Loaded> {
         if self.format.is_columnar() {
-            return self.columns(sources);
+            return self.columns(sources, bytes_max, take);
         }
-        let mut crew = run::Crew::new(self);
+        let mut crew = run::Crew::new(self, bytes_max);
         for source in sources {
             match compressed::reader(*source)? {
-                Some(mut reader) => crew.stream(source.name(), &mut reader)?,
-                None if crew.is_found_anywhere() => crew.source(*source)?,
-                None => crew.stream(source.name(), &mut compressed::in_order(*source))?,
+                Some(mut reader) => crew.stream(source.name(), &mut reader, take)?,
+                None if crew.is_found_anywhere() => crew.source(*source, take)?,
+                None => crew.stream(source.name(), &mut compressed::in_order(*source), take)?,
             }
         }
-        self.finish(crew)
+        crew.done()
+    }
+
+    /// The same with dictionaries that leave room for everything else.
+    fn within(&self, bytes_max: usize) -> Self {
+        let mut load = self.clone();
+        load.packing.dictionary_bytes = load.packing.dictionary_bytes.min(bytes_max / 8);
+        load
     }
 
     /// Loads a stream, such as standard input; what is compressed as [`run`](Self::run) does.
@@ -181,29 +216,62 @@ impl<'c> Load<'c> {
     /// # Panics
     /// When a worker panics.
     pub fn run_stream(&self, name: &str, stream: &mut (dyn Read + Send)) -> Result<Loaded> {
-        if self.format.is_columnar() {
-            return self.columns(&[&columnar::whole(name, stream, &self.limits)?]);
-        }
-        let mut crew = run::Crew::new(self);
-        let never = AtomicBool::new(false);
-        let plain = compressed::stream(name, Box::new(stream), self.stop.unwrap_or(&never));
-        crew.stream(name, &mut plain?)?;
-        self.finish(crew)
+        self.stream_pieces(name, stream, usize::MAX, &mut |_| Ok(()))
     }
 
-    fn finish(&self, crew: run::Crew<'_>) -> Result<Loaded> {
-        let run::Done { mut batches, opening, names, bytes, lines } = crew.done();
+    /// As [`run_stream`](Self::run_stream), in pieces as by [`run_in_pieces`](Self::run_in_pieces).
+    ///
+    /// # Errors
+    /// As of `run_stream`, and those of `take`.
+    ///
+    /// # Panics
+    /// When a worker panics.
+    pub fn run_stream_in_pieces(
+        &self,
+        name: &str,
+        stream: &mut (dyn Read + Send),
+        bytes_max: usize,
+        take: &mut dyn FnMut(Loaded) -> Result<()>,
+    ) -> Result<Loaded> {
+        self.within(bytes_max).stream_pieces(name, stream, bytes_max, take)
+    }
+
+    fn stream_pieces(
+        &self,
+        name: &str,
+        stream: &mut (dyn Read + Send),
+        bytes_max: usize,
+        take: &mut Take<'_>,
+    ) -> Result<Loaded> {
+        if self.format.is_columnar() {
+            let whole = columnar::whole(name, stream, &self.limits)?;
+            return self.columns(&[&whole], bytes_max, take);
+        }
+        let mut crew = run::Crew::new(self, bytes_max);
+        let never = AtomicBool::new(false);
+        let plain = compressed::stream(name, Box::new(stream), self.stop.unwrap_or(&never));
+        crew.stream(name, &mut plain?, take)?;
+        crew.done()
+    }
+
+    /// What the workers have made of their messages as one table.
+    fn assembled(
+        &self,
+        mut batches: Vec<Batch>,
+        opening: &Opening,
+        (names, lines): (&[Box<str>], &run::Lines),
+    ) -> Result<Loaded> {
         let untimed = self.untimed(&batches);
         if !untimed.is_empty() {
             batches.iter_mut().for_each(|batch| batch.write_again(&untimed));
         }
         self.check()?;
-        let mut loaded = Loaded { bytes, ..Loaded::default() };
+        let mut loaded = Loaded::default();
         let mut parts = Vec::new();
         for batch in batches {
             let (part, rejects, refused) = batch.into_parts();
             parts.push(part);
-            rejects.hand_over(&names, &lines, &mut loaded);
+            rejects.hand_over(names, lines, &mut loaded);
             loaded.refused.add(refused);
         }
         loaded.rejects.sort_by_key(|reject| reject.place());

@@ -2,38 +2,45 @@
 
 use std::io::Read;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quarrier_core::source::Source;
 use quarrier_core::threads;
 
-use super::Load;
 use super::batch::Batch;
 use super::bytes::Bytes;
 use super::claims::Claims;
 use super::format::{FormatReader, Opening};
 use super::reject::Origin;
 use super::stream::Stream;
+use super::{Load, Loaded};
 use crate::Result;
 use crate::frame::{Chunk, Reader, Step, byte_order_mark};
+
+/// Takes what was loaded where there is more to come.
+pub(super) type Take<'t> = dyn FnMut(Loaded) -> Result<()> + 't;
+
+/// Bytes of memory that all workers' messages take, and how many they may.
+struct Held {
+    bytes: AtomicUsize,
+    bytes_max: usize,
+}
+
+impl Held {
+    fn is_full(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) > self.bytes_max
+    }
+}
 
 /// All workers, and what they share from one source to the next.
 pub(super) struct Crew<'l> {
     load: &'l Load<'l>,
+    held: Held,
     workers: Vec<Worker>,
     opening: Opening,
     names: Vec<Box<str>>,
     lines: Lines,
     bytes: u64,
-}
-
-/// What is left when all is done.
-pub(super) struct Done {
-    pub(super) batches: Vec<Batch>,
-    /// What the last source's first bytes say.
-    pub(super) opening: Opening,
-    pub(super) names: Vec<Box<str>>,
-    pub(super) bytes: u64,
-    pub(super) lines: Lines,
 }
 
 /// How many lines of the same source started before each claim.
@@ -47,15 +54,16 @@ impl Lines {
         self.before[origin.claim]
     }
 
-    /// Adds the claims of another source, which come with their numbers in any order.
-    fn add(&mut self, mut claims: Vec<(usize, u64)>) {
+    /// Adds claims that follow one another, with their numbers in any order, before which the source
+    /// has so many lines. Returns how many it has behind them.
+    fn add(&mut self, mut claims: Vec<(usize, u64)>, mut sum: u64) -> u64 {
         claims.sort_unstable();
-        let mut sum = 0;
         self.before.extend(claims.into_iter().map(|(_, lines)| {
             let before = sum;
             sum += lines;
             before
         }));
+        sum
     }
 }
 
@@ -63,7 +71,8 @@ impl Lines {
 type Account = Vec<(usize, u64)>;
 
 impl<'l> Crew<'l> {
-    pub(super) fn new(load: &'l Load<'l>) -> Self {
+    /// A crew that hands over what it has as often as that takes more than so many bytes.
+    pub(super) fn new(load: &'l Load<'l>, bytes_max: usize) -> Self {
         let opening = Opening::default();
         let worker = |_| Worker {
             batch: load.batch(),
@@ -72,6 +81,7 @@ impl<'l> Crew<'l> {
         };
         Crew {
             load,
+            held: Held { bytes: AtomicUsize::new(0), bytes_max },
             workers: (0..load.workers).map(worker).collect(),
             opening: opening.clone(),
             names: Vec::new(),
@@ -85,51 +95,98 @@ impl<'l> Crew<'l> {
         self.workers.iter().all(|worker| worker.reader.is_found_anywhere())
     }
 
-    pub(super) fn source(&mut self, source: &dyn Source) -> Result<()> {
+    pub(super) fn source(&mut self, source: &dyn Source, take: &mut Take<'_>) -> Result<()> {
         let load = self.load;
-        let claims = Claims::new(source.length(), load.workers, load.packing);
+        let claims =
+            Claims::new(source.length(), load.workers, load.packing, self.claim_bytes_max());
         let first = self.begin(source.name());
-        let accounts = each(&mut self.workers, |worker| {
-            let mut account = Account::new();
-            while let Some((own, number)) = claims.next() {
-                load.check()?;
-                worker.batch.begin(Origin { claim: first.claim + number, ..first });
-                let messages = worker.batch.messages();
-                let bytes = own.end - own.start;
-                let lines = worker.claim(load, source, own).inspect_err(|_| claims.close())?;
-                claims.learn(bytes, worker.batch.messages() - messages);
-                account.push((number, lines));
+        let mut lines = 0;
+        loop {
+            let held = &self.held;
+            let accounts = each(&mut self.workers, |worker| {
+                let mut account = Account::new();
+                while !held.is_full()
+                    && let Some((own, number)) = claims.next()
+                {
+                    load.check()?;
+                    worker.batch.begin(Origin { claim: first.claim + number, ..first });
+                    let before = worker.before();
+                    let bytes = own.end - own.start;
+                    let read = worker.claim(load, source, own).inspect_err(|_| claims.close())?;
+                    claims.learn(bytes, worker.learn(before, held));
+                    account.push((number, read));
+                }
+                Ok(account)
+            })?;
+            lines = self.lines.add(accounts, lines);
+            if claims.are_over() {
+                break;
             }
-            Ok(account)
-        })?;
+            take(self.piece()?)?;
+        }
         self.bytes += source.length();
-        self.lines.add(accounts);
         Ok(())
     }
 
-    pub(super) fn stream(&mut self, name: &str, reader: &mut (dyn Read + Send)) -> Result<()> {
+    pub(super) fn stream(
+        &mut self,
+        name: &str,
+        reader: &mut (dyn Read + Send),
+        take: &mut Take<'_>,
+    ) -> Result<()> {
         let load = self.load;
-        let stream = Stream::new(name, reader, load.limits.message_bytes_max, load.packing);
+        let packing = (load.packing, self.claim_bytes_max());
+        let stream = Stream::new(name, reader, load.limits.message_bytes_max, packing);
         let first = self.begin(name);
-        let accounts = each(&mut self.workers, |worker| {
-            let mut account = Account::new();
-            let mut bytes = Vec::new();
-            while let Some(block) = stream.next(&worker.reader, &mut bytes)? {
-                load.check()?;
-                worker.batch.begin(Origin { claim: first.claim + block.number, ..first });
-                let messages = worker.batch.messages();
-                let mut chunk = block.chunk(&bytes);
-                worker.batch.at(block.offset);
-                worker.reader.read(&mut chunk, &mut worker.batch);
-                worker.batch.end();
-                stream.learn(bytes.len() as u64, worker.batch.messages() - messages);
-                account.push((block.number, chunk.lines));
+        let mut lines = 0;
+        loop {
+            let held = &self.held;
+            let accounts = each(&mut self.workers, |worker| {
+                let mut account = Account::new();
+                let mut bytes = Vec::new();
+                while !held.is_full()
+                    && let Some(block) = stream.next(&worker.reader, &mut bytes)?
+                {
+                    load.check()?;
+                    worker.batch.begin(Origin { claim: first.claim + block.number, ..first });
+                    let before = worker.before();
+                    let mut chunk = block.chunk(&bytes);
+                    worker.batch.at(block.offset);
+                    worker.reader.read(&mut chunk, &mut worker.batch);
+                    worker.batch.end();
+                    stream.learn(bytes.len() as u64, worker.learn(before, held));
+                    account.push((block.number, chunk.lines));
+                }
+                Ok(account)
+            })?;
+            lines = self.lines.add(accounts, lines);
+            // Where nothing follows, the last piece is empty.
+            if !self.held.is_full() {
+                break;
             }
-            Ok(account)
-        })?;
+            take(self.piece()?)?;
+        }
         self.bytes += stream.bytes();
-        self.lines.add(accounts);
         Ok(())
+    }
+
+    /// So few bytes are read at once that what is held does not become much more than it may.
+    fn claim_bytes_max(&self) -> u64 {
+        (self.held.bytes_max / 2 / self.workers.len().max(1)).max(CLAIM_BYTES_MIN) as u64
+    }
+
+    /// What all workers have until now.
+    fn piece(&mut self) -> Result<Loaded> {
+        let load = self.load;
+        self.held.bytes = AtomicUsize::new(0);
+        let opening = &self.opening;
+        let batch = |worker: &mut Worker| {
+            // It knows the fields of the rows before by their numbers.
+            worker.reader = FormatReader::new(&load.format, &load.limits, opening);
+            std::mem::replace(&mut worker.batch, load.batch())
+        };
+        let batches = self.workers.iter_mut().map(batch).collect();
+        load.assembled(batches, &self.opening, (&self.names, &self.lines))
     }
 
     /// Another source; the origin of its first claim.
@@ -138,17 +195,15 @@ impl<'l> Crew<'l> {
         Origin { source: self.names.len() - 1, claim: self.lines.before.len() }
     }
 
-    pub(super) fn done(self) -> Done {
-        let batches = self.workers.into_iter().map(|worker| worker.batch).collect();
-        Done {
-            batches,
-            opening: self.opening,
-            names: self.names,
-            bytes: self.bytes,
-            lines: self.lines,
-        }
+    /// What they have at the end.
+    pub(super) fn done(mut self) -> Result<Loaded> {
+        let loaded = self.piece()?;
+        Ok(Loaded { bytes: self.bytes, ..loaded })
     }
 }
+
+/// Less is not worth the way.
+const CLAIM_BYTES_MIN: usize = 1 << 20;
 
 /// Lets every worker work in a thread of its own; what all of them say, or the first error.
 fn each(
@@ -170,6 +225,18 @@ struct Worker {
 }
 
 impl Worker {
+    /// Messages and bytes of memory until now.
+    fn before(&self) -> (u64, usize) {
+        (self.batch.messages(), self.batch.nbytes())
+    }
+
+    /// Counts what has come since then; how many messages.
+    fn learn(&self, (messages, bytes): (u64, usize), held: &Held) -> u64 {
+        let more = self.batch.nbytes().saturating_sub(bytes);
+        held.bytes.fetch_add(more, Ordering::Relaxed);
+        self.batch.messages() - messages
+    }
+
     /// Parses the messages that start in `own`; how many lines start there.
     fn claim(&mut self, load: &Load<'_>, source: &dyn Source, own: Range<u64>) -> Result<u64> {
         let Worker { batch, reader, bytes } = self;

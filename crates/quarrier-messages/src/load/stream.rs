@@ -56,7 +56,7 @@ impl<'r> Stream<'r> {
         name: &'r str,
         reader: &'r mut (dyn Read + Send),
         message_bytes_max: usize,
-        packing: Packing,
+        (packing, block_bytes_max): (Packing, u64),
     ) -> Self {
         let state = State {
             reader,
@@ -67,7 +67,7 @@ impl<'r> Stream<'r> {
             is_inside: false,
             is_over: false,
         };
-        let claims = Claims::new(u64::MAX, 1, packing);
+        let claims = Claims::new(u64::MAX, 1, packing, block_bytes_max);
         Stream { name, state: Mutex::new(state), message_bytes_max, claims }
     }
 

@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 use quarrier_core::parallel::{available_workers, planned_workers};
 use quarrier_core::source::Source;
 use quarrier_messages::build::Refused;
-use quarrier_messages::{ColumnReader, Error as LoadError, Format, Limits, Load, Reject, Table};
+use quarrier_messages::{
+    ColumnReader, Error as LoadError, Format, Limits, Load, Reject, Schema, Table,
+};
 
 use crate::account::{RemoteCost, Stages, Stats, rate};
 use crate::{Opener, Result, Sources};
@@ -186,17 +188,77 @@ impl<'p> Tables<'p> {
         let Some(first) = alike.first_mut() else {
             return Ok(quarrier_messages::Loaded::default());
         };
-        let load = Load::new(first.format().clone())
-            .workers(self.workers)
-            .limits(self.limits.clone())
-            .keep_bytes(self.keeps_bytes)
-            .cancel(stop);
-        let load = self.parquet.into_iter().fold(load, Load::parquet);
+        let load = self.request(first.format(), stop);
         if let Some((name, mut stream)) = first.stream() {
             return load.run_stream(&name, &mut stream);
         }
         let sources: Vec<&dyn Source> = alike.iter().filter_map(Told::source).collect();
         load.run(&sources)
+    }
+
+    /// Loads one source. Whenever its messages take more than about `bytes_max` of memory, `take` has
+    /// them as a table, and the load goes on without; what is returned is the rest. A column has the
+    /// kind that each piece asks for, or a wider one than in `schema`, which then names all columns.
+    /// Messages that were left out are told with the piece that they stand in.
+    ///
+    /// # Errors
+    /// As of [`Tables::load`], and those of `take`; [`Error::Request`](crate::Error::Request) for a stream
+    /// that was loaded already.
+    pub fn load_in_pieces(
+        &self,
+        told: &mut Told<'_>,
+        stop: &AtomicBool,
+        (bytes_max, schema): (usize, Option<&Schema>),
+        take: &mut dyn FnMut(Loaded) -> Result<()>,
+    ) -> Result<Loaded> {
+        let started = Instant::now();
+        let load = self.request(told.format(), stop);
+        let load = schema.cloned().into_iter().fold(load, Load::schema);
+        let mut failed = None;
+        let mut hand = |piece| {
+            let taken = take(self.loaded(piece, started));
+            taken.map_err(|error| {
+                failed = Some(error);
+                LoadError::Cancelled
+            })
+        };
+        let loaded = if let Some((name, mut stream)) = told.stream() {
+            load.run_stream_in_pieces(&name, &mut stream, bytes_max, &mut hand)
+        } else if let Some(source) = told.source() {
+            load.run_in_pieces(&[source], bytes_max, &mut hand)
+        } else {
+            let reason = format!("{}: it comes once, and was read; save it as a file", told.name());
+            return Err(crate::Error::Request(reason));
+        };
+        match (loaded, failed) {
+            (_, Some(error)) => Err(error),
+            // A stream that was waited for fails otherwise.
+            (Err(_), None) if stop.load(Ordering::Relaxed) => Err(LoadError::Cancelled.into()),
+            (loaded, None) => {
+                let mut loaded = self.loaded(loaded?, started);
+                loaded.remote = told.counters().map(|counters| {
+                    let mut cost = RemoteCost::default();
+                    cost.add(&counters);
+                    cost
+                });
+                Ok(loaded)
+            }
+        }
+    }
+
+    fn request<'l>(&'l self, format: &Format, stop: &'l AtomicBool) -> Load<'l> {
+        let load = Load::new(format.clone())
+            .workers(self.workers)
+            .limits(self.limits.clone())
+            .keep_bytes(self.keeps_bytes)
+            .cancel(stop);
+        self.parquet.into_iter().fold(load, Load::parquet)
+    }
+
+    fn loaded(&self, loaded: quarrier_messages::Loaded, started: Instant) -> Loaded {
+        let quarrier_messages::Loaded { table, rejects, rejected, refused, bytes, .. } = loaded;
+        let (workers, elapsed) = (self.workers, started.elapsed());
+        Loaded { table, rejects, rejected, refused, bytes, remote: None, workers, elapsed }
     }
 }
 

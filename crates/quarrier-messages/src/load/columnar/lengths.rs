@@ -1,6 +1,6 @@
 //! Lengths that Arrow IPC states, held against the source's before anything is reserved for them.
 
-use arrow_ipc::{Block, root_as_footer, root_as_message};
+use arrow_ipc::{Block, Message, root_as_footer, root_as_message};
 use arrow_schema::ArrowError;
 use quarrier_core::source::{Source, read_exact_at};
 
@@ -27,6 +27,7 @@ pub(super) fn check_stream(source: &dyn Source) -> Result<(), ArrowError> {
         let metadata = read_exact_at(source, at + head, u64::from(length))?;
         let message = root_as_message(&metadata)
             .map_err(|error| ArrowError::ParseError(error.to_string()))?;
+        check_compressed(source, &message, at + head + u64::from(length))?;
         let body = u64::try_from(message.bodyLength()).map_err(|_| beyond("a message"))?;
         at =
             (at + head + u64::from(length)).checked_add(body).ok_or_else(|| beyond("a message"))?;
@@ -53,10 +54,67 @@ pub(super) fn check_file(source: &dyn Source) -> Result<(), ArrowError> {
         end.is_some_and(|end| end <= source.length())
     };
     let blocks = [footer.dictionaries(), footer.recordBatches()];
-    match blocks.iter().flatten().all(|blocks| blocks.iter().all(is_within)) {
-        true => Ok(()),
-        false => Err(beyond("a batch")),
+    for block in blocks.iter().flatten().flat_map(|blocks| blocks.iter()) {
+        if !is_within(block) {
+            return Err(beyond("a batch"));
+        }
+        check_block(source, block)?;
     }
+    Ok(())
+}
+
+/// Checks a batch of a file, whose metadata it reads.
+fn check_block(source: &dyn Source, block: &Block) -> Result<(), ArrowError> {
+    let at = u64::try_from(block.offset()).map_err(|_| beyond("a batch"))?;
+    let length = u64::try_from(block.metaDataLength()).map_err(|_| beyond("a batch"))?;
+    let metadata = read_exact_at(source, at, length)?;
+    let head = if metadata.starts_with(&[0xFF; 4]) { 8 } else { 4 };
+    let message = metadata.get(head..).ok_or_else(|| beyond("a batch"))?;
+    let message =
+        root_as_message(message).map_err(|error| ArrowError::ParseError(error.to_string()))?;
+    check_compressed(source, &message, at + length)
+}
+
+/// Checks how long the compressed buffers of a message say that they become: the library reserves as
+/// much, and the process would end where that is more than the machine has.
+fn check_compressed(
+    source: &dyn Source,
+    message: &Message<'_>,
+    body: u64,
+) -> Result<(), ArrowError> {
+    let dictionary = message.header_as_dictionary_batch().and_then(|batch| batch.data());
+    let batch = message.header_as_record_batch().or(dictionary);
+    let Some(batch) = batch.filter(|batch| batch.compression().is_some()) else { return Ok(()) };
+    for buffer in batch.buffers().iter().flatten() {
+        let lengths = (u64::try_from(buffer.offset()), u64::try_from(buffer.length()));
+        let (Ok(offset), Ok(length)) = lengths else { return Err(beyond("a buffer")) };
+        if length < PLAIN_LENGTH_BYTES {
+            continue;
+        }
+        let at = body.checked_add(offset).ok_or_else(|| beyond("a buffer"))?;
+        let plain = read_exact_at(source, at, PLAIN_LENGTH_BYTES)?;
+        let plain = plain.iter().rev().fold(0, |plain, &byte| plain << 8 | u64::from(byte));
+        if plain != NOT_COMPRESSED && !may_be(plain, length) {
+            return Err(ArrowError::ParseError("a buffer longer than it can be".into()));
+        }
+    }
+    Ok(())
+}
+
+/// Before a compressed buffer: how long it becomes.
+const PLAIN_LENGTH_BYTES: u64 = 8;
+
+/// Says that the buffer is as it stands.
+const NOT_COMPRESSED: u64 = u64::MAX;
+
+/// Bytes that Zstandard makes of one at its most: a block of 128 KiB of four; LZ4 makes fewer.
+const EXPANSION_MAX: u64 = 1 << 16;
+
+/// Whether so many bytes can come of so many, and there is memory for them.
+fn may_be(plain: u64, length: u64) -> bool {
+    let Ok(bytes) = usize::try_from(plain) else { return false };
+    plain <= length.saturating_mul(EXPANSION_MAX)
+        && Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
 }
 
 fn bytes(source: &dyn Source, at: u64) -> Result<[u8; 4], ArrowError> {

@@ -15,10 +15,11 @@ use std::io::Read;
 use std::sync::Arc;
 use std::thread::Scope;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Schema as ArrowSchema, SchemaRef};
 use quarrier_core::source::{Memory, Source};
 
+use super::run::Take;
 use super::{Format, Load, Loaded};
 use crate::build::Refused;
 use crate::{Error, Limits, Result, Table};
@@ -46,7 +47,12 @@ pub trait ColumnReader: fmt::Debug + Sync {
 
 impl Load<'_> {
     /// Loads sources of Arrow or Parquet, which have to have the same columns.
-    pub(super) fn columns(&self, sources: &[&dyn Source]) -> Result<Loaded> {
+    pub(super) fn columns(
+        &self,
+        sources: &[&dyn Source],
+        bytes_max: usize,
+        take: &mut Take<'_>,
+    ) -> Result<Loaded> {
         if let Some(source) = sources.first().filter(|_| self.keeps_bytes) {
             let reason = "it has columns, and no messages whose own bytes could be kept";
             let source_name = source.name().into();
@@ -72,7 +78,7 @@ impl Load<'_> {
                 opened.push((name, batches));
             }
             let Some(schema) = common else { return Ok((Table::default(), Refused::default())) };
-            self.selected(&schema, opened)
+            self.selected(&schema, opened, (bytes_max, take))
         });
         let (table, refused) = table?;
         Ok(Loaded { table, refused, bytes, ..Loaded::default() })
@@ -83,6 +89,7 @@ impl Load<'_> {
         &self,
         schema: &SchemaRef,
         opened: Vec<(&str, Batches<'_>)>,
+        (bytes_max, take): (usize, &mut Take<'_>),
     ) -> Result<(Table, Refused)> {
         let is_wanted = |name: &str| {
             self.schema.as_ref().is_none_or(|schema| {
@@ -112,15 +119,38 @@ impl Load<'_> {
             batches
         });
         let batches = batches.map(|batch| batch.and_then(|batch| batch.project(kept)));
-        let batches = batches.take_while(|_| self.check().is_ok());
-        let table = Table::from_batches(&kept_schema, batches, self.workers);
-        self.check()?;
-        let table = table.map_err(|error| match error {
-            Error::Arrow(error) => damaged(last.get(), &error),
-            error => error,
-        });
-        Ok((table?, refused))
+        let mut batches = batches.take_while(|_| self.check().is_ok());
+        loop {
+            let mut bytes = 0;
+            let piece = std::iter::from_fn(|| {
+                if bytes > bytes_max {
+                    return None;
+                }
+                let batch = batches.next()?;
+                bytes += batch.as_ref().map_or(0, nbytes);
+                Some(batch)
+            });
+            let table = Table::from_batches(&kept_schema, piece, self.workers);
+            self.check()?;
+            let table = table.map_err(|error| match error {
+                Error::Arrow(error) => damaged(last.get(), &error),
+                error => error,
+            });
+            if bytes <= bytes_max {
+                return Ok((table?, refused));
+            }
+            take(Loaded { table: table?, ..Loaded::default() })?;
+        }
     }
+}
+
+/// Bytes of its values, whatever else their buffers hold.
+fn nbytes(batch: &RecordBatch) -> usize {
+    let of_column = |column: &ArrayRef| {
+        let data = column.to_data();
+        data.get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size())
+    };
+    batch.columns().iter().map(of_column).sum()
 }
 
 /// Parquet, and nobody to read it.
