@@ -26,6 +26,7 @@ pub use host::{environment, machine};
 mod quantity;
 
 mod defects;
+pub use defects::guarded;
 
 mod interrupt;
 pub use interrupt::watch;

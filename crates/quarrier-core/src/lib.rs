@@ -41,6 +41,8 @@ pub mod region;
 
 pub mod pipeline;
 
+pub mod panics;
+
 pub mod parallel;
 
 pub mod sync;

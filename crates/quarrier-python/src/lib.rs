@@ -64,19 +64,14 @@ fn light(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Puts all classes and functions into a module.
 ///
-/// Panics that a library is known for, and that become errors, are not printed from then on; what
-/// only the loader reads takes no memory any more.
+/// Panics are not printed from then on, for they become exceptions; what only the loader reads takes
+/// no memory any more.
 ///
 /// # Errors
 /// What Python raises.
 pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     quarrier_core::region::give_back_relocations();
-    let told = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if !quarrier_messages::is_panic_caught() {
-            told(panic);
-        }
-    }));
+    quarrier_core::panics::watch(quarrier_messages::is_panic_caught);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     add_classes(module)?;
     add_functions(module)
