@@ -1,11 +1,14 @@
 //! The one error type of this crate: what, where, and what to try.
 
 use std::fmt;
+use std::sync::Arc;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
+use quarrier_core::panics::{self, Panicked};
 use quarrier_exact::Refusal;
+use tokio::task::JoinError;
 
 /// Why a statement has no answer.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub enum Error {
         /// What the system says.
         error: std::io::Error,
     },
+    /// Something in the engine panicked: an error in it, not in the statement.
+    Internal(Panicked),
     /// It was told to stop.
     Cancelled,
     /// It took longer than it was allowed to.
@@ -131,6 +136,10 @@ impl fmt::Display for Error {
             }
             Error::Engine(error) => f.write_str(&said(error)),
             Error::Output { name, error } => write!(f, "{name}: cannot write: {error}"),
+            Error::Internal(panicked) => write!(
+                f,
+                "{panicked} ended the statement; try it in other words, and please report it"
+            ),
             Error::Cancelled => f.write_str("interrupted before the answer was complete"),
             Error::TimedOut { seconds } => write!(
                 f,
@@ -150,14 +159,31 @@ impl std::error::Error for Error {
     }
 }
 
+/// Whether a task of the engine panicked, which it has for an error.
+fn is_panic(error: &DataFusionError) -> bool {
+    let joined = match error {
+        DataFusionError::ExecutionJoin(joined) => Some(&**joined),
+        DataFusionError::External(inner) => {
+            let shared = inner.downcast_ref::<Arc<JoinError>>().map(|joined| &**joined);
+            shared.or_else(|| inner.downcast_ref::<JoinError>())
+        }
+        _ => None,
+    };
+    joined.is_some_and(JoinError::is_panic)
+}
+
 impl From<DataFusionError> for Error {
     fn from(error: DataFusionError) -> Self {
+        if is_panic(error.find_root()) {
+            return Error::Internal(panics::taken());
+        }
         match error.find_root() {
             DataFusionError::External(inner) if inner.downcast_ref::<Error>().is_some() => {
                 match inner.downcast_ref::<Error>() {
                     Some(Error::Cancelled) => Error::Cancelled,
                     Some(Error::Value { reason }) => Error::value(reason),
                     Some(Error::Table { name, reason }) => Error::table(name, reason),
+                    Some(Error::Internal(panicked)) => Error::Internal(panicked.clone()),
                     Some(other) => Error::text(other.to_string()),
                     None => Error::Engine(error),
                 }

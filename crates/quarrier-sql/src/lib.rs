@@ -33,6 +33,8 @@ mod literal;
 mod memory;
 pub use memory::usable_memory;
 
+mod net;
+
 mod output;
 pub use output::{Format, Written, write};
 

@@ -9,8 +9,10 @@ mod command;
 
 use std::process::ExitCode;
 
-use quarrier_cli::{StandardOutput, complain, end, query_arguments};
+use quarrier_cli::{StandardOutput, complain, guarded, query_arguments};
 use quarrier_core::threads;
+
+use command::FAILED;
 
 /// Stack for statements that nest as deep as they may.
 const STACK_BYTES: usize = 256 << 20;
@@ -20,31 +22,36 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == "explain") {
         return quarrier_cli::run(Some(&quarrier_parquet::Reader));
     }
+    guarded(query)
+}
+
+/// Answers what the arguments ask. Returns the exit code.
+fn query() -> u8 {
     let arguments = std::env::args_os().skip(1).collect();
     let query = match query_arguments(arguments) {
         Ok(query) => query,
         Err((help, true)) => return print(&help),
         Err((wrong, false)) => {
             complain(&wrong);
-            return ExitCode::from(2);
+            return FAILED;
         }
     };
     let work = move || command::run(&query);
     match threads::alone_on_stack("", STACK_BYTES, work).map(std::thread::JoinHandle::join) {
-        Ok(Ok(code)) => end(code),
-        Ok(Err(_)) => ExitCode::from(2),
+        Ok(Ok(code)) => code,
+        Ok(Err(_)) => FAILED,
         Err(error) => {
             complain(&format!("no thread to work in: {error}"));
-            ExitCode::from(2)
+            FAILED
         }
     }
 }
 
 /// To standard output.
-fn print(text: &str) -> ExitCode {
+fn print(text: &str) -> u8 {
     use std::io::Write;
     let mut out = StandardOutput::new();
     // What fails is known at the end.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    end(0)
+    0
 }

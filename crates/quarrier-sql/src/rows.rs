@@ -1,11 +1,12 @@
 //! Rows of answers as they come.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
+use quarrier_core::sync::lock;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -15,7 +16,7 @@ use crate::Result;
 #[derive(Debug)]
 pub struct Rows {
     schema: SchemaRef,
-    plan: Arc<dyn ExecutionPlan>,
+    plan: Arc<Mutex<Arc<dyn ExecutionPlan>>>,
     batches: mpsc::Receiver<Result<RecordBatch>>,
     /// What makes them; nothing where all of them are here.
     task: Option<AbortHandle>,
@@ -23,11 +24,11 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows of `plan`, as `batches` brings them. `task` makes them; none where all of them are in
-    /// `batches` already.
+    /// Rows of `plan`, as `batches` brings them. `task` makes them, and may come to run another plan; none
+    /// where all of them are in `batches` already.
     pub(crate) fn new(
         schema: SchemaRef,
-        plan: Arc<dyn ExecutionPlan>,
+        plan: Arc<Mutex<Arc<dyn ExecutionPlan>>>,
         batches: mpsc::Receiver<Result<RecordBatch>>,
         task: Option<AbortHandle>,
     ) -> Self {
@@ -47,8 +48,8 @@ impl Rows {
     }
 
     /// How they are found, with what has been counted so far.
-    pub fn plan(&self) -> &Arc<dyn ExecutionPlan> {
-        &self.plan
+    pub fn plan(&self) -> Arc<dyn ExecutionPlan> {
+        Arc::clone(&lock(&self.plan))
     }
 
     /// The next rows; none at the end.
@@ -75,7 +76,8 @@ impl Rows {
     /// Bytes that were touched until now.
     pub fn bytes_touched(&self) -> Touched {
         let mut touched = Touched::default();
-        let mut open = vec![&self.plan];
+        let whole = self.plan();
+        let mut open = vec![&whole];
         while let Some(plan) = open.pop() {
             open.extend(plan.children());
             let Some(metrics) = plan.metrics() else { continue };

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quarrier_cli::{QueryFormat, StandardOutput, complain};
+use quarrier_core::panics;
 use quarrier_report::Manner;
-use quarrier_sql::{Answer, Format, Result, Rows, Statement, Written, write};
+use quarrier_sql::{Answer, Error, Format, Result, Rows, Statement, Written, write};
 
 use super::target::Target;
 use super::{INCOMPLETE, Session, met, watch};
@@ -40,7 +41,10 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
         let is_copy = matches!(answer, Answer::Copy { .. });
         Ok((written(session, answer).await?, is_copy))
     };
-    let (written, is_copy) = watch::until(session, answered).await?;
+    let (written, is_copy) = watch::until(session, answered).await.inspect_err(|_| {
+        // Its line says enough, of whatever thread a panic was.
+        let _ = panics::take();
+    })?;
     let notes = session.engine.take_notes();
     if !notes.is_empty() {
         notes.iter().for_each(|note| complain(note));
@@ -57,8 +61,8 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
 async fn run(session: &Session<'_>, statement: &Statement) -> Result<Answer> {
     let (engine, statement) = (Arc::clone(&session.engine), statement.clone());
     let task = tokio::spawn(async move { engine.run(&statement).await });
-    let failed = |error: tokio::task::JoinError| super::wrong(&error.to_string());
-    task.await.map_err(failed)?
+    let ended = |error| Error::Setup { reason: format!("the statement ended early: {error}") };
+    task.await.map_err(ended)?
 }
 
 fn say(written: Written, time: Duration) {
@@ -101,6 +105,7 @@ async fn to_file(rows: &mut Rows, path: &std::path::Path, format: Format) -> Res
     let mut target = Target::create(path)?;
     let name = path.display().to_string();
     let written = write(rows, format, &name, target.out()).await?;
+    all_well()?;
     target.keep()?;
     Ok(written)
 }
@@ -126,5 +131,12 @@ async fn to_stdout(rows: &mut Rows, format: Format) -> Result<Written> {
         Format::Text | Format::Arrow | Format::Parquet => Box::new(stdout),
     };
     let mut out = std::io::BufWriter::with_capacity(64 << 10, stdout);
-    write(rows, format, "standard output", &mut out).await
+    let written = write(rows, format, "standard output", &mut out).await?;
+    all_well()?;
+    Ok(written)
+}
+
+/// Whether no thread panicked, also where nobody waited for it.
+fn all_well() -> Result<()> {
+    panics::take().map_or(Ok(()), |panicked| Err(Error::Internal(panicked)))
 }

@@ -22,7 +22,7 @@ use quarrier_sql::{Engine, Error, Options, Result, Rows, Written, usable_memory}
 /// The exit code of what Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 /// A statement has no answer.
-const FAILED: u8 = 2;
+pub(crate) const FAILED: u8 = 2;
 /// Part of a source could not be read.
 const INCOMPLETE: u8 = 3;
 

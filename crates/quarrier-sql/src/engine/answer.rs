@@ -2,22 +2,27 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::dataframe::DataFrame;
-use datafusion::execution::TaskContext;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::MemoryLimit;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::{EmptyRecordBatchStream, ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
+use quarrier_core::region::give_back_freed_memory;
+use quarrier_core::sync::lock;
 use tokio::sync::mpsc;
 
 use super::direct::Direct;
+use crate::net::{caught, caught_now};
 use crate::output::Format;
 use crate::rows::Rows;
 use crate::scan::{CountExec, MessagesExec, search_together};
@@ -45,6 +50,9 @@ pub enum Answer {
 /// without messages: a scan of a file takes each list apart for each row group, for which query 2
 /// of TPC-H took 60 ms in place of 51.
 const LISTED_KEYS_MAX: usize = 4_096;
+
+/// Within a smaller limit the process is kept small, too, which takes a millisecond for a statement.
+const SPARED_BYTES: usize = 1 << 30;
 
 /// Batches that wait for whoever reads them.
 const WAITING_MAX: usize = 2;
@@ -82,14 +90,7 @@ fn task_context(context: &SessionContext, plan: &Arc<dyn ExecutionPlan>) -> Arc<
 }
 
 fn joins_messages(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let (mut are_joined, mut are_messages) = (false, false);
-    // No step of this can fail.
-    let _ = plan.apply(|part| {
-        are_joined |= part.is::<HashJoinExec>();
-        are_messages |= part.is::<MessagesExec>();
-        Ok(TreeNodeRecursion::Continue)
-    });
-    are_joined && are_messages
+    has(plan, is_hash_join) && has(plan, |part| part.is::<MessagesExec>())
 }
 
 /// Finds the rows on this thread; where they are many, they come from then on as those of others do.
@@ -97,7 +98,7 @@ pub(super) fn at_once(context: &SessionContext, direct: Direct, stop: &AtomicBoo
     let start = Instant::now();
     let Direct { plan, scan, is_count } = direct;
     let batch_rows = context.state_ref().read().config().batch_size();
-    let Some(found) = scan.find_at_once(stop, batch_rows)? else {
+    let Some(found) = caught_now(|| Ok(scan.find_at_once(stop, batch_rows)?))? else {
         let rows = stream(context, plan)?;
         return Ok(rows.waited_already(start.elapsed()));
     };
@@ -114,7 +115,7 @@ pub(super) fn at_once(context: &SessionContext, direct: Direct, stop: &AtomicBoo
         // There is room for all of them.
         let _ = sender.try_send(named.map_err(|error| Error::Engine(error.into())));
     }
-    Ok(Rows::new(schema, plan, batches, None).waited_already(start.elapsed()))
+    Ok(Rows::new(schema, Arc::new(Mutex::new(plan)), batches, None).waited_already(start.elapsed()))
 }
 
 /// Begins to answer a query.
@@ -123,7 +124,64 @@ pub(super) async fn begin(context: &SessionContext, plan: LogicalPlan) -> Result
 }
 
 async fn run(context: &SessionContext, frame: DataFrame) -> Result<Rows> {
-    stream(context, frame.create_physical_plan().await?)
+    let (state, logical) = frame.into_parts();
+    let plan = state.create_physical_plan(&logical).await?;
+    let limit = match context.runtime_env().memory_pool.memory_limit() {
+        MemoryLimit::Finite(limit) => limit,
+        _ => usize::MAX,
+    };
+    if limit < SPARED_BYTES {
+        // Statements before leave behind what would count for nothing.
+        give_back_freed_memory();
+    }
+    let may_lack_memory = limit < usize::MAX && has(&plan, is_hash_join);
+    let instead = may_lack_memory.then(|| Instead {
+        context: context.clone(),
+        state: Box::new(state),
+        logical,
+    });
+    begun(context, plan, instead)
+}
+
+/// The plan that is run.
+type Run = Mutex<Arc<dyn ExecutionPlan>>;
+
+/// What is asked again where the hash tables of joins do not fit in memory: they are not spilled. Joins
+/// of sorted rows are, and take several times as long.
+struct Instead {
+    context: SessionContext,
+    state: Box<SessionState>,
+    logical: LogicalPlan,
+}
+
+impl Instead {
+    /// Its rows; `run` is the plan then.
+    async fn stream(mut self, run: &Run) -> Result<SendableRecordBatchStream> {
+        let options = self.state.config_mut().options_mut();
+        options.optimizer.prefer_hash_join = false;
+        // With one, the engine knows of no other join.
+        options.execution.target_partitions = options.execution.target_partitions.max(2);
+        give_back_freed_memory();
+        let plan = self.state.create_physical_plan(&self.logical).await?;
+        let context = task_context(&self.context, &plan);
+        // What the one before has in memory goes with it.
+        *lock(run) = Arc::clone(&plan);
+        Ok(execute_stream(plan, context)?)
+    }
+}
+
+fn is_out_of_memory(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+}
+
+fn is_hash_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<HashJoinExec>()
+}
+
+/// Whether a part of a plan is so.
+fn has(plan: &Arc<dyn ExecutionPlan>, is: fn(&Arc<dyn ExecutionPlan>) -> bool) -> bool {
+    // No step of this can fail.
+    plan.exists(|part| Ok(is(part))).unwrap_or(false)
 }
 
 /// Begins to answer queries at the same time: tables are scanned once for all of them.
@@ -138,16 +196,50 @@ pub(super) async fn together(
 }
 
 fn stream(context: &SessionContext, plan: Arc<dyn ExecutionPlan>) -> Result<Rows> {
-    let mut stream = execute_stream(Arc::clone(&plan), task_context(context, &plan))?;
+    begun(context, plan, None)
+}
+
+/// Runs a plan in a task of its own; where it lacks memory before it has rows, `instead` of it is run.
+fn begun(
+    context: &SessionContext,
+    plan: Arc<dyn ExecutionPlan>,
+    instead: Option<Instead>,
+) -> Result<Rows> {
+    let stream = execute_stream(Arc::clone(&plan), task_context(context, &plan))?;
     let (sender, batches) = mpsc::channel(WAITING_MAX);
     let schema = stream.schema();
-    let task = tokio::spawn(async move {
-        while let Some(batch) = stream.next().await {
-            let is_end = batch.is_err();
-            if sender.send(batch.map_err(Error::from)).await.is_err() || is_end {
-                break;
+    let run = Arc::new(Mutex::new(plan));
+    let task = tokio::spawn(hand_over((stream, Arc::clone(&run)), instead, sender));
+    Ok(Rows::new(schema, run, batches, Some(task.abort_handle())))
+}
+
+async fn hand_over(
+    (mut stream, run): (SendableRecordBatchStream, Arc<Run>),
+    mut instead: Option<Instead>,
+    sender: mpsc::Sender<Result<RecordBatch>>,
+) {
+    loop {
+        let next = caught(async { Ok(stream.next().await) }).await;
+        let Some(mut next) = next.transpose() else { return };
+        if let Ok(Err(error)) = &next
+            && is_out_of_memory(error)
+            && let Some(instead) = instead.take()
+        {
+            // Its memory is free then.
+            stream = Box::pin(EmptyRecordBatchStream::new(stream.schema()));
+            match caught(instead.stream(&run)).await {
+                Ok(other) => {
+                    stream = other;
+                    continue;
+                }
+                Err(error) => next = Err(error),
             }
         }
-    });
-    Ok(Rows::new(schema, plan, batches, Some(task.abort_handle())))
+        instead = None;
+        let batch = next.and_then(|batch| Ok(batch?));
+        let is_end = batch.is_err();
+        if sender.send(batch).await.is_err() || is_end {
+            return;
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod answer;
 mod direct;
 mod options;
+mod pool;
 mod session;
 mod statement;
 
@@ -14,7 +15,6 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::TableReference;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
@@ -22,8 +22,9 @@ use quarrier_core::parallel::planned_workers;
 use quarrier_core::sync::lock;
 
 use crate::ceiling::Ceiling;
-use crate::files::{self, Opening};
+use crate::files::{self, Opening, Room};
 use crate::function::{self, Notes};
+use crate::net::{caught, caught_now};
 use crate::rewrite::{self, Known, Named, Rewritable};
 use crate::rows::Rows;
 use crate::{Error, Messages, Result};
@@ -55,7 +56,7 @@ pub struct Engine {
     opening: Opening,
     state: Mutex<State>,
     /// Memory that tables take, so that queries have the rest.
-    tables: Mutex<MemoryReservation>,
+    room: Arc<Room>,
     notes: Notes,
 }
 
@@ -86,9 +87,9 @@ impl Engine {
         let (environment, machine) = (options.environment, options.machine);
         let host = function::Host { environment, machine };
         function::register(&context, &notes, &host);
-        let pool = &context.runtime_env().memory_pool;
-        let tables = Mutex::new(MemoryConsumer::new("tables").register(pool));
+        let room = Arc::new(Room::new(&context.runtime_env().memory_pool));
         let opening = Opening {
+            room: Arc::clone(&room),
             workers: options.workers,
             limits: options.limits,
             stop: options.stop,
@@ -96,7 +97,7 @@ impl Engine {
         };
         let known = Known::of(function::of_rows(&context));
         let state = Mutex::new(State { known, ..State::default() });
-        Ok(Engine { context, opening, state, tables, notes })
+        Ok(Engine { context, opening, state, room, notes })
     }
 
     /// The session of DataFusion.
@@ -109,7 +110,7 @@ impl Engine {
     /// # Errors
     /// Where there is no such file, it cannot be read, or there is not enough memory for it.
     pub async fn open(&self, name: &str, file: &str) -> Result<()> {
-        let opened = files::open(&self.context, file, &self.opening).await?;
+        let opened = caught(files::open(&self.context, file, &self.opening)).await?;
         self.keep(name, opened)
     }
 
@@ -137,7 +138,7 @@ impl Engine {
 
     fn keep(&self, name: &str, opened: (Arc<dyn TableProvider>, Loaded)) -> Result<()> {
         let (table, loaded) = opened;
-        lock(&self.tables).try_grow(loaded.memory_bytes)?;
+        self.room.take(loaded.memory_bytes)?;
         {
             let mut state = lock(&self.state);
             state.loaded.add(loaded);
@@ -170,7 +171,7 @@ impl Engine {
     /// # Errors
     /// Where the text is none, or is too long or nests too deep.
     pub fn statements(&self, text: &str) -> Result<Vec<Statement>> {
-        statement::parsed(text)
+        caught_now(|| statement::parsed(text))
     }
 
     /// The statements of a text, each by itself: as it is written, and parsed or why it is none.
@@ -178,7 +179,7 @@ impl Engine {
     /// # Errors
     /// Where the text is too long, or a text or comment in it does not end.
     pub fn statements_apart(&self, text: &str) -> Result<Vec<(String, Result<Statement>)>> {
-        statement::apart(text)
+        caught_now(|| statement::apart(text))
     }
 
     /// Opens the files that a statement names, and plans it.
@@ -186,8 +187,11 @@ impl Engine {
     /// # Errors
     /// Where a file cannot be opened, or the statement means nothing over these tables.
     pub async fn plan(&self, statement: &Statement) -> Result<LogicalPlan> {
-        let inner = Box::pin(self.prepared(statement)).await?;
-        Ok(self.context.state().statement_to_plan(inner).await?)
+        caught(async {
+            let inner = Box::pin(self.prepared(statement)).await?;
+            Ok(self.context.state().statement_to_plan(inner).await?)
+        })
+        .await
     }
 
     /// Begins to answer a statement.
@@ -195,6 +199,10 @@ impl Engine {
     /// # Errors
     /// As [`plan`](Self::plan).
     pub async fn run(&self, statement: &Statement) -> Result<Answer> {
+        caught(self.begun(statement)).await
+    }
+
+    async fn begun(&self, statement: &Statement) -> Result<Answer> {
         if let Some((target, format)) = statement.target()? {
             let inner = self.prepared(&statement.source()).await?;
             let plan = self.context.state().statement_to_plan(inner).await?;
@@ -224,8 +232,10 @@ impl Engine {
     /// # Errors
     /// Where a row has no value, and where it was stopped.
     pub fn run_at_once(&self, text: &str) -> Option<Result<Rows>> {
-        let direct = direct::plan(&self.context, text, self.opening.workers)?;
-        Some(answer::at_once(&self.context, direct, &self.opening.stop))
+        let plan = || Ok(direct::plan(&self.context, text, self.opening.workers));
+        let direct = caught_now(plan).transpose()?;
+        let stop = &self.opening.stop;
+        Some(direct.and_then(|direct| answer::at_once(&self.context, direct, stop)))
     }
 
     /// Begins to answer statements at the same time. What they look for in one table is looked
@@ -242,7 +252,7 @@ impl Engine {
                 Err(error) => Err(error),
             });
         }
-        answer::together(&self.context, plans, self.opening.workers).await
+        caught(answer::together(&self.context, plans, self.opening.workers)).await
     }
 
     /// How a query is answered.
@@ -251,7 +261,7 @@ impl Engine {
             return Ok(plan);
         }
         let plan = self.plan(statement).await?;
-        Ok(self.context.state().create_physical_plan(&plan).await?)
+        caught(async { Ok(self.context.state().create_physical_plan(&plan).await?) }).await
     }
 
     /// The plan of a statement that needs no planning.
@@ -277,7 +287,7 @@ impl Engine {
         }
         for (table, told) in named.told {
             if !self.is_open(&table) {
-                let opened = files::open_told(told, &self.opening).await?;
+                let opened = files::open_told(&self.context, told, &self.opening).await?;
                 self.keep(&table, opened)?;
             }
         }

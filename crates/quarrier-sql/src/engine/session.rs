@@ -3,21 +3,30 @@
 use std::sync::Arc;
 
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::Options;
+use super::pool::Pool;
 use crate::Result;
 use crate::ceiling::Ceiling;
 use crate::plan::{
-    Conversions, Correlated, Memberships, Multisets, Numbers, StrictKinds, TimeUnits,
+    Bounds, Conversions, Correlated, Memberships, Multisets, Numbers, StrictKinds, TimeUnits,
     logical_rules, physical_rules,
 };
 
 /// All sorts of a plan together keep one part of so many back.
 const SPILL_SHARE: usize = 8;
+
+/// Memory for a thousand rows of a batch: each of dozens of streams that are merged holds some.
+const KILOROW_BYTES: usize = 128 << 20;
+
+/// Rows of a batch, within a limit of so many bytes.
+fn batch_rows(bytes: usize) -> usize {
+    const ROWS: usize = 1 << 10;
+    (bytes / KILOROW_BYTES).clamp(1, 8) * ROWS
+}
 
 pub(super) fn context(options: &Options) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
@@ -40,7 +49,9 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
         let kept = bytes / SPILL_SHARE / options.workers;
         let execution = &mut settings.execution;
         execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(kept);
-        runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(bytes)));
+        runtime = runtime.with_memory_pool(Arc::new(Pool::new(bytes)));
+        let rows = batch_rows(bytes).min(config.batch_size());
+        config = config.with_batch_size(rows);
     }
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(StrictKinds));
@@ -50,12 +61,15 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     rules.insert(4, Arc::new(TimeUnits));
     rules.insert(5, Arc::new(Correlated));
     rules.push(Arc::new(Conversions));
+    let runtime = runtime.build_arc()?;
+    let mut optimizers = logical_rules();
+    optimizers.push(Arc::new(Bounds::new(&runtime.memory_pool)));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
-        .with_runtime_env(runtime.build_arc()?)
+        .with_runtime_env(runtime)
         .with_default_features()
         .with_analyzer_rules(rules)
-        .with_optimizer_rules(logical_rules());
+        .with_optimizer_rules(optimizers);
     for rule in physical_rules() {
         state = state.with_physical_optimizer_rule(rule);
     }

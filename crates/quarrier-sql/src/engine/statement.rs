@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
-use quarrier_core::threads;
+use quarrier_core::{panics, threads};
 
 use super::rewrite_part;
 use crate::dialect::{DEPTH_MAX, Sql};
@@ -103,7 +103,7 @@ fn are_balanced(statements: &mut VecDeque<parser::Statement>, words: usize) -> R
     }
     std::thread::scope(|scope| {
         match threads::in_scope_on_stack(scope, "", TREE_STACK_BYTES, balance) {
-            Ok(walked) => Ok(walked.join().unwrap_or(false)),
+            Ok(walked) => walked.join().map_err(|_| Error::Internal(panics::taken())),
             Err(error) => Err(Error::Setup { reason: format!("no thread to read with: {error}") }),
         }
     })

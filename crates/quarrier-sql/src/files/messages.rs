@@ -4,74 +4,161 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use datafusion::catalog::TableProvider;
+use datafusion::execution::disk_manager::DiskManager;
+use datafusion::prelude::SessionContext;
+use quarrier::tables::Told;
 use quarrier::{Named, Tables as Request};
-use quarrier_messages::Format;
+use quarrier_core::region::give_back_freed_memory;
+use quarrier_messages::{Format, Schema};
 
+use super::pieces::Pieces;
 use super::{LeftOut, Loaded, Opening, Rounded};
+use crate::net::caught_now;
 use crate::{Error, Messages, Result};
 
 pub(super) type Opened = (Arc<dyn TableProvider>, Loaded);
 
-/// Loads a source of any kind, of a format that is told or that it tells itself; its name, too.
+/// How often a source is read until the kinds of its columns are known.
+const PASSES_MAX: usize = 8;
+
+/// Loads a source of any kind, of a format that is told or that it tells itself; its name, too. What
+/// the memory does not hold comes into temporary files.
 pub(super) async fn load(
+    context: &SessionContext,
+    (named, shown): (Named, String),
+    format: Option<Format>,
+    opening: Opening,
+) -> Result<(String, Opened)> {
+    let disk = Arc::clone(&context.runtime_env().disk_manager);
+    let name = shown.clone();
+    let loaded = blocking(move || Reading { named, shown, format, opening, disk }.table()).await;
+    loaded.map_err(|error| match error {
+        Error::Internal(panicked) => Error::table(&name, format!("{panicked} ended its load")),
+        error => error,
+    })
+}
+
+/// A source that is loaded.
+struct Reading {
     named: Named,
     shown: String,
     format: Option<Format>,
     opening: Opening,
-) -> Result<(String, Opened)> {
-    blocking(move || {
-        let request = Request::new()
-            .format(format)
-            .workers(opening.workers)
-            .limits(opening.limits.clone())
-            .parquet(Some(&quarrier_parquet::Reader));
-        let source = opening.opener().open(&named).and_then(|opened| {
-            let told = request.tell(opened, &opening.stop)?;
-            let name = told.name().to_string();
-            Ok((name, request.load(vec![told], &opening.stop)?))
-        });
-        let (name, loaded) = source.map_err(|error| failed(&shown, &error, &opening))?;
-        Ok((name, opened(loaded)))
-    })
-    .await
+    disk: Arc<DiskManager>,
 }
 
+/// What came of reading it once.
+enum Pass {
+    /// All of it.
+    Done(Opened),
+    /// Nothing, for columns have values of wider kinds.
+    Wider(Schema),
+}
+
+impl Reading {
+    /// The source's name and all of its messages.
+    fn table(&self) -> Result<(String, Opened)> {
+        let mut schema = None;
+        for _ in 0..PASSES_MAX {
+            let request = Request::new()
+                .format(self.format.clone())
+                .workers(self.opening.workers)
+                .limits(self.opening.limits.clone())
+                .parquet(Some(&quarrier_parquet::Reader));
+            // Connections last as long as it does.
+            let opener = self.opening.opener();
+            let opened = opener.open(&self.named);
+            let told = opened.and_then(|opened| request.tell(opened, &self.opening.stop));
+            let mut told = told.map_err(|error| self.failed(&error))?;
+            match self.pass(&request, &mut told, schema.as_ref())? {
+                Pass::Done(opened) => return Ok((told.name().to_string(), opened)),
+                Pass::Wider(wider) => schema = Some(wider),
+            }
+            if !self.named.is_seekable() {
+                let reason = "it is more than the memory holds, and columns have values of several \
+                              kinds: save it as a file, and ask that";
+                return Err(Error::table(&self.shown, reason));
+            }
+        }
+        Err(Error::table(&self.shown, "it was changed while it was read"))
+    }
+
+    fn pass(
+        &self,
+        request: &Request<'_>,
+        told: &mut Told<'_>,
+        schema: Option<&Schema>,
+    ) -> Result<Pass> {
+        let stop = &self.opening.stop;
+        let bytes_max = self.opening.room.left().unwrap_or(usize::MAX);
+        let mut pieces = Pieces::new(&self.disk);
+        let mut met = Loaded::default();
+        let mut failed = None;
+        let rest = request.load_in_pieces(told, stop, (bytes_max, schema), &mut |mut piece| {
+            meet(&mut met, &mut piece);
+            pieces.add(piece.table).map_err(|error| {
+                let stopped = quarrier::Error::Request(error.to_string());
+                failed = Some(error);
+                stopped
+            })
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let mut rest = rest.map_err(|error| self.failed(&error))?;
+        meet(&mut met, &mut rest);
+        met.bytes = rest.bytes;
+        if pieces.are_none() {
+            met.memory_bytes = rest.table.nbytes();
+            return Ok(Pass::Done((Arc::new(Messages::new(Arc::new(rest.table))), met)));
+        }
+        pieces.add(rest.table)?;
+        give_back_freed_memory();
+        Ok(match pieces.wider() {
+            Some(wider) => Pass::Wider(wider),
+            None => Pass::Done((pieces.table(&self.shown)?, met)),
+        })
+    }
+
+    fn failed(&self, error: &dyn std::fmt::Display) -> Error {
+        if self.opening.stop.load(Ordering::Relaxed) {
+            return Error::Cancelled;
+        }
+        let said = error.to_string();
+        let said = said.split(" (os error").next().unwrap_or(&said);
+        Error::table(&self.shown, said)
+    }
+}
+
+/// Runs it beside the tasks of the engine.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
+    match tokio::task::spawn_blocking(|| caught_now(work)).await {
         Ok(done) => done,
         Err(error) => Err(Error::Setup { reason: format!("a load ended early: {error}") }),
     }
 }
 
-fn failed(name: &str, error: &dyn std::fmt::Display, opening: &Opening) -> Error {
-    if opening.stop.load(Ordering::Relaxed) {
-        return Error::Cancelled;
+/// Adds what was met in a piece of a source, but for its bytes.
+fn meet(met: &mut Loaded, piece: &mut quarrier::tables::Loaded) {
+    let rounded = piece.rounded().map(|(column, count)| Rounded { column: column.into(), count });
+    let mut left_out = Vec::new();
+    match (met.left_out.first_mut(), piece.rejects.first()) {
+        (Some(before), _) => before.count += piece.rejected,
+        (None, Some(first)) if piece.rejected > 0 => left_out.push(LeftOut {
+            source: first.source.as_ref().into(),
+            count: piece.rejected,
+            line: first.line,
+            reason: first.fault.to_string(),
+        }),
+        _ => {}
     }
-    let said = error.to_string();
-    let said = said.split(" (os error").next().unwrap_or(&said);
-    Error::table(name, said)
-}
-
-fn opened(loaded: quarrier::tables::Loaded) -> Opened {
-    let rounded = loaded.rounded().map(|(column, count)| Rounded { column: column.into(), count });
-    let rounded = rounded.collect();
-    let table = Arc::new(loaded.table);
-    let first = loaded.rejects.first().filter(|_| loaded.rejected > 0);
-    let left_out = first.map(|first| LeftOut {
-        source: first.source.as_ref().into(),
-        count: loaded.rejected,
-        line: first.line,
-        reason: first.fault.to_string(),
+    met.add(Loaded {
+        rounded: rounded.collect(),
+        left_out,
+        rejects: std::mem::take(&mut piece.rejects),
+        fields_left_out: piece.refused.count,
+        ..Loaded::default()
     });
-    let met = Loaded {
-        rounded,
-        left_out: left_out.into_iter().collect(),
-        rejects: loaded.rejects,
-        fields_left_out: loaded.refused.count,
-        bytes: loaded.bytes,
-        memory_bytes: table.nbytes(),
-    };
-    (Arc::new(Messages::new(table)), met)
 }

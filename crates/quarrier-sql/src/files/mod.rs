@@ -2,6 +2,10 @@
 
 mod messages;
 mod parquet;
+mod pieces;
+mod room;
+
+pub(crate) use room::Room;
 
 use std::fmt;
 use std::path::Path;
@@ -27,6 +31,8 @@ pub(crate) const FILENAME: &str = "filename";
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     pub(crate) workers: usize,
+    /// Where tables have their memory from.
+    pub(crate) room: Arc<Room>,
     pub(crate) limits: Limits,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) environment: Environment,
@@ -139,7 +145,7 @@ pub(crate) async fn open(
             tables.push((path.display().to_string(), table));
             continue;
         }
-        tables.push(load(named, name, None, opening, &mut all).await?);
+        tables.push(load(context, (named, name), None, opening, &mut all).await?);
     }
     Ok((together(name, tables)?, all))
 }
@@ -149,6 +155,7 @@ pub(crate) async fn open(
 /// # Errors
 /// Where there is no such format or source, or one that cannot be read.
 pub(crate) async fn open_told(
+    context: &SessionContext,
     told: Told,
     opening: &Opening,
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
@@ -157,15 +164,16 @@ pub(crate) async fn open_told(
     let mut all = Loaded::default();
     let mut tables = Vec::new();
     for named in Sources::of([&told.source]).iter() {
-        tables.push(load(named, &told.source, format.clone(), opening, &mut all).await?);
+        let named = (named, &*told.source);
+        tables.push(load(context, named, format.clone(), opening, &mut all).await?);
     }
     Ok((together(&told.source, tables)?, all))
 }
 
 /// Loads a source that `name` stands for, and adds what was met to `all`.
 async fn load(
-    named: &Named,
-    name: &str,
+    context: &SessionContext,
+    (named, name): (&Named, &str),
     format: Option<Format>,
     opening: &Opening,
     all: &mut Loaded,
@@ -174,7 +182,9 @@ async fn load(
         Named::Path(path) => path.display().to_string(),
         _ => shown(name),
     };
-    let (name, (table, met)) = messages::load(named.clone(), name, format, opening.clone()).await?;
+    let opening = opening.clone();
+    let (name, (table, met)) =
+        messages::load(context, (named.clone(), name), format, opening).await?;
     all.add(met);
     Ok((name, table))
 }

@@ -1,16 +1,27 @@
 //! Parquet files are read by the engine itself: only the columns and row groups that are asked
 //! for.
 
+use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 
-use datafusion::catalog::TableProvider;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result as Planned, Statistics};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
+use datafusion::execution::SpillFile;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use quarrier_core::panics;
 
+use crate::scan::of_file;
 use crate::{Error, Result};
 
 pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<dyn TableProvider>> {
@@ -22,7 +33,84 @@ pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<d
     // Whatever the file is called, it is the one.
     let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
     let config = ListingTableConfig::new(url).with_listing_options(options);
-    let config =
-        config.infer_schema(&context.state()).await.map_err(|error| wrong(&Error::from(error)))?;
-    Ok(Arc::new(ListingTable::try_new(config).map_err(|error| wrong(&error))?))
+    let config = AssertUnwindSafe(config.infer_schema(&context.state())).catch_unwind().await;
+    let config = config.map_err(|_| damaged(&name))?;
+    let config = config.map_err(|error| wrong(&Error::from(error)))?;
+    let inner = Arc::new(ListingTable::try_new(config).map_err(|error| wrong(&error))?);
+    Ok(Arc::new(Parquet::new(inner, name, Vec::new())))
+}
+
+/// What the library that reads it panicked at.
+fn damaged(name: &str) -> Error {
+    // Taken, so that it is no panic of anything else.
+    let _ = panics::take();
+    Error::table(name, "it is damaged, cut off, or no such file: its metadata is no such thing")
+}
+
+/// Files whose metadata is read when a scan of them is planned.
+pub(super) struct Parquet {
+    inner: Arc<ListingTable>,
+    name: String,
+    /// Those that are gone with this.
+    _files: Vec<Arc<dyn SpillFile>>,
+}
+
+impl Parquet {
+    /// Of `files`, if they are temporary.
+    pub(super) fn new(
+        inner: Arc<ListingTable>,
+        name: String,
+        files: Vec<Arc<dyn SpillFile>>,
+    ) -> Self {
+        Parquet { inner, name, _files: files }
+    }
+}
+
+impl fmt::Debug for Parquet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parquet").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl TableProvider for Parquet {
+    fn schema(&self) -> SchemaRef {
+        self.inner.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        self.inner.table_type()
+    }
+
+    fn scan<'table, 'session, 'columns, 'filters, 'scan>(
+        &'table self,
+        state: &'session dyn Session,
+        projection: Option<&'columns Vec<usize>>,
+        filters: &'filters [Expr],
+        limit: Option<usize>,
+    ) -> BoxFuture<'scan, Planned<Arc<dyn ExecutionPlan>>>
+    where
+        'table: 'scan,
+        'session: 'scan,
+        'columns: 'scan,
+        'filters: 'scan,
+    {
+        let plan = self.inner.scan(state, projection, filters, limit);
+        let plan = AssertUnwindSafe(plan).catch_unwind();
+        let plan = plan.map(|plan| {
+            let plan = plan.unwrap_or_else(|_| Err(damaged(&self.name).into()));
+            plan.map_err(|error| of_file(&self.name, error))
+        });
+        Box::pin(plan)
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Planned<Vec<TableProviderFilterPushDown>> {
+        self.inner.supports_filters_pushdown(filters)
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        self.inner.statistics()
+    }
 }

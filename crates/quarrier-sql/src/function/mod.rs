@@ -1,11 +1,13 @@
 //! Functions and tables of our own, a file each.
 
+mod bounded;
 mod mode;
 mod native;
 pub(crate) mod one_value;
 mod quantified;
 mod table;
 
+pub(crate) use bounded::{Wide, bounded, is_bounded, is_wide, planned};
 pub(crate) use table::{FoundExec, Host, Notes};
 
 use datafusion::logical_expr::AggregateUDF;
@@ -27,6 +29,7 @@ pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
     for function in quantified::all().into_iter().chain(all_checked()).chain(all_floats()) {
         context.register_udf(function);
     }
+    bounded::register(context);
 }
 
 /// The names of those that are more than a value of their arguments.

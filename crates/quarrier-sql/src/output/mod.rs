@@ -6,6 +6,7 @@ mod text;
 
 use std::io::Write;
 
+use crate::net::caught;
 use crate::rows::Rows;
 use crate::{Error, Result};
 
@@ -60,6 +61,15 @@ trait Batches {
 /// # Errors
 /// Where the answer ends early, or `out` takes no more.
 pub async fn write(
+    rows: &mut Rows,
+    format: Format,
+    name: &str,
+    out: &mut (dyn Write + Send),
+) -> Result<Written> {
+    caught(written(rows, format, name, out)).await
+}
+
+async fn written(
     rows: &mut Rows,
     format: Format,
     name: &str,

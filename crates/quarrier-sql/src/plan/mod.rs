@@ -1,5 +1,8 @@
 //! What is done to plans.
 
+mod bounds;
+pub(crate) use bounds::Bounds;
+
 mod conversions;
 pub(crate) use conversions::Conversions;
 
@@ -11,6 +14,8 @@ mod counts;
 mod dated;
 
 mod except;
+
+mod files;
 
 mod groups;
 
@@ -64,6 +69,7 @@ type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(crate) fn logical_rules() -> Vec<LogicalRule> {
     let kept = |rule: LogicalRule| -> LogicalRule {
         match rule.name() {
+            "simplify_expressions" => Arc::new(bounds::Constants(rule)),
             "push_down_filter" => Except::new(rule, no_groups::is_filtered),
             "extract_equijoin_predicate" => Except::new(rule, null_keys::has_conditions),
             "eliminate_cross_join" => Except::new(rule, null_keys::are_joined),
@@ -77,7 +83,7 @@ pub(crate) fn logical_rules() -> Vec<LogicalRule> {
 }
 
 /// The rules for plans as they run, in their order.
-pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 6] {
+pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 7] {
     [
         Rule::new("whole_orders", whole_orders::instead),
         Rule::new("top_rows", top_rows::instead),
@@ -85,5 +91,6 @@ pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>;
         Rule::new("groups", groups::instead),
         Arc::new(misled::Misled),
         Rule::new("keys", keys::instead),
+        Arc::new(files::Files),
     ]
 }

@@ -14,6 +14,7 @@ mod batches;
 mod counted;
 mod exec;
 mod figures;
+mod file;
 mod groups;
 mod keep;
 mod keys;
@@ -25,6 +26,7 @@ mod translate;
 
 pub(crate) use counted::CountExec;
 pub(crate) use exec::MessagesExec;
+pub(crate) use file::{FileExec, of_file};
 pub(crate) use groups::{GroupsExec, State};
 pub(crate) use keep::{KeepExec, Wish};
 pub(crate) use keys::{Asked, JoinKeys, KeysExec, is_whole};

@@ -164,5 +164,5 @@ pub(super) async fn search_all(
         let (matches, work) = scan.run_matches();
         (matches.into_iter().map(found).collect(), Some(work))
     });
-    scanned.await.map_err(|error| DataFusionError::Execution(error.to_string()))
+    scanned.await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))
 }

@@ -1,0 +1,157 @@
+//! The memory of statements: who can spill does so early enough that those who cannot find room.
+
+use std::fmt;
+use std::sync::Mutex;
+
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, human_readable_size,
+};
+use quarrier_core::sync::lock;
+
+/// What is kept from those who can spill: merges of what was sorted or spilled, joins and results of
+/// functions work in it. Half of what is free where that is less.
+const KEPT_BYTES_MAX: usize = 256 << 20;
+
+/// Whose buffers are few and short of life, so that no part of the memory is set aside for each.
+const LIGHT: &str = "RepartitionExec";
+
+/// A limit for all statements together. Each that can spill may take an even part of what those
+/// leave that cannot, but for some that is kept.
+#[derive(Debug)]
+pub(super) struct Pool {
+    bytes_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Who can spill, but for those whose buffers are light.
+    spillers: usize,
+    /// Bytes of all who can spill.
+    spillable: usize,
+    /// Bytes of those who cannot.
+    held: usize,
+}
+
+impl Pool {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Pool { bytes_max, state: Mutex::default() }
+    }
+
+    /// How many bytes one who can spill may take.
+    fn share(&self, state: &State) -> usize {
+        let free = self.bytes_max.saturating_sub(state.held);
+        let shared = free - (free / 2).min(KEPT_BYTES_MAX);
+        shared / state.spillers.max(1)
+    }
+
+    fn refused(&self, who: &MemoryReservation, more: usize, available: usize) -> DataFusionError {
+        DataFusionError::ResourcesExhausted(format!(
+            "{} needs {} more beside its {}, and {} of {} are left for it",
+            who.consumer().name(),
+            human_readable_size(more),
+            human_readable_size(who.size()),
+            human_readable_size(available),
+            human_readable_size(self.bytes_max),
+        ))
+    }
+}
+
+fn is_counted(consumer: &MemoryConsumer) -> bool {
+    consumer.can_spill() && !consumer.name().starts_with(LIGHT)
+}
+
+impl MemoryPool for Pool {
+    fn name(&self) -> &'static str {
+        "shared"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        if is_counted(consumer) {
+            lock(&self.state).spillers += 1;
+        }
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        if is_counted(consumer) {
+            let mut state = lock(&self.state);
+            state.spillers = state.spillers.saturating_sub(1);
+        }
+    }
+
+    fn grow(&self, who: &MemoryReservation, more: usize) {
+        let mut state = lock(&self.state);
+        match who.consumer().can_spill() {
+            true => state.spillable = state.spillable.saturating_add(more),
+            false => state.held = state.held.saturating_add(more),
+        }
+    }
+
+    fn shrink(&self, who: &MemoryReservation, less: usize) {
+        let mut state = lock(&self.state);
+        match who.consumer().can_spill() {
+            true => state.spillable = state.spillable.saturating_sub(less),
+            false => state.held = state.held.saturating_sub(less),
+        }
+    }
+
+    fn try_grow(&self, who: &MemoryReservation, more: usize) -> Result<()> {
+        let mut state = lock(&self.state);
+        if who.consumer().can_spill() {
+            let available = self.share(&state);
+            if who.size().saturating_add(more) > available {
+                return Err(self.refused(who, more, available.saturating_sub(who.size())));
+            }
+            state.spillable += more;
+        } else {
+            let available = self.bytes_max.saturating_sub(state.held + state.spillable);
+            if more > available {
+                return Err(self.refused(who, more, available));
+            }
+            state.held += more;
+        }
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        let state = lock(&self.state);
+        state.spillable + state.held
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.bytes_max)
+    }
+}
+
+impl fmt::Display for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.name(), human_readable_size(self.bytes_max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn who_spills_leaves_room_for_who_cannot() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(Pool::new(1_000));
+        let spills = |name: &str| MemoryConsumer::new(name).with_can_spill(true).register(&pool);
+        let (one, other) = (spills("one"), spills("other"));
+        let light = spills("RepartitionExec[0]");
+        assert!(one.try_grow(251).is_err());
+        one.try_grow(250).unwrap();
+        other.try_grow(250).unwrap();
+        assert!(light.try_grow(501).is_err());
+        let holds = MemoryConsumer::new("holds").register(&pool);
+        let said = holds.try_grow(501).unwrap_err().to_string();
+        assert!(said.contains("501.0 B more") && said.contains("500.0 B of 1000.0 B"), "{said}");
+        holds.try_grow(500).unwrap();
+        assert_eq!(pool.reserved(), 1_000);
+        drop((one, other, light, holds));
+        assert_eq!(pool.reserved(), 0);
+    }
+}

@@ -1,0 +1,209 @@
+//! Messages that the memory does not hold: they are loaded in pieces, and each is written to temporary
+//! files of Parquet, which queries read as they read any.
+//!
+//! ```text
+//!  source ─→ piece ─→ piece ─→ …        kinds of all pieces ─→ one schema ─→ table
+//!              └─→ a file while the types stay the same         └─→ where none holds all values as
+//!                                                                  they were: once more, wider
+//! ```
+
+use std::fmt;
+use std::fs::File;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
+use datafusion::execution::SpillFile;
+use datafusion::execution::disk_manager::DiskManager;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::Compression;
+use datafusion::parquet::file::properties::WriterProperties;
+use quarrier_messages::{Field, Kind, Places, Table, Views};
+
+use super::parquet::Parquet;
+use crate::{Error, Result};
+
+/// Rows that are read at once.
+const GROUP_ROWS: usize = 16 << 10;
+
+/// A precision that holds all whole numbers of 64 bits.
+const WHOLE_DIGITS: u8 = 19;
+
+/// The most digits of exact numbers.
+const DIGITS_MAX: u8 = 38;
+
+/// What all pieces of a source say about a column.
+struct Column {
+    name: Box<str>,
+    kind: Kind,
+    data_type: DataType,
+    /// Whether the types of all pieces can be read as this one.
+    is_common: bool,
+}
+
+/// Files of pieces.
+pub(super) struct Pieces {
+    disk: Arc<DiskManager>,
+    columns: Vec<Column>,
+    files: Vec<Arc<dyn SpillFile>>,
+    writer: Option<(SchemaRef, ArrowWriter<File>)>,
+}
+
+impl Pieces {
+    /// Without any.
+    pub(super) fn new(disk: &Arc<DiskManager>) -> Self {
+        Pieces { disk: Arc::clone(disk), columns: Vec::new(), files: Vec::new(), writer: None }
+    }
+
+    pub(super) fn are_none(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Writes the rows behind those before.
+    pub(super) fn add(&mut self, table: Table) -> Result<()> {
+        let views = Views::new(Arc::new(table));
+        self.learn(&views);
+        let schema = Arc::clone(views.schema());
+        if self.writer.as_ref().is_none_or(|(known, _)| *known != schema) {
+            self.close()?;
+            self.writer = Some((Arc::clone(&schema), self.file(&schema)?));
+        }
+        let Some((_, writer)) = &mut self.writer else { return Ok(()) };
+        let table = views.table();
+        let columns: Vec<usize> = (0..schema.fields().len()).collect();
+        for segment in 0..table.segments() {
+            let rows = table.segment_rows(segment);
+            for start in (0..rows).step_by(GROUP_ROWS) {
+                let places = Places::Range(start..(start + GROUP_ROWS).min(rows));
+                let batch = views.batch(&schema, &columns, segment, &places);
+                writer.write(&batch.map_err(failed)?).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A file for rows of this schema.
+    fn file(&mut self, schema: &SchemaRef) -> Result<ArrowWriter<File>> {
+        let file = self.disk.create_tmp_file("loading messages")?;
+        let path = file.path().ok_or_else(|| failed("it has no path"))?;
+        let open = File::options().write(true).open(path).map_err(failed)?;
+        self.files.push(file);
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .build();
+        ArrowWriter::try_new(open, Arc::clone(schema), Some(properties)).map_err(failed)
+    }
+
+    fn close(&mut self) -> Result<()> {
+        match self.writer.take() {
+            Some((_, writer)) => writer.close().map(drop).map_err(failed),
+            None => Ok(()),
+        }
+    }
+
+    fn learn(&mut self, views: &Views) {
+        let kinds = views.table().schema().fields.iter();
+        for (field, arrow) in kinds.zip(views.schema().fields()) {
+            let data_type = arrow.data_type();
+            match self.columns.iter_mut().find(|column| column.name == field.name) {
+                Some(column) => column.join(field.kind, data_type),
+                None => self.columns.push(Column {
+                    name: field.name.clone(),
+                    kind: field.kind,
+                    data_type: data_type.clone(),
+                    is_common: true,
+                }),
+            }
+        }
+    }
+
+    /// The kinds by which all of it is to be loaded again, because no type holds those of all pieces.
+    pub(super) fn wider(&self) -> Option<quarrier_messages::Schema> {
+        let field = |column: &Column| Field { name: column.name.clone(), kind: column.kind };
+        let is_wider = self.columns.iter().any(|column| !column.is_common);
+        is_wider
+            .then(|| quarrier_messages::Schema { fields: self.columns.iter().map(field).collect() })
+    }
+
+    /// A table of all rows, called so in errors.
+    pub(super) fn table(mut self, name: &str) -> Result<Arc<dyn TableProvider>> {
+        self.close()?;
+        let field = |column: &Column| {
+            datafusion::arrow::datatypes::Field::new(&*column.name, column.data_type.clone(), true)
+        };
+        let schema = Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()));
+        let url = |file: &Arc<dyn SpillFile>| {
+            let path = file.path().ok_or_else(|| failed("it has no path"))?;
+            let path = std::fs::canonicalize(path).map_err(failed)?;
+            let url = url::Url::from_file_path(path).map_err(|()| failed("is no path"))?;
+            Ok(ListingTableUrl::try_new(url, None)?)
+        };
+        let urls = self.files.iter().map(url).collect::<Result<Vec<_>>>()?;
+        let options =
+            ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
+        let config = ListingTableConfig::new_with_multi_paths(urls)
+            .with_listing_options(options)
+            .with_schema(schema);
+        let table = Arc::new(ListingTable::try_new(config)?);
+        Ok(Arc::new(Parquet::new(table, name.to_string(), self.files)))
+    }
+}
+
+impl Column {
+    /// Takes in what another piece says.
+    fn join(&mut self, kind: Kind, data_type: &DataType) {
+        if *data_type == self.data_type || *data_type == DataType::Null {
+            return;
+        }
+        if self.data_type == DataType::Null {
+            (self.kind, self.data_type) = (kind, data_type.clone());
+            return;
+        }
+        if let Some((precision, scale)) = exact(&self.data_type, data_type) {
+            self.data_type = DataType::Decimal128(precision, scale as i8);
+            self.kind = Kind::Decimal { scale };
+            return;
+        }
+        self.is_common = false;
+        self.kind = wider(self.kind, kind);
+    }
+}
+
+/// Digits, and those behind the point, of exact numbers that hold those of both types.
+fn exact(one: &DataType, other: &DataType) -> Option<(u8, u8)> {
+    let digits = |data_type: &DataType| match *data_type {
+        DataType::Int64 => Some((WHOLE_DIGITS, 0)),
+        DataType::Decimal128(precision, scale) => Some((precision, u8::try_from(scale).ok()?)),
+        _ => None,
+    };
+    let (one, other) = (digits(one)?, digits(other)?);
+    let scale = one.1.max(other.1);
+    let whole = one.0.saturating_sub(one.1).max(other.0.saturating_sub(other.1));
+    (whole + scale <= DIGITS_MAX).then_some((whole + scale, scale))
+}
+
+/// A kind that is no wider than the one that holds the values of both: loading says which that is.
+fn wider(one: Kind, other: Kind) -> Kind {
+    let rank = |kind: Kind| match kind {
+        Kind::Null => 0,
+        Kind::Boolean => 1,
+        Kind::Integer => 2,
+        Kind::Decimal { scale } => 3 + u32::from(scale),
+        Kind::Float => 100,
+        Kind::Date => 101,
+        Kind::Timestamp => 102,
+        Kind::Text => 103,
+    };
+    if rank(other) > rank(one) { other } else { one }
+}
+
+fn failed(error: impl fmt::Display) -> Error {
+    let said = error.to_string();
+    let said = said.split(" (os error").next().unwrap_or(&said);
+    Error::Setup { reason: format!("a temporary file for a table: {said}") }
+}

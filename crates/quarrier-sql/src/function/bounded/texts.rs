@@ -1,0 +1,107 @@
+//! Arguments as their sizes are asked for: bytes of texts, and whole numbers, row by row.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::Result;
+use datafusion::logical_expr::ColumnarValue;
+
+/// An argument of every row: texts, binary values or lists.
+pub(super) struct Argument<'a> {
+    value: &'a ColumnarValue,
+    /// A scalar's value, once.
+    array: ArrayRef,
+}
+
+impl<'a> Argument<'a> {
+    pub(super) fn new(value: &'a ColumnarValue) -> Result<Self> {
+        let array = match value {
+            ColumnarValue::Array(array) => array.clone(),
+            ColumnarValue::Scalar(scalar) => scalar.to_array()?,
+        };
+        Ok(Argument { value, array })
+    }
+
+    /// Bytes of the text of a row; 0 where it is NULL.
+    pub(super) fn bytes(&self, row: usize) -> u64 {
+        self.text(row).map_or(0, |text| text.len() as u64)
+    }
+
+    /// The text of a row, where it has one.
+    pub(super) fn text(&self, row: usize) -> Option<&[u8]> {
+        let row = match self.value {
+            ColumnarValue::Array(_) => row,
+            ColumnarValue::Scalar(_) => 0,
+        };
+        if row >= self.array.len() || self.array.is_null(row) {
+            return None;
+        }
+        Some(match self.array.data_type() {
+            DataType::Utf8 => self.array.as_string::<i32>().value(row).as_bytes(),
+            DataType::LargeUtf8 => self.array.as_string::<i64>().value(row).as_bytes(),
+            DataType::Utf8View => self.array.as_string_view().value(row).as_bytes(),
+            DataType::Binary => self.array.as_binary::<i32>().value(row),
+            DataType::LargeBinary => self.array.as_binary::<i64>().value(row),
+            DataType::BinaryView => self.array.as_binary_view().value(row),
+            _ => return None,
+        })
+    }
+
+    /// Bytes of all rows' values, whatever they are, as if each had its own.
+    pub(super) fn all_bytes(&self, rows: usize) -> u64 {
+        let data = self.array.to_data();
+        let bytes = data.get_slice_memory_size().unwrap_or_default();
+        let bytes = bytes.max(self.view_bytes()) as u64;
+        match self.value {
+            ColumnarValue::Array(_) => bytes,
+            ColumnarValue::Scalar(_) => bytes.saturating_mul(rows as u64),
+        }
+    }
+
+    /// Bytes of texts that views show, which are not those of the views.
+    fn view_bytes(&self) -> usize {
+        match self.array.data_type() {
+            DataType::Utf8View => self.array.as_string_view().total_bytes_len(),
+            DataType::BinaryView => self.array.as_binary_view().total_bytes_len(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of one row's value, on average.
+    pub(super) fn bytes_each(&self) -> u64 {
+        let rows = self.array.len().max(1) as u64;
+        let data = self.array.to_data();
+        let bytes = data.get_slice_memory_size().unwrap_or_default().max(self.view_bytes());
+        (bytes as u64).div_ceil(rows)
+    }
+}
+
+/// Whole numbers of every row.
+pub(super) struct Numbers {
+    array: Int64Array,
+    is_one: bool,
+}
+
+impl Numbers {
+    /// Of an argument; none where it has no such.
+    pub(super) fn of(value: Option<&ColumnarValue>) -> Result<Option<Self>> {
+        let (array, is_one) = match value {
+            Some(ColumnarValue::Array(array)) => (array.clone(), false),
+            Some(ColumnarValue::Scalar(scalar)) => (scalar.to_array()?, true),
+            None => return Ok(None),
+        };
+        let Ok(array) = cast(&array, &DataType::Int64) else { return Ok(None) };
+        Ok(Some(Numbers { array: array.as_primitive::<Int64Type>().clone(), is_one }))
+    }
+
+    /// The number of a row; none where it is NULL.
+    pub(super) fn at(&self, row: usize) -> Option<i64> {
+        let row = if self.is_one { 0 } else { row };
+        (row < self.array.len() && !self.array.is_null(row)).then(|| self.array.value(row))
+    }
+
+    /// The number of a row as one of things, of which there are none below 0.
+    pub(super) fn count(&self, row: usize) -> u64 {
+        self.at(row).map_or(0, |number| u64::try_from(number).unwrap_or_default())
+    }
+}

@@ -1,0 +1,79 @@
+//! Values that are held against what memory is free: long constants, of which a batch would have a copy
+//! for each row, and the results of `||`, which the next one would double.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::texts::Argument;
+
+/// Constants that take less are what they are.
+const WIDE_BYTES: usize = 4 << 10;
+
+/// Whether a constant takes much memory.
+pub(crate) fn is_wide(value: &ScalarValue) -> bool {
+    // Those of a fixed size need not be looked at.
+    let is_fixed = value.data_type().is_primitive();
+    !is_fixed && value.size() > WIDE_BYTES
+}
+
+/// `wide(value)`: the value, if there is memory for one for each row.
+#[derive(Debug)]
+pub(crate) struct Wide {
+    signature: Signature,
+    pool: Arc<dyn MemoryPool>,
+}
+
+impl Wide {
+    pub(crate) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
+        // It is no constant, so that nobody takes it for one.
+        Wide { signature: Signature::any(1, Volatility::Volatile), pool: Arc::clone(pool) }
+    }
+}
+
+impl PartialEq for Wide {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Wide {}
+
+impl Hash for Wide {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl ScalarUDFImpl for Wide {
+    fn name(&self) -> &'static str {
+        "wide"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        Ok(arg_types[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let of = &args.arg_fields[0];
+        Ok(Arc::new(Field::new(self.name(), of.data_type().clone(), of.is_nullable())))
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let Some(value) = args.args.pop() else {
+            return Ok(ColumnarValue::Scalar(ScalarValue::Null));
+        };
+        let bytes = Argument::new(&value)?.all_bytes(rows);
+        super::taken(&self.pool, "long values", bytes)?;
+        Ok(value)
+    }
+}

@@ -1,0 +1,19 @@
+//! Where panics of the engine end: they become errors of the statement.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+use quarrier_core::panics;
+
+use crate::{Error, Result};
+
+/// What comes of `work`.
+pub(crate) async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|_| Err(Error::Internal(panics::taken())))
+}
+
+/// What `work` returns.
+pub(crate) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    panics::caught(work).unwrap_or_else(|panicked| Err(Error::Internal(panicked)))
+}
