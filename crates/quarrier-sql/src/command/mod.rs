@@ -26,6 +26,9 @@ pub(crate) const FAILED: u8 = 2;
 /// Part of a source could not be read.
 const INCOMPLETE: u8 = 3;
 
+/// Within a smaller limit of memory the process is kept small, too.
+const SMALL_BYTES: u64 = 1 << 30;
+
 /// Everything that a statement is answered with.
 struct Session<'q> {
     query: &'q Query,
@@ -39,6 +42,9 @@ struct Session<'q> {
 
 /// Does what is asked for, and says what went wrong. Returns the exit code.
 pub(crate) fn run(query: &Query) -> u8 {
+    if query.memory_bytes_max.is_some_and(|bytes| bytes < SMALL_BYTES) {
+        quarrier_core::region::stay_small();
+    }
     let stop = quarrier_cli::watch();
     let workers = planned_workers(query.workers);
     let (runtime, workers) = match runtime::runtime(workers, crate::STACK_BYTES) {
