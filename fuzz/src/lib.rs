@@ -11,6 +11,7 @@
 
 pub mod carve;
 mod checksum;
+pub mod columnar;
 pub mod condition;
 pub mod engines;
 pub mod ewf;
@@ -54,7 +55,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 14] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -67,4 +68,6 @@ pub const TARGETS: [Target; 12] = [
     ewf::TARGET,
     unallocated::TARGET,
     carve::TARGET,
+    columnar::ARROW,
+    columnar::PARQUET,
 ];

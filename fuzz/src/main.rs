@@ -23,7 +23,7 @@ usage: quarrier-fuzz [--seconds N] [--seed N] [TARGET...]
   --replay X    one input: a file, or bytes in hexadecimal
 
 targets: pattern_file engines regex sparse journal log condition messages formats ewf
-         unallocated carve; all unless told
+         unallocated carve arrow parquet; all unless told
 ";
 
 /// An input that takes longer hangs.
