@@ -134,7 +134,7 @@ pub(super) fn command() -> Command {
                 .long("max-memory")
                 .value_name("SIZE")
                 .value_parser(size_in(1 << 20..=u64::MAX))
-                .help("Memory for tables, joins, groups and orders, beyond which they go to disk")
+                .help("Memory for tables, joins, groups, orders; beyond it they go to disk")
                 .help_heading("Machine"),
         )
         .arg(
