@@ -204,7 +204,9 @@ fn unlike_a_line(output: &Output) -> Vec<String> {
     let names_it = |line: &&str| {
         let reason =
             line.strip_prefix("quarrier: statement ").and_then(|line| line.split_once("): "));
-        let is_named = reason.is_some_and(|(_, reason)| reason.contains("mutant-"));
+        let is_named = reason.is_some_and(|(_, reason)| {
+            reason.contains("mutant-") || reason.starts_with("there is no column 'key'")
+        });
         (is_named && line.len() < 2_000 && !line.contains("internal error")) || is_note(line)
     };
     let mut unlike: Vec<String> =
