@@ -2,7 +2,7 @@
 """Mutants of real files through the real commands: `campaign.py --program target/release/quarrier`.
 
 The fuzz targets call functions; this calls programs, as a stranger's file would meet them. Each mutant goes
-through each command that reads its kind, with 1 GiB of address space beside the program's own and a time limit.
+through each command that reads its kind, in at most 1 GiB of memory and a time limit.
 It must end by itself with an exit status of 0 to 3 and at most one line on standard error that is not a panic's.
 Mutants that do not are left in the folder of findings with the command that failed.
 
@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import wave
 import zipfile
 import zlib
@@ -37,6 +38,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MEMORY_BYTES = 1 << 30
+# Threads reserve more than they use.
+ADDRESS_SPACE_BYTES = 8 << 30
 SEED_BYTES_MAX = 1 << 20
 
 # A mutant stands in the place of FILE.
@@ -46,11 +49,12 @@ BYTES = [
     ["carve", "-q", "--dry-run", "FILE"],
     ["carve", "-q", "FILE", "-o", "FOLDER"],
 ]
+EXPLAIN = ["explain", "-q", "price > 5", "FILE"]
 MESSAGES = [
     ["filter", "-q", "price > 5 AND name LIKE '%a%'", "FILE"],
     ["filter", "-q", "-c", "price IS NULL OR qty = 3", "FILE"],
     ["filter", "-q", "qty > 1", "FILE", "--format", "csv"],
-    ["explain", "price > 5", "FILE"],
+    EXPLAIN,
 ]
 QUERIES = [
     ["query", "-q", "SELECT * FROM 'FILE' ORDER BY 1 LIMIT 5"],
@@ -63,8 +67,17 @@ COLUMN_KINDS = {"arrow", "arrows", "parquet"}
 
 def commands_for(kind: str) -> list[list[str]]:
     if kind in COLUMN_KINDS:
-        return [*MESSAGES[:1], *QUERIES, MESSAGES[3]]
+        return [*QUERIES, EXPLAIN]
+    if kind == "fix":
+        return [[in_fix(word) for word in command] for command in [*MESSAGES, *QUERIES]]
     return [*MESSAGES, *QUERIES] if kind in MESSAGE_KINDS else BYTES
+
+
+def in_fix(word: str) -> str:
+    """What is asked, with the names that FIX gives to columns."""
+    for name, tag in {"name": "Symbol", "price": "Price", "qty": "OrderQty"}.items():
+        word = word.replace(name, tag)
+    return word
 
 
 def rows() -> list[dict]:
@@ -82,24 +95,29 @@ def rows() -> list[dict]:
     ]
 
 
+def fix_message(row: dict) -> bytes:
+    order = {35: "D", 34: row["id"], 55: row["name"], 44: row["price"] or 1, 38: row["qty"]}
+    body = "".join(f"{tag}={value}\x01" for tag, value in order.items()).encode()
+    message = b"8=FIX.4.4\x019=%d\x01%s" % (len(body), body)
+    return message + b"10=%03d\x01\n" % (sum(message) % 256)
+
+
 def message_seeds() -> dict[str, bytes]:
     table = rows()
     text = io.StringIO()
     writer = csv.DictWriter(text, list(table[0]))
     writer.writeheader()
     writer.writerows(table)
-    fix = "".join(
-        f"8=FIX.4.4\x019=60\x0135=D\x0134={row['id']}\x0155={row['name']}\x01"
-        f"44={row['price'] or 1}\x0138={row['qty']}\x0110=001\x01\n"
-        for row in table
-    )
     tags = "".join(
-        "<row>" + "".join(f"<{name}>{value}</{name}>" for name, value in row.items()) + "</row>\n" for row in table
+        "<row>"
+        + "".join(f"<{name}>{value}</{name}>" for name, value in row.items() if value is not None)
+        + "</row>\n"
+        for row in table
     )
     return {
         "ndjson": "".join(json.dumps(row) + "\n" for row in table).encode(),
         "csv": text.getvalue().encode(),
-        "fix": fix.encode(),
+        "fix": b"".join(map(fix_message, table)),
         "xml": f"<rows>\n{tags}</rows>\n".encode(),
     }
 
@@ -236,7 +254,7 @@ class Campaign:
     folder: Path
 
     def limits(self) -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE_BYTES, ADDRESS_SPACE_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     def complaint(self, arguments: list[str]) -> str | None:
@@ -249,12 +267,18 @@ class Campaign:
             preexec_fn=self.limits,
             start_new_session=True,
         )
-        try:
-            _, said = run.communicate(timeout=self.seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)
-            run.communicate()
+        assert run.stderr is not None
+        alarm = threading.Timer(self.seconds, os.killpg, (run.pid, signal.SIGKILL))
+        alarm.start()
+        said = run.stderr.read()
+        _, status, used = os.wait4(run.pid, 0)
+        is_late = not alarm.is_alive()
+        alarm.cancel()
+        run.returncode = os.waitstatus_to_exitcode(status)
+        if is_late:
             return f"runs for more than {self.seconds:g} s"
+        if used.ru_maxrss > MEMORY_BYTES >> 10:
+            return f"takes {used.ru_maxrss >> 10} MiB"
         if run.returncode not in (0, 1, 2, 3):
             return f"exit status {run.returncode}: {said[-300:]!r}"
         lines = said.splitlines()
@@ -262,16 +286,32 @@ class Campaign:
             return f"says {said[:300]!r}"
         return None
 
+    def check_seed(self, kind: str, seed: bytes) -> None:
+        """Ends the campaign where a command refuses a sound file: it would refuse all mutants, too."""
+        path = self.folder / f"seed.{kind}"
+        path.write_bytes(seed)
+        for command in commands_for(kind):
+            words = [self.word(word, path) for word in command]
+            run = subprocess.run([self.program, *words], capture_output=True)
+            shutil.rmtree(self.out(path), ignore_errors=True)
+            if run.returncode > 1:
+                sys.exit(f"a sound {kind}: {' '.join(command)}: {run.stderr.decode()}")
+        path.unlink()
+
+    def out(self, path: Path) -> Path:
+        return path.with_name(f"{path.name}-out")
+
+    def word(self, word: str, path: Path) -> str:
+        return word.replace("FILE", str(path)).replace("FOLDER", str(self.out(path)))
+
     def try_one(self, kind: str, seed: bytes, number: int) -> list[str]:
         draw = random.Random(f"{kind} {number}")
         path = self.folder / f"{kind}-{number}.{kind}"
         path.write_bytes(mutate(seed, draw))
         found = []
         for place, command in enumerate(commands_for(kind)):
-            out = self.folder / f"{kind}-{number}-out"
-            words = [word.replace("FILE", str(path)).replace("FOLDER", str(out)) for word in command]
-            complaint = self.complaint(words)
-            shutil.rmtree(out, ignore_errors=True)
+            complaint = self.complaint([self.word(word, path) for word in command])
+            shutil.rmtree(self.out(path), ignore_errors=True)
             if complaint:
                 kept = self.findings / f"{kind}-{number}-{place}.{kind}"
                 shutil.copy(path, kept)
@@ -304,6 +344,9 @@ def main() -> int:
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.workers) as pool:
         campaign = Campaign(chosen.program.resolve(), chosen.seconds, chosen.findings, Path(folder))
+        for kind, seed in made.items():
+            if kind in seeds:
+                campaign.check_seed(kind, seed)
         for kind, of_kind in sorted(seeds.items()):
             numbers = range(chosen.first, chosen.first + chosen.mutants)
             tried = [(kind, of_kind[number % len(of_kind)], number) for number in numbers]
