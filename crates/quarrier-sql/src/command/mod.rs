@@ -70,8 +70,7 @@ pub(crate) fn run(query: &Query) -> u8 {
         session.give_account();
         done.map(|()| session.outcome.get())
     });
-    // A scan that was left alone ends by itself; nobody waits for it.
-    runtime.shutdown_background();
+    runtime::end(runtime);
     match done {
         Ok(code) => code,
         Err(error) if error.is_closed_pipe() => 0,
