@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use quarrier_carve::{Carved, Carver, Keep, View};
+use quarrier_core::sync::{into_inner, lock};
 use sha2::{Digest, Sha256};
 
 /// Writes files if there is a folder for them, and remembers a row for each.
@@ -36,7 +37,7 @@ impl Keep for Rows {
             "extents": extents, "status": carved.status.name(), "reason": carved.reason,
             "sha256": digest, "path": path,
         });
-        let mut rows = self.rows.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut rows = lock(&self.rows);
         rows.push((carved.offset(), row.to_string()));
         Ok(())
     }
@@ -48,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let source = quarrier_core::source::open(&image)?;
     let rows = Rows { folder: words.next(), rows: Mutex::default() };
     let summary = Carver::new().run(&*source, &rows)?;
-    let mut sorted = rows.rows.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut sorted = into_inner(rows.rows);
     sorted.sort();
     use io::Write;
     let mut out = io::stdout().lock();

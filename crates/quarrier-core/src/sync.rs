@@ -1,6 +1,6 @@
 //! Locks that outlive a panic.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Locks `mutex`, also where a thread panicked that held it.
 ///
@@ -8,6 +8,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// become one in all the others: whoever started the threads hears of the first one.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for `changed` with the lock given back, also where a thread panicked meanwhile.
+pub fn wait<'mutex, T>(changed: &Condvar, held: MutexGuard<'mutex, T>) -> MutexGuard<'mutex, T> {
+    changed.wait(held).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The data of `mutex`, also where a thread panicked that held it.
+pub fn into_inner<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

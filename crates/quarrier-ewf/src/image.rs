@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use quarrier_core::source::Source;
+use quarrier_core::sync::lock;
 
 use crate::chunk::Scratch;
 use crate::error::{Error, Result};
@@ -193,11 +194,11 @@ impl EwfSource {
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<[u8]>)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     fn scratches(&self) -> MutexGuard<'_, Vec<Scratch>> {
-        self.scratches.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.scratches)
     }
 }
 

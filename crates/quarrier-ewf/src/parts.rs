@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use quarrier_core::source::{FileSource, Source, read_full_at};
+use quarrier_core::sync::lock;
 
 /// An image of 2 TB may have 1,400 segments, and a process open 1,024 files.
 const OPEN_FILES_MAX: usize = 64;
@@ -50,7 +51,7 @@ impl Parts {
             }
             Parts::Files { paths, open } => {
                 let path = paths.get(index).ok_or_else(|| none(index))?;
-                let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut open = lock(&open);
                 let at = open.iter().position(|(held, _)| *held == index);
                 let file = match at.and_then(|at| open.remove(at)) {
                     Some((_, file)) => file,

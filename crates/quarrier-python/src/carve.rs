@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use quarrier::carve::{Begin, Signatures, Watch, reported};
@@ -11,6 +11,7 @@ use quarrier::{Carve, OpenOptions, Place, Sources};
 use quarrier_carve::Summary;
 use quarrier_carve::folder::Row;
 use quarrier_core::source::ChangingMemory;
+use quarrier_core::sync::{into_inner, lock};
 
 use crate::buffer::Buffer;
 use crate::carved::{Carved, CarvedFiles};
@@ -123,7 +124,7 @@ fn run(
     };
     let rows = match folder {
         Some(path) => reported(path)?,
-        None => rows.rows.into_inner().unwrap_or_else(PoisonError::into_inner),
+        None => into_inner(rows.rows),
     };
     let skipped = (!skipped.is_empty()).then(|| skipped.join("; "));
     Ok(Carved { source, unreadable, skimmed, rows, skipped })
@@ -138,7 +139,7 @@ struct Rows {
 impl Watch for Rows {
     fn files(&self, mut rows: Vec<Row>, _: Option<u64>) -> io::Result<()> {
         if self.are_gathered {
-            self.rows.lock().unwrap_or_else(PoisonError::into_inner).append(&mut rows);
+            lock(&self.rows).append(&mut rows);
         }
         Ok(())
     }

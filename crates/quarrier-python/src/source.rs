@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use quarrier::source::Announced;
 use quarrier::{Environment, Named, OpenOptions, Place, Sources};
 use quarrier_core::source::{self, Source as _, read_full_at};
+use quarrier_core::sync::lock;
 use quarrier_remote::{Remote, RemoteSource};
 
 use crate::buffer::Buffer;
@@ -84,7 +85,7 @@ struct Remotes {
 /// The owner of the requests for these settings: the one there is, or a new one.
 fn remote_of(settings: &Settings) -> quarrier::Result<Arc<Remote>> {
     static REMOTES: Mutex<Remotes> = Mutex::new(Remotes { used: Vec::new(), last: None });
-    let mut remotes = REMOTES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut remotes = lock(&REMOTES);
     remotes.used.retain(|(_, remote)| remote.strong_count() > 0);
     let known = remotes.used.iter().find(|(known, _)| known == settings);
     if let Some(remote) = known.and_then(|(_, remote)| remote.upgrade()) {
@@ -187,7 +188,7 @@ impl Failed {
 
     /// The exception for `error`: the network's own, where there is one behind it.
     pub(crate) fn raised(&self, py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
-        let remote = self.remote.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let remote = lock(&self.remote).take();
         remote.map_or_else(|| of_core(py, error), |remote| of_remote(py, &remote))
     }
 }
@@ -249,7 +250,7 @@ impl source::Source for Opened {
             Kind::Remote { source, .. } => source,
         };
         source.read_unless(offset, buffer, stop).map_err(|error| {
-            let mut remote = self.failed.remote.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut remote = lock(&self.failed.remote);
             let kind = std::io::Error::from(error.clone());
             *remote = Some(error);
             kind

@@ -1,7 +1,8 @@
 //! Fetches under way: every byte is on its way at most once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use quarrier_core::sync::lock;
 use quarrier_sparse::Span;
 
 use crate::error::Error;
@@ -28,7 +29,7 @@ impl Flight {
 
     /// Says how it ended; the first to say so is right. Whether that was the caller.
     pub(crate) fn finish(&self, result: Result<(), Error>) -> bool {
-        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut end = lock(&self.end);
         let is_open = matches!(*end, End::Open);
         if is_open {
             *end = match result {
@@ -41,7 +42,7 @@ impl Flight {
 
     /// Why it failed, where it did.
     pub(crate) fn failure(&self) -> Option<Error> {
-        match &*self.end.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*lock(&self.end) {
             End::Failed(error) => Some(error.clone()),
             End::Open | End::Landed => None,
         }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use quarrier_core::sync::lock;
 use quarrier_sparse::{CostModel, Merge, ReadAhead, SharedFile, Span};
 use tokio::task::AbortHandle;
 
@@ -334,7 +335,7 @@ impl Object {
     }
 
     fn traffic(&self) -> MutexGuard<'_, Traffic> {
-        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.traffic)
     }
 }
 

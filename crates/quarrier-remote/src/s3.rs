@@ -3,13 +3,14 @@
 //! An object is asked for by a signed URL, so that ranges, retries and checks are those of any
 //! other HTTP server. A URL is signed for an hour and used for a quarter of one.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use object_store::RetryConfig;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
 use object_store::signer::Signer;
+use quarrier_core::sync::lock;
 use reqwest::Method;
 use url::Url;
 
@@ -109,6 +110,6 @@ impl Signing {
     }
 
     fn last(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Url)>> {
-        self.signed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.signed)
     }
 }

@@ -5,10 +5,11 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use quarrier_core::region::Region;
 use quarrier_core::source::{Source, read_full_at};
+use quarrier_core::sync::lock;
 
 use super::bad::Bad;
 use super::room;
@@ -123,11 +124,11 @@ impl<'s> Kept<'s> {
     }
 
     fn bad(&self) -> MutexGuard<'_, Bad> {
-        self.bad.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.bad)
     }
 
     fn blocks(&self) -> MutexGuard<'_, Blocks> {
-        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.blocks)
     }
 }
 

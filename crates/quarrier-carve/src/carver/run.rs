@@ -1,10 +1,11 @@
 //! The state of a run, and its end: what is broken is mended, and what is left of the rest is kept.
 
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use quarrier_core::sync::{into_inner, lock};
 use quarrier_core::threads;
 
 use super::account::{BrokenFile, Keep, Summary, Times, add_since};
@@ -205,7 +206,7 @@ impl<'c> CarveRun<'c> {
     fn keep_wanted(&self, files: &[Carved], summary: &mut Summary) -> Result<()> {
         let wanted = self.carver.wanted(files);
         let failed = Mutex::new(None);
-        let failure = || failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = || lock(&failed);
         self.each(&wanted, &self.times.sink_ns, |one, view| {
             if failure().is_none() {
                 view.look_at(&one.extents, u64::MAX);
@@ -214,7 +215,7 @@ impl<'c> CarveRun<'c> {
                 }
             }
         });
-        let failed: Option<io::Error> = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let failed: Option<io::Error> = into_inner(failed);
         match failed {
             Some(error) => Err(Error::Keep(error)),
             None => {
@@ -240,12 +241,12 @@ impl<'c> CarveRun<'c> {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(thing) = things.get(index) else { break };
                 let result = work(thing, &mut view);
-                all.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+                lock(&all).push((index, result));
             }
             add_since(busy_ns, begun);
         };
         threads::team(0..self.carver.workers_count().min(things.len()).max(1), |_| run());
-        let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut all = into_inner(all);
         all.sort_by_key(|(index, _)| *index);
         all.into_iter().map(|(_, result)| result).collect()
     }

@@ -14,10 +14,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
 use quarrier_core::source::Source;
+use quarrier_core::sync::{into_inner, lock, wait};
 use quarrier_core::threads;
 
 use super::STRIDE_BYTES;
@@ -137,7 +138,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
     /// Goes through all of them. Returns what is known then.
     pub(super) fn run(self) -> Result<RunState<'c>> {
         threads::team(0..self.run.carver.workers_count().max(1), |_| self.work());
-        let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let shared = into_inner(self.shared);
         match shared.failed {
             Some(error) => Err(error),
             None => Ok(shared.state),
@@ -195,7 +196,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
             if is_all && shared.pending.is_none() {
                 return NextStep::Nothing;
             }
-            shared = self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner);
+            shared = wait(&self.changed, shared);
         }
     }
 
@@ -376,7 +377,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
     }
 
     fn lock(&self) -> MutexGuard<'_, SharedState<'c>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared)
     }
 }
 

@@ -24,7 +24,9 @@ mod row;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use quarrier_core::sync::lock;
 
 pub use begin::Resumed;
 pub use file::{described, described_inside, fingerprint, path_of};
@@ -168,7 +170,7 @@ impl Folder {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

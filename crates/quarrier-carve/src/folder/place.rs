@@ -6,9 +6,10 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use quarrier_core::hex;
+use quarrier_core::sync::lock;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, unlinkat,
 };
@@ -200,7 +201,7 @@ impl Place {
 
     /// The folder of a type.
     fn kind(&self, kind: &str) -> io::Result<Arc<OwnedFd>> {
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kinds = lock(&self.kinds);
         if let Some(folder) = kinds.get(kind) {
             return Ok(Arc::clone(folder));
         }

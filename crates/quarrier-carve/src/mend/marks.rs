@@ -1,9 +1,10 @@
 //! Places where something stands, looked for once for all files that ask.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::view::View;
+use quarrier_core::sync::lock;
 
 /// What is searched at once, in bytes; from a multiple of it on.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -67,7 +68,7 @@ impl Marks {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Box<[u64]>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 

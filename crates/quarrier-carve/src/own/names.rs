@@ -1,7 +1,9 @@
 //! Names that live as long as the program, as those of formats that are built in do.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use quarrier_core::sync::lock;
 
 /// More text than this is not kept, in bytes.
 const KEPT_BYTES_MAX: usize = 16 << 20;
@@ -16,7 +18,7 @@ struct Kept {
 /// `name`, kept until the program ends; each once. `None` where too many have been kept: whoever
 /// reads files of signatures again and again, all of them different.
 pub(super) fn keep(name: &str) -> Option<&'static str> {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = lock(&KEPT);
     if let Some(known) = kept.names.get_or_insert_default().get(name) {
         return Some(known);
     }

@@ -34,10 +34,11 @@ pub use keep::keep_freed_memory;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice::ChunksMut;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use crate::region::HUGE_PAGE_BYTES;
+use crate::sync::{into_inner, lock};
 use crate::threads;
 
 /// How an array is cut, and how many work on it.
@@ -156,7 +157,7 @@ impl<'a, T> Claims<'a, T> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<'a, T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn claim(&self) -> Option<(&'a mut [T], usize)> {
@@ -182,7 +183,7 @@ impl<'a, T> Claims<'a, T> {
     }
 
     fn end(self) -> Result<()> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = into_inner(self.state);
         state.panicked.map_or(Ok(()), Err)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::io::Read;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::feed::{Cutter, Feed, QueueFeed, ReadFeed, Step, WindowFeed};
@@ -16,6 +16,7 @@ use super::{Access, Emitter, Kernel, Need, Pipeline, Plan, Sink};
 use crate::error::{Error, Result};
 use crate::region::{AlignedBuffer, BufferPool};
 use crate::source::Source;
+use crate::sync::{into_inner, lock};
 use crate::threads;
 
 /// The account of a run.
@@ -186,7 +187,7 @@ fn finish(
         bytes: end.bytes,
         hole_bytes,
         elapsed: epoch.elapsed(),
-        timeline: timeline.into_inner().unwrap_or_else(PoisonError::into_inner),
+        timeline: into_inner(timeline),
         unreadable: end.unreadable,
         stopped: end.stopped_by_sink || is_stopped,
         position: end.position,
@@ -264,7 +265,7 @@ impl<K: Kernel> Crew<'_, K> {
     fn recorded(&self, name: String, task: &dyn Fn(&mut Recorder)) {
         let mut recorder = Recorder::new(name, self.epoch);
         task(&mut recorder);
-        self.timeline.lock().unwrap_or_else(PoisonError::into_inner).add(recorder);
+        lock(&self.timeline).add(recorder);
     }
 
     fn is_stopped(&self, turnstile: &Turnstile<'_, '_, K::Output>) -> bool {

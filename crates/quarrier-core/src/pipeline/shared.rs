@@ -12,7 +12,7 @@ use super::retry;
 use crate::error::{Error, Result};
 use crate::region::{PAGE_BYTES, SharedRegion};
 use crate::source::Source;
-use crate::sync::lock;
+use crate::sync::{lock, wait};
 use crate::threads;
 
 /// The most that a slot may show.
@@ -338,7 +338,7 @@ impl Shared {
                 state.next_chunk += 1;
                 return Some((slot, chunk));
             }
-            state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = wait(&self.changed, state);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
 use super::feed::Filled;
@@ -14,7 +14,7 @@ use super::timeline::{Recorder, Stage};
 use super::{Chunk, Sink};
 use crate::error::Error;
 use crate::source::Source;
-use crate::sync::lock;
+use crate::sync::{into_inner, lock, wait};
 
 /// A finished chunk, or why it could not be had.
 pub(super) enum Done<'a, O> {
@@ -170,7 +170,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
     fn pass_part(&self, index: u64, chunk: &Chunk<'_>, output: &mut O) {
         let mut order = lock(&self.order);
         while (order.next != index || order.taken) && !self.is_closed() {
-            order = self.moved.wait(order).unwrap_or_else(PoisonError::into_inner);
+            order = wait(&self.moved, order);
         }
         if self.is_closed() {
             return;
@@ -188,7 +188,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
     }
 
     pub(super) fn into_end(self) -> End {
-        self.exit.into_inner().unwrap_or_else(PoisonError::into_inner).end
+        into_inner(self.exit).end
     }
 }
 

@@ -1,9 +1,10 @@
 //! A bounded pool of buffers: who wants one waits until one is free.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 
 use super::AlignedBuffer;
+use crate::sync::{lock, wait};
 
 /// N things that are lent and come back: buffers, or permits to hold a window.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ impl<T> BufferPool<T> {
 
     /// Waits for a free one. `None` after [`close`](BufferPool::close).
     pub fn lend(&self) -> Option<Lease<'_, T>> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         loop {
             if free.1 {
                 return None;
@@ -28,13 +29,13 @@ impl<T> BufferPool<T> {
             if let Some(thing) = free.0.pop() {
                 return Some(Lease { pool: self, thing: Some(thing) });
             }
-            free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner);
+            free = wait(&self.returned, free);
         }
     }
 
     /// Lends one if one is free, without waiting.
     pub fn try_lend(&self) -> Option<Lease<'_, T>> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         if free.1 {
             return None;
         }
@@ -43,7 +44,7 @@ impl<T> BufferPool<T> {
 
     /// Wakes all who wait, with nothing; from now on nothing is lent.
     pub fn close(&self) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        lock(&self.free).1 = true;
         self.returned.notify_all();
     }
 }
@@ -72,7 +73,7 @@ impl<T> DerefMut for Lease<'_, T> {
 impl<T> Drop for Lease<'_, T> {
     fn drop(&mut self) {
         if let Some(thing) = self.thing.take() {
-            self.pool.free.lock().unwrap_or_else(PoisonError::into_inner).0.push(thing);
+            lock(&self.pool.free).0.push(thing);
             self.pool.returned.notify_one();
         }
     }

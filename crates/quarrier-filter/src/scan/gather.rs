@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering as Memory};
-use std::sync::{Mutex, PoisonError};
 
+use quarrier_core::sync::lock;
 use quarrier_messages::Table;
 
 use super::rank::{self, Rank};
@@ -110,7 +111,7 @@ impl Shared {
 
     /// Notes that `row` has no value.
     pub(crate) fn fail(&self, row: u64, fault: Fault) {
-        let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = lock(&self.fault);
         if first.as_ref().is_none_or(|(known, _)| row < *known) {
             *first = Some((row, fault));
             self.fault_row.store(row, Memory::Relaxed);
@@ -118,13 +119,13 @@ impl Shared {
     }
 
     pub(crate) fn fault(&self) -> Option<(u64, Fault)> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.fault).clone()
     }
 
     /// Notes that a segment is finished, with so many rows found in it.
     pub(crate) fn finished(&self, segment: usize, found: u64) {
         let Goal::Rows { most: Some(most) } = self.goal else { return };
-        let mut prefix = self.prefix.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prefix = lock(&self.prefix);
         prefix.beyond.insert(segment, found);
         loop {
             let next = prefix.next;

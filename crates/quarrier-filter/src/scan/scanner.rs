@@ -2,12 +2,12 @@
 //! every segment.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use quarrier_core::isa::Isa;
 use quarrier_core::parallel::planned_workers;
-use quarrier_core::sync::lock;
+use quarrier_core::sync::{lock, wait};
 use quarrier_core::threads;
 use quarrier_messages::Table;
 
@@ -147,7 +147,7 @@ impl Ticket {
             if let Some(answer) = answer.take() {
                 return answer;
             }
-            answer = self.rider.answered.wait(answer).unwrap_or_else(PoisonError::into_inner);
+            answer = wait(&self.rider.answered, answer);
         }
     }
 
@@ -183,7 +183,7 @@ impl Inner {
             if !state.riders.is_empty() {
                 break;
             }
-            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.wake, state);
         }
         let riders = &state.riders;
         let tour = state.tour.clone().unwrap_or_else(|| Arc::new(self.plan(riders)));

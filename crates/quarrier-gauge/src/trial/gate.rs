@@ -1,6 +1,8 @@
 //! Threads wait here until all have come, or until one cannot.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
+
+use quarrier_core::sync::{lock, wait};
 
 /// Holds `expected` threads back until all are there.
 pub(super) struct Gate {
@@ -22,20 +24,20 @@ impl Gate {
 
     /// Waits for the others. `false` if they do not come.
     pub(super) fn pass(&self) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         state.arrived += 1;
         if state.arrived == self.expected {
             self.changed.notify_all();
         }
         while state.arrived < self.expected && !state.given_up {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.changed, state);
         }
         !state.given_up
     }
 
     /// Sends away whoever waits and whoever comes.
     pub(super) fn give_up(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).given_up = true;
+        lock(&self.state).given_up = true;
         self.changed.notify_all();
     }
 }

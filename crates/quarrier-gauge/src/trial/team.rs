@@ -1,10 +1,11 @@
 //! Threads on CPUs of their own, that start together.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
+use quarrier_core::sync::lock;
 use quarrier_core::threads;
 use rustix::thread::CpuSet;
 
@@ -138,7 +139,7 @@ impl Team {
                 / found.len() as f64,
             fused_per_cycle: found.iter().map(|core| core.fused_per_cycle).fold(f64::MAX, f64::min),
         };
-        let mut most = self.most_fused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut most = lock(&self.most_fused);
         let places = most.len().max(cores + 1);
         most.resize(places, [0.0; 3]);
         let best = &mut most[cores];
@@ -150,7 +151,7 @@ impl Team {
     /// Fused multiply-adds in a cycle: the most that so many cores at once gave so far, each of them,
     /// in three looks or more. One look alone can be wrong.
     pub(super) fn most_fused_per_cycle(&self, cores: usize) -> f64 {
-        let most = self.most_fused.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = lock(&self.most_fused);
         most.get(cores).map_or(0.0, |best| best[0])
     }
 

@@ -5,10 +5,11 @@ mod events;
 mod facts;
 mod names;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use cl3::device::{CL_DEVICE_TYPE_ALL, get_device_ids};
 use cl3::platform::get_platform_ids;
+use quarrier_core::sync::lock;
 
 use crate::driver::Driver;
 
@@ -16,7 +17,7 @@ use crate::driver::Driver;
 pub(crate) fn find() -> Vec<Box<dyn Driver>> {
     // Two threads that ask PoCL 3.1 first, at the same time, end the process.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = lock(&ONE_AT_A_TIME);
     // Without a loader this is an error like any other.
     let platforms = get_platform_ids().unwrap_or_default();
     platforms

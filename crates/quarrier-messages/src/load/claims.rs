@@ -1,10 +1,11 @@
 //! Who parses what: ranges of a source, handed out in order.
 
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::Packing;
+use quarrier_core::sync::lock;
 
 const BYTES_MAX: u64 = 64 << 20;
 /// A little less than a segment, so that claims seldom end with a few rows of another.
@@ -41,12 +42,12 @@ impl Claims {
 
     /// Whether all of the source was handed out.
     pub(super) fn are_over(&self) -> bool {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner).0 >= self.length
+        lock(&self.next).0 >= self.length
     }
 
     /// The next range and its number; `None` at the end.
     pub(super) fn next(&self) -> Option<(Range<u64>, usize)> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = lock(&self.next);
         let (start, number) = *next;
         if start >= self.length {
             return None;
@@ -60,7 +61,7 @@ impl Claims {
 
     /// Nothing more is handed out.
     pub(super) fn close(&self) {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner).0 = self.length;
+        lock(&self.next).0 = self.length;
     }
 
     /// Learns how many messages there were in so many bytes.

@@ -1,9 +1,10 @@
 //! Bytes that come in order: standard input, and what is decompressed.
 
 use std::io::{self, Read};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use memchr::memchr_iter;
+use quarrier_core::sync::lock;
 
 use super::claims::Claims;
 use crate::frame::{Chunk, Reader};
@@ -73,7 +74,7 @@ impl<'r> Stream<'r> {
 
     /// Bytes that were handed out.
     pub(super) fn bytes(&self) -> u64 {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).offset
+        lock(&self.state).offset
     }
 
     /// Learns how many messages there were in so many bytes.
@@ -83,7 +84,7 @@ impl<'r> Stream<'r> {
 
     /// The next block, whose bytes `bytes` become; `None` at the end.
     pub(super) fn next(&self, reader: &impl Reader, bytes: &mut Vec<u8>) -> Result<Option<Block>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         bytes.clear();
         bytes.append(&mut state.rest);
         let mut wanted = self.claims.wanted_bytes();

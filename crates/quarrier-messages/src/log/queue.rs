@@ -1,10 +1,10 @@
 //! What waits for the disk, bounded in bytes, and what its senders wait for.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use quarrier_core::sync::lock;
+use quarrier_core::sync::{lock, wait};
 
 use super::batch::Sealed;
 use super::error::{Error, Result};
@@ -38,7 +38,7 @@ impl Reply {
             if let Some(answer) = answer.as_ref() {
                 return answer.clone();
             }
-            answer = self.given.wait(answer).unwrap_or_else(PoisonError::into_inner);
+            answer = wait(&self.given, answer);
         }
     }
 }
@@ -209,8 +209,4 @@ impl Queue {
         self.room.notify_all();
         self.grown.notify_all();
     }
-}
-
-fn wait<'s>(condition: &Condvar, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-    condition.wait(state).unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,10 @@
 //! `quarrier.ReadAhead`.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use quarrier_core::sync::lock;
 use quarrier_sparse::Span;
 
 use super::SparseFile;
@@ -39,9 +40,8 @@ impl ReadAhead {
         length: Number,
     ) -> PyResult<Vec<(u64, u64)>> {
         let wanted = Span::new(offset.0, length.0);
-        let requests = file.held.look(py, Work::Short, |file| {
-            self.planner.lock().unwrap_or_else(PoisonError::into_inner).plan(file, wanted)
-        });
+        let requests =
+            file.held.look(py, Work::Short, |file| lock(&self.planner).plan(file, wanted));
         let requests = requests.map_err(|error| of_sparse(py, &error))?;
         Ok(requests.into_iter().map(|span| (span.offset, span.length)).collect())
     }
@@ -50,13 +50,13 @@ impl ReadAhead {
     /// come and until all had.
     fn observe(&self, length: u64, first_byte_seconds: f64, seconds: f64) {
         let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut planner = lock(&self.planner);
         planner.observe(length, duration(first_byte_seconds), duration(seconds));
     }
 
     /// Bytes that come within the time of a request.
     #[getter]
     fn reach_bytes(&self) -> u64 {
-        self.planner.lock().unwrap_or_else(PoisonError::into_inner).reach_bytes()
+        lock(&self.planner).reach_bytes()
     }
 }

@@ -5,10 +5,11 @@
 //! virtual machine). So the last few large arrays that were given up are kept for the next.
 
 use std::os::raw::c_int;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use quarrier_core::sync::lock;
 
 /// Smaller arrays are numpy's.
 pub(super) const NUMBERS_MIN: usize = (1 << 20) / 8;
@@ -39,7 +40,7 @@ unsafe impl Sync for Start {}
 impl Memory {
     /// Room for at least `count` numbers, whatever they are now.
     pub(super) fn new(count: usize) -> Self {
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&KEPT);
         let fits = |numbers: &Vec<u64>| numbers.len() >= count && numbers.len() / 4 <= count;
         let found = kept.iter().position(fits).map(|at| kept.remove(at));
         drop(kept);
@@ -51,7 +52,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&KEPT);
         kept.insert(0, std::mem::take(&mut self.numbers));
         // Those given up last stay, as far as there is room for them.
         let mut room = NUMBERS_KEPT_MAX;

@@ -1,10 +1,11 @@
 //! `quarrier.SparseStore`.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyList};
+use quarrier_core::sync::lock;
 use quarrier_sparse::Error;
 
 use super::file::SparseFile;
@@ -35,7 +36,7 @@ impl SparseStore {
     /// Puts the file of `place` in and leaves its shared form there.
     fn insert_place(&self, place: &mut Place) -> Result<(), Refused> {
         let Place::Own(file) = place else { return Err(Refused::IsInStore) };
-        let _inserting = self.inserting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _inserting = lock(&self.inserting);
         let id = file.id().to_string();
         if self.store.get(&id).is_some() {
             return Err(Refused::Error(Error::Exists { id }));

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use quarrier_core::hex;
+use quarrier_core::sync::lock;
 use quarrier_sparse::Span;
 
 use super::{Folder, Patience, locked};
@@ -147,6 +148,6 @@ impl Entry {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }

@@ -18,9 +18,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use quarrier_core::sync::lock;
 use ring::digest;
 
 use crate::answer::Version;
@@ -83,7 +84,7 @@ impl Folder {
     }
 
     pub(crate) fn warning(&self) -> Option<String> {
-        self.0.warning.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0.warning).clone()
     }
 
     fn is_closed(&self) -> bool {
@@ -93,7 +94,7 @@ impl Folder {
     /// Keeps nothing more in this run. The first reason is the one that is told.
     fn turn_off(&self, error: &io::Error) {
         self.0.is_closed.store(true, Ordering::Relaxed);
-        let mut warning = self.0.warning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warning = lock(&self.0.warning);
         let path = self.0.folder.display();
         warning.get_or_insert_with(|| {
             format!("{path}: cannot keep what is fetched: {error}; going on without")

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use datafusion::arrow::array::{Array, ArrowPrimitiveType, AsArray, PrimitiveArray, RecordBatch};
@@ -17,6 +17,7 @@ use datafusion::physical_plan::execution_plan::{CardinalityEffect, apply_express
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr};
 use futures::{Stream, StreamExt};
+use quarrier_core::sync::lock;
 use quarrier_filter::Keys;
 use tokio::sync::watch;
 
@@ -78,7 +79,7 @@ impl JoinKeys {
 
     /// Those of one of so many partitions.
     fn add(&self, (mine, memory): (Keys, MemoryReservation), partitions: usize) {
-        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gathered = lock(&self.gathered);
         match &mut gathered.keys {
             Some(keys) => keys.add(&mine),
             none => {

@@ -1,11 +1,12 @@
 //! Takes files from the carver, hands them to the target, and reports rows to the watch.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use quarrier_carve::embedded::is_archive;
 use quarrier_carve::folder::{Inside, Row, Skipped};
 use quarrier_carve::{Carved, Keep, Status, Stride, View};
+use quarrier_core::sync::lock;
 
 use super::Watch;
 use super::target::Target;
@@ -39,7 +40,7 @@ impl Keeper<'_> {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     fn is_wanted(&self, carved: &Carved) -> bool {

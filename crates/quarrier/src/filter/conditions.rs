@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use quarrier_core::sync::lock;
 use quarrier_filter::{Expr, Sieve, sql};
 use quarrier_messages::{Field, Kind, Schema, Value};
 
@@ -186,7 +187,7 @@ impl Rebinding {
     /// The conditions bound to the kinds that a message asks for. What they are does not depend
     /// on other messages than that one and those of the sample.
     pub(super) fn rebound(&self, misfits: &Misfits) -> Arc<Rebound> {
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || lock(&self.known);
         if let Some(rebound) = known().get(misfits) {
             return Arc::clone(rebound);
         }

@@ -1,9 +1,10 @@
 //! The kernel: messages of a chunk parsed, evaluated and, where they match, shown.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use memchr::memchr_iter;
 use quarrier_core::pipeline::{self, Emitter, Kernel, Need};
+use quarrier_core::sync::{into_inner, lock};
 use quarrier_filter::Sieve;
 use quarrier_messages::build::KindFinder;
 use quarrier_messages::frame::{Chunk, Reader, Rejected, Taker};
@@ -105,12 +106,12 @@ impl<'s> FilterKernel<'s> {
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Worker<'s>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 
     /// All workers, when all is done.
     pub(super) fn into_workers(self) -> Vec<Worker<'s>> {
-        self.idle.into_inner().unwrap_or_else(PoisonError::into_inner)
+        into_inner(self.idle)
     }
 }
 

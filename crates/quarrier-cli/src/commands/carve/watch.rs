@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use quarrier_carve::folder::Row;
+use quarrier_core::sync::lock;
 
 use crate::args::Carve;
 use crate::commands::is_closed_pipe;
@@ -115,7 +116,7 @@ impl Watch {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

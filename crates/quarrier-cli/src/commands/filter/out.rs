@@ -1,11 +1,12 @@
 //! What is written to standard output.
 
 use std::io::{self, BufWriter, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use quarrier::filter::{Form, Header, Rows};
+use quarrier_core::sync::lock;
 use quarrier_report::{Manner, Shown};
 
 use crate::StandardOutput;
@@ -46,7 +47,7 @@ impl Held {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.bytes)
     }
 }
 

@@ -17,10 +17,11 @@ mod record;
 mod sniff;
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use csv_core::{ReadFieldResult, Reader};
 use memchr::{memchr, memchr_iter};
+use quarrier_core::sync::lock;
 
 use super::decimal::found;
 use super::set_cell;
@@ -59,7 +60,7 @@ struct Known {
 
 impl CsvOpening {
     fn get(&self) -> Option<Arc<Header>> {
-        self.0.header.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0.header).clone()
     }
 
     /// The names in the header, where one was read.
@@ -69,7 +70,7 @@ impl CsvOpening {
 
     fn set(&self, header: Header) {
         self.0.delimiter.store(header.delimiter, Ordering::Relaxed);
-        *self.0.header.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(header));
+        *lock(&self.0.header) = Some(Arc::new(header));
     }
 
     fn delimiter(&self) -> u8 {

@@ -4,12 +4,13 @@
 //!  batches ─→ pieces of a segment's rows ─→ workers: RawColumn, packed ─→ parts ─→ Table
 //! ```
 
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use quarrier_core::parallel::planned_workers;
+use quarrier_core::sync::lock;
 use quarrier_core::threads;
 
 use super::leaves::{Leaf, leaves_of, refused};
@@ -175,12 +176,12 @@ impl<'l> Worker<'l> {
     fn run(mut self, segments: &Mutex<Option<Receiver<Pieces>>>) -> Result<Part> {
         loop {
             let next = {
-                let guard = segments.lock().unwrap_or_else(PoisonError::into_inner);
+                let guard = lock(&segments);
                 guard.as_ref().and_then(|receiver| receiver.recv().ok())
             };
             let Some(pieces) = next else { return Ok(self.into_part()) };
             if let Err(error) = self.segment(&pieces) {
-                *segments.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                *lock(&segments) = None;
                 return Err(error);
             }
         }

@@ -1,8 +1,9 @@
 //! Many jobs, a few threads.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use quarrier_core::parallel::planned_workers;
+use quarrier_core::sync::lock;
 use quarrier_core::threads;
 
 /// Does all `jobs` on at most `workers` threads (0: one a CPU), this one among them, in order of their numbers;
@@ -32,7 +33,7 @@ pub(super) fn in_parallel_with<J: Send, R: Send, O>(
         let (mut own, mut done) = (own(), Vec::new());
         loop {
             // A job does not run under the lock: nothing can have broken what it guards.
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let next = lock(&queue).next();
             let Some((number, next)) = next else { return done };
             done.push((number, job(&mut own, next)));
         }

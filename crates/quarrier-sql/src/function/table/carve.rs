@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::{ArrayRef, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -17,6 +17,7 @@ use quarrier::carve::{Begin, Watch, skimmed_in_words};
 use quarrier::{OpenOptions, Opener, Sources};
 use quarrier_carve::folder::Row;
 use quarrier_carve::{Status, format};
+use quarrier_core::sync::{into_inner, lock};
 
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{self, RowsOut, pairs, text, whole};
@@ -192,7 +193,7 @@ impl Finds for Carving {
             let Begin::Carving(carving) = begin.map_err(failed)? else { continue };
             let taker = Taker(Mutex::new((RowsOut::new(out), None)));
             let carved = carving.run(&taker);
-            let (mut rows, error) = taker.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let (mut rows, error) = into_inner(taker.0);
             if let Some(error) = error {
                 return Err(error);
             }
@@ -224,7 +225,7 @@ struct Taker<'o>(Mutex<(RowsOut<'o>, Option<DataFusionError>)>);
 
 impl Watch for Taker<'_> {
     fn files(&self, found: Vec<Row>, _: Option<u64>) -> io::Result<()> {
-        let (rows, failed) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (rows, failed) = &mut *lock(&self.0);
         for row in &found {
             let extents: Vec<_> = row.extents.iter().map(|e| [e.offset, e.length]).collect();
             let added = rows.add(|place| match place {

@@ -27,10 +27,11 @@ mod search;
 mod starts;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use datafusion::prelude::SessionContext;
 use quarrier::{Environment, Machine};
+use quarrier_core::sync::lock;
 
 use crate::rewrite::MESSAGES;
 
@@ -40,12 +41,12 @@ pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
 
 impl Notes {
     fn add(&self, lines: impl IntoIterator<Item = String>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(lines);
+        lock(&self.0).extend(lines);
     }
 
     /// What was said since it was last asked.
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.0))
     }
 }
 
