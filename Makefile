@@ -22,7 +22,7 @@ test: ## Set up and run all tests
 	cargo test --workspace --locked
 	scripts/python.sh test
 	cargo xtask tidy
-	cargo run --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}" -- --seconds 25
+	cargo run --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}" -- --seconds 35
 
 bench: ## Measure against the ceilings of this machine
 	@scripts/setup.sh rust

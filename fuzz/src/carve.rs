@@ -108,8 +108,17 @@ fn signed(bytes: &[u8], signature: &Signature) -> Vec<u8> {
     signed
 }
 
+/// Whether a validator takes the bytes for one whole file.
+pub(crate) fn is_whole(format: &dyn Format, bytes: &[u8]) -> bool {
+    let length = bytes.len() as u64;
+    let source = Memory::new("input", bytes);
+    let mut view = View::new(&source);
+    view.look_at(&[Extent { offset: 0, length }], FUEL_BYTES);
+    matches!(format.validate(&mut view), Said::Whole { length: whole, .. } if whole == length)
+}
+
 /// Whether a validator took the bytes for something. What it says must be possible.
-fn judge(format: &dyn Format, bytes: &[u8]) -> bool {
+pub(crate) fn judge(format: &dyn Format, bytes: &[u8]) -> bool {
     let length = bytes.len() as u64;
     let source = Memory::new("input", bytes);
     let all = [Extent { offset: 0, length }];

@@ -9,6 +9,7 @@
 //! can call it: the driver of this package on stable Rust, libFuzzer from `libfuzzer/`.
 //! Bytes that say nothing useful are passed over.
 
+pub mod built;
 pub mod carve;
 mod checksum;
 pub mod columnar;
@@ -25,6 +26,7 @@ pub mod pattern_file;
 pub mod regex;
 mod setup;
 pub mod sparse;
+pub mod statement;
 mod text;
 pub mod unallocated;
 
@@ -55,7 +57,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 20] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -63,11 +65,17 @@ pub const TARGETS: [Target; 14] = [
     journal::TARGET,
     log::TARGET,
     condition::TARGET,
+    statement::TARGET,
     messages::TARGET,
     formats::TARGET,
     ewf::TARGET,
     unallocated::TARGET,
     carve::TARGET,
+    built::JPEG,
+    built::PNG,
+    built::ZIP,
+    built::PDF,
+    built::GZIP,
     columnar::ARROW,
     columnar::PARQUET,
 ];

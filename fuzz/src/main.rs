@@ -22,8 +22,8 @@ usage: quarrier-fuzz [--seconds N] [--seed N] [TARGET...]
   --seed N      which inputs, 1 unless told
   --replay X    one input: a file, or bytes in hexadecimal
 
-targets: pattern_file engines regex sparse journal log condition messages formats ewf
-         unallocated carve arrow parquet; all unless told
+targets: pattern_file engines regex sparse journal log condition statement messages formats ewf
+         unallocated carve jpeg png zip pdf gzip arrow parquet; all unless told
 ";
 
 /// An input that takes longer hangs.

@@ -24,7 +24,8 @@ const WORDS: &[&[u8]] = &[&[0xFF; 8], b"FILE", b"EFI PART", b"\x53\xEF", b"\x55\
 
 /// Gives the header of a GPT, and the list that it names, the checksums that they need.
 fn repair(image: &mut [u8]) {
-    let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|index| image[at + index])) as usize;
+    let number =
+        |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|index| image[at + index])) as usize;
     let (bytes, sector, count, each) = (number(524), number(584), number(592), number(596));
     let list_at = sector.saturating_mul(512);
     let list_bytes = count.saturating_mul(each).min(1 << 20);
