@@ -139,7 +139,7 @@ fn in_sources(
         let mut opened = opened?;
         let running = match &mut running {
             Some(running) => running,
-            None => running.insert(request.start(host::machine(), Some(&opened.place()))?),
+            None => running.insert(request.start(host::machine(), Some(&opened.place()), stop)?),
         };
         gather(running, opened.place(), stop, &mut found)?;
         if running.is_full() || stop.load(Ordering::Relaxed) {
@@ -150,7 +150,7 @@ fn in_sources(
 }
 
 fn in_place(request: &Search, place: Place<'_>, stop: &AtomicBool) -> quarrier::Result<Gathered> {
-    let mut running = request.start(host::machine(), Some(&place))?;
+    let mut running = request.start(host::machine(), Some(&place), stop)?;
     let mut found = Found::of(request.patterns());
     gather(&mut running, place, stop, &mut found)?;
     Ok(ended(Some(&running), found))

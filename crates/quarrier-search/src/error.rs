@@ -24,6 +24,8 @@ pub enum Error {
     Set(String),
     /// No engine of this name, or it cannot serve these patterns or this machine.
     Engine(String),
+    /// The set is not wanted any more: it was stopped while it was read or compiled.
+    Stopped,
     /// A device cannot search for the set.
     Device(quarrier_gpu::Error),
 }
@@ -39,6 +41,7 @@ impl fmt::Display for Error {
         match self {
             Error::Pattern { pattern, reason } => write!(f, "pattern '{pattern}': {reason}"),
             Error::Line { line, reason } => write!(f, "line {line}: {reason}"),
+            Error::Stopped => f.write_str("interrupted while the patterns were compiled"),
             Error::Device(error) => error.fmt(f),
             Error::Set(reason) | Error::Engine(reason) => f.write_str(reason),
         }

@@ -43,12 +43,14 @@ mod gpu;
 
 mod naive;
 
+mod wanted;
+
 mod error;
 
 pub use error::{Error, Result};
 pub use finding::Finding;
 pub use gpu::GpuSearcher;
-pub use pattern::{LENGTH_BYTES_MAX, Options, PATTERNS_MAX, Pattern, parse_file};
+pub use pattern::{LENGTH_BYTES_MAX, Options, PATTERNS_MAX, Pattern, parse_file, parse_file_until};
 pub use regex::TooLong;
 pub use sample::Sample;
 pub use searcher::{Builder, FindingSink, Found, Searcher};

@@ -1,6 +1,7 @@
 //! A compiled set of patterns: a kernel for the pipeline, and the sink side that goes with it.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
 
 use quarrier_core::pipeline::{Chunk, Emitter, Kernel, Need, Sink};
 
@@ -13,6 +14,7 @@ use crate::pattern::{Needles, Options, PATTERNS_MAX, Pattern, too_many};
 use crate::regex::{BoundedRegex, CONTEXT_BYTES, Cursor, Gate, Stitcher, TooLong, compile};
 use crate::sample::Sample;
 use crate::strategy::{Choice, EngineName, Literals, choose};
+use crate::wanted::Wanted;
 
 /// Findings of a chunk that are held before they are handed on in parts.
 const FINDINGS_HELD: usize = 1 << 20;
@@ -31,15 +33,16 @@ pub struct Searcher {
 
 /// How a set is compiled.
 #[derive(Debug, Clone)]
-pub struct Builder {
+pub struct Builder<'s> {
     options: Options,
     engine: EngineName,
     sample: Option<Sample>,
     aligned_bytes: u64,
     context_bytes: usize,
+    wanted: Wanted<'s>,
 }
 
-impl Default for Builder {
+impl Default for Builder<'_> {
     fn default() -> Self {
         Builder {
             options: Options::default(),
@@ -47,11 +50,12 @@ impl Default for Builder {
             sample: None,
             aligned_bytes: 1,
             context_bytes: 0,
+            wanted: Wanted::default(),
         }
     }
 }
 
-impl Builder {
+impl<'s> Builder<'s> {
     /// How the patterns are read.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
@@ -87,13 +91,21 @@ impl Builder {
         self
     }
 
+    /// Compiling ends soon after `stop` becomes true. A single pattern is compiled to its end, which
+    /// takes a second at most.
+    #[must_use]
+    pub fn stop(mut self, stop: &'s AtomicBool) -> Self {
+        self.wanted = Wanted::until(stop);
+        self
+    }
+
     /// Compiles the set.
     ///
     /// # Errors
     /// [`Error::Set`] for an empty set, one of more than [`PATTERNS_MAX`] patterns, and regexes that
     /// take more than 256 MiB together, [`Error::Pattern`] for a regex that cannot be
     /// compiled or matches longer than allowed alone, [`Error::Engine`] for an engine that cannot
-    /// serve.
+    /// serve, [`Error::Stopped`] where it was [stopped](Self::stop).
     pub fn build(self, patterns: Vec<Pattern>) -> Result<Searcher> {
         if patterns.is_empty() {
             return Err(Error::Set("no pattern was given".to_string()));
@@ -102,11 +114,16 @@ impl Builder {
             return Err(too_many());
         }
         let needles = Needles::new(&patterns, self.options)?;
-        let regexes = compile(&patterns, self.options)?;
+        let wanted = self.wanted;
+        wanted.check()?;
+        let regexes = compile(&patterns, self.options, wanted)?;
         let sample = self.sample.unwrap_or_default();
-        let (literals, mut choices) = choose(&needles, self.engine, &sample)?;
-        let gate =
-            if self.engine == EngineName::Naive { None } else { Gate::new(&regexes, &sample) };
+        let (literals, mut choices) = choose(&needles, self.engine, &sample, wanted)?;
+        let gate = if self.engine == EngineName::Naive {
+            None
+        } else {
+            Gate::new(&regexes, &sample, wanted)?
+        };
         choices.extend(regex_choices(&regexes, gate.as_ref()));
         Ok(Searcher {
             patterns,
@@ -143,7 +160,7 @@ pub struct Found {
 
 impl Searcher {
     /// Starts compiling a set.
-    pub fn builder() -> Builder {
+    pub fn builder<'s>() -> Builder<'s> {
         Builder::default()
     }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::multi::{GramEngine, PackedEngine};
 use crate::pattern::Needles;
 use crate::sample::Sample;
+use crate::wanted::Wanted;
 
 /// An engine, as named on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,13 +103,14 @@ pub(crate) fn choose(
     needles: &Needles,
     wish: EngineName,
     sample: &Sample,
+    wanted: Wanted<'_>,
 ) -> Result<(Literals, Vec<Choice>)> {
     if needles.is_empty() {
         return Ok((Literals::None, Vec::new()));
     }
     let explain = |engine, reason: String| vec![Choice { patterns: needles.len(), engine, reason }];
     let packed = |isa: Isa| {
-        PackedEngine::new(needles, isa, sample).ok_or_else(|| {
+        PackedEngine::new(needles, isa, sample, wanted)?.ok_or_else(|| {
             Error::Engine(format!("this CPU cannot run the engine '{}'", wish.name()))
         })
     };
@@ -121,13 +123,13 @@ pub(crate) fn choose(
             (finder, explain("memmem", "asked for".to_string()))
         }
         EngineName::Gram => {
-            let engine = GramEngine::new(needles, sample);
+            let engine = GramEngine::new(needles, sample, wanted)?;
             let reason = format!("asked for; {}", engine.describe());
             (Literals::Gram(engine), explain("gram", reason))
         }
         EngineName::PackedAvx2 => by_packed(packed(Isa::Avx2)?, "asked for", needles),
         EngineName::PackedAvx512 => by_packed(packed(Isa::Avx512)?, "asked for", needles),
-        EngineName::Auto => auto(needles, sample),
+        EngineName::Auto => auto(needles, sample, wanted)?,
     })
 }
 
@@ -146,27 +148,27 @@ fn by_packed(engine: PackedEngine, why: &str, needles: &Needles) -> (Literals, V
 }
 
 /// The engine with the least expected cycles on the sample.
-fn auto(needles: &Needles, sample: &Sample) -> (Literals, Vec<Choice>) {
+fn auto(needles: &Needles, sample: &Sample, wanted: Wanted<'_>) -> Result<(Literals, Vec<Choice>)> {
     if let Some(finder) = memmem(needles)
         && is_rare(&finder, sample)
     {
         let reason = "one literal, rare in a sample of the source".to_string();
-        return (finder, vec![Choice { patterns: 1, engine: "memmem", reason }]);
+        return Ok((finder, vec![Choice { patterns: 1, engine: "memmem", reason }]));
     }
-    let Some(packed) = PackedEngine::new(needles, Isa::best(), sample) else {
+    let Some(packed) = PackedEngine::new(needles, Isa::best(), sample, wanted)? else {
         if let Some(finder) = memmem(needles) {
             let reason = "one literal, and no packed filter on this CPU".to_string();
-            return (finder, vec![Choice { patterns: 1, engine: "memmem", reason }]);
+            return Ok((finder, vec![Choice { patterns: 1, engine: "memmem", reason }]));
         }
-        let engine = GramEngine::new(needles, sample);
+        let engine = GramEngine::new(needles, sample, wanted)?;
         let reason = format!("no packed filter on this CPU; {}", engine.describe());
         let choice = Choice { patterns: needles.len(), engine: "gram", reason };
-        return (Literals::Gram(engine), vec![choice]);
+        return Ok((Literals::Gram(engine), vec![choice]));
     };
     // A filter that passes next to nothing cannot be beaten; building the other to compare
     // would only take time.
     if packed.passing > 0.01 {
-        let gram = GramEngine::new(needles, sample);
+        let gram = GramEngine::new(needles, sample, wanted)?;
         let (by_gram, by_packed) = (gram.cycles(sample), packed.cycles());
         if by_gram < by_packed {
             let reason = format!(
@@ -176,10 +178,10 @@ fn auto(needles: &Needles, sample: &Sample) -> (Literals, Vec<Choice>) {
                 gram.describe()
             );
             let choice = Choice { patterns: needles.len(), engine: "gram", reason };
-            return (Literals::Gram(gram), vec![choice]);
+            return Ok((Literals::Gram(gram), vec![choice]));
         }
     }
-    by_packed(packed, "least expected cost", needles)
+    Ok(by_packed(packed, "least expected cost", needles))
 }
 
 /// Whether a literal is found less than once in 16 KiB: `memmem` moves at the speed of memory

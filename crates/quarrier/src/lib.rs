@@ -43,7 +43,7 @@
 //! let sources = Sources::of([name]);
 //! for opened in sources.open(&opener) {
 //!     let mut opened = opened?;
-//!     let mut running = search.start(&machine, Some(&opened.place()))?;
+//!     let mut running = search.start(&machine, Some(&opened.place()), &stop)?;
 //!     let mut print = |_: &Chunk<'_>, findings: &[Finding]| {
 //!         findings.iter().for_each(|finding| println!("{}", finding.offset));
 //!         ControlFlow::Continue(())

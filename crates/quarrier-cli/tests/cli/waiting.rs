@@ -79,6 +79,24 @@ fn a_signal_ends_every_wait_for_a_pipe_that_says_nothing() {
 }
 
 #[test]
+fn a_signal_ends_the_compiling_of_a_huge_set() {
+    let lab = lab();
+    let word =
+        |n: u32| format!("{:08x} {:016x}", n, u64::from(n).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let lines = |line: &dyn Fn(u32) -> String, count: u32| (0..count).map(line).collect::<String>();
+    lab.put("literals", lines(&|n| format!("{}\n", word(n)), 1_000_000));
+    lab.put("wide", lines(&|n| format!("{0}{0}{0}{0}{0}{0}{0}{0}\n", word(n)), 250_000));
+    lab.put("classes", lines(&|n| format!("re:(?u)\\w{{4}}{n}\n"), 200_000));
+    lab.put("simple", lines(&|n| format!("re:a{n}b*c\n"), 500_000));
+    for patterns in ["literals", "wide", "classes", "simple"] {
+        let arguments = ["search", "-f", patterns, "f"];
+        interrupted(&lab, &arguments, "INT").says(130, &["interrupted"]);
+    }
+    let gram = ["search", "-f", "wide", "f", "--engine", "gram"];
+    interrupted(&lab, &gram, "INT").says(130, &["interrupted"]);
+}
+
+#[test]
 fn a_pipe_is_read_to_its_end_by_whoever_waits_for_it() {
     let lab = lab();
     for (arguments, input, expected) in [

@@ -25,6 +25,7 @@ use quarrier_gpu::{Device, Kind};
 use crate::error::{Error, Result};
 use crate::sample::Sample;
 use crate::searcher::{Found, Left, Searcher};
+use crate::wanted::Wanted;
 use lane::{Lane, Searched, Site};
 use tables::Tables;
 
@@ -54,16 +55,20 @@ impl Searcher {
     /// driver has not done so before.
     ///
     /// # Errors
-    /// [`Error::Device`] where a device cannot compile or hold the set.
+    /// [`Error::Device`] where a device cannot compile or hold the set, [`Error::Stopped`] where
+    /// `stop` became true.
     pub fn on_devices(
         self: &Arc<Self>,
         devices: &[Device],
         slots: usize,
         sample: &Sample,
+        stop: &AtomicBool,
     ) -> Result<GpuSearcher> {
-        let tables = Tables::new(self.needles(), sample);
+        let wanted = Wanted::until(stop);
+        let tables = Tables::new(self.needles(), sample, wanted)?;
         let mut sites = Vec::new();
         for device in devices {
+            wanted.check()?;
             sites.push((Site::new(device, &tables).map_err(Error::Device)?, Health::default()));
         }
         // In turns, so that the first workers are spread over all devices.

@@ -7,9 +7,11 @@
 
 use quarrier_gpu::kernels::BITMAP_BITS;
 
+use crate::error::Result;
 use crate::multi::{GramEngine, GramRarity, fold_of, load_word};
 use crate::pattern::{Needle, Needles};
 use crate::sample::Sample;
+use crate::wanted::Wanted;
 
 /// As in the kernel.
 const HASH: u32 = 0x9E37_79B1;
@@ -57,13 +59,18 @@ struct Entered {
 }
 
 impl Tables {
-    pub(super) fn new(needles: &Needles, sample: &Sample) -> Self {
+    /// The tables of these needles.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped)
+    pub(super) fn new(needles: &Needles, sample: &Sample, wanted: Wanted<'_>) -> Result<Self> {
         let fold = fold_of(needles);
         let rarity =
             Rarity { in_data: GramRarity::new(sample, fold), keys: KeyCounts::new(needles, fold) };
         let mut entered = Vec::with_capacity(needles.len());
         let mut rest = Vec::new();
         for (index, needle) in needles.iter().enumerate() {
+            wanted.check()?;
             match anchor(needle, fold, &rarity) {
                 Some((class, offset)) => entered.push(Entered { needle: index, class, offset }),
                 None => rest.push(index),
@@ -94,10 +101,13 @@ impl Tables {
             class_masks,
             reach: entered.iter().map(|entered| entered.offset).max().unwrap_or(0),
             count: entered.len(),
-            rest: (!rest.is_empty()).then(|| {
-                let needles = needles.subset(&rest);
-                Rest { engine: GramEngine::new(&needles, sample), needles }
-            }),
+            rest: match rest.is_empty() {
+                true => None,
+                false => {
+                    let needles = needles.subset(&rest);
+                    Some(Rest { engine: GramEngine::new(&needles, sample, wanted)?, needles })
+                }
+            },
         };
         if keys.len() > FILTERED_MIN {
             // 16 bits for each anchor and more.
@@ -105,7 +115,7 @@ impl Tables {
             tables.filter = bitmap(&keys, tables.filter_bits);
         }
         tables.enter(needles, &entered, &keys);
-        tables
+        Ok(tables)
     }
 
     /// Fills the hash table: buckets end to end, each a run of entries.

@@ -16,8 +16,10 @@
 
 use super::verify::{Anchor, fold_of, key_bytes};
 use crate::arch::ByteSets;
+use crate::error::Result;
 use crate::pattern::{Needle, Needles};
 use crate::sample::{KINDS, PerKind, Sample};
+use crate::wanted::Wanted;
 
 const BUCKETS: usize = 8;
 
@@ -31,12 +33,21 @@ pub(super) struct Assignment {
 }
 
 /// Finds anchors for `width` bytes.
-pub(super) fn assign(needles: &Needles, width: usize, sample: &Sample) -> Assignment {
+///
+/// # Errors
+/// [`Error::Stopped`](crate::Error::Stopped)
+pub(super) fn assign(
+    needles: &Needles,
+    width: usize,
+    sample: &Sample,
+    wanted: Wanted<'_>,
+) -> Result<Assignment> {
     let mut state = State::new(width, sample);
-    let keys = KeyCounts::new(needles);
+    let keys = KeyCounts::new(needles, wanted)?;
     let tried = if needles.len() > 20_000 { 2 } else { WINDOWS_TRIED };
     let mut chosen: Vec<Choice> = Vec::with_capacity(needles.len());
     for needle in needles.iter() {
+        wanted.check()?;
         let windows = rarest_windows(needle, &state, &keys, tried);
         let choice = state.best(needle, &windows);
         state.enter(needle, choice);
@@ -44,6 +55,7 @@ pub(super) fn assign(needles: &Needles, width: usize, sample: &Sample) -> Assign
     }
     if needles.len() <= 2_000 {
         for (needle, choice) in needles.iter().zip(&mut chosen) {
+            wanted.check()?;
             state.leave(needle, *choice);
             *choice = state.best(needle, &rarest_windows(needle, &state, &keys, tried));
             state.enter(needle, *choice);
@@ -54,7 +66,7 @@ pub(super) fn assign(needles: &Needles, width: usize, sample: &Sample) -> Assign
         .enumerate()
         .map(|(needle, choice)| Anchor { needle: needle as u32, offset: choice.offset as u32 })
         .collect();
-    Assignment { anchors, sets: state.sets }
+    Ok(Assignment { anchors, sets: state.sets })
 }
 
 /// The best anchor of each needle by rarity alone, for each residue of its offset modulo
@@ -249,17 +261,18 @@ struct KeyCounts {
 impl KeyCounts {
     const BITS: u32 = 18;
 
-    fn new(needles: &Needles) -> Self {
+    fn new(needles: &Needles, wanted: Wanted<'_>) -> Result<Self> {
         let mut keys = KeyCounts { counts: vec![0; 1 << Self::BITS], fold: fold_of(needles) };
         if needles.len() > 16 {
             for needle in needles.iter() {
+                wanted.check()?;
                 for window in needle.value.windows(4).take(4096) {
                     let slot = keys.slot(window);
                     keys.counts[slot] = keys.counts[slot].saturating_add(1);
                 }
             }
         }
-        keys
+        Ok(keys)
     }
 
     fn slot(&self, window: &[u8]) -> usize {

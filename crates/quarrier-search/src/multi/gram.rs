@@ -10,9 +10,11 @@ use std::ops::Range;
 use super::assign::anchors_by_residue;
 use super::verify::{Anchor, Verifier, fold_of, hash, key_bytes};
 use super::{Haystack, verify};
+use crate::error::Result;
 use crate::finding::Finding;
 use crate::pattern::{Needle, Needles};
 use crate::sample::Sample;
+use crate::wanted::Wanted;
 
 /// A group of needles that share window and stride.
 struct Group {
@@ -39,7 +41,11 @@ pub(crate) struct GramEngine {
 const FREQUENT: f32 = 1.0 / 512.0;
 
 impl GramEngine {
-    pub(crate) fn new(needles: &Needles, sample: &Sample) -> Self {
+    /// The engine for these needles.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped)
+    pub(crate) fn new(needles: &Needles, sample: &Sample, wanted: Wanted<'_>) -> Result<Self> {
         let fold = fold_of(needles);
         let rarity = GramRarity::new(sample, fold);
         let mut sorted: Vec<(usize, usize, Vec<Anchor>)> =
@@ -47,6 +53,7 @@ impl GramEngine {
         let mut counts = [0usize; 4];
         let mut loose = Vec::new();
         for (index, needle) in needles.iter().enumerate() {
+            wanted.check()?;
             match place(needle, fold, &rarity) {
                 Some((group, offsets)) => {
                     let needle = index as u32;
@@ -56,15 +63,14 @@ impl GramEngine {
                 None => loose.push(index as u32),
             }
         }
-        let groups = sorted
-            .into_iter()
-            .zip(counts)
-            .filter(|((_, _, anchors), _)| !anchors.is_empty())
-            .map(|((bytes, stride, anchors), count)| {
-                Group::new(needles, &anchors, bytes, stride, count, fold)
-            })
-            .collect();
-        GramEngine { groups, fold, loose }
+        let mut groups = Vec::new();
+        for ((bytes, stride, anchors), count) in sorted.into_iter().zip(counts) {
+            wanted.check()?;
+            if !anchors.is_empty() {
+                groups.push(Group::new(needles, &anchors, bytes, stride, count, fold));
+            }
+        }
+        Ok(GramEngine { groups, fold, loose })
     }
 
     /// The furthest that this engine looks behind a needle's start for its anchor.

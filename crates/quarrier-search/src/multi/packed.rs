@@ -4,14 +4,16 @@ use std::ops::Range;
 
 use quarrier_core::isa::Isa;
 
-use super::assign::assign;
+use super::assign::{Assignment, assign};
 use super::dense::Dense;
 use super::verify::Verifier;
 use super::{BLOCK_BYTES, Haystack};
 use crate::arch::{Packed, WIDTH_MAX};
+use crate::error::Result;
 use crate::finding::Finding;
 use crate::pattern::Needles;
 use crate::sample::Sample;
+use crate::wanted::Wanted;
 
 const WORDS: usize = BLOCK_BYTES / 64;
 
@@ -36,9 +38,17 @@ pub(crate) struct PackedEngine {
 impl PackedEngine {
     /// The best engine on `isa` for these needles: the width that costs least on the sample.
     /// `None` where the CPU lacks the instruction set, or it has no packed filter.
-    pub(crate) fn new(needles: &Needles, isa: Isa, sample: &Sample) -> Option<Self> {
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped)
+    pub(crate) fn new(
+        needles: &Needles,
+        isa: Isa,
+        sample: &Sample,
+        wanted: Wanted<'_>,
+    ) -> Result<Option<Self>> {
         if !isa.is_available() || isa == Isa::Portable || needles.is_empty() {
-            return None;
+            return Ok(None);
         }
         let longest = needles.length_bytes_max().min(WIDTH_MAX);
         let widths = match needles.len() {
@@ -46,14 +56,15 @@ impl PackedEngine {
             5..=500 => 3..=WIDTH_MAX,
             _ => WIDTH_MAX..=WIDTH_MAX,
         };
-        widths
-            .map(|width| width.min(longest))
-            .filter_map(|width| Self::with_width(needles, isa, width, sample))
-            .min_by(|a, b| a.cycles().total_cmp(&b.cycles()))
+        let mut engines = Vec::new();
+        for width in widths.map(|width| width.min(longest)) {
+            let assignment = assign(needles, width, sample, wanted)?;
+            engines.extend(Self::of(needles, isa, &assignment, sample));
+        }
+        Ok(engines.into_iter().min_by(|a, b| a.cycles().total_cmp(&b.cycles())))
     }
 
-    fn with_width(needles: &Needles, isa: Isa, width: usize, sample: &Sample) -> Option<Self> {
-        let assignment = assign(needles, width, sample);
+    fn of(needles: &Needles, isa: Isa, assignment: &Assignment, sample: &Sample) -> Option<Self> {
         let offsets = assignment.anchors.iter().map(|anchor| anchor.offset as usize);
         let mut engine = PackedEngine {
             filter: Packed::new(isa, &assignment.sets)?,
@@ -61,7 +72,7 @@ impl PackedEngine {
             dense: Dense::new(needles, &assignment.anchors),
             anchor_offset_max: offsets.max().unwrap_or(0),
             isa,
-            width,
+            width: assignment.sets.len(),
             passing: 0.0,
         };
         engine.passing = engine.passing_share(sample.bytes());

@@ -1,7 +1,10 @@
 //! Pattern files: one pattern a line.
 
+use std::sync::atomic::AtomicBool;
+
 use super::{PATTERNS_MAX, Pattern, too_many};
 use crate::error::{Error, Result};
+use crate::wanted::Wanted;
 
 /// Reads a pattern file.
 ///
@@ -15,9 +18,22 @@ use crate::error::{Error, Result};
 /// [`Error::Line`] with the number of the first wrong line; [`Error::Set`] when there is no
 /// pattern at all, or more than [`PATTERNS_MAX`].
 pub fn parse_file(bytes: &[u8]) -> Result<Vec<Pattern>> {
+    parse_lines(bytes, Wanted::default())
+}
+
+/// As [`parse_file`], while it is wanted: a million regexes take a while.
+///
+/// # Errors
+/// As [`parse_file`], and [`Error::Stopped`] soon after `stop` becomes true.
+pub fn parse_file_until(bytes: &[u8], stop: &AtomicBool) -> Result<Vec<Pattern>> {
+    parse_lines(bytes, Wanted::until(stop))
+}
+
+fn parse_lines(bytes: &[u8], wanted: Wanted<'_>) -> Result<Vec<Pattern>> {
     let mut patterns = Vec::new();
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     for (index, line) in bytes.split(|&b| b == b'\n').enumerate() {
+        wanted.check()?;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() || line[0] == b'#' {
             continue;

@@ -3,7 +3,7 @@
 mod file;
 mod needle;
 
-pub use file::parse_file;
+pub use file::{parse_file, parse_file_until};
 pub(crate) use needle::{Needle, Needles};
 
 use quarrier_core::hex::parse_masked;

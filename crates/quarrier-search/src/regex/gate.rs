@@ -8,9 +8,11 @@ use quarrier_core::isa::Isa;
 use super::window::{ByteSet, Window};
 use super::{BoundedRegex, TooLong};
 use crate::arch::{ByteSets, Packed, WIDTH_MAX};
+use crate::error::Result;
 use crate::finding::Finding;
 use crate::multi::{BLOCK_BYTES, Haystack};
 use crate::sample::{KINDS, PerKind, Sample};
+use crate::wanted::Wanted;
 
 const WORDS: usize = BLOCK_BYTES / 64;
 
@@ -53,14 +55,30 @@ struct Gated {
 impl Gate {
     /// A gate for those of `regexes` that have a rare run, or `None` where none has or the CPU
     /// has no packed filter.
-    pub(crate) fn new(regexes: &[BoundedRegex], sample: &Sample) -> Option<Self> {
-        let isa = Some(Isa::best()).filter(|isa| *isa != Isa::Portable)?;
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped)
+    pub(crate) fn new(
+        regexes: &[BoundedRegex],
+        sample: &Sample,
+        wanted: Wanted<'_>,
+    ) -> Result<Option<Self>> {
+        let isa = Isa::best();
         let mut gated = Vec::new();
+        if isa == Isa::Portable {
+            return Ok(None);
+        }
         for (index, regex) in regexes.iter().enumerate() {
+            wanted.check()?;
             if let Some(window) = rarest(regex, sample) {
                 gated.push(Gated { index, window, bucket: 1 << (gated.len() % 8) });
             }
         }
+        Ok(Self::before(isa, gated, sample))
+    }
+
+    /// A gate for these, where it lets through little enough.
+    fn before(isa: Isa, gated: Vec<Gated>, sample: &Sample) -> Option<Self> {
         let width = gated.iter().map(|g| g.window.sets.len()).max()?;
         let mut sets: Vec<ByteSets> = vec![[0; 256]; width];
         for regex in &gated {
@@ -183,7 +201,7 @@ impl Gated {
         position: usize,
         begin: &mut Start,
         found: &mut Vec<Finding>,
-    ) -> Result<(), TooLong> {
+    ) -> std::result::Result<(), TooLong> {
         let Some(last) = position.checked_sub(self.window.offset_min) else { return Ok(()) };
         let mut start = begin.from.max(position.saturating_sub(self.window.offset_max));
         while start <= last && start < hay.own.end {

@@ -38,6 +38,7 @@ use regex_syntax::hir::Hir;
 
 use crate::error::{Error, Result};
 use crate::pattern::{Kind, Options, Pattern};
+use crate::wanted::Wanted;
 use earliest::EarliestEnd;
 use window::Window;
 
@@ -79,10 +80,15 @@ pub struct TooLong {
 }
 
 /// Compiles all regexes of the set.
-pub(crate) fn compile(patterns: &[Pattern], options: Options) -> Result<Vec<BoundedRegex>> {
+pub(crate) fn compile(
+    patterns: &[Pattern],
+    options: Options,
+    wanted: Wanted<'_>,
+) -> Result<Vec<BoundedRegex>> {
     let (mut regexes, mut bytes) = (Vec::new(), 0);
     for (index, pattern) in patterns.iter().enumerate() {
         let Kind::Regex(text) = &pattern.kind else { continue };
+        wanted.check()?;
         let regex = BoundedRegex::new(text, index as u32, options)?;
         bytes += regex.automata_bytes();
         if bytes > AUTOMATA_BYTES_MAX {

@@ -69,8 +69,9 @@ pub(crate) fn found_by(
     text: &[u8],
     cut: Cut,
 ) -> Vec<Finding> {
-    let on =
-        searcher.on_devices(std::slice::from_ref(device), cut.slots, &Sample::default()).unwrap();
+    let on = searcher
+        .on_devices(std::slice::from_ref(device), cut.slots, &Sample::default(), &false.into())
+        .unwrap();
     let found = run(searcher, &on, text, cut);
     assert_eq!(on.lost(), Vec::<String>::new());
     found
@@ -80,7 +81,7 @@ pub(crate) fn searcher(patterns: &[Meant]) -> Arc<Searcher> {
     built(Searcher::builder(), patterns.iter().map(Meant::pattern).collect())
 }
 
-fn built(builder: Builder, patterns: Vec<Pattern>) -> Arc<Searcher> {
+fn built(builder: Builder<'_>, patterns: Vec<Pattern>) -> Arc<Searcher> {
     Arc::new(builder.build(patterns).unwrap())
 }
 
@@ -229,7 +230,9 @@ fn regexes_beside_literals_are_found_on_the_cpu() {
 fn the_timeline_shows_what_slots_did() {
     let Some(device) = device() else { return };
     let searcher = searcher(&[Meant::literal(b"needle")]);
-    let on = searcher.on_devices(std::slice::from_ref(device), 2, &Sample::default()).unwrap();
+    let on = searcher
+        .on_devices(std::slice::from_ref(device), 2, &Sample::default(), &false.into())
+        .unwrap();
     let text = vec![b'n'; 1 << 20];
     let mut sink = searcher.sink(|_, _| ControlFlow::Continue(()));
     let run = Pipeline::new(&Memory::new("text", &text[..]))
@@ -334,7 +337,7 @@ fn check_failing(inner: Option<Box<dyn Driver>>, jobs: i64) {
     let patterns = [Meant::literal(b"lost"), Meant::literal(b"found")];
     let searcher = searcher(&patterns);
     let text = b"lost and found, ".repeat(2000);
-    let on = searcher.on_devices(&[device], 3, &Sample::default()).unwrap();
+    let on = searcher.on_devices(&[device], 3, &Sample::default(), &false.into()).unwrap();
     for workers in [0, 2] {
         let cut = Cut { workers, buffer_bytes: 1000, ..READ };
         assert_eq!(run(&searcher, &on, &text, cut), all(&patterns, &text));

@@ -73,3 +73,26 @@ fn hex_that_says_nothing_or_is_wrong_is_refused_with_a_reason() {
         assert!(message.contains(reason), "{text}: {message}");
     }
 }
+
+#[test]
+fn a_set_that_nobody_waits_for_is_not_compiled() {
+    use std::sync::atomic::AtomicBool;
+
+    use quarrier_search::{EngineName, Error, Searcher, parse_file_until};
+
+    let (wanted, stopped) = (AtomicBool::new(false), AtomicBool::new(true));
+    let lines = b"one\nhex:FF ?? 01\nre:a[bc]+d\nutf16:two\nmore than sixteen\n";
+    assert_eq!(parse_file_until(lines, &stopped), Err(Error::Stopped));
+    let patterns = parse_file_until(lines, &wanted).unwrap();
+    for engine in EngineName::ALL.into_iter().filter(|engine| engine.is_available()) {
+        let build = |stop| {
+            let patterns = match engine {
+                EngineName::Memmem => vec![Pattern::literal("one").unwrap()],
+                _ => patterns.clone(),
+            };
+            Searcher::builder().engine(engine).stop(stop).build(patterns)
+        };
+        assert!(build(&wanted).is_ok(), "{engine:?}");
+        assert!(matches!(build(&stopped), Err(Error::Stopped)), "{engine:?}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Where a set is searched for: the CPU, devices, or both.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use quarrier_core::parallel::planned_workers;
@@ -67,13 +68,13 @@ fn faster(
 /// all.
 ///
 /// # Errors
-/// No such device, or one that cannot take the set.
+/// No such device, or one that cannot take the set, or `stop` became true.
 pub(super) fn choose(
     search: &Search,
     machine: &Machine,
     searcher: &Arc<Searcher>,
-    sample: Option<&Sample>,
-    length: u64,
+    (sample, length): (Option<&Sample>, u64),
+    stop: &AtomicBool,
 ) -> Result<Option<OnDevices>> {
     let wish = search.device;
     let chosen = match wish {
@@ -90,8 +91,8 @@ pub(super) fn choose(
         slots => slots,
     };
     let on_devices = match sample {
-        Some(sample) => searcher.on_devices(&devices, slots, sample),
-        None => searcher.on_devices(&devices, slots, &Sample::default()),
+        Some(sample) => searcher.on_devices(&devices, slots, sample, stop),
+        None => searcher.on_devices(&devices, slots, &Sample::default(), stop),
     };
     let on_devices = on_devices?;
     let cpu_workers = match wish {

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::Wish;
-use quarrier_search::{EngineName, Options, Pattern, parse_file};
+use quarrier_search::{EngineName, Options, Pattern, parse_file_until};
 
 use crate::{Error, Machine, Place, Result, read_instructions};
 
@@ -34,13 +34,14 @@ use crate::{Error, Machine, Place, Result, read_instructions};
 /// let place = Place::Local(&image);
 /// let search = Search::new(vec![Pattern::literal("invoice")?]);
 /// let machine = Machine::unknown();
-/// let mut running = search.start(&machine, Some(&place))?;
+/// let stop = false.into();
+/// let mut running = search.start(&machine, Some(&place), &stop)?;
 /// let mut offsets = Vec::new();
 /// let mut take = |_: &Chunk<'_>, findings: &[Finding]| {
 ///     offsets.extend(findings.iter().map(|finding| finding.offset));
 ///     ControlFlow::Continue(())
 /// };
-/// running.search(place, &false.into(), &mut take)?;
+/// running.search(place, &stop, &mut take)?;
 /// assert_eq!(offsets, [3, 20]);
 /// # Ok::<(), quarrier::Error>(())
 /// ```
@@ -181,13 +182,15 @@ impl Search {
     /// asked for, it is sampled.
     ///
     /// # Errors
-    /// [`Error::Search`] for patterns, an engine or a device that cannot serve.
+    /// [`Error::Search`] for patterns, an engine or a device that cannot serve, and soon after `stop`
+    /// becomes true.
     pub fn start<'s>(
         &'s self,
         machine: &'s Machine,
         first: Option<&Place<'_>>,
+        stop: &AtomicBool,
     ) -> Result<Running<'s>> {
-        Running::start(self, machine, first)
+        Running::start(self, machine, first, stop)
     }
 }
 
@@ -199,5 +202,11 @@ impl Search {
 /// after `stop` becomes true.
 pub fn read_patterns(path: &Path, stop: &AtomicBool) -> Result<Vec<Pattern>> {
     let bytes = read_instructions(path, "patterns", stop)?;
-    parse_file(&bytes).map_err(|error| Error::Request(format!("{}: {error}", path.display())))
+    let name = || path.display().to_string();
+    parse_file_until(&bytes, stop).map_err(|error| match error {
+        quarrier_search::Error::Stopped => {
+            Error::Stopped { name: name(), offset: bytes.len() as u64 }
+        }
+        error => Error::Request(format!("{}: {error}", name())),
+    })
 }

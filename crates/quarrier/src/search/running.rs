@@ -70,6 +70,7 @@ impl<'s> Running<'s> {
         search: &'s Search,
         machine: &'s Machine,
         first: Option<&Place<'_>>,
+        stop: &AtomicBool,
     ) -> Result<Self> {
         let local = match first {
             Some(Place::Local(source)) if search.engine == EngineName::Auto => Some(*source),
@@ -84,12 +85,14 @@ impl<'s> Running<'s> {
             .options(search.options)
             .engine(search.engine)
             .aligned(search.aligned_bytes)
-            .context(search.context_bytes);
+            .context(search.context_bytes)
+            .stop(stop);
         if let Some(sample) = &sample {
             builder = builder.sample(sample.clone());
         }
         let searcher = Arc::new(builder.build(search.patterns.clone())?);
-        let on_devices = device::choose(search, machine, &searcher, sample.as_ref(), length)?;
+        let on_devices =
+            device::choose(search, machine, &searcher, (sample.as_ref(), length), stop)?;
         let dense_buffer_bytes = sample.and_then(|sample| searcher.buffer_bytes_max(&sample));
         Ok(Running { search, machine, searcher, on_devices, dense_buffer_bytes, findings: 0 })
     }

@@ -90,13 +90,13 @@ fn request(case: &Value) -> quarrier::Result<Search> {
 
 fn found(folder: &Path, case: &Value) -> quarrier::Result<Vec<Value>> {
     let search = request(case)?;
-    let machine = Machine::unknown();
+    let (machine, stop) = (Machine::unknown(), AtomicBool::new(false));
     let opener = opener(case["options"]["direct"].as_bool().unwrap_or(false));
     let mut rows = Vec::new();
     for opened in Sources::of([named(folder, case)]).open(&opener) {
         let mut opened = opened?;
         let name = shortened(folder, opened.name());
-        let mut running = search.start(&machine, Some(&opened.place()))?;
+        let mut running = search.start(&machine, Some(&opened.place()), &stop)?;
         let mut take = |_: &Chunk<'_>, findings: &[Finding]| {
             rows.extend(findings.iter().map(|finding| {
                 let pattern = &search.patterns()[finding.pattern as usize].text;
@@ -104,7 +104,7 @@ fn found(folder: &Path, case: &Value) -> quarrier::Result<Vec<Value>> {
             }));
             ControlFlow::Continue(())
         };
-        running.search(opened.place(), &AtomicBool::new(false), &mut take)?;
+        running.search(opened.place(), &stop, &mut take)?;
     }
     Ok(rows)
 }

@@ -54,7 +54,7 @@ fn of_search(workers: usize) -> usize {
     let search = Search::new(vec![Pattern::literal("id").unwrap()]).planning(planning);
     let source = Memory::new("memory", LINES.to_vec());
     let machine = Machine::unknown();
-    let mut running = search.start(&machine, Some(&Place::Local(&source))).unwrap();
+    let mut running = search.start(&machine, Some(&Place::Local(&source)), &false.into()).unwrap();
     let mut take = |_: &Chunk<'_>, _: &[Finding]| std::ops::ControlFlow::Continue(());
     let stop = AtomicBool::new(false);
     running.search(Place::Local(&source), &stop, &mut take).unwrap().run.plan.workers

@@ -77,7 +77,7 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
         Some(Ok(opened)) => Some(opened.place()),
         Some(Err(_)) | None => None,
     };
-    let running = request.start(host::machine(), place.as_ref()).map_err(in_words)?;
+    let running = request.start(host::machine(), place.as_ref(), stop).map_err(in_words)?;
     if search.explain {
         running.explain().iter().for_each(|line| complain(line));
     }

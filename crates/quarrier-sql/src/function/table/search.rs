@@ -142,7 +142,7 @@ impl Finder {
                 Some(running) => running,
                 None => {
                     let first = opened.place();
-                    running.insert(request.start(&self.host.machine, Some(&first))?)
+                    running.insert(request.start(&self.host.machine, Some(&first), stop)?)
                 }
             };
             let name = opened.name().to_string();

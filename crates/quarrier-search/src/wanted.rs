@@ -1,0 +1,29 @@
+//! Whether a set is still wanted while it is compiled, which may take many seconds.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+
+/// What becomes true when nobody waits for the set any more; nothing where that cannot happen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wanted<'s> {
+    stop: Option<&'s AtomicBool>,
+}
+
+impl<'s> Wanted<'s> {
+    pub(crate) fn until(stop: &'s AtomicBool) -> Self {
+        Wanted { stop: Some(stop) }
+    }
+
+    /// Asked once for each pattern.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`]
+    #[inline]
+    pub(crate) fn check(self) -> Result<()> {
+        match self.stop {
+            Some(stop) if stop.load(Ordering::Relaxed) => Err(Error::Stopped),
+            _ => Ok(()),
+        }
+    }
+}
