@@ -19,6 +19,7 @@ mod explain;
 mod failures;
 mod filter;
 mod filter_agrees;
+mod filter_holes;
 mod filter_kinds;
 mod filter_sources;
 mod filter_streams;

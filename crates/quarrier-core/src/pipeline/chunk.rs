@@ -24,6 +24,8 @@ pub struct Chunk<'a> {
     /// Whether the source, a stream, had nothing more at hand when the chunk was cut: what is held
     /// back for want of more is to be handed on.
     pub at_pause: bool,
+    /// Whether `data` lies in a hole of the source, so that all of it is zero.
+    pub is_hole: bool,
     /// Ranges of the source within `data` that could not be read and are zero here.
     pub unreadable: &'a [Range<u64>],
 }
@@ -44,6 +46,7 @@ impl<'a> Chunk<'a> {
             at_start: true,
             at_end: true,
             at_pause: false,
+            is_hole: false,
             unreadable: &[],
         }
     }

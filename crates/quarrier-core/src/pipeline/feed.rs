@@ -49,6 +49,7 @@ impl<'a> Filled<'a> {
             at_start: piece.at_start,
             at_end: piece.at_end,
             at_pause: piece.at_pause,
+            is_hole: piece.is_hole,
             unreadable: &self.unreadable,
         }
     }

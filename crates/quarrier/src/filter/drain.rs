@@ -156,6 +156,15 @@ impl<'d, 's> Drain<'d, 's> {
         self.is_found_anywhere || self.offset == offset && self.carry.is_empty() && !self.is_inside
     }
 
+    /// Passes over a hole inside a message that is too long: no zero ends it.
+    fn passes_over(&mut self, chunk: &pipeline::Chunk<'_>) -> bool {
+        let is_passed = chunk.is_hole && self.is_inside && self.carry.is_empty();
+        if is_passed {
+            self.offset = chunk.offset + chunk.data.len() as u64;
+        }
+        is_passed
+    }
+
     fn carry_on(&mut self, chunk: &pipeline::Chunk<'_>, range: std::ops::Range<usize>) {
         self.carry.extend_from_slice(&chunk.data[range]);
         self.unreadable.extend_from_slice(chunk.unreadable);
@@ -295,6 +304,10 @@ impl<'d, 's> Drain<'d, 's> {
 impl Sink<Found> for Drain<'_, '_> {
     fn take(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut Found) -> ControlFlow<()> {
         self.watch.advance(chunk.offset + chunk.own.end as u64);
+        if self.passes_over(chunk) {
+            found.clear();
+            return ControlFlow::Continue(());
+        }
         self.head(chunk, found.head)?;
         if found.head < chunk.data.len() && !self.is_border(chunk.offset + found.head as u64) {
             // A message that began before goes on there: what was found in the chunk is nothing.

@@ -152,6 +152,9 @@ struct Again {
     rebound: Arc<Rebound>,
 }
 
+/// So much of a hole is looked at for the start of a message.
+const HOLE_SEEN_BYTES: usize = 4 << 10;
+
 /// Kinds of misfits that a worker keeps a parser for.
 const AGAIN_MAX: usize = 16;
 
@@ -166,11 +169,13 @@ impl<'s> Worker<'s> {
     /// Takes the messages that start and end in a chunk.
     fn chunk(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut Found) {
         let data = chunk.data;
+        // What does not begin in the first zeros of a hole does not begin in the others.
+        let seen = if chunk.is_hole { &data[..data.len().min(HOLE_SEEN_BYTES)] } else { data };
         let start = match self.reader.is_found_anywhere() {
             _ if chunk.at_start => Some(self.setup.first.min(data.len())),
-            true => self.reader.start(data, 0),
+            true => self.reader.start(seen, 0),
             // Whoever puts the chunks in order sees whether that is right.
-            false => self.reader.guess(data),
+            false => self.reader.guess(seen),
         };
         found.head = start.unwrap_or(data.len());
         found.tail = found.head;
