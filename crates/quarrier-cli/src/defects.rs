@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use quarrier_core::panics;
 
 use crate::output::standard::end;
-use crate::{Outcome, complain};
+use crate::{Outcome, complain, interrupt};
 
 /// Runs a program to its exit code, which is 2 where any thread of it has panicked, whether or not
 /// another one heard of it; but for panics that were [taken](panics::take), and said.
 pub fn guarded(program: impl FnOnce() -> u8) -> ExitCode {
     panics::watch(quarrier_messages::is_panic_caught);
+    interrupt::outlive_long_files();
     let (code, panicked) = match panics::caught(program) {
         Ok(code) => (code, panics::take()),
         Err(panicked) => (Outcome::Failed as u8, Some(panicked)),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quarrier_core::threads;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 
 /// A second signal within this time is taken for an echo of the first: some senders signal
 /// both the process and its group.
@@ -29,6 +29,13 @@ pub fn watch() -> Arc<AtomicBool> {
         let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
     }
     stop
+}
+
+/// From now on a file that becomes longer than files may be (`ulimit -f`) is an error of who writes it,
+/// and not the end of the process.
+pub(crate) fn outlive_long_files() {
+    // Where the handler cannot be installed, the system ends the process, as it does without one.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 /// Opens the way out some time after the first signal; ends with the process.

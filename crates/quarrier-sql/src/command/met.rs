@@ -1,6 +1,8 @@
 //! What was met while files were loaded: said, and listed.
 
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
 
 use quarrier::tables::reject_row;
 use quarrier_cli::complain;
@@ -53,13 +55,24 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     Ok(())
 }
 
-/// As `quarrier filter` lists them.
-fn list(path: &std::path::Path, loaded: &Loaded) -> std::io::Result<()> {
-    let mut file = std::fs::File::options().create(true).append(true).open(path)?;
+/// As `quarrier filter` lists them; behind what is listed already. What cannot be written whole is taken
+/// back.
+fn list(path: &Path, loaded: &Loaded) -> io::Result<()> {
+    let mut rows = String::new();
     for reject in &loaded.rejects {
         let place = (reject.line, reject.offset);
         let row = reject_row(&reject.source, place, &reject.fault.to_string(), &reject.bytes);
-        writeln!(file, "{row}")?;
+        rows += &format!("{row}\n");
     }
-    file.flush()
+    let mut file = File::options().create(true).append(true).open(path)?;
+    let before = file.metadata()?;
+    let written = file.write_all(rows.as_bytes());
+    if written.is_err() && before.is_file() {
+        // Where that fails, too, it is told that the file was not written.
+        let _ = match before.len() {
+            0 => fs::remove_file(path),
+            length => file.set_len(length),
+        };
+    }
+    written
 }

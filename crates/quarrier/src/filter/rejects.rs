@@ -1,6 +1,6 @@
 //! Messages that are left out: counted, the first one told, all of them listed in a file.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,9 +19,11 @@ pub(super) struct Reject {
     pub(super) bytes: Box<[u8]>,
 }
 
-/// The file in which they are listed, one JSON object a line.
+/// The file in which they are listed, one JSON object a line. It has its name when it is whole.
 pub(super) struct List {
     path: PathBuf,
+    /// What it is called until then; nothing where it is no regular file, but a pipe or device.
+    part: Option<PathBuf>,
     out: BufWriter<File>,
 }
 
@@ -29,9 +31,15 @@ impl List {
     /// # Errors
     /// [`Error::Rejects`].
     pub(super) fn create(path: &Path) -> Result<Self> {
+        let is_special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
+        let part = (!is_special).then(|| {
+            let mut name = path.file_name().unwrap_or_default().to_os_string();
+            name.push(format!(".part-{}", std::process::id()));
+            path.with_file_name(name)
+        });
         let path = path.to_path_buf();
-        match File::create(&path) {
-            Ok(file) => Ok(List { path, out: BufWriter::new(file) }),
+        match File::create(part.as_ref().unwrap_or(&path)) {
+            Ok(file) => Ok(List { path, part, out: BufWriter::new(file) }),
             Err(error) => Err(Error::Rejects { path, error }),
         }
     }
@@ -68,8 +76,22 @@ impl List {
     /// # Errors
     /// [`Error::Rejects`].
     pub(super) fn finish(mut self) -> Result<()> {
-        let flushed = self.out.flush();
-        self.checked(flushed)
+        let kept = self.out.flush().and_then(|()| match &self.part {
+            Some(part) => fs::rename(part, &self.path),
+            None => Ok(()),
+        });
+        self.checked(kept)?;
+        self.part = None;
+        Ok(())
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            // What is left of a list that is not whole; there is nobody to tell.
+            let _ = fs::remove_file(part);
+        }
     }
 }
 

@@ -144,7 +144,11 @@ impl<'f, 'w> Session<'f, 'w> {
             let is_last = index + 1 == sources.len();
             match self.open_and_filter(named, opener, is_last, &mut filtered) {
                 Ok(()) => {}
-                Err(Ended::Output(error)) => return Err(Error::Output(error)),
+                Err(Ended::Output(error)) => {
+                    // Who wants no more rows may want the list of what was left out until then.
+                    self.list.take().map_or(Ok(()), List::finish)?;
+                    return Err(Error::Output(error));
+                }
                 Err(Ended::Failed(error)) => self.fail(error)?,
                 Err(Ended::Again(Again { said: reason, .. })) => {
                     let name = String::new();
