@@ -1,6 +1,9 @@
-//! What the kernel says of memory.
+//! What the kernel says of memory, and of what it leaves this process.
 
 use std::fs;
+use std::path::Path;
+
+use rustix::process::{Resource, getrlimit};
 
 /// Bytes of a line of `/proc/meminfo`, such as `MemAvailable`; None where there is no such line.
 pub fn read_bytes(name: &str) -> Option<u64> {
@@ -14,7 +17,82 @@ pub fn line_bytes(text: &str, name: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
+/// Bytes that this process can still take: the least of what the machine has available, its cgroups
+/// leave, and its limits of addresses and data leave. None where nothing is known of all these.
+pub fn usable_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let left_of = |limit: Resource, taken: &str| {
+        limit_bytes(limit).map(|limit| remaining(limit, line_bytes(&status, taken)))
+    };
+    let (addresses, data) = (left_of(Resource::As, "VmSize"), left_of(Resource::Data, "VmData"));
+    [read_bytes("MemAvailable"), cgroup_bytes(), addresses, data].into_iter().flatten().min()
+}
+
+/// The most addresses or data of this process, in bytes; None where there is no such limit.
+pub fn address_bytes_max() -> Option<u64> {
+    [Resource::As, Resource::Data].into_iter().filter_map(limit_bytes).min()
+}
+
+fn limit_bytes(resource: Resource) -> Option<u64> {
+    getrlimit(resource).current
+}
+
+/// Half of a limit where nobody says how much of it is taken.
+fn remaining(limit_bytes: u64, taken_bytes: Option<u64>) -> u64 {
+    limit_bytes.saturating_sub(taken_bytes.unwrap_or(limit_bytes / 2))
+}
+
+/// Bytes that the process's cgroups leave, in either version of them; None where they limit nothing.
+pub fn cgroup_bytes() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    cgroup(&groups, Path::new("/sys/fs/cgroup"))
+}
+
+fn cgroup(groups: &str, root: &Path) -> Option<u64> {
+    let rooms = groups.lines().filter_map(|line| {
+        // hierarchy:controllers:path
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let names = if controllers.is_empty() {
+            (root.to_path_buf(), "memory.max", "memory.current")
+        } else if controllers.split(',').any(|name| name == "memory") {
+            (root.join("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")
+        } else {
+            return None;
+        };
+        least(&names.0, path, names.1, names.2)
+    });
+    rooms.min()
+}
+
+/// The least room of a group and those above it, up to the root that can be seen.
+fn least(root: &Path, path: &str, limit: &str, usage: &str) -> Option<u64> {
+    let path = root.join(path.trim_start_matches('/'));
+    let groups = path.ancestors().take_while(|group| group.starts_with(root));
+    let number = |group: &Path, name: &str| -> Option<u64> {
+        fs::read_to_string(group.join(name)).ok()?.trim().parse().ok()
+    };
+    let room = |group: &Path| {
+        // "max" is no number, and no limit.
+        let (limit, usage) = (number(group, limit)?, number(group, usage)?);
+        Some(limit.saturating_sub(usage).saturating_add(cached(group)))
+    };
+    groups.filter_map(room).min()
+}
+
+/// Bytes of files that a group holds in the page cache and can do without.
+fn cached(group: &Path) -> u64 {
+    let text = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+    let values = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        // Version 1 has sums of the groups below beside them: "total_inactive_file".
+        ["inactive_file", "active_file"].contains(&name).then(|| value.parse::<u64>().ok())?
+    });
+    values.sum()
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
 mod tests {
     use super::*;
 
@@ -26,5 +104,51 @@ mod tests {
             assert_eq!(line_bytes(text, name), None, "{name}");
         }
         assert_eq!(line_bytes("A: 18446744073709551615 kB", "A"), None);
+    }
+
+    #[test]
+    fn what_is_taken_of_a_limit_is_left_out() {
+        assert_eq!([None, Some(7), Some(200)].map(|taken| remaining(100, taken)), [50, 93, 0]);
+        assert!(usable_bytes().is_none_or(|bytes| bytes > 0));
+    }
+
+    fn files(all: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in all {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    fn left(groups: &str, root: &tempfile::TempDir) -> Option<u64> {
+        cgroup(groups, root.path())
+    }
+
+    #[test]
+    fn the_tightest_group_counts_and_files_in_the_cache_do_not() {
+        let root = files(&[
+            ("a/memory.max", "1000\n"),
+            ("a/memory.current", "400\n"),
+            ("a/memory.stat", "anon 100\ninactive_file 50\nactive_file 30\n"),
+            ("a/b/memory.max", "max\n"),
+            ("a/b/memory.current", "300\n"),
+        ]);
+        assert_eq!(left("0::/a/b\n", &root), Some(680));
+        assert_eq!(left("0::/\n", &root), None);
+    }
+
+    #[test]
+    fn both_versions_of_groups_are_understood_and_a_group_out_of_sight_is_passed_over() {
+        let root = files(&[
+            ("memory/memory.limit_in_bytes", "500"),
+            ("memory/memory.usage_in_bytes", "600"),
+            ("memory/x/memory.limit_in_bytes", "9223372036854771712"),
+            ("memory/x/memory.usage_in_bytes", "1"),
+        ]);
+        assert_eq!(left("4:cpu:/\n3:blkio,memory:/x\n0::/\n", &root), Some(0));
+        assert_eq!(left("3:memory:/not/to/be/seen\n", &root), Some(0));
+        assert_eq!(left("", &root), None);
     }
 }

@@ -19,7 +19,10 @@ mod ceiling;
 mod dialect;
 
 mod engine;
-pub use engine::{Answer, Engine, LeftOut, Loaded, Options, Rounded, Statement, is_of_scan};
+pub use engine::{
+    Answer, Engine, LeftOut, Loaded, Options, Rounded, Statement, WORDS_MAX, WORDS_ON_ANY_STACK,
+    is_of_scan,
+};
 
 mod error;
 pub use error::{Cause, Error, Result};

@@ -6,6 +6,7 @@
 //! ```
 
 mod command;
+mod stack;
 
 use std::process::ExitCode;
 
@@ -13,9 +14,7 @@ use quarrier_cli::{StandardOutput, complain, guarded, query_arguments};
 use quarrier_core::threads;
 
 use command::FAILED;
-
-/// Stack for statements that nest as deep as they may.
-const STACK_BYTES: usize = 256 << 20;
+use stack::Stack;
 
 fn main() -> ExitCode {
     // No statement is this word alone.
@@ -36,8 +35,9 @@ fn query() -> u8 {
             return FAILED;
         }
     };
-    let work = move || command::run(&query);
-    match threads::alone_on_stack("", STACK_BYTES, work).map(std::thread::JoinHandle::join) {
+    let stack = Stack::that_fits();
+    let work = move || command::run(&query, stack);
+    match threads::alone_on_stack("", stack.bytes, work).map(std::thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
         Ok(Err(_)) => FAILED,
         Err(error) => {

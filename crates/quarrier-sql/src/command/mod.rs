@@ -19,6 +19,8 @@ use quarrier_cli::{Query, QueryAccount, complain, has_failed};
 use quarrier_core::parallel::planned_workers;
 use quarrier_sql::{Engine, Error, Options, Result, Rows, Written, usable_memory};
 
+use crate::stack::Stack;
+
 /// The exit code of what Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 /// A statement has no answer.
@@ -41,13 +43,13 @@ struct Session<'q> {
 }
 
 /// Does what is asked for, and says what went wrong. Returns the exit code.
-pub(crate) fn run(query: &Query) -> u8 {
-    if query.memory_bytes_max.is_some_and(|bytes| bytes < SMALL_BYTES) {
+pub(crate) fn run(query: &Query, stack: Stack) -> u8 {
+    if query.memory_bytes_max.or_else(usable_memory).is_some_and(|bytes| bytes < SMALL_BYTES) {
         quarrier_core::region::stay_small();
     }
     let stop = quarrier_cli::watch();
     let workers = planned_workers(query.workers);
-    let (runtime, workers) = match runtime::runtime(workers, crate::STACK_BYTES) {
+    let (runtime, workers) = match runtime::runtime(workers, stack.bytes) {
         Ok(runtime) => runtime,
         Err(error) => {
             complain(&format!("no threads to work with: {error}"));
@@ -58,6 +60,7 @@ pub(crate) fn run(query: &Query) -> u8 {
         let options = Options {
             workers,
             memory_bytes_max: query.memory_bytes_max.or_else(usable_memory),
+            statement_words_max: stack.words_max,
             stop: Arc::clone(&stop),
             environment: quarrier_cli::environment().clone(),
             machine: quarrier_cli::machine().clone(),

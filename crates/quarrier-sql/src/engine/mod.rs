@@ -33,7 +33,7 @@ pub use crate::files::{LeftOut, Loaded, Rounded};
 pub use answer::Answer;
 pub use direct::is_of_scan;
 pub use options::Options;
-pub use statement::Statement;
+pub use statement::{Statement, WORDS_MAX, WORDS_ON_ANY_STACK};
 
 /// Answers statements over tables, which are files, messages in memory or functions. Files are
 /// opened when a statement names them, and kept.
@@ -54,6 +54,7 @@ pub use statement::Statement;
 pub struct Engine {
     context: SessionContext,
     opening: Opening,
+    statement_words_max: usize,
     state: Mutex<State>,
     /// Memory that tables take, so that queries have the rest.
     room: Arc<Room>,
@@ -84,6 +85,7 @@ impl Engine {
         options.workers = planned_workers(options.workers);
         let context = session::context(&options)?;
         let notes = Notes::default();
+        let statement_words_max = options.statement_words_max;
         let (environment, machine) = (options.environment, options.machine);
         let host = function::Host { environment, machine };
         function::register(&context, &notes, &host);
@@ -97,7 +99,7 @@ impl Engine {
         };
         let known = Known::of(function::of_rows(&context));
         let state = Mutex::new(State { known, ..State::default() });
-        Ok(Engine { context, opening, state, room, notes })
+        Ok(Engine { context, opening, statement_words_max, state, room, notes })
     }
 
     /// The session of DataFusion.
@@ -171,7 +173,7 @@ impl Engine {
     /// # Errors
     /// Where the text is none, or is too long or nests too deep.
     pub fn statements(&self, text: &str) -> Result<Vec<Statement>> {
-        caught_now(|| statement::parsed(text))
+        caught_now(|| statement::parsed(text, self.statement_words_max))
     }
 
     /// The statements of a text, each by itself: as it is written, and parsed or why it is none.
@@ -179,7 +181,7 @@ impl Engine {
     /// # Errors
     /// Where the text is too long, or a text or comment in it does not end.
     pub fn statements_apart(&self, text: &str) -> Result<Vec<(String, Result<Statement>)>> {
-        caught_now(|| statement::apart(text))
+        caught_now(|| statement::apart(text, self.statement_words_max))
     }
 
     /// Opens the files that a statement names, and plans it.

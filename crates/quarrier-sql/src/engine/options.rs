@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicBool;
 use quarrier::{Environment, Machine};
 use quarrier_messages::Limits;
 
+use super::WORDS_MAX;
+
 /// How an [`Engine`](crate::Engine) works.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -14,6 +16,9 @@ pub struct Options {
     /// Bytes of memory for tables, joins, groups and orders together; beyond, what can be spilled
     /// is, and the rest is an error. Without a bound if nothing is said.
     pub memory_bytes_max: Option<u64>,
+    /// The most words and marks of a text: [`WORDS_MAX`] where threads have the stacks for trees as
+    /// deep as that, [`WORDS_ON_ANY_STACK`](crate::WORDS_ON_ANY_STACK) where they have 32 MiB.
+    pub statement_words_max: usize,
     /// What messages may ask for.
     pub limits: Limits,
     /// Ends loads soon after it became true.
@@ -29,6 +34,7 @@ impl Default for Options {
         Options {
             workers: 0,
             memory_bytes_max: None,
+            statement_words_max: WORDS_MAX,
             limits: Limits::default(),
             stop: Arc::default(),
             environment: Environment::default(),

@@ -21,14 +21,14 @@ use crate::{Error, Result};
 /// The most bytes of a text.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 
-/// The most words and marks.
-const TOKENS_MAX: usize = 1 << 18;
+/// The most words and marks of a text.
+pub const WORDS_MAX: usize = 1 << 18;
 
-/// Texts with fewer of them are no deeper than any stack allows.
-const WORDS_WALKED_MAX: usize = 500;
+/// Texts of so many words and marks are no deeper than any stack of 32 MiB allows.
+pub const WORDS_ON_ANY_STACK: usize = 500;
 
 /// Stack for walking or freeing a tree of so many.
-const TREE_STACK_BYTES: usize = TOKENS_MAX * (4 << 10);
+const TREE_STACK_BYTES: usize = WORDS_MAX * (4 << 10);
 
 /// The most queries that UNION, EXCEPT and INTERSECT put together: they hang in each other, too.
 const SETS_MAX: usize = 1_000;
@@ -39,16 +39,16 @@ pub struct Statement {
     inner: parser::Statement,
 }
 
-/// The statements of a text.
-pub(super) fn parsed(text: &str) -> Result<Vec<Statement>> {
+/// The statements of a text of so many words and marks.
+pub(super) fn parsed(text: &str, words_max: usize) -> Result<Vec<Statement>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::text(format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
     }
-    parsed_tokens(tokens_of(text)?)
+    parsed_tokens(tokens_of(text)?, words_max)
 }
 
 /// The statements of a text, each by itself: as it is written, and parsed or why it is none.
-pub(super) fn apart(text: &str) -> Result<Vec<(String, Result<Statement>)>> {
+pub(super) fn apart(text: &str, words_max: usize) -> Result<Vec<(String, Result<Statement>)>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::text(format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
     }
@@ -59,7 +59,7 @@ pub(super) fn apart(text: &str) -> Result<Vec<(String, Result<Statement>)>> {
             continue;
         }
         let written: String = tokens.iter().map(|token| token.token.to_string()).collect();
-        let statement = parsed_tokens(tokens.to_vec()).and_then(|mut statements| {
+        let statement = parsed_tokens(tokens.to_vec(), words_max).and_then(|mut statements| {
             let statement = statements.pop().filter(|_| statements.is_empty());
             statement.ok_or_else(|| Error::text("expected one statement before each ;"))
         });
@@ -74,10 +74,9 @@ fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>> {
     tokens.map_err(|error| Error::text(error.to_string()))
 }
 
-fn parsed_tokens(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
-    check(&tokens)?;
+fn parsed_tokens(mut tokens: Vec<TokenWithSpan>, words_max: usize) -> Result<Vec<Statement>> {
+    let words = check(&tokens, words_max)?;
     tokens.iter_mut().for_each(|token| rename(&mut token.token));
-    let words = tokens.len();
     let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
     let parser = DFParserBuilder::new(ParserInput::Tokens(tokens))
         .with_dialect(&Sql)
@@ -98,7 +97,7 @@ fn parsed_tokens(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
 /// stack of its own where there are many words.
 fn are_balanced(statements: &mut VecDeque<parser::Statement>, words: usize) -> Result<bool> {
     let mut balance = || statements.iter_mut().all(balance_of);
-    if words < WORDS_WALKED_MAX {
+    if words <= WORDS_ON_ANY_STACK {
         return Ok(balance());
     }
     std::thread::scope(|scope| {
@@ -120,7 +119,8 @@ fn take_down(statements: VecDeque<parser::Statement>) {
     }
 }
 
-fn check(tokens: &[TokenWithSpan]) -> Result<()> {
+/// Looks at words and marks before they are parsed; how many they are.
+fn check(tokens: &[TokenWithSpan], words_max: usize) -> Result<usize> {
     let said = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
     let (mut count, mut open, mut sets) = (0_usize, 0_usize, 0_usize);
     for token in said {
@@ -142,12 +142,16 @@ fn check(tokens: &[TokenWithSpan]) -> Result<()> {
              VALUES or in a file"
         )));
     }
-    if count > TOKENS_MAX {
-        return Err(Error::text(format!(
-            "more than {TOKENS_MAX} words and marks; ask in several statements"
-        )));
+    if count > words_max {
+        let remedy = match words_max < WORDS_MAX {
+            true => {
+                "; there is too little memory for more ('ulimit -v'): ask in several statements"
+            }
+            false => "; ask in several statements",
+        };
+        return Err(Error::text(format!("more than {words_max} words and marks{remedy}")));
     }
-    Ok(())
+    Ok(count)
 }
 
 fn is_set(word: &Word) -> bool {
@@ -239,7 +243,8 @@ impl Statement {
                 }
                 CopyToSource::Relation(name) => {
                     let text = format!("SELECT * FROM {name}");
-                    match parsed(&text).ok().and_then(|mut statements| statements.pop()) {
+                    match parsed(&text, WORDS_MAX).ok().and_then(|mut statements| statements.pop())
+                    {
                         Some(statement) => statement.inner,
                         None => self.inner.clone(),
                     }
