@@ -124,23 +124,50 @@ pub(super) async fn begin(context: &SessionContext, plan: LogicalPlan) -> Result
 }
 
 async fn run(context: &SessionContext, frame: DataFrame) -> Result<Rows> {
-    let (state, logical) = frame.into_parts();
-    let plan = state.create_physical_plan(&logical).await?;
-    let limit = match context.runtime_env().memory_pool.memory_limit() {
-        MemoryLimit::Finite(limit) => limit,
-        _ => usize::MAX,
-    };
-    if limit < SPARED_BYTES {
+    let planned = Planned::of_frame(context, frame).await?;
+    if limit_bytes(context) < SPARED_BYTES {
         // Statements before leave behind what would count for nothing.
         give_back_freed_memory();
     }
-    let may_lack_memory = limit < usize::MAX && has(&plan, is_hash_join);
-    let instead = may_lack_memory.then(|| Instead {
-        context: context.clone(),
-        state: Box::new(state),
-        logical,
-    });
-    begun(context, plan, instead)
+    begun(context, planned)
+}
+
+/// The most memory of all statements, in bytes.
+fn limit_bytes(context: &SessionContext) -> usize {
+    match context.runtime_env().memory_pool.memory_limit() {
+        MemoryLimit::Finite(limit) => limit,
+        _ => usize::MAX,
+    }
+}
+
+/// How a query is answered.
+pub(super) struct Planned {
+    plan: Arc<dyn ExecutionPlan>,
+    /// What is done where it lacks memory before it has rows.
+    instead: Option<Instead>,
+}
+
+impl Planned {
+    /// By a plan that needs no memory to speak of.
+    pub(super) fn direct(plan: Arc<dyn ExecutionPlan>) -> Self {
+        Planned { plan, instead: None }
+    }
+
+    pub(super) async fn of(context: &SessionContext, plan: LogicalPlan) -> Result<Self> {
+        Self::of_frame(context, DataFrame::new(context.state(), plan)).await
+    }
+
+    async fn of_frame(context: &SessionContext, frame: DataFrame) -> Result<Self> {
+        let (state, logical) = frame.into_parts();
+        let plan = state.create_physical_plan(&logical).await?;
+        let may_lack_memory = limit_bytes(context) < usize::MAX && has(&plan, is_hash_join);
+        let instead = may_lack_memory.then(|| Instead {
+            context: context.clone(),
+            state: Box::new(state),
+            logical,
+        });
+        Ok(Planned { plan, instead })
+    }
 }
 
 /// The plan that is run.
@@ -187,24 +214,21 @@ fn has(plan: &Arc<dyn ExecutionPlan>, is: fn(&Arc<dyn ExecutionPlan>) -> bool) -
 /// Begins to answer queries at the same time: tables are scanned once for all of them.
 pub(super) async fn together(
     context: &SessionContext,
-    planned: Vec<Result<Arc<dyn ExecutionPlan>>>,
+    all: Vec<Result<Planned>>,
     workers: usize,
 ) -> Result<Vec<Result<Rows>>> {
-    let all: Vec<_> = planned.iter().flatten().map(Arc::clone).collect();
-    search_together(&all, workers).await?;
-    Ok(planned.into_iter().map(|plan| stream(context, plan?)).collect())
+    let plans: Vec<_> = all.iter().flatten().map(|planned| Arc::clone(&planned.plan)).collect();
+    search_together(&plans, workers).await?;
+    Ok(all.into_iter().map(|planned| begun(context, planned?)).collect())
 }
 
 fn stream(context: &SessionContext, plan: Arc<dyn ExecutionPlan>) -> Result<Rows> {
-    begun(context, plan, None)
+    begun(context, Planned::direct(plan))
 }
 
-/// Runs a plan in a task of its own; where it lacks memory before it has rows, `instead` of it is run.
-fn begun(
-    context: &SessionContext,
-    plan: Arc<dyn ExecutionPlan>,
-    instead: Option<Instead>,
-) -> Result<Rows> {
+/// Runs a plan in a task of its own; where it lacks memory before it has rows, another is run instead.
+fn begun(context: &SessionContext, planned: Planned) -> Result<Rows> {
+    let Planned { plan, instead } = planned;
     let stream = execute_stream(Arc::clone(&plan), task_context(context, &plan))?;
     let (sender, batches) = mpsc::channel(WAITING_MAX);
     let schema = stream.schema();

@@ -31,6 +31,7 @@ use crate::{Error, Messages, Result};
 
 pub use crate::files::{LeftOut, Loaded, Rounded};
 pub use answer::Answer;
+use answer::Planned;
 pub use direct::is_of_scan;
 pub use options::Options;
 pub use statement::{Statement, WORDS_MAX, WORDS_ON_ANY_STACK};
@@ -246,24 +247,24 @@ impl Engine {
     /// # Errors
     /// Of a statement: as [`run`](Self::run), and where it is a COPY. Of all: where the pass fails.
     pub async fn run_together(&self, statements: &[Statement]) -> Result<Vec<Result<Rows>>> {
-        let mut plans = Vec::with_capacity(statements.len());
+        let mut all = Vec::with_capacity(statements.len());
         for statement in statements {
-            plans.push(match statement.target() {
-                Ok(None) => self.physical_plan(statement).await,
+            all.push(match statement.target() {
+                Ok(None) => self.planned(statement).await,
                 Ok(Some(_)) => Err(Error::text("COPY is not answered beside others; ask it alone")),
                 Err(error) => Err(error),
             });
         }
-        caught(answer::together(&self.context, plans, self.opening.workers)).await
+        caught(answer::together(&self.context, all, self.opening.workers)).await
     }
 
     /// How a query is answered.
-    async fn physical_plan(&self, statement: &Statement) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn planned(&self, statement: &Statement) -> Result<Planned> {
         if let Some(plan) = self.direct_plan(statement) {
-            return Ok(plan);
+            return Ok(Planned::direct(plan));
         }
         let plan = self.plan(statement).await?;
-        caught(async { Ok(self.context.state().create_physical_plan(&plan).await?) }).await
+        caught(Planned::of(&self.context, plan)).await
     }
 
     /// The plan of a statement that needs no planning.

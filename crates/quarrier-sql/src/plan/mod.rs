@@ -55,6 +55,8 @@ pub(crate) use top_rows::TOP_ROWS_MAX;
 
 mod whole_orders;
 
+mod windows;
+
 use std::sync::Arc;
 
 use datafusion::optimizer::{Optimizer, OptimizerRule};
@@ -83,7 +85,7 @@ pub(crate) fn logical_rules() -> Vec<LogicalRule> {
 }
 
 /// The rules for plans as they run, in their order.
-pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 7] {
+pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 8] {
     [
         Rule::new("whole_orders", whole_orders::instead),
         Rule::new("top_rows", top_rows::instead),
@@ -92,5 +94,6 @@ pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>;
         Arc::new(misled::Misled),
         Rule::new("keys", keys::instead),
         Arc::new(files::Files),
+        Arc::new(windows::Windows),
     ]
 }

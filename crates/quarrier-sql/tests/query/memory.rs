@@ -113,6 +113,26 @@ fn sorts_groups_and_joins_of_more_than_the_memory_are_answered_within_it() {
 }
 
 #[test]
+fn joins_beside_other_statements_and_windows_over_all_rows_are_within_the_memory() {
+    let folder = Folder::new();
+    folder.file("m.ndjson", &messages());
+    let join = "SELECT count(*) AS n FROM 'm.ndjson' a JOIN 'm.ndjson' b ON a.k = b.k";
+    folder.file("q.sql", &format!("SELECT max(id) AS n FROM 'm.ndjson';\n{join};\n"));
+    let limit = format!("{}M", LIMIT / MEBIBYTE);
+    let options = ["--max-memory", &limit, "--format", "json", "--quiet"];
+    let together = folder.run(&[&["--concurrent", "q.sql"], &options[..]].concat());
+    assert!(together.status.success(), "{together:?}");
+    assert_eq!(text(&together.stdout).matches("\"error\":null").count(), 2, "{together:?}");
+    let window = "SELECT sum(id) OVER (PARTITION BY 1) AS n, note FROM 'm.ndjson';\n";
+    let asking = asked(&folder, &format!("{window}SELECT count(*) AS n FROM 'm.ndjson';\n"));
+    assert_eq!(asking.code, Some(2), "{}", asking.said);
+    assert_eq!(asking.answer, format!("{{\"n\":{ROWS}}}\n"));
+    assert!(asking.said.contains("not enough memory: the window function"), "{}", asking.said);
+    let peak = asking.peak;
+    assert!(peak > 0 && peak <= PEAK_MAX, "{peak} bytes, and {PEAK_MAX} are the most");
+}
+
+#[test]
 fn functions_that_make_much_of_little_are_refused_before_they_do() {
     let folder = Folder::new();
     folder.file("m.ndjson", "{\"t\":\"a\",\"n\":100000000}\n{\"t\":\"b\",\"n\":1}\n");
