@@ -20,26 +20,10 @@ use datafusion::parquet::file::properties::WriterProperties;
 use quarrier_core::threads;
 
 use crate::harness::{Folder, text};
+use crate::random::Random;
 
 /// Mutants of each seed.
 const MUTANTS: usize = 150;
-
-/// Pseudo-random numbers: SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-}
 
 /// A few rows of all kinds that are laid out differently.
 fn batch() -> RecordBatch {
@@ -223,7 +207,7 @@ fn files_that_lie_are_an_answer_or_a_line_that_names_them() {
     let count: usize = count.unwrap_or(MUTANTS);
     let mut problems = Vec::new();
     for (name, seed) in seeds() {
-        let (folder, mut random) = (Folder::new(), Random(seed.len() as u64));
+        let (folder, mut random) = (Folder::new(), Random::new(seed.len() as u64));
         std::fs::write(folder.path(name), &seed).unwrap();
         let whole = asked(&folder, &format!("SELECT * FROM '{name}';\n"));
         assert!(whole.status.success(), "{name}: {whole:?}");
