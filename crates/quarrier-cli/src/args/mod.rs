@@ -6,6 +6,7 @@ mod filter;
 mod gauge;
 mod query;
 mod search;
+mod version;
 
 pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
@@ -118,6 +119,7 @@ and in Rust.";
 pub(crate) fn command() -> Command {
     Command::new("quarrier")
         .version(clap::crate_version!())
+        .long_version(version::long())
         .about("Searches raw data where it lies, at the speed of the machine, and says how close it came")
         .after_help(SIZES)
         .subcommand_required(true)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use super::{auto_count, flag, one_line_of, quiet_arg, stats_arg, workers_arg};
+use super::{auto_count, flag, one_line_of, quiet_arg, stats_arg, version, workers_arg};
 use crate::quantity::size_in;
 
 /// What is asked of `quarrier-sql`.
@@ -199,7 +199,10 @@ fn parse(matches: &ArgMatches) -> Query {
 /// # Errors
 /// What is to be printed, and whether that is help, not a complaint.
 pub fn query_arguments(arguments: Vec<OsString>) -> Result<Query, (String, bool)> {
-    let command = command().name("quarrier-sql").version(clap::crate_version!());
+    let command = command()
+        .name("quarrier-sql")
+        .version(clap::crate_version!())
+        .long_version(version::long_of_sql());
     let name = OsString::from("quarrier-sql");
     match command.try_get_matches_from(std::iter::once(name).chain(arguments)) {
         Ok(matches) => Ok(parse(&matches)),

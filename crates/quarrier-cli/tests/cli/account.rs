@@ -237,8 +237,13 @@ fn help_names_every_option_of_the_contract_and_has_examples() {
     assert!(examples.matches("quarrier search").count() >= 4);
     let main = run(lab.command(["--help"]), b"");
     assert!(main.code == Some(0) && main.text().contains("search"));
+    let number = env!("CARGO_PKG_VERSION");
+    let version = run(lab.command(["-V"]), b"");
+    assert_eq!(version.text(), format!("quarrier {number}\n"));
+    // Scripts take the second word.
     let version = run(lab.command(["--version"]), b"");
-    assert_eq!(version.text(), format!("quarrier {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(version.text().split_whitespace().nth(1), Some(number));
+    assert!(version.text().contains("\nfeatures: "), "{version:?}");
 }
 
 #[test]

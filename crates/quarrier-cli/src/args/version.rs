@@ -1,0 +1,59 @@
+//! What `--version` says.
+
+use std::sync::LazyLock;
+
+use quarrier_search::EngineName;
+
+/// What is compiled in, whichever binary it is.
+const FEATURES: &str = "ewf http s3 io_uring opencl cuda";
+
+/// What `quarrier --version` says.
+pub(super) fn long() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| with_features(""));
+    &TEXT
+}
+
+/// What `quarrier-sql --version` says.
+pub(super) fn long_of_sql() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| with_features(" parquet sql"));
+    &TEXT
+}
+
+/// Version and commit, then what is compiled in, then which engines this CPU has.
+fn with_features(more_features: &str) -> String {
+    let engines = EngineName::ALL.into_iter().filter(|engine| {
+        engine.is_available() && !matches!(engine, EngineName::Auto | EngineName::Naive)
+    });
+    let engines: Vec<&str> = engines.map(EngineName::name).collect();
+    format!(
+        "{}{}\nfeatures: {FEATURES}{more_features}\nengines here: {}",
+        clap::crate_version!(),
+        commit(env!("QUARRIER_COMMIT")),
+        engines.join(" ")
+    )
+}
+
+fn commit(commit: &str) -> String {
+    if commit.is_empty() { String::new() } else { format!(" ({commit})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_that_nobody_knows_is_left_out() {
+        assert_eq!(commit(""), "");
+        assert_eq!(commit("1234567 2026-01-01"), " (1234567 2026-01-01)");
+    }
+
+    #[test]
+    fn the_version_comes_first_then_features_and_engines() {
+        let text = long_of_sql();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].starts_with(clap::crate_version!()), "{text}");
+        assert!(lines[1].ends_with(" parquet sql"), "{text}");
+        assert!(lines[2].contains("gram") && !lines[2].contains("auto"), "{text}");
+    }
+}
