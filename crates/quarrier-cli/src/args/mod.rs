@@ -1,9 +1,11 @@
 //! The command line. Help, man page and `docs/cli.md` come from here.
 
 mod carve;
+mod completions;
 mod explain;
 mod filter;
 mod gauge;
+mod pages;
 mod query;
 mod search;
 mod version;
@@ -12,6 +14,7 @@ pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
 pub(crate) use filter::{Asked, Filter};
 pub(crate) use gauge::{Gauge, Measure, Task};
+pub(crate) use query::sql_command;
 pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, of_words};
 
@@ -72,7 +75,9 @@ pub(crate) fn parse() -> Parsed {
             gauge::parse(matches).map(|gauge| Parsed::Gauge(Box::new(gauge)))
         }
         Some(("query", _)) => Ok(Parsed::Query),
-        Some(("help-markdown", _)) => Ok(Parsed::Done(crate::commands::markdown::print(command()))),
+        Some(("completions", matches)) => completions::parse(matches),
+        Some(("help-markdown", _)) => Ok(Parsed::Done(crate::commands::markdown::print(shown()))),
+        Some(("help-man", matches)) => pages::parse(matches),
         _ => Err("no command was given; try 'quarrier --help'".to_string()),
     };
     parsed.unwrap_or_else(|message| {
@@ -116,7 +121,14 @@ arguments of sizes read the same texts. Where a number may be 'auto', 0 says the
 and in Rust.";
 
 /// The whole command line.
-pub(crate) fn command() -> Command {
+fn command() -> Command {
+    shown()
+        .subcommand(Command::new("help-markdown").hide(true).about("Prints this help as Markdown"))
+        .subcommand(pages::command())
+}
+
+/// The commands that people see.
+pub(crate) fn shown() -> Command {
     Command::new("quarrier")
         .version(clap::crate_version!())
         .long_version(version::long())
@@ -131,7 +143,7 @@ pub(crate) fn command() -> Command {
         .subcommand(explain::command())
         .subcommand(gauge::command())
         .subcommand(query::command())
-        .subcommand(Command::new("help-markdown").hide(true).about("Prints this help as Markdown"))
+        .subcommand(completions::command())
 }
 
 fn flag(id: &'static str, help: &'static str) -> Arg {

@@ -194,15 +194,20 @@ fn parse(matches: &ArgMatches) -> Query {
     }
 }
 
+/// The command line of `quarrier-sql`.
+pub(crate) fn sql_command() -> Command {
+    command()
+        .name("quarrier-sql")
+        .version(clap::crate_version!())
+        .long_version(version::long_of_sql())
+}
+
 /// Reads the arguments of `quarrier-sql`, without its name.
 ///
 /// # Errors
 /// What is to be printed, and whether that is help, not a complaint.
 pub fn query_arguments(arguments: Vec<OsString>) -> Result<Query, (String, bool)> {
-    let command = command()
-        .name("quarrier-sql")
-        .version(clap::crate_version!())
-        .long_version(version::long_of_sql());
+    let command = sql_command();
     let name = OsString::from("quarrier-sql");
     match command.try_get_matches_from(std::iter::once(name).chain(arguments)) {
         Ok(matches) => Ok(parse(&matches)),

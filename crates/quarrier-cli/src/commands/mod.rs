@@ -1,11 +1,13 @@
 //! One module a verb.
 
 pub(crate) mod carve;
+pub(crate) mod completions;
 pub(crate) mod engines;
 pub(crate) mod explain;
 pub(crate) mod filter;
 pub(crate) mod gauge;
 pub(crate) mod markdown;
+pub(crate) mod pages;
 pub(crate) mod query;
 pub(crate) mod search;
 
