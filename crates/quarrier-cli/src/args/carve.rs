@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::{auto_count, flag, format_arg, quiet_arg, stats_arg, workers_arg};
+use super::{
+    auto_count, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
+};
 use crate::output::Format;
 use crate::quantity::{parse_range, size_in};
 
@@ -48,17 +50,19 @@ Examples:
   quarrier carve disk.img -o recovered --embedded --report recovered.html
   quarrier carve https://example.org/disk.img -o recovered --range 0..1G
 
-A SOURCE is a file, a block device, the first part of a split image (image.001) or of an EWF image
-(image.E01), a quoted glob of the parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY.
+A SOURCE is a file, a block device, the first part of a split image (image.001)
+or of an EWF image (image.E01), a quoted glob of the parts ('image.*'), or a
+URL: https://…, http://…, s3://BUCKET/KEY.
 
-FOLDER gets a file for each that is found, FOLDER/<type>/<offset>.<ending> with the offset as 12
-hexadecimal digits, FOLDER/report.jsonl with a row for each, and FOLDER/report.dfxml. Status
-'valid': read to its end as its format says, every checksum right. 'partial': right up to where it
-breaks. 'header': nothing but its beginning could be read.
+FOLDER gets a file for each that is found, FOLDER/<type>/<offset>.<ending> with
+the offset as 12 hexadecimal digits, FOLDER/report.jsonl with a row for each,
+and FOLDER/report.dfxml. Status 'valid': read to its end as its format says,
+every checksum right. 'partial': right up to where it breaks. 'header': nothing
+but its beginning could be read.
 
-Exit status: 0 files were found, 1 none, 2 wrong use or failure, 3 part of the source
-could not be read, or was looked at less closely (each range is told; --thorough goes back
-to them), 130 interrupted (--resume goes on).";
+Exit status: 0 files were found, 1 none, 2 wrong use or failure, 3 part of the
+source could not be read, or was looked at less closely (each range is told;
+--thorough goes back to them), 130 interrupted (--resume goes on).";
 
 pub(super) fn command() -> Command {
     Command::new("carve")
@@ -82,8 +86,7 @@ pub(super) fn command() -> Command {
         )
         .args(what_args())
         .args(how_args())
-        .arg(format_arg())
-        .arg(quiet_arg())
+        .args([format_arg(), json_arg(), color_arg(), quiet_arg()])
         .arg(stats_arg())
         .arg(
             Arg::new("report")
@@ -181,7 +184,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         unallocated: matches.get_flag("unallocated"),
         verify: matches.get_flag("verify"),
         workers: auto_count(matches, "workers"),
-        format: *matches.get_one("format").unwrap_or(&Format::Text),
+        format: format_of(matches),
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Command};
 
 use super::filter::{conditions_and_files, files_arg, many_arg};
-use super::{Asked, auto_count, format_arg, quiet_arg, stats_arg, workers_arg};
+use super::{
+    Asked, auto_count, color_arg, format_arg, format_of, json_arg, quiet_arg, stats_arg,
+    workers_arg,
+};
 use crate::output::Format;
 
 /// `quarrier explain`.
@@ -25,11 +28,12 @@ Examples:
   quarrier explain \"status = 'REJECTED' AND price > 100\" orders.ndjson
   quarrier explain --many conditions.sql --format json orders.parquet
 
-The files are loaded into memory, and the conditions are evaluated once, all in one pass.
-Printed is what that took: in which order the parts of each condition are evaluated and which
-share of the rows each lets through, what conditions share, which blocks of rows were settled by
-their least and greatest values, and how many bytes of packed columns were touched. Parquet is read by
-quarrier-sql, the second binary.
+The files are loaded into memory, and the conditions are evaluated once, all in
+one pass. Printed is what that took: in which order the parts of each condition
+are evaluated and which share of the rows each lets through, what conditions
+share, which blocks of rows were settled by their least and greatest values, and
+how many bytes of packed columns were touched. Parquet is read by quarrier-sql,
+the second binary.
 
 Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
 
@@ -40,13 +44,14 @@ pub(super) fn command() -> Command {
         .arg(many_arg().help("Conditions from a file, one a line, all in one pass"))
         .arg(workers_arg("Threads that load and evaluate"))
         .arg(format_arg().help("text, json (one object a condition, then one of all)"))
+        .args([json_arg(), color_arg()])
         .args([quiet_arg().help("Say nothing of messages that were left out"), stats_arg()])
         .arg(files_arg())
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Result<Explain, String> {
     let (asked, files) = conditions_and_files(matches, "explain")?;
-    let format = *matches.get_one("format").unwrap_or(&Format::Text);
+    let format = format_of(matches);
     if !matches!(format, Format::Text | Format::Json) {
         return Err("an explanation is no table; --format is text or json".to_string());
     }

@@ -7,7 +7,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use quarrier_messages::Format;
 
-use super::{auto_count, flag, format_arg, quiet_arg, stats_arg, workers_arg};
+use super::{
+    auto_count, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
+};
 use crate::output;
 
 /// `quarrier filter`.
@@ -40,30 +42,33 @@ const EXAMPLES: &str = "\
 Examples:
   quarrier filter \"status = 'REJECTED' AND price > 100\" orders.ndjson
   quarrier filter \"qty BETWEEN 100 AND 500\" -c orders.ndjson.gz
-  quarrier filter \"note LIKE '%late%'\" --columns id,note --format csv orders.ndjson
+  quarrier filter \"note LIKE '%late%'\" --columns id,note orders.ndjson
   quarrier filter \"order.leg[0].qty > 5\" --format json --limit 10 fills.ndjson
   ssh host cat app.ndjson | quarrier filter \"level = 'error'\" -
   quarrier filter --many conditions.sql orders.ndjson
 
-A CONDITION is a search condition of SQL-92: what may stand behind WHERE. What is nested is
-named by its path (order.leg[0].qty); a name that is no word of SQL stands in double quotes
-(\"a-b\"). Messages are JSON lines, FIX, NVFIX, CSV or XML. Those that match are printed
-as they stand in the file, a line each; with --columns or another --format, as rows. A FILE
-is a path, a URL, or '-' for standard input; gzip and Zstandard are read through. What matches
-in a stream that is still open (tail -f log.ndjson | quarrier filter … -) is printed within a
-fraction of a second; XML that is one element only when 1 MiB of it has come, or its end.
-Arrow and Parquet have no messages to print: load them.
+A CONDITION is a search condition of SQL-92: what may stand behind WHERE. What
+is nested is named by its path (order.leg[0].qty); a name that is no word of SQL
+stands in double quotes (\"a-b\"). Messages are JSON lines, FIX, NVFIX, CSV or
+XML. Those that match are printed as they stand in the file, a line each; with
+--columns or another --format, as rows. A FILE is a path, a URL, or '-' for
+standard input; gzip and Zstandard are read through. What matches in a stream
+that is still open (tail -f log.ndjson | quarrier filter … -) is printed within
+a fraction of a second; XML that is one element only when 1 MiB of it has come,
+or its end. Arrow and Parquet have no messages to print: load them.
 
-A column has the kind that holds the values of all messages, as in `quarrier query`: numbers
-and text are text. The first messages show it (1 MiB of them; of a stream that pauses, those
-before its first pause). Where a later value is of another kind, the kinds are looked for in
-all messages, and the file is read again from its start; a stream, too, up to 32 MiB, and
-beyond them that is an error. A column that comes later is NULL before.
+A column has the kind that holds the values of all messages, as in `quarrier
+query`: numbers and text are text. The first messages show it (1 MiB of them; of
+a stream that pauses, those before its first pause). Where a later value is of
+another kind, the kinds are looked for in all messages, and the file is read
+again from its start; a stream, too, up to 32 MiB, and beyond them that is an
+error. A column that comes later is NULL before.
 
-A message that is damaged is left out, counted on standard error, and listed by --rejects.
+A message that is damaged is left out, counted on standard error, and listed by
+--rejects.
 
-Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the input could
-not be read (each range is listed), 130 interrupted.";
+Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the
+input could not be read (each range is listed), 130 interrupted.";
 
 pub(super) fn command() -> Command {
     Command::new("filter")
@@ -72,6 +77,7 @@ pub(super) fn command() -> Command {
         .arg(flag("count", "Print how many messages match, of all files together").short('c'))
         .arg(
             Arg::new("limit")
+                .short('m')
                 .long("limit")
                 .value_name("N")
                 .value_parser(value_parser!(u64).range(1..))
@@ -87,7 +93,7 @@ pub(super) fn command() -> Command {
         .arg(input_format_arg())
         .arg(rejects_arg())
         .args([workers_arg("Threads that read and evaluate")])
-        .args([format_arg(), quiet_arg(), stats_arg()])
+        .args([format_arg(), json_arg(), color_arg(), quiet_arg(), stats_arg()])
         .arg(files_arg())
 }
 
@@ -136,7 +142,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
         columns: matches.get_one::<String>("columns").map(|text| columns(text)).transpose()?,
         rejects: matches.get_one("rejects").cloned(),
         input_format: matches.get_one::<Option<Format>>("input-format").cloned().flatten(),
-        format: *matches.get_one("format").unwrap_or(&output::Format::Text),
+        format: format_of(matches),
         workers: auto_count(matches, "workers"),
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),

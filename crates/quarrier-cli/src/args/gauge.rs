@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use quarrier_gauge::Area;
 
-use super::{flag, format_arg, quiet_arg, stats_arg};
+use super::{color_arg, flag, format_arg, quiet_arg, stats_arg};
 use crate::output::Format;
 
 /// `quarrier gauge`.
@@ -53,19 +53,21 @@ Examples:
   quarrier gauge disk --path /mnt/data --html disk.html
   quarrier gauge --json after.json --compare before.json
   quarrier gauge --from after.json --compare before.json --html compared.html
-  quarrier gauge network --listen 0.0.0.0:7413        on one host, and on the other:
+  quarrier gauge network --listen 0.0.0.0:7413    on one host, and on the other:
   quarrier gauge network --connect first-host:7413
 
-Each reading is the median of several runs (--runs) on threads that are bound to a CPU each; runs that
-others slowed are dropped and counted, and what a run computed, read or received is checked. All
-is measured twice, one time after the other, and its runs are put together. A reading marked with '!' was disturbed: others used the machine, or the runs disagree.
+Each reading is the median of several runs (--runs) on threads that are bound to
+a CPU each; runs that others slowed are dropped and counted, and what a run
+computed, read or received is checked. All is measured twice, one time after the
+other, and its runs are put together. A reading marked with '!' was disturbed:
+others used the machine, or the runs disagree.
 
---quick takes less than 30 s in all, and measures what plans need. Every run keeps what it
-learnt in the machine profile in the cache folder ($XDG_CACHE_HOME/quarrier or
-~/.cache/quarrier), by which searches plan.
+--quick takes less than 30 s in all, and measures what plans need. Every run
+keeps what it learnt in the machine profile in the cache folder
+($XDG_CACHE_HOME/quarrier or ~/.cache/quarrier), by which searches plan.
 
-The disk is measured in a file that is made in FOLDER and removed on every way out; a full
-measurement takes 1 GiB, a quick one 256 MiB.
+The disk is measured in a file that is made in FOLDER and removed on every way
+out; a full measurement takes 1 GiB, a quick one 256 MiB.
 
 Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
 
@@ -102,7 +104,7 @@ pub(super) fn command() -> Command {
         )
         .args(network_args())
         .args(report_args())
-        .args([format_arg(), quiet_arg(), stats_arg()])
+        .args([format_arg(), color_arg(), quiet_arg(), stats_arg()])
 }
 
 fn network_args() -> [Arg; 3] {

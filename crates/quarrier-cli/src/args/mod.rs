@@ -9,6 +9,7 @@ mod pages;
 mod query;
 mod search;
 mod version;
+mod wrong;
 
 pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
@@ -16,7 +17,7 @@ pub(crate) use filter::{Asked, Filter};
 pub(crate) use gauge::{Gauge, Measure, Task};
 pub(crate) use query::sql_command;
 pub use query::{Query, QueryFormat, query_arguments};
-pub(crate) use search::{PatternArg, Search, of_words};
+pub(crate) use search::{PatternArg, Search, Shown, of_words};
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::commands::print;
 use crate::output::Format;
+use crate::output::colour::{self, Colours};
 use crate::quantity::parse_auto_count;
 use crate::{Outcome, complain};
 
@@ -57,10 +59,16 @@ pub(crate) fn parse() -> Parsed {
                 let _ = error.print();
                 return Parsed::Done(Outcome::Failed);
             }
-            complain(&one_line(&error.to_string()));
+            let typed = std::env::args_os().nth(1);
+            complain(&wrong::one_line(&error, typed.as_deref()));
             return Parsed::Done(Outcome::Failed);
         }
     };
+    if let Some((_, of_command)) = matches.subcommand()
+        && let Ok(Some(name)) = of_command.try_get_one::<String>("color")
+    {
+        colour::choose(Colours::named(name));
+    }
     let parsed = match matches.subcommand() {
         Some(("search", matches)) if matches.get_flag("list-engines") => {
             Ok(Parsed::Done(crate::commands::engines::list()))
@@ -89,36 +97,20 @@ pub(crate) fn parse() -> Parsed {
 /// The help as clap shows it: in colours on a terminal.
 fn help(error: &clap::Error) -> String {
     let text = error.render();
-    let coloured = std::io::stdout().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let coloured = colour::is_wanted(std::io::stdout().is_terminal());
     if coloured { text.ansi().to_string() } else { text.to_string() }
-}
-
-/// clap's words without its usage block: what is wrong, and where help is.
-fn one_line(text: &str) -> String {
-    let typed = std::env::args_os().nth(1).unwrap_or_default();
-    let verbs = ["carve", "filter", "explain", "gauge", "query"];
-    one_line_of(text, verbs.into_iter().find(|verb| typed == *verb).unwrap_or("search"))
-}
-
-fn one_line_of(text: &str, verb: &str) -> String {
-    format!("{}; try 'quarrier {verb} --help'", gist(text))
-}
-
-/// clap's words without its usage block and its pointer to the help, in one line.
-fn gist(text: &str) -> String {
-    let gist = text.split("\n\nUsage:").next().unwrap_or(text);
-    let gist = gist.split("\n\nFor more information").next().unwrap_or(gist);
-    let words: Vec<&str> = gist.trim_start_matches("error: ").split_whitespace().collect();
-    words.join(" ")
 }
 
 /// The grammar of [`quarrier_core::size::parse_size`].
 const SIZES: &str = "\
-Sizes and offsets are 4096, 0x1000, 4K or 4KiB (K, M, G and T are powers of 1024), or 4KB (powers
-of 1000); units in capitals or not. Signature files, search('…', '…', '…') in SQL and Python's
-arguments of sizes read the same texts. Where a number may be 'auto', 0 says the same, here, in Python
-and in Rust.";
+Sizes and offsets are 4096, 0x1000, 4K or 4KiB (K, M, G and T are powers of
+1024), or 4KB (powers of 1000); units in capitals or not. Signature files,
+search('…', '…', '…') in SQL and Python's arguments of sizes read the same
+texts. Where a number may be 'auto', 0 says the same, here, in Python and in
+Rust.";
+
+/// The width of help, at most: that of a page, on a wide screen too.
+const COLUMNS_MAX: usize = 80;
 
 /// The whole command line.
 fn command() -> Command {
@@ -130,13 +122,14 @@ fn command() -> Command {
 /// The commands that people see.
 pub(crate) fn shown() -> Command {
     Command::new("quarrier")
+        .bin_name("quarrier")
         .version(clap::crate_version!())
         .long_version(version::long())
         .about("Searches raw data where it lies, at the speed of the machine, and says how close it came")
         .after_help(SIZES)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .disable_help_subcommand(true)
+        .max_term_width(COLUMNS_MAX)
         .subcommand(search::command())
         .subcommand(carve::command())
         .subcommand(filter::command())
@@ -156,7 +149,7 @@ fn auto(id: &'static str, name: &'static str, help: &'static str) -> Arg {
 }
 
 fn workers_arg(help: &'static str) -> Arg {
-    auto("workers", "N|auto", help).value_parser(parse_auto_count)
+    auto("workers", "N|auto", help).short('j').value_parser(parse_auto_count)
 }
 
 /// 0 where it is to be found.
@@ -171,6 +164,32 @@ fn format_arg() -> Arg {
         .default_value("text")
         .value_parser(|text: &str| text.parse::<Format>())
         .help("text, json (one object a line), csv, arrow (IPC stream)")
+        .help_heading("Output")
+}
+
+/// `--json`, as many programs call it.
+fn json_arg() -> Arg {
+    flag("json", "The same as --format json").overrides_with("format").help_heading("Output")
+}
+
+/// What [`format_arg`] and, where there is one, [`json_arg`] ask for.
+fn format_of(matches: &ArgMatches) -> Format {
+    match matches.try_get_one::<bool>("json") {
+        Ok(Some(true)) => Format::Json,
+        _ => matches.get_one("format").copied().unwrap_or(Format::Text),
+    }
+}
+
+fn color_arg() -> Arg {
+    Arg::new("color")
+        .long("color")
+        .alias("colour")
+        .value_name("WHEN")
+        .default_value("auto")
+        .hide_default_value(true)
+        .value_parser(Colours::NAMES)
+        .hide_possible_values(true)
+        .help("Colours: auto (on a terminal, unless NO_COLOR is set), always, never")
         .help_heading("Output")
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use super::{auto_count, flag, one_line_of, quiet_arg, stats_arg, version, workers_arg};
+use super::{auto_count, color_arg, flag, quiet_arg, stats_arg, version, workers_arg, wrong};
 use crate::quantity::size_in;
 
 /// What is asked of `quarrier-sql`.
@@ -72,25 +72,28 @@ impl std::str::FromStr for QueryFormat {
 const EXAMPLES: &str = "\
 Examples:
   quarrier query \"SELECT symbol, sum(qty) FROM 'orders.ndjson' GROUP BY symbol\"
-  quarrier query \"SELECT count(*) FROM m WHERE status = 'FILLED'\" --table m=orders.fix
-  quarrier query \"SELECT filename, count(*) FROM 'logs/*.ndjson' GROUP BY filename\"
-  quarrier query \"COPY (SELECT * FROM 'orders.ndjson' WHERE qty > 100) TO 'large.parquet'\"
-  quarrier query --format csv \"SELECT a.id, b.name FROM 'a.csv' a JOIN 'b.parquet' b USING (id)\"
+  quarrier query \"SELECT count(*) FROM m WHERE qty > 9\" --table m=orders.fix
+  quarrier query \"SELECT filename, count(*) FROM 'logs/*.gz' GROUP BY filename\"
+  quarrier query \"COPY (SELECT * FROM 'orders.ndjson') TO 'orders.parquet'\"
+  quarrier query --format csv \"SELECT id FROM 'a.csv' JOIN 'b.fix' USING (id)\"
   quarrier query --table m=orders.ndjson --concurrent dashboard.sql
   quarrier query --table m=orders.ndjson
 
-SQL is that of SQL-92 in meaning, with joins, grouping, subqueries, windows and set
-operations. Behind FROM stands a file or a glob in single quotes, or a name that --table gives.
-A FILE is messages (JSON lines, FIX, NVFIX, CSV, XML), Arrow or Parquet, told by its content
-and its ending; gzip and Zstandard are read through; '-' is standard input. Several files are
-one table with a column filename. A nested field is named by its path (order.leg[0].qty).
+SQL is that of SQL-92 in meaning, with joins, grouping, subqueries, windows and
+set operations. Behind FROM stands a file or a glob in single quotes, or a name
+that --table gives. A FILE is messages (JSON lines, FIX, NVFIX, CSV, XML), Arrow
+or Parquet, told by its content and its ending; gzip and Zstandard are read
+through; '-' is standard input. Several files are one table with a column
+filename. A nested field is named by its path (order.leg[0].qty).
 
 Without SQL, statements are typed at a prompt, or read from standard input.
 
-With --concurrent, every statement of the file (they end with ';') is answered at the same
-time, those on one table in one shared scan: prints time and rows of each.
+With --concurrent, every statement of the file (they end with ';') is answered
+at the same time, those on one table in one shared scan: prints time and rows of
+each.
 
-The answers come from quarrier-sql, a second binary, which 'make all' builds.
+The answers come from quarrier-sql, a second program, which archives and
+packages bring, 'make install', and pip install 'quarrier[sql]'.
 
 Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
 
@@ -150,7 +153,7 @@ pub(super) fn command() -> Command {
         .arg(path("rejects", "List messages that are left out: line, offset, reason and bytes"))
         .arg(stats_arg())
         .arg(flag("timing", "Say how long each statement took").help_heading("Output"))
-        .arg(quiet_arg())
+        .args([color_arg(), quiet_arg()])
 }
 
 fn path(id: &'static str, help: &'static str) -> Arg {
@@ -198,6 +201,7 @@ fn parse(matches: &ArgMatches) -> Query {
 pub(crate) fn sql_command() -> Command {
     command()
         .name("quarrier-sql")
+        .max_term_width(super::COLUMNS_MAX)
         .version(clap::crate_version!())
         .long_version(version::long_of_sql())
 }
@@ -214,8 +218,10 @@ pub fn query_arguments(arguments: Vec<OsString>) -> Result<Query, (String, bool)
         Err(error) => {
             use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
             let is_help = matches!(error.kind(), DisplayHelp | DisplayVersion);
-            let text = error.to_string();
-            Err((if is_help { text } else { one_line_of(&text, "query") }, is_help))
+            Err(match is_help {
+                true => (error.to_string(), true),
+                false => (wrong::one_line(&error, Some("query".as_ref())), false),
+            })
         }
     }
 }

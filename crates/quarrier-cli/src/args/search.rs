@@ -11,7 +11,9 @@ use quarrier_gpu::Wish;
 use quarrier_remote::{is_remote, redacted};
 use quarrier_search::EngineName;
 
-use super::{auto, flag, format_arg, quiet_arg, stats_arg, workers_arg};
+use super::{
+    auto, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
+};
 use crate::output::Format;
 use crate::quantity::{parse_auto_count, parse_auto_size, parse_range, size_in};
 
@@ -22,6 +24,23 @@ pub(crate) enum PatternArg {
     Hex(String),
     Regex(String),
     File(PathBuf),
+}
+
+/// What is shown of findings, beside what always is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Shown {
+    /// Lines before that of a finding.
+    pub(crate) lines_before: u64,
+    /// Lines after that of a finding.
+    pub(crate) lines_after: u64,
+    /// Whether any lines were asked for: then that of the finding is whole, too.
+    pub(crate) lines: bool,
+    /// The number of the line.
+    pub(crate) numbered: bool,
+    /// The bytes found, and nothing beside them.
+    pub(crate) only_matches: bool,
+    /// The names of sources with findings, and nothing beside them.
+    pub(crate) only_sources: bool,
 }
 
 /// `quarrier search`.
@@ -36,6 +55,8 @@ pub(crate) struct Search {
     pub(crate) range: Range<u64>,
     pub(crate) aligned_bytes: u64,
     pub(crate) context_bytes: usize,
+    pub(crate) shown: Shown,
+    pub(crate) words: bool,
     pub(crate) regex_length_bytes_max: usize,
     pub(crate) workers: usize,
     pub(crate) readers: usize,
@@ -72,6 +93,9 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
     if positional.is_empty() {
         return Err("no source was given; name files, or '-' for standard input".to_string());
     }
+    if matches.get_flag("only-matching") && format_of(matches) != Format::Text {
+        return Err("-o prints the bytes found as text; leave it out, or --format".to_string());
+    }
     read(matches, patterns, positional)
 }
 
@@ -81,7 +105,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
         .no_binary_name(true)
         .disable_help_flag(true)
         .try_get_matches_from(words)
-        .map_err(|error| super::gist(&error.to_string()))?;
+        .map_err(|error| super::wrong::gist(&error, false))?;
     let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let out_of_place = [
         "pattern",
@@ -91,9 +115,18 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
         "source",
         "count",
         "context",
+        "after-context",
+        "before-context",
+        "line-context",
+        "line-number",
+        "only-matching",
+        "files-with-matches",
+        "fixed-strings",
         "explain",
         "list-engines",
         "format",
+        "json",
+        "color",
         "quiet",
         "stats",
         "report",
@@ -101,7 +134,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
     ];
     if let Some(id) = out_of_place.iter().find(|id| is_given(id)) {
         return Err(format!(
-            "--{id} is no option of search(…); there are -i, --utf16, --regex-max-length, --range, \
+            "--{id} is no option of search(…); there are -i, -w, --utf16, --regex-max-length, --range, \
              --aligned and those of the machine and of remote sources (a LIMIT ends the search)"
         ));
     }
@@ -125,6 +158,8 @@ fn read(
         range: matches.get_one("range").cloned().unwrap_or(0..u64::MAX),
         aligned_bytes: matches.get_one("aligned").copied().unwrap_or(1),
         context_bytes: matches.get_one::<u64>("context").copied().unwrap_or(0) as usize,
+        shown: shown(matches),
+        words: matches.get_flag("word-regexp"),
         regex_length_bytes_max: matches
             .get_one::<u64>("regex-max-length")
             .copied()
@@ -138,7 +173,7 @@ fn read(
         device: matches.get_one("device").copied().unwrap_or_default(),
         engine: *matches.get_one("engine").unwrap_or(&EngineName::Auto),
         explain: matches.get_flag("explain"),
-        format: *matches.get_one("format").unwrap_or(&Format::Text),
+        format: format_of(matches),
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),
@@ -147,6 +182,20 @@ fn read(
         requests: auto_count("requests"),
         line: typed_line(),
     })
+}
+
+fn shown(matches: &ArgMatches) -> Shown {
+    let lines = |id: &str| matches.get_one::<u64>(id).copied();
+    let around = lines("line-context");
+    let (before, after) = (lines("before-context"), lines("after-context"));
+    Shown {
+        lines_before: before.or(around).unwrap_or(0),
+        lines_after: after.or(around).unwrap_or(0),
+        lines: before.or(after).or(around).is_some(),
+        numbered: matches.get_flag("line-number"),
+        only_matches: matches.get_flag("only-matching"),
+        only_sources: matches.get_flag("files-with-matches"),
+    }
 }
 
 /// The command line as typed; paths in it need not be UTF-8. It will be shown, so URLs stand
@@ -196,17 +245,17 @@ Examples:
   quarrier search -f patterns.txt -c --report run.html image.001
   quarrier search -E '[0-9]{4}-[0-9]{4}' --format json dump.bin | jq .offset
   zcat image.gz | quarrier search -i --utf16 -e password -
-  quarrier search -f patterns.txt --cache ~/.cache/quarrier https://example.org/disk.img
+  quarrier search -f patterns.txt --cache fetched https://example.org/disk.img
 
-A SOURCE is a file, a block device, '-' for standard input, the first part of a split
-image (image.001) or of an EWF image (image.E01), a quoted glob of its parts ('image.*'), or
-a URL: https://…, http://…, s3://BUCKET/KEY (with the usual AWS_… variables of the
-environment).
-A pattern file holds one pattern a line: a literal, or hex:…, re:…, utf16:…; a name may
-stand before, as in 'jpeg = hex:FF D8 FF'; lines that begin with # are comments.
+A SOURCE is a file, a block device, '-' for standard input, the first part of a
+split image (image.001) or of an EWF image (image.E01), a quoted glob of its
+parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY (with the
+usual AWS_… variables of the environment). A pattern file holds one pattern a
+line: a literal, or hex:…, re:…, utf16:…; a name may stand before, as in 'jpeg =
+hex:FF D8 FF'; lines that begin with # are comments.
 
-Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the input could
-not be read (each range is listed), 130 interrupted.";
+Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the
+input could not be read (each range is listed), 130 interrupted.";
 
 pub(super) fn command() -> Command {
     Command::new("search")
@@ -214,6 +263,7 @@ pub(super) fn command() -> Command {
         .after_help(SEARCH_EXAMPLES)
         .args(pattern_args())
         .args(scope_args())
+        .args(line_args())
         .args(machine_args())
         .args(remote_args())
         .args(output_args())
@@ -250,6 +300,12 @@ fn pattern_args() -> Vec<Arg> {
         flag("ignore-case", "Letters (ASCII) match in either case")
             .short('i')
             .help_heading("Patterns"),
+        flag("word-regexp", "Only what begins and ends where words do; not for hex, nor UTF-16")
+            .short('w')
+            .help_heading("Patterns"),
+        flag("fixed-strings", "Take PATTERN as a literal, as it is taken anyway")
+            .short('F')
+            .help_heading("Patterns"),
         flag("utf16", "Search for each literal in UTF-16LE as well").help_heading("Patterns"),
         Arg::new("regex-max-length")
             .long("regex-max-length")
@@ -267,7 +323,11 @@ fn pattern_args() -> Vec<Arg> {
 fn scope_args() -> Vec<Arg> {
     vec![
         flag("count", "Print one row a pattern with its number of findings").short('c'),
+        flag("files-with-matches", "Print the names of sources with findings, nothing else")
+            .short('l')
+            .conflicts_with("count"),
         Arg::new("max-count")
+            .short('m')
             .long("max-count")
             .value_name("N")
             .value_parser(value_parser!(u64).range(1..))
@@ -287,6 +347,30 @@ fn scope_args() -> Vec<Arg> {
             .value_name("N")
             .value_parser(size_in(0..=1 << 20))
             .help("Show N bytes before and after each finding (text and json)"),
+    ]
+}
+
+/// As in ripgrep. Lines are what newlines end; of long ones the nearest 16 KiB are shown.
+fn line_args() -> Vec<Arg> {
+    let lines = |id: &'static str, short: char, help: &'static str| {
+        Arg::new(id)
+            .short(short)
+            .long(id)
+            .value_name("N")
+            .value_parser(value_parser!(u64))
+            .conflicts_with_all(["context", "only-matching"])
+            .help(help)
+            .help_heading("Lines")
+    };
+    vec![
+        lines("after-context", 'A', "Show the line of each finding, and N after it"),
+        lines("before-context", 'B', "Show the line of each finding, and N before it"),
+        lines("line-context", 'C', "Show the line of each finding, and N on either side"),
+        flag("line-number", "Print the number of the line, too").short('n').help_heading("Lines"),
+        flag("only-matching", "Print nothing but the bytes found, a line for each finding")
+            .short('o')
+            .conflicts_with_all(["count", "files-with-matches", "context"])
+            .help_heading("Lines"),
     ]
 }
 
@@ -343,6 +427,8 @@ fn remote_args() -> Vec<Arg> {
 fn output_args() -> Vec<Arg> {
     vec![
         format_arg(),
+        json_arg(),
+        color_arg(),
         quiet_arg(),
         stats_arg(),
         Arg::new("report")

@@ -18,7 +18,7 @@ pub(crate) fn print(mut root: Command) -> Outcome {
     }
     for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
         let name = command.get_name().to_string();
-        let help = command.clone().term_width(96).render_help().to_string();
+        let help = command.clone().term_width(80).render_help().to_string();
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
         text.push_str(&format!(
             "\n## quarrier {name}\n\n```text\n{}\n```\n",

@@ -1,5 +1,6 @@
 //! What comes out: rows in four formats, the account, the report.
 
+pub(crate) mod colour;
 pub(crate) mod file;
 pub(crate) mod report;
 pub(crate) mod rows;

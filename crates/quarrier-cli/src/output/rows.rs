@@ -40,8 +40,12 @@ pub(crate) enum Value<'v> {
 /// How rows look as text for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// `source:offset: label: bytes`.
+    /// `source:offset: label: bytes`; with a sixth column, a line's number, before the offset.
     Findings,
+    /// The bytes found.
+    Matches,
+    /// A name.
+    Sources,
     /// `count  label`.
     Counts,
     /// `count  condition`, from `condition, count`.
@@ -58,6 +62,8 @@ pub(crate) struct Excerpt<'b> {
     pub(crate) before: &'b [u8],
     pub(crate) found: &'b [u8],
     pub(crate) after: &'b [u8],
+    /// Whether these are whole lines.
+    pub(crate) is_lines: bool,
 }
 
 /// Writes rows to standard output.

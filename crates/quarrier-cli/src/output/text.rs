@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use quarrier_report::{number, padded, visible};
 
+use super::colour;
 use super::rows::{Excerpt, Layout, Rows, Value};
 
 /// Shown of a finding's own bytes where it is longer.
@@ -14,10 +15,12 @@ pub(super) struct TextRows {
     out: Box<dyn Write + Send>,
     layout: Layout,
     colours: Colours,
+    /// Whether a finding was written: groups of lines have `--` between them.
+    has_rows: bool,
     line: String,
 }
 
-/// Styles, all plain in a pipe or where `NO_COLOR` is set.
+/// Styles, all plain where colours are not wanted.
 #[derive(Clone, Copy, Default)]
 struct Colours {
     source: Style,
@@ -28,8 +31,7 @@ struct Colours {
 
 impl TextRows {
     pub(super) fn new(out: Box<dyn Write + Send>, layout: Layout, is_terminal: bool) -> Self {
-        let coloured = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-        let colours = if coloured {
+        let colours = if colour::is_wanted(is_terminal) {
             Colours {
                 source: AnsiColor::Magenta.on_default(),
                 offset: AnsiColor::Green.on_default(),
@@ -39,7 +41,7 @@ impl TextRows {
         } else {
             Colours::default()
         };
-        TextRows { out, layout, colours, line: String::new() }
+        TextRows { out, layout, colours, has_rows: false, line: String::new() }
     }
 
     fn styled(&mut self, style: Style, text: &str) {
@@ -49,15 +51,27 @@ impl TextRows {
     }
 
     fn finding(&mut self, values: &[Value<'_>], excerpt: Excerpt<'_>) {
-        let [source, offset, _, pattern, name] = values else { return };
+        let [source, offset, _, pattern, name, more @ ..] = values else { return };
         let colours = self.colours;
+        let (earlier, before) = last_line(excerpt.before, excerpt.is_lines);
+        let (after, later) = first_line(excerpt.after, excerpt.is_lines);
+        if excerpt.is_lines && self.has_rows {
+            self.line.push_str("--\n");
+        }
+        self.has_rows = true;
+        let start = number_of(offset) - excerpt.before.len() as u64;
+        self.neighbours(source, start, earlier);
         self.styled(colours.source, &visible(text_of(source)));
         self.line.push(':');
+        if let [line] = more {
+            self.styled(colours.offset, &number_of(line).to_string());
+            self.line.push(':');
+        }
         self.styled(colours.offset, &number_of(offset).to_string());
         self.line.push_str(": ");
         self.styled(colours.label, &visible(label(name, pattern)));
         self.line.push_str(": ");
-        push_bytes(&mut self.line, excerpt.before);
+        push_bytes(&mut self.line, before);
         let shown = &excerpt.found[..excerpt.found.len().min(FOUND_BYTES_SHOWN)];
         let mut found = String::new();
         push_bytes(&mut found, shown);
@@ -65,7 +79,35 @@ impl TextRows {
             found.push('…');
         }
         self.styled(colours.found, &found);
-        push_bytes(&mut self.line, excerpt.after);
+        push_bytes(&mut self.line, after);
+        if let Some(later) = later {
+            self.line.push('\n');
+            let start = number_of(offset) + (excerpt.found.len() + after.len() + 1) as u64;
+            self.neighbours(source, start, later);
+            self.line.pop();
+        }
+    }
+
+    /// Lines beside that of a finding, from `offset` on: `source-offset- bytes`.
+    fn neighbours(&mut self, source: &Value<'_>, mut offset: u64, lines: &[u8]) {
+        let colours = self.colours;
+        for line in lines.split_inclusive(|&byte| byte == b'\n') {
+            self.styled(colours.source, &visible(text_of(source)));
+            self.line.push('-');
+            self.styled(colours.offset, &offset.to_string());
+            self.line.push_str("- ");
+            push_bytes(&mut self.line, line.strip_suffix(b"\n").unwrap_or(line));
+            self.line.push('\n');
+            offset += line.len() as u64;
+        }
+    }
+
+    /// The bytes found: text as it is, other bytes as `\xNN`.
+    fn matched(&mut self, found: &[u8]) {
+        for part in found.utf8_chunks() {
+            self.line.push_str(&visible(part.valid()));
+            self.line.extend(part.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+        }
     }
 
     fn condition(&mut self, values: &[Value<'_>]) {
@@ -104,6 +146,10 @@ impl Rows for TextRows {
         self.line.clear();
         match self.layout {
             Layout::Findings => self.finding(values, excerpt),
+            Layout::Matches => self.matched(excerpt.found),
+            Layout::Sources => {
+                self.line.extend(values.iter().map(|value| visible(text_of(value))));
+            }
             Layout::Counts => self.count(values),
             Layout::Conditions => self.condition(values),
             Layout::Carved => self.carved(values),
@@ -117,6 +163,21 @@ impl Rows for TextRows {
 
     fn finish(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+/// Cuts bytes before a finding into the lines before it and its own; all is its own where they are
+/// no lines.
+fn last_line(before: &[u8], is_lines: bool) -> (&[u8], &[u8]) {
+    let newline = before.iter().rposition(|&byte| byte == b'\n').filter(|_| is_lines);
+    before.split_at(newline.map_or(0, |newline| newline + 1))
+}
+
+/// Cuts bytes after a finding into its own line and those after it, if there are any.
+fn first_line(after: &[u8], is_lines: bool) -> (&[u8], Option<&[u8]>) {
+    match after.iter().position(|&byte| byte == b'\n').filter(|_| is_lines) {
+        Some(newline) => (&after[..newline], Some(&after[newline + 1..])),
+        None => (after, None),
     }
 }
 

@@ -86,5 +86,5 @@ fn parquet_is_left_to_the_second_binary() {
     let mut command = std::process::Command::new(alone);
     command.args(["explain", "a > 1", "f"]).current_dir(lab.path("")).env("PATH", "");
     let ran = run(command, b"");
-    ran.refuses(&["explain over Parquet needs quarrier-sql", "make all"]);
+    ran.refuses(&["explain over Parquet needs quarrier-sql", "make install"]);
 }

@@ -26,6 +26,7 @@ mod filter_streams;
 mod formats;
 mod gauge;
 mod gpu;
+mod habits;
 mod invariance;
 mod known_answers;
 mod outputs;

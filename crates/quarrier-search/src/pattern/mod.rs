@@ -101,6 +101,27 @@ impl Pattern {
         self
     }
 
+    /// The same pattern, but only where no letter, digit or underscore stands before or after it. What
+    /// it is called stays.
+    ///
+    /// # Errors
+    /// For hexadecimal patterns and those in UTF-16, whose words nobody knows; where it is too long.
+    pub fn word(self) -> Result<Self> {
+        let inner = match &self.kind {
+            Kind::Literal(bytes) => literal_regex(bytes),
+            Kind::Regex(regex) => regex.clone(),
+            Kind::Utf16(_) | Kind::Masked { .. } => {
+                return Err(Error::pattern(
+                    &self.text,
+                    "has no words; leave out -w, or this pattern",
+                ));
+            }
+        };
+        let regex = format!(r"\b{{start-half}}(?:{inner})\b{{end-half}}");
+        check_length(&self.text, regex.len())?;
+        Ok(Pattern { kind: Kind::Regex(regex), ..self })
+    }
+
     /// The name, or where there is none the pattern as written.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.text)
@@ -114,6 +135,18 @@ impl Pattern {
     fn new(text: &str, kind: Kind) -> Self {
         Pattern { text: text.to_string(), name: None, kind }
     }
+}
+
+/// A regex that matches these bytes and nothing else.
+fn literal_regex(bytes: &[u8]) -> String {
+    let mut regex = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b' ' => regex.push(byte as char),
+            other => regex.push_str(&format!(r"\x{other:02X}")),
+        }
+    }
+    regex
 }
 
 fn check_length(text: &str, bytes: usize) -> Result<()> {

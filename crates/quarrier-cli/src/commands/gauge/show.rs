@@ -10,8 +10,8 @@ use serde_json::json;
 use super::earlier::{self, Earlier};
 use crate::args::Gauge;
 use crate::commands::broken_output;
-use crate::output::Format;
 use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Value};
+use crate::output::{Format, colour};
 use crate::{Outcome, StandardOutput};
 
 const COLUMNS: &[Column] = &[
@@ -45,7 +45,7 @@ fn text(report: &Report, earlier: &[Earlier]) -> io::Result<()> {
     let out = StandardOutput::new();
     let is_terminal = out.is_terminal();
     let mut out = io::BufWriter::new(out);
-    let coloured = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let coloured = colour::is_wanted(is_terminal);
     let columns = match is_terminal {
         true => terminal_size::terminal_size().map_or(80, |(columns, _)| usize::from(columns.0)),
         false => COLUMNS_WITHOUT_TERMINAL,

@@ -5,7 +5,7 @@ pub(crate) mod account;
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Outcome, complain};
@@ -32,15 +32,18 @@ pub(crate) fn hand_over(what: &str, skipped: usize) -> Outcome {
     }
     complain(&last.unwrap_or_else(|| {
         format!(
-            "{what} needs {NAME}, which is neither beside this binary nor on PATH; build it with \
-             'make all'"
+            "{what} needs {NAME}, which is neither beside this program nor in ../libexec/quarrier \
+             nor on PATH; it comes with pip install 'quarrier[sql]', with packages and archives, and \
+             with 'make install'"
         )
     }));
     Outcome::Failed
 }
 
-/// Where it may stand: beside this binary, then on PATH.
+/// Where it may stand: beside this program, where packages keep what nobody types, then on PATH.
 fn places() -> Vec<PathBuf> {
-    let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join(NAME)));
-    beside.into_iter().chain([PathBuf::from(NAME)]).collect()
+    let program = std::env::current_exe().ok();
+    let folder = program.as_deref().and_then(Path::parent);
+    let near = folder.map(|bin| [bin.join(NAME), bin.join("../libexec/quarrier").join(NAME)]);
+    near.into_iter().flatten().chain([PathBuf::from(NAME)]).collect()
 }

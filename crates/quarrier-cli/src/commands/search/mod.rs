@@ -1,6 +1,7 @@
 //! `quarrier search`.
 
 mod hits;
+mod lines;
 pub(in crate::commands) mod progress;
 pub(crate) mod request;
 mod sink;
@@ -32,6 +33,18 @@ const FINDING_COLUMNS: &[Column] = &[
     Column { name: "pattern", kind: Kind::Text },
     Column { name: "name", kind: Kind::Text },
 ];
+
+/// With the number of the line.
+const NUMBERED_COLUMNS: &[Column] = &[
+    FINDING_COLUMNS[0],
+    FINDING_COLUMNS[1],
+    FINDING_COLUMNS[2],
+    FINDING_COLUMNS[3],
+    FINDING_COLUMNS[4],
+    Column { name: "line", kind: Kind::Unsigned },
+];
+
+const SOURCE_COLUMNS: &[Column] = &[Column { name: "source", kind: Kind::Text }];
 
 const COUNT_COLUMNS: &[Column] = &[
     Column { name: "pattern", kind: Kind::Text },
@@ -176,10 +189,13 @@ impl Session<'_> {
     }
 
     fn open_rows(&self) -> io::Result<Box<dyn Rows>> {
-        let (layout, columns) = if self.search.count {
-            (Layout::Counts, COUNT_COLUMNS)
-        } else {
-            (Layout::Findings, FINDING_COLUMNS)
+        let shown = &self.search.shown;
+        let (layout, columns) = match self.search.count {
+            true => (Layout::Counts, COUNT_COLUMNS),
+            false if shown.only_sources => (Layout::Sources, SOURCE_COLUMNS),
+            false if shown.only_matches => (Layout::Matches, FINDING_COLUMNS),
+            false if shown.numbered => (Layout::Findings, NUMBERED_COLUMNS),
+            false => (Layout::Findings, FINDING_COLUMNS),
         };
         rows::to_stdout(self.search.format, layout, columns)
     }
@@ -200,6 +216,8 @@ impl Session<'_> {
                 name: &name,
                 patterns: self.patterns,
                 context_bytes: self.search.context_bytes,
+                shown: self.search.shown,
+                lines: lines::Lines::default(),
                 rows: if self.search.count { None } else { Some(rows) },
                 error: None,
             },
@@ -313,6 +331,7 @@ struct OneSource<'o> {
 impl Watch for OneSource<'_> {
     fn begin(&mut self, range: &Range<u64>) {
         self.hits = Hits::new(range.clone());
+        self.output.lines = lines::Lines::from(range.start);
         let (name, quiet) = (self.output.name, self.search.quiet);
         self.progress = progress::Progress::new(name, range.clone(), quiet);
     }

@@ -26,12 +26,16 @@ pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, Str
         access: search.access,
         direct: search.direct,
     };
-    Ok(Request::new(patterns(&search.patterns, stop)?)
+    let mut patterns = patterns(&search.patterns, stop)?;
+    if search.words {
+        patterns = only_words(patterns)?;
+    }
+    Ok(Request::new(patterns)
         .options(options)
         .engine(search.engine)
         .device(search.device)
         .aligned(search.aligned_bytes)
-        .context(search.context_bytes)
+        .context(super::lines::context_bytes(search))
         .findings_max(search.max_count.unwrap_or(u64::MAX))
         .range(search.range.clone())
         .planning(planning))
@@ -63,6 +67,13 @@ fn patterns(args: &[PatternArg], stop: &AtomicBool) -> Result<Vec<Pattern>, Stri
     Ok(patterns)
 }
 
+/// The same patterns, but only where they are words.
+fn only_words(patterns: Vec<Pattern>) -> Result<Vec<Pattern>, String> {
+    let words =
+        patterns.into_iter().map(|pattern| pattern.word().map_err(|error| error.to_string()));
+    words.collect()
+}
+
 /// A request without a command line, for `search(…)` in SQL: `words` are options as typed there
 /// (`-i`, `--aligned`, `512`), the patterns those of a file or what would stand in one.
 ///
@@ -75,5 +86,6 @@ pub fn search_of_words(
     let search = of_words(words)?;
     // None of the words names a file of patterns.
     let request = request(&search, &AtomicBool::new(false))?;
+    let patterns = if search.words { only_words(patterns)? } else { patterns };
     Ok((request.with_patterns(patterns), open_options(&search)))
 }

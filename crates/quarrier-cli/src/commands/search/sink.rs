@@ -6,6 +6,8 @@ use std::ops::ControlFlow;
 use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern};
 
+use super::lines::{self, Lines};
+use crate::args::Shown;
 use crate::output::rows::{Excerpt, Rows, Value};
 
 /// How many findings each pattern has, over all sources.
@@ -30,6 +32,8 @@ pub(super) struct Output<'o> {
     pub(super) name: &'o str,
     pub(super) patterns: &'o [Pattern],
     pub(super) context_bytes: usize,
+    pub(super) shown: Shown,
+    pub(super) lines: Lines,
     /// None where only counts are wanted.
     pub(super) rows: Option<&'o mut (dyn Rows + 'static)>,
     /// Why rows could not be written.
@@ -40,6 +44,8 @@ impl Output<'_> {
     /// Takes the findings of a chunk; `Break` where they cannot be written.
     pub(super) fn take(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) -> ControlFlow<()> {
         match self.write(chunk, findings) {
+            // Of a source that is only named nothing more is wanted.
+            Ok(()) if self.shown.only_sources && !findings.is_empty() => ControlFlow::Break(()),
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 self.error = Some(error);
@@ -50,23 +56,44 @@ impl Output<'_> {
 
     fn write(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) -> io::Result<()> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
+        if self.shown.only_sources && findings.is_empty() {
+            return Ok(());
+        }
+        if self.shown.only_sources {
+            return rows.row(&[Value::Text(self.name)], Excerpt::default());
+        }
         for finding in findings {
             let pattern = &self.patterns[finding.pattern as usize];
+            let line =
+                if self.shown.numbered { self.lines.number(chunk, finding.offset) } else { 0 };
             let values = [
                 Value::Text(self.name),
                 Value::Unsigned(finding.offset),
                 Value::Unsigned(u64::from(finding.length)),
                 Value::Text(&pattern.text),
                 pattern.name.as_deref().map_or(Value::Missing, Value::Text),
+                Value::Unsigned(line),
             ];
-            rows.row(&values, excerpt(chunk, finding, self.context_bytes))?;
+            let values = if self.shown.numbered { &values[..] } else { &values[..5] };
+            rows.row(values, excerpt(chunk, finding, self.context_bytes, &self.shown))?;
+        }
+        if self.shown.numbered {
+            self.lines.pass(chunk);
         }
         Ok(())
     }
 }
 
 /// The finding's bytes and those around it, as far as the source has them.
-fn excerpt<'c>(chunk: &Chunk<'c>, finding: &Finding, context_bytes: usize) -> Excerpt<'c> {
+fn excerpt<'c>(
+    chunk: &Chunk<'c>,
+    finding: &Finding,
+    context_bytes: usize,
+    shown: &Shown,
+) -> Excerpt<'c> {
+    if shown.lines {
+        return lines::around(chunk, finding, shown);
+    }
     let start = (finding.offset - chunk.offset) as usize;
     let end = start + finding.length as usize;
     let from = start.saturating_sub(context_bytes);
@@ -75,5 +102,6 @@ fn excerpt<'c>(chunk: &Chunk<'c>, finding: &Finding, context_bytes: usize) -> Ex
         before: &chunk.data[from..start],
         found: &chunk.data[start..end],
         after: &chunk.data[end..to],
+        is_lines: false,
     }
 }

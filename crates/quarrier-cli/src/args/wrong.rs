@@ -1,0 +1,111 @@
+//! Wrong use in one line: what is wrong, what may be meant, where help is.
+
+use std::ffi::OsStr;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Options of ripgrep and grep that a search has no use for, and what there is instead.
+const HABITS: &[(&str, &str)] = &[
+    ("-a", "all bytes are searched, whatever they are"),
+    ("--text", "all bytes are searched, whatever they are"),
+    ("-b", "offsets are always printed"),
+    ("-g", "name the files with a glob in quotes instead: 'logs/*.gz'"),
+    ("--glob", "name the files with a glob in quotes instead: 'logs/*.gz'"),
+    ("-h", "the source is always printed; --format json | jq shows what is wanted"),
+    ("-P", "-E takes a regex, without references back or looking around"),
+    ("-r", "folders are not searched; name the files with a glob in quotes: 'folder/*'"),
+    ("-R", "folders are not searched; name the files with a glob in quotes: 'folder/*'"),
+    ("-S", "-i lets letters match in either case"),
+    ("-u", "nothing is left out of a search"),
+    ("-v", "what does not match is not printed; 'quarrier filter' takes NOT"),
+    ("-z", "'zcat image.gz | quarrier search PATTERN -' searches what is compressed"),
+];
+
+/// What clap says of wrong use; `verb` is the first word typed, which may be no command.
+pub(super) fn one_line(error: &clap::Error, verb: Option<&OsStr>) -> String {
+    let is_command = |verb: &&str| super::shown().find_subcommand(verb).is_some();
+    let help = match verb.and_then(OsStr::to_str).filter(is_command) {
+        Some(verb) => format!("quarrier {verb} --help"),
+        None => "quarrier --help".to_string(),
+    };
+    let is_search = verb == Some(OsStr::new("search"));
+    format!("{}; try '{help}'", gist(error, is_search))
+}
+
+/// What is wrong, and what may be meant; people come to a search with the habits of another one.
+pub(super) fn gist(error: &clap::Error, is_search: bool) -> String {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        Some(ContextValue::Strings(words)) => words.first().map(String::as_str),
+        _ => None,
+    };
+    let meant =
+        |kind| word(kind).map_or(String::new(), |word| format!(" (did you mean '{word}'?)"));
+    match (error.kind(), word(ContextKind::InvalidArg), word(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::UnknownArgument, Some(option), _) => {
+            let habit = HABITS.iter().find(|(habit, _)| is_search && *habit == option);
+            match habit {
+                Some((_, instead)) => format!("there is no option '{option}': {instead}"),
+                None => {
+                    format!("there is no option '{option}'{}", meant(ContextKind::SuggestedArg))
+                }
+            }
+        }
+        (ErrorKind::InvalidSubcommand, _, Some(verb)) => {
+            format!("there is no command '{verb}'{}", meant(ContextKind::SuggestedSubcommand))
+        }
+        _ => words(&error.to_string()),
+    }
+}
+
+/// clap's own words without its usage block and its pointer to the help, in one line.
+fn words(text: &str) -> String {
+    let gist = text.split("\n\nUsage:").next().unwrap_or(text);
+    let gist = gist.split("\n\nFor more information").next().unwrap_or(gist);
+    let gist = gist.trim_start_matches("error: ").replace("\n\n  tip: ", "; ");
+    let words: Vec<&str> = gist.split_whitespace().collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &[&str], expected: &str) {
+        let error = super::super::command()
+            .try_get_matches_from([&["quarrier"], line].concat())
+            .expect_err("it is wrong");
+        assert_eq!(one_line(&error, line.first().map(OsStr::new)), expected);
+    }
+
+    #[test]
+    fn what_may_be_meant_is_said_and_help_is_that_of_the_command() {
+        check(
+            &["serach", "x"],
+            "there is no command 'serach' (did you mean 'search'?); try 'quarrier --help'",
+        );
+        check(
+            &["carve", "--dryrun"],
+            "there is no option '--dryrun' (did you mean '--dry-run'?); try 'quarrier carve --help'",
+        );
+        check(
+            &["filter", "--verbose"],
+            "there is no option '--verbose'; try 'quarrier filter --help'",
+        );
+        check(
+            &["--vresion"],
+            "there is no option '--vresion' (did you mean '--version'?); try 'quarrier --help'",
+        );
+    }
+
+    #[test]
+    fn an_option_of_ripgrep_is_answered_with_what_there_is() {
+        let error = super::super::command()
+            .try_get_matches_from(["quarrier", "search", "x", "-v"])
+            .expect_err("it is wrong");
+        assert!(
+            one_line(&error, Some(OsStr::new("search"))).contains("'quarrier filter' takes NOT")
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! Whether text for people has colours.
+
+use std::ffi::OsStr;
+use std::sync::OnceLock;
+
+/// What `--color` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colours {
+    /// On a terminal that has them, unless `NO_COLOR` is set.
+    Auto,
+    Always,
+    Never,
+}
+
+impl Colours {
+    /// As on the command line.
+    pub(crate) const NAMES: [&str; 3] = ["auto", "always", "never"];
+
+    /// What a name of [`Self::NAMES`] asks for.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "always" => Colours::Always,
+            "never" => Colours::Never,
+            _ => Colours::Auto,
+        }
+    }
+}
+
+/// Said once for the whole process, as it holds for all that it writes.
+static CHOSEN: OnceLock<Colours> = OnceLock::new();
+
+/// Obeys `--color` from here on.
+pub(crate) fn choose(colours: Colours) {
+    let _ = CHOSEN.set(colours);
+}
+
+/// Whether what is written to a terminal, or to something else, has colours.
+pub(crate) fn is_wanted(is_terminal: bool) -> bool {
+    match CHOSEN.get() {
+        Some(Colours::Always) => true,
+        Some(Colours::Never) => false,
+        Some(Colours::Auto) | None => is_terminal && has_colours(&|name| std::env::var_os(name)),
+    }
+}
+
+/// Whether a terminal shows colours, and somebody wants to see them, by its environment.
+fn has_colours<T: AsRef<OsStr>>(variable: &dyn Fn(&str) -> Option<T>) -> bool {
+    let refused = variable("NO_COLOR").is_some_and(|value| !value.as_ref().is_empty());
+    let is_dumb = variable("TERM").is_some_and(|value| value.as_ref() == "dumb");
+    !refused && !is_dumb
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_colours;
+
+    #[test]
+    fn a_dumb_terminal_has_no_colours_nor_has_one_where_nobody_wants_them() {
+        let with = |name: &'static str, value: &'static str| {
+            has_colours(&move |asked: &str| (asked == name).then_some(value))
+        };
+        assert!(with("TERM", "xterm-256color"));
+        assert!(with("NO_COLOR", ""));
+        assert!(!with("NO_COLOR", "1"));
+        assert!(!with("TERM", "dumb"));
+    }
+}
