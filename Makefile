@@ -3,6 +3,8 @@
 .DEFAULT_GOAL := help
 .PHONY: help all demo test bench install
 
+PREFIX ?= /usr/local
+
 # A fresh rustup and Debian's system tools are often not on the path of a plain user.
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
@@ -28,6 +30,5 @@ bench: ## Measure against the ceilings of this machine
 	@scripts/setup.sh rust
 	benchmarks/run
 
-install: ## Install the binary into ~/.cargo/bin
-	@scripts/setup.sh rust
-	cargo install --locked --path crates/quarrier-cli
+install: all ## Install programs, man pages and completions under PREFIX (/usr/local)
+	scripts/install.sh "$${CARGO_TARGET_DIR:-target}/release" "$(PREFIX)"
