@@ -1,7 +1,7 @@
 # Every target says what it does before it does it. `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help all demo test bench install
+.PHONY: help all demo test bench install dist
 
 PREFIX ?= /usr/local
 
@@ -32,3 +32,7 @@ bench: ## Measure against the ceilings of this machine
 
 install: all ## Install programs, man pages and completions under PREFIX (/usr/local)
 	scripts/install.sh "$${CARGO_TARGET_DIR:-target}/release" "$(PREFIX)"
+
+dist: ## Make all that can be installed in target/dist: wheels, archive, .deb; and try it
+	@scripts/setup.sh rust dist
+	scripts/dist.sh

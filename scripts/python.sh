@@ -50,8 +50,8 @@ case "$*" in
         build
         cd crates/quarrier-python
         failed=0
-        ruff format --check . ../quarrier-python-sql ../../benchmarks/python ../../examples/python ../../fuzz || failed=1
-        ruff check . ../quarrier-python-sql ../../benchmarks/python ../../examples/python ../../fuzz || failed=1
+        ruff format --check . ../quarrier-python-sql ../../benchmarks/python ../../examples/python ../../fuzz ../../scripts || failed=1
+        ruff check . ../quarrier-python-sql ../../benchmarks/python ../../examples/python ../../fuzz ../../scripts || failed=1
         mypy || failed=1
         python -m mypy.stubtest --mypy-config-file pyproject.toml quarrier || failed=1
         exit "$failed"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python]
+# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python] [dist]
 # Installs only what is missing, and says so. Where it may not install, it says the
 # command and stops.
 set -eu
@@ -74,12 +74,27 @@ set_up_python() {
     cp "$wanted" .venv/installed.txt
 }
 
+# What packs and checks what users install, in an environment of its own.
+set_up_dist() {
+    have dpkg-deb objdump || install "making the packages" dpkg binutils
+    python3 -c 'import ensurepip' 2>/dev/null || install "the Python packages" python3 python3-venv
+    wanted=crates/quarrier-python/requirements-dist.txt
+    tools=${CARGO_TARGET_DIR:-target}/dist-tools
+    cmp -s "$wanted" "$tools/installed.txt" && return
+    echo "setup: installing into $tools what $wanted lists"
+    python3 -m venv --clear "$tools"
+    "$tools/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted" ||
+        stop "could not install $wanted; is the network there? Then run: scripts/setup.sh dist"
+    cp "$wanted" "$tools/installed.txt"
+}
+
 for group in "$@"; do
     case $group in
         rust) set_up_rust ;;
         image) set_up_image ;;
         gpu) set_up_gpu ;;
         python) set_up_python ;;
-        *) stop "unknown group '$group'; known: rust image gpu python" ;;
+        dist) set_up_dist ;;
+        *) stop "unknown group '$group'; known: rust image gpu python dist" ;;
     esac
 done

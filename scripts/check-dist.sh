@@ -1,0 +1,98 @@
+#!/bin/sh
+# Installs what `make dist` made, each in a way of its own, and types what the README shows:
+# check-dist.sh FOLDER
+# Where it installs there is no cargo, no checkout and no quarrier but the one that is tried.
+set -eu
+
+cd "$(dirname "$0")/.."
+[ $# -eq 1 ] || {
+    echo "usage: check-dist.sh FOLDER" >&2
+    exit 2
+}
+dist=$(cd "$1" && pwd)
+scripts=$PWD/scripts
+readme=$PWD/README.md
+lab=$(mktemp -d)
+trap 'rm -rf "$lab"' EXIT
+plain=/usr/bin:/bin
+python=$(python3 -c 'import sys; print(sys.executable)')
+
+say() { printf 'check-dist: %s\n' "$1"; }
+
+fail() {
+    say "failed: $1" >&2
+    exit 1
+}
+
+# clean PATH COMMAND...: as in a new login of somebody who has nothing but the system.
+clean() {
+    path=$1
+    shift
+    env -i PATH="$path:$plain" HOME="$lab/home" LANG=C.UTF-8 TMPDIR="$lab" "$@"
+}
+
+# try HOW BIN OPTION PYTHON: the README's commands, with the programs in BIN.
+try() {
+    say "$1: the commands of the README"
+    folder=$lab/try-$1
+    mkdir "$folder" && cp "$readme" "$folder/README.md"
+    said=$(clean "$2" quarrier --version) || fail "$1: quarrier --version"
+    printf '%s\n' "$said" | sed 's/^/  /'
+    # shellcheck disable=SC2086 # no option at all where there is none
+    (cd "$folder" && clean "$2" "$4" "$scripts/readme.py" README.md $3) || fail "$1: the README"
+}
+
+mkdir "$lab/home"
+clean / sh -c 'command -v cargo' && fail "cargo is in $plain"
+
+say "checksums"
+(cd "$dist" && sha256sum --check --quiet SHA256SUMS)
+
+archive=$(ls "$dist"/quarrier-*-linux.tar.gz)
+mkdir "$lab/tar"
+tar -xzf "$archive" -C "$lab/tar" --strip-components 1
+for file in LICENSE-MIT LICENSE-APACHE THIRD-PARTY-LICENCES sbom.cdx.json share/man/man1/quarrier-query.1; do
+    [ -s "$lab/tar/$file" ] || fail "the archive has no $file"
+done
+bash -n "$lab/tar/share/bash-completion/completions/quarrier"
+if command -v zsh >/dev/null; then zsh -n "$lab/tar/share/zsh/site-functions/_quarrier"; fi
+if command -v fish >/dev/null; then fish -n "$lab/tar/share/fish/vendor_completions.d/quarrier.fish"; fi
+if command -v man >/dev/null; then
+    for page in "$lab"/tar/share/man/man1/*.1; do
+        warned=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
+        [ -z "$warned" ] || fail "$page: $warned"
+    done
+fi
+try archive "$lab/tar/bin" "" "$python"
+
+mkdir "$lab/deb"
+dpkg-deb -x "$dist"/quarrier_*.deb "$lab/deb"
+try debian "$lab/deb/usr/bin" "" "$python"
+
+# The programs find each other where they lie apart, as some distributions want it.
+mkdir -p "$lab/apart/bin" "$lab/apart/libexec/quarrier"
+cp "$lab/tar/bin/quarrier" "$lab/apart/bin/"
+cp "$lab/tar/bin/quarrier-sql" "$lab/apart/libexec/quarrier/"
+[ "$(clean "$lab/apart/bin" quarrier query --format csv 'SELECT 1 AS a')" = "a
+1" ] || fail "quarrier-sql in libexec is not found"
+
+ls "$dist"/*.whl >/dev/null 2>&1 || {
+    say "no Python packages to try"
+    exit 0
+}
+"$python" -m venv "$lab/venv"
+# What the packages need of others does not come from here.
+"$lab/venv/bin/python" -m pip download --quiet --disable-pip-version-check --only-binary :all: \
+    --find-links "$dist" --dest "$lab/wheels" 'quarrier[sql]'
+clean "$lab/venv/bin" python -m pip install --quiet --disable-pip-version-check --no-index \
+    --find-links "$dist" --find-links "$lab/wheels" quarrier
+clean "$lab/venv/bin" python -m quarrier --version >/dev/null || fail "python -m quarrier"
+said=$(clean "$lab/venv/bin" quarrier query 'SELECT 1' 2>&1) && fail "query without quarrier-sql: $said"
+case $said in
+    *"pip install 'quarrier[sql]'"*) ;;
+    *) fail "query without quarrier-sql says: $said" ;;
+esac
+clean "$lab/venv/bin" python -m pip install --quiet --disable-pip-version-check --no-index \
+    --find-links "$dist" --find-links "$lab/wheels" 'quarrier[sql]'
+try pip "$lab/venv/bin" --python "$lab/venv/bin/python"
+say "all of it works"

@@ -1,0 +1,103 @@
+#!/bin/sh
+# Makes all that can be installed, from what is checked out, into target/dist, and tries it there.
+#
+#   PROFILE=quick            another profile of Cargo.toml than `release`
+#   DIST_BINARIES=FOLDER     programs that are built already
+#   DIST_WITHOUT_WHEELS=1    no Python packages, which take as long again
+set -eu
+
+cd "$(dirname "$0")/.."
+PATH="$PATH:$HOME/.cargo/bin"
+export PATH
+
+profile=${PROFILE:-release}
+target=${CARGO_TARGET_DIR:-target}
+tools=$target/dist-tools
+out=$target/dist
+work=$target/dist-work
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+name=quarrier-$version-$(uname -m)-linux
+# Archives hold the time of the commit: the same commit gives the same files.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
+
+say() { printf 'dist: %s\n' "$1"; }
+
+build_programs() {
+    programs=${DIST_BINARIES:-}
+    [ -z "$programs" ] || return 0
+    say "building the programs ($profile)"
+    cargo build --locked --profile "$profile" -p quarrier-cli -p quarrier-sql
+    case $profile in
+        dev) programs=$target/debug ;;
+        *) programs=$target/$profile ;;
+    esac
+}
+
+# What lies beneath a prefix, then what stands beside that in an archive.
+stage() {
+    say "collecting programs, man pages, completions, licences"
+    scripts/install.sh "$programs" "$PWD/$work/$name" >/dev/null
+    scripts/dependencies.py licences >"$work/THIRD-PARTY-LICENCES"
+    scripts/dependencies.py sbom >"$out/$name.cdx.json"
+    cp LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md "$work/THIRD-PARTY-LICENCES" "$work/$name/"
+    cp "$out/$name.cdx.json" "$work/$name/sbom.cdx.json"
+    strip --strip-debug "$work/$name"/bin/*
+}
+
+make_archive() {
+    say "$name.tar.gz"
+    tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+        -C "$work" -cf - "$name" | gzip -9 -n >"$out/$name.tar.gz"
+}
+
+make_debian_package() {
+    package=quarrier_${version}_$(dpkg --print-architecture).deb
+    say "$package"
+    scripts/deb.sh "$work/$name" "$work/THIRD-PARTY-LICENCES" "$out/$package"
+    if command -v lintian >/dev/null; then
+        lintian --fail-on error --tag-display-limit 0 "$out/$package"
+    else
+        say "lintian is not here, so the package is not checked by it"
+    fi
+}
+
+# wheel CRATE MODULE PROGRAM: a package with the program inside, which pip puts beside python.
+make_wheel() {
+    crate=crates/$1
+    data=$crate/$2.data
+    mkdir -p "$data/scripts"
+    cp "$work/$name/bin/$3" "$data/scripts/"
+    cp "$work/THIRD-PARTY-LICENCES" "$crate/"
+    built=0
+    (cd "$crate" && "$maturin" build --locked --profile "$profile" --out "$here/$out" --quiet) || built=$?
+    rm -rf "$data" "$crate/THIRD-PARTY-LICENCES"
+    return "$built"
+}
+
+make_wheels() {
+    [ -z "${DIST_WITHOUT_WHEELS:-}" ] || return 0
+    here=$PWD
+    maturin=$here/$tools/bin/maturin
+    say "the Python packages"
+    make_wheel quarrier-python quarrier._light quarrier
+    make_wheel quarrier-python-sql quarrier_sql._native quarrier-sql
+    for wheel in "$out"/*.whl; do
+        # Says which systems each may be installed on, by what its programs and libraries ask for.
+        "$tools/bin/python" -m auditwheel show "$wheel" | tr '\n' ' '
+        echo
+    done
+    "$tools/bin/python" -m twine check --strict "$out"/*.whl
+}
+
+rm -rf "$out" "$work"
+mkdir -p "$out" "$work"
+build_programs
+stage
+make_archive
+make_debian_package
+make_wheels
+(cd "$out" && sha256sum -- * >SHA256SUMS)
+scripts/check-dist.sh "$out"
+say "done; in $out:"
+du -h -- "$out"/*
