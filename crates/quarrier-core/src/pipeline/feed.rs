@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use super::Chunk;
@@ -26,6 +26,11 @@ pub(super) struct Filled<'a> {
 enum Held<'a> {
     Window(Shown<'a>, Lease<'a, ()>),
     Buffer(Lease<'a, AlignedBuffer>),
+    /// The zeros of holes, which all holes of a run share, and a buffer that bounds how many.
+    Zeros(
+        Arc<AlignedBuffer>,
+        #[expect(dead_code, reason = "held for its drop")] Lease<'a, AlignedBuffer>,
+    ),
     /// Bytes that no window can show. They too count against the windows that may exist.
     Own(AlignedBuffer, #[expect(dead_code, reason = "held for its drop")] Option<Lease<'a, ()>>),
 }
@@ -38,6 +43,7 @@ impl<'a> Filled<'a> {
         let data = match &self.held {
             Held::Window(shown, _) => shown.bytes(),
             Held::Buffer(buffer) => buffer,
+            Held::Zeros(zeros, _) => zeros,
             Held::Own(buffer, _) => buffer,
         };
         Chunk {
@@ -71,7 +77,7 @@ impl<'a> Filled<'a> {
         let buffer = read_piece(source, &self.piece, &mut unreadable)?;
         let permit = match self.held {
             Held::Window(_, permit) => Some(permit),
-            Held::Buffer(_) | Held::Own(..) => None,
+            Held::Buffer(_) | Held::Zeros(..) | Held::Own(..) => None,
         };
         Ok(Filled { piece: self.piece, held: Held::Own(buffer, permit), unreadable })
     }
@@ -131,11 +137,18 @@ pub(super) trait Feed<'a>: Sync {
 /// The shared cutter, which after an error or the end yields nothing more.
 pub(super) struct Cutter<'a> {
     pieces: Mutex<(Pieces<'a>, bool)>,
+    /// What holes hold, from the first on.
+    zeros: OnceLock<Arc<AlignedBuffer>>,
 }
 
 impl<'a> Cutter<'a> {
     pub(super) fn new(pieces: Pieces<'a>) -> Self {
-        Cutter { pieces: Mutex::new((pieces, false)) }
+        Cutter { pieces: Mutex::new((pieces, false)), zeros: OnceLock::new() }
+    }
+
+    /// So many zeros; the same each time.
+    fn zeros(&self, bytes: usize) -> Arc<AlignedBuffer> {
+        Arc::clone(self.zeros.get_or_init(|| Arc::new(AlignedBuffer::new(bytes))))
     }
 
     pub(super) fn next(&self) -> Option<std::result::Result<Piece, (u64, Error)>> {
@@ -230,7 +243,7 @@ impl<'a> Feed<'a> for ReadFeed<'a> {
         recorder.waited(Stage::Read, asked);
         let start = Instant::now();
         let step = match self.cutter.next()? {
-            Ok(piece) => fill_piece(self.source, piece, buffer),
+            Ok(piece) => fill_piece(self.source, &self.cutter, piece, buffer),
             Err((index, error)) => Step::Failed(index, error),
         };
         match &step {
@@ -251,15 +264,19 @@ impl<'a> Feed<'a> for ReadFeed<'a> {
 
 fn fill_piece<'a>(
     source: &'a dyn Source,
+    cutter: &Cutter<'a>,
     piece: Piece,
     mut buffer: Lease<'a, AlignedBuffer>,
 ) -> Step<'a> {
     let bytes = (piece.read.end - piece.read.start) as usize;
     let mut unreadable = Vec::new();
-    let target = &mut buffer[..bytes];
     if piece.is_hole {
-        target.fill(0);
-    } else if let Err(error) = retry::fill(source, piece.read.start, target, &mut unreadable) {
+        // All buffers are as long as each other.
+        let held = Held::Zeros(cutter.zeros(buffer.len()), buffer);
+        return Step::Chunk(Filled { piece, held, unreadable });
+    }
+    let target = &mut buffer[..bytes];
+    if let Err(error) = retry::fill(source, piece.read.start, target, &mut unreadable) {
         return Step::Failed(piece.index, error);
     }
     Step::Chunk(Filled { piece, held: Held::Buffer(buffer), unreadable })
@@ -332,7 +349,7 @@ impl<'a> QueueFeed<'a> {
             let start = Instant::now();
             let step = match self.cutter.next() {
                 None => return,
-                Some(Ok(piece)) => fill_piece(self.source, piece, buffer),
+                Some(Ok(piece)) => fill_piece(self.source, &self.cutter, piece, buffer),
                 Some(Err((index, error))) => Step::Failed(index, error),
             };
             if let Step::Chunk(filled) = &step {
