@@ -1,7 +1,9 @@
 //! Text into the library's tree, within bounds.
 
+use std::sync::Mutex;
 use std::thread;
 
+use quarrier_core::sync::lock;
 use quarrier_core::threads;
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
@@ -46,8 +48,11 @@ pub(super) fn parsed<T: Send>(
     })
 }
 
+/// So short a text nests less deeply than the caller's stack allows, should there be no other.
+const TOKENS_IN_PLACE_MAX: usize = 16;
+
 /// Runs `then` on a stack that is large enough for any text of so many words and marks: that of a
-/// thread, which has ended when this returns.
+/// thread, which has ended when this returns. A short text is read in place where there is no thread.
 ///
 /// # Errors
 /// Those of `then`, and where there is no room for the stack.
@@ -56,13 +61,27 @@ pub fn on_a_large_stack<T: Send>(
     then: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
     let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * tokens;
-    thread::scope(|scope| {
-        let thread = threads::in_scope_on_stack(scope, "parse", stack_bytes, then);
-        let thread = thread.map_err(|error| {
-            Error::text(0, 0, format!("no stack of {stack_bytes} bytes to parse it on: {error}"))
-        })?;
-        threads::joined(thread)
-    })
+    // A thread that is refused takes nothing out.
+    let then = Mutex::new(Some(then));
+    let run = || {
+        let then = lock(&then).take();
+        // It is run once.
+        then.map_or_else(|| Err(Error::text(0, 0, "it was parsed before")), |then| then())
+    };
+    let refused =
+        thread::scope(|scope| match threads::in_scope_on_stack(scope, "parse", stack_bytes, run) {
+            Ok(thread) => Ok(threads::joined(thread)),
+            Err(error) => Err(error),
+        });
+    match refused {
+        Ok(done) => done,
+        Err(_) if tokens <= TOKENS_IN_PLACE_MAX => run(),
+        Err(error) => Err(Error::text(
+            0,
+            0,
+            format!("no stack of {stack_bytes} bytes to parse it on: {error}"),
+        )),
+    }
 }
 
 /// How an error says that the text is over.

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use quarrier_core::meminfo;
 use quarrier_core::pipeline::{Access, Chunk, Kernel, Pipeline, Plan, Touch};
 use quarrier_core::region::AsData;
 use quarrier_core::source::{FileSource, Memory, Source};
@@ -36,13 +37,18 @@ impl Machine {
     }
 
     /// The memory bandwidth of `workers` threads, the ceiling of runs over loaded tables: from the
-    /// profile, or measured by a plain read of 256 MiB. None where neither can be had.
+    /// profile, or measured by a plain read of 256 MiB, or a quarter of what is left where that is less. None where neither can be had.
     pub fn memory_ceiling(&self, workers: usize) -> Option<Ceiling> {
         let nothing = Memory::new("memory", Vec::new());
         let plan = plan(&nothing, workers)?;
         self.known_ceiling(&nothing, &plan).or_else(|| {
-            let source = Memory::new("memory", vec![1; MEMORY_BYTES as usize]);
-            measure(&source, &plan, 0..MEMORY_BYTES)
+            // Where there is little memory, little of it is taken.
+            let most = meminfo::usable_bytes().map_or(MEMORY_BYTES, |bytes| bytes / 4);
+            let length = usize::try_from(MEMORY_BYTES.min(most)).ok()?;
+            let mut ones = Vec::new();
+            ones.try_reserve_exact(length).ok()?;
+            ones.resize(length, 1u8);
+            measure(&Memory::new("memory", ones), &plan, 0..length as u64)
         })
     }
 
