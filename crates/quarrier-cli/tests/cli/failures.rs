@@ -48,21 +48,32 @@ fn a_report_in_a_folder_that_is_not_there_is_told() {
     assert_eq!(lab.names().len(), 1);
 }
 
-/// A file system of 16 KiB with not a byte left, which goes away in the end.
-struct FullDisk(PathBuf);
+/// A small file system that goes away in the end.
+pub(crate) struct FullDisk(PathBuf);
 
 impl FullDisk {
-    fn mount(path: &Path) -> Option<Self> {
+    /// One with so many bytes free.
+    pub(crate) fn of_free_bytes(path: &Path, bytes: u64) -> Option<Self> {
         fs::create_dir(path).ok()?;
-        let options = ["-t", "tmpfs", "-o", "size=16k", "none"].map(OsStr::new);
+        let size = format!("size={bytes}");
+        let options = ["-t", "tmpfs", "-o", &size, "none"].map(OsStr::new);
         if !works("mount", &[&options[..], &[path.as_os_str()]].concat()) {
             return None;
         }
-        let disk = FullDisk(path.to_path_buf());
+        Some(FullDisk(path.to_path_buf()))
+    }
+
+    /// One of 16 KiB with not a byte left.
+    fn mount(path: &Path) -> Option<Self> {
+        let disk = FullDisk::of_free_bytes(path, 16 << 10)?;
         fs::write(path.join("old"), "before").unwrap();
         let mut filler = fs::File::create(path.join("filler")).unwrap();
         while filler.write_all(&[1; 512]).is_ok() {}
         Some(disk)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

@@ -94,7 +94,7 @@ fn a_closed_pipe_under_standard_output_is_success_of_every_command() {
 }
 
 /// Options that name an output file, with a command that takes them.
-const FILES: &[&[&str]] = &[
+pub(crate) const FILES: &[&[&str]] = &[
     &["search", "a", "f", "--stats", "sealed/x"],
     &["search", "a", "f", "--report", "sealed/x"],
     &["carve", "f", "--dry-run", "--stats", "sealed/x"],

@@ -16,6 +16,7 @@ mod functions;
 mod guards;
 mod harness;
 mod hostile;
+mod matrix;
 mod meaning;
 mod memory;
 mod names;
@@ -29,6 +30,8 @@ mod prompt;
 mod pushdown;
 mod random;
 mod remote;
+#[path = "../../../quarrier-cli/tests/cli/surroundings.rs"]
+mod surroundings;
 mod terminal;
 mod threads;
 mod times;

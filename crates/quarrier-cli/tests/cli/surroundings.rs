@@ -1,0 +1,85 @@
+//! Poor surroundings for the programs' tests: few threads, few files, no /proc, little memory, short
+//! files. `quarrier-sql` includes this file, too.
+
+use std::io::{Error, Result};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::ptr;
+
+/// What a run has to do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Surroundings {
+    /// No thread but the first. Limits of processes do not bind root, so the run is of the user with
+    /// this number, who must have no other processes.
+    OneThread(u32),
+    /// 64 open files.
+    FewFiles,
+    /// Nothing in `/proc`.
+    NoProc,
+    /// 512 MiB of addresses, stacks and the program's own among them.
+    LittleMemory,
+    /// Files of at most so many bytes.
+    ShortFiles(u64),
+}
+
+impl Surroundings {
+    /// Puts a command into them.
+    pub(crate) fn around(self, command: &mut Command) {
+        // SAFETY: between fork and exec it only makes system calls, and neither locks nor allocates.
+        unsafe { command.pre_exec(move || self.enter()) };
+    }
+
+    /// Whether this machine lets them be made.
+    pub(crate) fn can_be_made(self) -> bool {
+        let mut command = Command::new("true");
+        self.around(command.stdin(Stdio::null()));
+        command.status().is_ok_and(|status| status.success())
+    }
+
+    fn enter(self) -> Result<()> {
+        match self {
+            Surroundings::OneThread(user) => {
+                limit(libc::RLIMIT_NPROC, 1)?;
+                become_user(user)
+            }
+            Surroundings::FewFiles => limit(libc::RLIMIT_NOFILE, 64),
+            Surroundings::NoProc => hide_proc(),
+            Surroundings::LittleMemory => limit(libc::RLIMIT_AS, 512 << 20),
+            Surroundings::ShortFiles(bytes) => limit(libc::RLIMIT_FSIZE, bytes),
+        }
+    }
+}
+
+fn checked(returned: libc::c_int) -> Result<()> {
+    if returned == 0 { Ok(()) } else { Err(Error::last_os_error()) }
+}
+
+fn limit(what: libc::__rlimit_resource_t, most: u64) -> Result<()> {
+    let value = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: the limits are read from `value`, which lives until the call is over.
+    checked(unsafe { libc::setrlimit(what, &value) })
+}
+
+fn become_user(user: u32) -> Result<()> {
+    // SAFETY: no pointers are passed.
+    match unsafe { libc::geteuid() } {
+        // SAFETY: as above.
+        0 => checked(unsafe { libc::setresuid(user, user, user) }),
+        _ => Ok(()),
+    }
+}
+
+/// Mounts an empty file system over `/proc`, which nobody else sees.
+fn hide_proc() -> Result<()> {
+    // SAFETY: no pointers are passed.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let user = if is_root { 0 } else { libc::CLONE_NEWUSER };
+    // SAFETY: no pointers are passed.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWNS | user) })?;
+    let (none, private) = (ptr::null(), libc::MS_REC | libc::MS_PRIVATE);
+    let (root, proc, kind) = (c"/".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr());
+    // SAFETY: the texts end with a zero and are constants, and no data are passed.
+    checked(unsafe { libc::mount(kind, root, none, private, none.cast()) })?;
+    // SAFETY: as above.
+    checked(unsafe { libc::mount(kind, proc, kind, 0, none.cast()) })
+}
