@@ -18,6 +18,7 @@ pub(crate) use gauge::{Gauge, Measure, Task};
 pub(crate) use query::sql_command;
 pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, Shown, of_words};
+pub(crate) use version::day;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;

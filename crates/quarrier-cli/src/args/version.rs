@@ -33,6 +33,14 @@ fn with_features(more_features: &str) -> String {
     )
 }
 
+/// The day of the commit; a blank where nobody knows it.
+pub(crate) fn day() -> &'static str {
+    match env!("QUARRIER_COMMIT").split_once(' ') {
+        Some((_, day)) if day.starts_with(|first: char| first.is_ascii_digit()) => day,
+        _ => " ",
+    }
+}
+
 fn commit(commit: &str) -> String {
     if commit.is_empty() { String::new() } else { format!(" ({commit})") }
 }

@@ -41,6 +41,7 @@ fn page(command: Command) -> (String, Vec<u8>) {
     let others = see_also(&command);
     let has_commands = command.has_subcommands();
     let man = Man::new(command)
+        .date(args::day())
         .source(format!("quarrier {}", clap::crate_version!()))
         .manual("User Commands");
     let mut text = Vec::new();
@@ -121,6 +122,17 @@ mod tests {
             for long in command.get_arguments().filter_map(|argument| argument.get_long()) {
                 assert!(page.contains(&format!("--{long}")), "{long} in {page}");
             }
+        }
+    }
+
+    #[test]
+    fn the_title_has_all_five_parts() {
+        for (name, page) in pages() {
+            let page = String::from_utf8_lossy(&page).into_owned();
+            let title = page.lines().find(|line| line.starts_with(".TH ")).expect(&name);
+            assert!(title.ends_with("\" \"User Commands\""), "{title}");
+            assert_eq!(title.matches('"').count() % 2, 0, "{title}");
+            assert!(title.contains(" 1 \" \" \"quarrier ") || title.contains(" 1 2"), "{title}");
         }
     }
 
