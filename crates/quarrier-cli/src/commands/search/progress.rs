@@ -11,6 +11,9 @@ use quarrier_report::visible;
 /// No bar for runs shorter than this.
 const DELAY: Duration = Duration::from_secs(1);
 
+/// What is shown of a source's name: a bar and its numbers stand in the same line.
+const NAME_CHARACTERS_MAX: usize = 24;
+
 pub(in crate::commands) struct Progress {
     started: Instant,
     range: Range<u64>,
@@ -24,7 +27,7 @@ impl Progress {
         Progress {
             started: Instant::now(),
             range,
-            name: visible(name).into_owned(),
+            name: shortened(&visible(name)),
             bar: None,
             enabled: !quiet && std::io::stderr().is_terminal(),
         }
@@ -45,10 +48,10 @@ impl Progress {
         let elapsed = self.started.elapsed();
         let bar = self.bar.get_or_insert_with(|| {
             let (bar, template) = if end == u64::MAX {
-                (ProgressBar::new_spinner(), "{spinner} {msg} {bytes} {bytes_per_sec}")
+                (ProgressBar::new_spinner(), "{spinner} {msg} {bytes} {decimal_bytes_per_sec}")
             } else {
                 let bar = ProgressBar::new(end - start);
-                (bar, "{msg} [{bar:30}] {percent} % {bytes}/{total_bytes} {bytes_per_sec}, {eta} left")
+                (bar, "{msg} [{wide_bar}] {percent} % of {total_bytes} {decimal_bytes_per_sec}, {eta} left")
             };
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style.progress_chars("=> "));
@@ -64,5 +67,28 @@ impl Progress {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// The end of a name, which says more than its folders do.
+fn shortened(name: &str) -> String {
+    let count = name.chars().count();
+    match count > NAME_CHARACTERS_MAX {
+        true => {
+            format!("…{}", name.chars().skip(count - NAME_CHARACTERS_MAX + 1).collect::<String>())
+        }
+        false => name.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn a_long_name_keeps_its_end() {
+        assert_eq!(shortened("disk.img"), "disk.img");
+        let long = shortened("/evidence/case/part/then/a/disk.img");
+        assert_eq!((long.chars().count(), long.ends_with("/then/a/disk.img")), (24, true));
     }
 }
