@@ -184,7 +184,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         unallocated: matches.get_flag("unallocated"),
         verify: matches.get_flag("verify"),
         workers: auto_count(matches, "workers"),
-        format: format_of(matches),
+        format: format_of(matches)?,
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),

@@ -51,7 +51,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn parse(matches: &ArgMatches) -> Result<Explain, String> {
     let (asked, files) = conditions_and_files(matches, "explain")?;
-    let format = format_of(matches);
+    let format = format_of(matches)?;
     if !matches!(format, Format::Text | Format::Json) {
         return Err("an explanation is no table; --format is text or json".to_string());
     }

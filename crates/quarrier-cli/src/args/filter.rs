@@ -142,7 +142,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
         columns: matches.get_one::<String>("columns").map(|text| columns(text)).transpose()?,
         rejects: matches.get_one("rejects").cloned(),
         input_format: matches.get_one::<Option<Format>>("input-format").cloned().flatten(),
-        format: format_of(matches),
+        format: format_of(matches)?,
         workers: auto_count(matches, "workers"),
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),

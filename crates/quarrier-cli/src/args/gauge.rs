@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use quarrier_gauge::Area;
 
-use super::{color_arg, flag, format_arg, quiet_arg, stats_arg};
+use super::{color_arg, flag, format_arg, format_of, quiet_arg, stats_arg};
 use crate::output::Format;
 
 /// `quarrier gauge`.
@@ -194,7 +194,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Gauge, String> {
         json: file("json"),
         html: file("html"),
         compare: many("compare"),
-        format: *matches.get_one("format").unwrap_or(&Format::Text),
+        format: format_of(matches)?,
         quiet: matches.get_flag("quiet"),
         stats: file("stats"),
     })

@@ -174,10 +174,20 @@ fn json_arg() -> Arg {
 }
 
 /// What [`format_arg`] and, where there is one, [`json_arg`] ask for.
-fn format_of(matches: &ArgMatches) -> Format {
-    match matches.try_get_one::<bool>("json") {
+///
+/// # Errors
+/// Where a terminal would get bytes that are no text.
+fn format_of(matches: &ArgMatches) -> Result<Format, String> {
+    let format = match matches.try_get_one::<bool>("json") {
         Ok(Some(true)) => Format::Json,
         _ => matches.get_one("format").copied().unwrap_or(Format::Text),
+    };
+    match format {
+        Format::Arrow if std::io::stdout().is_terminal() => Err(
+            "rows in this format are no text for a terminal; write them to a file (> FILE) or a pipe"
+                .to_string(),
+        ),
+        _ => Ok(format),
     }
 }
 

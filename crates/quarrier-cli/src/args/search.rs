@@ -93,7 +93,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
     if positional.is_empty() {
         return Err("no source was given; name files, or '-' for standard input".to_string());
     }
-    if matches.get_flag("only-matching") && format_of(matches) != Format::Text {
+    if matches.get_flag("only-matching") && format_of(matches)? != Format::Text {
         return Err("-o prints the bytes found as text; leave it out, or --format".to_string());
     }
     read(matches, patterns, positional)
@@ -173,7 +173,7 @@ fn read(
         device: matches.get_one("device").copied().unwrap_or_default(),
         engine: *matches.get_one("engine").unwrap_or(&EngineName::Auto),
         explain: matches.get_flag("explain"),
-        format: format_of(matches),
+        format: format_of(matches)?,
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),

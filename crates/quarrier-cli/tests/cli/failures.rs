@@ -38,11 +38,11 @@ fn a_full_disk_for_report_or_statistics_is_told_and_the_findings_stand() {
 }
 
 #[test]
-fn a_report_in_a_folder_that_is_not_there_is_told() {
+fn a_report_in_a_folder_that_is_not_there_is_told_before_the_search() {
     let lab = Lab::with("xxabcxx");
     for option in ["--report", "--stats"] {
         let ran = lab.search(["abc", "f", option, "no/such/folder/out"]);
-        assert_eq!(ran.says(2, &["no/such/folder/out"]).text(), "f:2: abc: abc\n");
+        ran.refuses(&["no/such/folder/out", "there is no folder no/such/folder"]);
         lab.search(["abc", "f", option, "."]).says(2, &["."]);
     }
     assert_eq!(lab.names().len(), 1);

@@ -95,6 +95,26 @@ fn colours_are_written_where_they_are_asked_for() {
 }
 
 #[test]
+fn types_of_files_go_by_their_other_names() {
+    let lab = Lab::with(crate::carve::image(10_000, &[(512, &crate::carve::gif("a"))]));
+    for types in ["jpeg,gif", "JPEG,tiff,gif"] {
+        let ran = run(lab.command(["carve", "f", "--dry-run", "-q", "--types", types]), b"");
+        assert_eq!(ran.is_clean().lines().len(), 1, "{ran:?}");
+    }
+}
+
+#[test]
+fn a_url_of_another_kind_is_no_missing_file() {
+    let lab = Lab::with("abc");
+    lab.search(["b", "file:///tmp/f"]).refuses(&["file:///tmp/f", "leave out file://"]);
+    lab.search(["b", "ftp://host/f"]).refuses(&["ftp://host/f", "https://"]);
+    // A file may have such a name.
+    std::fs::create_dir_all(lab.path("ftp:")).unwrap();
+    lab.put("ftp:/f", "abc");
+    assert_eq!(lab.offsets(["b", "ftp://f"]), [1]);
+}
+
+#[test]
 fn help_is_a_command_too() {
     let lab = Lab::new();
     let help = run(lab.command(["help"]), b"");

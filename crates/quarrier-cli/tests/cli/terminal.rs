@@ -40,6 +40,20 @@ fn on_terminal(mut command: Command) -> String {
     String::from_utf8(shown).unwrap().replace("\r\n", "\n")
 }
 
+#[test]
+fn a_terminal_gets_no_rows_that_are_no_text() {
+    let lab = Lab::with("{\"a\":1}\n");
+    for args in [
+        &["search", "a", "f", "--format", "arrow"][..],
+        &["filter", "a = 1", "f", "--format", "arrow"],
+        &["carve", "f", "--dry-run", "--format", "arrow"],
+    ] {
+        let shown = on_terminal(lab.command(args));
+        assert!(shown.contains("no text for a terminal"), "{shown:?}");
+        assert_eq!(shown.lines().count(), 1, "{shown:?}");
+    }
+}
+
 /// A file name, and what is shown of it.
 const NAMES: [(&str, &str); 12] = [
     ("\x1b[31mred", "\\x1b[31mred"),

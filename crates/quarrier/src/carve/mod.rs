@@ -120,9 +120,9 @@ impl Carve {
         self
     }
 
-    /// Only files of these types; None: all.
+    /// Only files of these types, by their names or common other ones; None: all.
     pub fn types(mut self, types: Option<Vec<String>>) -> Self {
-        self.types = types;
+        self.types = types.map(|types| types.into_iter().map(usual_name).collect());
         self
     }
 
@@ -191,5 +191,25 @@ impl Carve {
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
         self.memory_bytes_max = bytes;
         self
+    }
+}
+
+/// Other names that types go by, beside those of their files' endings.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("bzip2", "bz2"),
+    ("gzip", "gz"),
+    ("htm", "html"),
+    ("jpeg", "jpg"),
+    ("mpeg", "mpg"),
+    ("tiff", "tif"),
+    ("zstd", "zst"),
+];
+
+/// The name that a type has here, where it is known by another one.
+fn usual_name(name: String) -> String {
+    let lower = name.to_ascii_lowercase();
+    match OTHER_NAMES.iter().find(|(other, _)| *other == lower) {
+        Some((_, usual)) => (*usual).to_string(),
+        None => name,
     }
 }

@@ -144,7 +144,8 @@ impl Sources {
     /// Refuses files to be written that are read: they may be evidence.
     ///
     /// # Errors
-    /// [`Error::Request`] for the first such file.
+    /// [`Error::Request`] for the first such file, and for one whose folder is not there: after a long
+    /// run it is late to hear of that.
     pub fn refuse_overwriting<'w>(
         &self,
         written: impl IntoIterator<Item = &'w Path>,
@@ -159,6 +160,14 @@ impl Sources {
                 let path = path.display();
                 return Err(Error::Request(format!(
                     "{path}: is searched and would be overwritten"
+                )));
+            }
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+                return Err(Error::Request(format!(
+                    "{}: there is no folder {}",
+                    path.display(),
+                    folder.display()
                 )));
             }
         }
@@ -179,5 +188,18 @@ fn not_read(name: &str) -> Option<&'static str> {
     if lower.ends_with(".ex01") {
         return Some("EWF images of the second format are not read; export it as raw or E01 first");
     }
+    if lower.starts_with("file://") {
+        return Some("a file is named by its path alone; leave out file://");
+    }
+    if !is_remote && has_scheme(&lower) && !Path::new(name).exists() {
+        return Some("is neither a file nor a URL that can be read: https://, http:// or s3://");
+    }
     None
+}
+
+/// Whether a name begins as a URL does.
+fn has_scheme(name: &str) -> bool {
+    let scheme = name.split_once("://").map_or("", |(scheme, _)| scheme);
+    !scheme.is_empty()
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
