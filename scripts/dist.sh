@@ -11,7 +11,7 @@ PATH="$PATH:$HOME/.cargo/bin"
 export PATH
 
 profile=${PROFILE:-release}
-target=${CARGO_TARGET_DIR:-target}
+target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
 tools=$target/dist-tools
 out=$target/dist
 work=$target/dist-work
@@ -37,7 +37,7 @@ build_programs() {
 # What lies beneath a prefix, then what stands beside that in an archive.
 stage() {
     say "collecting programs, man pages, completions, licences"
-    scripts/install.sh "$programs" "$PWD/$work/$name" >/dev/null
+    scripts/install.sh "$programs" "$work/$name" >/dev/null
     scripts/dependencies.py licences >"$work/THIRD-PARTY-LICENCES"
     scripts/dependencies.py sbom >"$out/$name.cdx.json"
     cp LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md "$work/THIRD-PARTY-LICENCES" "$work/$name/"
@@ -70,15 +70,15 @@ make_wheel() {
     cp "$work/$name/bin/$3" "$data/scripts/"
     cp "$work/THIRD-PARTY-LICENCES" "$crate/"
     built=0
-    (cd "$crate" && "$maturin" build --locked --profile "$profile" --out "$here/$out" --quiet) || built=$?
+    (cd "$crate" && "$maturin" build --locked --profile "$profile" --out "$out" --quiet \
+        --sbom-include "$out/$name.cdx.json") || built=$?
     rm -rf "$data" "$crate/THIRD-PARTY-LICENCES"
     return "$built"
 }
 
 make_wheels() {
     [ -z "${DIST_WITHOUT_WHEELS:-}" ] || return 0
-    here=$PWD
-    maturin=$here/$tools/bin/maturin
+    maturin=$tools/bin/maturin
     say "the Python packages"
     make_wheel quarrier-python quarrier._light quarrier
     make_wheel quarrier-python-sql quarrier_sql._native quarrier-sql
