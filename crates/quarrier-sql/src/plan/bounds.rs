@@ -22,6 +22,9 @@ const CENTROIDS_MAX: i64 = 10_000;
 const OF_CENTROIDS: [(&str, usize); 2] =
     [("approx_percentile_cont", 2), ("approx_percentile_cont_with_weight", 3)];
 
+/// Window functions that have at least one argument.
+const OF_ARGUMENTS: [&str; 6] = ["first_value", "last_value", "nth_value", "lead", "lag", "ntile"];
+
 #[derive(Debug)]
 pub(crate) struct Bounds {
     pool: Arc<dyn MemoryPool>,
@@ -122,8 +125,13 @@ impl TreeNodeRewriter for Within<'_> {
                 return self.aggregate(expr);
             }
             Expr::WindowFunction(call) => {
-                if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
-                    check(function.name(), &call.params.args)?;
+                match &call.fun {
+                    WindowFunctionDefinition::AggregateUDF(function) => {
+                        check(function.name(), &call.params.args)?;
+                    }
+                    WindowFunctionDefinition::WindowUDF(function) => {
+                        check_window(function.name(), &call.params.args)?;
+                    }
                 }
                 // Its arguments may have to be constants.
                 Transformed::new(expr, false, TreeNodeRecursion::Jump)
@@ -168,6 +176,14 @@ impl Within<'_> {
         *first = argument.data;
         let expr = Expr::AggregateFunction(call);
         Ok(Transformed::new(expr, argument.transformed, TreeNodeRecursion::Jump))
+    }
+}
+
+/// Whether a window function has something to work on, without which the engine panics.
+fn check_window(name: &str, args: &[Expr]) -> Result<()> {
+    match args.is_empty() && OF_ARGUMENTS.contains(&name) {
+        true => Err(Error::text(format!("{name}() needs an argument, as in {name}(price)")).into()),
+        false => Ok(()),
     }
 }
 

@@ -91,6 +91,12 @@ fn what_a_function_does_not_take_is_refused() {
         ("quantile(0.5)(a)", "second list"),
         ("string_agg(b, ',' ORDER BY a LIMIT 1)", "LIMIT"),
         ("string_agg(b, ',' ON OVERFLOW ERROR)", "ON OVERFLOW"),
+        ("first_value() OVER ()", "argument"),
+        ("last_value() OVER ()", "argument"),
+        ("nth_value() OVER ()", "argument"),
+        ("lead() OVER ()", "argument"),
+        ("lag() OVER ()", "argument"),
+        ("ntile() OVER ()", "argument"),
     ] {
         let said = asked.refusal(&format!("SELECT {call} FROM t"));
         assert!(said.contains(words), "{call}: {said}");
