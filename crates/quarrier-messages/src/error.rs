@@ -40,6 +40,13 @@ pub enum Error {
     },
     /// A log could not be opened, read or written.
     Log(crate::log::Error),
+    /// A data folder does not have what was asked for, or cannot keep it.
+    Kept {
+        /// The folder, or a file of it.
+        place: String,
+        /// Why, and what to try.
+        reason: String,
+    },
     /// The load was told to stop before it had read everything.
     Cancelled,
 }
@@ -48,9 +55,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Source(error) => error.fmt(f),
-            Error::Compressed { source_name, reason } | Error::Columns { source_name, reason } => {
-                write!(f, "{source_name}: {reason}")
-            }
+            Error::Compressed { source_name: place, reason }
+            | Error::Columns { source_name: place, reason }
+            | Error::Kept { place, reason } => write!(f, "{place}: {reason}"),
             Error::ArrowColumn { name, reason } => write!(f, "Arrow column {name}: {reason}"),
             Error::Arrow(error) => write!(f, "Arrow batches cannot be read: {error}"),
             Error::Format { name, known } => {
@@ -72,6 +79,7 @@ impl std::error::Error for Error {
             | Error::Columns { .. }
             | Error::ArrowColumn { .. }
             | Error::Format { .. }
+            | Error::Kept { .. }
             | Error::Cancelled => None,
         }
     }

@@ -49,5 +49,7 @@ pub use part::{Part, PartField, PartSegment};
 
 pub mod log;
 
+pub mod kept;
+
 mod table;
 pub use table::{Batches, Column, Places, Table, Views};

@@ -49,6 +49,12 @@ impl Opening {
         let names = self.csv.names().into_iter().take(limits.columns_max);
         names.map(String::into_boxed_str).collect()
     }
+
+    /// The header of CSV as a record that says the same everywhere: each name in quotes, with the
+    /// delimiter of the source between them. None where the source is no CSV, or was not opened.
+    pub(crate) fn csv_header(&self) -> Option<Vec<u8>> {
+        self.csv.record()
+    }
 }
 
 /// A worker's reader of any format.

@@ -27,6 +27,7 @@ pub use compressed::{reader as decompressed, stream as decompressed_stream};
 pub use format::{Format, FormatReader, Opening};
 pub use keep::MESSAGE_COLUMN;
 pub use reject::Reject;
+pub(crate) use stream::{Block, Stream};
 
 use std::collections::HashSet;
 use std::io::Read;

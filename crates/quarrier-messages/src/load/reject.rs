@@ -22,6 +22,16 @@ pub struct Reject {
 }
 
 impl Reject {
+    /// A message of `source` that was left out, at this line and offset.
+    pub(crate) fn new(
+        source: &str,
+        (line, offset): (u64, u64),
+        fault: Fault,
+        bytes: &[u8],
+    ) -> Self {
+        Reject { source: source.into(), line, offset, fault, bytes: bytes.into(), source_number: 0 }
+    }
+
     /// What rejects are put in order by.
     pub(super) fn place(&self) -> (usize, u64) {
         (self.source_number, self.offset)

@@ -12,7 +12,7 @@ use crate::{Error, Packing, Result};
 
 /// A stream that workers take blocks of whole messages from. Whoever takes one reads it: while
 /// one worker decompresses, the others parse.
-pub(super) struct Stream<'r> {
+pub(crate) struct Stream<'r> {
     name: &'r str,
     state: Mutex<State<'r>>,
     message_bytes_max: usize,
@@ -34,9 +34,9 @@ struct State<'r> {
 
 /// Where a block stands in the stream.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block {
-    pub(super) offset: u64,
-    pub(super) number: usize,
+pub(crate) struct Block {
+    pub(crate) offset: u64,
+    pub(crate) number: usize,
     /// Where its first message starts.
     at: usize,
     is_inside: bool,
@@ -44,8 +44,19 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// The first block of a stream, or one that has whole messages from its start on; the first one is
+    /// at `at`.
+    pub(crate) fn whole(offset: u64, at: usize) -> Self {
+        Block { offset, number: 0, at, is_inside: false, is_end: true }
+    }
+
+    /// Where its first message starts.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     /// The block as readers see it.
-    pub(super) fn chunk<'b>(&self, bytes: &'b [u8]) -> Chunk<'b> {
+    pub(crate) fn chunk<'b>(&self, bytes: &'b [u8]) -> Chunk<'b> {
         let Block { at, is_inside, is_end, .. } = *self;
         let lines = memchr_iter(b'\n', &bytes[..at]).count() as u64;
         Chunk { bytes, at, until: bytes.len(), is_end, is_inside, lines }
@@ -53,7 +64,7 @@ impl Block {
 }
 
 impl<'r> Stream<'r> {
-    pub(super) fn new(
+    pub(crate) fn new(
         name: &'r str,
         reader: &'r mut (dyn Read + Send),
         message_bytes_max: usize,
@@ -72,18 +83,24 @@ impl<'r> Stream<'r> {
         Stream { name, state: Mutex::new(state), message_bytes_max, claims }
     }
 
+    /// The same, whose reader begins at `offset`, where a message starts. Somebody else has opened it.
+    pub(crate) fn beginning_at(self, offset: u64) -> Self {
+        lock(&self.state).offset = offset;
+        self
+    }
+
     /// Bytes that were handed out.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         lock(&self.state).offset
     }
 
     /// Learns how many messages there were in so many bytes.
-    pub(super) fn learn(&self, bytes: u64, messages: u64) {
+    pub(crate) fn learn(&self, bytes: u64, messages: u64) {
         self.claims.learn(bytes, messages);
     }
 
     /// The next block, whose bytes `bytes` become; `None` at the end.
-    pub(super) fn next(&self, reader: &impl Reader, bytes: &mut Vec<u8>) -> Result<Option<Block>> {
+    pub(crate) fn next(&self, reader: &impl Reader, bytes: &mut Vec<u8>) -> Result<Option<Block>> {
         let mut state = lock(&self.state);
         bytes.clear();
         bytes.append(&mut state.rest);

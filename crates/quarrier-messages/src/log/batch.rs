@@ -218,6 +218,7 @@ pub struct Batch {
     pub(crate) payload: Vec<u8>,
     pub(crate) is_compressed: bool,
     pub(crate) publication: Option<Publication>,
+    pub(crate) after: Option<u64>,
 }
 
 impl Batch {
@@ -245,6 +246,7 @@ impl Batch {
             payload,
             is_compressed: false,
             publication: None,
+            after: None,
         })
     }
 
@@ -252,6 +254,14 @@ impl Batch {
     #[must_use]
     pub fn published(mut self, publication: Publication) -> Self {
         self.publication = Some(publication);
+        self
+    }
+
+    /// Takes the batch only if the last one of its publisher has this sequence (0: if there is none), so
+    /// that a publisher who sends on before it hears of a batch that found no room leaves no gap.
+    #[must_use]
+    pub fn after(mut self, sequence: u64) -> Self {
+        self.after = Some(sequence);
         self
     }
 
@@ -287,6 +297,8 @@ pub(crate) struct Sealed {
     pub(crate) extension: Vec<u8>,
     pub(crate) payload: Vec<u8>,
     pub(crate) publication: Option<Publication>,
+    /// The sequence that the publisher's last batch must have.
+    pub(crate) after: Option<u64>,
 }
 
 impl Sealed {
@@ -318,7 +330,8 @@ impl Sealed {
             checksum,
             synced: 0,
         };
-        Sealed { header, extension, payload: batch.payload, publication: batch.publication }
+        let Batch { payload, publication, after, .. } = batch;
+        Sealed { header, extension, payload, publication, after }
     }
 
     /// The same without its bytes, for whoever only counts them.
@@ -328,6 +341,7 @@ impl Sealed {
             extension: Vec::new(),
             payload: Vec::new(),
             publication: other.publication,
+            after: other.after,
         }
     }
 
@@ -346,7 +360,8 @@ impl Sealed {
             checksum: payload_sum([]),
             synced: 0,
         };
-        Sealed { header, extension: Vec::new(), payload: Vec::new(), publication: None }
+        let (extension, payload) = (Vec::new(), Vec::new());
+        Sealed { header, extension, payload, publication: None, after: None }
     }
 }
 

@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io;
 use std::ops::Range;
 
-use super::batch::{EXTENSION, EXTENSION_BYTES, Encoding, Header, Publication, ZSTD, publication};
+use super::batch::{
+    EXTENSION, EXTENSION_BYTES, Encoding, HEADER_BYTES, Header, Publication, ZSTD, publication,
+};
 use super::error::{Error, Result};
 
 /// A batch as it was read: whole, and as its writer gave it.
@@ -12,12 +15,45 @@ use super::error::{Error, Result};
 pub struct Entry {
     header: Header,
     stored: Vec<u8>,
+    segment: u64,
     offset: u64,
 }
 
+/// Where the messages of a batch lie, so that they can be read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The segment, by the mark of its first message.
+    pub(crate) segment: u64,
+    /// Their first byte in it.
+    pub(crate) offset: u64,
+    /// How many bytes they take there.
+    pub(crate) bytes: u32,
+    /// How many they have when they are unpacked.
+    pub(crate) bytes_unpacked: u32,
+    pub(crate) is_compressed: bool,
+    /// Bytes between the header and the messages, which the checksum covers, too.
+    pub(crate) extension_bytes: u32,
+    pub(crate) checksum: u64,
+}
+
 impl Entry {
-    pub(super) fn new(header: Header, offset: u64, stored: Vec<u8>) -> Self {
-        Entry { header, stored, offset }
+    /// A batch at `offset` of the segment whose first message has the mark `segment`.
+    pub(super) fn new(header: Header, (segment, offset): (u64, u64), stored: Vec<u8>) -> Self {
+        Entry { header, stored, segment, offset }
+    }
+
+    /// Where its messages lie.
+    pub(crate) fn place(&self) -> Place {
+        let extension = if self.header.has(EXTENSION) { EXTENSION_BYTES as u32 } else { 0 };
+        Place {
+            segment: self.segment,
+            offset: self.offset + HEADER_BYTES + u64::from(extension),
+            bytes: self.header.bytes.saturating_sub(extension),
+            bytes_unpacked: self.header.bytes_unpacked,
+            is_compressed: self.header.has(ZSTD),
+            extension_bytes: extension,
+            checksum: self.header.checksum,
+        }
     }
 
     /// The marks of its messages.
@@ -67,8 +103,7 @@ impl Entry {
         let wanted = self.header.bytes_unpacked as usize;
         let fail = |reason: String| Error::Payload { mark: self.header.mark, reason };
         let payload = if self.header.has(ZSTD) {
-            let unpacked = zstd::bulk::decompress(stored, wanted);
-            Cow::Owned(unpacked.map_err(|error| fail(error.to_string()))?)
+            Cow::Owned(unpacked(stored, wanted).map_err(|error| fail(error.to_string()))?)
         } else {
             Cow::Borrowed(stored)
         };
@@ -77,6 +112,11 @@ impl Entry {
         }
         Ok(payload)
     }
+}
+
+/// Messages as they were before they were compressed; at most `bytes` of them.
+pub(crate) fn unpacked(stored: &[u8], bytes: usize) -> io::Result<Vec<u8>> {
+    zstd::bulk::decompress(stored, bytes)
 }
 
 /// What reading a log comes across, in the order of the log.

@@ -52,6 +52,13 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A batch that is to follow one of its publisher that the log did not take.
+    Gap {
+        /// The sequence of the publisher's last batch in the log; 0 where there is none.
+        last: u64,
+        /// The sequence of this one.
+        sequence: u64,
+    },
     /// Messages that retention has removed were asked for.
     Gone {
         /// The mark asked for.
@@ -116,6 +123,11 @@ impl fmt::Display for Error {
                 "a batch of {bytes} bytes is too large, at most {bytes_max} fit; send it in parts"
             ),
             Error::Invalid { reason } => write!(f, "the log takes no batch like this: {reason}"),
+            Error::Gap { last, sequence } => write!(
+                f,
+                "batch {sequence} of a publisher does not follow its last one in the log, {last}; \
+                 send the batches between them first"
+            ),
             Error::Gone { mark, oldest } => write!(
                 f,
                 "messages from mark {mark} on are no longer kept; the oldest mark is {oldest}"

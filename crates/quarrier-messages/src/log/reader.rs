@@ -10,7 +10,7 @@ use super::error::{Error, Result};
 use super::steps::{Found, Horizon, Last, Steps};
 
 /// Where the segments are, in a data folder.
-pub(super) const LOG_FOLDER: &str = "log";
+pub(crate) const LOG_FOLDER: &str = "log";
 
 /// Reads a log, every batch with its checksum compared, through a buffer of 4 MiB and with memory
 /// for one batch.
@@ -100,6 +100,7 @@ impl Reader {
                         && header.encoding != Encoding::Note
                         && header.next_mark() > self.from;
                     if is_shown {
+                        let place = (self.steps.segment(), place);
                         self.waiting = Some(Event::Batch(Entry::new(header, place, stored)));
                     }
                     if ended.is_some() {

@@ -10,7 +10,7 @@ use super::publishers::Publishers;
 use super::reader::Reader;
 
 /// Damages that are kept; all of them are counted.
-const DAMAGES_MAX: usize = 1000;
+pub(crate) const DAMAGES_MAX: usize = 1000;
 
 /// What was found in a log, from the mark on where reading began.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,8 @@ impl Recovered {
         self.damages_found > 0
     }
 
-    fn note(&mut self, event: Event) -> Option<Entry> {
+    /// Counts what was read; the batch, where it is one.
+    pub(crate) fn note(&mut self, event: Event) -> Option<Entry> {
         match event {
             Event::Batch(entry) => {
                 self.batches += 1;

@@ -20,7 +20,7 @@ use crc_fast::{CrcAlgorithm, checksum};
 pub(crate) const HEAD_BYTES: u64 = 4096;
 const COPY_BYTES: usize = 2048;
 const CHECKED_BYTES: usize = COPY_BYTES - 4;
-const MAGIC: &[u8; 8] = b"QUARRLOG";
+pub(crate) const MAGIC: &[u8; 8] = b"QUARRLOG";
 const VERSION: u32 = 1;
 /// The end of a segment's name.
 const ENDING: &str = ".qlog";

@@ -127,6 +127,12 @@ impl Steps {
         self.walk.as_ref().map_or(self.expected, Walk::expected)
     }
 
+    /// The segment that was walked through last, by the mark of its first message.
+    pub(super) fn segment(&self) -> u64 {
+        let last = self.next.checked_sub(1).and_then(|at| self.segments.get(at));
+        last.map_or(0, |(mark, _)| *mark)
+    }
+
     /// The mark that a writer may give next.
     pub(super) fn next_mark(&self) -> u64 {
         let skipped = if self.is_end_unknown { UNKNOWN_MARKS } else { 0 };

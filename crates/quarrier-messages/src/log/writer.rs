@@ -176,6 +176,11 @@ impl Log {
         self.put(Sealed::of(batch, 0), None)
     }
 
+    /// As [`Log::send`], of a batch whose checksum was made elsewhere.
+    pub(crate) fn send_sealed(&self, sealed: Sealed) -> Result<Pending> {
+        self.put(sealed, None)
+    }
+
     /// Begins a chain: batches that are all in the log or none of them. Until it ends, all other
     /// senders wait, so its bytes should be at hand.
     ///
@@ -420,6 +425,12 @@ impl Writer {
             let last = fresh.get(&publication.publisher).copied();
             if last.is_some_and(|last| publication.sequence <= last) {
                 return Admission::DuplicateOfGroup;
+            }
+            let last =
+                last.or_else(|| publishers.last(publication.publisher).map(|it| it.sequence));
+            let last = last.unwrap_or(0);
+            if item.sealed.after.is_some_and(|after| after != last) {
+                return Admission::Refuse(Error::Gap { last, sequence: publication.sequence });
             }
             fresh.insert(publication.publisher, publication.sequence);
             Admission::Write

@@ -68,6 +68,15 @@ impl CsvOpening {
         self.get().map_or_else(Vec::new, |header| header.names.clone())
     }
 
+    /// The header as a record, with every name in quotes.
+    pub(crate) fn record(&self) -> Option<Vec<u8>> {
+        let header = self.get()?;
+        let names = header.names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
+        let mut record = names.map(String::into_bytes).collect::<Vec<_>>().join(&header.delimiter);
+        record.push(b'\n');
+        Some(record)
+    }
+
     fn set(&self, header: Header) {
         self.0.delimiter.store(header.delimiter, Ordering::Relaxed);
         *lock(&self.0.header) = Some(Arc::new(header));

@@ -1,0 +1,152 @@
+//! A block of a source becomes the messages of a batch.
+
+use super::encoding::is_apart;
+use crate::Fault;
+use crate::build::{Cell, FieldId, Row};
+use crate::frame::{Reader, Rejected, Taker};
+use crate::load::Block;
+use crate::log::Encoding;
+use crate::{FormatReader, Limits};
+
+/// What there is in a block.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// Its messages as they are written into the log; empty where there are none.
+    pub(super) payload: Vec<u8>,
+    pub(super) messages: u32,
+    /// Lines that start in it.
+    pub(super) lines: u64,
+    /// Messages that were left out, as many as are kept.
+    pub(super) rejects: Vec<LeftOut>,
+    pub(super) rejected: u64,
+}
+
+/// A message that was left out.
+#[derive(Debug)]
+pub(super) struct LeftOut {
+    /// Where it starts in the block.
+    pub(super) at: u64,
+    /// How many lines of the block started before its own.
+    pub(super) line: u64,
+    pub(super) fault: Fault,
+    pub(super) bytes: Box<[u8]>,
+}
+
+/// Parses the messages of a block. Where all of it is messages, its bytes are the payload; else they
+/// are taken out, a line each. `header` is put before them.
+pub(super) fn checked(
+    reader: &mut FormatReader,
+    (block, mut bytes): (&Block, Vec<u8>),
+    (encoding, header): (Encoding, &[u8]),
+    limits: &Limits,
+) -> Checked {
+    let mut counted = Counter::new(limits);
+    let mut chunk = block.chunk(&bytes);
+    reader.read(&mut chunk, &mut counted);
+    let lines = chunk.lines;
+    let Counter { messages, rejects, rejected, .. } = counted;
+    let mut payload = if messages == 0 {
+        Vec::new()
+    } else if rejected > 0 || is_apart(encoding) {
+        let mut joined = Joiner { row: Nothing, payload: header.to_vec() };
+        reader.read(&mut block.chunk(&bytes), &mut joined);
+        joined.payload
+    } else {
+        drop(bytes.splice(..block.at(), header.iter().copied()));
+        bytes
+    };
+    if payload.last().is_some_and(|last| *last != b'\n') {
+        // Whatever follows it in the log begins a line.
+        payload.push(b'\n');
+    }
+    Checked { payload, messages, lines, rejects, rejected }
+}
+
+/// Counts messages.
+struct Counter {
+    row: Nothing,
+    messages: u32,
+    rejects: Vec<LeftOut>,
+    rejected: u64,
+    kept_max: usize,
+    bytes_max: usize,
+}
+
+impl Counter {
+    fn new(limits: &Limits) -> Self {
+        Counter {
+            row: Nothing,
+            messages: 0,
+            rejects: Vec::new(),
+            rejected: 0,
+            kept_max: limits.rejects_max,
+            bytes_max: limits.reject_bytes_max,
+        }
+    }
+}
+
+impl Taker for Counter {
+    type Row = Nothing;
+
+    #[inline(always)]
+    fn row(&mut self) -> &mut Nothing {
+        &mut self.row
+    }
+
+    #[inline(always)]
+    fn commit(&mut self, _message: &[u8]) {
+        self.messages += 1;
+    }
+
+    #[cold]
+    fn reject(&mut self, reject: Rejected<'_>) {
+        self.rejected += 1;
+        if self.rejects.len() < self.kept_max {
+            let bytes = &reject.bytes[..reject.bytes.len().min(self.bytes_max)];
+            let (at, line, fault) = (reject.at as u64, reject.line, reject.fault);
+            self.rejects.push(LeftOut { at, line, fault, bytes: bytes.into() });
+        }
+    }
+}
+
+/// Puts messages together, a line each.
+struct Joiner {
+    row: Nothing,
+    payload: Vec<u8>,
+}
+
+impl Taker for Joiner {
+    type Row = Nothing;
+
+    fn row(&mut self) -> &mut Nothing {
+        &mut self.row
+    }
+
+    fn commit(&mut self, message: &[u8]) {
+        self.payload.extend_from_slice(message);
+        self.payload.push(b'\n');
+    }
+
+    fn reject(&mut self, _reject: Rejected<'_>) {}
+}
+
+/// Takes no field of any message.
+#[derive(Debug)]
+struct Nothing;
+
+impl Row for Nothing {
+    #[inline(always)]
+    fn field(&mut self, _name: &str) -> Option<FieldId> {
+        None
+    }
+
+    fn boolean(&mut self, _field: FieldId, _value: bool) {}
+    fn integer(&mut self, _field: FieldId, _value: i64) {}
+    fn decimal(&mut self, _field: FieldId, _mantissa: i64, _scale: u8) {}
+    fn number(&mut self, _field: FieldId, _number: Cell<'static>) {}
+    fn float(&mut self, _field: FieldId, _value: f64) {}
+    fn date(&mut self, _field: FieldId, _days: i32) {}
+    fn timestamp(&mut self, _field: FieldId, _nanoseconds: i64) {}
+    fn text(&mut self, _field: FieldId, _value: &str) {}
+    fn null(&mut self, _field: FieldId) {}
+}

@@ -1,0 +1,108 @@
+//! Formats as the log calls them, and the header that each batch of CSV has.
+
+use std::sync::Arc;
+
+use memchr::memchr;
+
+use crate::format::csv::Csv;
+use crate::format::fix::Dictionary;
+use crate::format::xml::{Xml, XmlPlace};
+use crate::log::Encoding;
+use crate::{Format, Result};
+
+/// What the log calls a format.
+///
+/// # Errors
+/// [`Error::Kept`](crate::Error::Kept) for what is read by columns.
+pub(super) fn encoding_of(format: &Format, name: &str) -> Result<Encoding> {
+    Ok(match format {
+        Format::Json => Encoding::Json,
+        Format::Fix(_) => Encoding::Fix,
+        Format::Nvfix(_) => Encoding::NvFix,
+        Format::Csv(_) => Encoding::Csv,
+        Format::Xml(_) => Encoding::Xml,
+        Format::Arrow | Format::Parquet => {
+            let reason = format!(
+                "{} has columns, and the log keeps messages: write it as JSON lines or CSV first",
+                format.name()
+            );
+            return Err(crate::Error::Kept { place: name.to_string(), reason });
+        }
+    })
+}
+
+/// How messages of the log are read. Those of CSV have this header before them.
+pub(super) fn format_of(encoding: Encoding, header: &[u8]) -> Option<Format> {
+    let dictionary = || Arc::new(Dictionary::builtin());
+    Some(match encoding {
+        Encoding::Json => Format::Json,
+        Encoding::Fix => Format::Fix(dictionary()),
+        Encoding::NvFix => Format::Nvfix(dictionary()),
+        Encoding::Csv => {
+            let delimiter = header_of(header).map(|(_, delimiter)| delimiter);
+            Format::Csv(Csv { delimiter, has_header: true })
+        }
+        Encoding::Xml => Format::Xml(Xml { place: Some(XmlPlace::Outermost), ..Xml::default() }),
+        _ => return None,
+    })
+}
+
+/// What users call the format of an encoding.
+pub(super) fn name_of(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Json => "json",
+        Encoding::Fix => "fix",
+        Encoding::NvFix => "nvfix",
+        Encoding::Csv => "csv",
+        Encoding::Xml => "xml",
+        _ => "rows",
+    }
+}
+
+/// Whether messages are taken out of what is around them: an element around all of them is none.
+pub(super) fn is_apart(encoding: Encoding) -> bool {
+    encoding == Encoding::Xml
+}
+
+/// The length of the header that `bytes` begin with, and its delimiter; None where they do not begin
+/// with one as the log writes it: names in quotes.
+pub(super) fn header_of(bytes: &[u8]) -> Option<(usize, u8)> {
+    let (mut at, mut delimiter) = (0, b',');
+    loop {
+        if bytes.get(at) != Some(&b'"') {
+            return None;
+        }
+        at += 1;
+        loop {
+            at += memchr(b'"', bytes.get(at..)?)? + 1;
+            match bytes.get(at) {
+                Some(b'"') => at += 1,
+                _ => break,
+            }
+        }
+        match bytes.get(at)? {
+            b'\n' => return Some((at + 1, delimiter)),
+            other => delimiter = *other,
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_ends_behind_its_last_name_whatever_names_hold() {
+        for (text, expected) in [
+            ("\"a\"\n1\n", Some((4, b','))),
+            ("\"a\";\"b\"\"\n;\"\nrest", Some((12, b';'))),
+            ("a,b\n", None),
+            ("\"a\",\"b", None),
+            ("\"a\"", None),
+            ("", None),
+        ] {
+            assert_eq!(header_of(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The segments of a log, opened when something in them is read.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use quarrier_core::region::{AlignedBuffer, PAGE_BYTES};
+use quarrier_core::sync::lock;
+
+use crate::log::disk::{Access, Disk, DiskFile};
+use crate::log::{Place, payload_sum, segment, unpacked};
+
+/// Segments that are held open at once.
+const OPEN_MAX: usize = 32;
+/// Buffers that are held for the next batch. Memory that is touched for the first time costs more than
+/// the read.
+const IDLE_MAX: usize = 64;
+const IDLE_BYTES_MAX: usize = 4 << 20;
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// The segments of a log, to read messages from at their places.
+pub(super) struct Files {
+    disk: Arc<dyn Disk>,
+    open: Mutex<HashMap<u64, Arc<dyn DiskFile>>>,
+    idle: Mutex<Vec<AlignedBuffer>>,
+}
+
+/// The messages of a batch in memory.
+pub(super) enum Messages {
+    /// As they lie on the disk, among other bytes.
+    Stored {
+        buffer: AlignedBuffer,
+        messages: Range<usize>,
+    },
+    Unpacked(Vec<u8>),
+}
+
+impl Messages {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Messages::Stored { buffer, messages } => &buffer[messages.clone()],
+            Messages::Unpacked(bytes) => bytes,
+        }
+    }
+}
+
+impl Files {
+    pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
+        Files { disk, open: Mutex::default(), idle: Mutex::default() }
+    }
+
+    fn file(&self, segment: u64) -> io::Result<Arc<dyn DiskFile>> {
+        if let Some(file) = lock(&self.open).get(&segment) {
+            return Ok(Arc::clone(file));
+        }
+        let file: Arc<dyn DiskFile> = self.disk.open(&segment::name(segment), Access::Read)?.into();
+        let mut open = lock(&self.open);
+        if open.len() >= OPEN_MAX {
+            open.clear();
+        }
+        open.insert(segment, Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// The messages of a batch, unpacked. They are read past the page cache where the file system
+    /// lets us, into memory that was used before.
+    ///
+    /// # Errors
+    /// Those of the system; [`io::ErrorKind::InvalidData`] where they are not what was written.
+    pub(super) fn messages(&self, place: &Place) -> io::Result<Messages> {
+        let start = place.offset.saturating_sub(u64::from(place.extension_bytes));
+        let end = place.offset + u64::from(place.bytes);
+        let (first, last) = (start - start % PAGE, end.next_multiple_of(PAGE));
+        let mut buffer = self.buffer((last - first) as usize);
+        let wanted = (end - first) as usize;
+        let file = self.file(place.segment)?;
+        let mut filled = 0;
+        while filled < wanted {
+            let room = (last - first) as usize;
+            match file.read_at(first + filled as u64, &mut buffer[filled..room])? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => filled += count,
+            }
+        }
+        let stored = (start - first) as usize..wanted;
+        if payload_sum([&buffer[stored]]) != place.checksum {
+            let what =
+                format!("the messages at byte {} are not those that were written", place.offset);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let messages = (place.offset - first) as usize..wanted;
+        if !place.is_compressed {
+            return Ok(Messages::Stored { buffer, messages });
+        }
+        let bytes = unpacked(&buffer[messages], place.bytes_unpacked as usize)?;
+        self.give_back(buffer);
+        Ok(Messages::Unpacked(bytes))
+    }
+
+    /// Takes the memory of messages that nobody reads any more.
+    pub(super) fn let_go(&self, messages: Messages) {
+        if let Messages::Stored { buffer, .. } = messages {
+            self.give_back(buffer);
+        }
+    }
+
+    fn give_back(&self, buffer: AlignedBuffer) {
+        let mut idle = lock(&self.idle);
+        if idle.len() < IDLE_MAX && buffer.len() <= IDLE_BYTES_MAX {
+            idle.push(buffer);
+        }
+    }
+
+    /// A buffer of at least so many bytes.
+    fn buffer(&self, bytes: usize) -> AlignedBuffer {
+        let mut idle = lock(&self.idle);
+        let found = idle.iter().position(|buffer| buffer.len() >= bytes);
+        match found {
+            Some(at) => idle.swap_remove(at),
+            // A little more, for the next batch may be a little longer.
+            None => AlignedBuffer::new(bytes.next_multiple_of(1 << 18)),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Where the batches of each table lie in the log.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::encoding::{header_of, name_of};
+use crate::log::{Encoding, Entry, Place, Publication};
+
+/// A batch of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Extent {
+    pub(super) place: Place,
+    pub(super) marks: Range<u64>,
+    pub(super) encoding: Encoding,
+    pub(super) publication: Option<Publication>,
+    /// Of CSV: the header that its messages begin with.
+    pub(super) header: Arc<[u8]>,
+}
+
+impl Extent {
+    /// Whether both are read in the same way.
+    pub(super) fn goes_with(&self, next: &Extent) -> bool {
+        self.encoding == next.encoding && self.header == next.header
+    }
+
+    /// Bytes of its messages, without their header.
+    pub(super) fn message_bytes(&self) -> u64 {
+        u64::from(self.place.bytes_unpacked).saturating_sub(self.header.len() as u64)
+    }
+}
+
+/// A table, and how much of it there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeptTable {
+    /// Its name.
+    pub name: String,
+    /// Its messages.
+    pub messages: u64,
+    /// Their bytes, as they came.
+    pub bytes: u64,
+    /// Bytes that they take in the log, without headers of batches.
+    pub stored_bytes: u64,
+    /// The formats that its messages came in, each once, in order of first sight.
+    pub formats: Vec<&'static str>,
+}
+
+/// The batches of all tables, in the order of the log.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Index {
+    tables: BTreeMap<u32, Vec<Extent>>,
+    headers: HashMap<Box<[u8]>, Arc<[u8]>>,
+    /// The mark behind the last message.
+    pub(super) next_mark: u64,
+}
+
+impl Index {
+    /// Takes a batch in; one that is there already is left out.
+    pub(super) fn add(&mut self, entry: &Entry) {
+        // What cannot be unpacked says so when it is read.
+        self.add_with(entry, || entry.payload().unwrap_or_default());
+    }
+
+    /// The same for a batch whose messages are to be had otherwise.
+    pub(super) fn add_with<'p>(&mut self, entry: &Entry, payload: impl FnOnce() -> Cow<'p, [u8]>) {
+        let marks = entry.marks();
+        if marks.start < self.next_mark {
+            return;
+        }
+        self.next_mark = marks.end;
+        let encoding = entry.encoding();
+        let header = match encoding {
+            Encoding::Csv => self.header(&payload()),
+            _ => Arc::default(),
+        };
+        let extent = Extent {
+            place: entry.place(),
+            marks,
+            encoding,
+            publication: entry.publication(),
+            header,
+        };
+        self.tables.entry(entry.table()).or_default().push(extent);
+    }
+
+    fn header(&mut self, payload: &[u8]) -> Arc<[u8]> {
+        let header = header_of(payload).and_then(|(end, _)| payload.get(..end));
+        let header = header.unwrap_or_default();
+        if let Some(known) = self.headers.get(header) {
+            return Arc::clone(known);
+        }
+        let shared: Arc<[u8]> = header.into();
+        self.headers.insert(header.into(), Arc::clone(&shared));
+        shared
+    }
+
+    /// The numbers of all tables that have messages.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        self.tables.keys().copied()
+    }
+
+    /// The batches of a table.
+    pub(super) fn extents(&self, number: u32) -> &[Extent] {
+        self.tables.get(&number).map_or(&[], Vec::as_slice)
+    }
+
+    /// The batch of this publication.
+    pub(super) fn published(&self, number: u32, publication: &Publication) -> Option<&Extent> {
+        let mut extents = self.extents(number).iter().rev();
+        extents.find(|extent| extent.publication.as_ref() == Some(publication))
+    }
+
+    /// What there is of a table.
+    pub(super) fn table(&self, number: u32, name: String) -> KeptTable {
+        let extents = self.extents(number);
+        let mut table =
+            KeptTable { name, messages: 0, bytes: 0, stored_bytes: 0, formats: Vec::new() };
+        for extent in extents {
+            table.messages += extent.marks.end - extent.marks.start;
+            table.bytes += extent.message_bytes();
+            table.stored_bytes += u64::from(extent.place.bytes);
+            let name = name_of(extent.encoding);
+            if !table.formats.contains(&name) {
+                table.formats.push(name);
+            }
+        }
+        table
+    }
+}

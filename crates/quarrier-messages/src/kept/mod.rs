@@ -1,0 +1,31 @@
+//! Tables that are kept: messages in a durable log, by the names of their tables.
+//!
+//! ```text
+//!  source ─→ blocks of whole messages ─→ workers: checked, counted ─→ order ─→ Log (acknowledged)
+//!                                                                               │
+//!  Table ←─ Load ←─ Run: its messages as one source ←─ index: where batches lie ┘
+//! ```
+//!
+//! The log has the messages' own bytes, and everything else is made from it: a [`Run`] shows the
+//! messages of a table, as far as they are written in one way, as a [`Source`](quarrier_core::source::Source),
+//! so whatever reads files of messages reads a log.
+//!
+//! `docs/log.md` draws the log and the catalog, which says what tables are called.
+
+mod blocks;
+mod catalog;
+mod encoding;
+mod files;
+mod index;
+mod load;
+mod order;
+mod resume;
+mod run;
+mod segment;
+mod snapshot;
+mod store;
+
+pub use index::KeptTable;
+pub use load::{LoadOptions, LoadWatch, Origin, Progress, Stored};
+pub use run::Run;
+pub use store::{Store, is_log};

@@ -1,0 +1,166 @@
+//! Batches go into the log in the order of their source, whoever made them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use quarrier_core::sync::lock;
+
+use super::blocks::Checked;
+use super::load::{LoadWatch, Progress, Stored};
+use crate::log::{Log, Pending, Publication, Sealed};
+use crate::{Error, Limits, Reject, Result};
+
+/// Batches of which nobody has waited for the answer.
+const PENDING_MAX: usize = 32;
+
+/// A block that was parsed.
+pub(super) struct Done {
+    /// Where it lies in the source.
+    pub(super) bytes: Range<u64>,
+    pub(super) checked: Checked,
+    /// The batch; None where the block has no message.
+    pub(super) sealed: Option<Sealed>,
+}
+
+/// Takes blocks in any order, and sends them in that of their numbers.
+pub(super) struct Order<'o> {
+    log: &'o Log,
+    name: &'o str,
+    limits: &'o Limits,
+    state: Mutex<State<'o>>,
+    /// A number was sent, or sending is over.
+    moved: Condvar,
+    /// So many blocks may wait for one before them.
+    ahead_max: usize,
+}
+
+struct State<'o> {
+    next: usize,
+    waiting: BTreeMap<usize, Done>,
+    pending: VecDeque<(Pending, u32, u64)>,
+    /// The sequence of the last batch that was sent; 0 where there is none.
+    sequence: u64,
+    /// Lines of the source before the next block.
+    lines: u64,
+    stored: Stored,
+    failed: Option<Error>,
+    watch: &'o mut dyn LoadWatch,
+}
+
+impl<'o> Order<'o> {
+    /// Behind the batch of a publisher with this sequence; the source has so many lines before.
+    pub(super) fn new(
+        (log, name, limits): (&'o Log, &'o str, &'o Limits),
+        (sequence, lines): (u64, u64),
+        workers: usize,
+        watch: &'o mut dyn LoadWatch,
+    ) -> Self {
+        let state = State {
+            next: 0,
+            waiting: BTreeMap::new(),
+            pending: VecDeque::new(),
+            sequence,
+            lines,
+            stored: Stored::default(),
+            failed: None,
+            watch,
+        };
+        let (moved, ahead_max) = (Condvar::new(), 2 * workers + 2);
+        Order { log, name, limits, state: Mutex::new(state), moved, ahead_max }
+    }
+
+    /// Whether nothing more is sent.
+    pub(super) fn is_over(&self) -> bool {
+        lock(&self.state).failed.is_some()
+    }
+
+    /// Nothing more is sent, for this reason.
+    pub(super) fn fail(&self, error: Error) {
+        lock(&self.state).failed.get_or_insert(error);
+        self.moved.notify_all();
+    }
+
+    /// Takes a block, and sends all whose turn it is. Waits where it is far ahead of others.
+    pub(super) fn put(&self, number: usize, done: Done) {
+        let mut state = lock(&self.state);
+        while state.failed.is_none() && number >= state.next + self.ahead_max {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waiting.insert(number, done);
+        while state.failed.is_none() {
+            let next = state.next;
+            let Some(done) = state.waiting.remove(&next) else { break };
+            state.next += 1;
+            if let Err(error) = self.send(&mut state, done) {
+                state.failed = Some(error);
+            }
+        }
+        drop(state);
+        self.moved.notify_all();
+    }
+
+    fn send(&self, state: &mut State<'_>, done: Done) -> Result<()> {
+        let Done { bytes, checked, sealed } = done;
+        for reject in &checked.rejects {
+            let line = 1 + state.lines + reject.line;
+            let place = (line, bytes.start + reject.at);
+            state.stored.rejected_listed += 1;
+            if state.stored.rejected_listed <= self.limits.rejects_max as u64 {
+                let reject = Reject::new(self.name, place, reject.fault, &reject.bytes);
+                state.watch.left_out(&reject);
+            }
+        }
+        state.lines += checked.lines;
+        state.stored.rejected += checked.rejected;
+        state.stored.bytes += bytes.end - bytes.start;
+        let Some(mut sealed) = sealed else { return Ok(()) };
+        if let Some(Publication { sequence, .. }) = sealed.publication {
+            sealed.after = Some(state.sequence);
+            state.sequence = sequence;
+        }
+        let pending = self.log.send_sealed(sealed)?;
+        state.pending.push_back((pending, checked.messages, bytes.end));
+        if state.pending.len() > PENDING_MAX {
+            state.wait_for_one()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for all that was sent; what came of it, also where something failed.
+    pub(super) fn finish(self) -> (Stored, Result<()>) {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut waited = Ok(());
+        while !state.pending.is_empty() {
+            let one = state.wait_for_one();
+            waited = waited.and(one);
+        }
+        let State { stored, failed, .. } = state;
+        let done = match failed {
+            // It came first, and what was sent behind it was refused because of it.
+            Some(error @ Error::Log(_)) => Err(error),
+            failed => waited.and(failed.map_or(Ok(()), Err)),
+        };
+        (stored, done)
+    }
+}
+
+impl State<'_> {
+    /// Waits until the batch that was sent first is on the disk.
+    fn wait_for_one(&mut self) -> Result<()> {
+        let Some((pending, messages, end)) = self.pending.pop_front() else { return Ok(()) };
+        let committed = pending.wait()?;
+        let stored = &mut self.stored;
+        if !committed.is_duplicate {
+            stored.messages += u64::from(messages);
+            stored.marks = match stored.marks.is_empty() {
+                true => committed.marks,
+                false => stored.marks.start..committed.marks.end,
+            };
+        }
+        stored.end = end;
+        let (messages, rejected) = (stored.messages, stored.rejected);
+        self.watch.progressed(&Progress { bytes: end, messages, rejected });
+        Ok(())
+    }
+}

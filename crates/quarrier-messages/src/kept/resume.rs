@@ -1,0 +1,170 @@
+//! Where a load of a source begins: at its start, or where one before was interrupted.
+//!
+//! Each batch says where in its source it begins and ends. A load goes on behind the last one, if the
+//! same bytes still stand there; if not, the source is another one of the same name, and is loaded
+//! from its start.
+
+use std::io::{self, Read};
+
+use crc_fast::{CrcAlgorithm, Digest};
+use memchr::memchr_iter;
+use quarrier_core::source::Source;
+
+use super::blocks::checked;
+use super::load::{LoadOptions, Rest};
+use super::store::Store;
+use crate::frame::Reader;
+use crate::load::{Block, decompressed};
+use crate::log::{Encoding, PAYLOAD_BYTES_MAX, Publication};
+use crate::{FormatReader, Opening, Result};
+
+/// Where a load begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Start {
+    pub(super) publisher: Option<u64>,
+    /// The sequence of the publisher's last batch; 0 where there is none.
+    pub(super) sequence: u64,
+    pub(super) offset: u64,
+    /// Lines before it.
+    pub(super) lines: u64,
+}
+
+/// Sources of the same name that are told apart.
+const SOURCES_MAX: u32 = 1 << 16;
+
+/// As much of a source is looked at first, to learn its header.
+const HEAD_BYTES: u64 = 1 << 20;
+
+/// Finds out where to begin: the bytes from there on, and the place. The opening has seen the source's
+/// first bytes where they are not among those.
+pub(super) fn begin<'s>(
+    store: &Store,
+    (table, encoding): (u32, Encoding),
+    (source, identity): (&'s dyn Source, Option<&str>),
+    options: &LoadOptions,
+    opening: &Opening,
+) -> Result<(Box<dyn Read + Send + 's>, Start)> {
+    let plain = Plain { source };
+    let Some(identity) = identity else { return Ok((plain.rest(0)?, Start::default())) };
+    let log = store.writer()?;
+    for generation in 0..SOURCES_MAX {
+        let publisher = publisher(table, identity, generation);
+        let fresh = Start { publisher: Some(publisher), ..Start::default() };
+        let Some(last) = log.last_publication(publisher) else {
+            return Ok((plain.rest(0)?, fresh));
+        };
+        if options.is_again {
+            continue;
+        }
+        // Where retention has removed it, the name is believed.
+        if let Some(stored) = store.payload(table, &last)?
+            && !plain.has(&stored, &last, encoding, options, opening)?
+        {
+            continue;
+        }
+        let (sequence, offset) = (last.sequence, last.source_offset);
+        let lines = plain.lines_before(offset)?;
+        plain.open(&FormatReader::new(&options.format, &options.limits, opening))?;
+        return Ok((plain.rest(offset)?, Start { sequence, offset, lines, ..fresh }));
+    }
+    let reason = format!("{SOURCES_MAX} others of this name were loaded; give it another name");
+    Err(crate::Error::Kept { place: source.name().to_string(), reason })
+}
+
+/// A number for what is loaded into a table under a name, never 0.
+fn publisher(table: u32, identity: &str, generation: u32) -> u64 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
+    digest.update(&table.to_le_bytes());
+    digest.update(&generation.to_le_bytes());
+    digest.update(identity.as_bytes());
+    digest.finalize().max(1)
+}
+
+/// A source, decompressed.
+struct Plain<'s> {
+    source: &'s dyn Source,
+}
+
+impl<'s> Plain<'s> {
+    /// Its bytes from an offset on.
+    fn rest(&self, offset: u64) -> Result<Box<dyn Read + Send + 's>> {
+        let source = self.source;
+        match decompressed(source)? {
+            None => Ok(Box::new(Rest { source, at: offset })),
+            Some(mut reader) => {
+                let skipped = io::copy(&mut (&mut reader).take(offset), &mut io::sink());
+                skipped.map_err(|error| self.failed(error))?;
+                Ok(reader)
+            }
+        }
+    }
+
+    fn failed(&self, error: io::Error) -> crate::Error {
+        quarrier_core::Error::io(self.source.name(), "read", error).into()
+    }
+
+    /// Lines that end before an offset.
+    fn lines_before(&self, offset: u64) -> Result<u64> {
+        let mut reader = self.rest(0)?.take(offset);
+        let mut buffer = vec![0; 256 << 10];
+        let mut lines = 0;
+        loop {
+            match reader.read(&mut buffer) {
+                Ok(0) => return Ok(lines),
+                Ok(count) => lines += memchr_iter(b'\n', &buffer[..count]).count() as u64,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+    }
+
+    /// Bytes of a range, as many as there are.
+    fn bytes(&self, start: u64, count: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = self.rest(start)?.take(count).read_to_end(&mut bytes);
+        read.map_err(|error| self.failed(error))?;
+        Ok(bytes)
+    }
+
+    /// Where the first message starts, once the opening has seen what is before.
+    fn open(&self, reader: &FormatReader) -> Result<usize> {
+        let mut wanted = HEAD_BYTES;
+        loop {
+            let head = self.bytes(0, wanted)?;
+            let is_end = (head.len() as u64) < wanted;
+            match reader.open(&head, is_end) {
+                Some(at) => return Ok(at),
+                None if is_end || wanted > PAYLOAD_BYTES_MAX as u64 => return Ok(head.len()),
+                None => wanted *= 4,
+            }
+        }
+    }
+
+    /// Whether the source still has the messages that were stored from it last.
+    fn has(
+        &self,
+        stored: &[u8],
+        last: &Publication,
+        encoding: Encoding,
+        options: &LoadOptions,
+        opening: &Opening,
+    ) -> Result<bool> {
+        let Some(start) = last.sequence.checked_sub(1) else { return Ok(false) };
+        let Some(count) = last.source_offset.checked_sub(start) else { return Ok(false) };
+        if count > 2 * PAYLOAD_BYTES_MAX as u64 {
+            return Ok(false);
+        }
+        let mut reader = FormatReader::new(&options.format, &options.limits, opening);
+        let first = self.open(&reader)?;
+        let bytes = self.bytes(start, count)?;
+        if (bytes.len() as u64) < count {
+            return Ok(false);
+        }
+        let at = if start == 0 { first.min(bytes.len()) } else { 0 };
+        let header = opening.csv_header().unwrap_or_default();
+        let block = Block::whole(start, at);
+        let how = (encoding, header.as_slice());
+        let checked = checked(&mut reader, (&block, bytes), how, &options.limits);
+        Ok(checked.payload == stored)
+    }
+}

@@ -1,0 +1,143 @@
+//! Messages of the log as a source: bytes that whatever reads files of messages reads.
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem::discriminant;
+use std::sync::{Arc, Mutex};
+
+use quarrier_core::source::Source;
+use quarrier_core::sync::lock;
+
+use super::encoding::format_of;
+use super::files::{Files, Messages};
+use super::index::Extent;
+use crate::Format;
+use crate::log::Place;
+
+/// Batches that are held for the next read.
+const HELD_MAX: usize = 64;
+const HELD_BYTES_MAX: usize = 96 << 20;
+
+/// Messages of a table that are written in one way, one after another as in a file. Those of CSV have
+/// one header before them. Cheap to clone.
+#[derive(Clone)]
+pub struct Run(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    format: Format,
+    files: Arc<Files>,
+    spans: Vec<Span>,
+    length: u64,
+    /// The batches that were read last, by their numbers.
+    held: Mutex<VecDeque<(usize, Arc<Messages>)>>,
+}
+
+/// A batch as a part of the source.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    /// Where it begins in the source.
+    start: u64,
+    place: Place,
+    /// Bytes at its start that are left out.
+    skipped: u64,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Inner { name, length, .. } = &*self.0;
+        f.debug_struct("Run").field("name", name).field("length", length).finish()
+    }
+}
+
+/// The same messages of the same snapshot.
+impl PartialEq for Run {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Run {}
+
+impl Run {
+    /// Of batches that go with each other; None where nobody reads their encoding.
+    pub(super) fn of(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Option<Run> {
+        let first = extents.first()?;
+        let format = format_of(first.encoding, &first.header)?;
+        let mut length = 0;
+        let mut span = |(at, extent): (usize, &Extent)| {
+            // One header is enough.
+            let skipped = if at == 0 { 0 } else { extent.header.len() as u64 };
+            let start = length;
+            length += u64::from(extent.place.bytes_unpacked).saturating_sub(skipped);
+            Span { start, place: extent.place, skipped }
+        };
+        let spans = extents.iter().enumerate().map(&mut span).collect();
+        let (name, files, held) = (name.to_string(), Arc::clone(files), Mutex::default());
+        Some(Run(Arc::new(Inner { name, format, files, spans, length, held })))
+    }
+
+    /// Whether both can be loaded at once, as if they were one.
+    pub(super) fn goes_with(&self, next: &Run) -> bool {
+        match (self.format(), next.format()) {
+            (Format::Csv(one), Format::Csv(other)) => one == other,
+            (one, other) => discriminant(one) == discriminant(other),
+        }
+    }
+
+    /// How its messages are written.
+    pub fn format(&self) -> &Format {
+        &self.0.format
+    }
+}
+
+impl Inner {
+    /// The messages of a batch. A worker reads them piece by piece, so they are held for a while.
+    fn messages(&self, number: usize, span: &Span) -> io::Result<Arc<Messages>> {
+        let known = |held: &VecDeque<(usize, Arc<Messages>)>| {
+            let found = held.iter().rev().find(|(known, _)| *known == number);
+            found.map(|(_, messages)| Arc::clone(messages))
+        };
+        if let Some(messages) = known(&lock(&self.held)) {
+            return Ok(messages);
+        }
+        let messages = Arc::new(self.files.messages(&span.place)?);
+        let mut held = lock(&self.held);
+        held.push_back((number, Arc::clone(&messages)));
+        let mut bytes: usize = held.iter().map(|(_, messages)| messages.bytes().len()).sum();
+        while held.len() > HELD_MAX || bytes > HELD_BYTES_MAX && held.len() > 1 {
+            let Some((_, first)) = held.pop_front() else { break };
+            bytes -= first.bytes().len();
+            if let Some(first) = Arc::into_inner(first) {
+                self.files.let_go(first);
+            }
+        }
+        Ok(messages)
+    }
+}
+
+impl Source for Run {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn length(&self) -> u64 {
+        self.0.length
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let inner = &*self.0;
+        if offset >= inner.length || buffer.is_empty() {
+            return Ok(0);
+        }
+        let number = inner.spans.partition_point(|span| span.start <= offset).saturating_sub(1);
+        let Some(span) = inner.spans.get(number) else { return Ok(0) };
+        let skipped = offset - span.start + span.skipped;
+        let messages = inner.messages(number, span)?;
+        let rest = usize::try_from(skipped).ok().and_then(|from| messages.bytes().get(from..));
+        let rest = rest.unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+}

@@ -1,0 +1,112 @@
+//! A table as its messages are at a mark, made from the log.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_core::source::Source;
+
+use super::files::Files;
+use super::index::Extent;
+use super::run::Run;
+use crate::column::raw::SEGMENT_ROWS;
+use crate::{Kind, Limits, Load, Result, Table};
+
+/// How snapshots are made.
+pub(super) struct Making<'m> {
+    pub(super) name: &'m str,
+    pub(super) files: &'m Arc<Files>,
+    pub(super) workers: usize,
+    pub(super) stop: &'m AtomicBool,
+}
+
+/// A table of the first batches of those that there are now.
+#[derive(Debug, Clone)]
+pub(super) struct Snapshot {
+    pub(super) table: Arc<Table>,
+    pub(super) batches: usize,
+}
+
+impl Making<'_> {
+    /// The table of all batches. Where one of the first of them is there already, only the others are
+    /// parsed, unless that would read them otherwise than all at once.
+    pub(super) fn table(&self, known: Option<&Snapshot>, extents: &[Extent]) -> Result<Snapshot> {
+        let batches = extents.len();
+        if let Some(known) = known.filter(|known| known.batches <= batches) {
+            let more = &extents[known.batches..];
+            if more.is_empty() {
+                return Ok(known.clone());
+            }
+            let more = self.parsed(more)?;
+            if !differ_in_words(&known.table, &more) {
+                let table = Table::concat(&[(*known.table).clone(), more], self.workers);
+                if !is_in_pieces(&table) {
+                    return Ok(Snapshot { table: Arc::new(table), batches });
+                }
+            }
+        }
+        Ok(Snapshot { table: Arc::new(self.parsed(extents)?), batches })
+    }
+
+    /// The messages of batches as one table.
+    fn parsed(&self, extents: &[Extent]) -> Result<Table> {
+        let runs = runs(self.name, self.files, extents)?;
+        let mut tables = Vec::new();
+        for alike in runs.chunk_by(|one, next| one.goes_with(next)) {
+            let Some(first) = alike.first() else { continue };
+            let sources: Vec<&dyn Source> = alike.iter().map(|run| run as &dyn Source).collect();
+            let load = Load::new(first.format().clone())
+                .workers(self.workers)
+                .limits(Limits::default())
+                .cancel(self.stop);
+            tables.push(load.run(&sources)?.table);
+        }
+        Ok(match tables.len() {
+            1 => tables.pop().unwrap_or_default(),
+            _ => Table::concat(&tables, self.workers),
+        })
+    }
+}
+
+/// The messages of batches as sources.
+///
+/// # Errors
+/// [`Error::Kept`](crate::Error::Kept) where some have an encoding that nobody reads.
+pub(super) fn runs(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Result<Vec<Run>> {
+    let alike = extents.chunk_by(Extent::goes_with);
+    let runs = alike.map(|alike| {
+        Run::of(name, files, alike).ok_or_else(|| {
+            let encoding = alike.first().map(|extent| extent.encoding);
+            let reason = format!(
+                "it has batches of the encoding {encoding:?}, which this version does not read"
+            );
+            crate::Error::Kept { place: name.to_string(), reason }
+        })
+    });
+    runs.collect()
+}
+
+/// Whether a table that grew by little at a time is better packed anew: a scan goes from segment to
+/// segment.
+fn is_in_pieces(table: &Table) -> bool {
+    let packed = table.rows() / SEGMENT_ROWS as u64;
+    table.segments() as u64 > PIECES_MIN.max(8 * packed)
+}
+
+/// Segments that no table is packed anew for.
+const PIECES_MIN: u64 = 64;
+
+/// Whether a column has texts in one of both tables and something else in the other: then all messages
+/// are to be read at once, for beside texts a time keeps its own words and a number all of its digits.
+fn differ_in_words(one: &Table, other: &Table) -> bool {
+    let is_time = |kind: Kind| matches!(kind, Kind::Date | Kind::Timestamp);
+    one.schema().fields.iter().any(|field| {
+        let Some(at) = other.schema().position(&field.name) else { return false };
+        let kinds = (field.kind, other.schema().fields[at].kind);
+        match kinds {
+            (Kind::Null, _) | (_, Kind::Null) => false,
+            (one, other) if one == other => false,
+            (Kind::Text, _) | (_, Kind::Text) => true,
+            (one, other) => is_time(one) != is_time(other),
+        }
+    })
+}

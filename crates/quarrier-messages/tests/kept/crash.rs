@@ -1,0 +1,85 @@
+//! Power cuts and failing disks while a file is loaded: it goes on, and nothing is lost or twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use quarrier_core::source::Memory;
+use quarrier_messages::Format;
+use quarrier_messages::kept::{LoadWatch, Origin, Progress};
+use quarrier_messages::log::disk::{Fault, FaultyDisk};
+
+use crate::kit::{assert_same, at_once, load, open, orders, small, table};
+
+/// Notes how many messages are on the disk.
+struct Acknowledged(Arc<AtomicU64>);
+
+impl LoadWatch for Acknowledged {
+    fn progressed(&mut self, progress: &Progress) {
+        self.0.store(progress.messages, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn what_was_told_survives_a_power_cut_at_any_moment_and_the_load_goes_on() {
+    let bytes = orders(0..120);
+    let whole = at_once(&[&bytes], Format::Json);
+    for seed in 0..4 {
+        let disk = FaultyDisk::new(seed);
+        let note = Arc::new(AtomicU64::new(0));
+        disk.keep_history(Arc::clone(&note));
+        let store = open(&disk).unwrap();
+        let source = Memory::new("f", bytes.clone());
+        let origin = Origin::Source { source: &source, identity: Some("f") };
+        let stop = AtomicBool::new(false);
+        let how = small(Format::Json);
+        store.load("t", origin, &how, &stop, &mut Acknowledged(note)).unwrap();
+        store.close().unwrap();
+        for (number, moment) in disk.history().into_iter().enumerate() {
+            for cut in 0..4 {
+                let what = format!("seed {seed}, moment {number}, cut {cut}");
+                let crashed = moment.disk.after_crash(seed ^ cut ^ (number as u64) << 8);
+                let store = open(&crashed).unwrap();
+                assert!(store.found().damages.is_empty(), "{what}");
+                assert!(
+                    !store.is_catalog_damaged() || store.tables().unwrap().is_empty(),
+                    "{what}"
+                );
+                let found = store.tables().unwrap().first().map_or(0, |table| table.messages);
+                assert!(found >= moment.note, "{found} of {} acknowledged: {what}", moment.note);
+                let stored = load(&store, "f", &bytes, &how).unwrap();
+                assert_eq!(stored.messages, 120 - found, "{what}");
+                assert_same(&table(&store), &whole, &what);
+            }
+        }
+    }
+}
+
+/// Every call of a load fails in every way.
+#[test]
+fn a_fault_at_any_call_ends_a_load_that_goes_on_later() {
+    let bytes = orders(0..120);
+    let whole = at_once(&[&bytes], Format::Json);
+    let how = small(Format::Json);
+    for fault in [Fault::Full, Fault::Io, Fault::Short, Fault::Crash] {
+        let calls = {
+            let disk = FaultyDisk::new(1);
+            let store = open(&disk).unwrap();
+            load(&store, "f", &bytes, &how).unwrap();
+            drop(store);
+            disk.calls()
+        };
+        for call in 0..calls {
+            let what = format!("{fault:?} at call {call}");
+            let disk = FaultyDisk::new(1);
+            disk.fail([(call, fault)]);
+            let told = open(&disk).and_then(|store| load(&store, "f", &bytes, &how));
+            let crashed = disk.after_crash(call);
+            let store = open(&crashed).unwrap();
+            load(&store, "f", &bytes, &how).unwrap();
+            assert_same(&table(&store), &whole, &what);
+            if fault == Fault::Short {
+                assert!(told.is_ok(), "{what}: {told:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Tables that are kept: loads that are interrupted, grow and crash, and damage.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+
+mod kit;
+
+mod crash;
+mod damage;
+mod formats;
+mod grown;
+mod resume;
