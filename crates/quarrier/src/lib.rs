@@ -22,6 +22,7 @@
 //! | [`Carve`] | files that lie in an image, deleted ones too |
 //! | [`Filter`] | messages for which a condition is true, without loading anything first |
 //! | [`Tables`] | messages as columns in memory, for any number of questions |
+//! | [`KeptLoad`] | messages in the durable log of a data folder, whose tables [`Kept`] gives |
 //! | [`Gauge`] | the machine's ceilings, and the profile by which the others plan |
 //!
 //! ```
@@ -59,6 +60,7 @@ pub mod account;
 pub mod carve;
 pub mod filter;
 pub mod gauge;
+pub mod kept;
 pub mod search;
 pub mod source;
 pub mod tables;
@@ -74,6 +76,7 @@ pub use error::{Error, Result};
 pub use filter::Filter;
 pub use gauge::Gauge;
 pub use instructions::{INSTRUCTION_BYTES_MAX, read_bounded, read_instructions};
+pub use kept::{Kept, KeptLoad};
 pub use machine::{Ceiling, Machine};
 pub use search::Search;
 pub use source::{Named, OpenOptions, Opened, Opener, Place, Sources};

@@ -27,7 +27,7 @@ pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outc
     let opener = Opener::new(OpenOptions::default(), host::environment(), &stop);
     let tables = Tables::new().workers(explain.workers).parquet(parquet);
     let sources = Sources::of(&explain.files);
-    let told = sources.open(&opener).map(|opened| tables.tell(opened?, &stop));
+    let told = sources.open_messages(&opener).map(|opened| tables.tell(opened?, &stop));
     let written = match told.collect::<quarrier::Result<Vec<Told<'_>>>>() {
         Ok(told) if parquet.is_none() && told.iter().any(is_parquet) => {
             return hand_over("explain over Parquet", 1);

@@ -59,7 +59,7 @@ impl Session<'_, '_> {
 
     /// What finds the kinds of all fields.
     fn setup_for_kinds(&self, name: &str, sample: &Sample) -> Result<Setup, Ended> {
-        let format = kind::format_of(name, &sample.bytes, self.filter.format.as_ref());
+        let format = kind::format_of(name, &sample.bytes, self.wished_format());
         let format = format.map_err(Ended::Failed)?;
         let (_, opening, first) =
             sample.opened(&format, &self.filter.limits).map_err(Ended::Failed)?;

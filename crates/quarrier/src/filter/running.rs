@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use quarrier_core::pipeline::Run;
 use quarrier_core::source::Source;
 use quarrier_filter::Sieve;
-use quarrier_messages::{Field, Kind, Schema};
+use quarrier_messages::{Field, Format, Kind, Schema};
 
 use super::again::{Again, Origin, Printed, Tape};
 use super::conditions::{Bound, Conditions, Rebinding, Unknown};
@@ -91,6 +91,8 @@ pub(super) struct Session<'f, 'w> {
     pub(super) filter: &'f Filter,
     pub(super) stop: &'f Arc<AtomicBool>,
     pub(super) watch: &'w mut dyn Watch,
+    /// How messages of the source at hand are written, where that is known.
+    told: Option<Format>,
     /// Columns that were seen so far.
     schema: Schema,
     wish: Option<Wish>,
@@ -120,6 +122,7 @@ impl<'f, 'w> Session<'f, 'w> {
             filter,
             stop,
             watch,
+            told: None,
             schema: Schema::default(),
             wish: None,
             is_open: false,
@@ -181,7 +184,7 @@ impl<'f, 'w> Session<'f, 'w> {
         is_last: bool,
         filtered: &mut Filtered,
     ) -> std::result::Result<(), Ended> {
-        let mut opened = opener.open(named).map_err(Ended::Failed)?;
+        let mut opened = opener.open_messages(named).map_err(Ended::Failed)?;
         let ran = self.filter_opened(&mut opened, is_last);
         if let Some(counters) = opened.counters() {
             filtered.remote.get_or_insert_default().add(&counters);
@@ -202,6 +205,10 @@ impl<'f, 'w> Session<'f, 'w> {
         is_last: bool,
     ) -> std::result::Result<(Run, bool), Ended> {
         let name = opened.name().to_string();
+        self.told = opened.format().cloned();
+        for damage in opened.damages() {
+            self.watch.damaged(&name, damage);
+        }
         let place = opened.place();
         place.announce(&(0..u64::MAX));
         let source = match place {
@@ -223,7 +230,12 @@ impl<'f, 'w> Session<'f, 'w> {
     }
 
     pub(super) fn subject<'n>(&'n self, name: &'n str) -> Subject<'n> {
-        Subject { name, wish: self.filter.format.as_ref(), limits: &self.filter.limits }
+        Subject { name, wish: self.wished_format(), limits: &self.filter.limits }
+    }
+
+    /// How messages of the source at hand are written, where that is known or asked for.
+    pub(super) fn wished_format(&self) -> Option<&Format> {
+        self.told.as_ref().or(self.filter.format.as_ref())
     }
 
     /// Binds the conditions to what is known of the columns: by the sample, or by all messages.
@@ -236,7 +248,7 @@ impl<'f, 'w> Session<'f, 'w> {
     ) -> std::result::Result<Setup, Ended> {
         let started = Instant::now();
         let filter = self.filter;
-        let format = kind::format_of(name, &sample.bytes, filter.format.as_ref());
+        let format = kind::format_of(name, &sample.bytes, self.wished_format());
         let format = format.map_err(Ended::Failed)?;
         let (seen, opening, first) =
             sample.opened(&format, &filter.limits).map_err(Ended::Failed)?;

@@ -61,6 +61,11 @@ pub trait Watch: Send {
     /// The pass is over.
     fn end(&mut self) {}
 
+    /// Something of a source is damaged and left out; the line says what and where.
+    fn damaged(&mut self, name: &str, damage: &str) {
+        let _ = (name, damage);
+    }
+
     /// Messages of a source were left out.
     fn left_out(&mut self, name: &str, left_out: &LeftOut) {
         let _ = (name, left_out);

@@ -6,11 +6,13 @@
 //! ```
 
 mod failing;
+mod kept;
 mod named;
 mod opener;
 mod stdin;
 
 pub(crate) use failing::Failing;
+pub(crate) use kept::damages;
 pub use named::{Named, Sources};
 pub use opener::{OpenOptions, Opener};
 pub use stdin::standard_input;
@@ -19,6 +21,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use quarrier_core::source::Source;
+use quarrier_messages::Format;
 use quarrier_remote::{Counters, RemoteSource, is_remote as is_url, redacted};
 
 use crate::{Error, Result};
@@ -41,6 +44,10 @@ pub enum Opened {
         source: Box<dyn Source>,
         /// What of it is missing, for people: segments of an image.
         notice: Option<String>,
+        /// How its messages are written, where that is known: of a log.
+        format: Option<Format>,
+        /// What of it is damaged, a line each: of a log, whose other messages are all there.
+        damages: Vec<String>,
     },
     /// A remote object: each read costs requests.
     Remote(RemoteSource),
@@ -68,6 +75,22 @@ impl Opened {
         match self {
             Opened::Local { notice, .. } => notice.as_deref(),
             Opened::Remote(_) | Opened::Stream { .. } => None,
+        }
+    }
+
+    /// How its messages are written, where that is known before they are looked at.
+    pub fn format(&self) -> Option<&Format> {
+        match self {
+            Opened::Local { format, .. } => format.as_ref(),
+            Opened::Remote(_) | Opened::Stream { .. } => None,
+        }
+    }
+
+    /// What was damaged and is left out, a line each.
+    pub fn damages(&self) -> &[String] {
+        match self {
+            Opened::Local { damages, .. } => damages,
+            Opened::Remote(_) | Opened::Stream { .. } => &[],
         }
     }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use quarrier_ewf::{files, parts_from};
+use quarrier_messages::kept::Run;
 use quarrier_remote::is_remote;
 
 use super::{Opened, Opener, shown};
@@ -21,6 +22,8 @@ pub enum Named {
     Path(PathBuf),
     /// A remote object.
     Url(String),
+    /// Messages of a table in a data folder.
+    Kept(Run),
     /// A glob that matches nothing.
     Missing(String),
     /// A name for which there is no source.
@@ -35,7 +38,7 @@ pub enum Named {
 impl Named {
     /// Whether it can be opened twice: a pipe gives its bytes to the first reader only.
     pub fn is_seekable(&self) -> bool {
-        let Named::Path(path) = self else { return false };
+        let Named::Path(path) = self else { return matches!(self, Named::Kept(_)) };
         std::fs::metadata(path)
             .is_ok_and(|meta| meta.is_file() || meta.file_type().is_block_device())
     }
@@ -69,6 +72,11 @@ impl Sources {
             sources.add(&name.into(), &mut taken);
         }
         sources
+    }
+
+    /// Messages of a data folder.
+    pub(crate) fn kept(runs: Vec<Run>) -> Self {
+        Sources { named: runs.into_iter().map(Named::Kept).collect() }
     }
 
     fn add(&mut self, name: &OsString, taken: &mut HashSet<PathBuf>) {
@@ -121,6 +129,17 @@ impl Sources {
     /// In place of a source: why it cannot be opened.
     pub fn open<'s>(&'s self, opener: &'s Opener) -> impl Iterator<Item = Result<Opened>> + 's {
         self.named.iter().map(|named| opener.open(named))
+    }
+
+    /// Opens one after another to read messages: see [`Opener::open_messages`].
+    ///
+    /// # Errors
+    /// In place of a source: why it cannot be opened.
+    pub fn open_messages<'s>(
+        &'s self,
+        opener: &'s Opener,
+    ) -> impl Iterator<Item = Result<Opened>> + 's {
+        self.named.iter().map(|named| opener.open_messages(named))
     }
 
     /// The one source that `name` stands for, where a request takes no more.

@@ -7,10 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use quarrier_core::source::{Polled, Source, open_in_order};
 use quarrier_ewf::{EwfSource, is_ewf};
+use quarrier_messages::kept::is_log;
 use quarrier_remote::{CacheOptions, Options, Remote};
 
 use super::stdin::standard_input;
-use super::{Named, Opened};
+use super::{Named, Opened, kept};
 use crate::{Environment, Error, Result};
 
 /// How sources are opened.
@@ -108,11 +109,24 @@ impl Opener {
                 Ok(Opened::Stream { name: "-".to_string(), reader })
             }
             Named::Path(path) => open_path(path, self.options.direct),
+            Named::Kept(run) => Ok(kept::opened_run(run)),
             Named::Url(url) => Ok(Opened::Remote(self.client()?.open(url)?)),
             Named::Missing(name) => Err(Error::NotFound { name: name.clone() }),
             Named::Refused { name, reason } => {
                 Err(Error::Unsupported { name: name.clone(), reason: reason.clone() })
             }
+        }
+    }
+
+    /// As [`Opener::open`], for whoever reads messages: of a segment of a log, or the folder that it
+    /// lies in, those that it holds are the source, not its own bytes.
+    ///
+    /// # Errors
+    /// As [`Opener::open`], and where it holds messages of several kinds.
+    pub fn open_messages(&self, named: &Named) -> Result<Opened> {
+        match named {
+            Named::Path(path) if is_log(path) => kept::opened(path),
+            named => self.open(named),
         }
     }
 
@@ -137,13 +151,17 @@ fn open_path(path: &Path, direct: bool) -> Result<Opened> {
     if is_ewf(path) {
         let image = EwfSource::open(path).map_err(quarrier_core::Error::from)?;
         let notice = image.missing();
-        return Ok(Opened::Local { source: Box::new(image), notice });
+        return Ok(local(Box::new(image), notice));
     }
     let source: Box<dyn Source> = match direct {
         true => quarrier_core::source::open_direct(path)?,
         false => quarrier_core::source::open(path)?,
     };
-    Ok(Opened::Local { source, notice: None })
+    Ok(local(source, None))
+}
+
+fn local(source: Box<dyn Source>, notice: Option<String>) -> Opened {
+    Opened::Local { source, notice, format: None, damages: Vec::new() }
 }
 
 /// Opens what can only be read in order: a pipe (`<(zcat image.gz)`), or a file of the

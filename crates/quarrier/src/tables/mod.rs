@@ -10,6 +10,7 @@ mod stream;
 mod told;
 
 pub use rejects::reject_row;
+pub(crate) use stream::{Patient, told as told_stream};
 pub use told::Told;
 
 use std::path::PathBuf;
@@ -69,6 +70,8 @@ pub struct Loaded {
     pub refused: Refused,
     /// Bytes that were parsed, after decompression.
     pub bytes: u64,
+    /// What was damaged and is left out, a line each: of logs.
+    pub damages: Vec<String>,
     /// What remote sources cost, where there was one.
     pub remote: Option<RemoteCost>,
     /// Threads that parsed.
@@ -143,7 +146,7 @@ impl<'p> Tables<'p> {
         opener: &Opener,
         stop: &Arc<AtomicBool>,
     ) -> Result<Loaded> {
-        let told = sources.open(opener).map(|opened| self.tell(opened?, stop));
+        let told = sources.open_messages(opener).map(|opened| self.tell(opened?, stop));
         self.load(told.collect::<Result<Vec<_>>>()?, stop)
     }
 
@@ -168,6 +171,7 @@ impl<'p> Tables<'p> {
             tables.push(loaded.table);
         }
         all.rejects.truncate(self.limits.rejects_max);
+        all.damages = told.iter().flat_map(|told| told.damages().iter().cloned()).collect();
         all.table = match tables.len() {
             1 => tables.pop().unwrap_or_default(),
             _ => Table::concat(&tables, self.workers),
@@ -236,6 +240,7 @@ impl<'p> Tables<'p> {
             (Err(_), None) if stop.load(Ordering::Relaxed) => Err(LoadError::Cancelled.into()),
             (loaded, None) => {
                 let mut loaded = self.loaded(loaded?, started);
+                loaded.damages = told.damages().to_vec();
                 loaded.remote = told.counters().map(|counters| {
                     let mut cost = RemoteCost::default();
                     cost.add(&counters);
@@ -258,7 +263,8 @@ impl<'p> Tables<'p> {
     fn loaded(&self, loaded: quarrier_messages::Loaded, started: Instant) -> Loaded {
         let quarrier_messages::Loaded { table, rejects, rejected, refused, bytes, .. } = loaded;
         let (workers, elapsed) = (self.workers, started.elapsed());
-        Loaded { table, rejects, rejected, refused, bytes, remote: None, workers, elapsed }
+        let (damages, remote) = (Vec::new(), None);
+        Loaded { table, rejects, rejected, refused, bytes, damages, remote, workers, elapsed }
     }
 }
 

@@ -9,13 +9,13 @@ use quarrier_messages::Format;
 use crate::source::Failing;
 
 /// A reader that is asked again as long as it has nothing at hand, until `stop` becomes true.
-pub(super) struct Patient {
+pub(crate) struct Patient {
     reader: Box<dyn Read + Send>,
     stop: Arc<AtomicBool>,
 }
 
 impl Patient {
-    pub(super) fn new(reader: Box<dyn Read + Send>, stop: &Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(reader: Box<dyn Read + Send>, stop: &Arc<AtomicBool>) -> Self {
         Patient { reader, stop: Arc::clone(stop) }
     }
 }
@@ -38,7 +38,7 @@ impl Read for Patient {
 const BYTES: u64 = 4 << 10;
 
 /// The format of a stream, and the stream from its start.
-pub(super) fn told<'r>(
+pub(crate) fn told<'r>(
     name: &str,
     mut stream: Box<dyn Read + Send + 'r>,
 ) -> (Format, Box<dyn Read + Send + 'r>) {

@@ -19,6 +19,7 @@ use crate::{Error, Opened, Result, read_instructions};
 pub struct Told<'s> {
     format: Format,
     origin: Origin<'s>,
+    damages: Vec<String>,
 }
 
 enum Origin<'s> {
@@ -37,11 +38,17 @@ impl Tables<'_> {
     /// dictionary that cannot be used, [`Error::Request`] for one where messages are not FIX.
     pub fn tell(&self, opened: Opened, stop: &Arc<AtomicBool>) -> Result<Told<'static>> {
         match opened {
-            Opened::Local { source, .. } => self.tell_source(source),
+            Opened::Local { source, format, damages, .. } => {
+                let format = match format {
+                    Some(format) => format,
+                    None => self.format_of(&*source)?,
+                };
+                Ok(Told { format, origin: Origin::Source(source), damages })
+            }
             Opened::Remote(source) => {
                 source.announce(0..source.length());
                 let format = self.format_of(&source)?;
-                Ok(Told { format, origin: Origin::Remote(source) })
+                Ok(Told { format, origin: Origin::Remote(source), damages: Vec::new() })
             }
             Opened::Stream { name, reader } => {
                 let patient = Box::new(Patient::new(reader, stop));
@@ -51,7 +58,8 @@ impl Tables<'_> {
                     None => stream::told(&name, plain),
                 };
                 let format = self.with_dictionary(format)?;
-                Ok(Told { format, origin: Origin::Stream(name, Some(bytes)) })
+                let origin = Origin::Stream(name, Some(bytes));
+                Ok(Told { format, origin, damages: Vec::new() })
             }
         }
     }
@@ -61,7 +69,8 @@ impl Tables<'_> {
     /// # Errors
     /// As of [`Tables::tell`].
     pub fn tell_source<'s>(&self, source: Box<dyn Source + 's>) -> Result<Told<'s>> {
-        Ok(Told { format: self.format_of(&*source)?, origin: Origin::Source(source) })
+        let format = self.format_of(&*source)?;
+        Ok(Told { format, origin: Origin::Source(source), damages: Vec::new() })
     }
 
     fn format_of(&self, source: &dyn Source) -> Result<Format> {
@@ -99,6 +108,11 @@ impl Told<'_> {
             Origin::Remote(source) => source.name(),
             Origin::Stream(name, _) => name,
         }
+    }
+
+    /// What of it was damaged and is left out, a line each: of a log.
+    pub fn damages(&self) -> &[String] {
+        &self.damages
     }
 
     /// How its messages are written.

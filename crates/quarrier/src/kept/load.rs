@@ -1,0 +1,417 @@
+//! Sources into a table of a data folder.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use quarrier_core::source::Source;
+use quarrier_messages::kept::{LoadOptions, LoadWatch, Origin, Progress, Stored};
+use quarrier_messages::{Format, Limits, Reject};
+
+use super::Kept;
+use crate::account::{Stages, Stats, rate};
+use crate::filter::{Conditions, Filtered, Form, Rows};
+use crate::tables::{Patient, reject_row, told_stream};
+use crate::{Error, Filter, Named, Opened, Opener, Result, Sources};
+
+/// A request: how sources are appended to a table.
+///
+/// ```
+/// use quarrier::kept::{Kept, KeptLoad};
+/// use quarrier::{Environment, OpenOptions, Opener, Sources};
+///
+/// # let folder = std::env::temp_dir().join(format!("quarrier-kept-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let file = folder.join("orders.ndjson");
+/// std::fs::write(&file, "{\"qty\":7}\n{\"qty\":8}\nno message\n")?;
+/// let kept = Kept::open(&folder.join("data"))?;
+/// let stop = Default::default();
+/// let opener = Opener::new(OpenOptions::default(), &Environment::default(), &stop);
+/// let load = KeptLoad::new("orders");
+/// let loaded = load.run(&kept, &Sources::of([&file]), &opener, &stop, &mut ())?;
+/// assert_eq!((loaded.messages(), loaded.rejected()), (2, 1));
+/// let again = load.run(&kept, &Sources::of([&file]), &opener, &stop, &mut ())?;
+/// assert_eq!(again.messages(), 0); // it goes on where it was
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct KeptLoad {
+    table: String,
+    format: Option<Format>,
+    workers: usize,
+    limits: Limits,
+    compression: Option<i32>,
+    is_again: bool,
+    rejects: Option<PathBuf>,
+}
+
+/// A source that was appended, all of it on the disk.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LoadedSource {
+    /// Its name.
+    pub name: String,
+    /// What came of it.
+    pub stored: Stored,
+    /// The time it took.
+    pub elapsed: Duration,
+}
+
+/// Sources that were appended.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct KeptLoaded {
+    /// Those that were read, in their order.
+    pub sources: Vec<LoadedSource>,
+    /// Whether it was told to stop.
+    pub is_stopped: bool,
+    /// The time of all.
+    pub elapsed: Duration,
+    workers: usize,
+}
+
+/// Hears of a load.
+pub trait KeptWatch: Send {
+    /// A source begins; `end` is its length in bytes as it lies, or [`u64::MAX`] where that is not
+    /// known, or is not the length of what it holds.
+    fn begin(&mut self, name: &str, end: u64) {
+        let _ = (name, end);
+    }
+
+    /// More of the source is on the disk.
+    fn progressed(&mut self, progress: &Progress) {
+        let _ = progress;
+    }
+
+    /// A source is done; the first message that was left out, if one was.
+    fn done(&mut self, loaded: &LoadedSource, first: Option<&Reject>) {
+        let _ = (loaded, first);
+    }
+
+    /// A source could not be read to its end. `Ok` goes on with the next one.
+    ///
+    /// # Errors
+    /// Ends the run with this error, which is what happens if nothing is said.
+    fn failed(&mut self, error: Error) -> Result<()> {
+        Err(error)
+    }
+}
+
+impl KeptWatch for () {}
+
+impl KeptLoad {
+    /// A request to append to the table of this name, which is made where it is not there.
+    pub fn new(table: impl Into<String>) -> Self {
+        KeptLoad {
+            table: table.into(),
+            format: None,
+            workers: 0,
+            limits: Limits::default(),
+            compression: None,
+            is_again: false,
+            rejects: None,
+        }
+    }
+
+    /// How messages are written; None: each source tells.
+    pub fn format(mut self, format: Option<Format>) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Threads that parse; 0: one a CPU, as where it is not set.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Other bounds of what messages may ask for.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The level by which Zstandard compresses what is written; None: it is written as it came.
+    pub fn compression(mut self, level: Option<i32>) -> Self {
+        self.compression = level;
+        self
+    }
+
+    /// Whether sources that were loaded before are loaded once more, from their start.
+    pub fn again(mut self, is_again: bool) -> Self {
+        self.is_again = is_again;
+        self
+    }
+
+    /// Messages that do not parse are listed in this file, one JSON object a line.
+    pub fn rejects(mut self, path: Option<PathBuf>) -> Self {
+        self.rejects = path;
+        self
+    }
+
+    /// Appends one source after another. What was loaded before from a path or URL is not loaded again:
+    /// a run goes on where one before was interrupted. Ends soon after `stop` became true; what is on
+    /// the disk until then stays.
+    ///
+    /// # Errors
+    /// [`Error::Messages`] where the table cannot have this name, or the log takes no more. What is
+    /// wrong with a source goes to [`KeptWatch::failed`] first.
+    pub fn run(
+        &self,
+        kept: &Kept,
+        sources: &Sources,
+        opener: &Opener,
+        stop: &Arc<AtomicBool>,
+        watch: &mut dyn KeptWatch,
+    ) -> Result<KeptLoaded> {
+        sources.refuse_overwriting(self.rejects.as_deref())?;
+        let started = Instant::now();
+        let workers = quarrier_core::parallel::planned_workers(self.workers);
+        let mut loaded = KeptLoaded { workers, ..KeptLoaded::default() };
+        let mut list = self.rejects.as_deref().map(List::create).transpose()?;
+        for named in sources.iter() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            match self.one(kept, (named, opener), stop, (&mut list, &mut *watch)) {
+                Ok(source) => loaded.sources.push(source),
+                // The log takes no more of any source.
+                Err(error) if is_of_log(&error) => return Err(error),
+                Err(error) => watch.failed(error)?,
+            }
+        }
+        if let Some(list) = list {
+            list.finish()?;
+        }
+        loaded.is_stopped = stop.load(Ordering::Relaxed);
+        loaded.elapsed = started.elapsed();
+        Ok(loaded)
+    }
+
+    /// Appends the messages of a source that the caller has: bytes in memory. Such a load does not go on
+    /// where one before ended.
+    ///
+    /// # Errors
+    /// As of [`KeptLoad::run`].
+    pub fn source(
+        &self,
+        kept: &Kept,
+        source: &dyn Source,
+        stop: &Arc<AtomicBool>,
+        watch: &mut dyn KeptWatch,
+    ) -> Result<LoadedSource> {
+        let format = match &self.format {
+            Some(format) => format.clone(),
+            None => Format::of(source)?,
+        };
+        let origin = Origin::Source { source, identity: None };
+        let name = source.name().to_string();
+        let end = source.length();
+        let (stored, _, elapsed) =
+            self.stored(kept, (origin, format), end, stop, (&mut None, watch))?;
+        Ok(LoadedSource { name, stored, elapsed })
+    }
+
+    fn one(
+        &self,
+        kept: &Kept,
+        (named, opener): (&Named, &Opener),
+        stop: &Arc<AtomicBool>,
+        (list, watch): (&mut Option<List>, &mut dyn KeptWatch),
+    ) -> Result<LoadedSource> {
+        let opened = opener.open_messages(named)?;
+        let identity = identity(named);
+        let name = opened.name().to_string();
+        let (stored, (first, failed), elapsed) = match opened {
+            Opened::Stream { name, reader } => {
+                let patient = Box::new(Patient::new(reader, stop));
+                let plain = quarrier_messages::decompressed_stream(&name, patient, stop)?;
+                let (format, mut reader) = match &self.format {
+                    Some(format) => (format.clone(), plain),
+                    None => told_stream(&name, plain),
+                };
+                let origin = Origin::Stream { name: &name, reader: &mut reader };
+                self.stored(kept, (origin, format), u64::MAX, stop, (list, &mut *watch))?
+            }
+            opened => {
+                let format = self.format.clone().or_else(|| opened.format().cloned());
+                let source = opened.at_offsets()?;
+                let format = match format {
+                    Some(format) => format,
+                    None => Format::of(&*source)?,
+                };
+                let is_plain = quarrier_messages::decompressed(&*source)?.is_none();
+                let end = if is_plain { source.length() } else { u64::MAX };
+                let origin = Origin::Source { source: &*source, identity: identity.as_deref() };
+                self.stored(kept, (origin, format), end, stop, (list, &mut *watch))?
+            }
+        };
+        let loaded = LoadedSource { name, stored, elapsed };
+        watch.done(&loaded, first.as_ref());
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(loaded),
+        }
+    }
+
+    fn stored(
+        &self,
+        kept: &Kept,
+        (origin, format): (Origin<'_>, Format),
+        end: u64,
+        stop: &AtomicBool,
+        (list, watch): (&mut Option<List>, &mut dyn KeptWatch),
+    ) -> Result<(Stored, Left, Duration)> {
+        let mut options = LoadOptions::new(format);
+        options.workers = self.workers;
+        options.limits = self.limits.clone();
+        options.compression = self.compression;
+        options.is_again = self.is_again;
+        let name = match &origin {
+            Origin::Source { source, .. } => source.name().to_string(),
+            Origin::Stream { name, .. } => (*name).to_string(),
+        };
+        watch.begin(&name, end);
+        let started = Instant::now();
+        let mut listing = Listing { list, watch, first: None, failed: None };
+        let stored = kept.store().load(&self.table, origin, &options, stop, &mut listing)?;
+        Ok((stored, (listing.first, listing.failed), started.elapsed()))
+    }
+}
+
+/// The first message that was left out, and why no more of them can be listed.
+type Left = (Option<Reject>, Option<Error>);
+
+/// Whether it is the log that failed, not the source.
+fn is_of_log(error: &Error) -> bool {
+    use quarrier_messages::Error as Messages;
+    matches!(
+        error,
+        Error::Messages(Messages::Log(_) | Messages::Kept { .. }) | Error::Rejects { .. }
+    )
+}
+
+/// What a source is called at all times, where it can be read again.
+fn identity(named: &Named) -> Option<String> {
+    match named {
+        Named::Path(path) if named.is_seekable() => {
+            let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+            Some(path.display().to_string())
+        }
+        Named::Url(url) => Some(crate::source::shown(url)),
+        _ => None,
+    }
+}
+
+/// Lists messages that were left out, and passes on what it hears.
+struct Listing<'l> {
+    list: &'l mut Option<List>,
+    watch: &'l mut dyn KeptWatch,
+    first: Option<Reject>,
+    failed: Option<Error>,
+}
+
+impl LoadWatch for Listing<'_> {
+    fn left_out(&mut self, reject: &Reject) {
+        self.first.get_or_insert_with(|| reject.clone());
+        if let Some(list) = self.list
+            && self.failed.is_none()
+            && let Err(error) = list.add(reject)
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    fn progressed(&mut self, progress: &Progress) {
+        self.watch.progressed(progress);
+    }
+}
+
+/// The file of messages that were left out.
+struct List {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl List {
+    fn create(path: &Path) -> Result<Self> {
+        let path = path.to_path_buf();
+        match File::create(&path) {
+            Ok(file) => Ok(List { path, file: BufWriter::new(file) }),
+            Err(error) => Err(Error::Rejects { path, error }),
+        }
+    }
+
+    fn failed(&self, error: std::io::Error) -> Error {
+        Error::Rejects { path: self.path.clone(), error }
+    }
+
+    fn add(&mut self, reject: &Reject) -> Result<()> {
+        let place = (reject.line, reject.offset);
+        let row = reject_row(&reject.source, place, &reject.fault.to_string(), &reject.bytes);
+        writeln!(self.file, "{row}").map_err(|error| self.failed(error))
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.file.flush().map_err(|error| self.failed(error))
+    }
+}
+
+impl KeptLoaded {
+    /// Messages that were appended.
+    pub fn messages(&self) -> u64 {
+        self.sources.iter().map(|source| source.stored.messages).sum()
+    }
+
+    /// Messages that were left out.
+    pub fn rejected(&self) -> u64 {
+        self.sources.iter().map(|source| source.stored.rejected).sum()
+    }
+
+    /// Bytes that were read, after decompression.
+    pub fn bytes(&self) -> u64 {
+        self.sources.iter().map(|source| source.stored.bytes).sum()
+    }
+
+    /// How many of the messages that were appended each condition is true for.
+    ///
+    /// # Errors
+    /// As of [`Filter::run`].
+    pub fn filter(
+        &self,
+        kept: &Kept,
+        table: &str,
+        conditions: Conditions,
+        opener: &Opener,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Filtered> {
+        let marks = self.sources.iter().map(|source| source.stored.marks.clone());
+        let sources = Sources::kept(kept.store().runs_of(table, marks)?);
+        let filter = Filter::new(conditions).form(Form::Count).workers(self.workers);
+        filter.run(&sources, opener, stop, &mut |_: &Rows<'_>| Ok(()))
+    }
+
+    /// The account: all time is reading, since parsing and writing go on meanwhile.
+    pub fn stats(&self) -> Stats {
+        let seconds = self.elapsed.as_secs_f64();
+        let mut stages = Stages::default();
+        stages.read.busy_seconds = seconds;
+        Stats {
+            command: "load",
+            bytes: self.bytes(),
+            seconds,
+            bytes_per_second: rate(self.bytes(), seconds),
+            workers: self.workers,
+            device: "cpu".to_string(),
+            stages,
+            limited_by: "work",
+            messages: Some((self.messages(), self.rejected())),
+            ..Stats::default()
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Messages of a durable log as sources.
+
+use std::path::Path;
+
+use quarrier_core::source::Memory;
+use quarrier_messages::kept::{Run, Store};
+
+use super::Opened;
+use crate::{Error, Result};
+
+/// All messages of a data folder, or of one segment of its log.
+pub(super) fn opened(path: &Path) -> Result<Opened> {
+    let store = Store::read(path)?;
+    let damages = damages(&store);
+    let mut runs = store.all_runs()?;
+    let Some(run) = runs.pop() else {
+        let source = Box::new(Memory::new(path.display().to_string(), Vec::<u8>::new()));
+        return Ok(Opened::Local { source, notice: None, format: None, damages });
+    };
+    if !runs.is_empty() {
+        let tables: Vec<String> = store.tables()?.iter().map(|table| table.name.clone()).collect();
+        let reason = format!(
+            "it holds messages that are written in several ways, of the tables {}; ask for one of \
+             them by its name, with --data and the data folder",
+            tables.join(", ")
+        );
+        return Err(Error::Unsupported { name: path.display().to_string(), reason });
+    }
+    let format = Some(run.format().clone());
+    Ok(Opened::Local { source: Box::new(run), notice: None, format, damages })
+}
+
+/// Messages of a table.
+pub(super) fn opened_run(run: &Run) -> Opened {
+    let format = Some(run.format().clone());
+    Opened::Local { source: Box::new(run.clone()), notice: None, format, damages: Vec::new() }
+}
+
+/// What is damaged, a line each, with the place and the marks.
+pub(crate) fn damages(store: &Store) -> Vec<String> {
+    let found = store.found();
+    let mut lines: Vec<String> = found.damages.iter().map(ToString::to_string).collect();
+    let more = found.damages_found.saturating_sub(lines.len() as u64);
+    if more > 0 {
+        lines.push(format!("{}: {more} more places are damaged", store.place()));
+    }
+    lines
+}
