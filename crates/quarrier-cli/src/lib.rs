@@ -76,6 +76,8 @@ fn obeyed(parquet: Option<&dyn ColumnReader>) -> Outcome {
         args::Parsed::Filter(filter) => commands::filter::run(&filter),
         args::Parsed::Explain(explain) => commands::explain::run(&explain, parquet),
         args::Parsed::Gauge(gauge) => commands::gauge::run(&gauge),
+        args::Parsed::Load(load) => commands::load::run(&load),
+        args::Parsed::Reindex(reindex) => commands::load::reindex(&reindex),
         args::Parsed::Query => commands::query::run(),
         args::Parsed::Done(outcome) => outcome,
     }

@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use quarrier_messages::Format;
 
+use super::load::data_arg;
 use super::{
     auto_count, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
 };
@@ -17,6 +18,8 @@ use crate::output;
 pub(crate) struct Filter {
     pub(crate) asked: Asked,
     pub(crate) files: Vec<OsString>,
+    /// The folder whose tables the files are names of.
+    pub(crate) data: Option<PathBuf>,
     pub(crate) count: bool,
     pub(crate) limit: Option<u64>,
     pub(crate) columns: Option<Vec<String>>,
@@ -46,6 +49,7 @@ Examples:
   quarrier filter \"order.leg[0].qty > 5\" --format json --limit 10 fills.ndjson
   ssh host cat app.ndjson | quarrier filter \"level = 'error'\" -
   quarrier filter --many conditions.sql orders.ndjson
+  quarrier filter \"status = 'REJECTED'\" --data d orders
 
 A CONDITION is a search condition of SQL-92: what may stand behind WHERE. What
 is nested is named by its path (order.leg[0].qty); a name that is no word of SQL
@@ -55,7 +59,9 @@ XML. Those that match are printed as they stand in the file, a line each; with
 standard input; gzip and Zstandard are read through. What matches in a stream
 that is still open (tail -f log.ndjson | quarrier filter … -) is printed within
 a fraction of a second; XML that is one element only when 1 MiB of it has come,
-or its end. Arrow and Parquet have no messages to print: load them.
+or its end. Arrow and Parquet have no messages to print: load them. Of a segment
+of the durable log (.qlog), or of a data folder, the messages that it holds are
+filtered; with --data, those of its tables.
 
 A column has the kind that holds the values of all messages, as in `quarrier
 query`: numbers and text are text. The first messages show it (1 MiB of them; of
@@ -68,7 +74,8 @@ A message that is damaged is left out, counted on standard error, and listed by
 --rejects.
 
 Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the
-input could not be read (each range is listed), 130 interrupted.";
+input could not be read (each range is listed, and each place of a log that is
+damaged), 130 interrupted.";
 
 pub(super) fn command() -> Command {
     Command::new("filter")
@@ -90,6 +97,7 @@ pub(super) fn command() -> Command {
                 .help("Print these values of each message; as text with tabs between them"),
         )
         .arg(many_arg())
+        .arg(data_arg("Filter tables of this data folder: each FILE is the name of one"))
         .arg(input_format_arg())
         .arg(rejects_arg())
         .args([workers_arg("Threads that read and evaluate")])
@@ -105,7 +113,7 @@ pub(super) fn many_arg() -> Arg {
         .help("Conditions from a file, one a line, all in one pass: prints how many match each")
 }
 
-fn input_format_arg() -> Arg {
+pub(super) fn input_format_arg() -> Arg {
     Arg::new("input-format")
         .long("input-format")
         .value_name("NAME|auto")
@@ -114,7 +122,7 @@ fn input_format_arg() -> Arg {
         .help("How messages are written: auto (by content and ending), json, fix, nvfix, csv, xml")
 }
 
-fn rejects_arg() -> Arg {
+pub(super) fn rejects_arg() -> Arg {
     Arg::new("rejects")
         .long("rejects")
         .value_name("FILE")
@@ -137,6 +145,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
     let filter = Filter {
         asked,
         files,
+        data: matches.get_one("data").cloned(),
         count: matches.get_flag("count"),
         limit: matches.get_one("limit").copied(),
         columns: matches.get_one::<String>("columns").map(|text| columns(text)).transpose()?,

@@ -5,6 +5,7 @@ mod completions;
 mod explain;
 mod filter;
 mod gauge;
+mod load;
 mod pages;
 mod query;
 mod search;
@@ -15,6 +16,7 @@ pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
 pub(crate) use filter::{Asked, Filter};
 pub(crate) use gauge::{Gauge, Measure, Task};
+pub(crate) use load::{Load, Reindex};
 pub(crate) use query::sql_command;
 pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, Shown, of_words};
@@ -38,6 +40,8 @@ pub(crate) enum Parsed {
     Filter(Box<Filter>),
     Explain(Box<Explain>),
     Gauge(Box<Gauge>),
+    Load(Box<Load>),
+    Reindex(Box<Reindex>),
     /// The arguments are another binary's.
     Query,
     /// All is done or refused already (help, version, wrong use).
@@ -82,6 +86,10 @@ pub(crate) fn parse() -> Parsed {
         }
         Some(("gauge", matches)) => {
             gauge::parse(matches).map(|gauge| Parsed::Gauge(Box::new(gauge)))
+        }
+        Some(("load", matches)) => load::parse(matches).map(|load| Parsed::Load(Box::new(load))),
+        Some(("reindex", matches)) => {
+            load::parse_reindex(matches).map(|reindex| Parsed::Reindex(Box::new(reindex)))
         }
         Some(("query", _)) => Ok(Parsed::Query),
         Some(("completions", matches)) => completions::parse(matches),
@@ -137,6 +145,8 @@ pub(crate) fn shown() -> Command {
         .subcommand(explain::command())
         .subcommand(gauge::command())
         .subcommand(query::command())
+        .subcommand(load::command())
+        .subcommand(load::reindex_command())
         .subcommand(completions::command())
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use super::load::data_arg;
 use super::{auto_count, color_arg, flag, quiet_arg, stats_arg, version, workers_arg, wrong};
 use crate::quantity::size_in;
 
@@ -17,6 +18,8 @@ pub struct Query {
     pub sql: Option<String>,
     /// Names for files: the name, and the file or glob.
     pub tables: Vec<(String, String)>,
+    /// The folder of tables that are kept, which statements name as they are called there.
+    pub data: Option<PathBuf>,
     /// A file of statements that are to be answered at the same time.
     pub concurrent: Option<PathBuf>,
     /// How rows are written.
@@ -78,13 +81,16 @@ Examples:
   quarrier query --format csv \"SELECT id FROM 'a.csv' JOIN 'b.fix' USING (id)\"
   quarrier query --table m=orders.ndjson --concurrent dashboard.sql
   quarrier query --table m=orders.ndjson
+  quarrier query --data d \"SELECT symbol, sum(qty) FROM orders GROUP BY symbol\"
 
 SQL is that of SQL-92 in meaning, with joins, grouping, subqueries, windows and
 set operations. Behind FROM stands a file or a glob in single quotes, or a name
-that --table gives. A FILE is messages (JSON lines, FIX, NVFIX, CSV, XML), Arrow
-or Parquet, told by its content and its ending; gzip and Zstandard are read
-through; '-' is standard input. Several files are one table with a column
-filename. A nested field is named by its path (order.leg[0].qty).
+that --table gives, or that a table of the data folder of --data has. A FILE is
+messages (JSON lines, FIX, NVFIX, CSV, XML), Arrow or Parquet, told by its
+content and its ending; gzip and Zstandard are read through; '-' is standard
+input. Several files are one table with a column filename. Of a segment of the
+durable log (.qlog) the messages that it holds are the rows. A nested field is
+named by its path (order.leg[0].qty).
 
 Without SQL, statements are typed at a prompt, or read from standard input.
 
@@ -95,7 +101,8 @@ each.
 The answers come from quarrier-sql, a second program, which archives and
 packages bring, 'make install', and pip install 'quarrier[sql]'.
 
-Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
+Exit status: 0 done, 2 wrong use or failure, 3 part of the input could not be
+read (each place is listed), 130 interrupted.";
 
 /// The options, under the name of the verb.
 pub(super) fn command() -> Command {
@@ -116,6 +123,7 @@ pub(super) fn command() -> Command {
                 .value_parser(table)
                 .help("Call a file, or a glob, by a name; repeatable"),
         )
+        .arg(data_arg("Tables of a data folder, by the names that `quarrier load` gave them"))
         .arg(
             Arg::new("concurrent")
                 .long("concurrent")
@@ -184,6 +192,7 @@ fn parse(matches: &ArgMatches) -> Query {
     Query {
         sql: matches.get_one("sql").cloned(),
         tables: matches.get_many("table").unwrap_or_default().cloned().collect(),
+        data: matches.get_one("data").cloned(),
         concurrent: matches.get_one("concurrent").cloned(),
         format: *matches.get_one("format").unwrap_or(&QueryFormat::Text),
         output: matches.get_one("output").cloned(),

@@ -6,6 +6,7 @@ pub(crate) mod engines;
 pub(crate) mod explain;
 pub(crate) mod filter;
 pub(crate) mod gauge;
+pub(crate) mod load;
 pub(crate) mod markdown;
 pub(crate) mod pages;
 pub(crate) mod query;

@@ -52,6 +52,10 @@ pub(crate) enum Layout {
     Conditions,
     /// `offset  type  length  status  reason`.
     Carved,
+    /// What `quarrier load` says of a source.
+    Loaded,
+    /// What `quarrier reindex` says of a table.
+    Reindexed,
     /// One number.
     Number,
 }

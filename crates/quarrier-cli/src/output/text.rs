@@ -132,6 +132,39 @@ impl TextRows {
         }
     }
 
+    fn loaded(&mut self, values: &[Value<'_>]) {
+        let [table, source, messages, rejected, start, bytes, seconds, ..] = values else { return };
+        let colours = self.colours;
+        self.styled(colours.label, &visible(text_of(table)));
+        let (messages, start) = (number_of(messages), number_of(start));
+        self.line.push_str(&format!(
+            ": {} of {}, {}, durable: {}",
+            number::counted(messages, "message"),
+            visible(text_of(source)),
+            number::bytes(number_of(bytes)),
+            per_second(messages, seconds),
+        ));
+        if number_of(rejected) > 0 {
+            self.line.push_str(&format!("; {} left out", number::count(number_of(rejected))));
+        }
+        if start > 0 {
+            self.line.push_str(&format!("; went on at byte {start}"));
+        }
+    }
+
+    fn reindexed(&mut self, values: &[Value<'_>]) {
+        let [table, messages, bytes, memory_bytes, seconds, ..] = values else { return };
+        let colours = self.colours;
+        self.styled(colours.label, &visible(text_of(table)));
+        self.line.push_str(&format!(
+            ": {}, {}, in columns {}: {}",
+            number::counted(number_of(messages), "message"),
+            number::bytes(number_of(bytes)),
+            number::bytes(number_of(memory_bytes)),
+            per_second(number_of(messages), seconds),
+        ));
+    }
+
     fn count(&mut self, values: &[Value<'_>]) {
         let [pattern, name, count] = values else { return };
         let colours = self.colours;
@@ -153,6 +186,8 @@ impl Rows for TextRows {
             Layout::Counts => self.count(values),
             Layout::Conditions => self.condition(values),
             Layout::Carved => self.carved(values),
+            Layout::Loaded => self.loaded(values),
+            Layout::Reindexed => self.reindexed(values),
             Layout::Number => {
                 self.line.extend(values.iter().map(|value| number_of(value).to_string()));
             }
@@ -191,6 +226,14 @@ fn text_of<'v>(value: &Value<'v>) -> &'v str {
 
 fn number_of(value: &Value<'_>) -> u64 {
     if let Value::Unsigned(number) = value { *number } else { 0 }
+}
+
+fn per_second(messages: u64, seconds: &Value<'_>) -> String {
+    let seconds = if let Value::Number(seconds) = seconds { *seconds } else { 0.0 };
+    let rate = if seconds > 0.0 { messages as f64 / seconds } else { 0.0 };
+    let (factor, prefix) = number::large_prefix(rate);
+    let space = if prefix.is_empty() { "" } else { " " };
+    format!("{} {prefix}{space}messages/s", number::significant(rate / factor))
 }
 
 /// Printable ASCII as it is, everything else as a dot.

@@ -28,6 +28,8 @@ mod gauge;
 mod gpu;
 mod habits;
 mod invariance;
+mod keep;
+mod keep_crashes;
 mod known_answers;
 mod matrix;
 mod outputs;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use quarrier::filter::{Conditions, Filtered, Form};
-use quarrier::{Error, OpenOptions, Opener, Sources};
+use quarrier::{Error, Kept, OpenOptions, Opener, Sources};
 
+use super::load::tell_found;
 use super::{broken_output, failed};
 use crate::args::{Asked, Filter};
 use crate::output::rows::{self, Column, Layout, Value};
@@ -39,7 +40,16 @@ fn filtered(
     show: &mut Show<'_>,
 ) -> quarrier::Result<Filtered> {
     let request = request(filter, stop)?;
-    let sources = Sources::of(&filter.files);
+    let sources = match &filter.data {
+        None => Sources::of(&filter.files),
+        Some(folder) => {
+            let kept = Kept::read(folder)?;
+            if let outcome @ Outcome::Incomplete = tell_found(&kept, true) {
+                show.worsen(outcome);
+            }
+            kept.sources(filter.files.iter().map(|name| name.to_string_lossy()))?
+        }
+    };
     sources.refuse_overwriting(filter.stats.as_deref())?;
     let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
     request.run(&sources, &opener, stop, show)

@@ -91,6 +91,11 @@ impl Watch for Show<'_> {
         }
     }
 
+    fn damaged(&mut self, _name: &str, damage: &str) {
+        complain(damage);
+        self.worsen(Outcome::Incomplete);
+    }
+
     fn left_out(&mut self, name: &str, left_out: &LeftOut) {
         let Some((line, reason)) = &left_out.first else { return };
         let hint = if self.filter.rejects.is_some() { "" } else { "; --rejects FILE lists them" };

@@ -1,0 +1,183 @@
+//! `quarrier load` and `quarrier reindex`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use quarrier_messages::Format;
+
+use super::filter::{input_format_arg, many_arg, rejects_arg};
+use super::{auto_count, flag, format_arg, quiet_arg, stats_arg, workers_arg};
+use crate::output;
+use crate::quantity::size_in;
+
+/// `quarrier load`.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) data: PathBuf,
+    pub(crate) table: String,
+    pub(crate) files: Vec<OsString>,
+    pub(crate) many: Option<PathBuf>,
+    pub(crate) rejects: Option<PathBuf>,
+    pub(crate) is_compressed: bool,
+    pub(crate) is_again: bool,
+    /// Bytes that the log takes of the disk at once; None for what is usual.
+    pub(crate) segment_bytes: Option<u64>,
+    /// How messages are written; None where each source tells.
+    pub(crate) input_format: Option<Format>,
+    pub(crate) format: output::Format,
+    pub(crate) workers: usize,
+    pub(crate) quiet: bool,
+    pub(crate) stats: Option<PathBuf>,
+}
+
+/// `quarrier reindex`.
+#[derive(Debug)]
+pub(crate) struct Reindex {
+    pub(crate) data: PathBuf,
+    pub(crate) format: output::Format,
+    pub(crate) workers: usize,
+    pub(crate) stats: Option<PathBuf>,
+}
+
+/// What a segment may take.
+const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 30;
+
+const LOAD_EXAMPLES: &str = "\
+Examples:
+  quarrier load --data d --table orders orders.ndjson
+  quarrier load --data d --table fills 'fills-*.fix' --rejects rejects.jsonl
+  quarrier load --data d --table orders orders.ndjson --compress zstd
+  quarrier load --data d --table orders --many alarms.sql today.ndjson
+  ssh host cat app.ndjson | quarrier load --data d --table app -
+  quarrier query --data d \"SELECT symbol, sum(qty) FROM orders GROUP BY symbol\"
+
+Appends messages to a table of the data folder FOLDER, which is made where it is
+not there: JSON lines, FIX, NVFIX, CSV or XML, from files, URLs or standard
+input; gzip and Zstandard are read through. Their own bytes go to a durable log.
+What is counted is on the disk: a crash, a kill and a power cut lose nothing of
+it.
+
+Run again, it goes on where it was: of a file that was loaded before, in whole
+or in part, only what is new is loaded, and nothing twice; --again loads it
+once more. A file with other content under the same path is loaded from its
+start. Standard input cannot go on: what was loaded of it stays.
+
+A message that does not parse is left out, counted, and listed by --rejects; the
+log has messages only. With --many, how many of the messages that were loaded
+match each condition is printed.
+
+One process at a time may write to a folder; others can read it meanwhile.
+
+Exit status: 0 done, 2 wrong use or failure (all that was counted stays; run it
+again to go on), 3 the log in the folder is damaged (each place is listed, with
+the marks of the messages there; all others are kept), 130 interrupted.";
+
+const REINDEX_EXAMPLES: &str = "\
+Examples:
+  quarrier reindex --data d
+  quarrier reindex --data d --format json
+
+Reads the log of the data folder FOLDER from its first message on, compares all
+checksums, and makes the columns of every table anew, in memory; prints how many
+messages each has and how fast that was.
+
+Exit status: 0 done, 2 wrong use or failure, 3 the log is damaged (each place is
+listed, with the marks of the messages there; all others are kept), 130
+interrupted.";
+
+pub(super) fn command() -> Command {
+    Command::new("load")
+        .about("Appends messages to a table that is kept: a durable log in a folder")
+        .after_help(LOAD_EXAMPLES)
+        .arg(data_arg("The data folder").required(true))
+        .arg(
+            Arg::new("table")
+                .long("table")
+                .value_name("NAME")
+                .required(true)
+                .help("The table, which is made where it is not there"),
+        )
+        .arg(many_arg().help("Conditions from a file, one a line: prints how many match each"))
+        .arg(
+            Arg::new("compress")
+                .long("compress")
+                .value_name("zstd")
+                .value_parser(["zstd"])
+                .help("Compress what is written"),
+        )
+        .arg(flag("again", "Load files once more that were loaded before"))
+        .arg(
+            Arg::new("segment")
+                .long("segment")
+                .value_name("SIZE")
+                .value_parser(size_in(SEGMENT_BYTES))
+                .help("Disk that the log takes at once: segments of 1M to 64G; 256M if not given")
+                .help_heading("Machine"),
+        )
+        .arg(input_format_arg())
+        .arg(rejects_arg())
+        .args([workers_arg("Threads that parse")])
+        .args([format_arg(), quiet_arg(), stats_arg()])
+        .arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .value_parser(value_parser!(OsString))
+                .num_args(1..)
+                .required(true)
+                .action(ArgAction::Append)
+                .help("Files, URLs, or '-' for standard input"),
+        )
+}
+
+pub(super) fn reindex_command() -> Command {
+    Command::new("reindex")
+        .about("Makes the columns of all tables that are kept anew from the log")
+        .after_help(REINDEX_EXAMPLES)
+        .arg(data_arg("The data folder").required(true))
+        .args([workers_arg("Threads that parse")])
+        .args([format_arg(), stats_arg()])
+}
+
+/// The folder of tables that are kept.
+pub(super) fn data_arg(help: &'static str) -> Arg {
+    Arg::new("data")
+        .long("data")
+        .value_name("FOLDER")
+        .value_parser(value_parser!(PathBuf))
+        .help(help)
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Result<Load, String> {
+    Ok(Load {
+        data: data(matches)?,
+        table: matches.get_one("table").cloned().unwrap_or_default(),
+        files: matches.get_many("file").unwrap_or_default().cloned().collect(),
+        many: matches.get_one("many").cloned(),
+        rejects: matches.get_one("rejects").cloned(),
+        is_compressed: matches.contains_id("compress"),
+        is_again: matches.get_flag("again"),
+        segment_bytes: matches.get_one("segment").copied(),
+        input_format: matches.get_one::<Option<Format>>("input-format").cloned().flatten(),
+        format: *matches.get_one("format").unwrap_or(&output::Format::Text),
+        workers: auto_count(matches, "workers"),
+        quiet: matches.get_flag("quiet"),
+        stats: matches.get_one("stats").cloned(),
+    })
+}
+
+pub(super) fn parse_reindex(matches: &ArgMatches) -> Result<Reindex, String> {
+    Ok(Reindex {
+        data: data(matches)?,
+        format: *matches.get_one("format").unwrap_or(&output::Format::Text),
+        workers: auto_count(matches, "workers"),
+        stats: matches.get_one("stats").cloned(),
+    })
+}
+
+fn data(matches: &ArgMatches) -> Result<PathBuf, String> {
+    let folder: Option<&PathBuf> = matches.get_one("data");
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty()).cloned();
+    folder.ok_or_else(|| "no data folder was given; name one with --data".to_string())
+}

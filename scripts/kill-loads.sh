@@ -1,0 +1,8 @@
+#!/bin/sh
+# Kills `quarrier load` 200 times (or as often as the argument says), each time at another moment,
+# and checks that what was loaded is a beginning of the file, that it never gets less, and that in
+# the end every message is there once.
+set -eu
+cd "$(dirname "$0")/.."
+KEEP_KILLS=${1:-200} exec cargo test -p quarrier-cli --test cli -- --exact \
+    keep::a_load_that_is_killed_again_and_again_loses_nothing_and_loads_nothing_twice
