@@ -28,7 +28,7 @@ pub(crate) const TITLE_CHARS_MAX: usize = 1000;
 
 /// The style of all pages, and its SHA-256 in base64, by which their policy allows it and no other.
 const STYLE: &str = include_str!("page.css");
-const STYLE_SHA256: &str = "K8q4uqZ3eyJLp0Bu03G0UmZ4/KVpqqhoVaOFXbnD9+U=";
+const STYLE_SHA256: &str = "K+LCwAGnsvbiJ3wqlfbGS1gEh0f37YEQA1NjPmvfUhQ=";
 
 /// A script, with the hash by which the page's policy allows it and no other.
 #[derive(Debug, Clone, Copy)]
@@ -58,10 +58,21 @@ fn policy(scripts: &[Script]) -> String {
 /// The page, whole: `parts` in their order, every harmful character in them written out as
 /// [`visible`] does.
 pub fn page(title: &str, scripts: &[Script], parts: &[Markup]) -> String {
+    let foot = "This page loads nothing from the network.";
+    framed(title, &policy(scripts), scripts, parts, foot)
+}
+
+/// As [`page`], for one that a server gives out: its scripts may ask that server, and nobody else.
+pub fn live_page(title: &str, scripts: &[Script], parts: &[Markup]) -> String {
+    let policy = policy(scripts) + "; connect-src 'self'";
+    framed(title, &policy, scripts, parts, "This page asks its own server and nobody else.")
+}
+
+fn framed(title: &str, policy: &str, scripts: &[Script], parts: &[Markup], foot: &str) -> String {
     let title = cut(title, TITLE_CHARS_MAX);
     let head = html! {
         meta charset="utf-8";
-        meta http-equiv="Content-Security-Policy" content=(policy(scripts));
+        meta http-equiv="Content-Security-Policy" content=(policy);
         meta name="viewport" content="width=device-width, initial-scale=1";
         meta name="color-scheme" content="light dark";
         meta name="generator" content={ "quarrier " (env!("CARGO_PKG_VERSION")) };
@@ -70,7 +81,7 @@ pub fn page(title: &str, scripts: &[Script], parts: &[Markup]) -> String {
     let foot = html! {
         footer {
             "Written by quarrier " (env!("CARGO_PKG_VERSION"))
-            ". This page loads nothing from the network."
+            ". " (foot)
         }
     };
     let body: String = parts.iter().map(|part| visible(&part.0) + "\n").collect();
