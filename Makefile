@@ -20,7 +20,7 @@ demo: ## Set up, build, make a disk image from files of this machine, search and
 	@demo/run.sh
 
 test: ## Set up and run all tests
-	@scripts/setup.sh rust image gpu python
+	@scripts/setup.sh rust image gpu python serve
 	cargo test --workspace --locked
 	scripts/python.sh test
 	cargo xtask tidy

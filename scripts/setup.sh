@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python] [dist]
+# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python] [serve] [dist]
 # Installs only what is missing, and says so. Where it may not install, it says the
 # command and stops.
 set -eu
@@ -59,6 +59,11 @@ set_up_gpu() {
     install "running the GPU's kernels on the CPU" pocl-opencl-icd ocl-icd-libopencl1 oclgrind
 }
 
+# PostgreSQL's client, which the tests of the server talk with.
+set_up_serve() {
+    have psql || install "testing the server" postgresql-client
+}
+
 # A virtual environment in .venv with what the tests of the Python package use.
 set_up_python() {
     have python3 || install "the Python package" python3 python3-venv
@@ -94,7 +99,8 @@ for group in "$@"; do
         image) set_up_image ;;
         gpu) set_up_gpu ;;
         python) set_up_python ;;
+        serve) set_up_serve ;;
         dist) set_up_dist ;;
-        *) stop "unknown group '$group'; known: rust image gpu python dist" ;;
+        *) stop "unknown group '$group'; known: rust image gpu python serve dist" ;;
     esac
 done

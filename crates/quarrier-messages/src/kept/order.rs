@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 
-use quarrier_core::sync::lock;
+use quarrier_core::sync::{into_inner, lock, wait};
 
 use super::blocks::Checked;
 use super::load::{LoadWatch, Progress, Stored};
@@ -85,7 +85,7 @@ impl<'o> Order<'o> {
     pub(super) fn put(&self, number: usize, done: Done) {
         let mut state = lock(&self.state);
         while state.failed.is_none() && number >= state.next + self.ahead_max {
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.moved, state);
         }
         state.waiting.insert(number, done);
         while state.failed.is_none() {
@@ -129,7 +129,7 @@ impl<'o> Order<'o> {
 
     /// Waits for all that was sent; what came of it, also where something failed.
     pub(super) fn finish(self) -> (Stored, Result<()>) {
-        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut state = into_inner(self.state);
         let mut waited = Ok(());
         while !state.pending.is_empty() {
             let one = state.wait_for_one();

@@ -1,0 +1,250 @@
+//! What the wires ask of whoever answers.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use tokio::sync::Notify;
+
+use crate::failure::Result;
+
+/// Answers statements. Every call comes from a task of its own; what it returns is dropped, at any
+/// point where it waits, when nobody wants it any longer.
+pub trait Answers: Send + Sync + 'static {
+    /// Reads one statement, and says what it takes and gives. `told` are the kinds of parameters
+    /// that the client named, 0 for those it did not. Where it `describes`, the columns are wanted;
+    /// otherwise they may be left out, and are known when the rows come.
+    fn prepare<'a>(
+        &'a self,
+        asker: &'a Asker,
+        text: &'a str,
+        told: &'a [u32],
+        describes: bool,
+    ) -> BoxFuture<'a, Result<Prepared>>;
+
+    /// Begins to answer a prepared statement with values for its parameters, as many as it has.
+    fn run<'a>(
+        &'a self,
+        asker: &'a Asker,
+        prepared: &'a Prepared,
+        values: Vec<Value>,
+        stop: &'a Stop,
+    ) -> BoxFuture<'a, Result<Reply>>;
+
+    /// Begins to take messages for a table.
+    fn ingest<'a>(&'a self, asker: &'a Asker, wish: Wish)
+    -> BoxFuture<'a, Result<Box<dyn Ingest>>>;
+
+    /// The tables that there are, in the order of their names.
+    fn tables(&self) -> Vec<TableInfo>;
+
+    /// Samples for `/metrics` beside those of the wires: names without `quarrier_`.
+    fn samples(&self) -> Vec<Sample> {
+        Vec::new()
+    }
+}
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asker {
+    /// The user's name.
+    pub user: String,
+    /// What the client calls itself, or nothing.
+    pub application: String,
+    /// Where the client is.
+    pub peer: String,
+    /// The connection's number.
+    pub connection: u32,
+}
+
+/// A statement that was understood.
+#[derive(Clone)]
+pub struct Prepared {
+    /// Kinds of its parameters, as PostgreSQL numbers them (see [`crate::kind`]).
+    pub parameters: Vec<u32>,
+    /// The columns of its rows; None where it has none.
+    pub columns: Option<SchemaRef>,
+    /// The first words of what it answers when it is done: `SELECT`, `INSERT 0`, `CREATE TABLE`.
+    /// Behind those of rows the wires write how many there were.
+    pub tag: String,
+    /// Whether it changes anything.
+    pub changes: bool,
+    /// Whatever [`Answers::run`] needs.
+    pub inner: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Prepared");
+        shown.field("parameters", &self.parameters).field("columns", &self.columns);
+        shown.field("tag", &self.tag).field("changes", &self.changes).finish_non_exhaustive()
+    }
+}
+
+/// A value for a parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// None.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A floating number.
+    Float(f64),
+    /// An exact number, as it is written: sign, digits, a point.
+    Decimal(String),
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A date: `2024-02-29`.
+    Date(String),
+    /// A time of day: `12:34:56.5`.
+    Time(String),
+    /// A point in time: `2024-02-29 12:34:56.5`, in UTC.
+    Timestamp(String),
+    /// Several values of one kind.
+    List(Vec<Value>),
+}
+
+/// What a statement comes to.
+pub enum Reply {
+    /// Rows, some at a time.
+    Rows(Rows),
+    /// Nothing but how many rows it changed, where it changes rows.
+    Done(Option<u64>),
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reply::Rows(rows) => f.debug_tuple("Rows").field(&rows.schema).finish(),
+            Reply::Done(rows) => f.debug_tuple("Done").field(rows).finish(),
+        }
+    }
+}
+
+/// Rows, as they come.
+pub struct Rows {
+    /// Their columns.
+    pub schema: SchemaRef,
+    /// The rows.
+    pub batches: BoxStream<'static, Result<RecordBatch>>,
+}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+/// Where messages are to go, and how they are written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// The table's name.
+    pub table: String,
+    /// `json`, `csv`, `fix`, `nvfix` or `xml`; None: told by their content.
+    pub format: Option<String>,
+    /// Who published them.
+    pub publisher: Option<String>,
+    /// Their number at the publisher: messages whose number was there before are dropped.
+    pub sequence: Option<u64>,
+}
+
+/// Messages on their way into a table. Dropped before it is finished, it leaves nothing behind.
+pub trait Ingest: Send {
+    /// Takes bytes; they may end within a message. Waits where there is too much on the way.
+    fn push(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>>;
+
+    /// All of them are there. Returns when they are durable.
+    fn finish(self: Box<Self>) -> BoxFuture<'static, Result<Marks>>;
+}
+
+/// What became of messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The mark of the first one.
+    pub first: u64,
+    /// The mark of the last one.
+    pub last: u64,
+    /// How many were taken.
+    pub messages: u64,
+    /// How many made no sense, and were left out.
+    pub rejected: u64,
+    /// Whether they outlive a crash.
+    pub durable: bool,
+}
+
+/// A table, for those who ask which there are.
+#[derive(Debug, Clone)]
+pub struct TableInfo {
+    /// Its name.
+    pub name: String,
+    /// Its columns.
+    pub columns: SchemaRef,
+    /// How many rows it has, where that is known.
+    pub rows: Option<u64>,
+    /// Bytes that it takes in memory, where that is known.
+    pub bytes: Option<u64>,
+    /// Whether messages may be added.
+    pub grows: bool,
+}
+
+/// A number for `/metrics`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Its name without `quarrier_`; the name of what only grows ends with `_total`.
+    pub name: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// A label and its value, where it has one.
+    pub label: Option<(&'static str, String)>,
+    /// The number.
+    pub value: f64,
+}
+
+/// Ends a statement before it is done.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    flag: Arc<AtomicBool>,
+    told: Arc<Notify>,
+}
+
+impl Stop {
+    /// Ends it.
+    pub fn set(&self) {
+        self.flag.store(true, Ordering::Release);
+        self.told.notify_waiters();
+    }
+
+    /// Whether it is to end.
+    pub fn is_set(&self) -> bool {
+        self.flag.load(Ordering::Acquire)
+    }
+
+    /// For loops on other threads, which look at it from time to time.
+    pub fn flag(&self) -> &Arc<AtomicBool> {
+        &self.flag
+    }
+
+    /// Waits until it is to end.
+    pub async fn wait(&self) {
+        loop {
+            let told = self.told.notified();
+            tokio::pin!(told);
+            // From here on no call of `set` is missed.
+            told.as_mut().enable();
+            if self.is_set() {
+                return;
+            }
+            told.await;
+        }
+    }
+}

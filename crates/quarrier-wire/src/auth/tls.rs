@@ -1,0 +1,90 @@
+//! The folder of a certificate: `tls.crt`, `tls.key`, and `ca.crt` where clients must show one.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::TlsAcceptor;
+
+/// What connections are encrypted with.
+#[derive(Clone)]
+pub struct Tls {
+    pub(crate) postgres: TlsAcceptor,
+    pub(crate) http: TlsAcceptor,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+/// Why there is no TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.reason)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+impl Tls {
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// Where a file is not there, or is no certificate or key.
+    pub fn read(folder: &Path) -> Result<Self, TlsError> {
+        let certificates = certificates(&folder.join("tls.crt"))?;
+        let key = folder.join("tls.key");
+        let read = PrivateKeyDer::from_pem_file(&key);
+        let private = read.map_err(|error| wrong(&key, &error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| wrong(folder, &error))?;
+        let authority = folder.join("ca.crt");
+        let builder = if authority.exists() {
+            let mut roots = RootCertStore::empty();
+            for certificate in self::certificates(&authority)? {
+                roots.add(certificate).map_err(|error| wrong(&authority, &error))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            let verifier = verifier.build().map_err(|error| wrong(&authority, &error))?;
+            builder.with_client_cert_verifier(verifier)
+        } else {
+            builder.with_no_client_auth()
+        };
+        let mut config = builder
+            .with_single_cert(certificates, private)
+            .map_err(|error| wrong(folder, &error))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let http = TlsAcceptor::from(Arc::new(config.clone()));
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        Ok(Tls { postgres: TlsAcceptor::from(Arc::new(config)), http })
+    }
+}
+
+fn wrong(path: &Path, error: &dyn fmt::Display) -> TlsError {
+    TlsError { path: path.to_path_buf(), reason: error.to_string() }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(path, &error))?;
+    let all = read.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(path, &error))?;
+    if all.is_empty() {
+        return Err(wrong(path, &"there is no certificate in it"));
+    }
+    Ok(all)
+}

@@ -1,0 +1,216 @@
+//! Who is here and what runs: what the page, `/metrics` and system tables show.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use quarrier_core::sync::lock;
+
+use crate::answers::{Asker, Stop};
+use crate::failure::{Failure, state};
+
+/// Counts and lists of a server; shared with whoever answers, so that statements can ask for it.
+#[derive(Debug, Default)]
+pub struct Board {
+    /// What only grows.
+    pub counts: Counts,
+    clients: Mutex<BTreeMap<u32, Client>>,
+    running: Mutex<BTreeMap<u64, Arc<Running>>>,
+    next_client: AtomicU64,
+    next_statement: AtomicU64,
+}
+
+/// What only grows.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Connections that came.
+    pub connections: AtomicU64,
+    /// Connections that were refused.
+    pub refused: AtomicU64,
+    /// Passwords that were wrong.
+    pub wrong_passwords: AtomicU64,
+    /// Requests over HTTP.
+    pub requests: AtomicU64,
+    /// Statements that were begun.
+    pub statements: AtomicU64,
+    /// Statements that failed.
+    pub failures: AtomicU64,
+    /// Statements that were cancelled, or took too long.
+    pub cancelled: AtomicU64,
+    /// Rows that were sent.
+    pub rows: AtomicU64,
+    /// Bytes that were sent.
+    pub bytes_sent: AtomicU64,
+    /// Bytes that came.
+    pub bytes_received: AtomicU64,
+    /// Messages that were taken.
+    pub messages: AtomicU64,
+    /// Messages that made no sense.
+    pub rejected: AtomicU64,
+}
+
+/// Adds to a count.
+pub(crate) fn add(count: &AtomicU64, more: u64) {
+    count.fetch_add(more, Ordering::Relaxed);
+}
+
+/// A client that is here.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Who it is.
+    pub asker: Asker,
+    /// Since when.
+    pub since: Instant,
+    secret: [u8; 4],
+}
+
+/// A statement that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// Its number.
+    pub number: u64,
+    /// Who asked.
+    pub asker: Asker,
+    /// Its text, or the beginning of it.
+    pub text: String,
+    /// Since when.
+    pub since: Instant,
+    /// Rows that were sent.
+    pub rows: AtomicU64,
+    stop: Stop,
+    ending: AtomicU8,
+}
+
+/// Why a statement ends before it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Ending {
+    Cancelled = 1,
+    TooLong = 2,
+    Shutdown = 3,
+    Left = 4,
+}
+
+impl Running {
+    pub(crate) fn end(&self, why: Ending) {
+        // The first reason stays.
+        let _ = self.ending.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
+        self.stop.set();
+    }
+
+    /// What is said about its end.
+    pub(crate) fn ended(&self) -> Failure {
+        const CANCELLING: &str = "canceling statement due to";
+        match self.ending.load(Ordering::Acquire) {
+            2 => Failure::new(state::CANCELLED, format!("{CANCELLING} statement timeout")),
+            3 => Failure::fatal(state::SHUTDOWN, "terminating connection: the server ends"),
+            4 => Failure::fatal(state::IDLE, "the client left"),
+            _ => Failure::new(state::CANCELLED, format!("{CANCELLING} user request")),
+        }
+    }
+}
+
+/// Characters of a text that are shown.
+const TEXT_CHARS_MAX: usize = 400;
+
+impl Board {
+    /// The clients that are here.
+    pub fn clients(&self) -> Vec<Client> {
+        lock(&self.clients).values().cloned().collect()
+    }
+
+    /// The statements that run.
+    pub fn running(&self) -> Vec<Arc<Running>> {
+        lock(&self.running).values().cloned().collect()
+    }
+
+    pub(crate) fn client_count(&self) -> usize {
+        lock(&self.clients).len()
+    }
+
+    /// A number for a connection that nobody has.
+    pub(crate) fn number(&self) -> u32 {
+        // They begin anew after four thousand million; by then the old one has left.
+        (self.next_client.fetch_add(1, Ordering::Relaxed) as u32 & 0x7fff_ffff) + 1
+    }
+
+    pub(crate) fn arrive(self: &Arc<Self>, asker: &Asker, secret: [u8; 4]) -> Present {
+        let client = Client { asker: asker.clone(), since: Instant::now(), secret };
+        lock(&self.clients).insert(asker.connection, client);
+        Present { board: Arc::clone(self), connection: asker.connection }
+    }
+
+    pub(crate) fn begin(self: &Arc<Self>, asker: &Asker, text: &str, stop: Stop) -> Begun {
+        add(&self.counts.statements, 1);
+        let number = self.next_statement.fetch_add(1, Ordering::Relaxed);
+        let running = Arc::new(Running {
+            number,
+            asker: asker.clone(),
+            text: text.chars().take(TEXT_CHARS_MAX).collect(),
+            since: Instant::now(),
+            rows: AtomicU64::new(0),
+            stop,
+            ending: AtomicU8::new(0),
+        });
+        lock(&self.running).insert(number, Arc::clone(&running));
+        Begun { board: Arc::clone(self), running }
+    }
+
+    /// Ends what a connection runs, where the secret is its own.
+    pub(crate) fn cancel(&self, connection: u32, secret: &[u8]) {
+        let is_own = lock(&self.clients).get(&connection).is_some_and(|it| it.secret == *secret);
+        if is_own {
+            let running = self.running();
+            let own = running.iter().filter(|running| running.asker.connection == connection);
+            own.for_each(|running| running.end(Ending::Cancelled));
+        }
+    }
+
+    pub(crate) fn end_all(&self) {
+        self.running().iter().for_each(|running| running.end(Ending::Shutdown));
+    }
+}
+
+/// A client, until it is dropped.
+pub(crate) struct Present {
+    board: Arc<Board>,
+    connection: u32,
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        lock(&self.board.clients).remove(&self.connection);
+    }
+}
+
+/// A statement, until it is dropped.
+pub(crate) struct Begun {
+    board: Arc<Board>,
+    pub(crate) running: Arc<Running>,
+}
+
+impl Begun {
+    pub(crate) fn stop(&self) -> &Stop {
+        &self.running.stop
+    }
+
+    /// So many rows more were sent.
+    pub(crate) fn sent(&self, rows: u64) {
+        add(&self.running.rows, rows);
+        add(&self.board.counts.rows, rows);
+    }
+
+    /// Counts how it ended, where it failed.
+    pub(crate) fn failed(&self, failure: &Failure) {
+        let counts = &self.board.counts;
+        let is_cancelled = failure.state == state::CANCELLED;
+        add(if is_cancelled { &counts.cancelled } else { &counts.failures }, 1);
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        lock(&self.board.running).remove(&self.running.number);
+    }
+}

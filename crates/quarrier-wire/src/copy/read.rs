@@ -1,0 +1,491 @@
+//! Rows of COPY … FROM STDIN, made messages: a JSON object a line, as tables of messages take them.
+
+use crate::answers::Value;
+use crate::failure::{Failure, Result, state};
+use crate::rows::quoted;
+use crate::sql::{CopyFormat, CopyOptions};
+use crate::value;
+
+use super::write::BINARY_BEGIN;
+
+/// The most bytes of a row.
+const ROW_BYTES_MAX: usize = 16 << 20;
+
+/// Reads rows as they come, in pieces of any length.
+pub(crate) struct Reader {
+    options: CopyOptions,
+    /// Names and kinds of columns.
+    columns: Vec<(String, u32)>,
+    /// Bytes of a row that is not all there.
+    rest: Vec<u8>,
+    /// Bytes of `rest` that were looked at, and whether they end within quotes.
+    seen: usize,
+    is_quoted: bool,
+    /// Rows until now.
+    pub(crate) rows: u64,
+    wants_header: bool,
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl Reader {
+    pub(crate) fn new(options: CopyOptions, columns: Vec<(String, u32)>) -> Self {
+        let wants_header = options.has_header && options.format != CopyFormat::Binary;
+        Reader {
+            options,
+            columns,
+            rest: Vec::new(),
+            seen: 0,
+            is_quoted: false,
+            rows: 0,
+            wants_header,
+            has_begun: false,
+            is_over: false,
+        }
+    }
+
+    fn wrong(&self, what: &str) -> Failure {
+        Failure::new(state::COPY, format!("COPY, row {}: {what}", self.rows + 1))
+    }
+
+    /// Takes bytes, and appends a message to `out` for each row that is whole.
+    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        self.rest.extend_from_slice(bytes);
+        let rest = std::mem::take(&mut self.rest);
+        let mut used = 0;
+        while !self.is_over {
+            let end = match self.options.format {
+                CopyFormat::Binary => self.binary(&rest[used..], out)?,
+                _ => self.line(&rest[used..], false, out)?,
+            };
+            let Some(end) = end else { break };
+            used += end;
+        }
+        if self.is_over {
+            return Ok(());
+        }
+        self.rest = rest;
+        self.rest.drain(..used);
+        if self.rest.len() > ROW_BYTES_MAX {
+            return Err(self.wrong("it is longer than 16 MiB"));
+        }
+        Ok(())
+    }
+
+    /// All bytes were there.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let rest = std::mem::take(&mut self.rest);
+        if self.is_over || rest.is_empty() {
+            return Ok(());
+        }
+        if self.options.format == CopyFormat::Binary {
+            return Err(self.wrong("unexpected end of the data"));
+        }
+        self.line(&rest, true, out)?
+            .map(drop)
+            .ok_or_else(|| self.wrong("unterminated quoted field"))
+    }
+
+    /// The row at the start of `bytes`, and where it ends; None where it is not all there.
+    fn line(&mut self, bytes: &[u8], is_last: bool, out: &mut Vec<u8>) -> Result<Option<usize>> {
+        let Some(end) = self.line_end(bytes, is_last) else { return Ok(None) };
+        let used = (end + 1).min(bytes.len());
+        let line = bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]);
+        (self.seen, self.is_quoted) = (0, false);
+        if line == b"\\." {
+            self.is_over = true;
+            return Ok(Some(used));
+        }
+        if std::mem::take(&mut self.wants_header) {
+            return Ok(Some(used));
+        }
+        let text = std::str::from_utf8(line).map_err(|_| {
+            let said = format!("COPY, row {}: invalid byte sequence for UTF8", self.rows + 1);
+            Failure::new(state::ENCODING, said)
+        })?;
+        let fields = match self.options.format {
+            CopyFormat::Csv => self.csv_fields(text)?,
+            _ => self.text_fields(text)?,
+        };
+        self.message(&fields, out)?;
+        Ok(Some(used))
+    }
+
+    /// Where the line ends: in CSV not within quotes.
+    fn line_end(&mut self, bytes: &[u8], is_last: bool) -> Option<usize> {
+        let is_csv = self.options.format == CopyFormat::Csv;
+        let (quote, escape) = (self.options.quote, self.options.escape);
+        let mut at = self.seen;
+        while let Some(byte) = bytes.get(at) {
+            if is_csv && self.is_quoted && *byte == escape && escape != quote {
+                if at + 1 >= bytes.len() && !is_last {
+                    break;
+                }
+                at += 1;
+            } else if is_csv && *byte == quote {
+                self.is_quoted = !self.is_quoted;
+            } else if !is_csv && *byte == b'\\' {
+                if at + 1 >= bytes.len() && !is_last {
+                    break;
+                }
+                at += 1;
+            } else if *byte == b'\n' && !self.is_quoted {
+                return Some(at);
+            }
+            at += 1;
+        }
+        self.seen = at.min(bytes.len());
+        (is_last && !self.is_quoted).then_some(bytes.len())
+    }
+
+    fn text_fields(&self, line: &str) -> Result<Vec<Option<String>>> {
+        let delimiter = char::from(self.options.delimiter);
+        let mut fields = Vec::with_capacity(self.columns.len());
+        let mut raw = String::new();
+        let mut letters = line.chars();
+        loop {
+            match letters.next() {
+                Some('\\') => {
+                    raw.push('\\');
+                    raw.extend(letters.next());
+                }
+                Some(letter) if letter != delimiter => raw.push(letter),
+                end => {
+                    let is_null = raw == self.options.null;
+                    fields.push(if is_null { None } else { Some(self.unescaped(&raw)?) });
+                    raw.clear();
+                    if end.is_none() {
+                        return Ok(fields);
+                    }
+                    if fields.len() > self.columns.len() {
+                        return Err(self.wrong("extra data after last expected column"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn unescaped(&self, raw: &str) -> Result<String> {
+        if !raw.contains('\\') {
+            return Ok(raw.to_string());
+        }
+        let mut out: Vec<u8> = Vec::with_capacity(raw.len());
+        let mut bytes = raw.bytes().peekable();
+        while let Some(byte) = bytes.next() {
+            if byte != b'\\' {
+                out.push(byte);
+                continue;
+            }
+            let escape = bytes.next();
+            let mut number = |first, base, digits| number_of(&mut bytes, first, base, digits);
+            out.push(match escape {
+                Some(b't') => b'\t',
+                Some(b'n') => b'\n',
+                Some(b'r') => b'\r',
+                Some(b'b') => 0x08,
+                Some(b'f') => 0x0c,
+                Some(b'v') => 0x0b,
+                Some(b'x') => number(0, 16, 2),
+                Some(digit @ b'0'..=b'7') => number(u32::from(digit - b'0'), 8, 2),
+                Some(other) => other,
+                None => b'\\',
+            });
+        }
+        String::from_utf8(out).map_err(|_| self.wrong("an escape makes invalid UTF-8"))
+    }
+
+    fn csv_fields(&self, line: &str) -> Result<Vec<Option<String>>> {
+        let CopyOptions { delimiter, quote, escape, null, .. } = &self.options;
+        let bytes = line.as_bytes();
+        let mut fields = Vec::with_capacity(self.columns.len());
+        let mut at = 0;
+        loop {
+            let (mut value, mut has_quotes, mut is_quoted) = (Vec::new(), false, false);
+            loop {
+                match bytes.get(at) {
+                    None => break,
+                    Some(byte) if is_quoted && byte == escape => match bytes.get(at + 1) {
+                        Some(next) if next == quote || next == escape => {
+                            value.push(*next);
+                            at += 1;
+                        }
+                        _ if escape == quote => is_quoted = false,
+                        _ => value.push(*byte),
+                    },
+                    Some(byte) if byte == quote => {
+                        is_quoted = !is_quoted;
+                        has_quotes = true;
+                    }
+                    Some(byte) if !is_quoted && byte == delimiter => break,
+                    Some(byte) => value.push(*byte),
+                }
+                at += 1;
+            }
+            // Cut at bytes of ASCII, it is still UTF-8.
+            let value = String::from_utf8(value).map_err(|_| self.wrong("invalid UTF-8"))?;
+            fields.push(if !has_quotes && value == *null { None } else { Some(value) });
+            if at >= bytes.len() {
+                return Ok(fields);
+            }
+            if fields.len() > self.columns.len() {
+                return Err(self.wrong("extra data after last expected column"));
+            }
+            at += 1;
+        }
+    }
+
+    fn message(&mut self, fields: &[Option<String>], out: &mut Vec<u8>) -> Result<()> {
+        if fields.len() > self.columns.len() {
+            return Err(self.wrong("extra data after last expected column"));
+        }
+        if let Some((name, _)) = self.columns.get(fields.len()) {
+            return Err(self.wrong(&format!("missing data for column \"{name}\"")));
+        }
+        out.push(b'{');
+        let mut is_first = true;
+        for ((name, kind), field) in self.columns.iter().zip(fields) {
+            // A field that is missing is NULL.
+            let Some(field) = field else { continue };
+            key(name, &mut is_first, out);
+            let value = value::read(*kind, Some(field.as_bytes()), false)
+                .map_err(|failure| self.of_column(name, failure))?;
+            json(&value, out);
+        }
+        out.extend_from_slice(b"}\n");
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn of_column(&self, name: &str, failure: Failure) -> Failure {
+        let message = format!("COPY, row {}, column {name}: {failure}", self.rows + 1);
+        Failure { message, ..failure }
+    }
+
+    /// The tuple at the start of `bytes`, and where it ends.
+    fn binary(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Option<usize>> {
+        if !self.has_begun {
+            let Some(head) = bytes.get(..BINARY_BEGIN.len()) else { return Ok(None) };
+            if head[..15] != BINARY_BEGIN[..15] {
+                return Err(self.wrong("COPY file signature not recognized"));
+            }
+            let extension = u32::from_be_bytes([head[15], head[16], head[17], head[18]]) as usize;
+            if extension > 0 {
+                return Err(self.wrong("an extension of the header is not known"));
+            }
+            self.has_begun = true;
+            return Ok(Some(BINARY_BEGIN.len()));
+        }
+        let [a, b, ..] = *bytes else { return Ok(None) };
+        let count = i16::from_be_bytes([a, b]);
+        if count == -1 {
+            self.is_over = true;
+            return Ok(Some(2));
+        }
+        if usize::try_from(count) != Ok(self.columns.len()) {
+            let said = format!("row field count is {count}, expected {}", self.columns.len());
+            return Err(self.wrong(&said));
+        }
+        let Some((fields, end)) = self.tuple(bytes)? else { return Ok(None) };
+        out.push(b'{');
+        let mut is_first = true;
+        for ((name, kind), field) in self.columns.iter().zip(fields) {
+            let Some(field) = field else { continue };
+            key(name, &mut is_first, out);
+            let value = value::read(*kind, Some(field), true)
+                .map_err(|failure| self.of_column(name, failure))?;
+            json(&value, out);
+        }
+        out.extend_from_slice(b"}\n");
+        self.rows += 1;
+        Ok(Some(end))
+    }
+
+    #[allow(clippy::type_complexity, reason = "fields, and where they end")]
+    fn tuple<'b>(&self, bytes: &'b [u8]) -> Result<Option<(Vec<Option<&'b [u8]>>, usize)>> {
+        let mut fields = Vec::with_capacity(self.columns.len());
+        let mut at = 2;
+        for _ in &self.columns {
+            let Some(length) = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) else {
+                return Ok(None);
+            };
+            at += 4;
+            match i32::from_be_bytes(*length) {
+                -1 => fields.push(None),
+                length => {
+                    let length = usize::try_from(length).ok().filter(|it| *it <= ROW_BYTES_MAX);
+                    let length = length.ok_or_else(|| self.wrong("invalid field size"))?;
+                    let Some(field) = bytes.get(at..at + length) else { return Ok(None) };
+                    fields.push(Some(field));
+                    at += length;
+                }
+            }
+        }
+        Ok(Some((fields, at)))
+    }
+}
+
+fn number_of(
+    bytes: &mut std::iter::Peekable<std::str::Bytes<'_>>,
+    first: u32,
+    base: u32,
+    digits: usize,
+) -> u8 {
+    let mut number = first;
+    for _ in 0..digits {
+        let digit = bytes.peek().and_then(|byte| char::from(*byte).to_digit(base));
+        let Some(digit) = digit else { break };
+        bytes.next();
+        number = number * base + digit;
+    }
+    number as u8
+}
+
+fn key(name: &str, is_first: &mut bool, out: &mut Vec<u8>) {
+    if !std::mem::take(is_first) {
+        out.push(b',');
+    }
+    quoted(name, out);
+    out.push(b':');
+}
+
+fn json(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
+        Value::Int(value) => out.extend_from_slice(value.to_string().as_bytes()),
+        Value::Float(value) if value.is_finite() => {
+            out.extend_from_slice(format!("{value:?}").as_bytes());
+        }
+        Value::Float(_) => out.extend_from_slice(b"null"),
+        Value::Decimal(value) => number(value, out),
+        Value::Text(value) | Value::Date(value) | Value::Time(value) => quoted(value, out),
+        Value::Timestamp(value) => quoted(value, out),
+        Value::Bytes(value) => {
+            quoted(&format!("\\x{}", quarrier_core::hex::encode(value)), out);
+        }
+        Value::List(values) => {
+            out.push(b'[');
+            for (place, value) in values.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                json(value, out);
+            }
+            out.push(b']');
+        }
+    }
+}
+
+/// JSON wants a digit on both sides of a point, and no zeros in front.
+fn number(written: &str, out: &mut Vec<u8>) {
+    let (sign, digits) = match written.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", written),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let whole = whole.trim_start_matches('0');
+    out.extend_from_slice(sign.as_bytes());
+    out.extend_from_slice(if whole.is_empty() { b"0" } else { whole.as_bytes() });
+    if !part.is_empty() {
+        out.push(b'.');
+        out.extend_from_slice(part.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind;
+    use crate::sql::{Utility, utility};
+
+    fn reader(options: &str, kinds: &[u32]) -> Reader {
+        let statement = format!("COPY t FROM STDIN WITH ({options})");
+        let Ok(Some(Utility::CopyIn { options, .. })) = utility(&statement) else { unreachable!() };
+        let names = ["a", "b", "c"].iter();
+        Reader::new(
+            options,
+            names.zip(kinds).map(|(name, kind)| (name.to_string(), *kind)).collect(),
+        )
+    }
+
+    /// What comes of bytes in pieces of a length.
+    fn read(mut reader: Reader, bytes: &[u8], piece: usize) -> Result<String> {
+        let mut out = Vec::new();
+        for piece in bytes.chunks(piece) {
+            reader.push(piece, &mut out)?;
+        }
+        reader.finish(&mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn rows_of_text_become_messages_however_they_are_cut() {
+        let bytes = b"1\ta\\tb\\\nc\\x41\\101\n\\N\t\n2\t\\\\N\n\\.\nmore";
+        let wanted = "{\"a\":1,\"b\":\"a\\tb\\ncAA\"}\n{\"b\":\"\"}\n{\"a\":2,\"b\":\"\\\\N\"}\n";
+        for piece in 1..=bytes.len() {
+            let kinds = [kind::INT4, kind::TEXT];
+            assert_eq!(
+                read(reader("FORMAT text", &kinds), bytes, piece).unwrap(),
+                wanted,
+                "{piece}"
+            );
+        }
+    }
+
+    #[test]
+    fn rows_of_csv_become_messages_however_they_are_cut() {
+        let bytes = "a,b,c\r\n1,\"x\"\"\n,y\",\r\n,\"\",-0.50\r\n3,\u{e9},1".as_bytes();
+        let wanted = "{\"a\":1,\"b\":\"x\\\"\\n,y\"}\n{\"b\":\"\",\"c\":-0.50}\n\
+                      {\"a\":3,\"b\":\"\u{e9}\",\"c\":1}\n";
+        for piece in 1..=bytes.len() {
+            let kinds = [kind::INT8, kind::TEXT, kind::NUMERIC];
+            let reader = reader("FORMAT csv, HEADER", &kinds);
+            assert_eq!(read(reader, bytes, piece).unwrap(), wanted, "{piece}");
+        }
+    }
+
+    #[test]
+    fn rows_in_binary_become_messages_however_they_are_cut() {
+        let mut bytes = BINARY_BEGIN.to_vec();
+        bytes
+            .extend(b"\0\x02\0\0\0\x04\0\0\0\x07\0\0\0\x01x\0\x02\xff\xff\xff\xff\0\0\0\0\xff\xff");
+        for piece in 1..=bytes.len() {
+            let kinds = [kind::INT4, kind::TEXT];
+            let read = read(reader("FORMAT binary", &kinds), &bytes, piece).unwrap();
+            assert_eq!(read, "{\"a\":7,\"b\":\"x\"}\n{\"b\":\"\"}\n", "{piece}");
+        }
+        for end in 1..bytes.len() - 2 {
+            let kinds = [kind::INT4, kind::TEXT];
+            let _ = read(reader("FORMAT binary", &kinds), &bytes[..end], 7);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_row() {
+        let kinds = [kind::INT4, kind::TEXT];
+        for (options, bytes, said) in [
+            ("FORMAT text", &b"1\ta\n2\n"[..], "row 2: missing data for column \"b\""),
+            ("FORMAT text", b"1\ta\tb\n", "row 1: extra data"),
+            ("FORMAT text", b"x\ta\n", "row 1, column a: invalid input syntax"),
+            ("FORMAT csv", b"1,\"a\n", "row 1: unterminated"),
+            ("FORMAT binary", b"no signature at all", "row 1: COPY file signature"),
+            ("FORMAT text", b"1\t\xff\n", "row 1: invalid byte"),
+        ] {
+            let failure = read(reader(options, &kinds), bytes, 3).unwrap_err();
+            assert!(failure.message.contains(said), "{failure}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>, piece in 1_usize..9) {
+            for format in ["text", "csv", "binary"] {
+                let options = format!("FORMAT {format}");
+                let kinds = [kind::NUMERIC, kind::BYTEA, kind::TEXT];
+                let _ = read(reader(&options, &kinds), &bytes, piece);
+                let headed: Vec<u8> = BINARY_BEGIN.iter().chain(&bytes).copied().collect();
+                let _ = read(reader(&options, &kinds), &headed, piece);
+            }
+        }
+    }
+}

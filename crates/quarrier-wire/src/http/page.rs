@@ -1,0 +1,92 @@
+//! The page at `/`: what the server does now, and a box to ask in.
+
+use std::sync::OnceLock;
+
+use maud::html;
+use quarrier_report::page::{Script, header, live_page, note, section, table};
+
+/// What the page does, and its SHA-256 in base64, by which its policy allows it and no other.
+const SCRIPT: &str = include_str!("page.js");
+const SCRIPT_SHA256: &str = "kODnUs23un7+ktanwAGoahboqnjIbn6UXEoXZ/FSDzY=";
+
+pub(super) fn page() -> String {
+    static PAGE: OnceLock<String> = OnceLock::new();
+    PAGE.get_or_init(made).clone()
+}
+
+fn made() -> String {
+    let rest = html! { p.note #state { "…" } };
+    let header = header("quarrier serve", "What this server does now", false, &rest);
+    let rates = section(
+        "rates",
+        "Rates",
+        &html! {
+            dl.facts {
+                @for (id, label) in [
+                    ("messages", "messages in"), ("rows", "rows out"), ("statements", "statements"),
+                    ("sent", "sent"), ("failed", "statements failed"),
+                    ("rejected", "messages left out"),
+                ] { div { dt { (label) } dd id=(id) { "…" } } }
+            }
+            figure.whole {
+                figcaption #top { "statements/s" }
+                svg.live viewBox="0 0 595 60" preserveAspectRatio="none" role="img"
+                    aria-label="statements a second" {
+                    polyline #line points="" fill="none" stroke="currentColor" stroke-width="1.5"
+                        vector-effect="non-scaling-stroke" {}
+                }
+            }
+        },
+    );
+    let none = html! {};
+    let listed = |id: &str, columns: &[&str], nothing: &str| {
+        html! {
+            p.note id={ (id) "-none" } { (nothing) }
+            div id=(id) hidden { (table("", columns, &none)) }
+        }
+    };
+    let running = listed("running", &["#for", "#rows", "user", "statement"], "Nothing runs.");
+    let tables =
+        listed("tables", &["table", "#rows", "#memory", "columns"], "There are no tables.");
+    let clients = listed("clients", &["user", "application", "from", "#for"], "Nobody is here.");
+    let ask = section(
+        "box",
+        "Ask",
+        &html! {
+            p { textarea #sql rows="4" spellcheck="false" autocomplete="off"
+                aria-label="a statement of SQL" { "SELECT 1 AS one" } }
+            p { button #ask type="button" { "Ask" } " " span #said.note { "Ctrl+Enter asks, too." } }
+            div.wide { table #answer {} }
+        },
+    );
+    let parts = [
+        header,
+        rates,
+        ask,
+        section("now", "Running", &running),
+        section("kept", "Tables", &tables),
+        section(
+            "here",
+            "Clients",
+            &html! { (clients) (note("Clients of PostgreSQL's protocol.")) },
+        ),
+    ];
+    live_page("quarrier serve", &[Script { text: SCRIPT, sha256: SCRIPT_SHA256 }], &parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD;
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_policy_allows_the_script_by_its_hash() {
+        let hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+        assert_eq!(SCRIPT_SHA256, hash, "put the new hash beside the script that changed");
+        let page = page();
+        assert!(page.contains("connect-src 'self'") && !page.contains("://"), "{page}");
+    }
+}

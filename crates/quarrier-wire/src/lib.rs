@@ -1,0 +1,48 @@
+//! The server's wires: PostgreSQL's protocol and HTTP, in front of whatever answers.
+//!
+//! ```text
+//!  clients ─→ server ─┬→ session: protocol, sql (about the connection), rows, copy ─┐
+//!                     └→ http: query, ingest, metrics, status, page ────────────────┴→ Answers
+//!                               board: who is here, what runs
+//! ```
+//!
+//! Nothing here knows an engine: [`Answers`] is all that is asked of one, so that everything about
+//! clients, hostile ones among them, is tested without it. Every length is bounded before anything of
+//! that length is kept, and every wait has its end.
+
+mod answers;
+pub use answers::{
+    Answers, Asker, Ingest, Marks, Prepared, Reply, Rows, Sample, Stop, TableInfo, Value, Wish,
+};
+
+mod auth;
+pub use auth::{Tls, TlsError, Users, UsersError, made_line};
+
+mod board;
+pub use board::{Board, Client, Counts, Running};
+
+mod copy;
+
+mod failure;
+pub use failure::{Failure, Result, state};
+
+mod http;
+
+pub mod kind;
+
+#[doc(hidden)]
+pub mod protocol;
+
+mod rows;
+
+mod server;
+pub use server::{Config, Limits, Server};
+
+mod session;
+
+mod sql;
+pub use sql::{
+    Said, cast_kinds, literal, parameter_count, plain, said, sql_name, with_parameters, with_words,
+};
+
+mod value;

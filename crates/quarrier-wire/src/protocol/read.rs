@@ -1,0 +1,286 @@
+//! What clients send.
+
+use crate::failure::{Failure, Result, state};
+
+/// Bytes in front of a message's body: its kind and its length.
+const HEAD_BYTES: usize = 5;
+
+/// What any message but a statement, values or data may take.
+const SMALL_BYTES_MAX: usize = 64 << 10;
+
+/// A statement or portal, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named<'a> {
+    /// Which of the two.
+    pub target: Target,
+    /// Its name.
+    pub name: &'a str,
+}
+
+/// What a name is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A prepared statement.
+    Statement,
+    /// A portal.
+    Portal,
+}
+
+/// A statement with its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound<'a> {
+    /// The portal to be made.
+    pub portal: &'a str,
+    /// The statement.
+    pub statement: &'a str,
+    /// Whether values are in binary: none, one for all, or one each.
+    pub formats: Vec<bool>,
+    /// The values; None is NULL.
+    pub values: Vec<Option<&'a [u8]>>,
+    /// Whether columns of the answer are to be in binary: none, one for all, or one each.
+    pub results: Vec<bool>,
+}
+
+/// A message of a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frontend<'a> {
+    /// A text of statements.
+    Query(&'a str),
+    /// A statement to be prepared.
+    Parse {
+        /// The statement's name, or nothing.
+        name: &'a str,
+        /// The statement.
+        text: &'a str,
+        /// Kinds of its parameters; 0 where the client does not know.
+        kinds: Vec<u32>,
+    },
+    /// A statement with its values.
+    Bind(Bound<'a>),
+    /// Asks for parameters and columns.
+    Describe(Named<'a>),
+    /// Asks for rows; 0: all.
+    Execute {
+        /// The portal.
+        portal: &'a str,
+        /// The most rows.
+        rows_max: u32,
+    },
+    /// Forgets.
+    Close(Named<'a>),
+    /// Ends what belongs together.
+    Sync,
+    /// Asks for what is ready.
+    Flush,
+    /// Says goodbye.
+    Terminate,
+    /// Data of a COPY.
+    CopyData(&'a [u8]),
+    /// All of a COPY was sent.
+    CopyDone,
+    /// A COPY is given up, and why.
+    CopyFail(&'a str),
+    /// A password, or a step of SASL.
+    Password(&'a [u8]),
+    /// A call of a function, which nobody has sent for twenty years.
+    FunctionCall,
+}
+
+fn wrong(what: &str) -> Failure {
+    Failure::fatal(state::PROTOCOL, format!("invalid message: {what}"))
+}
+
+/// The kind and the length of the message at the start of `bytes`, head and all; None where its head
+/// is not there yet. A message that may not be longer than `bytes_max`, or of a kind that no client
+/// sends, is refused before anything of it is kept.
+///
+/// # Errors
+/// Where it is refused.
+pub fn framed(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)>> {
+    let [kind, a, b, c, d, ..] = *bytes else { return Ok(None) };
+    let length = u32::from_be_bytes([a, b, c, d]) as usize;
+    let body = length.checked_sub(4).ok_or_else(|| wrong("it is shorter than its head"))?;
+    let most = match kind {
+        b'Q' | b'P' | b'B' | b'd' => bytes_max,
+        b'C' | b'D' | b'E' | b'F' | b'f' | b'p' => SMALL_BYTES_MAX.min(bytes_max),
+        b'S' | b'H' | b'X' | b'c' => 0,
+        _ => return Err(wrong(&format!("no message is of kind {kind:#04x}"))),
+    };
+    if body > most {
+        let shown = char::from(kind);
+        let message = format!("message '{shown}' of {body} bytes is longer than {most}");
+        return Err(Failure::fatal(state::PROTOCOL, message));
+    }
+    Ok(Some((kind, HEAD_BYTES + body)))
+}
+
+impl<'a> Frontend<'a> {
+    /// Reads a message of a kind, whole and without its head.
+    ///
+    /// # Errors
+    /// Where it is too short, too long, or says nothing.
+    pub fn parse(kind: u8, body: &'a [u8]) -> Result<Self> {
+        let mut rest = Rest(body);
+        let message = match kind {
+            b'Q' => Frontend::Query(rest.text()?),
+            b'P' => parsed(&mut rest)?,
+            b'B' => Frontend::Bind(bound(&mut rest)?),
+            b'D' => Frontend::Describe(rest.named()?),
+            b'E' => Frontend::Execute { portal: rest.text()?, rows_max: rest.u32()? },
+            b'C' => Frontend::Close(rest.named()?),
+            b'S' => Frontend::Sync,
+            b'H' => Frontend::Flush,
+            b'X' => Frontend::Terminate,
+            b'd' => Frontend::CopyData(rest.all()),
+            b'c' => Frontend::CopyDone,
+            b'f' => Frontend::CopyFail(rest.text()?),
+            b'p' => Frontend::Password(rest.all()),
+            b'F' => {
+                rest.all();
+                Frontend::FunctionCall
+            }
+            _ => return Err(wrong("no message is of this kind")),
+        };
+        match rest.0 {
+            [] => Ok(message),
+            more => Err(wrong(&format!("{} bytes behind its end", more.len()))),
+        }
+    }
+}
+
+fn parsed<'a>(rest: &mut Rest<'a>) -> Result<Frontend<'a>> {
+    let (name, text) = (rest.text()?, rest.text()?);
+    let count = rest.count(4)?;
+    let kinds = (0..count).map(|_| rest.u32()).collect::<Result<_>>()?;
+    Ok(Frontend::Parse { name, text, kinds })
+}
+
+fn bound<'a>(rest: &mut Rest<'a>) -> Result<Bound<'a>> {
+    let (portal, statement) = (rest.text()?, rest.text()?);
+    let formats = rest.formats()?;
+    let count = rest.count(4)?;
+    let values = (0..count).map(|_| rest.value()).collect::<Result<Vec<_>>>()?;
+    if formats.len() > 1 && formats.len() != values.len() {
+        let said = format!("{} formats for {} values", formats.len(), values.len());
+        return Err(wrong(&said));
+    }
+    Ok(Bound { portal, statement, formats, values, results: rest.formats()? })
+}
+
+/// What is left of a message.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8]> {
+        let (taken, rest) =
+            self.0.split_at_checked(bytes).ok_or_else(|| wrong("it is too short"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn all(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
+    }
+
+    fn u16(&mut self) -> Result<u16> {
+        let bytes = self.take(2)?;
+        Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        let bytes = self.take(4)?;
+        Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    /// How many items follow, each of at least so many bytes, so that no more room is made than is sent.
+    fn count(&mut self, item_bytes: usize) -> Result<usize> {
+        let count = usize::from(self.u16()?);
+        match count * item_bytes <= self.0.len() {
+            true => Ok(count),
+            false => Err(wrong("it counts more than it has")),
+        }
+    }
+
+    fn text(&mut self) -> Result<&'a str> {
+        let end = self.0.iter().position(|byte| *byte == 0);
+        let end = end.ok_or_else(|| wrong("a text has no end"))?;
+        let text = self.take(end + 1)?;
+        std::str::from_utf8(&text[..end]).map_err(|_| {
+            Failure::new(state::ENCODING, "invalid byte sequence for encoding \"UTF8\"")
+        })
+    }
+
+    fn named(&mut self) -> Result<Named<'a>> {
+        let target = match self.take(1)? {
+            b"S" => Target::Statement,
+            b"P" => Target::Portal,
+            _ => return Err(wrong("a name is neither a statement's nor a portal's")),
+        };
+        Ok(Named { target, name: self.text()? })
+    }
+
+    fn formats(&mut self) -> Result<Vec<bool>> {
+        let count = self.count(2)?;
+        let mut formats = Vec::with_capacity(count);
+        for _ in 0..count {
+            formats.push(match self.u16()? {
+                0 => false,
+                1 => true,
+                other => return Err(wrong(&format!("no format is called {other}"))),
+            });
+        }
+        Ok(formats)
+    }
+
+    fn value(&mut self) -> Result<Option<&'a [u8]>> {
+        match self.u32()? {
+            u32::MAX => Ok(None),
+            bytes => self.take(bytes as usize).map(Some),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_is_judged_before_anything_is_kept() {
+        let told = |bytes: &[u8]| framed(bytes, 1000);
+        assert_eq!(told(b"Q\0\0\0"), Ok(None));
+        assert_eq!(told(b"Q\0\0\0\x09abcd\0"), Ok(Some((b'Q', 10))));
+        assert_eq!(told(b"S\0\0\0\x04"), Ok(Some((b'S', 5))));
+        for refused in [&b"Q\0\0\0\x03"[..], b"S\0\0\0\x05", b"Q\x3f\xff\xff\xff", b"\0\0\0\0\x04"]
+        {
+            let failure = told(refused).unwrap_err();
+            assert!(failure.is_fatal && failure.state == state::PROTOCOL, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn messages_are_read_to_their_end_and_no_further() {
+        let bind = b"p\0s\0\0\x01\0\x01\0\x02\0\0\0\x02ab\xff\xff\xff\xff\0\0";
+        let Ok(Frontend::Bind(bound)) = Frontend::parse(b'B', bind) else { unreachable!() };
+        assert_eq!((bound.portal, bound.statement), ("p", "s"));
+        assert_eq!(bound.values, [Some(&b"ab"[..]), None]);
+        assert_eq!((bound.formats, bound.results), (vec![true], vec![]));
+        for end in 0..bind.len() {
+            assert!(Frontend::parse(b'B', &bind[..end]).is_err(), "{end}");
+        }
+        let longer: Vec<u8> = bind.iter().copied().chain([0]).collect();
+        assert!(Frontend::parse(b'B', &longer).is_err());
+        assert!(Frontend::parse(b'P', b"\0a\0\xff\xff").is_err());
+        assert!(Frontend::parse(b'Q', b"\xff\0").is_err());
+        assert!(Frontend::parse(b'D', b"Xa\0").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(kind: u8, body: Vec<u8>) {
+            for kind in [kind, b'P', b'B', b'D', b'E', b'C', b'f', b'Q'] {
+                let _ = Frontend::parse(kind, &body);
+            }
+            let _ = framed(&body, 1 << 20);
+        }
+    }
+}

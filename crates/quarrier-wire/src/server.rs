@@ -1,0 +1,299 @@
+//! The server: listens, lets clients in as far as there is room, and ends without losing anything.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::answers::{Answers, Stop};
+use crate::auth::{Tls, Users};
+use crate::board::{Board, add};
+use crate::{http, session};
+
+/// What is served, to whom, and how much of it.
+pub struct Config {
+    /// Where PostgreSQL's protocol is spoken.
+    pub postgres: SocketAddr,
+    /// Where HTTP is spoken, if anywhere.
+    pub http: Option<SocketAddr>,
+    /// Who may come in; where nobody is named, everybody on this machine may.
+    pub users: Option<Users>,
+    /// What connections are encrypted with.
+    pub tls: Option<Tls>,
+    /// How much there may be of everything.
+    pub limits: Limits,
+    /// Who is here and what runs.
+    pub board: Arc<Board>,
+    /// Takes a line about what happens: wrong passwords, broken connections, defects.
+    pub log: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Config");
+        shown.field("postgres", &self.postgres).field("http", &self.http);
+        shown.field("users", &self.users).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// How much there may be of everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Clients at once.
+    pub connections_max: usize,
+    /// The longest until a client is in.
+    pub login_time: Duration,
+    /// The longest that a statement may take, sending its rows included.
+    pub statement_time: Option<Duration>,
+    /// The longest until a message that has begun is there.
+    pub message_time: Duration,
+    /// The longest that a client may read nothing while something is sent.
+    pub send_time: Duration,
+    /// How long statements go on when the server ends.
+    pub grace_time: Duration,
+    /// The most bytes of a message.
+    pub message_bytes_max: usize,
+    /// The most bytes of all large messages together.
+    pub messages_bytes_max: usize,
+    /// Prepared statements and portals of a connection.
+    pub statements_max: usize,
+    /// The most bytes of all texts of prepared statements of a connection.
+    pub statement_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections_max: 1_000,
+            login_time: Duration::from_secs(10),
+            statement_time: None,
+            message_time: Duration::from_secs(120),
+            send_time: Duration::from_secs(60),
+            grace_time: Duration::from_secs(10),
+            message_bytes_max: 64 << 20,
+            messages_bytes_max: 256 << 20,
+            statements_max: 1_000,
+            statement_bytes_max: 16 << 20,
+        }
+    }
+}
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub(crate) answers: Arc<dyn Answers>,
+    pub(crate) users: Option<Users>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) limits: Limits,
+    pub(crate) board: Arc<Board>,
+    pub(crate) log: Arc<dyn Fn(&str) + Send + Sync>,
+    /// The server ends.
+    pub(crate) closing: Stop,
+    /// Whether HTTP is spoken on this machine alone.
+    pub(crate) is_local: bool,
+    pub(crate) since: Instant,
+    /// Bytes of large messages that are held.
+    held: AtomicUsize,
+    /// Connections that are here or about to come in.
+    open: AtomicUsize,
+}
+
+impl Shared {
+    /// Room for a large message; None where there is none.
+    pub(crate) fn hold(self: &Arc<Self>, bytes: usize) -> Option<Held> {
+        let held = self.held.fetch_add(bytes, Ordering::AcqRel);
+        let room = Held { shared: Arc::clone(self), bytes };
+        (held + bytes <= self.limits.messages_bytes_max).then_some(room)
+    }
+
+    /// A place for a connection; None where all are taken.
+    fn place(self: &Arc<Self>) -> Option<Place> {
+        let open = self.open.fetch_add(1, Ordering::AcqRel);
+        let place = Place(Arc::clone(self));
+        (open < self.limits.connections_max).then_some(place)
+    }
+}
+
+/// Room for a large message, until it is dropped.
+pub(crate) struct Held {
+    shared: Arc<Shared>,
+    bytes: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.shared.held.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// A connection's place, until it is dropped.
+pub(crate) struct Place(Arc<Shared>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A server that listens.
+pub struct Server {
+    postgres: TcpListener,
+    http: Option<TcpListener>,
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("postgres", &self.postgres).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Begins to listen; clients that come wait until [`run`](Self::run).
+    ///
+    /// # Errors
+    /// Where an address is taken or not of this machine, and where others than this machine could
+    /// come in although no user is named.
+    pub async fn bind(config: Config, answers: Arc<dyn Answers>) -> io::Result<Self> {
+        let Config { postgres, http, users, tls, limits, board, log } = config;
+        for address in [Some(postgres), http].into_iter().flatten() {
+            if users.is_none() && !address.ip().is_loopback() {
+                let said = format!(
+                    "{address} can be reached from other machines; name who may come in with --users"
+                );
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, said));
+            }
+        }
+        let at = |address: SocketAddr| {
+            move |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"))
+        };
+        let listener = TcpListener::bind(postgres).await.map_err(at(postgres))?;
+        let http = match http {
+            Some(address) => Some(TcpListener::bind(address).await.map_err(at(address))?),
+            None => None,
+        };
+        let is_local = match &http {
+            Some(http) => http.local_addr()?.ip().is_loopback(),
+            None => true,
+        };
+        let shared = Arc::new(Shared {
+            answers,
+            users,
+            tls,
+            limits,
+            board,
+            log,
+            closing: Stop::default(),
+            is_local,
+            since: Instant::now(),
+            held: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+        });
+        Ok(Server { postgres: listener, http, shared })
+    }
+
+    /// Where PostgreSQL's protocol is spoken.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn postgres_address(&self) -> io::Result<SocketAddr> {
+        self.postgres.local_addr()
+    }
+
+    /// Where HTTP is spoken.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn http_address(&self) -> io::Result<Option<SocketAddr>> {
+        self.http.as_ref().map(TcpListener::local_addr).transpose()
+    }
+
+    /// Serves until `stop`, then ends: nobody else comes in, clients without a statement leave, and
+    /// statements have their time of grace to be done.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let Server { postgres, http, shared } = self;
+        let mut tasks = JoinSet::new();
+        tokio::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                came = postgres.accept() => {
+                    come_in(came, &shared, &mut tasks, false).await;
+                }
+                came = accept(http.as_ref()) => {
+                    come_in(came, &shared, &mut tasks, true).await;
+                }
+                Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
+                    note(&shared, ended);
+                }
+            }
+        }
+        drop((postgres, http));
+        shared.closing.set();
+        let grace = shared.limits.grace_time;
+        if timeout(grace, all(&mut tasks, &shared)).await.is_err() {
+            shared.board.end_all();
+            // They have heard of it; who does not leave now is stuck.
+            if timeout(Duration::from_secs(2), all(&mut tasks, &shared)).await.is_err() {
+                tasks.shutdown().await;
+            }
+        }
+    }
+}
+
+async fn all(tasks: &mut JoinSet<()>, shared: &Shared) {
+    while let Some(ended) = tasks.join_next().await {
+        note(shared, ended);
+    }
+}
+
+/// A connection whose task panicked ends alone.
+fn note(shared: &Shared, ended: Result<(), tokio::task::JoinError>) {
+    if ended.is_err_and(|error| error.is_panic()) {
+        (shared.log)("a connection met a defect, and was closed");
+    }
+}
+
+async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn come_in(
+    came: io::Result<(TcpStream, SocketAddr)>,
+    shared: &Arc<Shared>,
+    tasks: &mut JoinSet<()>,
+    is_http: bool,
+) {
+    let (stream, peer) = match came {
+        Ok(came) => came,
+        Err(error) => {
+            (shared.log)(&format!("a connection could not be accepted: {error}"));
+            // Mostly there are no descriptors left; it takes time until there are.
+            sleep(Duration::from_millis(50)).await;
+            return;
+        }
+    };
+    add(&shared.board.counts.connections, 1);
+    // Answers are small, and somebody waits for each.
+    let _ = stream.set_nodelay(true);
+    let place = shared.place();
+    if place.is_none() {
+        add(&shared.board.counts.refused, 1);
+    }
+    let shared = Arc::clone(shared);
+    match (is_http, place) {
+        (true, Some(place)) => drop(tasks.spawn(http::serve(stream, peer, shared, place))),
+        (false, Some(place)) => drop(tasks.spawn(session::serve(stream, peer, shared, place))),
+        (false, None) => drop(tasks.spawn(session::refuse(stream))),
+        // It would take reading the request to say so.
+        (true, None) => drop(stream),
+    }
+}

@@ -1,0 +1,170 @@
+//! COPY to and from the client.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::answers::{Ingest, Marks, Stop, TableInfo, Wish};
+use crate::board::add;
+use crate::copy::{BINARY_END, Reader, begin};
+use crate::failure::{Failure, Result, state};
+use crate::kind;
+use crate::protocol::Frontend;
+use crate::sql::{CopyFormat, CopyOptions};
+
+use super::run::{Form, send_rows, until};
+use super::simple::no_parameters;
+use super::state::{Activity, Begins, Session};
+
+/// Messages are handed on when there are so many bytes of them.
+const HANDED_BYTES: usize = 256 << 10;
+
+impl Session {
+    pub(super) async fn copy_out(
+        &mut self,
+        query: &str,
+        options: &CopyOptions,
+        text: &str,
+    ) -> Result<()> {
+        let stop = Stop::default();
+        let activity = self.begin(text, stop.clone());
+        let done = self.copied_out(query, options, &activity, &stop).await;
+        if let Err(failure) = &done {
+            activity.begun.failed(failure);
+        }
+        done
+    }
+
+    async fn copied_out(
+        &mut self,
+        query: &str,
+        options: &CopyOptions,
+        activity: &Activity,
+        stop: &Stop,
+    ) -> Result<()> {
+        let prepared = self.prepared(activity, query, &[], false).await?;
+        no_parameters(prepared.parameters.len())?;
+        let begins = self.begun(activity, &prepared, Vec::new(), stop).await?;
+        let Begins::Rows(mut cursor) = begins else {
+            return Err(Failure::new(state::SYNTAX, "COPY is for a query that has rows"));
+        };
+        let is_binary = options.format == CopyFormat::Binary;
+        self.wire.out.copy_begins(b'H', is_binary, cursor.columns.len());
+        let names = cursor.columns.iter().map(|(name, _)| name.as_str());
+        let mut head = Vec::new();
+        begin(names, options, &mut head);
+        if !head.is_empty() {
+            self.wire.out.message(b'd', |out| out.extend(head));
+        }
+        let form = Form::Copy(options);
+        let sent = send_rows(&mut self.wire, activity, &mut cursor, u64::MAX, &form).await?;
+        if is_binary {
+            self.wire.out.message(b'd', |out| out.extend(BINARY_END));
+        }
+        self.wire.out.copy_done();
+        self.wire.out.complete(&format!("COPY {}", sent.rows));
+        Ok(())
+    }
+
+    pub(super) async fn copy_in(
+        &mut self,
+        (table, columns): (&str, &[String]),
+        options: &CopyOptions,
+        text: &str,
+    ) -> Result<()> {
+        let info = self.shared.answers.tables().into_iter().find(|info| info.name == table);
+        let Some(info) = info else {
+            let said = format!("relation \"{table}\" does not exist");
+            return Err(Failure::new(state::NO_TABLE, said));
+        };
+        let columns = columns_in(&info, columns)?;
+        let activity = self.begin(text, Stop::default());
+        let answers = Arc::clone(&self.shared.answers);
+        let format = Some("json".to_string());
+        let wish = Wish { table: table.to_string(), format, ..Wish::default() };
+        let beginning = answers.ingest(&self.asker, wish);
+        let ingest = until(&mut self.wire, &activity, beginning).await?;
+        let is_binary = options.format == CopyFormat::Binary;
+        self.wire.out.copy_begins(b'G', is_binary, columns.len());
+        let reader = Reader::new(options.clone(), columns);
+        let done = self.copied_in(reader, ingest, &activity).await;
+        match done {
+            Ok((rows, marks)) => {
+                add(&self.shared.board.counts.messages, marks.messages);
+                self.has_changed = true;
+                self.wire.out.complete(&format!("COPY {rows}"));
+                Ok(())
+            }
+            Err(failure) => {
+                activity.begun.failed(&failure);
+                Err(failure)
+            }
+        }
+    }
+
+    async fn copied_in(
+        &mut self,
+        mut reader: Reader,
+        mut ingest: Box<dyn Ingest>,
+        activity: &Activity,
+    ) -> Result<(u64, Marks)> {
+        let mut messages = Vec::new();
+        loop {
+            let taken = self.next_of_copy(activity).await?;
+            match Frontend::parse(taken.kind, &taken.body)? {
+                Frontend::CopyData(bytes) => reader.push(bytes, &mut messages)?,
+                Frontend::CopyDone => break,
+                Frontend::CopyFail(why) => {
+                    let said = format!("COPY from stdin failed: {why}");
+                    return Err(Failure::new(state::CANCELLED, said));
+                }
+                // A client of the extended protocol may send these beforehand.
+                Frontend::Flush | Frontend::Sync => {}
+                _ => {
+                    let said = "unexpected message during COPY from stdin";
+                    return Err(Failure::fatal(state::PROTOCOL, said));
+                }
+            }
+            if messages.len() >= HANDED_BYTES {
+                let handed = Bytes::from(std::mem::take(&mut messages));
+                until(&mut self.wire, activity, ingest.push(handed)).await?;
+            }
+        }
+        reader.finish(&mut messages)?;
+        if !messages.is_empty() {
+            until(&mut self.wire, activity, ingest.push(messages.into())).await?;
+        }
+        let marks = until(&mut self.wire, activity, ingest.finish()).await?;
+        Ok((reader.rows, marks))
+    }
+
+    /// The next message of a COPY.
+    async fn next_of_copy(&mut self, activity: &Activity) -> Result<super::wire::Taken> {
+        let stop = activity.begun.stop().clone();
+        tokio::select! {
+            biased;
+            () = stop.wait() => Err(activity.begun.running.ended()),
+            taken = self.next() => taken?.ok_or_else(|| {
+                Failure::fatal(state::PROTOCOL, "the client left within a COPY")
+            }),
+        }
+    }
+}
+
+/// Names and kinds of the columns that come: those listed, or all.
+fn columns_in(info: &TableInfo, listed: &[String]) -> Result<Vec<(String, u32)>> {
+    let fields = info.columns.fields();
+    if listed.is_empty() {
+        let all = fields.iter().map(|it| (it.name().clone(), kind::of(it.data_type())));
+        return Ok(all.collect());
+    }
+    let one = |name: &String| {
+        let field = fields.iter().find(|field| field.name() == name);
+        let field = field.ok_or_else(|| {
+            let said = format!("column \"{name}\" of relation \"{}\" does not exist", info.name);
+            Failure::new(state::NO_COLUMN, said)
+        })?;
+        Ok((name.clone(), kind::of(field.data_type())))
+    };
+    listed.iter().map(one).collect()
+}

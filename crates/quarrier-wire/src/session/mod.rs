@@ -1,0 +1,203 @@
+//! A connection that speaks PostgreSQL's protocol, from the first byte to the last.
+//!
+//! ```text
+//!  socket ─→ wire (frames, buffers) ─→ greet (TLS, cancel, password) ─→ turn: one message after another
+//!                                            simple ─┐
+//!                                          extended ─┼→ run: rows sent, watched ─→ Answers
+//!                                      utility, copy ┘
+//! ```
+
+mod copy;
+mod extended;
+mod greet;
+mod run;
+mod settings;
+mod simple;
+mod socket;
+mod state;
+mod utility;
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use crate::failure::{Failure, Result, state as code};
+use crate::protocol::Frontend;
+use crate::server::{Place, Shared};
+
+use socket::Socket;
+use state::{Session, Status};
+use wire::{Taken, Wire};
+
+pub(crate) use socket::Socket as AnySocket;
+
+/// Serves a client until it leaves.
+pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>, place: Place) {
+    let _place = place;
+    let login = Box::pin(greet::greet(stream, peer, &shared));
+    let Ok(Some(mut session)) = timeout(shared.limits.login_time, login).await else { return };
+    if let Err(failure) = Box::pin(session.turns()).await {
+        session.wire.out.error(&failure);
+    }
+    let _ = timeout(Duration::from_secs(1), session.wire.flush()).await;
+}
+
+/// Says that there are too many clients.
+pub(crate) async fn refuse(stream: TcpStream) {
+    let mut wire = Wire::new(Socket::Plain(stream));
+    // The client has to be heard first, or it never reads the answer.
+    let heard = async {
+        let _ = wire.more().await;
+        wire.out.error(&Failure::fatal(code::TOO_MANY, "sorry, too many clients already"));
+        let _ = wire.flush().await;
+    };
+    let _ = timeout(Duration::from_secs(2), heard).await;
+}
+
+/// Returns some time after the server began to end.
+async fn grace(shared: &Shared) {
+    shared.closing.wait().await;
+    sleep(shared.limits.grace_time / 2).await;
+}
+
+impl Session {
+    /// One message after another.
+    async fn turns(&mut self) -> Result<()> {
+        loop {
+            let Some(taken) = self.next().await? else { return Ok(()) };
+            let Taken { kind, body, held } = taken;
+            let message = match Frontend::parse(kind, &body) {
+                Ok(message) => message,
+                Err(failure) if failure.is_fatal => return Err(failure),
+                Err(failure) => {
+                    self.failed(kind, failure)?;
+                    continue;
+                }
+            };
+            if matches!(message, Frontend::Terminate) {
+                return Ok(());
+            }
+            if let Err(failure) = Box::pin(self.obey(&message)).await {
+                self.failed(kind, failure)?;
+            }
+            drop(held);
+        }
+    }
+
+    /// The next message; what is ready is sent before it is waited for. None where the client left.
+    async fn next(&mut self) -> Result<Option<Taken>> {
+        let shared = Arc::clone(&self.shared);
+        loop {
+            if let Some(taken) = self.wire.take(&shared)? {
+                return Ok(Some(taken));
+            }
+            let sending = timeout(shared.limits.send_time, self.wire.flush()).await;
+            match sending {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Ok(None),
+                Err(_) => return Err(Failure::fatal(code::IDLE, "the client reads nothing")),
+            }
+            let has_begun = self.wire.has_begun();
+            self.wire.rest();
+            tokio::select! {
+                biased;
+                more = self.wire.more() => match more {
+                    Ok(true) => {}
+                    _ => return Ok(None),
+                },
+                () = shared.closing.wait(), if self.status == Status::Idle || has_begun => {
+                    let said = "terminating connection: the server ends";
+                    return Err(Failure::fatal(code::SHUTDOWN, said));
+                }
+                () = sleep(shared.limits.message_time), if has_begun => {
+                    let said = "a message did not come to its end in time";
+                    return Err(Failure::fatal(code::IDLE, said));
+                }
+                () = grace(&shared), if self.status != Status::Idle => {
+                    let said = "terminating connection: the server ends";
+                    return Err(Failure::fatal(code::SHUTDOWN, said));
+                }
+            }
+        }
+    }
+
+    async fn obey(&mut self, message: &Frontend<'_>) -> Result<()> {
+        if self.is_skipping {
+            if matches!(message, Frontend::Sync) {
+                self.is_skipping = false;
+                self.sync();
+            }
+            return Ok(());
+        }
+        match message {
+            Frontend::Query(text) => {
+                self.query(text).await?;
+                self.ready();
+                Ok(())
+            }
+            Frontend::Parse { name, text, kinds } => self.parse(name, text, kinds).await,
+            Frontend::Bind(bound) => self.bind(bound),
+            Frontend::Describe(named) => self.describe(*named),
+            Frontend::Execute { portal, rows_max } => self.execute(portal, *rows_max).await,
+            Frontend::Close(named) => {
+                self.close(*named);
+                Ok(())
+            }
+            Frontend::Sync => {
+                self.sync();
+                Ok(())
+            }
+            Frontend::Flush => self.flush().await,
+            // Of a COPY that failed; its client does not know yet.
+            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => Ok(()),
+            Frontend::FunctionCall => {
+                Err(Failure::new(code::UNSUPPORTED, "function calls are not supported"))
+            }
+            Frontend::Password(_) => {
+                Err(Failure::fatal(code::PROTOCOL, "a password that nobody asked for"))
+            }
+            Frontend::Terminate => Ok(()),
+        }
+    }
+
+    /// Says what went wrong with a message of a kind, and how it goes on.
+    fn failed(&mut self, kind: u8, failure: Failure) -> Result<()> {
+        if failure.is_fatal {
+            return Err(failure);
+        }
+        self.wire.out.error(&failure);
+        if self.status == Status::Open {
+            self.status = Status::Failed;
+        }
+        if matches!(kind, b'P' | b'B' | b'D' | b'E' | b'C' | b'H') {
+            self.is_skipping = true;
+        } else {
+            self.ready();
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<()> {
+        let flushed = timeout(self.shared.limits.send_time, self.wire.flush()).await;
+        match flushed {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(Failure::fatal(code::IDLE, "the client reads nothing")),
+        }
+    }
+
+    /// The next statement may come. What belongs to no transaction ends.
+    fn ready(&mut self) {
+        if self.status == Status::Idle {
+            self.end_portals();
+        }
+        self.wire.out.ready(self.status.letter());
+    }
+
+    fn sync(&mut self) {
+        self.ready();
+    }
+}

@@ -1,0 +1,233 @@
+//! Statements run and their rows sent, with an eye on the clock, on the client and on whoever cancels.
+
+use arrow_array::RecordBatch;
+use futures::{FutureExt, StreamExt};
+use tokio::time::{sleep, sleep_until};
+
+use crate::answers::{Prepared, Stop, Value};
+use crate::board::Ending;
+use crate::copy;
+use crate::failure::{Failure, Result, state};
+use crate::protocol::{Column, Out};
+use crate::rows::View;
+use crate::sql::CopyOptions;
+
+use super::state::{Activity, Begins, Columns, Cursor, Session};
+use super::wire::Wire;
+
+/// When so much waits to be sent, it is.
+const WAITING_BYTES: usize = 64 << 10;
+/// So many rows are looked at together.
+const ROWS_AT_ONCE: usize = 1_024;
+
+/// How rows are written.
+pub(super) enum Form<'a> {
+    /// As rows of an answer; whether columns are in binary: none, one for all, or one each.
+    Rows(&'a [bool]),
+    /// As data of a COPY.
+    Copy(&'a CopyOptions),
+    /// Not at all.
+    Nothing,
+}
+
+/// What became of the rows that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) rows: u64,
+    pub(super) is_over: bool,
+}
+
+async fn at(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for work, until it is to end.
+pub(super) async fn until<T>(
+    wire: &mut Wire,
+    activity: &Activity,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let running = &activity.begun.running;
+    tokio::pin!(work);
+    let why = tokio::select! {
+        biased;
+        () = activity.begun.stop().wait() => return Err(running.ended()),
+        done = &mut work => return done,
+        () = at(activity.deadline) => Ending::TooLong,
+        () = wire.left() => Ending::Left,
+    };
+    running.end(why);
+    Err(running.ended())
+}
+
+/// Sends what waits, until that is to end.
+async fn send(wire: &mut Wire, activity: &Activity) -> Result<()> {
+    let running = &activity.begun.running;
+    while !wire.out.waiting().is_empty() {
+        let why = tokio::select! {
+            biased;
+            () = activity.begun.stop().wait() => return Err(running.ended()),
+            sent = wire.send_some() => match sent {
+                Ok(()) => continue,
+                Err(_) => Ending::Left,
+            },
+            () = at(activity.deadline) => Ending::TooLong,
+            () = sleep(activity.send_time) => {
+                running.end(Ending::Left);
+                return Err(Failure::fatal(state::IDLE, "the client reads nothing"));
+            }
+        };
+        running.end(why);
+        return Err(running.ended());
+    }
+    Ok(())
+}
+
+/// Sends rows, at most so many.
+pub(super) async fn send_rows(
+    wire: &mut Wire,
+    activity: &Activity,
+    cursor: &mut Cursor,
+    rows_max: u64,
+    form: &Form<'_>,
+) -> Result<Sent> {
+    let mut rows = 0;
+    while rows < rows_max {
+        if cursor.batch.is_none() && !next(wire, activity, cursor).await? {
+            return Ok(Sent { rows, is_over: true });
+        }
+        let Some(batch) = cursor.batch.take() else { continue };
+        let wanted = usize::try_from(rows_max - rows).unwrap_or(usize::MAX);
+        let count = batch.num_rows().min(ROWS_AT_ONCE).min(wanted);
+        let part = batch.slice(0, count);
+        if count < batch.num_rows() {
+            cursor.batch = Some(batch.slice(count, batch.num_rows() - count));
+        }
+        written(&part, form, &mut wire.out)?;
+        activity.begun.sent(count as u64);
+        rows += count as u64;
+        if wire.out.waiting().len() >= WAITING_BYTES {
+            send(wire, activity).await?;
+        }
+    }
+    Ok(Sent { rows, is_over: false })
+}
+
+/// Fetches the next rows; what waits is sent while there are none. False where there are no more.
+async fn next(wire: &mut Wire, activity: &Activity, cursor: &mut Cursor) -> Result<bool> {
+    if cursor.is_over {
+        return Ok(false);
+    }
+    if activity.begun.stop().is_set() {
+        return Err(activity.begun.running.ended());
+    }
+    let batch = match cursor.batches.next().now_or_never() {
+        Some(batch) => batch,
+        None => {
+            send(wire, activity).await?;
+            let batches = &mut cursor.batches;
+            until(wire, activity, async { Ok(batches.next().await) }).await?
+        }
+    };
+    match batch {
+        Some(Ok(batch)) => {
+            cursor.batch = (batch.num_rows() > 0).then_some(batch);
+            Ok(true)
+        }
+        Some(Err(failure)) => {
+            cursor.is_over = true;
+            Err(failure)
+        }
+        None => {
+            cursor.is_over = true;
+            Ok(false)
+        }
+    }
+}
+
+fn written(batch: &RecordBatch, form: &Form<'_>, out: &mut Out) -> Result<()> {
+    let columns = batch.columns().iter().map(View::of).collect::<Result<Vec<_>>>()?;
+    let mut scratch = Vec::new();
+    let mut done = Ok(());
+    for row in 0..batch.num_rows() {
+        match form {
+            Form::Rows(formats) => out.message(b'D', |out| {
+                out.extend((columns.len() as u16).to_be_bytes());
+                for (place, column) in columns.iter().enumerate() {
+                    if done.is_ok() {
+                        done = column.sized(row, is_binary(formats, place), out);
+                    }
+                }
+            }),
+            Form::Copy(options) => out.message(b'd', |out| {
+                done = copy::row(&columns, row, options, &mut scratch, out);
+            }),
+            Form::Nothing => return Ok(()),
+        }
+        if done.is_err() {
+            // Half a row must not be sent, nor what comes behind it.
+            out.take_back();
+            return done;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a column is in binary.
+pub(super) fn is_binary(formats: &[bool], place: usize) -> bool {
+    match formats {
+        [] => false,
+        [all] => *all,
+        each => each.get(place).copied().unwrap_or(false),
+    }
+}
+
+/// Says which columns follow.
+pub(super) fn describe_columns(columns: &Columns, formats: &[bool], out: &mut Out) {
+    out.row_description(columns.iter().enumerate().map(|(place, (name, kind))| Column {
+        name,
+        kind: *kind,
+        is_binary: is_binary(formats, place),
+    }));
+}
+
+impl Session {
+    /// Reads a statement for whoever answers.
+    pub(super) async fn prepared(
+        &mut self,
+        activity: &Activity,
+        text: &str,
+        told: &[u32],
+        describes: bool,
+    ) -> Result<Prepared> {
+        let answers = std::sync::Arc::clone(&self.shared.answers);
+        let preparing = answers.prepare(&self.asker, text, told, describes);
+        until(&mut self.wire, activity, preparing).await
+    }
+
+    /// Begins to answer.
+    pub(super) async fn begun(
+        &mut self,
+        activity: &Activity,
+        prepared: &Prepared,
+        values: Vec<Value>,
+        stop: &Stop,
+    ) -> Result<Begins> {
+        let answers = std::sync::Arc::clone(&self.shared.answers);
+        let running = answers.run(&self.asker, prepared, values, stop);
+        let reply = until(&mut self.wire, activity, running).await?;
+        self.has_changed |= prepared.changes;
+        Ok(Begins::of(reply, stop))
+    }
+}
+
+/// What is said when a statement is done.
+pub(super) fn tag(tag: &str, rows: Option<u64>) -> String {
+    match rows {
+        Some(rows) => format!("{tag} {rows}"),
+        None => tag.to_string(),
+    }
+}

@@ -1,0 +1,214 @@
+//! What a connection remembers: its transaction, prepared statements, portals.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use futures::stream::BoxStream;
+use tokio::time::Instant;
+
+use crate::answers::{Asker, Prepared, Reply, Stop, Value};
+use crate::board::{Begun, Present};
+use crate::failure::{Failure, Result, state};
+use crate::kind;
+use crate::server::Shared;
+use crate::sql::Utility;
+
+use super::greet::secret;
+use super::settings::Settings;
+use super::wire::Wire;
+
+/// Where a transaction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Idle,
+    Open,
+    Failed,
+}
+
+impl Status {
+    pub(super) fn letter(self) -> u8 {
+        match self {
+            Status::Idle => b'I',
+            Status::Open => b'T',
+            Status::Failed => b'E',
+        }
+    }
+}
+
+/// What a text means.
+#[derive(Debug, Clone)]
+pub(super) enum What {
+    /// Nothing.
+    Empty,
+    /// Something about the connection.
+    Utility(Utility),
+    /// Something to be answered.
+    Query(Prepared),
+}
+
+/// A prepared statement.
+#[derive(Debug)]
+pub(super) struct Statement {
+    pub(super) text: String,
+    pub(super) what: What,
+}
+
+impl Statement {
+    pub(super) fn parameters(&self) -> &[u32] {
+        match &self.what {
+            What::Query(prepared) => &prepared.parameters,
+            _ => &[],
+        }
+    }
+}
+
+/// Names and kinds of columns.
+pub(super) type Columns = Arc<[(String, u32)]>;
+
+/// Rows that are on their way.
+pub(super) struct Cursor {
+    pub(super) columns: Columns,
+    pub(super) batches: BoxStream<'static, Result<RecordBatch>>,
+    /// What is left of the last batch.
+    pub(super) batch: Option<RecordBatch>,
+    pub(super) stop: Stop,
+    pub(super) is_over: bool,
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        // Whatever still works for it may end.
+        self.stop.set();
+    }
+}
+
+/// A statement with its values, and as far as its rows were taken.
+pub(super) struct Portal {
+    pub(super) statement: Arc<Statement>,
+    pub(super) values: Vec<Value>,
+    /// Whether columns are in binary: none, one for all, or one each.
+    pub(super) formats: Vec<bool>,
+    pub(super) progress: Progress,
+    /// Whether it outlives its transaction.
+    pub(super) is_held: bool,
+    /// Whether DECLARE made it.
+    pub(super) is_cursor: bool,
+}
+
+/// As far as a portal's rows were taken.
+pub(super) enum Progress {
+    New,
+    Rows(Cursor),
+    Done,
+}
+
+/// A connection whose client is in.
+pub(super) struct Session {
+    pub(super) wire: Wire,
+    pub(super) shared: Arc<Shared>,
+    pub(super) asker: Asker,
+    pub(super) settings: Settings,
+    pub(super) status: Status,
+    /// Whether messages are skipped until the next Sync.
+    pub(super) is_skipping: bool,
+    /// Whether something was changed since BEGIN, which is durable already.
+    pub(super) has_changed: bool,
+    pub(super) statements: HashMap<String, Arc<Statement>>,
+    pub(super) portals: HashMap<String, Portal>,
+    _present: Present,
+}
+
+impl Session {
+    pub(super) fn new(
+        mut wire: Wire,
+        shared: Arc<Shared>,
+        asker: Asker,
+        settings: Settings,
+    ) -> Self {
+        let secret = secret();
+        let present = shared.board.arrive(&asker, secret);
+        settings.reported().for_each(|(name, value)| wire.out.parameter(name, value));
+        wire.out.key_data(asker.connection, &secret);
+        wire.out.ready(b'I');
+        Session {
+            wire,
+            shared,
+            asker,
+            settings,
+            status: Status::Idle,
+            is_skipping: false,
+            has_changed: false,
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            _present: present,
+        }
+    }
+
+    /// Begins a statement: from now on it can be seen and cancelled.
+    pub(super) fn begin(&self, text: &str, stop: Stop) -> Activity {
+        let limits = [self.shared.limits.statement_time, self.settings.statement_time()];
+        let time = limits.into_iter().flatten().min();
+        let deadline = time.and_then(|time| Instant::now().checked_add(time));
+        let begun = self.shared.board.begin(&self.asker, text, stop);
+        Activity { begun, deadline, send_time: self.shared.limits.send_time }
+    }
+
+    /// Refuses whatever is no end of a transaction that failed.
+    pub(super) fn check_transaction(&self, is_end: bool) -> Result<()> {
+        if self.status == Status::Failed && !is_end {
+            let said = "current transaction is aborted, commands ignored until end of transaction \
+                        block";
+            return Err(Failure::new(state::FAILED_TRANSACTION, said));
+        }
+        Ok(())
+    }
+
+    /// Ends the portals that do not outlive a transaction.
+    pub(super) fn end_portals(&mut self) {
+        self.portals.retain(|_, portal| portal.is_held);
+    }
+
+    /// Keeps a portal under a name.
+    pub(super) fn keep(&mut self, name: &str, portal: Portal) -> Result<()> {
+        if self.portals.len() >= self.shared.limits.statements_max && !name.is_empty() {
+            return Err(Failure::new(state::LIMIT, "too many cursors; close some"));
+        }
+        self.portals.insert(name.to_string(), portal);
+        Ok(())
+    }
+}
+
+/// A statement that runs.
+pub(super) struct Activity {
+    pub(super) begun: Begun,
+    pub(super) deadline: Option<Instant>,
+    pub(super) send_time: std::time::Duration,
+}
+
+/// Names and kinds of the columns of a schema.
+pub(super) fn columns_of(schema: &arrow_schema::Schema) -> Columns {
+    let fields = schema.fields().iter();
+    fields.map(|field| (field.name().clone(), kind::of(field.data_type()))).collect()
+}
+
+/// Rows, or how many were changed.
+pub(super) enum Begins {
+    Rows(Cursor),
+    Done(Option<u64>),
+}
+
+impl Begins {
+    pub(super) fn of(reply: Reply, stop: &Stop) -> Self {
+        match reply {
+            Reply::Done(rows) => Begins::Done(rows),
+            Reply::Rows(rows) => Begins::Rows(Cursor {
+                columns: columns_of(&rows.schema),
+                batches: rows.batches,
+                batch: None,
+                stop: stop.clone(),
+                is_over: false,
+            }),
+        }
+    }
+}

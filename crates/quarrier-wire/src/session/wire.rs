@@ -1,0 +1,175 @@
+//! Frames out of bytes that come, and bytes that go.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsAcceptor;
+
+use crate::board::{Board, add};
+use crate::failure::{Failure, Result, state};
+use crate::protocol::{Opening, Out, framed, opening};
+use crate::server::{Held, Shared};
+
+use super::socket::Socket;
+
+/// Messages up to this length need no room of the server's.
+const SMALL_BYTES: usize = 64 << 10;
+/// So much is read ahead while a statement runs.
+const AHEAD_BYTES: usize = 64 << 10;
+/// Room that is made for reading.
+const READ_BYTES: usize = 4 << 10;
+/// As much is read at once of a large message.
+const LARGE_READ_BYTES: usize = 256 << 10;
+
+/// A connection's bytes in both directions.
+pub(super) struct Wire {
+    pub(super) socket: Socket,
+    pub(super) out: Out,
+    came: BytesMut,
+    /// Bytes that the message which has begun takes.
+    wanted: usize,
+    held: Option<Held>,
+    pub(super) board: Option<Arc<Board>>,
+}
+
+/// A message, whole.
+pub(super) struct Taken {
+    pub(super) kind: u8,
+    pub(super) body: Bytes,
+    /// The room that it has.
+    pub(super) held: Option<Held>,
+}
+
+impl Wire {
+    pub(super) fn new(socket: Socket) -> Self {
+        Wire {
+            socket,
+            out: Out::default(),
+            came: BytesMut::new(),
+            wanted: 0,
+            held: None,
+            board: None,
+        }
+    }
+
+    /// The first message of a client; None where it is not all there.
+    pub(super) fn opening(&mut self) -> Result<Option<Opening>> {
+        let Some((opening, length)) = opening(&self.came)? else { return Ok(None) };
+        let _ = self.came.split_to(length);
+        Ok(Some(opening))
+    }
+
+    /// Whether nothing came behind what was taken. What comes before a connection is encrypted must
+    /// not count as if it had been.
+    pub(super) fn is_empty(&self) -> bool {
+        self.came.is_empty()
+    }
+
+    /// Whether a part of a message is there.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.came.is_empty()
+    }
+
+    /// A message of at most so many bytes, where one is there.
+    pub(super) fn take_small(&mut self, bytes_max: usize) -> Result<Option<(u8, Bytes)>> {
+        let Some((kind, length)) = framed(&self.came, bytes_max)? else { return Ok(None) };
+        if self.came.len() < length {
+            return Ok(None);
+        }
+        let mut message = self.came.split_to(length).freeze();
+        Ok(Some((kind, message.split_off(5))))
+    }
+
+    /// The next message, where it is there.
+    pub(super) fn take(&mut self, shared: &Arc<Shared>) -> Result<Option<Taken>> {
+        let Some((_, length)) = framed(&self.came, shared.limits.message_bytes_max)? else {
+            return Ok(None);
+        };
+        self.wanted = length;
+        if length > SMALL_BYTES && self.held.is_none() {
+            let held = shared.hold(length);
+            self.held = Some(held.ok_or_else(|| {
+                Failure::fatal(state::MEMORY, "too many large messages are on their way")
+            })?);
+        }
+        if self.came.len() < length {
+            return Ok(None);
+        }
+        self.wanted = 0;
+        let kind = self.came[0];
+        let mut message = self.came.split_to(length).freeze();
+        Ok(Some(Taken { kind, body: message.split_off(5), held: self.held.take() }))
+    }
+
+    /// Gives back memory that an idle connection does not need.
+    pub(super) fn rest(&mut self) {
+        if self.came.is_empty() {
+            self.came = BytesMut::new();
+        }
+    }
+
+    /// Waits for more bytes. False where the client left.
+    pub(super) async fn more(&mut self) -> io::Result<bool> {
+        let missing = self.wanted.saturating_sub(self.came.len());
+        let room = missing.clamp(READ_BYTES, LARGE_READ_BYTES);
+        // An idle connection has no buffer: it is made when there is something to read.
+        if self.came.capacity() == 0
+            && let Socket::Plain(stream) = &self.socket
+        {
+            stream.readable().await?;
+        }
+        self.came.reserve(room);
+        let read = self.socket.read_buf(&mut self.came).await?;
+        if let Some(board) = &self.board {
+            add(&board.counts.bytes_received, read as u64);
+        }
+        Ok(read > 0)
+    }
+
+    /// Returns when the client leaves.
+    pub(super) async fn left(&mut self) {
+        loop {
+            if self.came.len() >= AHEAD_BYTES {
+                // It sends without end; whether it leaves is known when it is heard again.
+                return std::future::pending().await;
+            }
+            if !matches!(self.more().await, Ok(true)) {
+                return;
+            }
+        }
+    }
+
+    /// Encrypts what comes and goes from now on.
+    pub(super) async fn encrypt(&mut self, tls: &TlsAcceptor) -> io::Result<()> {
+        if let Socket::Plain(stream) = std::mem::replace(&mut self.socket, Socket::Gone) {
+            self.socket = Socket::Tls(Box::new(tls.accept(stream).await?));
+        }
+        Ok(())
+    }
+
+    /// Sends a part of what waits.
+    pub(super) async fn send_some(&mut self) -> io::Result<()> {
+        let sent = self.socket.write(self.out.waiting()).await?;
+        if sent == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.out.advance(sent);
+        if let Some(board) = &self.board {
+            add(&board.counts.bytes_sent, sent as u64);
+        }
+        if self.out.waiting().is_empty() {
+            self.socket.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Sends all that waits.
+    pub(super) async fn flush(&mut self) -> io::Result<()> {
+        while !self.out.waiting().is_empty() {
+            self.send_some().await?;
+        }
+        self.socket.flush().await
+    }
+}

@@ -1,0 +1,14 @@
+//! Statements as far as the wires read them: where each ends, and those about the connection, which
+//! no engine knows.
+
+mod copy;
+mod parameters;
+mod rewrite;
+mod tokens;
+mod utility;
+
+pub(crate) use copy::{CopyFormat, CopyOptions};
+pub use parameters::{literal, parameter_count, sql_name, with_parameters};
+pub use rewrite::{Said, cast_kinds, plain, said, with_words};
+pub(crate) use tokens::split;
+pub(crate) use utility::{Count, Utility, utility};

@@ -1,0 +1,273 @@
+//! What clients say in PostgreSQL's own words when they ask its catalogs, in words that any engine
+//! knows: the schema `pg_catalog` left away, operators and kinds by their plain names.
+
+use super::tokens::{Kind, Token, tokens};
+use crate::failure::Result;
+
+/// What a statement names, as far as its words tell: all in small letters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Words and names.
+    pub names: Vec<String>,
+    /// Those among them with a parenthesis behind.
+    pub called: Vec<String>,
+    /// Those with a point behind: schemas, and names that columns are of.
+    pub before_points: Vec<String>,
+}
+
+/// The names in a text.
+///
+/// # Errors
+/// Where the text does not end.
+pub fn said(text: &str) -> Result<Said> {
+    let mut said = Said::default();
+    let all = tokens(text)?;
+    for (place, token) in all.iter().enumerate() {
+        let Some(name) = token.name().map(|name| name.to_ascii_lowercase()) else { continue };
+        let mark = all.get(place + 1).filter(|next| next.kind == Kind::Mark).map(|next| next.text);
+        match mark {
+            Some("(") => said.called.push(name.clone()),
+            Some(".") => said.before_points.push(name.clone()),
+            _ => {}
+        }
+        said.names.push(name);
+    }
+    Ok(said)
+}
+
+/// The kinds that parameters are cast to where they stand: `$1::int`.
+///
+/// # Errors
+/// Where the text does not end.
+pub fn cast_kinds(text: &str) -> Result<Vec<(usize, u32)>> {
+    let all = tokens(text)?;
+    let kinds = all.windows(5).filter_map(|five| {
+        let [dollar, number, a, b, name] = five else { return None };
+        let is_cast = dollar.is_mark("$") && a.is_mark(":") && b.is_mark(":");
+        let place = number.text.parse::<usize>().ok()?.checked_sub(1)?;
+        let behind = all.iter().position(|token| token.start == name.start)?;
+        let rest = &all[behind..];
+        let kind = kind_named(&kind_of(rest))?;
+        let is_list = length(rest) > if name.is("pg_catalog") { 3 } else { 1 };
+        let list = crate::kind::ALL.iter().find(|known| known.0 == kind).map(|known| known.3);
+        is_cast.then_some((place, if is_list { list? } else { kind }))
+    });
+    Ok(kinds.collect())
+}
+
+fn kind_named(name: &str) -> Option<u32> {
+    use crate::kind;
+    Some(match name {
+        "int" | "integer" => kind::INT4,
+        "bigint" => kind::INT8,
+        "smallint" => kind::INT2,
+        "real" => kind::FLOAT4,
+        "double" | "float" => kind::FLOAT8,
+        "decimal" => kind::NUMERIC,
+        "boolean" => kind::BOOL,
+        "regclass" | "regtype" | "regproc" => kind::OID,
+        other => return kind::ALL.iter().find(|known| known.1 == other).map(|known| known.0),
+    })
+}
+
+impl Said {
+    /// Whether it names one of these.
+    pub fn names_any(&self, names: &[&str]) -> bool {
+        self.names.iter().any(|name| names.contains(&name.as_str()))
+    }
+}
+
+/// A text with something else in place of words.
+///
+/// # Errors
+/// Where the text does not end.
+pub fn with_words(text: &str, of: impl Fn(&str) -> Option<String>) -> Result<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for token in tokens(text)?.iter().filter(|token| token.kind == Kind::Word) {
+        if let Some(instead) = of(token.text) {
+            out.push_str(&text[at..token.start]);
+            out.push_str(&instead);
+            at = token.end();
+        }
+    }
+    out.push_str(&text[at..]);
+    Ok(out)
+}
+
+/// Kinds that only PostgreSQL has, which mean nothing where numbers and texts stand for them.
+const OWN_KINDS: &[&str] = &[
+    "regclass",
+    "regtype",
+    "regproc",
+    "regprocedure",
+    "regnamespace",
+    "regrole",
+    "oid",
+    "name",
+    "char",
+    "xid",
+];
+
+/// A text in plain words. `number` gives the number of a table that is named `'t'::regclass`.
+///
+/// # Errors
+/// Where the text does not end.
+pub fn plain(text: &str, number: impl Fn(&str) -> Option<u32>) -> Result<String> {
+    let all = tokens(text)?;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = &all[..];
+    while let Some((first, after)) = rest.split_first() {
+        rest = match rest {
+            // OPERATOR(pg_catalog.~)
+            [operator, open, schema, point, inner @ ..]
+                if operator.is("OPERATOR")
+                    && open.is_mark("(")
+                    && schema.is("pg_catalog")
+                    && point.is_mark(".") =>
+            {
+                let end = inner.iter().position(|it| it.is_mark(")")).unwrap_or(inner.len());
+                out.push(' ');
+                inner[..end].iter().for_each(|mark| out.push_str(mark.text));
+                out.push(' ');
+                inner.get(end + 1..).unwrap_or_default()
+            }
+            // COLLATE pg_catalog.default
+            [collate, inner @ ..] if collate.is("COLLATE") => match inner {
+                [_, point, _, behind @ ..] if point.is_mark(".") => behind,
+                [_, behind @ ..] => behind,
+                [] => &[],
+            },
+            // pg_catalog.name
+            [schema, point, behind @ ..] if schema.is("pg_catalog") && point.is_mark(".") => behind,
+            // 'name'::regclass and x::kind
+            [value, a, b, inner @ ..] if a.is_mark(":") && b.is_mark(":") && is_own(inner) => {
+                written(value, kind_of(inner), &number, &mut out);
+                &inner[length(inner)..]
+            }
+            [a, b, inner @ ..] if a.is_mark(":") && b.is_mark(":") && is_own(inner) => {
+                &inner[length(inner)..]
+            }
+            _ => {
+                word(first, text, after, &mut out);
+                after
+            }
+        };
+    }
+    Ok(out)
+}
+
+/// The tokens of a kind's name, with `pg_catalog.` and `[]`.
+fn length(tokens: &[Token<'_>]) -> usize {
+    let name = match tokens {
+        [schema, point, _, ..] if schema.is("pg_catalog") && point.is_mark(".") => 3,
+        _ => 1,
+    };
+    match tokens.get(name..) {
+        Some([open, close, ..]) if open.is_mark("[") && close.is_mark("]") => name + 2,
+        _ => name,
+    }
+}
+
+fn kind_of(tokens: &[Token<'_>]) -> String {
+    let token = match tokens {
+        [schema, point, kind, ..] if schema.is("pg_catalog") && point.is_mark(".") => Some(kind),
+        [kind, ..] => Some(kind),
+        [] => None,
+    };
+    token.and_then(Token::name).unwrap_or_default()
+}
+
+fn is_own(tokens: &[Token<'_>]) -> bool {
+    OWN_KINDS.contains(&kind_of(tokens).as_str())
+}
+
+fn written(
+    value: &Token<'_>,
+    kind: String,
+    number: &impl Fn(&str) -> Option<u32>,
+    out: &mut String,
+) {
+    if kind == "regclass"
+        && let Some(name) = value.string()
+    {
+        let name = name.rsplit('.').next().unwrap_or_default().trim_matches('"').to_string();
+        let number = number(&name).unwrap_or(0);
+        out.push_str(&number.to_string());
+        out.push(' ');
+        return;
+    }
+    if matches!(kind.as_str(), "oid" | "regclass" | "regtype" | "regproc")
+        && let Some(digits) = value.string().filter(|text| text.parse::<u32>().is_ok())
+    {
+        // A number in quotes.
+        out.push_str(&digits);
+        out.push(' ');
+        return;
+    }
+    out.push_str(value.text);
+    out.push(' ');
+}
+
+/// A word as it stands, and a space where one stood.
+fn word(token: &Token<'_>, text: &str, after: &[Token<'_>], out: &mut String) {
+    match token.string() {
+        Some(string) if token.kind == Kind::Text && !token.text.starts_with('\'') => {
+            out.push_str(&super::parameters::quoted(&string));
+        }
+        _ => out.push_str(token.text),
+    }
+    let touches = after.first().is_some_and(|next| next.start == token.end());
+    if !touches && token.end() <= text.len() {
+        out.push(' ');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plainly(text: &str) -> String {
+        let number = |name: &str| (name == "orders").then_some(16_385);
+        plain(text, number).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn words_of_postgres_become_plain_ones() {
+        for (said, meant) in [
+            (
+                "SELECT c.relname FROM pg_catalog.pg_class c WHERE c.relname OPERATOR(pg_catalog.~) \
+                 '^(t)$' COLLATE pg_catalog.default",
+                "SELECT c.relname FROM pg_class c WHERE c.relname ~ '^(t)$'",
+            ),
+            ("SELECT 'public.orders'::regclass", "SELECT 16385"),
+            (
+                "SELECT '16385'::pg_catalog.oid, a.x::pg_catalog.regtype::pg_catalog.text",
+                "SELECT 16385 , a.x ::text",
+            ),
+            ("SELECT a::int, b :: oid[]", "SELECT a::int, b"),
+            ("SELECT E'a\\n', $x$y$x$", "SELECT 'a ', 'y'"),
+        ] {
+            assert_eq!(plainly(said), meant, "{said}");
+        }
+    }
+
+    #[test]
+    fn casts_tell_kinds_of_parameters() {
+        let kinds =
+            cast_kinds("SELECT $2::int, x = any($1::oid[]), $3::pg_catalog.text, $4").unwrap();
+        assert_eq!(kinds, [(1, crate::kind::INT4), (0, 1028), (2, crate::kind::TEXT)]);
+        let said = said("SELECT version(), a.\"B\" FROM Pg_Class").unwrap();
+        assert_eq!(said.called, ["version"]);
+        assert_eq!(said.before_points, ["a"]);
+        assert!(said.names.contains(&"pg_class".to_string()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(pg_catalog|OPERATOR|COLLATE|oid|::|[.:()'a\\[\\]$ ])*") {
+            let _ = plain(&text, |_| None);
+            let _ = (said(&text), cast_kinds(&text));
+        }
+    }
+}

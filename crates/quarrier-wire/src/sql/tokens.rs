@@ -1,0 +1,290 @@
+//! Words, names, texts and marks of SQL, with their places.
+
+use crate::failure::{Failure, Result, state};
+
+/// A part of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind,
+    /// As it is written.
+    pub(super) text: &'a str,
+    /// Where it begins.
+    pub(super) start: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Word,
+    /// A name in double quotes.
+    Name,
+    /// A text in single quotes or between dollars.
+    Text,
+    Number,
+    /// One character.
+    Mark,
+}
+
+impl Token<'_> {
+    /// Whether it is this word, in capitals or not.
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
+    }
+
+    pub(super) fn is_mark(&self, mark: &str) -> bool {
+        self.kind == Kind::Mark && self.text == mark
+    }
+
+    pub(super) fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+
+    /// The name that it is: small where it is not quoted.
+    pub(super) fn name(&self) -> Option<String> {
+        match self.kind {
+            Kind::Word => Some(self.text.to_ascii_lowercase()),
+            Kind::Name => Some(self.text[1..self.text.len() - 1].replace("\"\"", "\"")),
+            _ => None,
+        }
+    }
+
+    /// The text that it is.
+    pub(super) fn string(&self) -> Option<String> {
+        if self.kind != Kind::Text {
+            return None;
+        }
+        let text = self.text;
+        if let Some(inner) = text.strip_prefix('\'') {
+            return Some(inner[..inner.len() - 1].replace("''", "'"));
+        }
+        if text.starts_with('$') {
+            let tag = text[1..].find('$')? + 2;
+            return Some(text[tag..text.len() - tag].to_string());
+        }
+        Some(escaped(&text[2..text.len() - 1]))
+    }
+}
+
+/// The text within `E'…'`.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\'' => {
+                letters.next_if_eq(&'\'');
+                out.push('\'');
+            }
+            '\\' => out.push(match letters.next() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('b') => '\x08',
+                Some('f') => '\x0c',
+                Some('x') => {
+                    let mut code = 0;
+                    for _ in 0..2 {
+                        let Some(digit) = letters.peek().and_then(|l| l.to_digit(16)) else {
+                            break;
+                        };
+                        letters.next();
+                        code = code * 16 + digit;
+                    }
+                    char::from_u32(code).unwrap_or('?')
+                }
+                Some(other) => other,
+                None => '\\',
+            }),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+fn open(what: &str) -> Failure {
+    Failure::new(state::SYNTAX, format!("unterminated {what}"))
+}
+
+/// The tokens of a text, without comments.
+pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(token) = next(text, &mut at)? {
+        tokens.push(token);
+    }
+    Ok(tokens)
+}
+
+/// The next token from `at` on, which moves behind it.
+fn next<'a>(text: &'a str, at: &mut usize) -> Result<Option<Token<'a>>> {
+    let bytes = text.as_bytes();
+    skip(bytes, at)?;
+    let start = *at;
+    let Some(first) = bytes.get(start) else { return Ok(None) };
+    let kind = match first {
+        b'\'' => {
+            *at = end_of_quoted(bytes, start, b'\'', false).ok_or_else(|| open("quoted string"))?;
+            Kind::Text
+        }
+        b'"' => {
+            *at = end_of_quoted(bytes, start, b'"', false)
+                .ok_or_else(|| open("quoted identifier"))?;
+            Kind::Name
+        }
+        b'e' | b'E' if bytes.get(start + 1) == Some(&b'\'') => {
+            *at = end_of_quoted(bytes, start + 1, b'\'', true)
+                .ok_or_else(|| open("quoted string"))?;
+            Kind::Text
+        }
+        b'$' => match end_of_dollars(text, start)? {
+            Some(end) => {
+                *at = end;
+                Kind::Text
+            }
+            None => {
+                *at += 1;
+                Kind::Mark
+            }
+        },
+        b'0'..=b'9' => {
+            *at = end_while(bytes, start, |byte| byte.is_ascii_alphanumeric() || byte == b'.');
+            Kind::Number
+        }
+        byte if is_start(*byte) => {
+            *at = end_while(bytes, start, |byte| {
+                is_start(byte) || byte.is_ascii_digit() || byte == b'$'
+            });
+            Kind::Word
+        }
+        _ => {
+            *at += 1;
+            Kind::Mark
+        }
+    };
+    Ok(Some(Token { kind, text: &text[start..*at], start }))
+}
+
+fn is_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
+}
+
+fn end_while(bytes: &[u8], start: usize, is_one: impl Fn(u8) -> bool) -> usize {
+    let length = bytes[start..].iter().take_while(|byte| is_one(**byte)).count();
+    start + length
+}
+
+/// Skips spaces and comments, which nest.
+fn skip(bytes: &[u8], at: &mut usize) -> Result<()> {
+    loop {
+        match bytes.get(*at..) {
+            Some([byte, ..]) if byte.is_ascii_whitespace() || *byte == 0x0b => *at += 1,
+            Some([b'-', b'-', ..]) => *at = end_while(bytes, *at, |byte| byte != b'\n'),
+            Some([b'/', b'*', ..]) => {
+                let mut depth = 0_usize;
+                loop {
+                    match bytes.get(*at..) {
+                        Some([b'/', b'*', ..]) => (depth, *at) = (depth + 1, *at + 2),
+                        Some([b'*', b'/', ..]) => (depth, *at) = (depth - 1, *at + 2),
+                        Some([_, ..]) => *at += 1,
+                        _ => return Err(open("/* comment")),
+                    }
+                    if depth == 0 {
+                        break;
+                    }
+                }
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+fn end_of_quoted(bytes: &[u8], start: usize, quote: u8, has_escapes: bool) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match bytes.get(at)? {
+            b'\\' if has_escapes => at += 2,
+            byte if *byte == quote => {
+                if bytes.get(at + 1) != Some(&quote) {
+                    return Some(at + 1);
+                }
+                at += 2;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// The end of `$tag$ … $tag$`; None where it is no such thing, but a parameter.
+fn end_of_dollars(text: &str, start: usize) -> Result<Option<usize>> {
+    let bytes = text.as_bytes();
+    let tag_end = end_while(bytes, start + 1, |byte| is_start(byte) || byte.is_ascii_digit());
+    let is_number = bytes.get(start + 1).is_some_and(u8::is_ascii_digit);
+    if is_number || bytes.get(tag_end) != Some(&b'$') {
+        return Ok(None);
+    }
+    let tag = &text[start..=tag_end];
+    let end = text[tag_end + 1..].find(tag).ok_or_else(|| open("dollar-quoted string"))?;
+    Ok(Some(tag_end + 1 + end + tag.len()))
+}
+
+/// The statements of a text, without the `;` between them. Empty ones are left out.
+pub(crate) fn split(text: &str) -> Result<Vec<&str>> {
+    let mut statements = Vec::new();
+    let (mut at, mut start, mut is_empty) = (0, 0, true);
+    while let Some(token) = next(text, &mut at)? {
+        if token.is_mark(";") {
+            if !is_empty {
+                statements.push(text[start..token.start].trim());
+            }
+            (start, is_empty) = (at, true);
+        } else {
+            is_empty = false;
+        }
+    }
+    if !is_empty {
+        statements.push(text[start..].trim());
+    }
+    Ok(statements)
+}
+
+/// A name as SQL writes it.
+pub(super) fn to_ident(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_end_where_a_semicolon_is_no_part_of_them() {
+        let text = "SELECT ';' ; -- a;\n SELECT $x$;$x$, $1;; /* /* ; */ */ E'\\';' x; \"a;\"\"b\"";
+        let apart = split(text).unwrap();
+        assert_eq!(
+            apart,
+            ["SELECT ';'", "-- a;\n SELECT $x$;$x$, $1", "/* /* ; */ */ E'\\';' x", "\"a;\"\"b\""]
+        );
+        assert_eq!(split(" ; -- nothing\n").unwrap(), [""; 0]);
+        for open in ["'a", "\"a", "$a$ $b$", "/* /* */", "E'\\'"] {
+            assert_eq!(split(open).unwrap_err().state, state::SYNTAX, "{open}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_what_they_say() {
+        let said = tokens("E'a\\n\\x41''' 'it''s' $t$x$t$ \"Na\"\"me\" Name").unwrap();
+        let strings: Vec<_> = said.iter().filter_map(Token::string).collect();
+        assert_eq!(strings, ["a\nA'", "it's", "x"]);
+        let names: Vec<_> = said.iter().filter_map(Token::name).collect();
+        assert_eq!(names, ["Na\"me", "name"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[;'\"$a-z\\\\/*\\-\\n \u{e9}]*") {
+            if let Ok(all) = tokens(&text) {
+                all.iter().for_each(|token| drop((token.string(), token.name())));
+            }
+            let _ = split(&text);
+        }
+    }
+}

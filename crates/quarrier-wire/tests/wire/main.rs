@@ -1,0 +1,10 @@
+//! The wires, in front of a toy.
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+
+mod client;
+mod hostile;
+mod http;
+mod protocol;
+mod psql;
+mod toy;
