@@ -86,7 +86,7 @@ fn another_file_of_the_same_name_is_loaded_from_its_start() {
 #[test]
 fn a_full_disk_is_an_error_and_the_load_goes_on_when_there_is_room() {
     let bytes = orders(0..1000);
-    for room in [32 << 10, 48 << 10, 80 << 10] {
+    for room in [44 << 10, 56 << 10, 80 << 10] {
         let disk = FaultyDisk::new(room);
         disk.set_room(room);
         let store = open(&disk).unwrap();
