@@ -24,6 +24,10 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
         list(path, &loaded)
             .map_err(|error| Error::Output { name: path.display().to_string(), error })?;
     }
+    if !loaded.damages.is_empty() {
+        loaded.damages.iter().for_each(|damage| complain(damage));
+        session.worsen(super::INCOMPLETE);
+    }
     if session.query.quiet {
         return Ok(());
     }

@@ -122,6 +122,9 @@ impl Session<'_> {
 
     async fn run(&self) -> Result<()> {
         let start = Instant::now();
+        if let Some(folder) = &self.query.data {
+            self.engine.open_folder(folder)?;
+        }
         for (name, file) in &self.query.tables {
             watch::until(self, self.engine.open(name, file)).await?;
         }

@@ -18,6 +18,7 @@ use datafusion::common::TableReference;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
+use quarrier::Kept;
 use quarrier_core::parallel::planned_workers;
 use quarrier_core::sync::lock;
 
@@ -75,6 +76,9 @@ struct State {
     /// Names of tables and their columns.
     known: Known,
     loaded: Loaded,
+    /// The data folder whose tables are opened when a statement names them, and their names.
+    kept: Option<Arc<Kept>>,
+    kept_names: Vec<String>,
 }
 
 impl Engine {
@@ -117,6 +121,26 @@ impl Engine {
         self.keep(name, opened)
     }
 
+    /// Takes in the tables of a data folder, by their names there. Each is opened when a statement names
+    /// it.
+    ///
+    /// # Errors
+    /// Where it is no data folder, or cannot be read.
+    pub fn open_folder(&self, folder: &Path) -> Result<()> {
+        caught_now(|| {
+            let fail = |error: quarrier::Error| Error::text(error.to_string());
+            let kept = Kept::read(folder).map_err(fail)?;
+            let tables = kept.tables().map_err(fail)?;
+            let mut state = lock(&self.state);
+            state.kept_names = tables.into_iter().map(|table| table.name).collect();
+            let names = state.kept_names.clone();
+            names.iter().for_each(|name| state.known.add(name));
+            state.loaded.damages.extend(kept.damages());
+            state.kept = Some(Arc::new(kept));
+            Ok(())
+        })
+    }
+
     /// Calls messages in memory by a name. Their memory is not counted.
     ///
     /// # Errors
@@ -155,7 +179,9 @@ impl Engine {
 
     /// The names of the tables that are open.
     pub fn tables(&self) -> Vec<String> {
-        lock(&self.state).tables.iter().cloned().collect()
+        let state = lock(&self.state);
+        let all: BTreeSet<&String> = state.tables.iter().chain(&state.kept_names).collect();
+        all.into_iter().cloned().collect()
     }
 
     /// What was met while files were loaded, since the last time it was asked.
@@ -298,11 +324,25 @@ impl Engine {
             let is_known = self.is_open(&name)
                 || self.context.table_exist(TableReference::bare(name.as_str()))?;
             let is_file = Path::new(&name).is_file() || quarrier::source::is_remote(&name);
-            if !is_known && is_file {
+            let kept = if is_known { None } else { self.kept(&name) };
+            if let Some((kept, name)) = kept {
+                let opened = files::open_kept(&self.context, (&kept, &name), &self.opening).await?;
+                self.keep(&name, opened)?;
+            } else if !is_known && is_file {
                 self.open(&name, &name).await?;
             }
         }
         Ok(())
+    }
+
+    /// The data folder, where it has a table that this name stands for and that is not open; and its
+    /// own name.
+    fn kept(&self, name: &str) -> Option<(Arc<Kept>, String)> {
+        let state = lock(&self.state);
+        let exact = state.kept_names.iter().find(|known| *known == name);
+        let alike = || state.kept_names.iter().find(|known| known.eq_ignore_ascii_case(name));
+        let known = exact.or_else(alike).filter(|known| !state.tables.contains(*known))?;
+        Some((Arc::clone(state.kept.as_ref()?), known.clone()))
     }
 
     fn is_open(&self, name: &str) -> bool {

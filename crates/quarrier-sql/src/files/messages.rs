@@ -7,7 +7,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::disk_manager::DiskManager;
 use datafusion::prelude::SessionContext;
 use quarrier::tables::Told;
-use quarrier::{Named, Tables as Request};
+use quarrier::{Named, Sources, Tables as Request};
 use quarrier_core::region::give_back_freed_memory;
 use quarrier_messages::{Format, Schema};
 
@@ -36,6 +36,29 @@ pub(super) async fn load(
         Error::Internal(panicked) => Error::table(&name, format!("{panicked} ended its load")),
         error => error,
     })
+}
+
+/// Loads sources of any formats into one table, which the memory must hold.
+pub(super) async fn load_all(sources: Sources, name: &str, opening: Opening) -> Result<Opened> {
+    let shown = name.to_string();
+    let load = move || {
+        let request = Request::new().workers(opening.workers).limits(opening.limits.clone());
+        let loaded = request.load_all(&sources, &opening.opener(), &opening.stop);
+        let mut loaded = loaded.map_err(|error| {
+            if opening.stop.load(Ordering::Relaxed) {
+                return Error::Cancelled;
+            }
+            Error::table(&shown, error.to_string())
+        })?;
+        let mut met = Loaded::default();
+        meet(&mut met, &mut loaded);
+        met.bytes = loaded.bytes;
+        met.damages = std::mem::take(&mut loaded.damages);
+        met.memory_bytes = loaded.table.nbytes();
+        let table: Arc<dyn TableProvider> = Arc::new(Messages::new(Arc::new(loaded.table)));
+        Ok((table, met))
+    };
+    blocking(load).await
 }
 
 /// A source that is loaded.
@@ -67,7 +90,7 @@ impl Reading {
                 .parquet(Some(&quarrier_parquet::Reader));
             // Connections last as long as it does.
             let opener = self.opening.opener();
-            let opened = opener.open(&self.named);
+            let opened = opener.open_messages(&self.named);
             let told = opened.and_then(|opened| request.tell(opened, &self.opening.stop));
             let mut told = told.map_err(|error| self.failed(&error))?;
             match self.pass(&request, &mut told, schema.as_ref())? {
@@ -108,6 +131,7 @@ impl Reading {
         let mut rest = rest.map_err(|error| self.failed(&error))?;
         meet(&mut met, &mut rest);
         met.bytes = rest.bytes;
+        met.damages = std::mem::take(&mut rest.damages);
         if pieces.are_none() {
             met.memory_bytes = rest.table.nbytes();
             return Ok(Pass::Done((Arc::new(Messages::new(Arc::new(rest.table))), met)));

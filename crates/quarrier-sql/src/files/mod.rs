@@ -18,7 +18,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::SessionContext;
 use quarrier::source::shown;
-use quarrier::{Environment, Named, OpenOptions, Opener, Sources};
+use quarrier::{Environment, Kept, Named, OpenOptions, Opener, Sources};
 use quarrier_messages::{Format, Limits, Reject};
 
 use crate::rewrite::Told;
@@ -57,6 +57,8 @@ pub struct Loaded {
     pub fields_left_out: u64,
     /// Columns of floats with values that had more digits than floats have.
     pub rounded: Vec<Rounded>,
+    /// What was damaged and is left out, a line each: of logs.
+    pub damages: Vec<String>,
     /// Bytes that were parsed.
     pub bytes: u64,
     /// Bytes of memory that the columns take.
@@ -118,6 +120,7 @@ impl Loaded {
                 None => self.rounded.push(rounded),
             }
         }
+        self.damages.extend(other.damages);
         self.bytes += other.bytes;
         self.memory_bytes += other.memory_bytes;
     }
@@ -148,6 +151,27 @@ pub(crate) async fn open(
         tables.push(load(context, (named, name), None, opening, &mut all).await?);
     }
     Ok((together(name, tables)?, all))
+}
+
+/// Opens a table of a data folder.
+///
+/// # Errors
+/// Where it cannot be read.
+pub(crate) async fn open_kept(
+    context: &SessionContext,
+    (kept, name): (&Kept, &str),
+    opening: &Opening,
+) -> Result<(Arc<dyn TableProvider>, Loaded)> {
+    let sources = kept.sources([name]).map_err(|error| Error::table(name, error.to_string()))?;
+    let only = sources.iter().next().filter(|_| sources.len() == 1).cloned();
+    match only {
+        Some(named) => {
+            let named = (named, name.to_string());
+            Ok(messages::load(context, named, None, opening.clone()).await?.1)
+        }
+        // Of several formats, or none at all.
+        None => messages::load_all(sources, name, opening.clone()).await,
+    }
 }
 
 /// Loads messages whose format is told, from a source of any kind, or from several.
