@@ -7,6 +7,7 @@
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
 //!                                            ├─ parallel memory that processes share
 //!                                            ├─ table     messages as columns (quarrier-messages)
+//!                                            ├─ store     tables that are kept, in a data folder
 //!                                            ├─ sql       all of SQL, where a module has it
 //!                                            ├─ gauge    the machine's ceilings (quarrier-gauge)
 //!                                            ├─ buffer    whatever shows bytes: bytes, mmap, numpy
@@ -50,6 +51,8 @@ mod parallel;
 
 pub mod sql;
 
+mod store;
+
 mod table;
 
 mod gauge;
@@ -88,6 +91,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sparse::ReadAhead>()?;
     module.add_class::<sparse::SparseFile>()?;
     module.add_class::<sparse::SparseStore>()?;
+    module.add_class::<store::Store>()?;
     module.add_class::<table::Table>()
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    fn of(rows: Rows) -> Self {
+    pub(crate) fn of(rows: Rows) -> Self {
         Table { rows, rejects: Vec::new(), rejected: 0 }
     }
 

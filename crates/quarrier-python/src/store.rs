@@ -1,0 +1,196 @@
+//! `quarrier.Store`: tables that are kept in a data folder.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use quarrier::kept::{Kept, KeptLoad};
+use quarrier::{OpenOptions, Sources};
+use quarrier_core::source::ChangingMemory;
+use quarrier_core::sync::lock;
+use quarrier_messages::Format;
+
+use crate::buffer::Buffer;
+use crate::count::Count;
+use crate::errors::{of_facade, of_messages, raise};
+use crate::host;
+use crate::interrupt::interruptible;
+use crate::search::{MEMORY_NAME, path_of};
+use crate::sql::Rows;
+use crate::table::{Table, query};
+
+/// A data folder of tables that are kept: what `append` has returned for is on the disk.
+///
+/// One process at a time may write to a folder; the error for a second one names the first. With
+/// `read_only`, it is only read, also while another process writes.
+#[pyclass(frozen, module = "quarrier")]
+pub(crate) struct Store {
+    kept: Mutex<Option<Arc<Kept>>>,
+}
+
+/// The level of `compress=True`: what zstd takes itself.
+const ZSTD_LEVEL: i32 = 3;
+
+#[pymethods]
+impl Store {
+    /// Opens the data folder `folder`, and makes it where it is not there.
+    #[new]
+    #[pyo3(signature = (folder, *, read_only=false))]
+    fn new(py: Python<'_>, folder: PathBuf, read_only: bool) -> PyResult<Self> {
+        let kept = interruptible(py, |_| match read_only {
+            true => Kept::read(&folder),
+            false => Kept::open(&folder),
+        })?;
+        let kept = kept.map_err(|error| of_facade(py, &error))?;
+        for damage in kept.damages() {
+            let class = py.import("quarrier._errors")?.getattr("UnreadableWarning")?;
+            py.import("warnings")?.call_method1("warn", (damage, class))?;
+        }
+        Ok(Store { kept: Mutex::new(Some(Arc::new(kept))) })
+    }
+
+    /// How many messages each table has, by its name.
+    #[getter]
+    fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let kept = self.kept(py)?;
+        let tables = py.detach(|| kept.tables()).map_err(|error| of_facade(py, &error))?;
+        let dict = PyDict::new(py);
+        for table in tables {
+            dict.set_item(table.name, table.messages)?;
+        }
+        Ok(dict)
+    }
+
+    /// What of the log is damaged and left out: a line each, with the place and the marks of the
+    /// messages there. All else is kept.
+    #[getter]
+    fn damages(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.kept(py)?.damages())
+    }
+
+    /// Appends messages to a table, which is made where it is not there, and returns when they are on the
+    /// disk: how many were appended, and how many were left out because they do not parse.
+    ///
+    /// `data` is the path of a file, all files of a glob, a URL, a bytes-like object, or dictionaries,
+    /// which become JSON. A path or URL that was appended before goes on where it ended.
+    #[pyo3(signature = (table, data, *, format="auto", compress=false, workers=None))]
+    fn append(
+        &self,
+        table: &str,
+        data: &Bound<'_, PyAny>,
+        format: &str,
+        compress: bool,
+        workers: Option<Count>,
+    ) -> PyResult<(u64, u64)> {
+        let py = data.py();
+        let kept = self.kept(py)?;
+        let format = Format::named(format).map_err(|error| of_messages(py, &error))?;
+        let load = KeptLoad::new(table)
+            .format(format)
+            .compression(compress.then_some(ZSTD_LEVEL))
+            .workers(Count::asked(workers));
+        let appended = match bytes_of(data)? {
+            Data::Path(path) => interruptible(py, |stop| {
+                let opener = host::opener(OpenOptions::default(), stop);
+                let loaded = load.run(&kept, &Sources::of([path]), &opener, stop, &mut ());
+                loaded.map(|loaded| (loaded.messages(), loaded.rejected()))
+            })?,
+            Data::Buffer(buffer) => {
+                let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+                interruptible(py, |stop| {
+                    let loaded = load.source(&kept, &memory, stop, &mut ());
+                    loaded.map(|loaded| (loaded.stored.messages, loaded.stored.rejected))
+                })?
+            }
+            Data::Lines(lines) => {
+                let load = load.format(Some(Format::Json));
+                let memory = quarrier_core::source::Memory::new(MEMORY_NAME, lines);
+                interruptible(py, |stop| {
+                    let loaded = load.source(&kept, &memory, stop, &mut ());
+                    loaded.map(|loaded| (loaded.stored.messages, loaded.stored.rejected))
+                })?
+            }
+        };
+        appended.map_err(|error| of_facade(py, &error))
+    }
+
+    /// A table as it is now, in memory. Only what was appended since it was asked for last is read.
+    #[pyo3(signature = (name, *, workers=None))]
+    fn table(&self, py: Python<'_>, name: &str, workers: Option<Count>) -> PyResult<Table> {
+        let kept = self.kept(py)?;
+        let workers = Count::asked(workers);
+        let table = interruptible(py, |stop| kept.table(name, workers, stop))?;
+        let table = table.map_err(|error| of_facade(py, &error))?;
+        Ok(Table::of(Rows::Packed(table)))
+    }
+
+    /// Answers a statement over the tables, by their names: see `quarrier.query`.
+    fn query(&self, py: Python<'_>, sql: &str) -> PyResult<Table> {
+        let kept = self.kept(py)?;
+        let all = py.detach(|| kept.tables()).map_err(|error| of_facade(py, &error))?;
+        let text = sql.to_lowercase();
+        let tables = PyDict::new(py);
+        for table in all {
+            // What is not named is not read either.
+            if table.name.contains('"') || text.contains(&table.name.to_lowercase()) {
+                tables
+                    .set_item(&table.name, Bound::new(py, self.table(py, &table.name, None)?)?)?;
+            }
+        }
+        query::query(py, sql, Some(&tables))
+    }
+
+    /// Ends writing, and lets another process write.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(kept) = lock(&self.kept).take() else { return Ok(()) };
+        let closed = py.detach(|| Arc::into_inner(kept).map_or(Ok(()), Kept::close));
+        closed.map_err(|error| of_facade(py, &error))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+impl Store {
+    fn kept(&self, py: Python<'_>) -> PyResult<Arc<Kept>> {
+        let kept = lock(&self.kept).clone();
+        kept.ok_or_else(|| raise(py, "QuarrierError", ("the store is closed; open it again",)))
+    }
+}
+
+/// What messages are given as.
+enum Data<'py> {
+    Path(PathBuf),
+    Buffer(Buffer<'py>),
+    /// JSON lines that were made of dictionaries.
+    Lines(Vec<u8>),
+}
+
+fn bytes_of<'py>(data: &Bound<'py, PyAny>) -> PyResult<Data<'py>> {
+    let py = data.py();
+    let is_source = data.hasattr("__fspath__")?
+        || data.is_instance_of::<pyo3::types::PyString>()
+        // SAFETY: the object is alive.
+        || unsafe { pyo3::ffi::PyObject_CheckBuffer(data.as_ptr()) } != 0;
+    if is_source {
+        return match path_of(data)? {
+            Some(path) => Ok(Data::Path(path)),
+            None => Ok(Data::Buffer(Buffer::of(data)?)),
+        };
+    }
+    let dumps = py.import("json")?.getattr("dumps")?;
+    let mut lines = Vec::new();
+    for message in data.try_iter()? {
+        let text: String = dumps.call1((message?,))?.extract()?;
+        lines.extend_from_slice(text.as_bytes());
+        lines.push(b'\n');
+    }
+    Ok(Data::Lines(lines))
+}
