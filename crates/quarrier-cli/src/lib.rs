@@ -11,7 +11,7 @@
 //! does; everything else here is the binary's own.
 
 mod args;
-pub use args::{Query, QueryFormat, query_arguments};
+pub use args::{Query, QueryFormat, Serve, query_arguments, serve_arguments};
 
 mod commands;
 pub use commands::query::account::{QueryAccount, memory_bytes_per_second};
@@ -79,6 +79,7 @@ fn obeyed(parquet: Option<&dyn ColumnReader>) -> Outcome {
         args::Parsed::Load(load) => commands::load::run(&load),
         args::Parsed::Reindex(reindex) => commands::load::reindex(&reindex),
         args::Parsed::Query => commands::query::run(),
+        args::Parsed::Serve => commands::query::serve(),
         args::Parsed::Done(outcome) => outcome,
     }
 }

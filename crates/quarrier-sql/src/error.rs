@@ -31,6 +31,13 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A file that statements may not reach.
+    Denied {
+        /// Its name.
+        name: String,
+        /// What they may reach.
+        reason: String,
+    },
     /// The engine could not be set up.
     Setup {
         /// Why.
@@ -134,6 +141,7 @@ impl fmt::Display for Error {
                 let reason = reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason);
                 write!(f, "{name}: {reason}")
             }
+            Error::Denied { name, reason } => write!(f, "{name}: {reason}"),
             Error::Engine(error) => f.write_str(&said(error)),
             Error::Output { name, error } => write!(f, "{name}: cannot write: {error}"),
             Error::Internal(panicked) => write!(

@@ -46,9 +46,15 @@ mod plan;
 mod provider;
 pub use provider::Messages;
 
+mod reach;
+pub use reach::Reach;
+
 mod rewrite;
 
 mod rows;
 pub use rows::{Rows, Touched};
 
 mod scan;
+
+mod server;
+pub use server::{Served, Serving};

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  arguments (quarrier-cli's) ─→ command: one statement after another, all at once, or a prompt
+//!  serve …                   ─→ command::serve: clients answered, by quarrier-wire
 //!  explain …, over Parquet    ─→ quarrier-cli, which has no reader of that
 //! ```
 
@@ -10,7 +11,7 @@ mod stack;
 
 use std::process::ExitCode;
 
-use quarrier_cli::{StandardOutput, complain, guarded, query_arguments};
+use quarrier_cli::{StandardOutput, complain, guarded, query_arguments, serve_arguments};
 use quarrier_core::threads;
 
 use command::FAILED;
@@ -20,6 +21,9 @@ fn main() -> ExitCode {
     // No statement is this word alone.
     if std::env::args_os().nth(1).is_some_and(|first| first == "explain") {
         return quarrier_cli::run(Some(&quarrier_parquet::Reader));
+    }
+    if std::env::args_os().nth(1).is_some_and(|first| first == "serve") {
+        return guarded(serve);
     }
     guarded(query)
 }
@@ -42,6 +46,18 @@ fn query() -> u8 {
         Ok(Err(_)) => FAILED,
         Err(error) => {
             complain(&format!("no thread to work in: {error}"));
+            FAILED
+        }
+    }
+}
+
+/// Serves as the arguments ask. Returns the exit code.
+fn serve() -> u8 {
+    match serve_arguments(std::env::args_os().skip(2).collect()) {
+        Ok(serve) => command::serve::run(&serve, Stack::that_fits()),
+        Err((help, true)) => print(&help),
+        Err((wrong, false)) => {
+            complain(&wrong);
             FAILED
         }
     }

@@ -9,6 +9,7 @@ mod load;
 mod pages;
 mod query;
 mod search;
+mod serve;
 mod version;
 mod wrong;
 
@@ -20,6 +21,7 @@ pub(crate) use load::{Load, Reindex};
 pub(crate) use query::sql_command;
 pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, Shown, of_words};
+pub use serve::{Serve, serve_arguments};
 pub(crate) use version::day;
 
 use std::io::IsTerminal;
@@ -44,6 +46,8 @@ pub(crate) enum Parsed {
     Reindex(Box<Reindex>),
     /// The arguments are another binary's.
     Query,
+    /// As are these.
+    Serve,
     /// All is done or refused already (help, version, wrong use).
     Done(Outcome),
 }
@@ -92,6 +96,7 @@ pub(crate) fn parse() -> Parsed {
             load::parse_reindex(matches).map(|reindex| Parsed::Reindex(Box::new(reindex)))
         }
         Some(("query", _)) => Ok(Parsed::Query),
+        Some(("serve", _)) => Ok(Parsed::Serve),
         Some(("completions", matches)) => completions::parse(matches),
         Some(("help-markdown", _)) => Ok(Parsed::Done(crate::commands::markdown::print(shown()))),
         Some(("help-man", matches)) => pages::parse(matches),
@@ -147,6 +152,7 @@ pub(crate) fn shown() -> Command {
         .subcommand(query::command())
         .subcommand(load::command())
         .subcommand(load::reindex_command())
+        .subcommand(serve::command())
         .subcommand(completions::command())
 }
 

@@ -173,7 +173,7 @@ fn path(id: &'static str, help: &'static str) -> Arg {
         .help_heading("Output")
 }
 
-fn table(text: &str) -> Result<(String, String), String> {
+pub(super) fn table(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => {
             Ok((name.to_string(), file.to_string()))
@@ -182,7 +182,7 @@ fn table(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is no number of seconds above 0");
     let seconds: f64 = text.parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)

@@ -6,6 +6,7 @@ mod met;
 mod piped;
 mod prompt;
 mod runtime;
+pub(crate) mod serve;
 mod target;
 mod watch;
 

@@ -49,6 +49,23 @@ pub(super) fn end(runtime: Runtime) {
     runtime.shutdown_timeout(PATIENCE);
 }
 
+/// A runtime for connections, which wait most of the time. Statements have their own.
+///
+/// # Errors
+/// Where the system has no threads for it.
+pub(super) fn runtime_of_connections() -> io::Result<Runtime> {
+    const WORKERS: usize = 2;
+    const STACK_BYTES: usize = 2 << 20;
+    let (there, refused) = available(WORKERS + SPARE_MIN, STACK_BYTES);
+    if let (Some(error), 0..=1) = (refused, there) {
+        return Err(error);
+    }
+    let workers = WORKERS.min(there - 1);
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(workers).max_blocking_threads(there - workers);
+    builder.thread_stack_size(STACK_BYTES).enable_all().build()
+}
+
 /// How many of `wanted` threads there can be at once, and why there are not more.
 fn available(wanted: usize, stack_bytes: usize) -> (usize, Option<io::Error>) {
     let mut all = Vec::with_capacity(wanted);

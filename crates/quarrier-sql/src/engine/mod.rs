@@ -15,6 +15,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::TableReference;
+use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
@@ -26,6 +27,7 @@ use crate::ceiling::Ceiling;
 use crate::files::{self, Opening, Room};
 use crate::function::{self, Notes};
 use crate::net::{caught, caught_now};
+use crate::reach::Reach;
 use crate::rewrite::{self, Known, Named, Rewritable};
 use crate::rows::Rows;
 use crate::{Error, Messages, Result};
@@ -61,6 +63,7 @@ pub struct Engine {
     /// Memory that tables take, so that queries have the rest.
     room: Arc<Room>,
     notes: Notes,
+    reach: Reach,
 }
 
 impl std::fmt::Debug for Engine {
@@ -92,7 +95,8 @@ impl Engine {
         let notes = Notes::default();
         let statement_words_max = options.statement_words_max;
         let (environment, machine) = (options.environment, options.machine);
-        let host = function::Host { environment, machine };
+        let reach = options.reach;
+        let host = function::Host { environment, machine, reach: reach.clone() };
         function::register(&context, &notes, &host);
         let room = Arc::new(Room::new(&context.runtime_env().memory_pool));
         let opening = Opening {
@@ -104,7 +108,7 @@ impl Engine {
         };
         let known = Known::of(function::of_rows(&context));
         let state = Mutex::new(State { known, ..State::default() });
-        Ok(Engine { context, opening, statement_words_max, state, room, notes })
+        Ok(Engine { context, opening, statement_words_max, state, room, notes, reach })
     }
 
     /// The session of DataFusion.
@@ -139,6 +143,18 @@ impl Engine {
             state.kept = Some(Arc::new(kept));
             Ok(())
         })
+    }
+
+    /// Opens all tables of the data folder, which statements would open one by one.
+    ///
+    /// # Errors
+    /// Where one cannot be read.
+    pub async fn open_kept(&self) -> Result<()> {
+        let names = lock(&self.state).kept_names.clone();
+        for name in names {
+            self.open_kept_table(&name).await?;
+        }
+        Ok(())
     }
 
     /// Calls messages in memory by a name. Their memory is not counted.
@@ -221,6 +237,54 @@ impl Engine {
             Ok(self.context.state().statement_to_plan(inner).await?)
         })
         .await
+    }
+
+    /// The columns of a query's answer.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub async fn columns(&self, statement: &Statement) -> Result<SchemaRef> {
+        Ok(self.physical_plan(statement).await?.schema())
+    }
+
+    /// Begins to answer a query that changes nothing: no table is made, no file written, no setting
+    /// set by it.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan), and where it is another statement.
+    pub async fn run_query(&self, statement: &Statement) -> Result<Answer> {
+        caught(async {
+            if statement.target()?.is_some() {
+                return Err(Error::text("COPY writes no file here; COPY … TO STDOUT sends rows"));
+            }
+            if !statement.is_analyze()
+                && let Some(plan) = self.direct_plan(statement)
+            {
+                return answer::direct(&self.context, plan);
+            }
+            let plan = self.plan(statement).await?;
+            let changes_nothing = SQLOptions::new()
+                .with_allow_ddl(false)
+                .with_allow_dml(false)
+                .with_allow_statements(false);
+            changes_nothing
+                .verify_plan(&plan)
+                .map_err(|_| Error::text("only queries are answered here"))?;
+            answer::answer(&self.context, plan).await
+        })
+        .await
+    }
+
+    /// The columns of a table that is open.
+    pub async fn columns_of(&self, table: &str) -> Option<SchemaRef> {
+        let provider = self.context.table_provider(TableReference::bare(table)).await.ok()?;
+        Some(provider.schema())
+    }
+
+    /// How many rows a table has, where that is known.
+    pub async fn rows_of(&self, table: &str) -> Option<u64> {
+        let provider = self.context.table_provider(TableReference::bare(table)).await.ok()?;
+        provider.statistics()?.num_rows.get_value().map(|rows| *rows as u64)
     }
 
     /// Begins to answer a statement.
@@ -311,11 +375,13 @@ impl Engine {
     async fn open_all(&self, named: Named) -> Result<()> {
         for file in named.files {
             if !self.is_open(&file) {
+                self.reach.check(&file)?;
                 self.open(&file, &file).await?;
             }
         }
         for (table, told) in named.told {
             if !self.is_open(&table) {
+                self.reach.check(&told.source)?;
                 let opened = files::open_told(&self.context, told, &self.opening).await?;
                 self.keep(&table, opened)?;
             }
@@ -324,15 +390,23 @@ impl Engine {
             let is_known = self.is_open(&name)
                 || self.context.table_exist(TableReference::bare(name.as_str()))?;
             let is_file = Path::new(&name).is_file() || quarrier::source::is_remote(&name);
-            let kept = if is_known { None } else { self.kept(&name) };
-            if let Some((kept, name)) = kept {
-                let opened = files::open_kept(&self.context, (&kept, &name), &self.opening).await?;
-                self.keep(&name, opened)?;
-            } else if !is_known && is_file {
+            if !is_known && self.open_kept_table(&name).await? {
+                continue;
+            }
+            if !is_known && is_file {
+                self.reach.check(&name)?;
                 self.open(&name, &name).await?;
             }
         }
         Ok(())
+    }
+
+    /// Opens the table of the data folder that this name stands for. Returns whether there is one.
+    async fn open_kept_table(&self, name: &str) -> Result<bool> {
+        let Some((kept, name)) = self.kept(name) else { return Ok(false) };
+        let opened = files::open_kept(&self.context, (&kept, &name), &self.opening).await?;
+        self.keep(&name, opened)?;
+        Ok(true)
     }
 
     /// The data folder, where it has a table that this name stands for and that is not open; and its

@@ -7,6 +7,7 @@ use quarrier::{Environment, Machine};
 use quarrier_messages::Limits;
 
 use super::WORDS_MAX;
+use crate::Reach;
 
 /// How an [`Engine`](crate::Engine) works.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
     /// Proxies and credentials for remote sources; none if nothing is said.
     pub environment: Environment,
+    /// Which files statements may name; all of them if nothing is said.
+    pub reach: Reach,
     /// The machine by which searches are planned; an unknown one if nothing is said.
     pub machine: Machine,
 }
@@ -38,6 +41,7 @@ impl Default for Options {
             limits: Limits::default(),
             stop: Arc::default(),
             environment: Environment::default(),
+            reach: Reach::default(),
             machine: Machine::unknown(),
         }
     }

@@ -30,6 +30,7 @@ mod prompt;
 mod pushdown;
 mod random;
 mod remote;
+mod serve;
 #[path = "../../../quarrier-cli/tests/cli/surroundings.rs"]
 mod surroundings;
 mod terminal;

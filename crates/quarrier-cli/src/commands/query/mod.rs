@@ -1,5 +1,5 @@
-//! What is handed over to `quarrier-sql`: `quarrier query`, for it has all of SQL, and
-//! `quarrier explain` over Parquet, which only it reads.
+//! What is handed over to `quarrier-sql`: `quarrier query` and `quarrier serve`, for it has all of SQL,
+//! and `quarrier explain` over Parquet, which only it reads.
 
 pub(crate) mod account;
 
@@ -16,6 +16,11 @@ const NAME: &str = "quarrier-sql";
 /// Becomes `quarrier-sql`, with the arguments that stand behind `query`.
 pub(crate) fn run() -> Outcome {
     hand_over("query", 2)
+}
+
+/// Becomes `quarrier-sql`, with the arguments from `serve` on.
+pub(crate) fn serve() -> Outcome {
+    hand_over("serve", 1)
 }
 
 /// Becomes `quarrier-sql` with the arguments but for the first few; `what` needs it.

@@ -61,6 +61,7 @@ impl TableFunctionImpl for Carve {
             text("path"),
         ]));
         let source = texts.into_iter().next().unwrap_or_default();
+        self.host.reach.check(&source)?;
         let (notes, host) = (self.notes.clone(), self.host.clone());
         Ok(Arc::new(CarveTable { source, schema, notes, host }))
     }

@@ -33,6 +33,7 @@ use datafusion::prelude::SessionContext;
 use quarrier::{Environment, Machine};
 use quarrier_core::sync::lock;
 
+use crate::reach::Reach;
 use crate::rewrite::MESSAGES;
 
 /// What is to be said beside an answer: bytes that could not be read.
@@ -55,6 +56,8 @@ impl Notes {
 pub(crate) struct Host {
     pub(crate) environment: Environment,
     pub(crate) machine: Machine,
+    /// What they may read.
+    pub(crate) reach: Reach,
 }
 
 /// What is said of bytes that could not be read, a line for each range.
@@ -66,8 +69,12 @@ fn unread(name: &str, ranges: &[Range<u64>]) -> impl Iterator<Item = String> {
 
 /// Makes the tables known.
 pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
-    context.register_udtf("search", Arc::new(search::Search::new(notes, host)));
-    context.register_udtf("carve", Arc::new(carve::Carve::new(notes, host)));
-    context.register_udtf("gauge", Arc::new(gauge::Gauge::new(host)));
+    if host.reach.has_tables_of_the_engine() {
+        context.register_udtf("search", Arc::new(search::Search::new(notes, host)));
+        context.register_udtf("carve", Arc::new(carve::Carve::new(notes, host)));
+    }
+    if host.reach.has_gauge() {
+        context.register_udtf("gauge", Arc::new(gauge::Gauge::new(host)));
+    }
     context.register_udtf(MESSAGES, Arc::new(messages::Messages));
 }

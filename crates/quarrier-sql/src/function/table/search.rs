@@ -52,6 +52,11 @@ impl Search {
 impl TableFunctionImpl for Search {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
         let texts = arguments::texts(USAGE, args.exprs(), 2, 3)?;
+        self.host.reach.check(&texts[0])?;
+        let is_file = Path::new(&texts[1]).is_file();
+        if is_file {
+            self.host.reach.check(&texts[1])?;
+        }
         let options = texts.get(2).map_or(Ok(Vec::new()), |options| arguments::words(options))?;
         let (request, open_options) = patterns_of(&texts[1])
             .and_then(|patterns| quarrier_cli::search_of_words(&options, patterns))

@@ -1,0 +1,214 @@
+//! `quarrier serve`: its options are read here, and obeyed by `quarrier-sql`.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use super::query::{seconds, table};
+use super::{auto_count, quiet_arg, workers_arg, wrong};
+use crate::quantity::size_in;
+
+/// What is to be served, and to whom.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Serve {
+    /// The folder of kept tables.
+    pub data: Option<PathBuf>,
+    /// Names for files: the name, and the file or glob.
+    pub tables: Vec<(String, String)>,
+    /// Where PostgreSQL's protocol is spoken.
+    pub listen: SocketAddr,
+    /// Where HTTP is spoken, if anywhere.
+    pub http: Option<SocketAddr>,
+    /// The file of those who may come in.
+    pub users: Option<PathBuf>,
+    /// The folder of certificate and key.
+    pub tls: Option<PathBuf>,
+    /// The folder below which statements may read files.
+    pub allowed: Option<PathBuf>,
+    /// Bytes of memory that statements may take before they spill to disk.
+    pub memory_bytes_max: Option<u64>,
+    /// The longest that a statement may take.
+    pub timeout: Option<Duration>,
+    /// Clients at once.
+    pub connections_max: usize,
+    /// The user whose line is to be made.
+    pub make_user: Option<String>,
+    /// Threads; 0: one a CPU.
+    pub workers: usize,
+    /// Whether nothing is said but where it listens.
+    pub quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quarrier serve --table orders=orders.ndjson
+  psql -h 127.0.0.1 -p 5433 -c \"SELECT count(*) FROM orders\"
+  curl 'http://127.0.0.1:5434/query?sql=SELECT+count(*)+FROM+orders'
+  quarrier serve --make-user ann >> users
+  quarrier serve --table t='logs/*.gz' --listen 0.0.0.0:5433 --users users
+
+Clients of PostgreSQL (psql, psycopg, JDBC, DBeaver, Grafana) ask all of SQL,
+and all read one memory. Over HTTP there are /query?sql=… (Arrow, JSON, CSV),
+/metrics for Prometheus, /health, and a page at / with what runs. It prints
+'ready' and its addresses when it is.
+
+On this machine everybody may come in, unless --users names who may; other
+machines reach it only with --users. Statements reach no file, URL, search(),
+carve() or gauge() but the tables named here; with --allow-files they read
+files, search and carve below a folder.
+
+SIGTERM or Ctrl-C ends it: nobody else comes in, and what runs has ten seconds
+to be done.
+
+The answers come from quarrier-sql, a second program, which archives and
+packages bring, 'make install', and pip install 'quarrier[sql]'.
+
+Exit status: 0 ended as it was asked to, 2 wrong use or failure.";
+
+/// The options, under the name of the verb.
+pub(super) fn command() -> Command {
+    let file = |id: &'static str, name: &'static str, help: &'static str| {
+        Arg::new(id).long(id).value_name(name).value_parser(value_parser!(PathBuf)).help(help)
+    };
+    Command::new("serve")
+        .about("Answers SQL for clients of PostgreSQL and HTTP")
+        .after_help(EXAMPLES)
+        .arg(file("data", "FOLDER", "Serve the tables that are kept in FOLDER"))
+        .arg(
+            Arg::new("table")
+                .long("table")
+                .value_name("NAME=FILE")
+                .action(ArgAction::Append)
+                .value_parser(table)
+                .help("Serve a file, or a glob, by a name; repeatable"),
+        )
+        .arg(
+            Arg::new("listen")
+                .long("listen")
+                .value_name("ADDRESS")
+                .default_value("127.0.0.1:5433")
+                .value_parser(address)
+                .help("Where PostgreSQL's protocol is spoken"),
+        )
+        .arg(
+            Arg::new("http")
+                .long("http")
+                .value_name("ADDRESS|off")
+                .default_value("127.0.0.1:5434")
+                .value_parser(address_or_off)
+                .help("Where HTTP is spoken"),
+        )
+        .arg(file("users", "FILE", "Let in only users of FILE, with their passwords"))
+        .arg(file(
+            "tls",
+            "FOLDER",
+            "Encrypt, by tls.crt and tls.key; ca.crt: clients must show one",
+        ))
+        .arg(file("allow-files", "FOLDER", "Let statements read files below FOLDER"))
+        .arg(
+            Arg::new("max-connections")
+                .long("max-connections")
+                .value_name("N")
+                .default_value("1000")
+                .value_parser(value_parser!(u32).range(1..=1_000_000))
+                .help("Clients at once"),
+        )
+        .arg(
+            Arg::new("timeout")
+                .long("timeout")
+                .value_name("SECONDS")
+                .value_parser(seconds)
+                .help("Give a statement up after so long"),
+        )
+        .arg(
+            Arg::new("make-user").long("make-user").value_name("NAME").help(
+                "Print a line for the file of users; the password is read from standard input",
+            ),
+        )
+        .arg(workers_arg("Threads that evaluate"))
+        .arg(
+            Arg::new("max-memory")
+                .long("max-memory")
+                .value_name("SIZE")
+                .value_parser(size_in(1 << 20..=u64::MAX))
+                .help("Memory for tables, joins, groups, orders; beyond it they go to disk")
+                .help_heading("Machine"),
+        )
+        .arg(quiet_arg())
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = || format!("'{text}' is no address, as 127.0.0.1:5433");
+    let text = text.replacen("localhost:", "127.0.0.1:", 1);
+    text.parse().map_err(|_| wrong())
+}
+
+fn address_or_off(text: &str) -> Result<Option<SocketAddr>, String> {
+    if text == "off" { Ok(None) } else { address(text).map(Some) }
+}
+
+fn parse(matches: &ArgMatches) -> Serve {
+    let path = |id: &str| matches.get_one::<PathBuf>(id).cloned();
+    let usual = SocketAddr::from(([127, 0, 0, 1], 5433));
+    Serve {
+        data: path("data"),
+        tables: matches.get_many("table").unwrap_or_default().cloned().collect(),
+        listen: matches.get_one("listen").copied().unwrap_or(usual),
+        http: matches.get_one::<Option<SocketAddr>>("http").copied().flatten(),
+        users: path("users"),
+        tls: path("tls"),
+        allowed: path("allow-files"),
+        memory_bytes_max: matches.get_one("max-memory").copied(),
+        timeout: matches.get_one("timeout").copied(),
+        connections_max: matches.get_one::<u32>("max-connections").map_or(1_000, |n| *n as usize),
+        make_user: matches.get_one("make-user").cloned(),
+        workers: auto_count(matches, "workers"),
+        quiet: matches.get_flag("quiet"),
+    }
+}
+
+/// Reads the arguments of `quarrier serve`, without its name.
+///
+/// # Errors
+/// What is to be printed, and whether that is help, not a complaint.
+pub fn serve_arguments(arguments: Vec<OsString>) -> Result<Serve, (String, bool)> {
+    let command = command().name("quarrier serve");
+    let name = OsString::from("quarrier serve");
+    match command.try_get_matches_from(std::iter::once(name).chain(arguments)) {
+        Ok(matches) => Ok(parse(&matches)),
+        Err(error) => {
+            let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
+            Err(match is_help {
+                true => (error.to_string(), true),
+                false => (wrong::one_line(&error, Some("serve".as_ref())), false),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::serve_arguments;
+
+    fn read(arguments: &[&str]) -> Result<super::Serve, (String, bool)> {
+        serve_arguments(arguments.iter().map(Into::into).collect())
+    }
+
+    #[test]
+    fn addresses_have_their_usual_ports() {
+        let serve = read(&[]).unwrap();
+        assert_eq!(serve.listen.to_string(), "127.0.0.1:5433");
+        assert_eq!(serve.http.map(|it| it.to_string()).as_deref(), Some("127.0.0.1:5434"));
+        assert!(read(&["--http", "off"]).unwrap().http.is_none());
+        let local = read(&["--listen", "localhost:1"]).unwrap();
+        assert_eq!(local.listen.to_string(), "127.0.0.1:1");
+        for wrong in ["5433", "localhost", "a:b"] {
+            let (said, is_help) = read(&["--listen", wrong]).unwrap_err();
+            assert!(!is_help && said.contains("is no address") && !said.contains('\n'), "{said}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `quarrier serve`: tables opened, then clients answered until it is told to end.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quarrier_cli::{Serve, StandardOutput, complain};
+use quarrier_core::parallel::planned_workers;
+use quarrier_sql::{Engine, Error, Options, Reach, Result, Served, Serving, usable_memory};
+use quarrier_wire::{Board, Config, Limits, Server, Tls, Users, made_line};
+use tokio::runtime::{Handle, Runtime};
+
+use super::runtime::{end, runtime, runtime_of_connections};
+use super::{FAILED, wrong};
+use crate::stack::Stack;
+
+/// How often it is looked at whether the server is to end.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// Serves. Returns the exit code.
+pub(crate) fn run(serve: &Serve, stack: Stack) -> u8 {
+    if let Some(name) = &serve.make_user {
+        return make_user(name);
+    }
+    match served(serve, stack) {
+        Ok(()) => 0,
+        Err(error) => {
+            complain(&error.to_string());
+            FAILED
+        }
+    }
+}
+
+fn served(serve: &Serve, stack: Stack) -> Result<()> {
+    let stop = quarrier_cli::watch();
+    let no_threads = |error: std::io::Error| wrong(&format!("no threads to work with: {error}"));
+    let workers = planned_workers(serve.workers);
+    let (statements, workers) = runtime(workers, stack.bytes).map_err(no_threads)?;
+    let connections = runtime_of_connections().map_err(no_threads)?;
+    let done = begun(serve, workers, &statements, &connections, &stop);
+    end(statements);
+    end(connections);
+    done
+}
+
+fn begun(
+    serve: &Serve,
+    workers: usize,
+    statements: &Runtime,
+    connections: &Runtime,
+    stop: &Arc<AtomicBool>,
+) -> Result<()> {
+    let board = Arc::new(Board::default());
+    let runtime = statements.handle().clone();
+    let opened = opened(serve, workers, runtime, &board, stop);
+    let answers = Arc::new(statements.block_on(opened)?);
+    let config = config(serve, board)?;
+    connections.block_on(async {
+        let server = Server::bind(config, answers).await.map_err(|error| wrong(&said(&error)))?;
+        ready(&server)?;
+        server.run(ended(stop)).await;
+        Ok(())
+    })
+}
+
+async fn opened(
+    serve: &Serve,
+    workers: usize,
+    runtime: Handle,
+    board: &Arc<Board>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Served> {
+    let reach = match &serve.allowed {
+        Some(folder) => Reach::below(folder)?,
+        None => Reach::Nothing,
+    };
+    let options = Options {
+        workers,
+        memory_bytes_max: serve.memory_bytes_max.or_else(usable_memory),
+        stop: Arc::clone(stop),
+        environment: quarrier_cli::environment().clone(),
+        machine: quarrier_cli::machine().clone(),
+        reach,
+        ..Options::default()
+    };
+    let engine = Arc::new(Engine::new(options)?);
+    if let Some(folder) = &serve.data {
+        engine.open_folder(folder)?;
+        engine.open_kept().await?;
+    }
+    for (name, file) in &serve.tables {
+        engine.open(name, file).await?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+    }
+    let loaded = engine.take_loaded();
+    if !serve.quiet {
+        loaded.left_out.iter().for_each(|left_out| complain(&left_out.to_string()));
+        loaded.damages.iter().for_each(|damage| complain(damage));
+        loaded.rounded.iter().for_each(|rounded| complain(&rounded.to_string()));
+    }
+    Served::new(Serving { engine, runtime, board: Arc::clone(board) }).await
+}
+
+fn config(serve: &Serve, board: Arc<Board>) -> Result<Config> {
+    let users = match &serve.users {
+        Some(path) => Some(Users::read(path).map_err(|error| wrong(&error.to_string()))?),
+        None => None,
+    };
+    let tls = match &serve.tls {
+        Some(folder) => Some(Tls::read(folder).map_err(|error| wrong(&error.to_string()))?),
+        None => None,
+    };
+    let limits = Limits {
+        connections_max: serve.connections_max,
+        statement_time: serve.timeout,
+        ..Limits::default()
+    };
+    let is_quiet = serve.quiet;
+    Ok(Config {
+        postgres: serve.listen,
+        http: serve.http,
+        users,
+        tls,
+        limits,
+        board,
+        log: Arc::new(move |line| {
+            if !is_quiet {
+                complain(line);
+            }
+        }),
+    })
+}
+
+fn said(error: &std::io::Error) -> String {
+    format!("cannot serve: {error}")
+}
+
+/// Says where it listens, now that clients may come.
+fn ready(server: &Server) -> Result<()> {
+    let failed = |error: std::io::Error| wrong(&said(&error));
+    let mut line = format!("ready: postgres://{}", server.postgres_address().map_err(failed)?);
+    if let Some(http) = server.http_address().map_err(failed)? {
+        line.push_str(&format!("  http://{http}"));
+    }
+    let mut out = StandardOutput::new();
+    // A server whose output nobody reads serves all the same.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    Ok(())
+}
+
+/// Returns when the server is to end.
+async fn ended(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(PERIOD).await;
+    }
+}
+
+/// Prints a line for the file of users.
+fn make_user(name: &str) -> u8 {
+    let line = password().and_then(|password| made_line(name, &password));
+    match line {
+        Ok(line) => {
+            let mut out = StandardOutput::new();
+            // What fails is known at the end.
+            let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+            0
+        }
+        Err(reason) => {
+            complain(&format!("--make-user: {reason}"));
+            FAILED
+        }
+    }
+}
+
+/// A line of standard input; a terminal does not show it.
+fn password() -> std::result::Result<String, String> {
+    let is_terminal = std::io::stdin().is_terminal();
+    if is_terminal {
+        // Where standard error is closed there is nobody to ask.
+        let _ = write!(std::io::stderr(), "password: ");
+        echo(false);
+    }
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    if is_terminal {
+        echo(true);
+        let _ = writeln!(std::io::stderr());
+    }
+    read.map_err(|error| format!("no password could be read: {error}"))?;
+    Ok(line.trim_end_matches(['\n', '\r']).to_string())
+}
+
+/// Lets the terminal show what is typed, or not. Where it cannot be told, it shows it.
+fn echo(shows: bool) {
+    let word = if shows { "echo" } else { "-echo" };
+    let _ = std::process::Command::new("stty").arg(word).status();
+}

@@ -1,0 +1,89 @@
+//! Which files statements may name.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Result};
+
+/// Which files statements may name, beside the tables that have names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// All that this process may read, and remote ones.
+    #[default]
+    Everything,
+    /// Those below a folder.
+    Below(PathBuf),
+    /// None.
+    Nothing,
+}
+
+impl Reach {
+    /// What may be named below a folder.
+    ///
+    /// # Errors
+    /// Where there is no such folder.
+    pub fn below(folder: &Path) -> Result<Self> {
+        let real = folder.canonicalize().ok().filter(|real| real.is_dir());
+        let name = folder.display().to_string();
+        real.map(Reach::Below).ok_or_else(|| Error::table(&name, "there is no such folder"))
+    }
+
+    /// Whether tables over the engine itself are there.
+    pub(crate) fn has_tables_of_the_engine(&self) -> bool {
+        *self != Reach::Nothing
+    }
+
+    /// Whether figures of the machine may be taken, which writes files and keeps all of it busy.
+    pub(crate) fn has_gauge(&self) -> bool {
+        *self == Reach::Everything
+    }
+
+    /// Refuses what may not be named.
+    ///
+    /// # Errors
+    /// Where it may not be.
+    pub(crate) fn check(&self, name: &str) -> Result<()> {
+        let folder = match self {
+            Reach::Everything => return Ok(()),
+            Reach::Nothing => {
+                return Err(denied(name, "statements reach no files here"));
+            }
+            Reach::Below(folder) => folder,
+        };
+        // A name that is resolved is that of one file: no glob, no part, nothing remote.
+        let real = Path::new(name).canonicalize();
+        match real {
+            Ok(real) if real.starts_with(folder) && real.is_file() => Ok(()),
+            _ => Err(denied(name, "only files below the folder of --allow-files may be read")),
+        }
+    }
+}
+
+fn denied(name: &str, reason: &str) -> Error {
+    Error::Denied { name: name.to_string(), reason: reason.to_string() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inside, outside) = (folder.path().join("in"), folder.path().join("out"));
+        std::fs::create_dir(&inside).unwrap();
+        std::fs::write(inside.join("a.csv"), "x\n1\n").unwrap();
+        std::fs::write(&outside, "x\n1\n").unwrap();
+        std::os::unix::fs::symlink(&outside, inside.join("link.csv")).unwrap();
+        let reach = Reach::below(&inside).unwrap();
+        let name = |tail: &str| inside.join(tail).display().to_string();
+        assert!(reach.check(&name("a.csv")).is_ok());
+        for tail in ["link.csv", "../out", "*.csv", "b.csv", ".", "a.csv#1"] {
+            assert!(reach.check(&name(tail)).is_err(), "{tail}");
+        }
+        for name in ["/etc/passwd", "s3://a/b", "-", "", "https://localhost/a.csv"] {
+            assert!(reach.check(name).is_err() && Reach::Nothing.check(name).is_err(), "{name}");
+        }
+        assert!(Reach::below(&outside).is_err());
+    }
+}

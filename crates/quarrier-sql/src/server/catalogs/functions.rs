@@ -1,0 +1,249 @@
+//! Functions of PostgreSQL that say something about the server, and nothing about data.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray, new_null_array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::cast::{as_int64_array, as_string_array};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
+};
+use datafusion::prelude::SessionContext;
+use quarrier_wire::{kind, said};
+
+/// What a function says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Answer {
+    Text(&'static str),
+    Number(i64),
+    Truth(bool),
+    /// NULL, as a text.
+    Nothing,
+    /// Texts in a list.
+    Texts(&'static [&'static str]),
+    /// The name of a kind.
+    Format,
+    /// A setting, by its name.
+    Setting,
+    /// Its second argument.
+    Second,
+    /// Its first argument in double quotes, where it needs them.
+    Quoted,
+}
+
+use Answer::{Format, Nothing, Number, Quoted, Second, Setting, Text, Texts, Truth};
+
+const ALL: &[(&str, Answer)] = &[
+    ("version", Text(concat!("PostgreSQL 15.13 (quarrier ", env!("CARGO_PKG_VERSION"), ")"))),
+    ("current_database", Text("quarrier")),
+    ("current_catalog", Text("quarrier")),
+    ("current_schema", Text("public")),
+    ("current_schemas", Texts(&["pg_catalog", "public"])),
+    ("current_setting", Setting),
+    ("set_config", Second),
+    ("pg_get_userbyid", Text("quarrier")),
+    ("pg_table_is_visible", Truth(true)),
+    ("pg_type_is_visible", Truth(true)),
+    ("pg_function_is_visible", Truth(true)),
+    ("has_schema_privilege", Truth(true)),
+    ("has_table_privilege", Truth(true)),
+    ("has_database_privilege", Truth(true)),
+    ("has_column_privilege", Truth(true)),
+    ("has_any_column_privilege", Truth(true)),
+    ("has_function_privilege", Truth(true)),
+    ("pg_has_role", Truth(true)),
+    ("pg_is_in_recovery", Truth(false)),
+    ("pg_is_other_temp_schema", Truth(false)),
+    ("pg_relation_is_publishable", Truth(false)),
+    ("pg_backend_pid", Number(0)),
+    ("pg_my_temp_schema", Number(0)),
+    ("pg_relation_size", Number(0)),
+    ("pg_total_relation_size", Number(0)),
+    ("pg_table_size", Number(0)),
+    ("pg_indexes_size", Number(0)),
+    ("pg_database_size", Number(0)),
+    ("txid_current", Number(1)),
+    ("pg_advisory_unlock_all", Nothing),
+    ("pg_encoding_to_char", Text("UTF8")),
+    ("pg_size_pretty", Text("")),
+    ("format_type", Format),
+    ("quote_ident", Quoted),
+    ("pg_get_expr", Nothing),
+    ("pg_get_viewdef", Nothing),
+    ("pg_get_indexdef", Nothing),
+    ("pg_get_constraintdef", Nothing),
+    ("pg_get_partkeydef", Nothing),
+    ("pg_get_serial_sequence", Nothing),
+    ("pg_get_function_result", Nothing),
+    ("pg_get_function_identity_arguments", Nothing),
+    ("pg_tablespace_location", Nothing),
+    ("obj_description", Nothing),
+    ("col_description", Nothing),
+    ("shobj_description", Nothing),
+    ("inet_server_addr", Nothing),
+    ("inet_server_port", Number(5_433)),
+    ("pg_postmaster_start_time", Nothing),
+    ("array_lower", Number(1)),
+    ("array_to_string", Nothing),
+];
+
+/// Whether a name is one of theirs.
+pub(super) fn has(name: &str) -> bool {
+    // Others share these with all of SQL.
+    ALL.iter().any(|(known, _)| *known == name)
+}
+
+/// Makes them known.
+pub(super) fn register(context: &SessionContext) {
+    for (name, answer) in ALL {
+        context.register_udf(ScalarUDF::new_from_impl(Told::new(name, *answer)));
+    }
+}
+
+/// A text with a user's name in place of the words that stand for it.
+pub(super) fn with_user(text: &str, user: &str) -> quarrier_wire::Result<String> {
+    let words = ["current_user", "session_user", "current_role", "user"];
+    if !said(text)?.names_any(&words) {
+        return Ok(text.to_string());
+    }
+    let quoted = format!("'{}'", user.replace('\'', "''"));
+    Ok(quarrier_wire::with_words(text, |word| {
+        let is_one = words[..3].iter().any(|known| known.eq_ignore_ascii_case(word));
+        is_one.then(|| quoted.clone())
+    })?)
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Told {
+    name: &'static str,
+    answer: Answer,
+    signature: Signature,
+}
+
+impl Told {
+    fn new(name: &'static str, answer: Answer) -> Self {
+        let any = vec![TypeSignature::VariadicAny, TypeSignature::Nullary];
+        Told { name, answer, signature: Signature::one_of(any, Volatility::Stable) }
+    }
+}
+
+impl ScalarUDFImpl for Told {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(match self.answer {
+            Number(_) => DataType::Int64,
+            Truth(_) => DataType::Boolean,
+            Texts(_) => DataType::new_list(DataType::Utf8, true),
+            _ => DataType::Utf8,
+        })
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = arguments.number_rows;
+        let scalar = |value: ScalarValue| Ok(ColumnarValue::Scalar(value));
+        match self.answer {
+            Text(text) => scalar(ScalarValue::from(text)),
+            Number(number) => scalar(ScalarValue::from(number)),
+            Truth(truth) => scalar(ScalarValue::from(truth)),
+            Nothing => scalar(ScalarValue::Utf8(None)),
+            Texts(texts) => {
+                let values: Vec<ScalarValue> =
+                    texts.iter().map(|it| ScalarValue::from(*it)).collect();
+                let list = ScalarValue::new_list_nullable(&values, &DataType::Utf8);
+                scalar(ScalarValue::List(list))
+            }
+            Format => {
+                let numbers = argument(&arguments, 0, &DataType::Int64, rows)?;
+                let numbers: &Int64Array = as_int64_array(&numbers)?;
+                let names = numbers.iter().map(|number| number.map(kind_name));
+                Ok(ColumnarValue::Array(Arc::new(names.collect::<StringArray>())))
+            }
+            Setting => mapped(&arguments, 0, rows, |name| Some(setting(name).to_string())),
+            Second => mapped(&arguments, 1, rows, |value| Some(value.to_string())),
+            Quoted => mapped(&arguments, 0, rows, |name| {
+                let is_plain = name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+                Some(if is_plain { name.to_string() } else { format!("\"{name}\"") })
+            }),
+        }
+    }
+}
+
+fn argument(
+    arguments: &ScalarFunctionArgs,
+    place: usize,
+    data: &DataType,
+    rows: usize,
+) -> Result<ArrayRef> {
+    let Some(value) = arguments.args.get(place) else { return Ok(new_null_array(data, rows)) };
+    let array = value.to_array(rows)?;
+    Ok(cast(&array, data)?)
+}
+
+fn mapped(
+    arguments: &ScalarFunctionArgs,
+    place: usize,
+    rows: usize,
+    map: impl Fn(&str) -> Option<String>,
+) -> Result<ColumnarValue> {
+    let texts = argument(arguments, place, &DataType::Utf8, rows)?;
+    let texts: &StringArray = as_string_array(&texts)?;
+    let mapped: StringArray = texts.iter().map(|text| map(text?)).collect();
+    Ok(ColumnarValue::Array(Arc::new(mapped)))
+}
+
+fn setting(name: &str) -> &'static str {
+    match name.to_ascii_lowercase().as_str() {
+        "server_version_num" => "150013",
+        "server_version" => "15.13",
+        "search_path" => "\"$user\", public",
+        "standard_conforming_strings" | "jit" => "on",
+        "timezone" => "UTC",
+        "datestyle" => "ISO, MDY",
+        "client_encoding" | "server_encoding" => "UTF8",
+        _ => "",
+    }
+}
+
+/// The name of a kind as SQL has it.
+fn kind_name(number: i64) -> String {
+    let number = u32::try_from(number).unwrap_or_default();
+    let plain = match number {
+        kind::BOOL => "boolean",
+        kind::INT2 => "smallint",
+        kind::INT4 => "integer",
+        kind::INT8 => "bigint",
+        kind::FLOAT4 => "real",
+        kind::FLOAT8 => "double precision",
+        kind::TIMESTAMP => "timestamp without time zone",
+        kind::TIMESTAMPTZ => "timestamp with time zone",
+        kind::TIME => "time without time zone",
+        kind::VARCHAR => "character varying",
+        kind::BPCHAR => "character",
+        other => match kind::item(other) {
+            Some(item) => return format!("{}[]", kind_name(i64::from(item))),
+            None => kind::ALL.iter().find(|it| it.0 == other).map_or("???", |it| it.1),
+        },
+    };
+    plain.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_the_names_of_sql() {
+        let names = [20, 25, 1114, 1016, 1].map(kind_name);
+        assert_eq!(names, ["bigint", "text", "timestamp without time zone", "bigint[]", "???"]);
+    }
+}

@@ -1,0 +1,161 @@
+//! What clients ask of PostgreSQL's catalogs before they ask anything else: a second session, which
+//! compares what the engine of statements refuses to compare, over small tables in memory.
+
+mod empty;
+mod functions;
+mod live;
+mod tables;
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::StreamExt;
+use quarrier_wire::{
+    Asker, Board, Failure, Prepared, Reply, Result, Rows, TableInfo, Value, cast_kinds, kind,
+    literal, parameter_count, plain, said, state, with_parameters,
+};
+
+use super::failure::failed;
+use crate::Error;
+
+/// Rows of catalogs are few.
+const BATCH_ROWS: usize = 1_024;
+/// Memory for what is asked of them.
+const MEMORY_BYTES: usize = 64 << 20;
+
+/// The session.
+pub(super) struct Catalogs {
+    context: SessionContext,
+    /// Names and numbers of tables.
+    numbers: Vec<(String, u32)>,
+}
+
+/// A question for catalogs.
+pub(super) struct Asked {
+    text: String,
+    user: String,
+}
+
+impl Catalogs {
+    pub(super) fn new(served: &[TableInfo], board: Arc<Board>) -> crate::Result<Self> {
+        let config = SessionConfig::new()
+            .with_default_catalog_and_schema("quarrier", "pg_catalog")
+            .with_information_schema(true)
+            .with_target_partitions(1)
+            .with_batch_size(BATCH_ROWS);
+        let runtime = datafusion::execution::runtime_env::RuntimeEnvBuilder::new()
+            .with_memory_limit(MEMORY_BYTES, 1.0)
+            .build_arc()?;
+        let context = SessionContext::new_with_config_rt(config, runtime);
+        let numbers = tables::register(&context, served)?;
+        live::register(&context, board, served)?;
+        functions::register(&context);
+        Ok(Catalogs { context, numbers })
+    }
+
+    /// Whether a statement is for catalogs.
+    pub(super) fn is_asked(&self, text: &str) -> Result<bool> {
+        let said = said(text)?;
+        let is_own = |name: &String| name.starts_with("pg_") || name == "information_schema";
+        let calls = said.called.iter().any(|name| functions::has(name));
+        let is_word = |name: &String| {
+            matches!(
+                name.as_str(),
+                "current_user"
+                    | "session_user"
+                    | "current_catalog"
+                    | "user"
+                    | "current_role"
+                    | "current_schema"
+            )
+        };
+        let is_served = |name: &String| self.numbers.iter().any(|(table, _)| table == name);
+        let names_tables = said.names.iter().any(is_served);
+        let names_words =
+            said.names.iter().any(is_word) && !said.names.iter().any(|it| it == "from");
+        Ok(said.names.iter().any(is_own)
+            || said.before_points.iter().any(|it| it == live::SCHEMA)
+            || ((calls || names_words) && !names_tables))
+    }
+
+    pub(super) async fn prepared(
+        &self,
+        asker: &Asker,
+        text: &str,
+        told: &[u32],
+    ) -> Result<Prepared> {
+        let count = parameter_count(text)?;
+        let mut kinds: Vec<u32> =
+            (0..count).map(|place| told.get(place).copied().unwrap_or(0)).collect();
+        for (place, kind) in cast_kinds(text)? {
+            if let Some(known) = kinds.get_mut(place)
+                && matches!(*known, 0 | kind::UNKNOWN)
+            {
+                *known = kind;
+            }
+        }
+        kinds.iter_mut().filter(|kind| matches!(**kind, 0 | kind::UNKNOWN)).for_each(|kind| {
+            *kind = kind::TEXT;
+        });
+        let asked = Asked { text: text.to_string(), user: asker.user.clone() };
+        // What its columns are is found with values that mean nothing.
+        let values: Vec<Value> = kinds.iter().map(|kind| nothing(*kind)).collect();
+        let columns = self.begun(&asked, &values).await?.schema;
+        let inner = Arc::new(asked);
+        let tag = "SELECT".to_string();
+        Ok(Prepared { parameters: kinds, columns: Some(columns), tag, changes: false, inner })
+    }
+
+    pub(super) async fn answered(&self, asked: &Asked, values: &[Value]) -> Result<Reply> {
+        Ok(Reply::Rows(self.begun(asked, values).await?))
+    }
+
+    async fn begun(&self, asked: &Asked, values: &[Value]) -> Result<Rows> {
+        let text = with_parameters(&asked.text, |place| values.get(place).map(literal))?;
+        let number = |name: &str| self.numbers.iter().find(|it| it.0 == name).map(|it| it.1);
+        let text = plain(&text, number)?;
+        let text = functions::with_user(&text, &asked.user)?;
+        let engine = |error: datafusion::error::DataFusionError| failed(&Error::from(error));
+        let (text, known) = empty::without(&text)?;
+        if let Some(schema) = known {
+            return Ok(none(schema));
+        }
+        let frame = self.context.sql_with_options(&text, only_queries()).await.map_err(engine)?;
+        let schema: SchemaRef = Arc::new(Schema::clone(frame.schema().as_arrow()));
+        let stream = frame.execute_stream().await.map_err(engine)?;
+        let batches = stream.map(|batch| batch.map_err(|error| failed(&Error::from(error))));
+        Ok(Rows { schema, batches: batches.boxed() })
+    }
+}
+
+fn only_queries() -> datafusion::execution::context::SQLOptions {
+    datafusion::execution::context::SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false)
+}
+
+/// Columns without rows.
+fn none(schema: SchemaRef) -> Rows {
+    Rows { schema, batches: futures::stream::empty().boxed() }
+}
+
+/// A value of a kind that stands for none.
+fn nothing(kind: u32) -> Value {
+    match kind {
+        kind::BOOL => Value::Bool(false),
+        kind::INT2 | kind::INT4 | kind::INT8 | kind::OID => Value::Int(0),
+        kind::FLOAT4 | kind::FLOAT8 => Value::Float(0.0),
+        kind::NUMERIC => Value::Decimal("0".to_string()),
+        list => match kind::item(list) {
+            Some(item) => Value::List(vec![nothing(item)]),
+            None => Value::Text(String::new()),
+        },
+    }
+}
+
+/// A failure about a text that is no query.
+pub(super) fn no_query() -> Failure {
+    Failure::new(state::SYNTAX, "expected one query")
+}

@@ -1,0 +1,401 @@
+//! The catalogs that have rows here: tables, their columns, kinds, schemas, databases, users.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::{MemTable, MemorySchemaProvider, SchemaProvider};
+use datafusion::common::TableReference;
+use datafusion::prelude::SessionContext;
+use quarrier_wire::{TableInfo, kind};
+
+use crate::Result;
+
+/// Numbers of schemas, of the one user and of the one database.
+const PG_CATALOG: i64 = 11;
+const PUBLIC: i64 = 2_200;
+const INFORMATION_SCHEMA: i64 = 13_000;
+const OWNER: i64 = 10;
+const DATABASE: i64 = 16_384;
+const HEAP: i64 = 2;
+/// The number of the first table.
+const FIRST_TABLE: u32 = 16_385;
+
+/// Those that have rows.
+const WITH_ROWS: &[&str] = &[
+    "pg_am",
+    "pg_attribute",
+    "pg_class",
+    "pg_database",
+    "pg_namespace",
+    "pg_roles",
+    "pg_authid",
+    "pg_user",
+    "pg_settings",
+    "pg_stat_activity",
+    "pg_tables",
+    "pg_type",
+    "pg_range_none",
+];
+
+/// Whether a catalog may have rows.
+pub(super) fn has_rows(name: &str) -> bool {
+    WITH_ROWS.contains(&name)
+}
+
+/// Rows of a catalog, column by column.
+#[derive(Default)]
+struct Columns(Vec<(&'static str, ArrayRef)>);
+
+impl Columns {
+    fn texts<T: AsRef<str>>(mut self, name: &'static str, values: impl Iterator<Item = T>) -> Self {
+        self.0.push((name, Arc::new(StringArray::from_iter_values(values))));
+        self
+    }
+
+    fn numbers(mut self, name: &'static str, values: impl Iterator<Item = i64>) -> Self {
+        self.0.push((name, Arc::new(Int64Array::from_iter_values(values))));
+        self
+    }
+
+    fn rows(&self) -> usize {
+        self.0.first().map_or(0, |(_, column)| column.len())
+    }
+
+    /// Columns that say the same in every row.
+    fn text(self, name: &'static str, value: &str) -> Self {
+        let rows = self.rows();
+        self.texts(name, std::iter::repeat_n(value, rows))
+    }
+
+    fn number(self, name: &'static str, value: i64) -> Self {
+        let rows = self.rows();
+        self.numbers(name, std::iter::repeat_n(value, rows))
+    }
+
+    fn is(mut self, name: &'static str, value: bool) -> Self {
+        let values: BooleanArray = std::iter::repeat_n(Some(value), self.rows()).collect();
+        self.0.push((name, Arc::new(values)));
+        self
+    }
+
+    fn no_text(mut self, name: &'static str) -> Self {
+        let values: StringArray = std::iter::repeat_n(None::<&str>, self.rows()).collect();
+        self.0.push((name, Arc::new(values)));
+        self
+    }
+
+    fn registered(self, context: &SessionContext, name: &str) -> Result<()> {
+        let columns = self.0.into_iter().map(|(name, column)| (name, column, true));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns);
+        let batch = batch.map_err(|error| crate::Error::Engine(error.into()))?;
+        let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+        context.register_table(TableReference::partial("pg_catalog", name), Arc::new(table))?;
+        Ok(())
+    }
+}
+
+/// Makes them known. Returns names and numbers of the tables that are served.
+pub(super) fn register(
+    context: &SessionContext,
+    served: &[TableInfo],
+) -> Result<Vec<(String, u32)>> {
+    let catalog = context.catalog("quarrier").ok_or_else(|| crate::Error::Setup {
+        reason: "there is no catalog to put tables in".to_string(),
+    })?;
+    let public = Arc::new(MemorySchemaProvider::new());
+    for table in served {
+        let shape = MemTable::try_new(shown(&table.columns), vec![vec![]])?;
+        public.register_table(table.name.clone(), Arc::new(shape))?;
+    }
+    catalog.register_schema("public", public)?;
+    let numbers: Vec<(String, u32)> =
+        (FIRST_TABLE..).zip(served).map(|(number, it)| (it.name.clone(), number)).collect();
+    schemas(context)?;
+    relations(context, served)?;
+    attributes(context, served)?;
+    kinds(context)?;
+    others(context, served)?;
+    Ok(numbers)
+}
+
+/// The columns as `information_schema` is to show them.
+fn shown(columns: &SchemaRef) -> SchemaRef {
+    let fields = columns.fields().iter().map(|field| {
+        let data = match field.data_type() {
+            DataType::Utf8View | DataType::Dictionary(..) | DataType::LargeUtf8 => DataType::Utf8,
+            other => other.clone(),
+        };
+        Field::new(field.name(), data, field.is_nullable())
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+fn schemas(context: &SessionContext) -> Result<()> {
+    let all = [
+        (PG_CATALOG, "pg_catalog"),
+        (PUBLIC, "public"),
+        (INFORMATION_SCHEMA, "information_schema"),
+    ];
+    Columns::default()
+        .numbers("oid", all.iter().map(|it| it.0))
+        .texts("nspname", all.iter().map(|it| it.1))
+        .number("nspowner", OWNER)
+        .no_text("nspacl")
+        .registered(context, "pg_namespace")
+}
+
+fn relations(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
+    let numbers = || (i64::from(FIRST_TABLE)..).take(served.len());
+    Columns::default()
+        .numbers("oid", numbers())
+        .texts("relname", served.iter().map(|it| it.name.as_str()))
+        .number("relnamespace", PUBLIC)
+        .number("reltype", 0)
+        .number("reloftype", 0)
+        .number("relowner", OWNER)
+        .number("relam", HEAP)
+        .number("relfilenode", 0)
+        .number("reltablespace", 0)
+        .number("relpages", 0)
+        .numbers("reltuples", served.iter().map(|it| it.rows.map_or(-1, |rows| rows as i64)))
+        .number("relallvisible", 0)
+        .number("reltoastrelid", 0)
+        .is("relhasindex", false)
+        .is("relisshared", false)
+        .text("relpersistence", "p")
+        .text("relkind", "r")
+        .numbers("relnatts", served.iter().map(|it| it.columns.fields().len() as i64))
+        .number("relchecks", 0)
+        .is("relhasrules", false)
+        .is("relhastriggers", false)
+        .is("relhassubclass", false)
+        .is("relrowsecurity", false)
+        .is("relforcerowsecurity", false)
+        .is("relispopulated", true)
+        .text("relreplident", "d")
+        .is("relispartition", false)
+        .is("relhasoids", false)
+        .number("relrewrite", 0)
+        .no_text("relacl")
+        .no_text("reloptions")
+        .no_text("relpartbound")
+        .number("xmin", 1)
+        .registered(context, "pg_class")
+}
+
+fn attributes(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
+    let all: Vec<(i64, i64, &str, u32)> = (i64::from(FIRST_TABLE)..)
+        .zip(served)
+        .flat_map(|(table, info)| {
+            let fields = (1..).zip(info.columns.fields().iter());
+            fields.map(move |(number, field)| {
+                (table, number, field.name().as_str(), kind::of(field.data_type()))
+            })
+        })
+        .collect();
+    let collation = |kind: u32| if kind == kind::TEXT { 100 } else { 0 };
+    Columns::default()
+        .numbers("attrelid", all.iter().map(|it| it.0))
+        .texts("attname", all.iter().map(|it| it.2))
+        .numbers("atttypid", all.iter().map(|it| i64::from(it.3)))
+        .number("attstattarget", -1)
+        .numbers("attlen", all.iter().map(|it| i64::from(kind::size(it.3))))
+        .numbers("attnum", all.iter().map(|it| it.1))
+        .number("attndims", 0)
+        .number("atttypmod", -1)
+        .text("attstorage", "x")
+        .text("attalign", "i")
+        .text("attcompression", "")
+        .is("attbyval", false)
+        .is("attnotnull", false)
+        .is("atthasdef", false)
+        .is("atthasmissing", false)
+        .text("attidentity", "")
+        .text("attgenerated", "")
+        .is("attisdropped", false)
+        .is("attislocal", true)
+        .number("attinhcount", 0)
+        .numbers("attcollation", all.iter().map(|it| collation(it.3)))
+        .no_text("attacl")
+        .no_text("attoptions")
+        .no_text("attfdwoptions")
+        .registered(context, "pg_attribute")
+}
+
+fn kinds(context: &SessionContext) -> Result<()> {
+    let mut all: Vec<(i64, String, i64, i64, i64)> = Vec::new();
+    for (number, name, size, list) in kind::ALL {
+        let (number, list) = (i64::from(*number), i64::from(*list));
+        all.push((number, (*name).to_string(), i64::from(*size), 0, list));
+        all.push((list, format!("_{name}"), -1, number, 0));
+    }
+    let category = |it: &(i64, String, i64, i64, i64)| match u32::try_from(it.0).unwrap_or_default()
+    {
+        _ if it.3 != 0 => "A",
+        kind::BOOL => "B",
+        kind::DATE | kind::TIME | kind::TIMESTAMP | kind::TIMESTAMPTZ => "D",
+        kind::INTERVAL => "T",
+        kind::INT2
+        | kind::INT4
+        | kind::INT8
+        | kind::FLOAT4
+        | kind::FLOAT8
+        | kind::NUMERIC
+        | kind::OID => "N",
+        kind::TEXT | kind::VARCHAR | kind::BPCHAR | kind::NAME => "S",
+        _ => "U",
+    };
+    Columns::default()
+        .numbers("oid", all.iter().map(|it| it.0))
+        .texts("typname", all.iter().map(|it| it.1.as_str()))
+        .number("typnamespace", PG_CATALOG)
+        .number("typowner", OWNER)
+        .numbers("typlen", all.iter().map(|it| it.2))
+        .is("typbyval", false)
+        .text("typtype", "b")
+        .texts("typcategory", all.iter().map(category))
+        .is("typispreferred", false)
+        .is("typisdefined", true)
+        .text("typdelim", ",")
+        .number("typrelid", 0)
+        .numbers("typelem", all.iter().map(|it| it.3))
+        .numbers("typarray", all.iter().map(|it| it.4))
+        .texts(
+            "typinput",
+            all.iter().map(
+                |it| {
+                    if it.3 != 0 { "array_in".to_string() } else { format!("{}in", it.1) }
+                },
+            ),
+        )
+        .texts("typoutput", all.iter().map(|it| format!("{}out", it.1)))
+        .texts(
+            "typreceive",
+            all.iter().map(|it| {
+                if it.3 != 0 { "array_recv".to_string() } else { format!("{}recv", it.1) }
+            }),
+        )
+        .texts("typsend", all.iter().map(|it| format!("{}send", it.1)))
+        .number("typsubscript", 0)
+        .number("typbasetype", 0)
+        .number("typtypmod", -1)
+        .number("typndims", 0)
+        .number("typcollation", 0)
+        .is("typnotnull", false)
+        .no_text("typdefault")
+        .no_text("typacl")
+        .registered(context, "pg_type")
+}
+
+fn others(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
+    let one = || std::iter::once(());
+    Columns::default()
+        .numbers("oid", one().map(|()| HEAP))
+        .text("amname", "heap")
+        .text("amtype", "t")
+        .registered(context, "pg_am")?;
+    Columns::default()
+        .numbers("oid", one().map(|()| DATABASE))
+        .text("datname", "quarrier")
+        .number("datdba", OWNER)
+        .number("encoding", 6)
+        .text("datlocprovider", "c")
+        .text("datcollate", "C")
+        .text("datctype", "C")
+        .no_text("daticulocale")
+        .is("datistemplate", false)
+        .is("datallowconn", true)
+        .number("datconnlimit", -1)
+        .number("dattablespace", 0)
+        .number("datlastsysoid", 0)
+        .no_text("datacl")
+        .registered(context, "pg_database")?;
+    for (name, prefix) in [("pg_roles", "rol"), ("pg_authid", "rol"), ("pg_user", "use")] {
+        let names: [&'static str; 8] = match prefix {
+            "rol" => [
+                "oid",
+                "rolname",
+                "rolsuper",
+                "rolinherit",
+                "rolcreaterole",
+                "rolcreatedb",
+                "rolcanlogin",
+                "rolreplication",
+            ],
+            _ => [
+                "usesysid",
+                "usename",
+                "usesuper",
+                "useinherit",
+                "usecreaterole",
+                "usecreatedb",
+                "usecanlogin",
+                "userepl",
+            ],
+        };
+        let mut columns =
+            Columns::default().numbers(names[0], one().map(|()| OWNER)).text(names[1], "quarrier");
+        for name in &names[2..] {
+            columns = columns.is(name, *name == "rolcanlogin");
+        }
+        columns
+            .number("rolconnlimit", -1)
+            .is("rolbypassrls", false)
+            .no_text("rolvaliduntil")
+            .no_text("rolconfig")
+            .registered(context, name)?;
+    }
+    Columns::default()
+        .texts("name", ["server_version", "max_index_keys", "standard_conforming_strings"].iter())
+        .texts("setting", ["15.13", "32", "on"].iter())
+        .no_text("unit")
+        .text("category", "Preset Options")
+        .text("vartype", "string")
+        .text("context", "internal")
+        .registered(context, "pg_settings")?;
+    Columns::default()
+        .texts("schemaname", served.iter().map(|_| "public"))
+        .texts("tablename", served.iter().map(|it| it.name.as_str()))
+        .text("tableowner", "quarrier")
+        .no_text("tablespace")
+        .is("hasindexes", false)
+        .is("hasrules", false)
+        .is("hastriggers", false)
+        .is("rowsecurity", false)
+        .registered(context, "pg_tables")?;
+    // Never with rows, but named beside others in outer joins.
+    for (name, columns) in EMPTY {
+        let fields: Vec<Field> = columns
+            .iter()
+            .map(|name| {
+                let is_number = name.ends_with("id") || name.ends_with("num") || *name == "oid";
+                let data = if is_number { DataType::Int64 } else { DataType::Utf8 };
+                Field::new(*name, data, true)
+            })
+            .collect();
+        let table = MemTable::try_new(Arc::new(Schema::new(fields)), vec![vec![]])?;
+        context.register_table(TableReference::partial("pg_catalog", *name), Arc::new(table))?;
+    }
+    Ok(())
+}
+
+/// Empty ones that clients join to others from outside.
+const EMPTY: &[(&str, &[&str])] = &[
+    ("pg_description", &["objoid", "classoid", "objsubid", "description"]),
+    ("pg_shdescription", &["objoid", "classoid", "description"]),
+    ("pg_attrdef", &["oid", "adrelid", "adnum", "adbin"]),
+    ("pg_inherits", &["inhrelid", "inhparentid", "inhseqno"]),
+    ("pg_index", &["indexrelid", "indrelid", "indkey", "indisprimary", "indisunique"]),
+    ("pg_constraint", &["oid", "conname", "conrelid", "contype", "conkey", "confrelid"]),
+    ("pg_collation", &["oid", "collname", "collnamespaceid"]),
+    ("pg_proc", &["oid", "proname", "pronamespace"]),
+    ("pg_range", &["rngtypid", "rngsubtypeid"]),
+    ("pg_enum", &["oid", "enumtypid", "enumlabel", "enumsortorder"]),
+    (
+        "pg_depend",
+        &["classid", "objid", "objsubid", "refclassid", "refobjid", "refobjsubid", "deptype"],
+    ),
+    ("pg_tablespace", &["oid", "spcname"]),
+    ("pg_stat_user_tables", &["relid", "schemaname", "relname"]),
+];

@@ -1,0 +1,70 @@
+//! Errors of the engine as clients of PostgreSQL know them.
+
+use datafusion::common::SchemaError;
+use datafusion::error::DataFusionError;
+use quarrier_wire::{Failure, state};
+
+use crate::Error;
+
+/// An error with its code.
+pub(super) fn failed(error: &Error) -> Failure {
+    Failure::new(code(error), error.to_string())
+}
+
+fn code(error: &Error) -> &'static str {
+    match error {
+        Error::Text { .. } => state::SYNTAX,
+        Error::Value { reason } => of_value(reason),
+        Error::Table { .. } => state::NO_TABLE,
+        Error::Denied { .. } => state::DENIED,
+        Error::Cancelled | Error::TimedOut { .. } => state::CANCELLED,
+        Error::Setup { .. } | Error::Output { .. } => state::SYSTEM,
+        Error::Internal(_) => state::INTERNAL,
+        Error::Engine(error) => of_engine(error.find_root()),
+    }
+}
+
+fn of_value(reason: &str) -> &'static str {
+    let reason = reason.to_ascii_lowercase();
+    if reason.contains("divi") && reason.contains("zero") {
+        state::DIVISION
+    } else if reason.contains("overflow") || reason.contains("out of range") {
+        state::OUT_OF_RANGE
+    } else {
+        state::TEXT
+    }
+}
+
+fn of_engine(error: &DataFusionError) -> &'static str {
+    match error {
+        DataFusionError::SchemaError(inner, _) => match &**inner {
+            SchemaError::FieldNotFound { .. } => state::NO_COLUMN,
+            SchemaError::AmbiguousReference { .. } => "42702",
+            _ => "42701",
+        },
+        DataFusionError::Plan(said) => of_plan(said),
+        DataFusionError::SQL(..) => state::SYNTAX,
+        DataFusionError::NotImplemented(_) => state::UNSUPPORTED,
+        DataFusionError::ResourcesExhausted(_) => state::MEMORY,
+        DataFusionError::ArrowError(inner, _) => of_value(&inner.to_string()),
+        DataFusionError::Execution(said) => of_value(said),
+        DataFusionError::Diagnostic(_, inner) => of_engine(inner),
+        _ => state::INTERNAL,
+    }
+}
+
+fn of_plan(said: &str) -> &'static str {
+    let lower = said.to_ascii_lowercase();
+    let names = |word: &str| lower.contains(word);
+    if names("table") && (names("not found") || names("no table")) {
+        state::NO_TABLE
+    } else if names("function")
+        && (names("invalid function") || names("not found") || names("unknown"))
+    {
+        state::NO_FUNCTION
+    } else if names("cannot coerce") || names("compare") || names("type") {
+        state::KINDS
+    } else {
+        state::SYNTAX
+    }
+}

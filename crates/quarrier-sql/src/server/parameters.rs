@@ -1,0 +1,74 @@
+//! Of which kinds the parameters of a statement are: those that the client told, else what stands
+//! beside them.
+
+use std::collections::HashMap;
+
+use datafusion::arrow::datatypes::DataType;
+use quarrier_wire::{Failure, Result, cast_kinds, kind, state, with_parameters};
+
+use super::failure::failed;
+use crate::Engine;
+
+/// The kinds of a statement's parameters.
+pub(super) async fn kinds(
+    engine: &Engine,
+    text: &str,
+    count: usize,
+    told: &[u32],
+) -> Result<Vec<u32>> {
+    let told =
+        |place: usize| told.get(place).copied().filter(|it| !matches!(it, 0 | &kind::UNKNOWN));
+    let mut kinds: Vec<Option<u32>> = (0..count).map(told).collect();
+    for (place, kind) in cast_kinds(text)? {
+        if let Some(open @ None) = kinds.get_mut(place) {
+            *open = Some(kind);
+        }
+    }
+    if kinds.iter().any(Option::is_none) {
+        let inferred = inferred(engine, text).await?;
+        for (place, kind) in kinds.iter_mut().enumerate() {
+            if kind.is_none() {
+                *kind = inferred.get(&place).copied();
+            }
+        }
+    }
+    Ok(kinds.into_iter().map(|kind| kind.unwrap_or(kind::TEXT)).collect())
+}
+
+/// What stands beside parameters, as the engine sees it; nothing where it sees nothing.
+async fn inferred(engine: &Engine, text: &str) -> Result<HashMap<usize, u32>> {
+    let statements = engine.statements(text).map_err(|error| failed(&error))?;
+    let [statement] = statements.as_slice() else {
+        return Err(Failure::new(state::SYNTAX, "expected one statement"));
+    };
+    if let Ok(plan) = engine.plan(statement).await
+        && let Ok(types) = plan.get_parameter_types()
+    {
+        let known = types.into_iter().filter_map(|(name, data)| {
+            let number: usize = name.strip_prefix('$')?.parse().ok()?;
+            Some((number.checked_sub(1)?, of(&data?)))
+        });
+        return Ok(known.collect());
+    }
+    // A statement that means nothing over these tables is told so; others are asked with texts.
+    let with_texts = with_parameters(text, |_| Some("''".to_string()))?;
+    let statements = engine.statements(&with_texts).map_err(|error| failed(&error))?;
+    for statement in &statements {
+        if let Err(error) = engine.plan(statement).await
+            && matches!(error.cause(), crate::Cause::Column)
+        {
+            return Err(failed(&error));
+        }
+    }
+    Ok(HashMap::new())
+}
+
+/// The kind of a parameter beside a column: numbers that are too large for the column compare, too.
+fn of(data: &DataType) -> u32 {
+    match kind::of(data) {
+        kind::INT2 | kind::INT4 => kind::INT8,
+        kind::FLOAT4 => kind::FLOAT8,
+        kind::JSON => kind::TEXT,
+        other => other,
+    }
+}

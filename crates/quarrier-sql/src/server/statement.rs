@@ -1,0 +1,136 @@
+//! Statements for clients: their parameters and columns, and their values put in.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use futures::StreamExt;
+use quarrier_wire::{
+    Failure, Prepared, Result, Rows, Value, kind, literal, parameter_count, sql_name, state,
+    with_parameters,
+};
+
+use super::failure::failed;
+use super::parameters;
+use crate::{Engine, Statement};
+
+/// A statement as it was written, and parsed where it has no parameters.
+pub(super) struct Understood {
+    text: String,
+    statement: Option<Statement>,
+}
+
+/// The one statement of a text.
+fn parsed(engine: &Engine, text: &str) -> Result<Statement> {
+    let mut statements = engine.statements(text).map_err(|error| failed(&error))?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => Ok(statement),
+        _ => Err(Failure::new(state::SYNTAX, "expected one statement")),
+    }
+}
+
+/// Reads a statement; what it means is known when its columns are wanted, or when it is run.
+pub(super) async fn understood(
+    engine: &Engine,
+    text: &str,
+    told: &[u32],
+    describes: bool,
+) -> Result<Prepared> {
+    let count = parameter_count(text)?;
+    let kinds = match count {
+        0 => Vec::new(),
+        _ => parameters::kinds(engine, text, count, told).await?,
+    };
+    let statement = match count {
+        0 => parsed(engine, text)?,
+        // With values of no value: only their kinds count.
+        _ => parsed(engine, &with_nulls(text, &kinds)?)?,
+    };
+    let columns = match describes {
+        true => Some(columns_of(engine, &statement, &kinds).await?),
+        false => None,
+    };
+    let tag = if statement.is_explain() { "EXPLAIN" } else { "SELECT" }.to_string();
+    let statement = (count == 0).then_some(statement);
+    let inner = Arc::new(Understood { text: text.to_string(), statement });
+    Ok(Prepared { parameters: kinds, columns, tag, changes: false, inner })
+}
+
+/// A text with NULLs of the kinds of its parameters.
+fn with_nulls(text: &str, kinds: &[u32]) -> Result<String> {
+    with_parameters(text, |place| {
+        let kind = kinds.get(place).copied().unwrap_or(kind::TEXT);
+        Some(match (sql_name(kind), kind::item(kind)) {
+            (Some(name), _) => format!("CAST(NULL AS {name})"),
+            (None, Some(item)) => {
+                let name = sql_name(item).unwrap_or("VARCHAR");
+                format!("ARRAY[CAST(NULL AS {name})]")
+            }
+            (None, None) => "NULL".to_string(),
+        })
+    })
+}
+
+async fn columns_of(engine: &Engine, statement: &Statement, kinds: &[u32]) -> Result<SchemaRef> {
+    let columns = engine.columns(statement).await.map_err(|error| failed(&error));
+    match columns {
+        Ok(columns) => Ok(columns),
+        // NULL is no LIMIT, and no pattern: what is planned is another value then.
+        Err(_) if !kinds.is_empty() => {
+            let text = statement.to_string();
+            let plain = replaced_nulls(&text);
+            let statement = parsed(engine, &plain)?;
+            engine.columns(&statement).await.map_err(|error| failed(&error))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A text with ones in place of its NULLs of a kind of whole numbers.
+fn replaced_nulls(text: &str) -> String {
+    let mut text = text.to_string();
+    for name in ["BIGINT", "INTEGER", "SMALLINT", "INT"] {
+        text = text.replace(&format!("CAST(NULL AS {name})"), "1");
+    }
+    text
+}
+
+impl Understood {
+    /// The statement with values for its parameters.
+    pub(super) fn with(&self, engine: &Engine, values: &[Value]) -> Result<Statement> {
+        if let Some(statement) = &self.statement {
+            return Ok(statement.clone());
+        }
+        let text = with_parameters(&self.text, |place| values.get(place).map(literal))?;
+        parsed(engine, &text)
+    }
+}
+
+/// Rows of the columns that were described: a value may be of another kind than its parameter.
+pub(super) fn as_described(rows: Rows, described: Option<SchemaRef>) -> Rows {
+    let Some(described) = described else { return rows };
+    let kinds = |schema: &Schema| -> Vec<_> {
+        schema.fields().iter().map(|field| field.data_type().clone()).collect()
+    };
+    if kinds(&described) == kinds(&rows.schema) {
+        return rows;
+    }
+    let schema = Arc::clone(&described);
+    let batches = rows.batches.map(move |batch| recast(&batch?, &schema));
+    Rows { schema: described, batches: batches.boxed() }
+}
+
+fn recast(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let changed = |_| Failure::new(state::UNSUPPORTED, "the columns are not those described");
+    if batch.num_columns() != schema.fields().len() {
+        return Err(Failure::new(state::UNSUPPORTED, "the columns are not those described"));
+    }
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| cast(column, field.data_type()));
+    let columns = columns.collect::<std::result::Result<Vec<_>, _>>().map_err(changed)?;
+    let nullable = schema.fields().iter().map(|it| it.as_ref().clone().with_nullable(true));
+    let schema = Arc::new(Schema::new(nullable.collect::<Vec<_>>()));
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema, columns, &options).map_err(changed)
+}

@@ -1,0 +1,237 @@
+//! `quarrier serve` as the program, and clients in front of it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::harness::{Folder, orders, text};
+
+struct Served {
+    child: Child,
+    postgres: String,
+    http: String,
+}
+
+fn serve(folder: &Folder, arguments: &[&str]) -> Served {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
+        .current_dir(folder.path(""))
+        .args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let mut addresses = line.split_whitespace().filter_map(|word| word.split_once("://"));
+    let mut next = || addresses.next().map(|(_, address)| address.to_string());
+    let (Some(postgres), Some(http)) = (next(), next()) else {
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        panic!("not ready: {line} {said}");
+    };
+    Served { child, postgres, http }
+}
+
+impl Served {
+    fn psql(&self, arguments: &[&str]) -> Output {
+        let (host, port) = self.postgres.split_once(':').unwrap();
+        Command::new("psql")
+            .args(["-X", "-At", "-h", host, "-p", port, "-U", "ann", "-d", "quarrier"])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("psql is there: scripts/setup.sh installs it")
+    }
+
+    /// What a statement answers, without complaints.
+    #[track_caller]
+    fn ask(&self, sql: &str) -> String {
+        let output = self.psql(&["-c", sql]);
+        assert_eq!(text(&output.stderr), "", "{sql}");
+        text(&output.stdout)
+    }
+
+    /// What is said against a statement.
+    fn refused(&self, sql: &str) -> String {
+        let output = self.psql(&["-v", "VERBOSITY=verbose", "-c", sql]);
+        assert!(!output.status.success(), "{sql}: {}", text(&output.stdout));
+        text(&output.stderr)
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.http).unwrap();
+        let host = &self.http;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Ends it by SIGTERM. Returns its exit code.
+    fn end(mut self) -> Option<i32> {
+        let process = i32::try_from(self.child.id()).unwrap();
+        // SAFETY: it is our own child, which has not been waited for.
+        unsafe { libc::kill(process, libc::SIGTERM) };
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn served() -> (Folder, Served) {
+    let folder = Folder::new();
+    folder.file("orders.ndjson", &orders());
+    let served = serve(&folder, &["--table", "orders=orders.ndjson"]);
+    (folder, served)
+}
+
+#[test]
+fn clients_ask_all_of_sql() {
+    let (_folder, served) = served();
+    assert_eq!(served.ask("SELECT count(*) FROM orders WHERE symbol LIKE 'AB_'"), "2000\n");
+    assert_eq!(
+        served.ask("SELECT id, symbol, qty, price, open FROM orders WHERE id < 2 ORDER BY id"),
+        "0|ABC|0|0.00|t\n1|ABD|7|13.01|f\n"
+    );
+    assert_eq!(
+        served.ask("SELECT a.symbol, count(*) FROM orders a JOIN orders b USING (id) GROUP BY 1 ORDER BY 1 LIMIT 1"),
+        "ABC|1000\n"
+    );
+    assert!(
+        served
+            .get("/query?sql=SELECT+count(*)+AS+n+FROM+orders")
+            .ends_with("{\"n\":5000}\n\r\n0\r\n\r\n")
+    );
+    assert!(served.get("/metrics").contains("quarrier_table_rows{table=\"orders\"} 5000\n"));
+    assert_eq!(served.end(), Some(0));
+}
+
+#[test]
+fn what_is_wrong_has_its_code() {
+    let (_folder, served) = served();
+    for (sql, code) in [
+        ("SELECT nothing FROM orders", "42703"),
+        ("SELECT * FROM nowhere", "42P01"),
+        ("SELEC 1", "42601"),
+        ("SELECT nofunction(1)", "42883"),
+        ("CREATE TABLE t (a int)", "42601"),
+        ("SELECT id INTO t FROM orders", "42601"),
+        ("INSERT INTO orders SELECT * FROM orders", "42601"),
+        ("COPY (SELECT 1) TO 'out.csv'", "42601"),
+        ("COPY orders FROM STDIN", "0A000"),
+    ] {
+        let said = served.refused(sql);
+        assert!(said.contains(&format!("ERROR:  {code}:")), "{sql}: {said}");
+    }
+}
+
+#[test]
+fn statements_reach_no_files() {
+    let folder = Folder::new();
+    folder.file("orders.ndjson", &orders());
+    folder.file("secret.csv", "a\n1\n");
+    std::fs::create_dir(folder.path("open")).unwrap();
+    let inside = folder.file("open/b.csv", "b\n2\n");
+    let secret = folder.path("secret.csv").display().to_string();
+    let questions = [
+        format!("SELECT * FROM '{secret}'"),
+        format!("SELECT * FROM \"{secret}\""),
+        "SELECT * FROM 'secret.csv'".to_string(),
+        "SELECT * FROM secret.csv".to_string(),
+        format!("SELECT * FROM messages('{secret}', 'csv')"),
+        "SELECT * FROM 'http://127.0.0.1:1/a.csv'".to_string(),
+        "SELECT * FROM 's3://a/b.csv'".to_string(),
+        "SELECT * FROM '-'".to_string(),
+        format!("SELECT * FROM search('{secret}', '1')"),
+        format!("SELECT * FROM carve('{secret}')"),
+        "SELECT * FROM gauge('memory')".to_string(),
+        format!("CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '{secret}'"),
+        format!("COPY orders TO '{}'", folder.path("out.csv").display()),
+    ];
+    let closed = serve(&folder, &["--table", "orders=orders.ndjson"]);
+    let open = serve(&folder, &["--allow-files", "open"]);
+    for question in &questions {
+        closed.refused(question);
+        open.refused(question);
+    }
+    assert!(!folder.path("out.csv").exists());
+    closed.refused(&format!("SELECT * FROM '{inside}'"));
+    assert_eq!(open.ask(&format!("SELECT * FROM '{inside}'")), "2\n");
+    assert_eq!(open.ask("SELECT * FROM 'open/b.csv'"), "2\n");
+    assert_eq!(open.ask(&format!("SELECT \"offset\" FROM search('{inside}', '2')")), "2\n");
+}
+
+#[test]
+fn psql_describes_tables() {
+    let (_folder, served) = served();
+    let tables = served.psql(&["-c", "\\dt"]);
+    assert_eq!(text(&tables.stderr), "");
+    assert_eq!(text(&tables.stdout), "public|orders|table|quarrier\n");
+    let described = served.psql(&["-c", "\\d orders"]);
+    assert_eq!(text(&described.stderr), "");
+    let said = text(&described.stdout);
+    assert!(said.starts_with("id|bigint|||\nsymbol|text|||\n"), "{said}");
+    for command in ["\\l", "\\dn", "\\d", "\\df", "\\di", "\\dv", "\\conninfo"] {
+        let output = served.psql(&["-c", command]);
+        assert_eq!(text(&output.stderr), "", "{command}");
+    }
+    assert_eq!(
+        served.ask("SELECT current_user, current_database(), 'orders'::regclass::oid > 0"),
+        "ann|quarrier|t\n"
+    );
+    assert!(served.ask("SELECT version()").starts_with("PostgreSQL 15"));
+    assert_eq!(
+        served
+            .ask("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"),
+        "orders\n"
+    );
+    assert_eq!(served.ask("SELECT \"user\" FROM quarrier.queries"), "ann\n");
+}
+
+#[test]
+fn statements_end_in_time_and_the_server_goes_on() {
+    let folder = Folder::new();
+    folder.file("orders.ndjson", &orders());
+    let served = serve(&folder, &["--table", "orders=orders.ndjson", "--timeout", "0.5"]);
+    let endless =
+        "SELECT count(*) FROM orders a, orders b, orders c WHERE a.qty + b.qty + c.qty = -1";
+    assert!(served.refused(endless).contains("57014"));
+    assert_eq!(served.ask("SELECT 1"), "1\n");
+    assert_eq!(served.end(), Some(0));
+}
+
+#[test]
+fn users_come_in_with_their_passwords() {
+    let folder = Folder::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
+        .args(["serve", "--make-user", "ann"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"pencil\n").unwrap();
+    let made = child.wait_with_output().unwrap();
+    folder.file("users", &text(&made.stdout));
+    let served = serve(&folder, &["--users", "users"]);
+    assert!(text(&served.psql(&["-w", "-c", "SELECT 1"]).stderr).contains("no password supplied"));
+    let (host, port) = served.postgres.split_once(':').unwrap();
+    let address = format!("host={host} port={port} user=ann password=pencil dbname=quarrier");
+    let output =
+        Command::new("psql").args(["-X", "-At", "-c", "SELECT 1", &address]).output().unwrap();
+    assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("1\n", ""));
+}
+
+#[test]
+fn others_come_in_with_users_alone() {
+    let folder = Folder::new();
+    let output = folder.run(&["serve", "--listen", "0.0.0.0:0", "--http", "off"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--users"), "{}", text(&output.stderr));
+}
