@@ -87,6 +87,8 @@ from quarrier._native import (
     search,
 )
 
+from quarrier._server import Connection, Marks, ServerError, Writer, connect
+
 if TYPE_CHECKING:
     from quarrier import parallel
 
@@ -99,6 +101,7 @@ __all__ = [
     "ColumnFileError",
     "CompressedError",
     "ConflictError",
+    "Connection",
     "CorruptError",
     "CostModel",
     "DeviceError",
@@ -109,6 +112,7 @@ __all__ = [
     "Findings",
     "FolderError",
     "KernelError",
+    "Marks",
     "MeasurementError",
     "NoRoomError",
     "NotHeldError",
@@ -132,6 +136,7 @@ __all__ = [
     "RemoteNotFoundError",
     "RemoteRangesError",
     "RowError",
+    "ServerError",
     "ShrankError",
     "SourceFile",
     "SparseFile",
@@ -145,8 +150,10 @@ __all__ = [
     "WorkerDiedError",
     "WorkerError",
     "WorkerTimeoutError",
+    "Writer",
     "__version__",
     "carve",
+    "connect",
     "gauge",
     "hex",
     "open",
