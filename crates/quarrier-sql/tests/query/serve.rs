@@ -203,7 +203,9 @@ fn statements_end_in_time_and_the_server_goes_on() {
     let endless =
         "SELECT count(*) FROM orders a, orders b, orders c WHERE a.qty + b.qty + c.qty = -1";
     assert!(served.refused(endless).contains("57014"));
-    assert_eq!(served.ask("SELECT 1"), "1\n");
+    // Its threads are free again when the step that they are in is done.
+    let answers = || text(&served.psql(&["-c", "SELECT 1"]).stdout) == "1\n";
+    assert!((0..100).any(|_| answers()), "nothing is answered any more");
     assert_eq!(served.end(), Some(0));
 }
 
