@@ -29,6 +29,7 @@ pub mod sparse;
 pub mod statement;
 mod text;
 pub mod unallocated;
+pub mod wire;
 
 /// Something to fuzz.
 pub struct Target {
@@ -57,7 +58,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -76,6 +77,7 @@ pub const TARGETS: [Target; 20] = [
     built::ZIP,
     built::PDF,
     built::GZIP,
+    wire::TARGET,
     columnar::ARROW,
     columnar::PARQUET,
 ];
