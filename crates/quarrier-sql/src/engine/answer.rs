@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
@@ -155,6 +156,11 @@ impl Planned {
 
     pub(super) async fn of(context: &SessionContext, plan: LogicalPlan) -> Result<Self> {
         Self::of_frame(context, DataFrame::new(context.state(), plan)).await
+    }
+
+    /// The columns of the answer.
+    pub(super) fn schema(&self) -> SchemaRef {
+        self.plan.schema()
     }
 
     async fn of_frame(context: &SessionContext, frame: DataFrame) -> Result<Self> {

@@ -244,7 +244,7 @@ impl Engine {
     /// # Errors
     /// As [`plan`](Self::plan).
     pub async fn columns(&self, statement: &Statement) -> Result<SchemaRef> {
-        Ok(self.physical_plan(statement).await?.schema())
+        Ok(self.planned(statement).await?.schema())
     }
 
     /// Begins to answer a query that changes nothing: no table is made, no file written, no setting
