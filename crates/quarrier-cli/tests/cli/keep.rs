@@ -48,7 +48,7 @@ fn what_was_loaded_is_filtered_by_the_name_of_its_table_and_as_a_file() {
         assert_eq!(ran.text(), "500\n", "{source}: {ran:?}");
     }
     let rows = quarrier(&lab, &["filter", "n = 7", "--data", "d", "t", "--format", "csv"]);
-    assert!(rows.text().starts_with("n,side,note\r\n7,S,"), "{rows:?}");
+    assert!(rows.text().starts_with("n,side,note\n7,S,"), "{rows:?}");
     let ran = quarrier(&lab, &["reindex", "--data", "d"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert!(ran.text().starts_with("t: 1,000 messages, "), "{ran:?}");

@@ -64,7 +64,9 @@ fn calls(trace: &str) -> Vec<String> {
 /// What a call changed; None where it changed nothing, or nothing of the folder.
 fn change(call: &str, folder: &str) -> Option<Change> {
     let (verb, rest) = call.split_once('(')?;
-    let (arguments, result) = rest.rsplit_once(") = ")?;
+    // There may be more blanks before the result.
+    let (arguments, result) = rest.rsplit_once(" = ")?;
+    let arguments = arguments.trim_end().strip_suffix(')')?;
     if result.starts_with('-') {
         return None;
     }
