@@ -36,7 +36,8 @@ pub(super) fn one_line(error: &clap::Error, verb: Option<&OsStr>) -> String {
 pub(super) fn gist(error: &clap::Error, is_search: bool) -> String {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
-        Some(ContextValue::Strings(words)) => words.first().map(String::as_str),
+        // The likeliest is the last.
+        Some(ContextValue::Strings(words)) => words.last().map(String::as_str),
         _ => None,
     };
     let meant =
