@@ -51,7 +51,7 @@ impl Parts {
             }
             Parts::Files { paths, open } => {
                 let path = paths.get(index).ok_or_else(|| none(index))?;
-                let mut open = lock(&open);
+                let mut open = lock(open);
                 let at = open.iter().position(|(held, _)| *held == index);
                 let file = match at.and_then(|at| open.remove(at)) {
                     Some((_, file)) => file,

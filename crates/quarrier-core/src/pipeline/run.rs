@@ -265,7 +265,7 @@ impl<K: Kernel> Crew<'_, K> {
     fn recorded(&self, name: String, task: &dyn Fn(&mut Recorder)) {
         let mut recorder = Recorder::new(name, self.epoch);
         task(&mut recorder);
-        lock(&self.timeline).add(recorder);
+        lock(self.timeline).add(recorder);
     }
 
     fn is_stopped(&self, turnstile: &Turnstile<'_, '_, K::Output>) -> bool {

@@ -16,6 +16,7 @@ mod functions;
 mod guards;
 mod harness;
 mod hostile;
+mod kept;
 mod matrix;
 mod meaning;
 mod memory;

@@ -26,7 +26,7 @@ impl View<'_> {
             Values::Time64(values, nanos) => time::time(values[row].saturating_mul(*nanos), out),
             Values::Timestamp(values, per_second, has_zone) => {
                 let micros = time::micros(values[row], *per_second);
-                time::timestamp(micros.ok_or_else(|| too_far())?, *has_zone, out);
+                time::timestamp(micros.ok_or_else(too_far)?, *has_zone, out);
             }
             Values::Duration(..) | Values::Interval(_) => time::interval(self.interval(row)?, out),
             Values::Coded(places, values) => values.text(places[row], out)?,

@@ -56,8 +56,8 @@ impl Token<'_> {
         if let Some(inner) = text.strip_prefix('\'') {
             return Some(inner[..inner.len() - 1].replace("''", "'"));
         }
-        if text.starts_with('$') {
-            let tag = text[1..].find('$')? + 2;
+        if let Some(tagged) = text.strip_prefix('$') {
+            let tag = tagged.find('$')? + 2;
             return Some(text[tag..text.len() - tag].to_string());
         }
         Some(escaped(&text[2..text.len() - 1]))

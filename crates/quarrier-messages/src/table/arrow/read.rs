@@ -176,12 +176,12 @@ impl<'l> Worker<'l> {
     fn run(mut self, segments: &Mutex<Option<Receiver<Pieces>>>) -> Result<Part> {
         loop {
             let next = {
-                let guard = lock(&segments);
+                let guard = lock(segments);
                 guard.as_ref().and_then(|receiver| receiver.recv().ok())
             };
             let Some(pieces) = next else { return Ok(self.into_part()) };
             if let Err(error) = self.segment(&pieces) {
-                *lock(&segments) = None;
+                *lock(segments) = None;
                 return Err(error);
             }
         }

@@ -110,10 +110,10 @@ pub(super) fn with_user(text: &str, user: &str) -> quarrier_wire::Result<String>
         return Ok(text.to_string());
     }
     let quoted = format!("'{}'", user.replace('\'', "''"));
-    Ok(quarrier_wire::with_words(text, |word| {
+    quarrier_wire::with_words(text, |word| {
         let is_one = words[..3].iter().any(|known| known.eq_ignore_ascii_case(word));
         is_one.then(|| quoted.clone())
-    })?)
+    })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -182,10 +182,8 @@ pub(super) fn register(
         (name, if is_number { DataType::Int64 } else { DataType::Utf8 })
     })
     .to_vec();
-    let activity = Live {
-        schema: schema(&fields),
-        make: Box::new(move |schema| Ok(activity(&board, &schema)?)),
-    };
+    let activity =
+        Live { schema: schema(&fields), make: Box::new(move |schema| activity(&board, &schema)) };
     context.register_table(
         TableReference::partial("pg_catalog", "pg_stat_activity"),
         Arc::new(activity),

@@ -1,0 +1,85 @@
+//! Tables of a data folder: asked by their names, as files, and by clients of a server.
+
+use quarrier::{Environment, Kept, KeptLoad, OpenOptions, Opener, Sources};
+
+use crate::harness::{Folder, orders, text};
+use crate::serve::serve;
+
+/// A data folder `d` with the orders as a table, whose segment has the name that is returned.
+fn kept() -> (Folder, String) {
+    let folder = Folder::new();
+    let file = folder.file("orders.ndjson", &orders());
+    let kept = Kept::open(&folder.path("d")).unwrap();
+    let stop = Default::default();
+    let opener = Opener::new(OpenOptions::default(), &Environment::default(), &stop);
+    let load = KeptLoad::new("orders");
+    load.run(&kept, &Sources::of([&file]), &opener, &stop, &mut ()).unwrap();
+    kept.close().unwrap();
+    (folder, "d/log/0000000000000001.qlog".to_string())
+}
+
+#[test]
+fn a_table_of_the_folder_answers_as_its_file() {
+    let (folder, segment) = kept();
+    let ask = |arguments: &[&str]| {
+        let output = folder.run(arguments);
+        assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+        text(&output.stdout)
+    };
+    for select in ["SELECT count(*)", "SELECT symbol, sum(qty)", "SELECT *"] {
+        let rest = if select.contains("sum") { " GROUP BY symbol ORDER BY symbol" } else { "" };
+        let of = |table: &str| format!("{select} FROM {table}{rest}");
+        let expected = ask(&["--format", "csv", "-q", &of("'orders.ndjson'")]);
+        assert!(expected.lines().count() > 1, "{expected}");
+        for table in ["orders", "ORDERS"] {
+            let answer = ask(&["--format", "csv", "-q", "--data", "d", &of(table)]);
+            assert_eq!(answer, expected, "{select} {table}");
+        }
+        let answer = ask(&["--format", "csv", "-q", &of(&format!("'{segment}'"))]);
+        assert_eq!(answer, expected, "{select} of the segment");
+    }
+    let joined = "SELECT count(*) FROM orders AS a JOIN 'orders.ndjson' AS b ON a.id = b.id";
+    let rows = text(
+        &folder.run(&["--format", "csv", "-q", "SELECT count(*) FROM 'orders.ndjson'"]).stdout,
+    );
+    assert_eq!(ask(&["--format", "csv", "-q", "--data", "d", joined]), rows);
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let (folder, _) = kept();
+    for (arguments, words) in [
+        (["--data", "nowhere", "SELECT 1"], "nowhere"),
+        (["--data", "d", "SELECT * FROM fills"], "fills"),
+    ] {
+        let output = folder.run(&arguments);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(words) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn damage_is_listed_and_the_rest_answered() {
+    let (folder, segment) = kept();
+    let path = folder.path(&segment);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(9).position(|bytes| bytes == b"\"symbol\":").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let output =
+        folder.run(&["-q", "--format", "csv", "--data", "d", "SELECT count(*) FROM orders"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("damaged at bytes"), "{said}");
+    assert_eq!(output.status.code(), Some(3), "{said}");
+}
+
+#[test]
+fn a_server_serves_them() {
+    let (folder, _) = kept();
+    let served = serve(&folder, &["--data", "d"]);
+    let lines = orders().lines().count();
+    assert_eq!(served.ask("SELECT count(*) FROM orders"), format!("{lines}\n"));
+    assert_eq!(text(&served.psql(&["-c", "\\dt"]).stdout), "public|orders|table|quarrier\n");
+    assert_eq!(served.end(), Some(0));
+}
