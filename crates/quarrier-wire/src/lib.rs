@@ -36,9 +36,12 @@ pub mod protocol;
 mod rows;
 
 mod server;
-pub use server::{Config, Limits, Server};
+pub use server::{Config, Server};
 
 mod session;
+
+mod shared;
+pub use shared::Limits;
 
 mod sql;
 pub use sql::{

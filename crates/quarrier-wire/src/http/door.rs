@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::board::add;
 use crate::failure::{Failure, Result, state};
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Who has a wrong password waits so long.
 const WRONG_PASSWORD_TIME: Duration = Duration::from_millis(500);

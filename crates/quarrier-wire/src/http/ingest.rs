@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::answers::{Asker, Wish};
 use crate::board::{Ending, add};
 use crate::failure::{Failure, Result, state};
-use crate::server::Shared;
+use crate::shared::Shared;
 
 use super::body::{self, Body};
 

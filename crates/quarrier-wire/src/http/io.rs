@@ -10,8 +10,8 @@ use hyper::rt::{Read, ReadBufCursor, Sleep, Timer, Write};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::board::{Board, add};
-use crate::server::Shared;
 use crate::session::AnySocket;
+use crate::shared::Shared;
 
 /// Room for what is read at once.
 const READ_BYTES: usize = 16 << 10;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::server::Shared;
+use crate::shared::Shared;
 
 pub(super) fn text(shared: &Shared) -> String {
     let counts = &shared.board.counts;

@@ -25,8 +25,8 @@ use tokio::time::timeout;
 use crate::answers::Asker;
 use crate::board::add;
 use crate::failure::{Failure, state};
-use crate::server::{Place, Shared};
 use crate::session::AnySocket;
+use crate::shared::{Place, Shared};
 
 use body::Body;
 use io::{Clock, Io};

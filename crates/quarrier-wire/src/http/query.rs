@@ -18,7 +18,7 @@ use crate::board::{Begun, Ending};
 use crate::copy;
 use crate::failure::{Failure, Result, state};
 use crate::rows::{View, row_object};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::sql::{CopyFormat, CopyOptions, split};
 
 use super::body::{self, Body};

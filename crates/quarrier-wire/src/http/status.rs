@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::kind;
 use crate::rows::quoted;
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// So many of everything are shown.
 const SHOWN_MAX: usize = 200;

@@ -13,7 +13,7 @@ use crate::auth::{Exchange, MECHANISM, Users};
 use crate::board::add;
 use crate::failure::{Failure, Result, state};
 use crate::protocol::Opening;
-use crate::server::Shared;
+use crate::shared::Shared;
 
 use super::settings::Settings;
 use super::socket::Socket;

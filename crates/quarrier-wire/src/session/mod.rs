@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::failure::{Failure, Result, state as code};
 use crate::protocol::Frontend;
-use crate::server::{Place, Shared};
+use crate::shared::{Place, Shared};
 
 use socket::Socket;
 use state::{Session, Status};

@@ -11,7 +11,7 @@ use crate::answers::{Asker, Prepared, Reply, Stop, Value};
 use crate::board::{Begun, Present};
 use crate::failure::{Failure, Result, state};
 use crate::kind;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::sql::Utility;
 
 use super::greet::secret;

@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::board::{Board, add};
 use crate::failure::{Failure, Result, state};
 use crate::protocol::{Opening, Out, framed, opening};
-use crate::server::{Held, Shared};
+use crate::shared::{Held, Shared};
 
 use super::socket::Socket;
 
