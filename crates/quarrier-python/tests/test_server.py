@@ -21,13 +21,13 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Takes batches, knows them again by publisher and number, and breaks off when it is told to."""
+    """Takes batches, knows them again by publisher and number, and breaks off as asked."""
 
     protocol_version = "HTTP/1.1"
     taken: dict[tuple[str, str], list[dict[str, Any]]]
     breaks: list[str]
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         broken = self.breaks.pop(0) if self.breaks else ""
         if broken != "before":
@@ -50,8 +50,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def served() -> Iterator[tuple[str, type[Handler]]]:
     class Own(Handler):
-        taken = {}
-        breaks = []
+        pass
+
+    Own.taken = {}
+    Own.breaks = []
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Own)
     thread = threading.Thread(target=server.serve_forever)

@@ -136,9 +136,7 @@ def test_psycopg_cancels(db: psycopg.Connection[Any]) -> None:
 def test_asyncpg_prepares_and_iterates(address: tuple[str, int]) -> None:
     async def run() -> None:
         host, port = address
-        db = await asyncpg.connect(
-            host=host, port=port, user="ann", database="quarrier", ssl=False
-        )
+        db = await asyncpg.connect(host=host, port=port, user="ann", database="quarrier", ssl=False)
         rows = await db.fetch(
             "SELECT id, symbol, price, open FROM orders WHERE id = $1 AND symbol = $2", 7, "S1"
         )

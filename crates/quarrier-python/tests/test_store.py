@@ -1,4 +1,4 @@
-"""Tables that are kept: what `append` has returned for is there, for whoever opens the folder next."""
+"""Tables that are kept: what `append` has returned for is there when the folder is opened next."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_what_was_appended_is_asked_and_found_again(tmp_path: Path) -> None:
         assert len(store.table("fills")) == 1
         assert store.damages == []
     with pytest.raises(quarrier.QuarrierError, match="closed"):
-        store.tables
+        _ = store.tables
     again = quarrier.Store(tmp_path / "d", read_only=True)
     assert again.tables == {"orders": 4, "fills": 1}
     with pytest.raises(quarrier.QuarrierError, match="reading only"):

@@ -86,7 +86,6 @@ from quarrier._native import (
     regex,
     search,
 )
-
 from quarrier._server import Connection, Marks, ServerError, Writer, connect
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ __all__ = [
     "Source",
     "SparseFile",
     "SparseStore",
+    "Store",
     "Table",
     "__version__",
     "available_workers",
@@ -304,7 +305,7 @@ class SharedFeed:
 
 @final
 class Store:
-    def __init__(self, folder: str | os.PathLike[str], *, read_only: bool = False) -> None: ...
+    def __new__(cls, folder: str | os.PathLike[str], *, read_only: bool = False) -> Self: ...
     @property
     def tables(self) -> dict[str, int]: ...
     @property
@@ -324,6 +325,7 @@ class Store:
     def __enter__(self) -> Store: ...
     def __exit__(self, *args: object) -> None: ...
 
+@final
 class Table:
     @staticmethod
     def from_messages(

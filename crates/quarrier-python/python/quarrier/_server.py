@@ -54,7 +54,7 @@ def connect(
     before the first question.
 
     >>> db = quarrier.connect("http://localhost:5434")  # doctest: +SKIP
-    >>> db.query("SELECT symbol, sum(qty) FROM orders GROUP BY symbol").to_pylist()  # doctest: +SKIP
+    >>> db.query("SELECT count(*) FROM orders").to_pylist()  # doctest: +SKIP
     """
     return Connection(url, user, password, timeout)
 
@@ -122,11 +122,7 @@ class Connection:
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._http is None:
-            make = (
-                http.client.HTTPSConnection
-                if self._is_encrypted
-                else http.client.HTTPConnection
-            )
+            make = http.client.HTTPSConnection if self._is_encrypted else http.client.HTTPConnection
             self._http = make(self._host, self._port, timeout=self._timeout)
         return self._http
 
