@@ -137,7 +137,7 @@ impl<'o> Order<'o> {
         }
         let State { stored, failed, .. } = state;
         let done = match failed {
-            // It came first, and what was sent behind it was refused because of it.
+            // This error came first; the log refused all later batches because of it.
             Some(error @ Error::Log(_)) => Err(error),
             failed => waited.and(failed.map_or(Ok(()), Err)),
         };

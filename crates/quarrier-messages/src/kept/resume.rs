@@ -29,7 +29,7 @@ pub(super) struct Start {
     pub(super) lines: u64,
 }
 
-/// Sources of the same name that are told apart.
+/// The most sources of one name that a load can distinguish.
 const SOURCES_MAX: u32 = 1 << 16;
 
 /// As much of a source is looked at first, to learn its header.

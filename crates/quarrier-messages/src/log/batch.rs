@@ -258,7 +258,7 @@ impl Batch {
     }
 
     /// Takes the batch only if the last one of its publisher has this sequence (0: if there is none), so
-    /// that a publisher who sends on before it hears of a batch that found no room leaves no gap.
+    /// that a publisher leaves no gap when it sends the next batches before it learns that one was refused.
     #[must_use]
     pub fn after(mut self, sequence: u64) -> Self {
         self.after = Some(sequence);

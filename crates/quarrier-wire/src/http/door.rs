@@ -17,7 +17,7 @@ use crate::shared::Shared;
 /// Who has a wrong password waits so long.
 const WRONG_PASSWORD_TIME: Duration = Duration::from_millis(500);
 
-/// The user who asks.
+/// The user that sent the request.
 pub(super) async fn checked<B>(request: &Request<B>, shared: &Arc<Shared>) -> Result<String> {
     let headers = request.headers();
     let host = one(headers, header::HOST)?.ok_or_else(|| denied("the request names no host"))?;

@@ -168,7 +168,7 @@ fn written(batch: &RecordBatch, form: &Form<'_>, out: &mut Out) -> Result<()> {
             Form::Nothing => return Ok(()),
         }
         if done.is_err() {
-            // Half a row must not be sent, nor what comes behind it.
+            // The client must not get half a row, nor anything after it.
             out.take_back();
             return done;
         }

@@ -89,7 +89,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Names and values that clients are told.
+    /// Names and values of the settings that the server reports to clients.
     pub(super) fn reported(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let value = |name: &str| self.now.get(&name.to_ascii_lowercase()).map(String::as_str);
         REPORTED.iter().map(move |name| (*name, value(name).unwrap_or_default()))

@@ -21,7 +21,7 @@ use crate::Error;
 
 /// Rows of catalogs are few.
 const BATCH_ROWS: usize = 1_024;
-/// Memory for what is asked of them.
+/// The most memory that a query of the catalogs may take.
 const MEMORY_BYTES: usize = 64 << 20;
 
 /// The session.
