@@ -51,7 +51,7 @@ Examples:
   quarrier serve --make-user ann >> users
   quarrier serve --table t='logs/*.gz' --listen 0.0.0.0:5433 --users users
 
-Clients of PostgreSQL (psql, psycopg, JDBC, DBeaver, Grafana) ask all of SQL,
+Clients of PostgreSQL (tried: psql, psycopg, asyncpg) ask all of SQL in queries,
 and all read one memory. Over HTTP there are /query?sql=… (Arrow, JSON, CSV),
 /metrics for Prometheus, /health, and a page at / with what runs. It prints
 'ready' and its addresses when it is.
