@@ -20,7 +20,8 @@ pub(super) struct Opening {
     pub(super) fields: usize,
     /// That of BodyLength, if it is wanted.
     length: Option<FieldId>,
-    /// The other fields that are wanted, with their values.
+    /// The fields that are wanted, with their values: BeginString, and those behind BodyLength.
+    begin_value: Option<(FieldId, Box<str>)>,
     values: Vec<(FieldId, Box<str>)>,
 }
 
@@ -38,7 +39,7 @@ impl Opening {
         fields_max: usize,
     ) -> Option<Self> {
         let (mut begin, mut whole) = (None, None);
-        let (mut length, mut values) = (None, Vec::new());
+        let (mut length, mut begin_value, mut values) = (None, None, Vec::new());
         let (mut at, mut fields) = (0, 0);
         for (step, &end) in steps.iter().zip(ends).take(fields_max) {
             let end = usize::from(end);
@@ -51,15 +52,20 @@ impl Opening {
                     else {
                         break;
                     };
-                    *(if fields == 0 { &mut begin } else { &mut whole }) = Some(short);
-                    values.extend(step.field.map(|field| (field, value.into())));
+                    let value = step.field.map(|field| (field, value.into()));
+                    if fields == 0 {
+                        (begin, begin_value) = (Some(short), value);
+                    } else {
+                        whole = Some(short);
+                        values.extend(value);
+                    }
                 }
                 _ => break,
             }
             at = end + 1;
             fields += 1;
         }
-        Some(Opening { begin: begin?, body: whole?, fields, length, values })
+        Some(Opening { begin: begin?, body: whole?, fields, length, begin_value, values })
     }
 
     /// How many fields another one has in common with it, from the first.
@@ -87,14 +93,18 @@ impl Opening {
         unsafe { L::is_at(p.add(body), &self.body) && L::is_at(p, &self.begin) }
     }
 
-    /// Sets the fields to what the row before has; BodyLength to what this message says.
+    /// Sets the fields to what the row before has; BodyLength to what this message says. In the
+    /// message's order, which rows that are shown keep.
     #[inline(always)]
     pub(super) fn again(&self, seen: &Verified, row: &mut impl Row) {
-        for (field, value) in &self.values {
+        if let Some((field, value)) = &self.begin_value {
             row.text_again(*field, value);
         }
         if let Some(field) = self.length {
             row.integer(field, seen.length as i64);
+        }
+        for (field, value) in &self.values {
+            row.text_again(*field, value);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What is foreseen, against the parser that looks at every message with care.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -32,15 +31,25 @@ impl RecordFormat for Careful {
     }
 }
 
-/// Every message as text, with the values that its fields had last.
+/// Every message as text, with the values that its fields had last, in the order in which the
+/// fields were set first: rows that are shown keep it.
 #[derive(Debug, Default, PartialEq)]
 struct Log {
     names: Vec<String>,
-    row: BTreeMap<FieldId, String>,
+    row: Vec<(FieldId, String)>,
     /// The row before.
-    last: BTreeMap<FieldId, String>,
+    last: Vec<(FieldId, String)>,
     refused: u32,
     messages: Vec<String>,
+}
+
+impl Log {
+    fn set(&mut self, field: FieldId, value: String) {
+        match self.row.iter_mut().find(|(known, _)| *known == field) {
+            Some((_, known)) => *known = value,
+            None => self.row.push((field, value)),
+        }
+    }
 }
 
 impl Taker for Log {
@@ -76,35 +85,35 @@ impl Row for Log {
     }
 
     fn boolean(&mut self, field: FieldId, value: bool) {
-        self.row.insert(field, format!("{value}"));
+        self.set(field, format!("{value}"));
     }
 
     fn integer(&mut self, field: FieldId, value: i64) {
-        self.row.insert(field, format!("{value}i"));
+        self.set(field, format!("{value}i"));
     }
 
     fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8) {
-        self.row.insert(field, format!("{mantissa}/{scale}"));
+        self.set(field, format!("{mantissa}/{scale}"));
     }
 
     fn number(&mut self, field: FieldId, number: Cell<'static>) {
-        self.row.insert(field, format!("{number:?}"));
+        self.set(field, format!("{number:?}"));
     }
 
     fn float(&mut self, field: FieldId, value: f64) {
-        self.row.insert(field, format!("{value}f"));
+        self.set(field, format!("{value}f"));
     }
 
     fn date(&mut self, field: FieldId, days: i32) {
-        self.row.insert(field, format!("{days}d"));
+        self.set(field, format!("{days}d"));
     }
 
     fn timestamp(&mut self, field: FieldId, nanoseconds: i64) {
-        self.row.insert(field, format!("{nanoseconds}ns"));
+        self.set(field, format!("{nanoseconds}ns"));
     }
 
     fn text(&mut self, field: FieldId, value: &str) {
-        self.row.insert(field, format!("{value:?}"));
+        self.set(field, format!("{value:?}"));
     }
 
     fn text_ahead(&mut self, field: FieldId, value: &str, ahead: &[u8; 32]) {
@@ -113,12 +122,13 @@ impl Row for Log {
     }
 
     fn text_again(&mut self, field: FieldId, value: &str) {
-        assert_eq!(self.last.get(&field), Some(&format!("{value:?}")), "of the row before");
+        let last = self.last.iter().find(|(known, _)| *known == field);
+        assert_eq!(last, Some(&(field, format!("{value:?}"))), "of the row before");
         self.text(field, value);
     }
 
     fn null(&mut self, field: FieldId) {
-        self.row.insert(field, "NULL".into());
+        self.set(field, "NULL".into());
     }
 }
 
