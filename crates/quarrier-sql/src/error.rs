@@ -248,6 +248,12 @@ fn said(error: &DataFusionError) -> String {
              give it a name with --table"
         );
     }
+    if let Some(operator) = gist.strip_prefix("Unsupported binary operator: ") {
+        return match operator {
+            "PGOverlap" => "'&&' is no operator of SQL; write AND".to_string(),
+            other => format!("there is no operator {other}; try the question in other words"),
+        };
+    }
     let mut shown: String = gist.chars().take(SHOWN_MAX).collect();
     if shown.len() < gist.len() {
         shown.push('…');

@@ -262,7 +262,11 @@ impl<'a> Binder<'a> {
         {
             return Ok(bound);
         }
-        let error = wrong(at, self.unknown(&name.value));
+        let mut reason = self.unknown(&name.value);
+        if name.quote_style == Some('"') {
+            reason.push_str("; text stands in single quotes");
+        }
+        let error = wrong(at, reason);
         if self.is_ambiguous(&name.value) {
             return Err(error);
         }

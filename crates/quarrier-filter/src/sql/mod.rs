@@ -57,6 +57,7 @@ pub const NODES_MAX: usize = 1 << 19;
 /// deeper than [`DEPTH_MAX`], or is longer than [`TEXT_BYTES_MAX`] or [`TOKENS_MAX`].
 pub fn condition(text: &str, schema: &Schema) -> Result<Expr> {
     parse::parsed(text, |parser| {
+        parse::alone(parser)?;
         let expr = parse::expression(parser)?;
         parse::end(parser)?;
         let mut binder = Binder::new(schema, None);
@@ -71,6 +72,7 @@ pub fn condition(text: &str, schema: &Schema) -> Result<Expr> {
 /// As [`condition`].
 pub fn expression(text: &str, schema: &Schema) -> Result<Expr> {
     parse::parsed(text, |parser| {
+        parse::alone(parser)?;
         let expr = parse::expression(parser)?;
         parse::end(parser)?;
         Ok(Binder::new(schema, None).bind(expr)?.expr)

@@ -135,6 +135,22 @@ pub(super) fn too_deep() -> String {
     format!("nested deeper than {DEPTH_MAX}; put the conditions side by side with AND and OR")
 }
 
+/// Refuses the statement, or the piece of one, that people write where a condition stands alone.
+pub(super) fn alone(parser: &Parser<'_>) -> Result<()> {
+    let first = parser.peek_token_ref();
+    let Token::Word(word) = &first.token else { return Ok(()) };
+    match word.keyword {
+        Keyword::SELECT if word.quote_style.is_none() => Err(unanswered(
+            first.span.start,
+            "a statement, where a condition as price > 5 is expected",
+        )),
+        Keyword::WHERE if word.quote_style.is_none() => {
+            Err(wrong(first.span.start, "a condition begins without WHERE, as price > 5"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// An expression, as far as it goes.
 pub(super) fn expression(parser: &mut Parser<'_>) -> Result<ast::Expr> {
     parser.parse_expr().map_err(|error| failed(&error))

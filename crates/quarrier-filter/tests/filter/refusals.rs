@@ -84,6 +84,17 @@ fn names_that_are_not_there_are_shown_with_those_that_are() {
 }
 
 #[test]
+fn habits_of_other_languages_are_met_with_what_to_write() {
+    check_refused(&[
+        ("SELECT * FROM m WHERE i = 1", "line 1, column 1: a statement, where a condition as"),
+        ("WHERE i = 1", "line 1, column 1: a condition begins without WHERE"),
+        ("t = \"AAA\"", "line 1, column 5: there is no column 'AAA'; there are: "),
+        ("t = \"AAA\"", "; text stands in single quotes"),
+    ]);
+    assert!(!asked("t = aaa").contains("quotes"));
+}
+
+#[test]
 fn texts_that_are_no_expression_are_refused_where_they_stop_being_one() {
     check_refused(&[
         ("", "expected an expression, found the end"),

@@ -313,6 +313,13 @@ fn averages_of_decimals_are_rounded() {
 }
 
 #[test]
+fn operators_of_other_languages_are_refused_plainly() {
+    let (_folder, asked) = Asked::of_orders();
+    let said = asked.refusal("SELECT id FROM m WHERE qty > 1 && qty < 5");
+    assert_eq!(said, "'&&' is no operator of SQL; write AND");
+}
+
+#[test]
 fn aggregates_of_text_are_refused_plainly() {
     let (_folder, asked) = Asked::of_orders();
     for name in ["SUM", "AVG"] {
