@@ -50,6 +50,7 @@ case "$*" in
         build
         cd crates/quarrier-python
         failed=0
+        python ../../benchmarks/python/rivals.py --check || failed=1
         ruff format --check . ../quarrier-python-sql ../../benchmarks/python ../../examples/python ../../fuzz ../../scripts || failed=1
         ruff check . ../quarrier-python-sql ../../benchmarks/python ../../examples/python ../../fuzz ../../scripts || failed=1
         mypy || failed=1
