@@ -34,12 +34,10 @@ clean() {
 # try HOW BIN OPTION PYTHON: the README's commands, with the programs in BIN.
 try() {
     say "$1: the commands of the README"
-    folder=$lab/try-$1
-    mkdir "$folder" && cp "$readme" "$folder/README.md"
     said=$(clean "$2" quarrier --version) || fail "$1: quarrier --version"
     printf '%s\n' "$said" | sed 's/^/  /'
     # shellcheck disable=SC2086 # no option at all where there is none
-    (cd "$folder" && clean "$2" "$4" "$scripts/readme.py" README.md $3) || fail "$1: the README"
+    clean "$2" "$4" "$scripts/snippets.py" $3 "$readme" || fail "$1: the README"
 }
 
 mkdir "$lab/home"
