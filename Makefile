@@ -1,7 +1,7 @@
 # Every target says what it does before it does it. `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help all demo test bench install dist
+.PHONY: help all demo test docs bench install dist
 
 PREFIX ?= /usr/local
 
@@ -23,8 +23,15 @@ test: ## Set up and run all tests
 	@scripts/setup.sh rust image gpu python serve
 	cargo test --workspace --locked
 	scripts/python.sh test
+	scripts/docs.sh snippets
 	cargo xtask tidy
 	cargo run --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}" -- --seconds 35
+
+docs: ## Build the documentation in target/docs, check its links and run its snippets
+	@scripts/setup.sh rust image serve docs
+	scripts/docs.sh site
+	cargo build --workspace --locked --bins
+	scripts/docs.sh snippets
 
 bench: ## Measure against the ceilings of this machine
 	@scripts/setup.sh rust

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python] [serve] [dist]
+# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python] [serve] [dist] [docs]
 # Installs only what is missing, and says so. Where it may not install, it says the
 # command and stops.
 set -eu
@@ -79,18 +79,27 @@ set_up_python() {
     cp "$wanted" .venv/installed.txt
 }
 
-# What packs and checks what users install, in an environment of its own.
+# tools NAME REQUIREMENTS: an environment of its own for tools, in target/NAME-tools.
+tools() {
+    python3 -c 'import ensurepip' 2>/dev/null || install "tools written in Python" python3 python3-venv
+    folder=${CARGO_TARGET_DIR:-target}/$1-tools
+    cmp -s "$2" "$folder/installed.txt" && return
+    echo "setup: installing into $folder what $2 lists"
+    python3 -m venv --clear "$folder"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$2" ||
+        stop "could not install $2; is the network there? Then run: scripts/setup.sh $1"
+    cp "$2" "$folder/installed.txt"
+}
+
+# What packs and checks what users install.
 set_up_dist() {
     have dpkg-deb objdump || install "making the packages" dpkg binutils
-    python3 -c 'import ensurepip' 2>/dev/null || install "the Python packages" python3 python3-venv
-    wanted=crates/quarrier-python/requirements-dist.txt
-    tools=${CARGO_TARGET_DIR:-target}/dist-tools
-    cmp -s "$wanted" "$tools/installed.txt" && return
-    echo "setup: installing into $tools what $wanted lists"
-    python3 -m venv --clear "$tools"
-    "$tools/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted" ||
-        stop "could not install $wanted; is the network there? Then run: scripts/setup.sh dist"
-    cp "$wanted" "$tools/installed.txt"
+    tools dist crates/quarrier-python/requirements-dist.txt
+}
+
+# What makes a site of the documentation.
+set_up_docs() {
+    tools docs docs/requirements.txt
 }
 
 for group in "$@"; do
@@ -101,6 +110,7 @@ for group in "$@"; do
         python) set_up_python ;;
         serve) set_up_serve ;;
         dist) set_up_dist ;;
-        *) stop "unknown group '$group'; known: rust image gpu python serve dist" ;;
+        docs) set_up_docs ;;
+        *) stop "unknown group '$group'; known: rust image gpu python serve dist docs" ;;
     esac
 done

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Builds the documentation as a site, and checks every link in it: site.py OUT
+
+A page that is in no list of docs/index.md, or a link to a page or heading that is not there, fails.
+Links to other sites are not followed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.parse
+from html.parser import HTMLParser
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Page(HTMLParser):
+    """The links of a page, and what links may lead to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("href", "src") and value and tag != "form":
+                self.links.append(value)
+            elif name in ("id", "name") and value:
+                self.anchors.add(value)
+
+
+def build(out: Path) -> bool:
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-b", "html"]
+    # Doctrees are no part of the site.
+    command += ["-d", str(out.parent / "doctrees"), str(ROOT / "docs"), str(out)]
+    return subprocess.run(command).returncode == 0
+
+
+def dead_links(out: Path) -> list[str]:
+    pages = {path: Page(path.read_text()) for path in sorted(out.rglob("*.html"))}
+    dead = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urllib.parse.urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (
+                (path.parent / urllib.parse.unquote(parts.path)).resolve() if parts.path else path
+            )
+            if not target.exists():
+                dead.append(f"{path.relative_to(out)}: {link} leads nowhere")
+            elif parts.fragment and target in pages:
+                anchor = urllib.parse.unquote(parts.fragment)
+                # An empty one, and `top`, are the start of the page.
+                if anchor != "top" and anchor not in pages[target].anchors:
+                    dead.append(f"{path.relative_to(out)}: {link} has no such heading")
+    return dead
+
+
+def outside(text: str) -> list[str]:
+    """Files of the repository that a page of docs/ leads to by their address."""
+    start = "https://github.com/quarrier/quarrier/blob/main/"
+    links = [link for link in Page(text).links if link.startswith(start)]
+    return [link.removeprefix(start).split("#")[0] for link in links]
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print("usage: site.py OUT", file=sys.stderr)
+        return 2
+    out = Path(sys.argv[1]).resolve()
+    if not build(out):
+        return 1
+    dead = dead_links(out)
+    for path in sorted(out.rglob("*.html")):
+        for name in outside(path.read_text()):
+            if not (ROOT / name).exists():
+                dead.append(f"{path.relative_to(out)}: the repository has no {name}")
+    for line in dict.fromkeys(dead):
+        print(f"site: {line}", file=sys.stderr)
+    if not dead:
+        print(f"the documentation is in {out}/index.html")
+    return 1 if dead else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
