@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Builds the documentation as a site, and checks every link in it: site.py OUT
 
-A page that is in no list of docs/index.md, or a link to a page or heading that is not there, fails.
-Links to other sites are not followed.
+A page that is in no list of docs/index.md, a link to a page or heading that is not there, and a
+variable of the environment that docs/environment.md does not name fail. Links to other sites are
+not followed.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import urllib.parse
@@ -68,6 +70,18 @@ def outside(text: str) -> list[str]:
     return [link.removeprefix(start).split("#")[0] for link in links]
 
 
+def undocumented_variables() -> list[str]:
+    """Variables of the environment that the programs read and docs/environment.md does not name."""
+    page = (ROOT / "docs/environment.md").read_text()
+    names: set[str] = set()
+    for path in (ROOT / "crates").glob("*/src/**/*.rs"):
+        text = path.read_text().split("#[cfg(test)]")[0]
+        names |= set(re.findall(r'(?:var_os|variable|env::var)\("([A-Z_]+)"\)', text))
+        for proxies in re.findall(r"first\(&\[([^\]]*)\]\)", text):
+            names |= set(re.findall(r'"(\w+_proxy|\w+_PROXY)"', proxies))
+    return sorted(name for name in names if f"`{name}`" not in page)
+
+
 def main() -> int:
     if len(sys.argv) != 2:
         print("usage: site.py OUT", file=sys.stderr)
@@ -80,6 +94,7 @@ def main() -> int:
         for name in outside(path.read_text()):
             if not (ROOT / name).exists():
                 dead.append(f"{path.relative_to(out)}: the repository has no {name}")
+    dead += [f"environment.md: no word of {name}" for name in undocumented_variables()]
     for line in dict.fromkeys(dead):
         print(f"site: {line}", file=sys.stderr)
     if not dead:
