@@ -16,6 +16,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+REPOSITORY = "https://github.com/quarrier/quarrier/blob/main/"
 
 
 class Page(HTMLParser):
@@ -63,11 +64,25 @@ def dead_links(out: Path) -> list[str]:
     return dead
 
 
-def outside(text: str) -> list[str]:
-    """Files of the repository that a page of docs/ leads to by their address."""
-    start = "https://github.com/quarrier/quarrier/blob/main/"
-    links = [link for link in Page(text).links if link.startswith(start)]
-    return [link.removeprefix(start).split("#")[0] for link in links]
+def headings(markdown: str) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    titles = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def dead_addresses(text: str) -> list[str]:
+    """Links to files of the repository, or headings of its pages, that are not there."""
+    dead = []
+    for link in Page(text).links:
+        if not link.startswith(REPOSITORY):
+            continue
+        name, _, anchor = link.removeprefix(REPOSITORY).partition("#")
+        path = ROOT / name
+        if not path.exists():
+            dead.append(f"the repository has no {name}")
+        elif anchor and path.suffix == ".md" and anchor not in headings(path.read_text()):
+            dead.append(f"{name} has no heading #{anchor}")
+    return dead
 
 
 def undocumented_variables() -> list[str]:
@@ -91,9 +106,7 @@ def main() -> int:
         return 1
     dead = dead_links(out)
     for path in sorted(out.rglob("*.html")):
-        for name in outside(path.read_text()):
-            if not (ROOT / name).exists():
-                dead.append(f"{path.relative_to(out)}: the repository has no {name}")
+        dead += [f"{path.relative_to(out)}: {line}" for line in dead_addresses(path.read_text())]
     dead += [f"environment.md: no word of {name}" for name in undocumented_variables()]
     for line in dict.fromkeys(dead):
         print(f"site: {line}", file=sys.stderr)
