@@ -59,9 +59,13 @@ set_up_gpu() {
     install "running the GPU's kernels on the CPU" pocl-opencl-icd ocl-icd-libopencl1 oclgrind
 }
 
-# PostgreSQL's client, which the tests of the server talk with.
+# The clients that the tests and snippets of the server talk with.
 set_up_serve() {
-    have psql || install "testing the server" postgresql-client
+    missing=
+    have psql || missing="$missing postgresql-client"
+    have curl || missing="$missing curl"
+    # shellcheck disable=SC2086 # a list of package names
+    [ -z "$missing" ] || install "testing the server" $missing
 }
 
 # A virtual environment in .venv with what the tests of the Python package use.
