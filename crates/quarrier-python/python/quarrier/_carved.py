@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 
 class CarvedFile(NamedTuple):
-    """A file that was carved: where its bytes lay, how whole it is, where it was written."""
+    """A carved file: the place of its bytes, its status, and where it was written."""
 
     source: str
     type: str
@@ -18,4 +18,4 @@ class CarvedFile(NamedTuple):
     sha256: str
     path: str
     container: str | None = None
-    """The way to it from the outermost archive, where it lay in one."""
+    """The path through the archives, if it was inside one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class QuarrierError(Exception):
-    """Whatever quarrier refuses or cannot do. The first argument is the message."""
+    """The base of all errors of quarrier. The first argument is the message."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
@@ -71,11 +71,11 @@ class PlanError(QuarrierError, ValueError):
 
 
 class FolderError(QuarrierError, ValueError):
-    """A folder that cannot be carved into: it is not empty, or was begun in another way."""
+    """A folder that cannot be carved into: not empty, or begun with other options."""
 
 
 class NoRoomError(QuarrierError, MemoryError):
-    """There is not as much memory, or disk for a measurement, as was asked for.
+    """There is less memory, or disk for a measurement, than requested.
 
     Both sizes are 0 where they are not known.
     """
@@ -87,7 +87,7 @@ class NoRoomError(QuarrierError, MemoryError):
 
 
 class MeasurementError(QuarrierError, ArithmeticError):
-    """A measurement computed, read or received something else than it must have."""
+    """A measurement computed, read or received wrong data."""
 
     def __init__(self, message: str, measurement: str) -> None:
         super().__init__(message, measurement)
@@ -106,7 +106,7 @@ class CompressedError(QuarrierError, OSError):
 
 
 class ColumnFileError(QuarrierError, OSError):
-    """A file of Arrow or Parquet is damaged, or none."""
+    """An Arrow or Parquet file is damaged, or not one."""
 
     def __init__(self, message: str, source: str) -> None:
         super().__init__(message, source)
@@ -117,7 +117,7 @@ class ColumnFileError(QuarrierError, OSError):
 
 
 class DictionaryError(QuarrierError, ValueError):
-    """A data dictionary of FIX cannot be used; `path` is where it lies."""
+    """A FIX data dictionary at `path` cannot be used."""
 
     def __init__(self, message: str, path: object) -> None:
         super().__init__(message, path)
@@ -125,7 +125,7 @@ class DictionaryError(QuarrierError, ValueError):
 
 
 class ArrowColumnError(QuarrierError, TypeError):
-    """A column of Arrow data has no place in a table."""
+    """A table cannot hold a column of the Arrow data."""
 
     def __init__(self, message: str, column: str, reason: str) -> None:
         super().__init__(message, column, reason)
@@ -134,7 +134,7 @@ class ArrowColumnError(QuarrierError, TypeError):
 
 
 class QueryError(QuarrierError, ValueError):
-    """A statement is wrong, or more than can be answered; `line` and `column` count from 1.
+    """A statement is invalid or cannot be answered; `line` and `column` count from 1.
 
     They are 0 where the place is not known.
     """
@@ -151,11 +151,11 @@ class UnknownColumnError(QueryError, LookupError):
 
 
 class UnansweredError(QueryError):
-    """A statement is more of SQL than one table's scan answers: joins, grouping, subqueries."""
+    """A statement needs joins, grouping or subqueries, which a scan of one table lacks."""
 
 
 class NotInstalledError(UnansweredError, ImportError):
-    """A statement needs all of SQL, which `pip install 'quarrier[sql]'` brings."""
+    """A statement needs the package of `pip install 'quarrier[sql]'`."""
 
 
 class RowError(QuarrierError, ArithmeticError):
@@ -170,7 +170,7 @@ class RowError(QuarrierError, ArithmeticError):
 
 
 class UnreadableWarning(UserWarning):
-    """Part of a source could not be read, and an answer is without what is there."""
+    """Part of a source could not be read, and the answer is without it."""
 
 
 class BufferLayoutError(QuarrierError, BufferError):
@@ -178,7 +178,7 @@ class BufferLayoutError(QuarrierError, BufferError):
 
 
 class OffsetOverflowError(QuarrierError, OverflowError):
-    """A number that is no offset, or a range that passes the greatest one, 2**64 - 1.
+    """An invalid offset, or a range beyond the greatest one, 2**64 - 1.
 
     `length` is None where the number itself is the cause.
     """
@@ -220,7 +220,7 @@ class BeyondLengthError(QuarrierError, EOFError):
 
 
 class PinnedError(QuarrierError, BufferError):
-    """Bytes were to be erased that are pinned, or unpinned that are not."""
+    """A call would erase pinned bytes, or unpin bytes that are not pinned."""
 
     def __init__(self, message: str, offset: int, length: int) -> None:
         super().__init__(message, offset, length)
@@ -254,7 +254,7 @@ class DuplicateFileError(QuarrierError, ValueError):
 
 
 class RemoteError(QuarrierError, OSError):
-    """A remote source cannot be opened or read; `source` is its URL, without what is secret."""
+    """A remote source cannot be opened or read; `source` is its URL without secrets."""
 
     def __init__(self, message: str, source: str | None) -> None:
         super().__init__(message, source)
@@ -269,19 +269,19 @@ class RemoteNotFoundError(RemoteError, FileNotFoundError):
 
 
 class RemoteDeniedError(RemoteError, PermissionError):
-    """The server refuses: credentials are missing, wrong or over their time."""
+    """The server refuses access: credentials are missing, wrong or expired."""
 
 
 class RemoteChangedError(RemoteError):
-    """The object is not the one that was opened any more."""
+    """The object changed after it was opened."""
 
 
 class RemoteRangesError(RemoteError):
-    """The server ignores ranges, and the object is too large to be kept whole."""
+    """The server ignores ranges, and the object is too large to read whole."""
 
 
 class WorkerError(QuarrierError):
-    """A worker of `quarrier.parallel` failed; `range` is what it was at, None where unknown.
+    """A worker of `quarrier.parallel` failed at `range` (None if unknown).
 
     It counts in indices of the first axis, for `scan` in bytes, and is half open.
     """

@@ -13,8 +13,8 @@ from quarrier._native import Source, open_source
 class SourceFile(io.RawIOBase):
     """A source to be read like a file, from `quarrier.open`.
 
-    Reads are exact: they give as many bytes as were asked for, unless the source ends. A read
-    of bytes that are held costs a few microseconds; no further buffering is needed. Threads may
+    Reads are exact: they return as many bytes as requested, unless the source ends. A read of held
+    bytes costs a few microseconds; no further buffering is needed. Threads may
     share the file if each seeks and reads under a lock, or use `read_at`, which needs none.
     Pickled files and those in a forked child open their source again.
     """
@@ -29,7 +29,7 @@ class SourceFile(io.RawIOBase):
 
     @property
     def name(self) -> str:
-        """The path or URL, without what is secret in it."""
+        """The path or URL, without secrets."""
         return self._source.name
 
     @property
@@ -43,7 +43,7 @@ class SourceFile(io.RawIOBase):
         return "rb"
 
     def counters(self) -> dict[str, int] | None:
-        """What reads of a remote source cost so far: requests, bytes; None for a local one."""
+        """The cost of a remote source so far: requests, bytes; None for a local one."""
         return self._source.counters()
 
     def readable(self) -> bool:
@@ -78,14 +78,14 @@ class SourceFile(io.RawIOBase):
         return position
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fills the buffer, but for the source's end; returns how many bytes that were."""
+        """Fills the buffer, unless the source ends; returns the number of bytes."""
         self._check_open()
         count = self._source.read_into(self._position, buffer)
         self._position += count
         return count
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """So many bytes, or all that are left."""
+        """`size` bytes, or all that are left."""
         self._check_open()
         data = self.read_at(self._position, self._size if size is None or size < 0 else size)
         self._position += len(data)
@@ -96,7 +96,7 @@ class SourceFile(io.RawIOBase):
         return self.read()
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """So many bytes from `offset` on, fewer at the end; the position stays."""
+        """`size` bytes from `offset` on, fewer at the end; the position stays."""
         self._check_open()
         data = bytearray(max(0, min(size, self._size - offset)))
         count = self._source.read_into(offset, data)
@@ -108,7 +108,7 @@ class SourceFile(io.RawIOBase):
         return self._source
 
     def close(self) -> None:
-        """Closes the file; what is held of it is given up."""
+        """Closes the file and frees its held bytes."""
         if not self.closed:
             super().close()
             del self._source
@@ -147,11 +147,11 @@ def open(
 ) -> SourceFile:
     """Opens a source for reading: a file, device, image (split, or `.E01`), URL.
 
-    Of a remote source only what is read is fetched, and what is cheap to fetch with it; what was
-    fetched is held in memory, up to `memory` bytes (256 MiB; or text, `"1G"`) together with other
-    sources opened with the same settings. `cache` is a folder to keep it in across processes. At
-    most `requests` (8) requests are under way at once. Credentials for `s3://` and proxies come
-    from the usual environment variables (`AWS_…`, `https_proxy` …).
+    A remote source is fetched only where it is read, with neighbouring bytes if they are cheap.
+    Fetched bytes are held in memory, up to `memory` bytes (256 MiB; or a string, `"1G"`) together
+    with other sources opened with the same settings. `cache` is a folder that keeps them across
+    processes. At most `requests` (8) requests are under way at once. Credentials for `s3://` and
+    proxies come from the usual environment variables (`AWS_…`, `https_proxy` …).
 
     Raises FileNotFoundError, PermissionError and other kinds of OSError.
     """

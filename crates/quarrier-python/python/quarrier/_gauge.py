@@ -9,7 +9,7 @@ from quarrier._native import gauge_json
 
 
 class Reading(NamedTuple):
-    """A measured value: the median of runs, with its spread and the conditions it was taken in."""
+    """A measured value: the median of runs, with its spread and conditions."""
 
     area: str
     measurement: str
@@ -26,7 +26,7 @@ class Reading(NamedTuple):
     samples: list[float]
     percentiles: dict[str, Any] | None
     received_share: float | None
-    """Of UDP: the share of the datagrams sent that came."""
+    """For UDP: the share of the sent datagrams that arrived."""
     notes: list[str]
 
 
@@ -35,9 +35,9 @@ def gauge(
 ) -> list[Reading]:
     """Measures areas of the machine (`cpu`, `memory`, `disk`, `network`, `gpu`), or all of them.
 
-    `quick` measures what plans need, in less than 30 seconds for all areas; else it takes minutes.
-    `path` is a folder on the disk that is measured. The interpreter's lock is released
-    meanwhile, but what other threads do is measured too.
+    `quick` measures what planning needs, in less than 30 seconds for all areas; otherwise it takes
+    minutes. `path` is a folder on the disk to measure. The interpreter's lock is released, but the
+    work of other threads disturbs the measurement.
 
     >>> for reading in quarrier.gauge("memory", quick=True):  # doctest: +SKIP
     ...     print(reading.measurement, reading.parameters, reading.value, reading.unit)

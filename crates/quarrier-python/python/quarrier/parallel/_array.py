@@ -40,10 +40,10 @@ class Place(NamedTuple):
 class SharedArray(np.ndarray[Any, np.dtype[Any]]):
     """A numpy array in memory that other processes can map.
 
-    It is an ordinary writable array. Pickled, it is a handle of some hundred bytes: whoever
-    unpickles it while this process lives maps the same memory, and sees later writes. Slices
-    are shared too; what is computed from it, and `copy()`, is an ordinary array. The memory is
-    given back with the last array, in whichever process that is; there is no name to unlink.
+    It is an ordinary writable array. It pickles to a handle of a few hundred bytes: unpickling it
+    while this process is alive maps the same memory, and later writes show. Slices are shared
+    too; results computed from it, and `copy()`, are ordinary arrays. The memory is freed with the
+    last array in any process; there is no name to unlink.
     """
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -81,8 +81,8 @@ class SharedArray(np.ndarray[Any, np.dtype[Any]]):
 def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> SharedArray:
     """A new array of zeros in shared memory.
 
-    Costs a mapping and a file descriptor; pages are taken when they are first written. Raises
-    `MemoryError` where the machine or the control group cannot hold it.
+    Costs a mapping and a file descriptor; pages are allocated when they are first written. Raises
+    `MemoryError` if the machine or the control group cannot hold it.
     """
     kind = np.dtype(dtype)
     if kind.hasobject:

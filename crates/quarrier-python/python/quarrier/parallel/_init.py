@@ -31,7 +31,7 @@ def init(
 
     `kernel(out, start)` fills `out`, the writable slice of `chunk` indices that begins at index
     `start` of the first axis, and returns nothing. The other options are those of the package.
-    Nothing is copied; an array is returned only when all of it was filled.
+    Nothing is copied; the array is returned only when all of it is filled.
 
     >>> import quarrier.parallel as parallel
     >>> def squares(out, start):

@@ -32,23 +32,23 @@ def map(
     timeout: float | None = None,
     progress: Wanted = None,
 ) -> npt.NDArray[Any]:
-    """An array that workers make of others, slice by slice.
+    """An array that workers compute from others, slice by slice.
 
     `kernel(out, *slices)` fills `out`, a writable slice of `chunk` indices of the first axis,
     from the slices of the arrays at the same indices. With `halo`, `kernel(out, lead, *slices)`
     gets slices with up to `halo` neighbours on both sides, `lead` of them before; there are
     fewer only at the ends of the arrays.
 
-    The arrays have the same length and are numpy's, or anything that shows its memory: bytes,
-    memoryview, mmap, Arrow. Those that are shared or memory-mapped are never copied, nor is any
-    that a forked worker sees; others are copied once into shared memory.
+    The arrays have the same length, and are numpy arrays or anything that shows its memory: bytes,
+    memoryview, mmap, Arrow. Shared and memory-mapped ones are never copied, nor is any that a
+    forked worker sees; others are copied once into shared memory.
 
-    Without `out` the result is a new shared array, of the shape of the first array and of
-    `dtype`, by default that which numpy finds for all arrays together. An `out` that is shared
-    is filled in place, and its contents are undefined when the call fails; another one is
-    copied to in the end, when nothing has failed (with `mode="thread"` it is filled in place).
-    So is one that overlaps an array, unless it is that array and every index is made of itself
-    alone: kernels see the arrays as they were. Masked values and NULLs are refused.
+    Without `out` the result is a new shared array, with the shape of the first array and with
+    `dtype`, by default numpy's common type of all arrays. A shared `out` is filled in place, and
+    its contents are undefined if the call fails; any other is written at the end, if nothing
+    failed (with `mode="thread"` it is filled in place). An `out` that overlaps an array is written
+    at the end too, unless it is that array and each index depends on itself alone: kernels see the
+    arrays as they were. Masked values and NULLs are refused.
 
     >>> import numpy as np, quarrier.parallel as parallel
     >>> def mean(out, first, second):

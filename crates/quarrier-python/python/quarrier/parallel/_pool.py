@@ -16,7 +16,7 @@ from quarrier.parallel._system import signals_held
 
 
 class Pool:
-    """What `pool()` gives: calls inside its `with` use its workers."""
+    """The result of `pool()`: calls inside its `with` use its workers."""
 
     def __init__(self, count: int) -> None:
         self.crew = Crew(count)
@@ -62,11 +62,10 @@ def current_pool() -> Pool | None:
 def pool(workers: int | Literal["auto"] | None = None) -> Iterator[Pool]:
     """Keeps workers for the calls inside: they start in less than a millisecond.
 
-    Kernels reach the workers pickled (by cloudpickle: closures and lambdas work), the arrays
-    they capture by one copy through shared memory at each call, shared arrays and mapped files
-    without one. Workers that died are replaced at the next call. Pools nest: the inner one
-    counts. A call from another thread than the one that is using the pool starts workers of
-    its own.
+    Kernels are pickled (by cloudpickle: closures and lambdas work). Arrays that they capture are
+    copied once a call through shared memory, shared arrays and mapped files never. Dead workers
+    are replaced at the next call. Pools nest: the inner one counts. A call from a second thread
+    starts workers of its own.
 
     >>> import quarrier.parallel as parallel
     >>> def fill(out, start):

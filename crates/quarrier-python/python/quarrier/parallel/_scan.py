@@ -50,20 +50,20 @@ def scan(
     timeout: float | None = None,
     progress: Wanted = None,
 ) -> Any:
-    """Runs a kernel over all chunks of a source, and gives what it made of them.
+    """Runs a kernel over all chunks of a source, and returns its results.
 
-    `kernel(chunk, offset)` gets the `chunk` bytes from `offset` on, and behind them up to
+    `kernel(chunk, offset)` gets the `chunk` bytes from `offset` on, followed by up to
     `overlap` bytes of the next chunk, as a read-only numpy array of `uint8`; it must not keep
     that. The source is a path, a URL, a file from `quarrier.open`, or anything that shows its
     bytes. Files and URLs are read ahead, into buffers that the workers share.
 
-    The values come back pickled, in order of offset: as a list; with `reduce` folded, by
-    `reduce(value of all before, value of the next)`, None for a source without a byte; with
-    `out`, an array with a row for each chunk, as its rows. A shared `out` (`empty`) is written
-    to by the workers.
+    The values are pickled and returned in order of offset: as a list; with `reduce`, folded by
+    `reduce(value of all before, value of the next)`, None for an empty source; with `out`, an array
+    with a row for each chunk, as its rows. The workers write to a shared `out` (`empty`)
+    themselves.
 
-    What cannot be read is zero, and is appended to `problems` as (offset, length, reason);
-    without that list there is a warning.
+    Unreadable ranges are zero, and are appended to `problems` as (offset, length, reason); without
+    that list there is a warning.
 
     >>> import numpy as np, quarrier.parallel as parallel
     >>> def ones(chunk, offset):
