@@ -28,7 +28,7 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   check           all that CI runs before the tests; stops at the first failure
-  tidy            layering, manifests, left-over marks, file lengths, paths, links
+  tidy            layering, manifests, left-over marks, file lengths, paths, links, words
   docs            write docs/cli.md from the command line's own help
   docs --check    fail if docs/cli.md is stale
 ";

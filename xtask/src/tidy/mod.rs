@@ -7,6 +7,7 @@
 //! | `cycles` | the modules at the top of a crate build on each other in one direction |
 //! | `text` | no left-over marks, no overlong files, no paths of one machine |
 //! | `links` | relative links in markdown lead to a file |
+//! | `words` | pages that users read have no word that is out |
 //!
 //! A rule is a function from the [`Tree`] to its problems. Adding one is a
 //! function and a line in [`RULES`].
@@ -20,6 +21,7 @@ mod manifest;
 mod table;
 mod text;
 mod tree;
+mod words;
 
 use std::fmt;
 use std::path::Path;
@@ -27,7 +29,7 @@ use std::process::ExitCode;
 
 use tree::Tree;
 
-const RULES: [fn(&Tree) -> Vec<Problem>; 8] = [
+const RULES: [fn(&Tree) -> Vec<Problem>; 9] = [
     layers::layers,
     crates::manifests,
     crates::root_docs,
@@ -36,6 +38,7 @@ const RULES: [fn(&Tree) -> Vec<Problem>; 8] = [
     text::file_lengths,
     text::machine_paths,
     links::relative_links,
+    words::words,
 ];
 
 /// Something to mend, with its place and the way out.

@@ -32,8 +32,8 @@ pub(crate) fn left_over_marks(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// Whether `word` stands in `line` on its own, not as a part of a longer name.
-fn has_word(line: &str, word: &str) -> bool {
+/// Whether `word` is in `line` by itself, not as a part of a longer name.
+pub(super) fn has_word(line: &str, word: &str) -> bool {
     let in_name = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -1,0 +1,73 @@
+//! Words that docs/writing.md takes out of the pages that users read.
+
+use super::Problem;
+use super::text::has_word;
+use super::tree::Tree;
+
+/// A word that hides who acts or is not the field's, and what to write instead.
+const OUT: [(&str, &str); 13] = [
+    ("told", "detected, reported, given or distinguished"),
+    ("wish", "request"),
+    ("wished", "requested"),
+    ("texts", "strings"),
+    ("anew", "again"),
+    ("truth value", "boolean"),
+    ("truth values", "booleans"),
+    ("point in time", "timestamp"),
+    ("points in time", "timestamps"),
+    ("Who", "the one who acts as the subject"),
+    ("Whoever", "the one who acts as the subject"),
+    ("whoever", "the one who acts as the subject"),
+    ("Printed is", "it prints"),
+];
+
+/// Pages made of the help and the docstrings, and the page that quotes such words.
+const EXCUSED: [&str; 3] = ["docs/cli.md", "docs/python.md", "docs/writing.md"];
+
+/// The pages that users read have none of the words that are out.
+pub(crate) fn words(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (path, text) in tree.texts(&["md"]) {
+        let is_read = path.starts_with("docs/")
+            || matches!(path, "README.md" | "CHANGELOG.md" | "CONTRIBUTING.md");
+        if !is_read || EXCUSED.contains(&path) {
+            continue;
+        }
+        for (index, line) in text.lines().enumerate() {
+            for (word, instead) in OUT {
+                if has_word(line, word) {
+                    let what = format!("'{word}' is out (docs/writing.md)");
+                    problems.push(Problem::new(path, index + 1, what, format!("write {instead}")));
+                }
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::places;
+    use super::*;
+
+    #[test]
+    fn words_that_are_out_fail_on_their_line_in_pages_that_users_read() {
+        let text = "It is told.\nWho reads\n`points in time`\nPrinted is a row\n";
+        for path in ["docs/a.md", "docs/tutorials/b.md", "README.md"] {
+            let expected: Vec<String> = (1..=4).map(|line| format!("{path}:{line}")).collect();
+            assert_eq!(places(words, &[(path, text)]), expected);
+        }
+    }
+
+    #[test]
+    fn parts_of_longer_words_and_other_pages_pass() {
+        let files = [
+            ("docs/a.md", "contexts, wishbone, Whose\n"),
+            ("docs/cli.md", "told\n"),
+            ("docs/writing.md", "told\n"),
+            ("fuzz/README.md", "told\n"),
+            ("crates/a/src/lib.rs", "// told\n"),
+        ];
+        assert!(places(words, &files).is_empty());
+    }
+}
