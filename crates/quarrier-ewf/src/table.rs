@@ -101,7 +101,7 @@ impl Table {
     pub(crate) fn place(&self, segment: &Held<'_>, number: u64) -> io::Result<Place> {
         if !self.is_intact {
             return Err(invalid(
-                "the table that tells where it lies is damaged, and so is its copy",
+                "the table with its position is damaged, and so is the copy of the table",
             ));
         }
         let index = number - self.first;

@@ -134,7 +134,7 @@ impl fmt::Display for Fault {
                 "division by zero; try NULLIF(divisor, 0), which makes the quotient NULL",
             ),
             Fault::Overflow { what } => write!(f, "{what} out of range"),
-            Fault::Cast { value, to } => write!(f, "'{value}' is no {to}"),
+            Fault::Cast { value, to } => write!(f, "'{value}' is not a {to}"),
             Fault::Pattern { reason } | Fault::Argument { reason } => f.write_str(reason),
             Fault::Kinds { what } => write!(f, "{what} of kinds that do not go together"),
         }

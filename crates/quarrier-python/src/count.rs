@@ -25,7 +25,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Count {
         match text.to_cow()?.as_ref() {
             "auto" => Ok(Count(0)),
             other => {
-                let message = format!("'{other}' is no count; write a number, or 'auto'");
+                let message = format!("'{other}' is not a count; write a number or 'auto'");
                 Err(raise(object.py(), "PlanError", (message,)))
             }
         }

@@ -143,7 +143,7 @@ pub(crate) fn files_from_bytes(bytes: &[u8]) -> Result<Vec<SparseFile>> {
         files.push(SparseFile::from_bytes(input.take(length)?)?);
     }
     if input.left() > 0 {
-        return Err(input.corrupt("bytes behind the last file"));
+        return Err(input.corrupt("bytes after the last file"));
     }
     Ok(files)
 }

@@ -67,7 +67,7 @@ impl Server {
         for address in [Some(postgres), http].into_iter().flatten() {
             if users.is_none() && !address.ip().is_loopback() {
                 let said = format!(
-                    "{address} can be reached from other machines; name who may come in with --users"
+                    "{address} is reachable from other machines; name the users with --users"
                 );
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, said));
             }

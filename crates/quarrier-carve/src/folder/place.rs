@@ -225,7 +225,7 @@ fn open_or_make(root: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
 fn check_is_file(file: impl AsFd, name: &str) -> io::Result<()> {
     match FileType::from_raw_mode(fstat(file)?.st_mode) {
         FileType::RegularFile => Ok(()),
-        _ => Err(io::Error::other(format!("'{name}' is no file"))),
+        _ => Err(io::Error::other(format!("'{name}' is not a file"))),
     }
 }
 

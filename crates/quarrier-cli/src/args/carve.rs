@@ -54,15 +54,15 @@ A SOURCE is a file, a block device, the first part of a split image (image.001)
 or of an EWF image (image.E01), a quoted glob of the parts ('image.*'), or a
 URL: https://…, http://…, s3://BUCKET/KEY.
 
-FOLDER gets a file for each that is found, FOLDER/<type>/<offset>.<ending> with
-the offset as 12 hexadecimal digits, FOLDER/report.jsonl with a row for each,
-and FOLDER/report.dfxml. Status 'valid': read to its end as its format says,
-every checksum right. 'partial': right up to where it breaks. 'header': nothing
-but its beginning could be read.
+Each file is written to FOLDER/<type>/<offset>.<extension>, with the offset as
+12 hexadecimal digits; FOLDER/report.jsonl and FOLDER/report.dfxml have a row
+for each. Status 'valid': complete, as its format prescribes, with every
+checksum right. 'partial': correct up to the byte where it breaks. 'header':
+nothing but its beginning could be read.
 
 Exit status: 0 files were found, 1 none, 2 wrong use or failure, 3 part of the
-source could not be read, or was looked at less closely (each range is told;
---thorough goes back to them), 130 interrupted (--resume goes on).";
+source could not be read or was examined less closely (each range is listed;
+--thorough examines them), 130 interrupted (--resume continues).";
 
 pub(super) fn command() -> Command {
     Command::new("carve")
@@ -73,7 +73,7 @@ pub(super) fn command() -> Command {
                 .value_name("SOURCE")
                 .value_parser(value_parser!(OsString))
                 .required(true)
-                .help("Where files are looked for"),
+                .help("The image or device to carve"),
         )
         .arg(
             Arg::new("output")
@@ -82,7 +82,7 @@ pub(super) fn command() -> Command {
                 .value_name("FOLDER")
                 .value_parser(value_parser!(PathBuf))
                 .required_unless_present("dry-run")
-                .help("Where they are written: a new folder, or an empty one"),
+                .help("Output folder; must be new or empty"),
         )
         .args(what_args())
         .args(how_args())
@@ -104,24 +104,24 @@ fn what_args() -> Vec<Arg> {
             .long("types")
             .value_name("TYPE,…")
             .value_delimiter(',')
-            .help("Write files of these types only: jpg,png,pdf"),
+            .help("Write only files of these types: jpg,png,pdf"),
         Arg::new("signatures")
             .long("signatures")
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
-            .help("Look for these signatures, too: TOML, or a foremost.conf or scalpel.conf"),
-        flag("embedded", "Write files inside other files, too, and what lies packed in archives"),
+            .help("Also look for the signatures in FILE: TOML, foremost.conf or scalpel.conf"),
+        flag("embedded", "Also write files inside other files, and unpack archives"),
         Arg::new("keep")
             .long("keep")
             .value_name("all|valid")
             .default_value("all")
             .value_parser(["all", "valid"])
-            .help("Whether files that are not valid are written, too"),
+            .help("Which files to write"),
         Arg::new("max-size")
             .long("max-size")
             .value_name("SIZE")
             .value_parser(size_in(1..=u64::MAX))
-            .help("No file is longer than this; what would be, breaks there"),
+            .help("Maximum file size; longer files are cut and reported as partial"),
         Arg::new("range")
             .long("range")
             .value_name("START..END")
@@ -129,11 +129,11 @@ fn what_args() -> Vec<Arg> {
             .help("Carve these offsets only, as if they were the whole source"),
         flag(
             "unallocated",
-            "Carve only what the file systems in it (ext2 to ext4, FAT, exFAT, NTFS) say is free",
+            "Carve only the free space of its file systems (ext2 to ext4, FAT, exFAT, NTFS)",
         ),
-        flag("verify", "First compare an EWF image with the MD5 and SHA-1 that are stored in it"),
+        flag("verify", "First verify an EWF image against its stored MD5 and SHA-1"),
         flag("dry-run", "Write nothing; print a row for each file"),
-        flag("resume", "Go on where an earlier run into the same folder ended"),
+        flag("resume", "Continue an interrupted run into the same folder"),
     ]
 }
 
@@ -141,8 +141,8 @@ fn how_args() -> Vec<Arg> {
     vec![
         flag(
             "thorough",
-            "Read all that may begin where very much does, however long that takes, and look harder \
-             for the rest of broken files: seconds for each",
+            "Examine every candidate even where there are very many, however long that takes, and \
+             spend seconds instead of a tenth on each broken file",
         ),
         workers_arg("Threads that search, read candidates, and write"),
         Arg::new("max-memory")
@@ -150,7 +150,7 @@ fn how_args() -> Vec<Arg> {
             .value_name("SIZE")
             .default_value("1G")
             .value_parser(size_in(64 << 20..=u64::MAX))
-            .help("Memory for what is remembered of the source")
+            .help("Memory for candidates, broken files and buffers")
             .help_heading("Machine"),
     ]
 }
@@ -160,7 +160,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
     let dry_run = matches.get_flag("dry-run");
     let folder: Option<PathBuf> = matches.get_one("output").cloned();
     if dry_run && matches.get_flag("resume") {
-        return Err("--dry-run writes nothing that --resume could go on with".to_string());
+        return Err("--dry-run writes nothing that --resume could continue".to_string());
     }
     let mut types: Option<Vec<String>> =
         matches.get_many("types").map(|types| types.cloned().collect());

@@ -15,7 +15,7 @@ Packages and 'make install' put them in place.";
 
 pub(super) fn command() -> Command {
     Command::new("completions")
-        .about("Prints what a shell needs to complete commands and options")
+        .about("Prints a completion script for a shell")
         .after_help(EXAMPLES)
         .arg(
             Arg::new("shell")

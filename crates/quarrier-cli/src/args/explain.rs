@@ -28,12 +28,12 @@ Examples:
   quarrier explain \"status = 'REJECTED' AND price > 100\" orders.ndjson
   quarrier explain --many conditions.sql --format json orders.parquet
 
-The files are loaded into memory, and the conditions are evaluated once, all in
-one pass. Printed is what that took: in which order the parts of each condition
-are evaluated and which share of the rows each lets through, what conditions
-share, which blocks of rows were settled by their least and greatest values, and
-how many bytes of packed columns were touched. Parquet is read by quarrier-sql,
-the second binary.
+Loads the files into memory and evaluates all conditions in one pass. It then
+prints the cost: the order in which the parts of each condition are evaluated,
+the share of rows that each part passes, the tests that conditions share, the
+blocks of rows that their zone maps (least and greatest values) decided, and the
+bytes of packed columns touched. quarrier-sql, the second program, reads
+Parquet.
 
 Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
 
@@ -45,7 +45,7 @@ pub(super) fn command() -> Command {
         .arg(workers_arg("Threads that load and evaluate"))
         .arg(format_arg().help("text, json (one object a condition, then one of all)"))
         .args([json_arg(), color_arg()])
-        .args([quiet_arg().help("Say nothing of messages that were left out"), stats_arg()])
+        .args([quiet_arg().help("Do not report rejected messages"), stats_arg()])
         .arg(files_arg())
 }
 
@@ -53,7 +53,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Explain, String> {
     let (asked, files) = conditions_and_files(matches, "explain")?;
     let format = format_of(matches)?;
     if !matches!(format, Format::Text | Format::Json) {
-        return Err("an explanation is no table; --format is text or json".to_string());
+        return Err("an explanation is not a table; use --format text or json".to_string());
     }
     Ok(Explain {
         asked,

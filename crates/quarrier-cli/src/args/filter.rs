@@ -51,27 +51,26 @@ Examples:
   quarrier filter --many conditions.sql orders.ndjson
   quarrier filter \"status = 'REJECTED'\" --data d orders
 
-A CONDITION is a search condition of SQL-92: what may stand behind WHERE. What
-is nested is named by its path (order.leg[0].qty); a name that is no word of SQL
-stands in double quotes (\"a-b\"). Messages are JSON lines, FIX, NVFIX, CSV or
-XML. Those that match are printed as they stand in the file, a line each; with
+A CONDITION is a search condition of SQL-92, as after WHERE. Name nested fields
+by their path (order.leg[0].qty), and put names that are not SQL identifiers in
+double quotes (\"a-b\"). Messages are JSON lines, FIX, NVFIX, CSV or XML.
+Matching messages are printed as they are in the file, a line each; with
 --columns or another --format, as rows. A FILE is a path, a URL, or '-' for
-standard input; gzip and Zstandard are read through. What matches in a stream
-that is still open (tail -f log.ndjson | quarrier filter … -) is printed within
-a fraction of a second; XML that is one element only when 1 MiB of it has come,
-or its end. Arrow and Parquet have no messages to print: load them. Of a segment
-of the durable log (.qlog), or of a data folder, the messages that it holds are
-filtered; with --data, those of its tables.
+standard input; gzip and Zstandard are decompressed. Matches in an open stream
+(tail -f log.ndjson | quarrier filter … -) are printed within a fraction of a
+second; single-root XML is printed after 1 MiB or at the end of the stream.
+Arrow and Parquet have no messages to print: use 'quarrier query'. For a segment
+of the durable log (.qlog) or a data folder, the messages in it are filtered;
+with --data, those of the named tables.
 
-A column has the kind that holds the values of all messages, as in `quarrier
-query`: numbers and text are text. The first messages show it (1 MiB of them; of
-a stream that pauses, those before its first pause). Where a later value is of
-another kind, the kinds are looked for in all messages, and the file is read
-again from its start; a stream, too, up to 32 MiB, and beyond them that is an
-error. A column that comes later is NULL before.
+The type of a column is inferred from all its values, as in 'quarrier query':
+numbers and strings together are strings. The first 1 MiB of messages (of a
+stream: those before its first pause) determine it. If a later value has another
+type, the file is read again from its start; a stream, too, up to 32 MiB, beyond
+which this is an error. Columns that appear later are NULL in earlier rows.
 
-A message that is damaged is left out, counted on standard error, and listed by
---rejects.
+A message that does not parse is left out, counted on standard error, and listed
+by --rejects.
 
 Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the
 input could not be read (each range is listed, and each place of a log that is
@@ -94,7 +93,7 @@ pub(super) fn command() -> Command {
             Arg::new("columns")
                 .long("columns")
                 .value_name("A,B,…")
-                .help("Print these values of each message; as text with tabs between them"),
+                .help("Print only these columns; as text, separated by tabs"),
         )
         .arg(many_arg())
         .arg(data_arg("Filter tables of this data folder: each FILE is the name of one"))
@@ -110,7 +109,7 @@ pub(super) fn many_arg() -> Arg {
         .long("many")
         .value_name("FILE.sql")
         .value_parser(value_parser!(PathBuf))
-        .help("Conditions from a file, one a line, all in one pass: prints how many match each")
+        .help("Evaluate all conditions of a file, one a line, in one pass; print the count of each")
 }
 
 pub(super) fn input_format_arg() -> Arg {
@@ -119,7 +118,7 @@ pub(super) fn input_format_arg() -> Arg {
         .value_name("NAME|auto")
         .default_value("auto")
         .value_parser(|name: &str| Format::named(name).map_err(|error| error.to_string()))
-        .help("How messages are written: auto (by content and ending), json, fix, nvfix, csv, xml")
+        .help("Format of the messages: auto (detected), json, fix, nvfix, csv, xml")
 }
 
 pub(super) fn rejects_arg() -> Arg {
@@ -127,7 +126,7 @@ pub(super) fn rejects_arg() -> Arg {
         .long("rejects")
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
-        .help("List messages that are left out: line, offset, reason and bytes, as JSON lines")
+        .help("List rejected messages as JSON lines: line, offset, reason and bytes")
         .help_heading("Output")
 }
 
@@ -137,7 +136,7 @@ pub(super) fn files_arg() -> Arg {
         .value_parser(value_parser!(OsString))
         .num_args(0..)
         .action(ArgAction::Append)
-        .help("A condition, where no --many is given, then the files")
+        .help("A condition (unless --many is given), then the files")
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {

@@ -56,18 +56,18 @@ Examples:
   quarrier gauge network --listen 0.0.0.0:7413    on one host, and on the other:
   quarrier gauge network --connect first-host:7413
 
-Each reading is the median of several runs (--runs) on threads that are bound to
-a CPU each; runs that others slowed are dropped and counted, and what a run
-computed, read or received is checked. All is measured twice, one time after the
-other, and its runs are put together. A reading marked with '!' was disturbed:
-others used the machine, or the runs disagree.
+Each reading is the median of several runs (--runs), with each thread bound to a
+CPU. Runs slowed by other processes are dropped and counted, and the results of
+each run are checked. Everything is measured twice and the runs are pooled. '!'
+marks a disturbed reading: other processes used the machine, or the runs
+disagree.
 
---quick takes less than 30 s in all, and measures what plans need. Every run
-keeps what it learnt in the machine profile in the cache folder
-($XDG_CACHE_HOME/quarrier or ~/.cache/quarrier), by which searches plan.
+--quick takes less than 30 s in all, and measures what planning needs. Every run
+updates the machine profile in the cache folder ($XDG_CACHE_HOME/quarrier or
+~/.cache/quarrier), which searches use for planning.
 
-The disk is measured in a file that is made in FOLDER and removed on every way
-out; a full measurement takes 1 GiB, a quick one 256 MiB.
+The disk is measured in a temporary file in FOLDER, which is always removed; a
+full measurement takes 1 GiB, a quick one 256 MiB.
 
 Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
 
@@ -81,17 +81,17 @@ pub(super) fn command() -> Command {
                 .num_args(0..)
                 .action(ArgAction::Append)
                 .value_parser(value_parser!(String))
-                .help("cpu, memory, disk, network, gpu; none named: all that there are"),
+                .help("cpu, memory, disk, network, gpu; without an area, all of them"),
         )
-        .arg(flag("quick", "Measure only what plans need, in less than 30 s"))
+        .arg(flag("quick", "Measure only what planning needs, in less than 30 s"))
         .arg(
             Arg::new("runs")
                 .long("runs")
                 .value_name("N")
                 .value_parser(value_parser!(u32).range(1..=1000))
                 .help(
-                    "Runs of each reading at least [default: 3]; more are made where they differ. One run \
-                     alone has no spread",
+                    "Minimum number of runs for each reading [default: 3]; more if they differ. One run \
+                     has no spread",
                 ),
         )
         .arg(
@@ -100,7 +100,7 @@ pub(super) fn command() -> Command {
                 .value_name("FOLDER")
                 .default_value(".")
                 .value_parser(value_parser!(PathBuf))
-                .help("A folder on the disk that is measured"),
+                .help("A folder on the disk to measure"),
         )
         .args(network_args())
         .args(report_args())
@@ -114,13 +114,13 @@ fn network_args() -> [Arg; 3] {
             .value_name("ADDRESS")
             .conflicts_with_all(["connect", "from", "quick", "runs", "json", "html", "compare"])
             .value_parser(parse_address)
-            .help("Be the other end of 'gauge network --connect', until Ctrl-C")
+            .help("Act as the other end of 'gauge network --connect', until Ctrl-C")
             .help_heading("Network"),
         Arg::new("connect")
             .long("connect")
             .value_name("ADDRESS")
             .conflicts_with("from")
-            .help("Measure the network to where 'gauge network --listen' runs; else the loopback")
+            .help("Measure the network to a host that runs 'gauge network --listen'; default: loopback")
             .help_heading("Network"),
         Arg::new("congestion")
             .long("congestion")
@@ -140,11 +140,11 @@ fn report_args() -> [Arg; 4] {
             .help_heading("Output")
     };
     [
-        file("json", "FILE", "Keep the report (docs/gauge.schema.json says what is in it)"),
+        file("json", "FILE", "Write the report as JSON (schema: docs/gauge.schema.json)"),
         file("html", "FILE.html", "Write the report as one page with plots"),
-        file("compare", "FILE", "Say what changed since a report kept by --json; repeatable")
+        file("compare", "FILE", "Compare with an earlier report of --json; repeatable")
             .action(ArgAction::Append),
-        file("from", "FILE", "Show a report kept by --json instead of measuring")
+        file("from", "FILE", "Show an earlier report of --json instead of measuring")
             .conflicts_with_all(["area", "quick", "runs"]),
     ]
 }
@@ -156,7 +156,9 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let with_host = || text.parse().ok().map(|host| SocketAddr::new(host, port));
     let with_port = || text.parse().ok().map(|port| SocketAddr::new(any, port));
     text.parse().ok().or_else(with_host).or_else(with_port).ok_or_else(|| {
-        format!("'{text}' is no address of this host; write 0.0.0.0:{port}, [::]:{port} or {port}")
+        format!(
+            "'{text}' is not an address of this host; write 0.0.0.0:{port}, [::]:{port} or {port}"
+        )
     })
 }
 
@@ -171,7 +173,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Gauge, String> {
     for option in ["listen", "connect"] {
         if matches.contains_id(option) && areas != [Area::Network] {
             return Err(format!(
-                "--{option} is for the network alone; write 'quarrier gauge network --{option} …'"
+                "--{option} is for the network only; write 'quarrier gauge network --{option} …'"
             ));
         }
     }

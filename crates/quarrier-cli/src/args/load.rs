@@ -53,43 +53,41 @@ Examples:
   ssh host cat app.ndjson | quarrier load --data d --table app -
   quarrier query --data d \"SELECT symbol, sum(qty) FROM orders GROUP BY symbol\"
 
-Appends messages to a table of the data folder FOLDER, which is made where it is
-not there: JSON lines, FIX, NVFIX, CSV or XML, from files, URLs or standard
-input; gzip and Zstandard are read through. Their own bytes go to a durable log.
-What is counted is on the disk: a crash, a kill and a power cut lose nothing of
-it.
+Appends messages (JSON lines, FIX, NVFIX, CSV or XML, from files, URLs or
+standard input; gzip and Zstandard are decompressed) to a table of the data
+folder FOLDER; creates both if needed. A durable log keeps their bytes. Counted
+messages are on disk: a crash, a kill or a power cut loses none of them.
 
-Run again, it goes on where it was: of a file that was loaded before, in whole
-or in part, only what is new is loaded, and nothing twice; --again loads it
-once more. A file with other content under the same path is loaded from its
-start. Standard input cannot go on: what was loaded of it stays.
+Run again, it continues where it stopped: only new messages of a file are
+loaded, and none twice. --again loads a file once more. A file with different
+content under the same path is loaded from its start. Standard input cannot
+continue; the messages loaded from it stay.
 
-A message that does not parse is left out, counted, and listed by --rejects; the
-log has messages only. With --many, how many of the messages that were loaded
-match each condition is printed.
+A message that does not parse is left out, counted, and listed by --rejects. The
+log has messages only. --many prints how many of the loaded messages match each
+condition.
 
 One process at a time may write to a folder; others can read it meanwhile.
 
-Exit status: 0 done, 2 wrong use or failure (all that was counted stays; run it
-again to go on), 3 the log in the folder is damaged (each place is listed, with
-the marks of the messages there; all others are kept), 130 interrupted.";
+Exit status: 0 done, 2 wrong use or failure (counted messages stay; run it again
+to continue), 3 the log is damaged (each place is listed with the marks of its
+messages; all others are kept), 130 interrupted.";
 
 const REINDEX_EXAMPLES: &str = "\
 Examples:
   quarrier reindex --data d
   quarrier reindex --data d --format json
 
-Reads the log of the data folder FOLDER from its first message on, compares all
-checksums, and makes the columns of every table anew, in memory; prints how many
-messages each has and how fast that was.
+Reads the whole log of the data folder FOLDER, verifies all checksums, and
+rebuilds the columns of every table in memory. Prints the number of messages of
+each and the rate.
 
 Exit status: 0 done, 2 wrong use or failure, 3 the log is damaged (each place is
-listed, with the marks of the messages there; all others are kept), 130
-interrupted.";
+listed with the marks of its messages; all others are kept), 130 interrupted.";
 
 pub(super) fn command() -> Command {
     Command::new("load")
-        .about("Appends messages to a table that is kept: a durable log in a folder")
+        .about("Appends messages to a table in a durable log")
         .after_help(LOAD_EXAMPLES)
         .arg(data_arg("The data folder").required(true))
         .arg(
@@ -97,23 +95,23 @@ pub(super) fn command() -> Command {
                 .long("table")
                 .value_name("NAME")
                 .required(true)
-                .help("The table, which is made where it is not there"),
+                .help("The table; created if needed"),
         )
-        .arg(many_arg().help("Conditions from a file, one a line: prints how many match each"))
+        .arg(many_arg().help("Count the messages that match each condition of a file, one a line"))
         .arg(
             Arg::new("compress")
                 .long("compress")
                 .value_name("zstd")
                 .value_parser(["zstd"])
-                .help("Compress what is written"),
+                .help("Compress the log"),
         )
-        .arg(flag("again", "Load files once more that were loaded before"))
+        .arg(flag("again", "Load files again that were loaded before"))
         .arg(
             Arg::new("segment")
                 .long("segment")
                 .value_name("SIZE")
                 .value_parser(size_in(SEGMENT_BYTES))
-                .help("Disk that the log takes at once: segments of 1M to 64G; 256M if not given")
+                .help("Size of a segment of the log, allocated at once: 1M to 64G [default: 256M]")
                 .help_heading("Machine"),
         )
         .arg(input_format_arg())
@@ -133,7 +131,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn reindex_command() -> Command {
     Command::new("reindex")
-        .about("Makes the columns of all tables that are kept anew from the log")
+        .about("Rebuilds the columns of all kept tables from the log")
         .after_help(REINDEX_EXAMPLES)
         .arg(data_arg("The data folder").required(true))
         .args([workers_arg("Threads that parse")])
@@ -179,5 +177,5 @@ pub(super) fn parse_reindex(matches: &ArgMatches) -> Result<Reindex, String> {
 fn data(matches: &ArgMatches) -> Result<PathBuf, String> {
     let folder: Option<&PathBuf> = matches.get_one("data");
     let folder = folder.filter(|folder| !folder.as_os_str().is_empty()).cloned();
-    folder.ok_or_else(|| "no data folder was given; name one with --data".to_string())
+    folder.ok_or_else(|| "no data folder; name one with --data".to_string())
 }

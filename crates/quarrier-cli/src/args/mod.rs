@@ -117,11 +117,9 @@ fn help(error: &clap::Error) -> String {
 
 /// The grammar of [`quarrier_core::size::parse_size`].
 const SIZES: &str = "\
-Sizes and offsets are 4096, 0x1000, 4K or 4KiB (K, M, G and T are powers of
-1024), or 4KB (powers of 1000); units in capitals or not. Signature files,
-search('…', '…', '…') in SQL and Python's arguments of sizes read the same
-texts. Where a number may be 'auto', 0 says the same, here, in Python and in
-Rust.";
+Write sizes and offsets as 4096, 0x1000, 4K or 4KiB (K, M, G and T are powers of
+1024), or 4KB (powers of 1000), in either case. Signature files, search() in SQL
+and Python accept the same. Where a number may be 'auto', 0 means the same.";
 
 /// The width of help, at most: that of a page, on a wide screen too.
 const COLUMNS_MAX: usize = 80;
@@ -199,10 +197,10 @@ fn format_of(matches: &ArgMatches) -> Result<Format, String> {
         _ => matches.get_one("format").copied().unwrap_or(Format::Text),
     };
     match format {
-        Format::Arrow if std::io::stdout().is_terminal() => Err(
-            "rows in this format are no text for a terminal; write them to a file (> FILE) or a pipe"
-                .to_string(),
-        ),
+        Format::Arrow if std::io::stdout().is_terminal() => {
+            Err("refusing to write binary to a terminal; redirect to a file (> FILE) or use a pipe"
+                .to_string())
+        }
         _ => Ok(format),
     }
 }

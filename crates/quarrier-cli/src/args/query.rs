@@ -83,23 +83,23 @@ Examples:
   quarrier query --table m=orders.ndjson
   quarrier query --data d \"SELECT symbol, sum(qty) FROM orders GROUP BY symbol\"
 
-SQL is that of SQL-92 in meaning, with joins, grouping, subqueries, windows and
-set operations. Behind FROM stands a file or a glob in single quotes, or a name
-that --table gives, or that a table of the data folder of --data has. A FILE is
-messages (JSON lines, FIX, NVFIX, CSV, XML), Arrow or Parquet, told by its
-content and its ending; gzip and Zstandard are read through; '-' is standard
-input. Several files are one table with a column filename. Of a segment of the
-durable log (.qlog) the messages that it holds are the rows. A nested field is
-named by its path (order.leg[0].qty).
+SQL with the semantics of SQL-92, with joins, grouping, subqueries, windows and
+set operations. After FROM, write a file name or glob in single quotes, a name
+given by --table, or a table of the --data folder. A FILE holds messages (JSON
+lines, FIX, NVFIX, CSV, XML), Arrow or Parquet, detected by content and
+extension; gzip and Zstandard are decompressed; '-' is standard input. Several
+files are one table with a column filename. The rows of a segment of the durable
+log (.qlog) are the messages in it. Name nested fields by their path
+(order.leg[0].qty).
 
-Without SQL, statements are typed at a prompt, or read from standard input.
+Without SQL, statements are read from a prompt or from standard input.
 
-With --concurrent, every statement of the file (they end with ';') is answered
-at the same time, those on one table in one shared scan: prints time and rows of
+With --concurrent, all statements of the file (each ends with ';') run at the
+same time, those on one table in one shared scan; it prints time and rows of
 each.
 
-The answers come from quarrier-sql, a second program, which archives and
-packages bring, 'make install', and pip install 'quarrier[sql]'.
+A second program, quarrier-sql, runs the statements. Archives, packages, 'make
+install' and pip install 'quarrier[sql]' include it.
 
 Exit status: 0 done, 2 wrong use or failure, 3 part of the input could not be
 read (each place is listed), 130 interrupted.";
@@ -121,23 +121,23 @@ pub(super) fn command() -> Command {
                 .value_name("NAME=FILE")
                 .action(ArgAction::Append)
                 .value_parser(table)
-                .help("Call a file, or a glob, by a name; repeatable"),
+                .help("Give a file or glob a name; repeatable"),
         )
-        .arg(data_arg("Tables of a data folder, by the names that `quarrier load` gave them"))
+        .arg(data_arg("Query the tables of a data folder of 'quarrier load'"))
         .arg(
             Arg::new("concurrent")
                 .long("concurrent")
                 .value_name("FILE.sql")
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with("sql")
-                .help("Answer all statements of a file at the same time: time and rows of each"),
+                .help("Run all statements of a file at the same time; print time and rows of each"),
         )
         .arg(
             Arg::new("timeout")
                 .long("timeout")
                 .value_name("SECONDS")
                 .value_parser(seconds)
-                .help("Give a statement up after so long"),
+                .help("Maximum time for a statement"),
         )
         .args([workers_arg("Threads that read and evaluate")])
         .arg(
@@ -145,7 +145,7 @@ pub(super) fn command() -> Command {
                 .long("max-memory")
                 .value_name("SIZE")
                 .value_parser(size_in(1 << 20..=u64::MAX))
-                .help("Memory for tables, joins, groups, orders; beyond it they go to disk")
+                .help("Memory for tables, joins, groups and sorts; beyond it they spill to disk")
                 .help_heading("Machine"),
         )
         .arg(
@@ -157,8 +157,8 @@ pub(super) fn command() -> Command {
                 .help("text, json (one object a line), csv, arrow (IPC stream), parquet")
                 .help_heading("Output"),
         )
-        .arg(path("output", "Write the rows to FILE, which appears when all are there").short('o'))
-        .arg(path("rejects", "List messages that are left out: line, offset, reason and bytes"))
+        .arg(path("output", "Write the rows to FILE, which appears when it is complete").short('o'))
+        .arg(path("rejects", "List rejected messages: line, offset, reason and bytes"))
         .arg(stats_arg())
         .arg(flag("timing", "Say how long each statement took").help_heading("Output"))
         .args([color_arg(), quiet_arg()])
@@ -183,7 +183,7 @@ pub(super) fn table(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no number of seconds above 0");
+    let wrong = || format!("'{text}' is not a number of seconds above 0");
     let seconds: f64 = text.parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
 }

@@ -251,7 +251,7 @@ A SOURCE is a file, a block device, '-' for standard input, the first part of a
 split image (image.001) or of an EWF image (image.E01), a quoted glob of its
 parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY (with the
 usual AWS_… variables of the environment). A pattern file holds one pattern a
-line: a literal, or hex:…, re:…, utf16:…; a name may stand before, as in 'jpeg =
+line: a literal, or hex:…, re:…, utf16:…; a name may precede it, as in 'jpeg =
 hex:FF D8 FF'; lines that begin with # are comments.
 
 Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the
@@ -300,10 +300,10 @@ fn pattern_args() -> Vec<Arg> {
         flag("ignore-case", "Letters (ASCII) match in either case")
             .short('i')
             .help_heading("Patterns"),
-        flag("word-regexp", "Only what begins and ends where words do; not for hex, nor UTF-16")
+        flag("word-regexp", "Match whole words only; not for hex or UTF-16")
             .short('w')
             .help_heading("Patterns"),
-        flag("fixed-strings", "Take PATTERN as a literal, as it is taken anyway")
+        flag("fixed-strings", "Take PATTERN as a literal (the default)")
             .short('F')
             .help_heading("Patterns"),
         flag("utf16", "Search for each literal in UTF-16LE as well").help_heading("Patterns"),
@@ -313,8 +313,8 @@ fn pattern_args() -> Vec<Arg> {
             .default_value("64K")
             .value_parser(size_in(1..=64 << 20))
             .help(
-                "The longest match of a regex; a longer one is an error. At worst, on data made to \
-                 be slow, a byte takes as long as a match of this length",
+                "Maximum length of a regex match; a longer match is an error. In the worst case the \
+                 cost per byte grows with this length",
             )
             .help_heading("Patterns"),
     ]
@@ -323,7 +323,7 @@ fn pattern_args() -> Vec<Arg> {
 fn scope_args() -> Vec<Arg> {
     vec![
         flag("count", "Print one row a pattern with its number of findings").short('c'),
-        flag("files-with-matches", "Print the names of sources with findings, nothing else")
+        flag("files-with-matches", "Print only the names of sources with findings")
             .short('l')
             .conflicts_with("count"),
         Arg::new("max-count")
@@ -336,7 +336,7 @@ fn scope_args() -> Vec<Arg> {
             .long("range")
             .value_name("START..END")
             .value_parser(parse_range)
-            .help("Search these offsets only, as if they were the whole source"),
+            .help("Search only these offsets, as if they were the whole source"),
         Arg::new("aligned")
             .long("aligned")
             .value_name("N")
@@ -366,8 +366,8 @@ fn line_args() -> Vec<Arg> {
         lines("after-context", 'A', "Show the line of each finding, and N after it"),
         lines("before-context", 'B', "Show the line of each finding, and N before it"),
         lines("line-context", 'C', "Show the line of each finding, and N on either side"),
-        flag("line-number", "Print the number of the line, too").short('n').help_heading("Lines"),
-        flag("only-matching", "Print nothing but the bytes found, a line for each finding")
+        flag("line-number", "Print line numbers").short('n').help_heading("Lines"),
+        flag("only-matching", "Print only the matching bytes, a line for each finding")
             .short('o')
             .conflicts_with_all(["count", "files-with-matches", "context"])
             .help_heading("Lines"),
@@ -378,22 +378,23 @@ fn machine_args() -> Vec<Arg> {
     vec![
         workers_arg("Threads that search"),
         auto("readers", "N|auto", "Threads that only read").value_parser(parse_auto_count),
-        auto("buffers", "N|auto", "Buffers or windows that exist at once")
+        auto("buffers", "N|auto", "Maximum number of buffers or windows")
             .value_parser(parse_auto_count),
-        auto("buffer-size", "SIZE|auto", "Bytes that a buffer owns").value_parser(parse_auto_size),
+        auto("buffer-size", "SIZE|auto", "Bytes of a buffer").value_parser(parse_auto_size),
         auto(
             "access",
             "HOW",
             "How bytes reach memory: auto, window (page cache), read, queue, uring",
         )
         .value_parser(parse_access),
-        flag("direct", "Read past the page cache (O_DIRECT)").help_heading("Machine"),
+        flag("direct", "Bypass the page cache (O_DIRECT)").help_heading("Machine"),
         auto("device", "DEVICE", "Where to search: auto, cpu, gpu, gpu:0 …, all (with the CPU)")
             .value_parser(|text: &str| text.parse::<Wish>().map_err(|error| error.to_string())),
         auto("engine", "NAME|auto", "Engine for literals and hex patterns").value_parser(
             |text: &str| text.parse::<EngineName>().map_err(|error| error.to_string()),
         ),
-        flag("explain", "Say which engine serves which patterns, and why").help_heading("Machine"),
+        flag("explain", "Say which engine is used for which patterns, and why")
+            .help_heading("Machine"),
         flag("list-engines", "List the engines and whether this machine has them")
             .help_heading("Machine"),
     ]
@@ -405,21 +406,21 @@ fn remote_args() -> Vec<Arg> {
             .long("cache")
             .value_name("FOLDER")
             .value_parser(value_parser!(PathBuf))
-            .help("Keep what is fetched in this folder, for later runs and other processes")
+            .help("Cache fetched data in this folder, for later runs and other processes")
             .help_heading("Remote"),
         Arg::new("cache-size")
             .long("cache-size")
             .value_name("SIZE")
             .default_value("10G")
             .value_parser(size_in(1..=u64::MAX))
-            .help("The most bytes in that folder; the objects not used for longest go")
+            .help("Maximum size of that folder; the least recently used objects are removed")
             .help_heading("Remote"),
         Arg::new("requests")
             .long("requests")
             .value_name("N|auto")
             .default_value("auto")
             .value_parser(parse_auto_count)
-            .help("Requests that are under way at once")
+            .help("Maximum number of concurrent requests")
             .help_heading("Remote"),
     ]
 }

@@ -51,23 +51,23 @@ Examples:
   quarrier serve --make-user ann >> users
   quarrier serve --table t='logs/*.gz' --listen 0.0.0.0:5433 --users users
 
-Clients of PostgreSQL (tried: psql, psycopg, asyncpg) ask all of SQL in queries,
-and all read one memory. Over HTTP there are /query?sql=… (Arrow, JSON, CSV),
-/metrics for Prometheus, /health, and a page at / with what runs. It prints
-'ready' and its addresses when it is.
+Clients of PostgreSQL (tried: psql, psycopg, asyncpg) can run any query. HTTP
+offers /query?sql=… (Arrow, JSON, CSV), /metrics for Prometheus, /health, and a
+page at / that shows running statements. The server prints 'ready' and its
+addresses when it accepts clients.
 
-On this machine everybody may come in, unless --users names who may; other
-machines reach it only with --users. Statements reach no file, URL, search(),
-carve() or gauge() but the tables named here; with --allow-files they read
-files, search and carve below a folder.
+Without --users, anybody on this machine may connect, and nobody from another
+machine. Statements can use only the tables named here, no file, URL, search(),
+carve() or gauge(); with --allow-files they can read, search and carve files
+below a folder.
 
-SIGTERM or Ctrl-C ends it: nobody else comes in, and what runs has ten seconds
-to be done.
+SIGTERM or Ctrl-C ends it: it accepts no more clients, and running statements
+have ten seconds to finish.
 
-The answers come from quarrier-sql, a second program, which archives and
-packages bring, 'make install', and pip install 'quarrier[sql]'.
+A second program, quarrier-sql, runs the statements. Archives, packages, 'make
+install' and pip install 'quarrier[sql]' include it.
 
-Exit status: 0 ended as it was asked to, 2 wrong use or failure.";
+Exit status: 0 stopped by a signal, 2 wrong use or failure.";
 
 /// The options, under the name of the verb.
 pub(super) fn command() -> Command {
@@ -77,14 +77,14 @@ pub(super) fn command() -> Command {
     Command::new("serve")
         .about("Answers SQL for clients of PostgreSQL and HTTP")
         .after_help(EXAMPLES)
-        .arg(file("data", "FOLDER", "Serve the tables that are kept in FOLDER"))
+        .arg(file("data", "FOLDER", "Serve the tables of a data folder"))
         .arg(
             Arg::new("table")
                 .long("table")
                 .value_name("NAME=FILE")
                 .action(ArgAction::Append)
                 .value_parser(table)
-                .help("Serve a file, or a glob, by a name; repeatable"),
+                .help("Serve a file or glob under a name; repeatable"),
         )
         .arg(
             Arg::new("listen")
@@ -92,7 +92,7 @@ pub(super) fn command() -> Command {
                 .value_name("ADDRESS")
                 .default_value("127.0.0.1:5433")
                 .value_parser(address)
-                .help("Where PostgreSQL's protocol is spoken"),
+                .help("Address for clients of PostgreSQL"),
         )
         .arg(
             Arg::new("http")
@@ -100,34 +100,35 @@ pub(super) fn command() -> Command {
                 .value_name("ADDRESS|off")
                 .default_value("127.0.0.1:5434")
                 .value_parser(address_or_off)
-                .help("Where HTTP is spoken"),
+                .help("Address for HTTP"),
         )
-        .arg(file("users", "FILE", "Let in only users of FILE, with their passwords"))
+        .arg(file("users", "FILE", "Accept only the users of FILE, with their passwords"))
         .arg(file(
             "tls",
             "FOLDER",
-            "Encrypt, by tls.crt and tls.key; ca.crt: clients must show one",
+            "Encrypt with tls.crt and tls.key; with ca.crt, clients need a certificate",
         ))
-        .arg(file("allow-files", "FOLDER", "Let statements read files below FOLDER"))
+        .arg(file("allow-files", "FOLDER", "Allow statements to read files below FOLDER"))
         .arg(
             Arg::new("max-connections")
                 .long("max-connections")
                 .value_name("N")
                 .default_value("1000")
                 .value_parser(value_parser!(u32).range(1..=1_000_000))
-                .help("Clients at once"),
+                .help("Maximum number of clients"),
         )
         .arg(
             Arg::new("timeout")
                 .long("timeout")
                 .value_name("SECONDS")
                 .value_parser(seconds)
-                .help("Give a statement up after so long"),
+                .help("Maximum time for a statement"),
         )
         .arg(
-            Arg::new("make-user").long("make-user").value_name("NAME").help(
-                "Print a line for the file of users; the password is read from standard input",
-            ),
+            Arg::new("make-user")
+                .long("make-user")
+                .value_name("NAME")
+                .help("Print a line for the users file; reads the password from standard input"),
         )
         .arg(workers_arg("Threads that evaluate"))
         .arg(
@@ -135,14 +136,14 @@ pub(super) fn command() -> Command {
                 .long("max-memory")
                 .value_name("SIZE")
                 .value_parser(size_in(1 << 20..=u64::MAX))
-                .help("Memory for tables, joins, groups, orders; beyond it they go to disk")
+                .help("Memory for tables, joins, groups and sorts; beyond it they spill to disk")
                 .help_heading("Machine"),
         )
         .arg(quiet_arg())
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let wrong = || format!("'{text}' is no address, as 127.0.0.1:5433");
+    let wrong = || format!("'{text}' is not an address such as 127.0.0.1:5433");
     let text = text.replacen("localhost:", "127.0.0.1:", 1);
     text.parse().map_err(|_| wrong())
 }
@@ -208,7 +209,10 @@ mod tests {
         assert_eq!(local.listen.to_string(), "127.0.0.1:1");
         for wrong in ["5433", "localhost", "a:b"] {
             let (said, is_help) = read(&["--listen", wrong]).unwrap_err();
-            assert!(!is_help && said.contains("is no address") && !said.contains('\n'), "{said}");
+            assert!(
+                !is_help && said.contains("is not an address") && !said.contains('\n'),
+                "{said}"
+            );
         }
     }
 }

@@ -98,7 +98,7 @@ fn the_profile_is_kept_and_a_spoilt_one_is_made_anew_with_a_note() {
     let profile: Value = serde_json::from_str(&kept).unwrap();
     assert!(profile["cpu"]["flops"][0]["per_second"].as_f64().unwrap() > 0.0);
     fs::write(path, &kept[..kept.len() / 2]).unwrap();
-    gauge(&lab, &args).says(0, &["profile is made anew", path]);
+    gauge(&lab, &args).says(0, &["profile is replaced", path]);
     serde_json::from_str::<Value>(&fs::read_to_string(path).unwrap()).unwrap();
 }
 
@@ -212,7 +212,7 @@ fn wrong_use_is_refused_before_anything_is_measured() {
     refuses(&["disk", "--path", "missing"], &["missing", "not a folder"]);
     refuses(&["disk", "--path", "text"], &["text", "not a folder"]);
     refuses(&["--compare", "missing.json"], &["missing.json", "No such file"]);
-    refuses(&["--compare", "text"], &["text", "no report"]);
+    refuses(&["--compare", "text"], &["text", "not a report"]);
     refuses(&["--compare", "other"], &["other", "format 99"]);
     refuses(&["--from", "text"], &["text", "no report"]);
     refuses(&["--from", "text", "cpu"], &["--from"]);

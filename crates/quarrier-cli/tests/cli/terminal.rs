@@ -49,7 +49,7 @@ fn a_terminal_gets_no_rows_that_are_no_text() {
         &["carve", "f", "--dry-run", "--format", "arrow"],
     ] {
         let shown = on_terminal(lab.command(args));
-        assert!(shown.contains("no text for a terminal"), "{shown:?}");
+        assert!(shown.contains("refusing to write binary to a terminal"), "{shown:?}");
         assert_eq!(shown.lines().count(), 1, "{shown:?}");
     }
 }

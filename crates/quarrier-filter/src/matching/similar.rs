@@ -53,7 +53,7 @@ impl Reader<'_> {
                 }
                 '*' | '+' | '?' | '{' => {
                     if !was_repeatable {
-                        return Err(format!("nothing stands before {character} to be repeated"));
+                        return Err(format!("{character} has nothing before it to repeat"));
                     }
                     repeatable = false;
                     self.repeat(character)?;
@@ -77,11 +77,11 @@ impl Reader<'_> {
 
     /// The character behind an escape.
     fn escaped(&mut self) -> Result<char, String> {
-        let next = self.rest.next().ok_or("the escape character stands at the end")?;
+        let next = self.rest.next().ok_or("the pattern ends with the escape character")?;
         if "[]()|^-+*%_?{}".contains(next) || Some(next) == self.escape {
             return Ok(next);
         }
-        Err(format!("the escape character stands before '{next}', which has no other meaning"))
+        Err(format!("the escape character precedes '{next}', which is not special"))
     }
 
     fn literal(&mut self, character: char) {

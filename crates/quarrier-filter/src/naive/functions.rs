@@ -106,8 +106,7 @@ fn substring(text: Cow<'_, str>, start: i64, count: Option<i64>) -> Result<Cow<'
     let end = match count {
         Some(count) if count < 0 => {
             return Err(Fault::Argument {
-                reason: "a substring of fewer than 0 characters; check the number behind FOR"
-                    .into(),
+                reason: "a substring of negative length; check the number after FOR".into(),
             });
         }
         Some(count) => start.saturating_add(count),
@@ -134,7 +133,7 @@ fn trimmed<'a>(
     let mut characters = what.chars();
     let (Some(what), None) = (characters.next(), characters.next()) else {
         return Err(Fault::Argument {
-            reason: "TRIM takes away one character; another number of them stands there".into(),
+            reason: "TRIM removes a single character, not several or none".into(),
         });
     };
     let cut = |text: &str| -> (usize, usize) {

@@ -48,7 +48,7 @@ impl Bound {
             Type::Boolean | Type::Null => Ok(self),
             other => Err(wrong(
                 self.at,
-                format!("{} is no condition; compare it with something", other.named()),
+                format!("{} is not a condition; compare it with something", other.named()),
             )),
         }
     }

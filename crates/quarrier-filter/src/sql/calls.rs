@@ -56,9 +56,10 @@ impl Binder<'_> {
                 Err(wrong(at, "points in time are in UTC; add an INTERVAL for another zone"))
             }
             From::Collate { .. } => Err(wrong(at, "text compares by its bytes; without COLLATE")),
-            From::Named { .. } => {
-                Err(wrong(at, "SYMMETRIC stands behind BETWEEN; quote it where it is a column"))
-            }
+            From::Named { .. } => Err(wrong(
+                at,
+                "SYMMETRIC goes after BETWEEN; put double quotes around a column of this name",
+            )),
             From::IsDistinctFrom(..) | From::IsNotDistinctFrom(..) => {
                 Err(wrong(at, "IS DISTINCT FROM is not SQL-92's; write (a = b) IS NOT TRUE"))
             }
@@ -211,7 +212,7 @@ impl Binder<'_> {
             "CURRENT_DATE" => Bound::literal(Value::Date(day), Type::Date, at),
             "CURRENT_TIME" | "LOCALTIME" => Bound::literal(Value::Time(time), Type::Time, at),
             "USER" | "CURRENT_USER" | "SESSION_USER" | "SYSTEM_USER" => {
-                return Err(wrong(at, format!("{name} is not known here; there are no users")));
+                return Err(wrong(at, format!("{name} is not supported: there are no users")));
             }
             _ => return Ok(None),
         }))
@@ -315,7 +316,7 @@ fn arguments(function: ast::Function, at: Location) -> Result<Vec<ast::Expr>> {
     };
     let ast::FunctionArgumentList { duplicate_treatment, args, clauses } = list;
     without(duplicate_treatment.is_none(), "DISTINCT or ALL")?;
-    without(clauses.is_empty(), "a clause behind the arguments")?;
+    without(clauses.is_empty(), "a clause after the arguments")?;
     let argument = |argument| match argument {
         ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Ok(expr),
         _ => Err(elsewhere(at, "an argument that is no value is")),

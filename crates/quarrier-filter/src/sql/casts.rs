@@ -123,7 +123,10 @@ fn exact(digits: &ExactNumberInfo, at: Location) -> Result<(CastTo, Type)> {
     let checked = u8::try_from(precision).ok().zip(u8::try_from(scale).ok());
     let checked = checked.filter(|(p, s)| (1..=38).contains(p) && s <= p);
     let Some((precision, scale)) = checked else {
-        return Err(wrong(at, "NUMERIC(p, s) has 1 to 38 digits, at most p behind the point"));
+        return Err(wrong(
+            at,
+            "NUMERIC(p, s) has 1 to 38 digits, at most p of them after the point",
+        ));
     };
     Ok((CastTo::Numeric { precision, scale }, Type::Decimal { scale }))
 }

@@ -11,7 +11,7 @@ pub fn unknown_column<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> S
     let shown_name = crate::matching::shortened(name);
     let mut names: Vec<(usize, &str)> = names.map(|known| (distance(name, known), known)).collect();
     if names.is_empty() {
-        return format!("there is no column '{shown_name}', for no message was seen");
+        return format!("there is no column '{shown_name}': there are no messages");
     }
     names.sort_by_key(|(distance, _)| *distance);
     let close = |&&(distance, known): &&(usize, &str)| {

@@ -220,7 +220,7 @@ impl Binder<'_> {
             BinaryOperator::PGRegexIMatch => (false, true),
             BinaryOperator::PGRegexNotIMatch => (true, true),
             BinaryOperator::Overlaps => {
-                return Err(wrong(at, "OVERLAPS stands between two pairs: (start, end)"));
+                return Err(wrong(at, "OVERLAPS needs a pair (start, end) on either side"));
             }
             other => return Err(elsewhere(at, &format!("the operator {other} is"))),
         };

@@ -158,7 +158,7 @@ impl Binder<'_> {
         for period in [left, right] {
             let period = self.row(period)?;
             let Ok([start, end]) = <[Bound; 2]>::try_from(period) else {
-                return Err(wrong(at, "OVERLAPS stands between two pairs: (start, end)"));
+                return Err(wrong(at, "OVERLAPS needs a pair (start, end) on either side"));
             };
             let end = if end.kind.is_interval() {
                 self.calculate(crate::expr::Arithmetic::Add, start.clone(), end)?

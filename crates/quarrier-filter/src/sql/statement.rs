@@ -40,10 +40,8 @@ enum Item {
 pub(super) fn bound(parser: &mut Parser<'_>, table: &str, schema: &Schema) -> Result<Query> {
     let written = read(parser)?;
     if !written.table.value.eq_ignore_ascii_case(table) {
-        let reason = format!(
-            "there is no table '{}'; the one there is is called {table}",
-            written.table.value
-        );
+        let reason =
+            format!("there is no table '{}'; the table is called {table}", written.table.value);
         return Err(wrong(written.table.span.start, reason));
     }
     bind(written, schema)

@@ -29,10 +29,10 @@ fn kinds_that_do_not_compare_are_refused_before_any_row_is_seen() {
 #[test]
 fn operators_are_refused_what_they_do_not_take() {
     check_refused(&[
-        ("i AND b", "line 1, column 1: a whole number is no condition; compare it"),
-        ("b OR t", "column 6: text is no condition"),
-        ("NOT i", "is no condition"),
-        ("i IS TRUE", "is no condition"),
+        ("i AND b", "line 1, column 1: a whole number is not a condition; compare it"),
+        ("b OR t", "column 6: text is not a condition"),
+        ("NOT i", "is not a condition"),
+        ("i IS TRUE", "is not a condition"),
         ("t + 1", "text + a whole number means nothing; CAST the text to a number"),
         ("day + 1", "days are added as INTERVAL '1' DAY"),
         ("t || i", "CAST numbers and dates AS VARCHAR first"),
@@ -112,7 +112,7 @@ fn texts_that_are_no_expression_are_refused_where_they_stop_being_one() {
         ("i & 1 = 1", "a part of SQL-92's conditions here; `quarrier query`"),
         ("SUM(i) > 5", "SUM of rows is not a part"),
         ("i BETWEEN SYMMETRIC 1", "expected AND"),
-        ("SYMMETRIC 5 = i", "SYMMETRIC stands behind BETWEEN"),
+        ("SYMMETRIC 5 = i", "SYMMETRIC goes after BETWEEN"),
         ("at AT TIME ZONE 'UTC' = at", "points in time are in UTC"),
         ("i = 99999999999999999999999999999999999999999", "has too many digits"),
         ("f = 1e999", "the number 1e999 is too large"),

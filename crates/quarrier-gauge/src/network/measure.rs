@@ -85,8 +85,9 @@ pub(super) fn measure_job(
     let (time, stop) = (job.run_time(session.effort.trial), session.stop);
     job.verify(time)?;
     let asked = network.congestion.as_deref().unwrap_or("");
-    let congestion = Name::new(asked)
-        .ok_or_else(|| Error::BadRequest(format!("{asked:?} is no congestion control's name")))?;
+    let congestion = Name::new(asked).ok_or_else(|| {
+        Error::BadRequest(format!("{asked:?} is not a congestion control algorithm"))
+    })?;
     let path = network.peer.as_deref().unwrap_or("loopback");
     let subject = job.subject(path);
     let unit = subject.unit;

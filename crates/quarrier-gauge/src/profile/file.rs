@@ -45,7 +45,7 @@ pub(super) fn read(path: &Path, bytes_most: u64) -> Result<Option<Vec<u8>>> {
     };
     let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
     if !is_file {
-        return Err(bad(path, "is no file"));
+        return Err(bad(path, "is not a file"));
     }
     let mut bytes = Vec::new();
     file.take(bytes_most + 1)
@@ -96,7 +96,7 @@ fn parse(bytes: &[u8]) -> std::result::Result<MachineProfile, String> {
     struct Form {
         format: u32,
     }
-    let no_profile = |error: serde_json::Error| format!("is no profile: {error}");
+    let no_profile = |error: serde_json::Error| format!("is not a profile: {error}");
     let form: Form = serde_json::from_slice(bytes).map_err(no_profile)?;
     if form.format != FORMAT {
         return Err(format!("has format {}, and this version reads {FORMAT}", form.format));

@@ -28,9 +28,8 @@ pub fn mount_point(path: &Path) -> Result<MountPoint> {
     let full = fs::canonicalize(path).map_err(|error| Error::io(&subject, "find", error))?;
     let table = fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| Error::io("/proc/self/mountinfo", "read", error))?;
-    holder(&table, &full).ok_or_else(|| {
-        Error::BadRequest(format!("{subject}: lies on no mount point that the system names"))
-    })
+    holder(&table, &full)
+        .ok_or_else(|| Error::BadRequest(format!("{subject}: is on no known mount point")))
 }
 
 /// The last of the deepest mounts above `path`: a later one hides those before.

@@ -26,7 +26,9 @@ impl Report {
             format: u32,
         }
         let no_report = |error: serde_json::Error| {
-            Error::BadRequest(format!("{name}: is no report of 'quarrier gauge --json': {error}"))
+            Error::BadRequest(format!(
+                "{name}: is not a report of 'quarrier gauge --json': {error}"
+            ))
         };
         let layout: Layout = serde_json::from_slice(bytes).map_err(no_report)?;
         if layout.format != FORMAT {

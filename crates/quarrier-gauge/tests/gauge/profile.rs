@@ -128,7 +128,7 @@ fn a_profile_that_cannot_be_kept_is_an_error_and_leaves_nothing() {
     let path = folder.path().join("taken");
     fs::create_dir(&path).unwrap();
     assert!(profile().save(&path).is_err());
-    assert!(MachineProfile::load(&path).unwrap_err().to_string().contains("is no file"));
+    assert!(MachineProfile::load(&path).unwrap_err().to_string().contains("is not a file"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 

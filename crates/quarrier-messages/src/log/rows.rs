@@ -215,7 +215,7 @@ impl<'p> Rows<'p> {
 
     fn value(&mut self, kind: Kind) -> Result<Value> {
         Ok(match kind {
-            Kind::Null => return Err(damaged("a value stands where only NULL can")),
+            Kind::Null => return Err(damaged("a value in a column of NULLs")),
             Kind::Boolean => match self.take(1)? {
                 [0] => Value::Boolean(false),
                 [1] => Value::Boolean(true),

@@ -132,11 +132,11 @@ fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
         (change("112=a", "112=b"), "a CheckSum that differs from the bytes'"),
         (change("9=11", "9=10"), "no CheckSum where BodyLength says"),
         (change("9=11", "9=99"), "a BodyLength beyond the message's end"),
-        (change("9=11", "9=x"), "a BodyLength that is no number, or too long a one"),
-        (change("9=11\x01", ""), "no BodyLength behind BeginString"),
+        (change("9=11", "9=x"), "a BodyLength that is not a number or too large"),
+        (change("9=11\x01", ""), "no BodyLength after BeginString"),
         (change("8=FIX.4.4\x01", ""), "no BeginString"),
         (b"nonsense".to_vec(), "no BeginString"),
-        (message("35=0|x=1|"), "a tag that is no number"),
+        (message("35=0|x=1|"), "a tag that is not a number"),
         (message("35=0|112|"), "a field without '='"),
     ];
     for (wrong, what) in cases {

@@ -137,11 +137,11 @@ fn what_is_wrong_is_said_with_its_place() {
     check_refused(r#"{"a":"\uDD1E"}"#, 6, "half of a surrogate pair in a string");
     check_refused(b"{\"a\":\"\xff\"}", 6, "bytes that are not UTF-8");
     check_refused(r#"{"a":"x}"#, 8, "a string without its end");
-    check_refused(r#"{"a" 1}"#, 5, "no ':' behind a key");
+    check_refused(r#"{"a" 1}"#, 5, "no ':' after a key");
     check_refused(r#"{a:1}"#, 1, "no key in an object");
     check_refused(r#"{"a":1 "b":2}"#, 7, "no ',' or '}' in an object");
     check_refused(r#"[1 2]"#, 3, "no ',' or ']' in an array");
-    check_refused(r#"{"a":1}x"#, 7, "more behind the end of the value");
+    check_refused(r#"{"a":1}x"#, 7, "more data after the value");
     check_refused("", 0, "no value");
     check_refused("[".repeat(129), 128, "nested deeper than allowed");
     check_refused("{\"a\":".repeat(100_000), 5 * 128, "nested deeper than allowed");

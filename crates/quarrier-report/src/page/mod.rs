@@ -65,7 +65,7 @@ pub fn page(title: &str, scripts: &[Script], parts: &[Markup]) -> String {
 /// As [`page`], for one that a server gives out: its scripts may ask that server, and nobody else.
 pub fn live_page(title: &str, scripts: &[Script], parts: &[Markup]) -> String {
     let policy = policy(scripts) + "; connect-src 'self'";
-    framed(title, &policy, scripts, parts, "This page asks its own server and nobody else.")
+    framed(title, &policy, scripts, parts, "This page contacts only its own server.")
 }
 
 fn framed(title: &str, policy: &str, scripts: &[Script], parts: &[Markup], foot: &str) -> String {

@@ -114,10 +114,7 @@ async fn to_stdout(rows: &mut Rows, format: Format) -> Result<Written> {
     let stdout = StandardOutput::new();
     let is_for_people = format == Format::Text || !stdout.is_terminal();
     if !is_for_people && matches!(format, Format::Arrow | Format::Parquet) {
-        return Err(super::wrong(
-            "rows of this format are no text for a terminal; write them to a file with -o, or \
-             into a pipe",
-        ));
+        return Err(super::wrong("refusing to write binary to a terminal; use -o or a pipe"));
     }
     if rows.schema().fields().is_empty() && format == Format::Text {
         // A statement that only changes something has nothing to show.

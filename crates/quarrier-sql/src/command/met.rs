@@ -44,10 +44,7 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
         ));
     }
     if loaded.fields_left_out > 0 {
-        complain(&format!(
-            "{} values of fields that are too many have no column",
-            loaded.fields_left_out
-        ));
+        complain(&format!("{} values dropped: more than 4,096 columns", loaded.fields_left_out));
     }
     for rounded in loaded.rounded.iter().take(COLUMNS_TOLD_MAX) {
         complain(&rounded.to_string());

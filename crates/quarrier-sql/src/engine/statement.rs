@@ -160,7 +160,7 @@ fn is_set(word: &Word) -> bool {
 }
 
 fn too_deep(place: &str) -> Error {
-    Error::text(format!("{place}nested deeper than {DEPTH_MAX}; write parts of it behind WITH"))
+    Error::text(format!("{place}nested deeper than {DEPTH_MAX}; move parts of it into WITH"))
 }
 
 /// The standard's word for what the library knows by another.

@@ -28,7 +28,7 @@ pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<d
     let name = path.display().to_string();
     let wrong = |error: &dyn std::fmt::Display| Error::table(&name, error);
     let whole = std::fs::canonicalize(path).map_err(|error| wrong(&error))?;
-    let url = url::Url::from_file_path(&whole).map_err(|()| wrong(&"is no path"))?;
+    let url = url::Url::from_file_path(&whole).map_err(|()| wrong(&"is not a path"))?;
     let url = ListingTableUrl::try_new(url, None).map_err(|error| wrong(&error))?;
     // Whatever the file is called, it is the one.
     let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
@@ -44,7 +44,7 @@ pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<d
 fn damaged(name: &str) -> Error {
     // Taken, so that it is no panic of anything else.
     let _ = panics::take();
-    Error::table(name, "it is damaged, cut off, or no such file: its metadata is no such thing")
+    Error::table(name, "it is damaged, truncated, or not Parquet: its footer cannot be read")
 }
 
 /// Files whose metadata is read when a scan of them is planned.

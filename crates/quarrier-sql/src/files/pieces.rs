@@ -140,7 +140,7 @@ impl Pieces {
         let url = |file: &Arc<dyn SpillFile>| {
             let path = file.path().ok_or_else(|| failed("it has no path"))?;
             let path = std::fs::canonicalize(path).map_err(failed)?;
-            let url = url::Url::from_file_path(path).map_err(|()| failed("is no path"))?;
+            let url = url::Url::from_file_path(path).map_err(|()| failed("is not a path"))?;
             Ok(ListingTableUrl::try_new(url, None)?)
         };
         let urls = self.files.iter().map(url).collect::<Result<Vec<_>>>()?;

@@ -198,7 +198,7 @@ impl Test {
         } else if let Some(values) = values.as_primitive_opt::<Int32Type>() {
             keys.which_i32(values.values())
         } else {
-            return internal_err!("a key that is no whole number: {}", values.data_type());
+            return internal_err!("a join key that is not an integer: {}", values.data_type());
         };
         let found = BooleanBuffer::new(Buffer::from_vec(which), 0, values.len());
         // NULL is none.

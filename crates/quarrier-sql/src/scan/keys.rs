@@ -205,7 +205,7 @@ impl Gathering {
         } else if let Some(values) = values.as_primitive_opt::<Int32Type>() {
             each(values, |key| mine.insert(key.into()));
         } else {
-            return internal_err!("a key that is no whole number: {}", values.data_type());
+            return internal_err!("a join key that is not an integer: {}", values.data_type());
         }
         Ok(())
     }

@@ -105,7 +105,7 @@ impl Users {
                 wrong("it is not \"name\" \"SCRAM-SHA-256$…\"; --make-user NAME writes such a line")
             })?;
             if verifiers.insert(name, verifier).is_some() {
-                return Err(wrong("this user stands there already"));
+                return Err(wrong("this user is listed twice"));
             }
         }
         let mut secret = [0; 32];

@@ -71,7 +71,8 @@ fn one(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>> {
     let mut values = headers.get_all(&name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().ok().filter(|_| values.next().is_none());
-    text.map(Some).ok_or_else(|| denied(&format!("the header {name} is no one name")))
+    text.map(Some)
+        .ok_or_else(|| denied(&format!("the header {name} is missing, repeated or not text")))
 }
 
 /// Whether a host is this machine by any of its own names.

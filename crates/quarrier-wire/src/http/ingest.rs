@@ -59,9 +59,9 @@ pub(super) async fn taken(
 fn wish(table: String, headers: &HeaderMap) -> Result<Wish> {
     let text = |name: &str| -> Result<Option<String>> {
         let Some(value) = headers.get(name) else { return Ok(None) };
-        let value = value
-            .to_str()
-            .map_err(|_| Failure::new(state::PARAMETER, format!("the header {name} is no text")))?;
+        let value = value.to_str().map_err(|_| {
+            Failure::new(state::PARAMETER, format!("the header {name} is not text"))
+        })?;
         Ok(Some(value.to_string()))
     };
     let kind = text(header::CONTENT_TYPE.as_str())?.unwrap_or_default();
@@ -76,7 +76,7 @@ fn wish(table: String, headers: &HeaderMap) -> Result<Wish> {
     }
     let sequence = text("sequence")?.map(|number| {
         number.parse::<u64>().map_err(|_| {
-            Failure::new(state::PARAMETER, format!("Sequence: '{number}' is no whole number"))
+            Failure::new(state::PARAMETER, format!("Sequence: '{number}' is not an integer"))
         })
     });
     let (sequence, publisher) = (sequence.transpose()?, text("publisher")?);

@@ -126,7 +126,7 @@ async fn routed(
         other => match other.strip_prefix("/tables/") {
             Some(name) if method == Method::POST => {
                 let name = door::decoded(name)
-                    .ok_or_else(|| Failure::new(state::PROTOCOL, "the table's name is no text"))?;
+                    .ok_or_else(|| Failure::new(state::PROTOCOL, "the table name is not UTF-8"))?;
                 ingest::taken(request, name, asker, shared).await
             }
             Some(_) => Err(not_so(&method, path)),

@@ -134,7 +134,7 @@ async fn asked(
     request: Request<Incoming>,
     shared: &Arc<Shared>,
 ) -> Result<(String, Option<String>)> {
-    let no_text = || Failure::new(state::ENCODING, "the statement is no UTF-8");
+    let no_text = || Failure::new(state::ENCODING, "the statement is not UTF-8");
     let query = fields(request.uri().query().unwrap_or_default()).ok_or_else(no_text)?;
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let is_form = kind.is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"));

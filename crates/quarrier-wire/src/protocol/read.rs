@@ -143,7 +143,7 @@ impl<'a> Frontend<'a> {
         };
         match rest.0 {
             [] => Ok(message),
-            more => Err(wrong(&format!("{} bytes behind its end", more.len()))),
+            more => Err(wrong(&format!("{} bytes after its end", more.len()))),
         }
     }
 }

@@ -72,7 +72,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 fn parameters(bytes: &[u8]) -> Result<Vec<(String, String)>> {
-    let text = std::str::from_utf8(bytes).map_err(|_| wrong("it is no UTF-8"))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))?;
     let text = text.strip_suffix('\0').ok_or_else(|| wrong("it has no end"))?;
     if text.is_empty() {
         return Ok(Vec::new());

@@ -82,7 +82,7 @@ impl View<'_> {
 }
 
 pub(super) fn too_far() -> crate::Failure {
-    unwritable("a point in time lies too far away to be sent")
+    unwritable("a timestamp is out of range for this protocol")
 }
 
 fn single(value: f32, out: &mut Vec<u8>) {

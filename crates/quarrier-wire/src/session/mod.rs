@@ -158,7 +158,7 @@ impl Session {
                 Err(Failure::new(code::UNSUPPORTED, "function calls are not supported"))
             }
             Frontend::Password(_) => {
-                Err(Failure::fatal(code::PROTOCOL, "a password that nobody asked for"))
+                Err(Failure::fatal(code::PROTOCOL, "an unexpected password message"))
             }
             Frontend::Terminate => Ok(()),
         }

@@ -232,7 +232,7 @@ fn refuse_folder_on_source(folder: &Path, source: &dyn Source) -> Result<()> {
     let (Ok(device), Ok(holder)) = (device, holder) else { return Ok(()) };
     match device.rdev() != 0 && device.rdev() == holder.dev() {
         true => Err(Error::Request(format!(
-            "{}: lies on {}, which is carved; name a folder on another disk",
+            "{}: is on {}, the device to carve; name a folder on another disk",
             folder.display(),
             source.name()
         ))),

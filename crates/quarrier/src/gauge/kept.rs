@@ -25,7 +25,7 @@ impl Gauge {
             return None;
         };
         let old = MachineProfile::load(&path).unwrap_or_else(|error| {
-            notices.push(format!("the machine profile is made anew: {error}"));
+            notices.push(format!("the machine profile is replaced: {error}"));
             None
         });
         let new = || MachineProfile::new(&report.machine);

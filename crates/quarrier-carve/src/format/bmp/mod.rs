@@ -79,7 +79,7 @@ impl Format for Bmp {
         if let Some(pixels) = header.pixels() {
             let found = [pixels::foreign(view, &pixels), rows::foreign(view, &header)];
             if let Some(at) = found.into_iter().flatten().min() {
-                let why = "what lies here is no picture";
+                let why = "the data here is not a picture";
                 return Verdict::broken(view, BMP, pixels.range.start, at, why);
             }
         }

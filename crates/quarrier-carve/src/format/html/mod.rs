@@ -77,7 +77,7 @@ impl Page {
             let end = self.at.saturating_add(TEXT_BYTES_MAX).min(view.length());
             let next = view.find(self.at..end, b"<").unwrap_or(end);
             if let Some(place) = no_text(view, self.at, next) {
-                return Err((place, "what is no text"));
+                return Err((place, "bytes that are not text"));
             }
             let Some((tag, behind)) = tag(view, next) else {
                 if next >= end {
@@ -88,7 +88,7 @@ impl Page {
                 continue;
             };
             if let Some(place) = no_text(view, next, behind) {
-                return Err((place, "what is no text"));
+                return Err((place, "bytes that are not text"));
             }
             self.at = behind;
             if behind <= 512 {

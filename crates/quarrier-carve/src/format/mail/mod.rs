@@ -64,7 +64,7 @@ impl Format for Mail {
             }
             // What follows is empty.
             Some(end) if view.byte(end) == Some(0) => Verdict::Whole { length: end, kind },
-            Some(end) => Verdict::broken(view, kind, 0, end, "what is no text"),
+            Some(end) => Verdict::broken(view, kind, 0, end, "bytes that are not text"),
             None => Verdict::Whole { length, kind },
         }
     }

@@ -60,7 +60,9 @@ fn last_brace(view: &mut View<'_>) -> Result<u64, (u64, &'static str)> {
                 b'{' => depth += 1,
                 b'}' => depth = depth.saturating_sub(1),
                 b'\\' => skip = Some(index),
-                byte if !is_text(*byte) => return Err((at + index as u64, "what is no text")),
+                byte if !is_text(*byte) => {
+                    return Err((at + index as u64, "bytes that are not text"));
+                }
                 _ => {}
             }
             if depth == 0 {

@@ -49,7 +49,7 @@ impl Format for Tif {
                 let kind = walk.found.kind(view);
                 match walk.strips(view, kind) {
                     Ok(()) => Verdict::Whole { length: walk.padded(view), kind },
-                    Err(at) => Verdict::broken(view, kind, 0, at, "what lies here is no picture"),
+                    Err(at) => Verdict::broken(view, kind, 0, at, "the data here is not a picture"),
                 }
             }
             Err(at) if walk.found.pictures > 0 || (walk.seen.len() > 1 && walk.found.width) => {

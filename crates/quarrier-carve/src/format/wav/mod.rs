@@ -58,7 +58,7 @@ impl Format for Wav {
             Ok(()) => Verdict::Whole { length: told.length, kind: WAV },
             Err(at) => {
                 let sure = told.data.start;
-                Verdict::broken(view, WAV, sure, at, "what lies here is no sound")
+                Verdict::broken(view, WAV, sure, at, "the data here is not sound")
             }
         }
     }

@@ -61,7 +61,7 @@ fn read(
         let next = view.find(at..end, b"<").ok_or((end, "elements without an end"))?;
         let (tag, behind) = tag(view, next).ok_or((next, "no tag"))?;
         if let Some(place) = no_text(view, at, behind) {
-            return Err((place, "what is no text"));
+            return Err((place, "bytes that are not text"));
         }
         at = behind;
         match tag {

@@ -198,5 +198,5 @@ fn behind_descriptor(view: &mut View<'_>, member: Member) -> Result<Member, Wron
             return Ok(Member { end: sizes + 8, ..member });
         }
     }
-    wrong(at.min(view.length()), "what stands behind a member")
+    wrong(at.min(view.length()), "the bytes after a member")
 }

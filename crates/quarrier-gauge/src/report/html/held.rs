@@ -42,7 +42,7 @@ fn machine(report: &Report) -> Vec<(&'static str, String)> {
         ("huge pages", machine.huge_pages.clone()),
         ("kernel", machine.kernel.clone()),
         ("virtual machine", machine.virtual_machine.clone().unwrap_or_else(|| "no".to_string())),
-        ("clock governor", machine.governor.clone().unwrap_or_else(|| "not told".to_string())),
+        ("clock governor", machine.governor.clone().unwrap_or_else(|| "unknown".to_string())),
     ]
 }
 

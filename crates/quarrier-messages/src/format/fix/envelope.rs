@@ -66,7 +66,7 @@ impl Keys {
     pub(super) fn check(&self, message: &[u8]) -> Result<Envelope, Fault> {
         let envelope = self.find(message)?;
         if envelope.end != message.len() {
-            return Err(Fault::new(envelope.end, "more behind the message's CheckSum"));
+            return Err(Fault::new(envelope.end, "more data after the CheckSum"));
         }
         let said = &message[envelope.end - 4..envelope.end - 1];
         let said = said.iter().fold(0, |said, digit| said * 10 + u32::from(digit - b'0'));
@@ -105,13 +105,13 @@ impl Keys {
         let head = &bytes[..bytes.len().min(HEAD_BYTES_MAX)];
         let at = find_separator(head, self.begin.len()) + 1;
         if !head.get(at..).is_some_and(|rest| rest.starts_with(self.length)) {
-            return Err(Fault::new(at.min(bytes.len()), "no BodyLength behind BeginString"));
+            return Err(Fault::new(at.min(bytes.len()), "no BodyLength after BeginString"));
         }
         let start = at + self.length.len();
         let digits = head[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let end = start + digits;
         if !(1..=LENGTH_DIGITS_MAX).contains(&digits) || head.get(end) != Some(&SEPARATOR) {
-            return Err(Fault::new(start, "a BodyLength that is no number, or too long a one"));
+            return Err(Fault::new(start, "a BodyLength that is not a number or too large"));
         }
         let length = head[start..end].iter().fold(0, |n, digit| n * 10 + usize::from(digit - b'0'));
         Ok((end + 1, length))

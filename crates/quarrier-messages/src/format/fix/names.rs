@@ -41,7 +41,9 @@ impl Names {
     /// different ones.
     pub(super) fn number(&mut self, key: &str, at: usize) -> Result<Option<u32>, Fault> {
         match self {
-            Names::Tags(_) => tag(key).map(Some).ok_or(Fault::new(at, "a tag that is no number")),
+            Names::Tags(_) => {
+                tag(key).map(Some).ok_or(Fault::new(at, "a tag that is not a number"))
+            }
             Names::Names { .. } if key.is_empty() => Err(Fault::new(at, "a field without name")),
             Names::Names { dictionary, numbers, own, own_max } => {
                 if let Some(&number) = numbers.get(key) {

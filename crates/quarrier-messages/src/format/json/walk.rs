@@ -72,7 +72,7 @@ impl Walker {
         }
         at = blank(bytes, at);
         if at < bytes.len() {
-            return Err(Fault::new(at, "more behind the end of the value"));
+            return Err(Fault::new(at, "more data after the value"));
         }
         Ok(())
     }
@@ -142,7 +142,7 @@ impl Walker {
         };
         *at = blank(text.as_bytes(), end + 1);
         if text.as_bytes().get(*at) != Some(&b':') {
-            return Err(Fault::new(*at, "no ':' behind a key"));
+            return Err(Fault::new(*at, "no ':' after a key"));
         }
         *at += 1;
         Ok(path)

@@ -130,7 +130,7 @@ impl<'m> Tree<'m> {
         start: &BytesStart<'_>,
     ) -> Result<usize, &'static str> {
         if self.open.is_empty() && !self.nodes.is_empty() {
-            return Err("more behind the end of the element");
+            return Err("more data after the element");
         }
         let name = at + 1..at + 1 + start.name().as_ref().len();
         let name = message.get(name).ok_or(BROKEN)?;

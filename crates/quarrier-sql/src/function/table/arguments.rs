@@ -17,7 +17,9 @@ fn text(usage: &str, expr: &Expr) -> Result<String> {
         Expr::Literal(value, _) => value.try_as_str().flatten().map(str::to_string),
         _ => None,
     };
-    found.ok_or_else(|| Error::text(format!("{expr} is no text in single quotes; write {usage}")))
+    found.ok_or_else(|| {
+        Error::text(format!("{expr} is not a string in single quotes; write {usage}"))
+    })
 }
 
 /// Cuts options into words: at blanks, but for those in single or double quotes.

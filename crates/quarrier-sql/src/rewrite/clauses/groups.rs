@@ -42,6 +42,6 @@ fn numbered(expr: &mut Expr, outputs: &[SelectItem]) -> Result<()> {
             *expr = output.clone();
             Ok(())
         }
-        _ => Err(Error::text(format!("GROUP BY {digits}: there is no output of that number"))),
+        _ => Err(Error::text(format!("GROUP BY {digits}: there is no output with that number"))),
     }
 }

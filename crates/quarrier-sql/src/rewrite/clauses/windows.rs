@@ -85,7 +85,9 @@ impl Names<'_> {
 fn spec_of(defined: &[NamedWindowDefinition], name: &str, steps: usize) -> Result<WindowSpec> {
     let found = defined.iter().find(|window| is_same(&window.0.value, name));
     let Some(NamedWindowDefinition(_, definition)) = found else {
-        return Err(Error::text(format!("there is no window {name}; define it behind WINDOW")));
+        return Err(Error::text(format!(
+            "there is no window {name}; define it in a WINDOW clause"
+        )));
     };
     if steps > defined.len() {
         return Err(Error::text(format!("the window {name} is defined by itself")));
