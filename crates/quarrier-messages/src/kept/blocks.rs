@@ -1,5 +1,6 @@
 //! A block of a source becomes the messages of a batch.
 
+use super::definition::{Checker, Judge};
 use super::encoding::is_apart;
 use crate::Fault;
 use crate::build::{Cell, FieldId, Row};
@@ -32,15 +33,40 @@ pub(super) struct LeftOut {
     pub(super) bytes: Box<[u8]>,
 }
 
-/// Parses the messages of a block. Where all of it is messages, its bytes are the payload; else they
-/// are taken out, a line each. `header` is put before them.
+/// Parses the messages of a block, and leaves out those that a checker says something against. Where all
+/// of it is messages, its bytes are the payload; else they are taken out, a line each. `header` is
+/// put before them.
+pub(super) fn checked_by(
+    checker: Option<&mut Checker<'_>>,
+    reader: &mut FormatReader,
+    block: (&Block, Vec<u8>),
+    how: (Encoding, &[u8]),
+    limits: &Limits,
+) -> Checked {
+    match checker {
+        Some(checker) => judged(checker, reader, block, how, limits),
+        None => judged(&mut Nothing, reader, block, how, limits),
+    }
+}
+
+/// The same for any message that parses.
 pub(super) fn checked(
+    reader: &mut FormatReader,
+    block: (&Block, Vec<u8>),
+    how: (Encoding, &[u8]),
+    limits: &Limits,
+) -> Checked {
+    judged(&mut Nothing, reader, block, how, limits)
+}
+
+fn judged<J: Judge>(
+    judge: &mut J,
     reader: &mut FormatReader,
     (block, mut bytes): (&Block, Vec<u8>),
     (encoding, header): (Encoding, &[u8]),
     limits: &Limits,
 ) -> Checked {
-    let mut counted = Counter::new(limits);
+    let mut counted = Counter::new(&mut *judge, &bytes, limits);
     let mut chunk = block.chunk(&bytes);
     reader.read(&mut chunk, &mut counted);
     let lines = chunk.lines;
@@ -48,7 +74,7 @@ pub(super) fn checked(
     let mut payload = if messages == 0 {
         Vec::new()
     } else if rejected > 0 || is_apart(encoding) {
-        let mut joined = Joiner { row: Nothing, payload: header.to_vec() };
+        let mut joined = Joiner { judge, payload: header.to_vec() };
         reader.read(&mut block.chunk(&bytes), &mut joined);
         joined.payload
     } else {
@@ -63,8 +89,9 @@ pub(super) fn checked(
 }
 
 /// Counts messages.
-struct Counter {
-    row: Nothing,
+struct Counter<'b, J> {
+    judge: &'b mut J,
+    bytes: &'b [u8],
     messages: u32,
     rejects: Vec<LeftOut>,
     rejected: u64,
@@ -72,10 +99,11 @@ struct Counter {
     bytes_max: usize,
 }
 
-impl Counter {
-    fn new(limits: &Limits) -> Self {
+impl<'b, J: Judge> Counter<'b, J> {
+    fn new(judge: &'b mut J, bytes: &'b [u8], limits: &Limits) -> Self {
         Counter {
-            row: Nothing,
+            judge,
+            bytes,
             messages: 0,
             rejects: Vec::new(),
             rejected: 0,
@@ -83,23 +111,9 @@ impl Counter {
             bytes_max: limits.reject_bytes_max,
         }
     }
-}
-
-impl Taker for Counter {
-    type Row = Nothing;
-
-    #[inline(always)]
-    fn row(&mut self) -> &mut Nothing {
-        &mut self.row
-    }
-
-    #[inline(always)]
-    fn commit(&mut self, _message: &[u8]) {
-        self.messages += 1;
-    }
 
     #[cold]
-    fn reject(&mut self, reject: Rejected<'_>) {
+    fn leave_out(&mut self, reject: Rejected<'_>) {
         self.rejected += 1;
         if self.rejects.len() < self.kept_max {
             let bytes = &reject.bytes[..reject.bytes.len().min(self.bytes_max)];
@@ -107,32 +121,79 @@ impl Taker for Counter {
             self.rejects.push(LeftOut { at, line, fault, bytes: bytes.into() });
         }
     }
+
+    /// Leaves a message out that parses.
+    #[cold]
+    fn refuse(&mut self, message: &[u8], what: &'static str) {
+        // It stands in the block, so the distance of the addresses is its place there.
+        let at = (message.as_ptr() as usize).saturating_sub(self.bytes.as_ptr() as usize);
+        let before = self.bytes.get(..at).unwrap_or_default();
+        let line = match self.rejects.len() < self.kept_max {
+            true => memchr::memchr_iter(b'\n', before).count() as u64,
+            false => 0,
+        };
+        self.leave_out(Rejected { bytes: message, at, line, fault: Fault::new(0, what) });
+    }
+}
+
+impl<J: Judge> Taker for Counter<'_, J> {
+    type Row = J;
+
+    #[inline(always)]
+    fn row(&mut self) -> &mut J {
+        self.judge
+    }
+
+    #[inline(always)]
+    fn commit(&mut self, message: &[u8]) {
+        match self.judge.verdict() {
+            None => self.messages += 1,
+            Some(what) => self.refuse(message, what),
+        }
+    }
+
+    #[cold]
+    fn reject(&mut self, reject: Rejected<'_>) {
+        self.judge.verdict();
+        self.leave_out(reject);
+    }
 }
 
 /// Puts messages together, a line each.
-struct Joiner {
-    row: Nothing,
+struct Joiner<'j, J> {
+    judge: &'j mut J,
     payload: Vec<u8>,
 }
 
-impl Taker for Joiner {
-    type Row = Nothing;
+impl<J: Judge> Taker for Joiner<'_, J> {
+    type Row = J;
 
-    fn row(&mut self) -> &mut Nothing {
-        &mut self.row
+    fn row(&mut self) -> &mut J {
+        self.judge
     }
 
     fn commit(&mut self, message: &[u8]) {
-        self.payload.extend_from_slice(message);
-        self.payload.push(b'\n');
+        if self.judge.verdict().is_none() {
+            self.payload.extend_from_slice(message);
+            self.payload.push(b'\n');
+        }
     }
 
-    fn reject(&mut self, _reject: Rejected<'_>) {}
+    fn reject(&mut self, _reject: Rejected<'_>) {
+        self.judge.verdict();
+    }
 }
 
 /// Takes no field of any message.
 #[derive(Debug)]
 struct Nothing;
+
+impl Judge for Nothing {
+    #[inline(always)]
+    fn verdict(&mut self) -> Option<&'static str> {
+        None
+    }
+}
 
 impl Row for Nothing {
     #[inline(always)]

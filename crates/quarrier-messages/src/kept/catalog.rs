@@ -18,9 +18,10 @@ use quarrier_core::region::AlignedBuffer;
 use crate::log::disk::{Access, Disk, DiskFile};
 use crate::log::{Error, Result};
 
-/// The file.
+/// The file of the tables' names.
 pub(super) const NAME: &str = "catalog";
-const NEW: &str = "catalog.new";
+/// The file of what tables are declared to hold, of the same form: texts in place of names.
+pub(super) const DEFINITIONS: &str = "definitions";
 const MAGIC: &[u8; 8] = b"QUARRCAT";
 const VERSION: u32 = 1;
 const BLOCK_BYTES: usize = 4096;
@@ -64,13 +65,35 @@ impl Catalog {
         Some((Catalog { tables, is_damaged: false }, number))
     }
 
+    /// What is said of the table of this number.
+    pub(super) fn text(&self, number: u32) -> Option<&str> {
+        self.tables.iter().find(|(known, _)| *known == number).map(|(_, text)| text.as_str())
+    }
+
+    /// The same that says something else of a table, or nothing. None where that would be too long.
+    pub(super) fn saying(&self, number: u32, text: Option<String>) -> Option<Catalog> {
+        let mut tables = self.tables.clone();
+        tables.retain(|(known, _)| *known != number);
+        tables.extend(text.map(|text| (number, text)));
+        let bytes: usize = tables.iter().map(|(_, text)| 8 + text.len()).sum();
+        (bytes < BYTES_MAX / 2).then_some(Catalog { tables, is_damaged: false })
+    }
+
     /// The catalog of a folder; an empty one where it has none.
     ///
     /// # Errors
     /// [`Error::Io`] where the file is there and cannot be opened.
     pub(super) fn read(disk: &dyn Disk) -> Result<Catalog> {
-        let fail = |what, error| Error::io(disk.path(NAME), what, error);
-        let file = match disk.open(NAME, Access::Read) {
+        Catalog::read_from(disk, NAME)
+    }
+
+    /// The same of a file of this name.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(super) fn read_from(disk: &dyn Disk, name: &str) -> Result<Catalog> {
+        let fail = |what, error| Error::io(disk.path(name), what, error);
+        let file = match disk.open(name, Access::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Catalog::default()),
             opened => opened.map_err(|error| fail("open it", error))?,
         };
@@ -104,7 +127,12 @@ impl Catalog {
 
     /// Puts it in place of the one on the disk.
     pub(super) fn write(&self, disk: &dyn Disk) -> Result<()> {
-        let path = disk.path(NAME);
+        self.write_to(disk, NAME)
+    }
+
+    /// The same of a file of this name.
+    pub(super) fn write_to(&self, disk: &dyn Disk, name: &str) -> Result<()> {
+        let (path, new) = (disk.path(name), format!("{name}.new"));
         let fail = |what: &str, error: io::Error| match crate::log::is_full(&error) {
             true => Error::Full { path: path.clone(), error: error.into() },
             false => Error::io(&path, what, error),
@@ -115,10 +143,10 @@ impl Catalog {
         both.fill(0);
         both[..copy.len()].copy_from_slice(&copy);
         both[bytes..bytes + copy.len()].copy_from_slice(&copy);
-        let file = disk.create(NEW, 2 * bytes as u64).map_err(|error| fail("write it", error))?;
+        let file = disk.create(&new, 2 * bytes as u64).map_err(|error| fail("write it", error))?;
         write_all(file.as_ref(), &both[..2 * bytes]).map_err(|error| fail("write it", error))?;
         file.sync().map_err(|error| fail("sync it", error))?;
-        disk.rename(NEW, NAME).map_err(|error| fail("replace it", error))?;
+        disk.rename(&new, name).map_err(|error| fail("replace it", error))?;
         disk.sync_folder().map_err(|error| fail("sync its folder", error))
     }
 

@@ -2,13 +2,15 @@
 
 use std::io::{self, Read};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::parallel::planned_workers;
 use quarrier_core::source::Source;
 use quarrier_core::threads;
 
-use super::blocks::checked;
+use super::blocks::checked_by;
+use super::definition::{Checker, Definition};
 use super::encoding::encoding_of;
 use super::order::{Done, Order};
 use super::resume::{Start, begin};
@@ -123,6 +125,7 @@ struct Shared<'l> {
     options: &'l LoadOptions,
     encoding: Encoding,
     table: u32,
+    definition: Option<Arc<Definition>>,
     publisher: Option<u64>,
     opening: Opening,
     stream: Stream<'l>,
@@ -164,7 +167,9 @@ pub(super) fn load(
     let order = Order::new((log, &name, &options.limits), place, workers, watch);
     let publisher = start.publisher;
     let stream = stream.beginning_at(start.offset);
-    let shared = Shared { options, encoding, table, publisher, opening, stream, order, stop };
+    let definition = store.definition_of(table);
+    let shared =
+        Shared { options, encoding, table, definition, publisher, opening, stream, order, stop };
     threads::team(0..workers, |_| shared.work());
     let (mut stored, done) = shared.order.finish();
     done?;
@@ -179,6 +184,7 @@ impl Shared<'_> {
         let _fails = FailOnPanic(&self.order);
         let options = self.options;
         let mut reader = FormatReader::new(&options.format, &options.limits, &self.opening);
+        let mut checker = self.definition.as_deref().map(Checker::new);
         let mut header = None;
         while !self.order.is_over() && !self.stop.load(Ordering::Relaxed) {
             let mut bytes = Vec::new();
@@ -187,7 +193,7 @@ impl Shared<'_> {
                     let header: &Vec<u8> =
                         header.get_or_insert_with(|| self.opening.csv_header().unwrap_or_default());
                     let number = block.number;
-                    match self.done(&mut reader, (&block, bytes), header) {
+                    match self.done((&mut reader, checker.as_mut()), (&block, bytes), header) {
                         Ok(done) => self.order.put(number, done),
                         Err(error) => return self.order.fail(error),
                     }
@@ -202,13 +208,14 @@ impl Shared<'_> {
 
     fn done(
         &self,
-        reader: &mut FormatReader,
+        (reader, checker): (&mut FormatReader, Option<&mut Checker<'_>>),
         (block, bytes): (&Block, Vec<u8>),
         header: &[u8],
     ) -> Result<Done> {
         let range = block.offset..block.offset + bytes.len() as u64;
         let how = (self.encoding, header);
-        let mut checked = checked(reader, (block, bytes), how, &self.options.limits);
+        let limits = &self.options.limits;
+        let mut checked = checked_by(checker, reader, (block, bytes), how, limits);
         let payload = std::mem::take(&mut checked.payload);
         if checked.messages == 0 {
             return Ok(Done { bytes: range, checked, sealed: None });

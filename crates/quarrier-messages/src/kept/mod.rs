@@ -14,18 +14,23 @@
 
 mod blocks;
 mod catalog;
+mod definition;
 mod encoding;
 mod files;
 mod index;
+mod intake;
 mod load;
 mod order;
 mod resume;
 mod run;
 mod segment;
 mod snapshot;
+mod spool;
 mod store;
 
+pub use definition::{DefinedColumn, Definition, Misfit};
 pub use index::KeptTable;
+pub use intake::{Intake, IntakeOptions, Sent, Taken};
 pub use load::{LoadOptions, LoadWatch, Origin, Progress, Stored};
 pub use run::Run;
 pub use store::{Store, is_log};

@@ -72,7 +72,7 @@ pub(super) fn begin<'s>(
 }
 
 /// A number for what is loaded into a table under a name, never 0.
-fn publisher(table: u32, identity: &str, generation: u32) -> u64 {
+pub(super) fn publisher(table: u32, identity: &str, generation: u32) -> u64 {
     let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
     digest.update(&table.to_le_bytes());
     digest.update(&generation.to_le_bytes());

@@ -9,7 +9,7 @@ use super::files::Files;
 use super::index::Extent;
 use super::run::Run;
 use crate::column::raw::SEGMENT_ROWS;
-use crate::{Kind, Limits, Load, Result, Table};
+use crate::{Format, Kind, Limits, Load, Result, Schema, Table};
 
 /// How snapshots are made.
 pub(super) struct Making<'m> {
@@ -17,6 +17,8 @@ pub(super) struct Making<'m> {
     pub(super) files: &'m Arc<Files>,
     pub(super) workers: usize,
     pub(super) stop: &'m AtomicBool,
+    /// The columns that the table was declared with.
+    pub(super) schema: Option<&'m Schema>,
 }
 
 /// A table of the first batches of those that there are now.
@@ -54,16 +56,21 @@ impl Making<'_> {
         for alike in runs.chunk_by(|one, next| one.goes_with(next)) {
             let Some(first) = alike.first() else { continue };
             let sources: Vec<&dyn Source> = alike.iter().map(|run| run as &dyn Source).collect();
-            let load = Load::new(first.format().clone())
-                .workers(self.workers)
-                .limits(Limits::default())
-                .cancel(self.stop);
-            tables.push(load.run(&sources)?.table);
+            let bytes: u64 = sources.iter().map(|source| source.length()).sum();
+            tables.push(self.load(first.format(), bytes).run(&sources)?.table);
         }
         Ok(match tables.len() {
+            0 => self.load(&Format::Json, 0).run(&[])?.table,
             1 => tables.pop().unwrap_or_default(),
             _ => Table::concat(&tables, self.workers),
         })
+    }
+
+    fn load(&self, format: &Format, bytes: u64) -> Load<'_> {
+        // Few messages are parsed before another thread has begun.
+        let workers = if bytes < ALONE_BYTES { 1 } else { self.workers };
+        let load = Load::new(format.clone()).workers(workers).limits(Limits::default());
+        self.schema.cloned().into_iter().fold(load.cancel(self.stop), Load::schema)
     }
 }
 
@@ -91,6 +98,9 @@ fn is_in_pieces(table: &Table) -> bool {
     let packed = table.rows() / SEGMENT_ROWS as u64;
     table.segments() as u64 > PIECES_MIN.max(8 * packed)
 }
+
+/// So many bytes are parsed by one thread.
+const ALONE_BYTES: u64 = 256 << 10;
 
 /// Segments that no table is packed anew for.
 const PIECES_MIN: u64 = 64;

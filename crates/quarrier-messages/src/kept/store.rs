@@ -5,20 +5,23 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quarrier_core::sync::lock;
 
-use super::catalog::{Catalog, NAME_BYTES_MAX};
+use super::catalog::{Catalog, DEFINITIONS, NAME_BYTES_MAX};
+use super::definition::Definition;
 use super::files::Files;
 use super::index::{Extent, Index, KeptTable};
+use super::intake::{self, Intake, IntakeOptions, Sent};
 use super::load::{self, LoadOptions, LoadWatch, Origin, Stored};
 use super::run::Run;
 use super::segment::OneSegment;
 use super::snapshot::{Making, Snapshot, runs};
+use super::spool::Spool;
 use crate::log::disk::{Disk, RealDisk};
 use crate::log::{
     DAMAGES_MAX, Damage, Event, Follower, LOG_FOLDER, Log, Opener, Options, Publication, Reader,
@@ -50,6 +53,8 @@ use crate::{Error, Result, Table};
 pub struct Store {
     /// Where the folder is, for people.
     place: String,
+    /// Where messages are put aside that are not all there yet.
+    folder: PathBuf,
     /// The data folder, where it may be written to.
     disk: Option<Arc<dyn Disk>>,
     logs: Arc<dyn Disk>,
@@ -62,6 +67,7 @@ pub struct Store {
 #[derive(Default)]
 struct State {
     catalog: Catalog,
+    definitions: Catalog,
     index: Index,
     snapshots: HashMap<u32, Snapshot>,
     follower: Option<Follower>,
@@ -121,11 +127,12 @@ impl Store {
         index: Index,
     ) -> Result<Store> {
         // Read behind the log: whatever table has a message is in it.
-        let catalog = disk.as_deref().map_or_else(|| Ok(Catalog::default()), Catalog::read)?;
+        let (catalog, definitions) = said(disk.as_deref())?;
         let recovered = log.as_ref().map(|log| log.recovered().clone()).unwrap_or_default();
         let files = Arc::new(Files::new(Arc::clone(&logs)));
-        let state = Mutex::new(State { catalog, index, ..State::default() });
-        Ok(Store { place, disk, logs, files, log, recovered, state })
+        let state = Mutex::new(State { catalog, definitions, index, ..State::default() });
+        let folder = PathBuf::from(&place);
+        Ok(Store { place, folder, disk, logs, files, log, recovered, state })
     }
 
     /// Opens a data folder for reading, or a segment of a log by its file. Nothing is changed, and
@@ -191,8 +198,8 @@ impl Store {
         }
         self.recovered = recovered;
         // Once more, for the tables that were made meanwhile.
-        let catalog = self.disk.as_deref().map_or_else(|| Ok(Catalog::default()), Catalog::read)?;
-        *lock(&self.state) = State { catalog, index, ..State::default() };
+        let (catalog, definitions) = said(self.disk.as_deref())?;
+        *lock(&self.state) = State { catalog, definitions, index, ..State::default() };
         Ok(self)
     }
 
@@ -221,10 +228,12 @@ impl Store {
         &self.recovered
     }
 
-    /// Whether the names of tables are damaged. One whole copy of them is enough; without it, a table
-    /// is called by its number.
+    /// Whether the names of tables, or what they are declared to hold, are damaged. One whole copy of them
+    /// is enough; without it, a table is called by its number, and has the columns that its messages
+    /// show.
     pub fn is_catalog_damaged(&self) -> bool {
-        lock(&self.state).catalog.is_damaged
+        let state = lock(&self.state);
+        state.catalog.is_damaged || state.definitions.is_damaged
     }
 
     /// Whether it was opened for writing.
@@ -247,6 +256,62 @@ impl Store {
         let numbers: BTreeSet<u32> = state.catalog.numbers().chain(state.index.numbers()).collect();
         let table = |number| state.index.table(number, state.catalog.name(number));
         Ok(numbers.into_iter().map(table).collect())
+    }
+
+    /// Makes a table of columns that are declared; without any, it has those that its messages show, as a
+    /// table that a load makes. Returns whether it was made: not where there is one of this name.
+    ///
+    /// # Errors
+    /// [`Error::Kept`] for a name that no table may have; [`Error::Log`] where the disk is full or fails.
+    pub fn create(&self, name: &str, definition: &Definition) -> Result<bool> {
+        self.writer()?;
+        let mut state = lock(&self.state);
+        if self.number(&state, name).is_ok() {
+            return Ok(false);
+        }
+        self.add(&mut state, name, Some(definition)).map(|_| true)
+    }
+
+    /// What a table was declared to hold; None where its columns are those that its messages show.
+    ///
+    /// # Errors
+    /// [`Error::Kept`] where there is none of this name.
+    pub fn definition(&self, name: &str) -> Result<Option<Arc<Definition>>> {
+        let number = self.number(&lock(&self.state), name)?;
+        Ok(self.definition_of(number))
+    }
+
+    pub(super) fn definition_of(&self, number: u32) -> Option<Arc<Definition>> {
+        let state = lock(&self.state);
+        let definition = state.definitions.text(number).and_then(Definition::of_text);
+        definition.filter(|it| !it.columns().is_empty()).map(Arc::new)
+    }
+
+    /// Begins to gather messages that come piece by piece.
+    pub fn intake(&self) -> Intake {
+        Intake::new(self.spool())
+    }
+
+    pub(super) fn spool(&self) -> Spool {
+        Spool::new(&self.folder)
+    }
+
+    /// Appends what was gathered to a table that is there: all of it or nothing.
+    ///
+    /// # Errors
+    /// [`Error::Kept`] where there is none of this name, and for messages of a format that is not kept;
+    /// [`Error::Log`] where the disk is full or fails; [`Error::Cancelled`].
+    pub fn take_in(
+        &self,
+        table: &str,
+        intake: &Intake,
+        options: &IntakeOptions,
+        stop: &AtomicBool,
+    ) -> Result<Sent> {
+        let log = self.writer()?;
+        let number = self.number(&lock(&self.state), table)?;
+        let definition = self.definition_of(number);
+        intake::take((self, log), (number, definition), intake, options, stop)
     }
 
     /// Appends the messages of a source to a table, which is made where it is not there. What is
@@ -286,9 +351,15 @@ impl Store {
             let state = lock(&self.state);
             let number = self.number(&state, name)?;
             let known = state.snapshots.get(&number).cloned();
-            (number, state.index.extents(number).to_vec(), known)
+            let extents = state.index.extents(number);
+            if let Some(known) = known.as_ref().filter(|it| it.batches == extents.len()) {
+                return Ok(Arc::clone(&known.table));
+            }
+            (number, extents.to_vec(), known)
         };
-        let making = Making { name: &self.named(name), files: &self.files, workers, stop };
+        let schema = self.definition_of(number).map(|definition| definition.schema());
+        let (name, files) = (&self.named(name), &self.files);
+        let making = Making { name, files, workers, stop, schema: schema.as_ref() };
         let snapshot = making.table(known.as_ref(), &extents)?;
         let mut state = lock(&self.state);
         let newest = state.snapshots.entry(number).or_insert_with(|| snapshot.clone());
@@ -296,6 +367,17 @@ impl Store {
             *newest = snapshot.clone();
         }
         Ok(snapshot.table)
+    }
+
+    /// A table as it was asked for last, where nothing was appended since. Takes no time.
+    pub fn known(&self, name: &str) -> Option<Arc<Table>> {
+        let state = lock(&self.state);
+        let is_read =
+            self.log.as_ref().is_none_or(|log| log.next_mark() <= state.index.next_mark.max(1));
+        let number = self.number(&state, name).ok().filter(|_| is_read)?;
+        let snapshot = state.snapshots.get(&number)?;
+        let is_newest = snapshot.batches == state.index.extents(number).len();
+        is_newest.then(|| Arc::clone(&snapshot.table))
     }
 
     /// As [`Store::table`], made from all of its messages in the log once more.
@@ -435,9 +517,14 @@ impl Store {
     fn made(&self, name: &str) -> Result<u32> {
         self.writer()?;
         let mut state = lock(&self.state);
-        if let Ok(number) = self.number(&state, name) {
-            return Ok(number);
+        match self.number(&state, name) {
+            Ok(number) => Ok(number),
+            Err(_) => self.add(&mut state, name, None),
         }
+    }
+
+    /// Makes a table.
+    fn add(&self, state: &mut State, name: &str, definition: Option<&Definition>) -> Result<u32> {
         let fail = |reason: String| Error::Kept { place: self.place.clone(), reason };
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {
             return Err(fail(format!(
@@ -451,6 +538,16 @@ impl Store {
         let Some((catalog, number)) = state.catalog.with(name, used) else {
             return Err(fail("it has as many tables as there may be".to_string()));
         };
+        // Before the name: what was said of a table that never got one is said no longer.
+        let text = definition.map(Definition::to_text);
+        if text.is_some() || state.definitions.text(number).is_some() {
+            let definitions = state.definitions.saying(number, text);
+            let Some(definitions) = definitions else {
+                return Err(fail("its tables have as many columns as there may be".to_string()));
+            };
+            definitions.write_to(disk.as_ref(), DEFINITIONS)?;
+            state.definitions = definitions;
+        }
         catalog.write(disk.as_ref())?;
         state.catalog = catalog;
         Ok(number)
@@ -460,6 +557,12 @@ impl Store {
     fn named(&self, name: &str) -> String {
         format!("{}/{name}", self.place)
     }
+}
+
+/// What a data folder says of its tables: their names, and what they are declared to hold.
+fn said(disk: Option<&dyn Disk>) -> Result<(Catalog, Catalog)> {
+    let Some(disk) = disk else { return Ok(Default::default()) };
+    Ok((Catalog::read(disk)?, Catalog::read_from(disk, DEFINITIONS)?))
 }
 
 fn is_same_place(one: &Damage, other: &Damage) -> bool {

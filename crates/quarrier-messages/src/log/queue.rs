@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quarrier_core::sync::{lock, wait};
@@ -22,23 +23,48 @@ pub(super) struct Item {
 /// Where a sender gets its answer.
 #[derive(Default)]
 pub(super) struct Reply {
-    answer: Mutex<Option<Result<Committed>>>,
+    state: Mutex<Awaited>,
     given: Condvar,
+}
+
+#[derive(Default)]
+struct Awaited {
+    answer: Option<Result<Committed>>,
+    /// The task that waits for it, if one does.
+    waker: Option<Waker>,
 }
 
 impl Reply {
     pub(super) fn give(&self, answer: Result<Committed>) {
-        *lock(&self.answer) = Some(answer);
+        let waker = {
+            let mut state = lock(&self.state);
+            state.answer = Some(answer);
+            state.waker.take()
+        };
         self.given.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     pub(super) fn wait(&self) -> Result<Committed> {
-        let mut answer = lock(&self.answer);
+        let mut state = lock(&self.state);
         loop {
-            if let Some(answer) = answer.as_ref() {
+            if let Some(answer) = state.answer.as_ref() {
                 return answer.clone();
             }
-            answer = wait(&self.given, answer);
+            state = wait(&self.given, state);
+        }
+    }
+
+    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Committed>> {
+        let mut state = lock(&self.state);
+        match &state.answer {
+            Some(answer) => Poll::Ready(answer.clone()),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
         }
     }
 }

@@ -9,7 +9,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
 use quarrier_core::sync::lock;
@@ -269,7 +271,8 @@ impl Drop for Log {
     }
 }
 
-/// A batch on its way to the disk.
+/// A batch on its way to the disk. A thread waits for it by [`wait`](Pending::wait), a task by `await`,
+/// which keeps no thread.
 #[must_use = "what is not waited for may not be on the disk"]
 pub struct Pending {
     reply: Arc<Reply>,
@@ -282,6 +285,14 @@ impl Pending {
     /// As [`Log::append`].
     pub fn wait(self) -> Result<Committed> {
         self.reply.wait()
+    }
+}
+
+impl Future for Pending {
+    type Output = Result<Committed>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Committed>> {
+        self.reply.poll(context)
     }
 }
 

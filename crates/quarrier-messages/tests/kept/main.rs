@@ -9,4 +9,5 @@ mod crash;
 mod damage;
 mod formats;
 mod grown;
+mod intake;
 mod resume;

@@ -9,7 +9,10 @@
 mod load;
 
 pub use load::{KeptLoad, KeptLoaded, KeptWatch, LoadedSource};
-pub use quarrier_messages::kept::{KeptTable, Progress, Stored};
+pub use quarrier_messages::kept::{
+    DefinedColumn, Definition, Intake, IntakeOptions, KeptTable, Misfit, Progress, Sent, Stored,
+    Taken,
+};
 
 use std::path::Path;
 use std::sync::Arc;
@@ -127,6 +130,50 @@ impl Kept {
     /// `stop` became true.
     pub fn table(&self, name: &str, workers: usize, stop: &AtomicBool) -> Result<Arc<Table>> {
         Ok(self.store.table(name, workers, stop)?)
+    }
+
+    /// A table as it was asked for last, where nothing was appended since. Takes no time.
+    pub fn known(&self, name: &str) -> Option<Arc<Table>> {
+        self.store.known(name)
+    }
+
+    /// Makes a table of columns that are declared; without any, it has those that its messages show.
+    /// Returns whether it was made: not where there is one of this name.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) where no table may have the name, or the disk is full
+    /// or fails.
+    pub fn create(&self, name: &str, definition: &Definition) -> Result<bool> {
+        Ok(self.store.create(name, definition)?)
+    }
+
+    /// What a table was declared to hold; None where its columns are those that its messages show.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) where there is no such table.
+    pub fn definition(&self, name: &str) -> Result<Option<Arc<Definition>>> {
+        Ok(self.store.definition(name)?)
+    }
+
+    /// Begins to gather messages that come piece by piece.
+    pub fn intake(&self) -> Intake {
+        self.store.intake()
+    }
+
+    /// Appends what was gathered to a table that is there: all of it or nothing. May wait for the log's
+    /// queue; [`Sent::durable`] waits for the disk.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) where there is no such table, messages have a format
+    /// that is not kept, or the disk is full or fails.
+    pub fn take_in(
+        &self,
+        table: &str,
+        intake: &Intake,
+        options: &IntakeOptions,
+        stop: &AtomicBool,
+    ) -> Result<Sent> {
+        Ok(self.store.take_in(table, intake, options, stop)?)
     }
 
     /// Reads the log of a data folder, compares all checksums, and makes all tables anew. The time of each

@@ -1,0 +1,385 @@
+//! What the columns of a table are declared to hold, and whether a message fits.
+//!
+//! A table without a definition has whatever columns its messages show. With one, messages that do not
+//! fit are left out before they come to the log, so its columns never change.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+use crate::build::{Cell, FieldId, Row};
+use crate::exact::{DIGITS_MAX, digits, rescaled};
+use crate::{Error, Field, Kind, Result, Schema};
+
+/// The most columns of a definition.
+const COLUMNS_MAX: usize = 1_600;
+/// The longest name of a column, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// A column that was declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinedColumn {
+    /// Its name.
+    pub name: Box<str>,
+    /// What it holds; of [`Kind::Null`], any value.
+    pub kind: Kind,
+    /// The most digits of an exact number, those behind the point among them; 38 is most.
+    pub digits: u8,
+    /// Whether every message must have a value.
+    pub is_required: bool,
+}
+
+/// The columns of a table that was declared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Definition {
+    columns: Vec<DefinedColumn>,
+}
+
+/// Why a message does not fit the columns of its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misfit {
+    /// A value is of another kind than its column.
+    Kind,
+    /// A number has more digits than its column.
+    Digits,
+    /// A column that needs a value has none.
+    Missing,
+    /// There is no column for a value.
+    Unknown,
+}
+
+impl Misfit {
+    const ALL: [Misfit; 4] = [Misfit::Kind, Misfit::Digits, Misfit::Missing, Misfit::Unknown];
+
+    /// As a [`Fault`](crate::Fault) says it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Misfit::Kind => "a value is of another kind than its column",
+            Misfit::Digits => "a number has more digits than its column",
+            Misfit::Missing => "a column that needs a value has none",
+            Misfit::Unknown => "a field has no column in the table",
+        }
+    }
+
+    /// The one that these words are of.
+    pub fn of(words: &str) -> Option<Misfit> {
+        Misfit::ALL.into_iter().find(|misfit| misfit.words() == words)
+    }
+}
+
+impl Definition {
+    /// Of columns, whose names differ in more than ASCII case.
+    ///
+    /// # Errors
+    /// [`Error::Kept`] where there are too many columns, or one has a name that none may have.
+    pub fn new(columns: Vec<DefinedColumn>) -> Result<Self> {
+        let wrong = |reason: String| Error::Kept { place: "columns".to_string(), reason };
+        if columns.len() > COLUMNS_MAX {
+            return Err(wrong(format!("a table has at most {COLUMNS_MAX}")));
+        }
+        let mut names = HashSet::new();
+        for DefinedColumn { name, .. } in &columns {
+            let is_name = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
+            if !is_name || name.contains(char::is_control) {
+                return Err(wrong(format!(
+                    "'{}' cannot be a name: 1 to {NAME_BYTES_MAX} bytes without control characters \
+                     can",
+                    name.escape_debug()
+                )));
+            }
+            if !names.insert(name.to_ascii_lowercase()) {
+                return Err(wrong(format!("'{name}' is there twice")));
+            }
+        }
+        Ok(Definition { columns })
+    }
+
+    /// The columns, in their order.
+    pub fn columns(&self) -> &[DefinedColumn] {
+        &self.columns
+    }
+
+    /// Their names and kinds.
+    pub fn schema(&self) -> Schema {
+        let field = |it: &DefinedColumn| Field { name: it.name.clone(), kind: it.kind };
+        Schema { fields: self.columns.iter().map(field).collect() }
+    }
+
+    /// A line for each column: its kind, whether it is required, its name.
+    pub(super) fn to_text(&self) -> String {
+        let mut text = String::new();
+        for DefinedColumn { name, kind, digits, is_required } in &self.columns {
+            let word = match kind {
+                Kind::Decimal { scale } => format!("decimal({digits},{scale})"),
+                other => word(*other).to_string(),
+            };
+            let needs = if *is_required { "required" } else { "-" };
+            // A String takes everything.
+            let _ = writeln!(text, "{word} {needs} {name}");
+        }
+        text
+    }
+
+    /// What [`to_text`](Self::to_text) wrote; None where it is something else.
+    pub(super) fn of_text(text: &str) -> Option<Self> {
+        let column = |line: &str| {
+            let mut parts = line.splitn(3, ' ');
+            let (word, needs, name) = (parts.next()?, parts.next()?, parts.next()?);
+            let (kind, digits) = match word.strip_prefix("decimal(") {
+                Some(rest) => {
+                    let (digits, scale) = rest.strip_suffix(')')?.split_once(',')?;
+                    (Kind::Decimal { scale: scale.parse().ok()? }, digits.parse().ok()?)
+                }
+                None => (KINDS.into_iter().find(|kind| self::word(*kind) == word)?, DIGITS_MAX),
+            };
+            let is_required = needs == "required";
+            Some(DefinedColumn { name: name.into(), kind, digits, is_required })
+        };
+        let columns = text.lines().map(column).collect::<Option<Vec<_>>>()?;
+        Definition::new(columns).ok()
+    }
+}
+
+const KINDS: [Kind; 7] = [
+    Kind::Null,
+    Kind::Boolean,
+    Kind::Integer,
+    Kind::Float,
+    Kind::Date,
+    Kind::Timestamp,
+    Kind::Text,
+];
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "any",
+        Kind::Boolean => "boolean",
+        Kind::Integer => "integer",
+        Kind::Decimal { .. } => "decimal",
+        Kind::Float => "float",
+        Kind::Date => "date",
+        Kind::Timestamp => "timestamp",
+        Kind::Text => "text",
+    }
+}
+
+/// Takes the fields of messages, and says what is wrong with one.
+pub(super) trait Judge: Row {
+    /// What is wrong with the message whose fields came; the next one begins.
+    fn verdict(&mut self) -> Option<&'static str>;
+}
+
+/// Looks whether messages fit a definition.
+pub(super) struct Checker<'d> {
+    columns: &'d [DefinedColumn],
+    names: HashMap<&'d str, FieldId>,
+    misfit: Option<Misfit>,
+    /// Of each column, the number of the last message that had a value.
+    seen: Vec<u64>,
+    message: u64,
+    has_required: bool,
+}
+
+impl<'d> Checker<'d> {
+    pub(super) fn new(definition: &'d Definition) -> Self {
+        let columns = &definition.columns;
+        let names = columns.iter().enumerate();
+        Checker {
+            columns,
+            names: names.map(|(place, it)| (&*it.name, FieldId::new(place))).collect(),
+            misfit: None,
+            seen: vec![0; columns.len()],
+            message: 1,
+            has_required: columns.iter().any(|column| column.is_required),
+        }
+    }
+
+    fn judged(&mut self, field: FieldId, judge: impl FnOnce(&DefinedColumn) -> Option<Misfit>) {
+        let misfit = match self.columns.get(field.index()) {
+            Some(column) => {
+                self.seen[field.index()] = self.message;
+                judge(column)
+            }
+            None => Some(Misfit::Unknown),
+        };
+        self.misfit = self.misfit.or(misfit);
+    }
+
+    fn exact(&mut self, field: FieldId, mantissa: i128, scale: u8) {
+        self.judged(field, |column| match column.kind {
+            Kind::Null | Kind::Text | Kind::Float => None,
+            Kind::Integer if scale == 0 && i64::try_from(mantissa).is_ok() => None,
+            Kind::Integer if scale == 0 => Some(Misfit::Digits),
+            Kind::Decimal { scale: to } => match rescaled(mantissa, scale, to) {
+                Some(mantissa) if digits(mantissa) <= column.digits => None,
+                _ => Some(Misfit::Digits),
+            },
+            _ => Some(Misfit::Kind),
+        });
+    }
+
+    fn of_kinds(&mut self, field: FieldId, kinds: &[Kind]) {
+        self.judged(field, |column| {
+            let fits =
+                matches!(column.kind, Kind::Null | Kind::Text) || kinds.contains(&column.kind);
+            (!fits).then_some(Misfit::Kind)
+        });
+    }
+}
+
+impl Judge for Checker<'_> {
+    fn verdict(&mut self) -> Option<&'static str> {
+        let mut misfit = self.misfit.take();
+        if self.has_required && misfit.is_none() {
+            let mut both = self.columns.iter().zip(&self.seen);
+            let is_missing = both.any(|(it, seen)| it.is_required && *seen != self.message);
+            misfit = is_missing.then_some(Misfit::Missing);
+        }
+        self.message += 1;
+        misfit.map(Misfit::words)
+    }
+}
+
+impl Row for Checker<'_> {
+    fn field(&mut self, name: &str) -> Option<FieldId> {
+        let unknown = FieldId::new(self.columns.len());
+        Some(self.names.get(name).copied().unwrap_or(unknown))
+    }
+
+    fn boolean(&mut self, field: FieldId, _value: bool) {
+        self.of_kinds(field, &[Kind::Boolean]);
+    }
+
+    fn integer(&mut self, field: FieldId, value: i64) {
+        self.exact(field, value.into(), 0);
+    }
+
+    fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8) {
+        self.exact(field, mantissa.into(), scale);
+    }
+
+    fn number(&mut self, field: FieldId, number: Cell<'static>) {
+        match number {
+            Cell::Wide { mantissa, scale } => self.exact(field, mantissa.into(), scale),
+            _ => self.of_kinds(field, &[Kind::Float]),
+        }
+    }
+
+    fn float(&mut self, field: FieldId, _value: f64) {
+        self.of_kinds(field, &[Kind::Float]);
+    }
+
+    fn date(&mut self, field: FieldId, _days: i32) {
+        self.of_kinds(field, &[Kind::Date, Kind::Timestamp]);
+    }
+
+    fn timestamp(&mut self, field: FieldId, _nanoseconds: i64) {
+        self.of_kinds(field, &[Kind::Timestamp]);
+    }
+
+    fn text(&mut self, field: FieldId, value: &str) {
+        match self.columns.get(field.index()).map(|column| column.kind) {
+            Some(Kind::Date | Kind::Timestamp) => match Cell::of_time(value) {
+                Some(Cell::Date(days)) => self.date(field, days),
+                Some(Cell::Timestamp(nanoseconds)) => self.timestamp(field, nanoseconds),
+                _ => self.of_kinds(field, &[]),
+            },
+            _ => self.of_kinds(field, &[]),
+        }
+    }
+
+    fn null(&mut self, field: FieldId) {
+        if let Some(seen) = self.seen.get_mut(field.index()) {
+            *seen = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(name: &str, kind: Kind, digits: u8, is_required: bool) -> DefinedColumn {
+        DefinedColumn { name: name.into(), kind, digits, is_required }
+    }
+
+    fn definition() -> Definition {
+        Definition::new(vec![
+            column("id", Kind::Integer, DIGITS_MAX, true),
+            column("a price", Kind::Decimal { scale: 2 }, 6, false),
+            column("at", Kind::Timestamp, DIGITS_MAX, false),
+            column("note", Kind::Text, DIGITS_MAX, false),
+        ])
+        .unwrap()
+    }
+
+    #[test]
+    fn a_definition_is_read_as_it_was_written() {
+        let definition = definition();
+        assert_eq!(Definition::of_text(&definition.to_text()), Some(definition));
+        assert_eq!(Definition::of_text(""), Some(Definition::default()));
+        for text in ["integer -", "number - a", "decimal(4) - a", "integer - a\nfloat - A\n"] {
+            assert_eq!(Definition::of_text(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_no_column_may_have_are_refused() {
+        for names in [&["a", "A"][..], &[""], &["a\nb"]] {
+            let columns = names.iter().map(|name| column(name, Kind::Text, DIGITS_MAX, false));
+            assert!(Definition::new(columns.collect()).is_err(), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_and_the_next_message_is_judged_anew() {
+        let definition = definition();
+        let mut checker = Checker::new(&definition);
+        let mut judge = |set: &dyn Fn(&mut Checker<'_>)| {
+            set(&mut checker);
+            checker.verdict().and_then(Misfit::of)
+        };
+        let of = |name: &str, checker: &mut Checker<'_>| checker.field(name).unwrap();
+        let whole = |name: &'static str, value: i64| {
+            move |checker: &mut Checker<'_>| {
+                let field = of(name, checker);
+                checker.integer(field, value);
+            }
+        };
+        assert_eq!(judge(&whole("id", 7)), None);
+        assert_eq!(judge(&whole("a price", 7)), Some(Misfit::Missing));
+        assert_eq!(judge(&whole("other", 7)), Some(Misfit::Unknown));
+        let with = |set: &dyn Fn(&mut Checker<'_>)| {
+            let mut checker = Checker::new(&definition);
+            whole("id", 1)(&mut checker);
+            set(&mut checker);
+            checker.verdict().and_then(Misfit::of)
+        };
+        assert_eq!(with(&whole("a price", 9_999)), None);
+        assert_eq!(with(&whole("a price", 10_000)), Some(Misfit::Digits));
+        let text = |name: &'static str, value: &'static str| {
+            move |checker: &mut Checker<'_>| {
+                let field = of(name, checker);
+                checker.text(field, value);
+            }
+        };
+        assert_eq!(with(&text("at", "2024-05-31T23:59:58.5Z")), None);
+        assert_eq!(with(&text("at", "2024-05-31")), None);
+        assert_eq!(with(&text("at", "yesterday")), Some(Misfit::Kind));
+        assert_eq!(with(&text("a price", "1.00")), Some(Misfit::Kind));
+        assert_eq!(with(&whole("note", 1)), None);
+        assert_eq!(
+            with(&|checker| {
+                let field = of("a price", checker);
+                checker.decimal(field, 1_255, 3);
+            }),
+            Some(Misfit::Digits)
+        );
+        assert_eq!(
+            with(&|checker| {
+                let field = of("id", checker);
+                checker.null(field);
+            }),
+            Some(Misfit::Missing)
+        );
+    }
+}

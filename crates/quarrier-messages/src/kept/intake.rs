@@ -1,0 +1,260 @@
+//! Messages that come piece by piece, such as from a client: gathered until all of them are there, then
+//! checked, and appended as a whole or not at all.
+//!
+//! ```text
+//!  push ─→ spool (memory, then a file) ─→ checked, block by block ─→ one batch, or a chain of them
+//! ```
+//!
+//! A chain keeps all others from the log until it ends, so nothing of it waits for a client.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quarrier_core::source::Source;
+
+use super::blocks::{Checked, checked_by};
+use super::definition::{Checker, Definition};
+use super::encoding::encoding_of;
+use super::load::Rest;
+use super::resume::publisher;
+use super::spool::Spool;
+use super::store::Store;
+use crate::load::{Block, Stream, decompressed};
+use crate::log::{self, Batch, Committed, Encoding, Log, Pending, Publication};
+use crate::{Error, Format, FormatReader, Limits, Opening, Packing, Reject, Result};
+
+/// About how many bytes a batch has.
+const BATCH_BYTES: u64 = 1 << 20;
+
+/// Publishers of messages that come so are no sources that are loaded.
+const GENERATION: u32 = u32::MAX;
+
+/// How messages that were gathered are taken.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct IntakeOptions {
+    /// How they are written; None: their first bytes tell.
+    pub format: Option<Format>,
+    /// Columns that they have to fit, in place of those that the table was declared with.
+    pub definition: Option<Arc<Definition>>,
+    /// Whether one that makes no sense, or does not fit, keeps all of them out.
+    pub is_whole: bool,
+    /// Who sent them, and their number there: they are left out where the publisher sent this number, or
+    /// a greater one, before.
+    pub publication: Option<(String, u64)>,
+}
+
+/// Messages that are not all there yet. Dropped, it leaves nothing.
+pub struct Intake(Spool);
+
+impl Intake {
+    pub(super) fn new(spool: Spool) -> Self {
+        Intake(spool)
+    }
+
+    /// Takes bytes, which may end within a message.
+    ///
+    /// # Errors
+    /// [`log::Error::Full`] and [`log::Error::Io`], where they are more than the memory is to hold and
+    /// the disk takes no more.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.push(bytes).map_err(failed)
+    }
+
+    /// Whether so many bytes more are kept in memory, so that taking them waits for nothing.
+    pub fn is_in_memory(&self, more: usize) -> bool {
+        self.0.is_in_memory(more)
+    }
+}
+
+fn failed(error: io::Error) -> Error {
+    let path = "messages on their way into the log".to_string();
+    Error::Log(match log::is_full(&error) {
+        true => log::Error::Full { path, error: Arc::new(error) },
+        false => log::Error::io(path, "put them aside", error),
+    })
+}
+
+/// Messages that were checked, and are on their way to the disk if there are any.
+#[must_use = "what is not waited for may not be on the disk"]
+pub struct Sent {
+    taken: Taken,
+    on_its_way: Option<OnItsWay>,
+}
+
+enum OnItsWay {
+    One(Pending),
+    All(Committed),
+}
+
+/// What became of messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Taken {
+    /// Their marks; empty where none was taken.
+    pub marks: Range<u64>,
+    /// How many were left out.
+    pub rejected: u64,
+    /// The first of those.
+    pub first: Option<Reject>,
+    /// Whether their publisher had sent them before, so that none is taken twice.
+    pub is_duplicate: bool,
+}
+
+impl Sent {
+    /// The first message that was left out.
+    pub fn first(&self) -> Option<&Reject> {
+        self.taken.first.as_ref()
+    }
+
+    /// Waits until they are on the disk.
+    ///
+    /// # Errors
+    /// [`log::Error::Full`], [`log::Error::Stopped`]: then none of them counts, unless the log is found
+    /// to have them when it is opened anew.
+    pub async fn durable(self) -> Result<Taken> {
+        let Sent { mut taken, on_its_way } = self;
+        let committed = match on_its_way {
+            None => return Ok(taken),
+            Some(OnItsWay::All(committed)) => committed,
+            Some(OnItsWay::One(pending)) => pending.await?,
+        };
+        let messages = taken.marks.end - taken.marks.start;
+        taken.is_duplicate = committed.is_duplicate;
+        taken.marks = match committed.is_duplicate {
+            true => 0..0,
+            false => committed.marks.end.saturating_sub(messages)..committed.marks.end,
+        };
+        Ok(taken)
+    }
+}
+
+/// Checks what was gathered, and sends it to the log. Returns as soon as it is in the log's queue; where
+/// it is more than one batch, when it is on the disk.
+pub(super) fn take(
+    (store, log): (&Store, &Log),
+    (table, definition): (u32, Option<Arc<Definition>>),
+    intake: &Intake,
+    options: &IntakeOptions,
+    stop: &AtomicBool,
+) -> Result<Sent> {
+    let spool = &intake.0;
+    let publication = options.publication.as_ref().map(|(name, sequence)| Publication {
+        publisher: publisher(table, name, GENERATION),
+        sequence: *sequence,
+        source_offset: 0,
+    });
+    if decompressed(spool)?.is_some() {
+        let reason = "they are compressed: send them as they are".to_string();
+        return Err(Error::Kept { place: spool.name().to_string(), reason });
+    }
+    let format = match &options.format {
+        Some(format) => format.clone(),
+        None => Format::of(spool)?,
+    };
+    let definition = options.definition.clone().or(definition);
+    let blocks = Blocks::checked(store, spool, (&format, definition.as_deref()), stop)?;
+    let taken = Taken {
+        marks: 0..blocks.messages,
+        rejected: blocks.rejected,
+        first: blocks.first.clone(),
+        is_duplicate: false,
+    };
+    let is_refused = options.is_whole && blocks.rejected > 0;
+    if blocks.messages == 0 || is_refused {
+        return Ok(Sent { taken: Taken { marks: 0..0, ..taken }, on_its_way: None });
+    }
+    let on_its_way = Some(blocks.send(log, table, publication)?);
+    Ok(Sent { taken, on_its_way })
+}
+
+/// Messages as they go into the log, batch by batch.
+struct Blocks {
+    encoding: Encoding,
+    payloads: Spool,
+    /// Bytes and messages of each.
+    batches: Vec<(usize, u32)>,
+    messages: u64,
+    rejected: u64,
+    first: Option<Reject>,
+}
+
+impl Blocks {
+    fn checked(
+        store: &Store,
+        spool: &Spool,
+        (format, definition): (&Format, Option<&Definition>),
+        stop: &AtomicBool,
+    ) -> Result<Blocks> {
+        let encoding = encoding_of(format, spool.name())?;
+        let limits = Limits { rejects_max: 1, ..Limits::default() };
+        let opening = Opening::default();
+        let packing = Packing { claim_bytes: BATCH_BYTES, ..Packing::default() };
+        let mut rest = Rest { source: spool, at: 0 };
+        let name = spool.name();
+        let bytes_max = limits.message_bytes_max;
+        let stream = Stream::new(name, &mut rest, bytes_max, (packing, BATCH_BYTES));
+        let mut reader = FormatReader::new(format, &limits, &opening);
+        let mut checker = definition.map(Checker::new);
+        let mut blocks = Blocks {
+            encoding,
+            payloads: store.spool(),
+            batches: Vec::new(),
+            messages: 0,
+            rejected: 0,
+            first: None,
+        };
+        let (mut header, mut lines) = (None, 0);
+        let mut bytes = Vec::new();
+        while let Some(block) = stream.next(&reader, &mut bytes)? {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let header = header.get_or_insert_with(|| opening.csv_header().unwrap_or_default());
+            let both = (&block, std::mem::take(&mut bytes));
+            let how = (encoding, header.as_slice());
+            let checked = checked_by(checker.as_mut(), &mut reader, both, how, &limits);
+            lines += blocks.add((&block, lines), checked)?;
+        }
+        Ok(blocks)
+    }
+
+    /// Takes a block in, before which there are so many lines. Returns how many it has.
+    fn add(&mut self, (block, lines): (&Block, u64), checked: Checked) -> Result<u64> {
+        if let (None, Some(reject)) = (&self.first, checked.rejects.first()) {
+            let place = (1 + lines + reject.line, block.offset + reject.at);
+            self.first = Some(Reject::new("messages", place, reject.fault, &reject.bytes));
+        }
+        self.rejected += checked.rejected;
+        if checked.messages > 0 {
+            self.payloads.push(&checked.payload).map_err(failed)?;
+            self.batches.push((checked.payload.len(), checked.messages));
+            self.messages += u64::from(checked.messages);
+        }
+        Ok(checked.lines)
+    }
+
+    fn send(&self, log: &Log, table: u32, publication: Option<Publication>) -> Result<OnItsWay> {
+        let mut offset = 0;
+        let mut batches = self.batches.iter().map(|(bytes, messages)| -> Result<Batch> {
+            let payload = self.payloads.bytes(offset, *bytes).map_err(failed)?;
+            offset += *bytes as u64;
+            Ok(Batch::new(table, self.encoding, *messages, payload)?)
+        });
+        if self.batches.len() > 1 {
+            let mut chain = log.begin()?;
+            for batch in batches {
+                chain.append(batch?)?;
+            }
+            return Ok(OnItsWay::All(chain.commit(publication)?));
+        }
+        let batch = batches.next().transpose()?;
+        let mut batch = batch.ok_or(log::Error::Invalid { reason: "it has no messages" })?;
+        if let Some(publication) = publication {
+            batch = batch.published(publication);
+        }
+        Ok(OnItsWay::One(log.send(batch)?))
+    }
+}
