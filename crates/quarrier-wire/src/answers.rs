@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::Notify;
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result, state};
 
 /// Answers statements. Every call comes from a task of its own; what it returns is dropped, at any
 /// point where it waits, when nobody wants it any longer.
@@ -41,7 +41,17 @@ pub trait Answers: Send + Sync + 'static {
     fn ingest<'a>(&'a self, asker: &'a Asker, wish: Wish)
     -> BoxFuture<'a, Result<Box<dyn Ingest>>>;
 
-    /// The tables that there are, in the order of their names.
+    /// The table of this name, or of the only one that differs in case, as it is now.
+    fn table<'a>(&'a self, _asker: &'a Asker, name: &'a str) -> BoxFuture<'a, Result<TableInfo>> {
+        let found = self.tables().into_iter().find(|info| info.name == name);
+        let missing = || {
+            let said = format!("relation \"{name}\" does not exist");
+            Failure::new(state::NO_TABLE, said)
+        };
+        Box::pin(std::future::ready(found.ok_or_else(missing)))
+    }
+
+    /// The tables that there are, in the order of their names, as they were seen last.
     fn tables(&self) -> Vec<TableInfo>;
 
     /// Samples for `/metrics` beside those of the wires: names without `quarrier_`.
@@ -120,13 +130,20 @@ pub enum Reply {
     Rows(Rows),
     /// Nothing but how many rows it changed, where it changes rows.
     Done(Option<u64>),
+    /// The same of changes on their way to the disk, in the order in which they were made: they count
+    /// when what stands beside the number is done. Until then nobody sees them.
+    Sent(Option<u64>, Durable),
 }
+
+/// Waits until changes are on the disk.
+pub type Durable = BoxFuture<'static, Result<()>>;
 
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reply::Rows(rows) => f.debug_tuple("Rows").field(&rows.schema).finish(),
             Reply::Done(rows) => f.debug_tuple("Done").field(rows).finish(),
+            Reply::Sent(rows, _) => f.debug_tuple("Sent").field(rows).finish_non_exhaustive(),
         }
     }
 }
@@ -156,6 +173,8 @@ pub struct Wish {
     pub publisher: Option<String>,
     /// Their number at the publisher: messages whose number was there before are dropped.
     pub sequence: Option<u64>,
+    /// Whether one that makes no sense keeps all of them out; if not, it is left out alone.
+    pub is_whole: bool,
 }
 
 /// Messages on their way into a table. Dropped before it is finished, it leaves nothing behind.
@@ -168,7 +187,7 @@ pub trait Ingest: Send {
 }
 
 /// What became of messages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marks {
     /// The mark of the first one.
     pub first: u64,
@@ -178,6 +197,10 @@ pub struct Marks {
     pub messages: u64,
     /// How many made no sense, and were left out.
     pub rejected: u64,
+    /// What is wrong with the first of those, and where it stands.
+    pub reason: Option<String>,
+    /// Whether their publisher had sent them before, so that none was taken.
+    pub is_duplicate: bool,
     /// Whether they outlive a crash.
     pub durable: bool,
 }

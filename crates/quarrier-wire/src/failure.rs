@@ -24,6 +24,10 @@ pub mod state {
     pub const BINARY: &str = "22P03";
     /// A row of a COPY that is none.
     pub const COPY: &str = "22P04";
+    /// A column that needs a value has none.
+    pub const MISSING: &str = "23502";
+    /// What is only read is to be changed.
+    pub const READ_ONLY: &str = "25006";
     /// A cursor outside of a transaction.
     pub const NO_TRANSACTION: &str = "25P01";
     /// The transaction failed before.
@@ -50,6 +54,8 @@ pub mod state {
     pub const STATEMENT_TAKEN: &str = "42P05";
     /// A table that is not there.
     pub const NO_TABLE: &str = "42P01";
+    /// A table's name that is taken.
+    pub const TABLE_TAKEN: &str = "42P07";
     /// A cursor's name that is taken.
     pub const CURSOR_TAKEN: &str = "42P03";
     /// A parameter whose kind nobody can tell.

@@ -12,8 +12,12 @@
 
 mod answers;
 pub use answers::{
-    Answers, Asker, Ingest, Marks, Prepared, Reply, Rows, Sample, Stop, TableInfo, Value, Wish,
+    Answers, Asker, Durable, Ingest, Marks, Prepared, Reply, Rows, Sample, Stop, TableInfo, Value,
+    Wish,
 };
+
+/// The type of [`Ingest::push`].
+pub use bytes::Bytes;
 
 mod auth;
 pub use auth::{Tls, TlsError, Users, UsersError, made_line};
@@ -22,6 +26,7 @@ mod board;
 pub use board::{Board, Client, Counts, Running};
 
 mod copy;
+pub use copy::message;
 
 mod failure;
 pub use failure::{Failure, Result, state};
@@ -34,6 +39,7 @@ pub mod kind;
 pub mod protocol;
 
 mod rows;
+pub use rows::values;
 
 mod server;
 pub use server::{Config, Server};
@@ -49,3 +55,4 @@ pub use sql::{
 };
 
 mod value;
+pub use value::{assigned, read_text};

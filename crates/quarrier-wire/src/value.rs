@@ -21,6 +21,143 @@ pub(crate) fn read(kind: u32, bytes: Option<&[u8]>, is_binary: bool) -> Result<V
     }
 }
 
+/// The value of a kind that a text says.
+///
+/// # Errors
+/// Where it says none.
+pub fn read_text(kind: u32, text: &str) -> Result<Value> {
+    self::text(kind, text)
+}
+
+/// A value for a column of a kind, as an assignment makes it: numbers of any sort for one another,
+/// anything for a text, a text for what it says. `scale` is how many digits exact numbers of the column
+/// have behind the point; what has more is rounded, a half away from zero.
+///
+/// # Errors
+/// Where the column cannot have it.
+pub fn assigned(value: Value, kind: u32, scale: Option<u8>) -> Result<Value> {
+    let exact = |written: &str| match scale {
+        Some(scale) => Value::Decimal(rounded(written, scale.into())),
+        None => Value::Decimal(written.to_string()),
+    };
+    let too_large = |shown: &dyn std::fmt::Display| {
+        let said = format!("value \"{shown}\" is out of range for type {}", name_of(kind));
+        Failure::new(state::OUT_OF_RANGE, said)
+    };
+    Ok(match (kind, value) {
+        (_, Value::Null) => Value::Null,
+        (kind::NUMERIC, Value::Decimal(written)) => exact(&written),
+        (kind::NUMERIC, Value::Int(number)) => Value::Decimal(number.to_string()),
+        (kind::NUMERIC, Value::Float(number)) if number.is_finite() => exact(&number.to_string()),
+        (kind::NUMERIC, Value::Float(number)) => return Err(too_large(&number)),
+        (kind::INT8, Value::Decimal(written)) => {
+            let whole = rounded(&written, 0);
+            Value::Int(whole.parse().map_err(|_| too_large(&written))?)
+        }
+        (kind::INT8, Value::Float(number)) => {
+            let whole = number.round_ties_even();
+            // 2^63 is a float, and the first number that 64 bits do not hold.
+            let is_held =
+                (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&whole);
+            if !is_held {
+                return Err(too_large(&number));
+            }
+            Value::Int(whole as i64)
+        }
+        (kind::FLOAT8, Value::Int(number)) => Value::Float(number as f64),
+        (kind::FLOAT8, Value::Decimal(written)) => {
+            Value::Float(written.parse().map_err(|_| no_value(kind, &written))?)
+        }
+        (kind::DATE, Value::Timestamp(text)) => {
+            Value::Date(text.get(..10).unwrap_or(&text).to_string())
+        }
+        (kind::TIMESTAMP | kind::TIMESTAMPTZ, Value::Date(text)) => Value::Timestamp(text),
+        (kind::TIMESTAMP | kind::TIMESTAMPTZ, Value::Timestamp(text)) => {
+            Value::Timestamp(with_minutes(text))
+        }
+        (kind::TEXT, value) => Value::Text(as_text(value)),
+        (kind, Value::Text(said)) => match text(kind, &said)? {
+            Value::Text(_) => return Err(no_value(kind, &said)),
+            read => assigned(read, kind, scale)?,
+        },
+        (kind::BOOL, value @ Value::Bool(_))
+        | (kind::INT8 | kind::INT4 | kind::INT2, value @ Value::Int(_))
+        | (kind::FLOAT8 | kind::FLOAT4, value @ Value::Float(_))
+        | (kind::BYTEA, value @ Value::Bytes(_))
+        | (kind::DATE, value @ Value::Date(_))
+        | (kind::TIME, value @ Value::Time(_)) => value,
+        (kind, value) => {
+            let said = format!(
+                "column is of type {} but the value {} is of another; CAST it",
+                name_of(kind),
+                as_text(value)
+            );
+            return Err(Failure::new(state::KINDS, said));
+        }
+    })
+}
+
+/// A zone of hours has minutes, too.
+fn with_minutes(mut text: String) -> String {
+    let hours = |a: u8, b: u8| a.is_ascii_digit() && b.is_ascii_digit();
+    let is_short =
+        matches!(text.as_bytes(), [.., b'+' | b'-', a, b] if hours(*a, *b)) && text.contains(':');
+    if is_short {
+        text.push_str(":00");
+    }
+    text
+}
+
+fn as_text(value: Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::Bytes(value) => format!("\\x{}", quarrier_core::hex::encode(&value)),
+        Value::Decimal(text)
+        | Value::Text(text)
+        | Value::Date(text)
+        | Value::Time(text)
+        | Value::Timestamp(text) => text,
+        Value::List(values) => {
+            let values: Vec<String> = values.into_iter().map(as_text).collect();
+            format!("{{{}}}", values.join(","))
+        }
+    }
+}
+
+/// An exact number with at most so many digits behind the point, a half away from zero.
+fn rounded(written: &str, scale: usize) -> String {
+    let (sign, digits) = match written.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", written),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let Some(next) = part.as_bytes().get(scale) else { return written.to_string() };
+    let mut kept: Vec<u8> = whole.bytes().chain(part.bytes().take(scale)).collect();
+    if *next >= b'5' {
+        let nines = kept.iter().rev().take_while(|digit| **digit == b'9').count();
+        let at = kept.len() - nines;
+        kept[at..].fill(b'0');
+        match at.checked_sub(1) {
+            Some(before) => kept[before] += 1,
+            None => kept.insert(0, b'1'),
+        }
+    }
+    let point = kept.len() - scale;
+    let mut out = sign.to_string();
+    out.extend(kept[..point].iter().map(|digit| char::from(*digit)));
+    if point == 0 {
+        out.push('0');
+    }
+    if scale > 0 {
+        out.push('.');
+        out.extend(kept[point..].iter().map(|digit| char::from(*digit)));
+    }
+    out
+}
+
 fn utf8(bytes: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
     text.ok_or_else(|| {
@@ -304,6 +441,56 @@ pub(crate) fn decimal_of_numeric(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exact_numbers_are_rounded_away_from_zero() {
+        for (written, scale, expected) in [
+            ("1.25", 1, "1.3"),
+            ("-1.25", 1, "-1.3"),
+            ("1.24", 1, "1.2"),
+            ("9.995", 2, "10.00"),
+            ("0.5", 0, "1"),
+            (".5", 0, "1"),
+            (".04", 1, "0.0"),
+            ("99.9", 0, "100"),
+            ("7", 3, "7"),
+            ("7.1", 3, "7.1"),
+        ] {
+            assert_eq!(rounded(written, scale), expected, "{written} {scale}");
+        }
+    }
+
+    #[test]
+    fn values_are_assigned_as_columns_have_them() {
+        let text = |text: &str| Value::Text(text.to_string());
+        let decimal = |text: &str| Value::Decimal(text.to_string());
+        let time = |text: &str| Value::Timestamp(text.to_string());
+        for (value, kind, expected) in [
+            (Value::Int(7), kind::NUMERIC, Some(decimal("7"))),
+            (decimal("1.005"), kind::NUMERIC, Some(decimal("1.01"))),
+            (Value::Float(0.1), kind::NUMERIC, Some(decimal("0.1"))),
+            (Value::Float(f64::NAN), kind::NUMERIC, None),
+            (decimal("1.5"), kind::INT8, Some(Value::Int(2))),
+            (Value::Float(1e19), kind::INT8, None),
+            (Value::Float(-9.223372036854775808e18), kind::INT8, Some(Value::Int(i64::MIN))),
+            (text("12"), kind::INT8, Some(Value::Int(12))),
+            (text("x"), kind::INT8, None),
+            (Value::Bool(true), kind::INT8, None),
+            (Value::Bool(true), kind::TEXT, Some(text("true"))),
+            (Value::Int(7), kind::FLOAT8, Some(Value::Float(7.0))),
+            (
+                time("2024-01-31 10:00:00+02"),
+                kind::TIMESTAMP,
+                Some(time("2024-01-31 10:00:00+02:00")),
+            ),
+            (time("2024-01-31"), kind::TIMESTAMP, Some(time("2024-01-31"))),
+            (time("2024-01-31 10:00:00"), kind::DATE, Some(Value::Date("2024-01-31".into()))),
+            (Value::Null, kind::DATE, Some(Value::Null)),
+        ] {
+            let shown = format!("{value:?} {kind}");
+            assert_eq!(assigned(value, kind, Some(2)).ok(), expected, "{shown}");
+        }
+    }
 
     #[test]
     fn texts_are_read_by_their_kind() {

@@ -1,7 +1,9 @@
 //! COPY: rows written for the client, and rows of the client made messages.
 
+mod message;
 mod read;
 mod write;
 
-pub(crate) use read::Reader;
+pub use message::message;
+pub(crate) use read::{Reader, Target};
 pub(crate) use write::{BINARY_END, begin, row};

@@ -2,20 +2,29 @@
 
 use crate::answers::Value;
 use crate::failure::{Failure, Result, state};
-use crate::rows::quoted;
 use crate::sql::{CopyFormat, CopyOptions};
 use crate::value;
 
+use super::message::message;
 use super::write::BINARY_BEGIN;
 
 /// The most bytes of a row.
 const ROW_BYTES_MAX: usize = 16 << 20;
 
+/// A column that rows are for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    /// Its kind, as PostgreSQL numbers it.
+    pub(crate) kind: u32,
+    /// Of exact numbers, how many digits stand behind the point.
+    pub(crate) scale: Option<u8>,
+}
+
 /// Reads rows as they come, in pieces of any length.
 pub(crate) struct Reader {
     options: CopyOptions,
-    /// Names and kinds of columns.
-    columns: Vec<(String, u32)>,
+    columns: Vec<Target>,
     /// Bytes of a row that is not all there.
     rest: Vec<u8>,
     /// Bytes of `rest` that were looked at, and whether they end within quotes.
@@ -29,7 +38,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(options: CopyOptions, columns: Vec<(String, u32)>) -> Self {
+    pub(crate) fn new(options: CopyOptions, columns: Vec<Target>) -> Self {
         let wants_header = options.has_header && options.format != CopyFormat::Binary;
         Reader {
             options,
@@ -238,20 +247,31 @@ impl Reader {
         if fields.len() > self.columns.len() {
             return Err(self.wrong("extra data after last expected column"));
         }
-        if let Some((name, _)) = self.columns.get(fields.len()) {
-            return Err(self.wrong(&format!("missing data for column \"{name}\"")));
+        if let Some(column) = self.columns.get(fields.len()) {
+            return Err(self.wrong(&format!("missing data for column \"{}\"", column.name)));
         }
-        out.push(b'{');
-        let mut is_first = true;
-        for ((name, kind), field) in self.columns.iter().zip(fields) {
-            // A field that is missing is NULL.
-            let Some(field) = field else { continue };
-            key(name, &mut is_first, out);
-            let value = value::read(*kind, Some(field.as_bytes()), false)
-                .map_err(|failure| self.of_column(name, failure))?;
-            json(&value, out);
-        }
-        out.extend_from_slice(b"}\n");
+        let fields = fields.iter().map(|field| field.as_deref().map(str::as_bytes));
+        self.row(fields, false, out)
+    }
+
+    /// Appends a row of whose fields those without bytes are NULL.
+    fn row<'f>(
+        &mut self,
+        fields: impl Iterator<Item = Option<&'f [u8]>>,
+        is_binary: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let values = self.columns.iter().zip(fields).map(|(column, field)| -> Result<Value> {
+            let read = value::read(column.kind, field, is_binary);
+            let assigned = read.and_then(|it| value::assigned(it, column.kind, column.scale));
+            assigned.map_err(|failure| self.of_column(&column.name, failure))
+        });
+        let values = values.collect::<Result<Vec<_>>>()?;
+        let names = self.columns.iter().map(|column| column.name.as_str());
+        message(names.zip(&values), out).map_err(|failure| {
+            let message = format!("COPY, row {}: {failure}", self.rows + 1);
+            Failure { message, ..failure }
+        })?;
         self.rows += 1;
         Ok(())
     }
@@ -286,17 +306,7 @@ impl Reader {
             return Err(self.wrong(&said));
         }
         let Some((fields, end)) = self.tuple(bytes)? else { return Ok(None) };
-        out.push(b'{');
-        let mut is_first = true;
-        for ((name, kind), field) in self.columns.iter().zip(fields) {
-            let Some(field) = field else { continue };
-            key(name, &mut is_first, out);
-            let value = value::read(*kind, Some(field), true)
-                .map_err(|failure| self.of_column(name, failure))?;
-            json(&value, out);
-        }
-        out.extend_from_slice(b"}\n");
-        self.rows += 1;
+        self.row(fields.into_iter(), true, out)?;
         Ok(Some(end))
     }
 
@@ -340,72 +350,22 @@ fn number_of(
     number as u8
 }
 
-fn key(name: &str, is_first: &mut bool, out: &mut Vec<u8>) {
-    if !std::mem::take(is_first) {
-        out.push(b',');
-    }
-    quoted(name, out);
-    out.push(b':');
-}
-
-fn json(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
-        Value::Int(value) => out.extend_from_slice(value.to_string().as_bytes()),
-        Value::Float(value) if value.is_finite() => {
-            out.extend_from_slice(format!("{value:?}").as_bytes());
-        }
-        Value::Float(_) => out.extend_from_slice(b"null"),
-        Value::Decimal(value) => number(value, out),
-        Value::Text(value) | Value::Date(value) | Value::Time(value) => quoted(value, out),
-        Value::Timestamp(value) => quoted(value, out),
-        Value::Bytes(value) => {
-            quoted(&format!("\\x{}", quarrier_core::hex::encode(value)), out);
-        }
-        Value::List(values) => {
-            out.push(b'[');
-            for (place, value) in values.iter().enumerate() {
-                if place > 0 {
-                    out.push(b',');
-                }
-                json(value, out);
-            }
-            out.push(b']');
-        }
-    }
-}
-
-/// JSON wants a digit on both sides of a point, and no zeros in front.
-fn number(written: &str, out: &mut Vec<u8>) {
-    let (sign, digits) = match written.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", written),
-    };
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    let whole = whole.trim_start_matches('0');
-    out.extend_from_slice(sign.as_bytes());
-    out.extend_from_slice(if whole.is_empty() { b"0" } else { whole.as_bytes() });
-    if !part.is_empty() {
-        out.push(b'.');
-        out.extend_from_slice(part.as_bytes());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kind;
     use crate::sql::{Utility, utility};
 
+    fn target(name: &str, kind: u32) -> Target {
+        let scale = (kind == kind::NUMERIC).then_some(2);
+        Target { name: name.to_string(), kind, scale }
+    }
+
     fn reader(options: &str, kinds: &[u32]) -> Reader {
         let statement = format!("COPY t FROM STDIN WITH ({options})");
         let Ok(Some(Utility::CopyIn { options, .. })) = utility(&statement) else { unreachable!() };
         let names = ["a", "b", "c"].iter();
-        Reader::new(
-            options,
-            names.zip(kinds).map(|(name, kind)| (name.to_string(), *kind)).collect(),
-        )
+        Reader::new(options, names.zip(kinds).map(|(name, kind)| target(name, *kind)).collect())
     }
 
     /// What comes of bytes in pieces of a length.
@@ -474,6 +434,8 @@ mod tests {
             let failure = read(reader(options, &kinds), bytes, 3).unwrap_err();
             assert!(failure.message.contains(said), "{failure}");
         }
+        let failure = read(reader("FORMAT text", &[kind::FLOAT8]), b"1\nNaN\n", 3).unwrap_err();
+        assert!(failure.message.contains("row 2: NaN is not kept"), "{failure}");
     }
 
     proptest::proptest! {

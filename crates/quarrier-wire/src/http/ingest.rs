@@ -7,9 +7,10 @@ use hyper::header::{self, HeaderMap};
 use hyper::{Request, Response};
 use tokio::time::timeout;
 
-use crate::answers::{Asker, Wish};
+use crate::answers::{Asker, Marks, Wish};
 use crate::board::{Ending, add};
 use crate::failure::{Failure, Result, state};
+use crate::rows::quoted;
 use crate::shared::Shared;
 
 use super::body::{self, Body};
@@ -49,11 +50,26 @@ pub(super) async fn taken(
     let marks = marks.inspect_err(|failure| begun.failed(failure))?;
     add(&shared.board.counts.messages, marks.messages);
     add(&shared.board.counts.rejected, marks.rejected);
-    let said = format!(
-        "{{\"first\":{},\"last\":{},\"messages\":{},\"rejected\":{},\"durable\":{}}}\n",
-        marks.first, marks.last, marks.messages, marks.rejected, marks.durable
+    Ok(super::text("application/json", said(&marks)))
+}
+
+fn said(marks: &Marks) -> String {
+    let Marks { first, last, messages, rejected, durable, .. } = marks;
+    let mut out = format!(
+        "{{\"first\":{first},\"last\":{last},\"messages\":{messages},\"rejected\":{rejected},\
+         \"durable\":{durable}"
     );
-    Ok(super::text("application/json", said))
+    if marks.is_duplicate {
+        out.push_str(",\"duplicate\":true");
+    }
+    if let Some(reason) = &marks.reason {
+        let mut text = Vec::new();
+        quoted(reason, &mut text);
+        out.push_str(",\"reason\":");
+        out.push_str(&String::from_utf8_lossy(&text));
+    }
+    out.push_str("}\n");
+    out
 }
 
 fn wish(table: String, headers: &HeaderMap) -> Result<Wish> {
@@ -83,5 +99,5 @@ fn wish(table: String, headers: &HeaderMap) -> Result<Wish> {
     if sequence.is_some() && publisher.is_none() {
         return Err(Failure::new(state::PARAMETER, "Sequence says nothing without Publisher"));
     }
-    Ok(Wish { table, format: format.map(str::to_string), publisher, sequence })
+    Ok(Wish { table, format: format.map(str::to_string), publisher, sequence, is_whole: false })
 }

@@ -176,7 +176,7 @@ fn code(failure: &str) -> StatusCode {
         "NOT_FOUND" | state::NO_TABLE => StatusCode::NOT_FOUND,
         "METHOD" => StatusCode::METHOD_NOT_ALLOWED,
         state::PASSWORD => StatusCode::UNAUTHORIZED,
-        state::AUTHORIZATION | state::DENIED => StatusCode::FORBIDDEN,
+        state::AUTHORIZATION | state::DENIED | state::READ_ONLY => StatusCode::FORBIDDEN,
         state::LIMIT => StatusCode::PAYLOAD_TOO_LARGE,
         state::IDLE => StatusCode::REQUEST_TIMEOUT,
         state::CANCELLED => StatusCode::GATEWAY_TIMEOUT,

@@ -95,7 +95,7 @@ pub(super) async fn answered(
     let mut flow = Flow { begun, deadline, stop, form, is_first: true, is_counted: false };
     let begins = begin(&mut flow, shared, &asker, statement, may_change).await;
     match begins {
-        Ok((tag, Reply::Done(rows))) => {
+        Ok((tag, Reply::Done(rows) | Reply::Sent(rows, _))) => {
             let rows = rows.map_or("null".to_string(), |rows| rows.to_string());
             Ok(super::text("application/json", format!("{{\"done\":\"{tag}\",\"rows\":{rows}}}\n")))
         }
@@ -123,7 +123,13 @@ async fn begin(
         if prepared.changes && !may_change {
             return Err(Failure::new("METHOD", "GET changes nothing; send this statement by POST"));
         }
-        let reply = shared.answers.run(asker, &prepared, Vec::new(), &stop).await?;
+        let reply = match shared.answers.run(asker, &prepared, Vec::new(), &stop).await? {
+            Reply::Sent(rows, durable) => {
+                durable.await?;
+                Reply::Done(rows)
+            }
+            reply => reply,
+        };
         Ok((prepared.tag.clone(), reply))
     };
     flow.until(answering).await

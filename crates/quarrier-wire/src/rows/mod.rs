@@ -10,7 +10,30 @@ mod view;
 pub(crate) use json::{quoted, row_object};
 pub(crate) use view::View;
 
+use arrow_array::RecordBatch;
+
+use crate::answers::Value;
 use crate::failure::{Failure, Result, state};
+use crate::value;
+
+/// Rows as values, one row after another.
+///
+/// # Errors
+/// Where a column has values that none of these are.
+pub fn values(batch: &RecordBatch) -> Result<Vec<Vec<Value>>> {
+    let columns = batch.columns().iter().map(View::of).collect::<Result<Vec<_>>>()?;
+    let mut text = Vec::new();
+    let mut one = |column: &View<'_>, row: usize| {
+        if column.is_null(row) {
+            return Ok(Value::Null);
+        }
+        text.clear();
+        column.text(row, &mut text)?;
+        value::read(column.kind, Some(&text), false)
+    };
+    let mut row = |row| columns.iter().map(|column| one(column, row)).collect();
+    (0..batch.num_rows()).map(&mut row).collect()
+}
 
 /// What a value cannot be written as.
 fn unwritable(what: &str) -> Failure {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use arrow_schema::{DataType, Field};
 use bytes::Bytes;
 
 use crate::answers::{Ingest, Marks, Stop, TableInfo, Wish};
 use crate::board::add;
-use crate::copy::{BINARY_END, Reader, begin};
+use crate::copy::{BINARY_END, Reader, Target, begin};
 use crate::failure::{Failure, Result, state};
 use crate::kind;
 use crate::protocol::Frontend;
@@ -72,16 +73,14 @@ impl Session {
         options: &CopyOptions,
         text: &str,
     ) -> Result<()> {
-        let info = self.shared.answers.tables().into_iter().find(|info| info.name == table);
-        let Some(info) = info else {
-            let said = format!("relation \"{table}\" does not exist");
-            return Err(Failure::new(state::NO_TABLE, said));
-        };
-        let columns = columns_in(&info, columns)?;
+        self.settle().await?;
         let activity = self.begin(text, Stop::default());
         let answers = Arc::clone(&self.shared.answers);
+        let looking = answers.table(&self.asker, table);
+        let info = until(&mut self.wire, &activity, looking).await?;
+        let columns = columns_in(&info, columns)?;
         let format = Some("json".to_string());
-        let wish = Wish { table: table.to_string(), format, ..Wish::default() };
+        let wish = Wish { table: info.name, format, is_whole: true, ..Wish::default() };
         let beginning = answers.ingest(&self.asker, wish);
         let ingest = until(&mut self.wire, &activity, beginning).await?;
         let is_binary = options.format == CopyFormat::Binary;
@@ -151,12 +150,31 @@ impl Session {
     }
 }
 
-/// Names and kinds of the columns that come: those listed, or all.
-fn columns_in(info: &TableInfo, listed: &[String]) -> Result<Vec<(String, u32)>> {
+fn target(field: &Field) -> Target {
+    let scale = match field.data_type() {
+        DataType::Decimal128(_, scale) => u8::try_from(*scale).ok(),
+        _ => None,
+    };
+    Target { name: field.name().clone(), kind: kind::of(field.data_type()), scale }
+}
+
+/// The columns that come: those listed, or all.
+fn columns_in(info: &TableInfo, listed: &[String]) -> Result<Vec<Target>> {
     let fields = info.columns.fields();
+    if fields.is_empty() {
+        let said = format!("table \"{}\" has no columns yet: no message showed any", info.name);
+        return Err(Failure::new(state::NO_COLUMN, said));
+    }
+    let is_listed = |field: &Field| {
+        let kind = kind::of(field.data_type());
+        kind == kind::JSON || kind::item(kind).is_some()
+    };
+    if let Some(list) = fields.iter().find(|it| is_listed(it) && listed.is_empty()) {
+        let said = format!("column \"{}\" is a list, which COPY does not write", list.name());
+        return Err(Failure::new(state::UNSUPPORTED, said));
+    }
     if listed.is_empty() {
-        let all = fields.iter().map(|it| (it.name().clone(), kind::of(it.data_type())));
-        return Ok(all.collect());
+        return Ok(fields.iter().map(|field| target(field)).collect());
     }
     let one = |name: &String| {
         let field = fields.iter().find(|field| field.name() == name);
@@ -164,7 +182,7 @@ fn columns_in(info: &TableInfo, listed: &[String]) -> Result<Vec<(String, u32)>>
             let said = format!("column \"{name}\" of relation \"{}\" does not exist", info.name);
             Failure::new(state::NO_COLUMN, said)
         })?;
-        Ok((name.clone(), kind::of(field.data_type())))
+        Ok(target(field))
     };
     listed.iter().map(one).collect()
 }

@@ -197,7 +197,7 @@ impl Session {
             let values = std::mem::take(&mut portal.values);
             match self.begun(activity, prepared, values, stop).await? {
                 Begins::Rows(cursor) => portal.progress = Progress::Rows(cursor),
-                Begins::Done(rows) => {
+                Begins::Done(rows) | Begins::Sent(rows, _) => {
                     portal.progress = Progress::Done;
                     return Ok(rows.map(|rows| Sent { rows, is_over: true }));
                 }

@@ -68,7 +68,19 @@ impl Session {
     /// One message after another.
     async fn turns(&mut self) -> Result<()> {
         loop {
-            let Some(taken) = self.next().await? else { return Ok(()) };
+            let taken = match self.wire.take(&Arc::clone(&self.shared))? {
+                Some(taken) => Some(taken),
+                None => {
+                    // Nobody hears of changes outside of a transaction that are not on the disk.
+                    if self.status == Status::Idle
+                        && let Err(failure) = self.settle().await
+                    {
+                        self.failed(b'E', failure)?;
+                    }
+                    self.next().await?
+                }
+            };
+            let Some(taken) = taken else { return Ok(()) };
             let Taken { kind, body, held } = taken;
             let message = match Frontend::parse(kind, &body) {
                 Ok(message) => message,
@@ -82,6 +94,8 @@ impl Session {
                 return Ok(());
             }
             if let Err(failure) = Box::pin(self.obey(&message)).await {
+                // What was said to be done before is on the disk, or else it is said that it is not.
+                let failure = self.settle().await.err().unwrap_or(failure);
                 self.failed(kind, failure)?;
             }
             drop(held);
@@ -129,15 +143,14 @@ impl Session {
         if self.is_skipping {
             if matches!(message, Frontend::Sync) {
                 self.is_skipping = false;
-                self.sync();
+                return self.sync().await;
             }
             return Ok(());
         }
         match message {
             Frontend::Query(text) => {
                 self.query(text).await?;
-                self.ready();
-                Ok(())
+                self.sync().await
             }
             Frontend::Parse { name, text, kinds } => self.parse(name, text, kinds).await,
             Frontend::Bind(bound) => self.bind(bound),
@@ -147,11 +160,11 @@ impl Session {
                 self.close(*named);
                 Ok(())
             }
-            Frontend::Sync => {
-                self.sync();
-                Ok(())
+            Frontend::Sync => self.sync().await,
+            Frontend::Flush => {
+                self.settle().await?;
+                self.flush().await
             }
-            Frontend::Flush => self.flush().await,
             // Of a COPY that failed; its client does not know yet.
             Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => Ok(()),
             Frontend::FunctionCall => {
@@ -197,7 +210,13 @@ impl Session {
         self.wire.out.ready(self.status.letter());
     }
 
-    fn sync(&mut self) {
+    /// Ends what belongs to no transaction: it is on the disk when the client hears that another statement
+    /// may come.
+    async fn sync(&mut self) -> Result<()> {
+        if self.status == Status::Idle {
+            self.settle().await?;
+        }
         self.ready();
+        Ok(())
     }
 }

@@ -17,6 +17,8 @@ use super::wire::Wire;
 
 /// When so much waits to be sent, it is.
 const WAITING_BYTES: usize = 64 << 10;
+/// So many changes are on their way at most before one is waited for.
+const ON_THEIR_WAY_MAX: usize = 256;
 /// So many rows are looked at together.
 const ROWS_AT_ONCE: usize = 1_024;
 
@@ -216,11 +218,35 @@ impl Session {
         values: Vec<Value>,
         stop: &Stop,
     ) -> Result<Begins> {
+        if !prepared.changes {
+            // It sees what was changed before.
+            self.settle().await?;
+        }
         let answers = std::sync::Arc::clone(&self.shared.answers);
         let running = answers.run(&self.asker, prepared, values, stop);
         let reply = until(&mut self.wire, activity, running).await?;
         self.has_changed |= prepared.changes;
-        Ok(Begins::of(reply, stop))
+        match Begins::of(reply, stop) {
+            Begins::Sent(rows, durable) => {
+                self.on_their_way.push_back(durable);
+                if self.on_their_way.len() >= ON_THEIR_WAY_MAX {
+                    self.settle().await?;
+                }
+                Ok(Begins::Done(rows))
+            }
+            begins => Ok(begins),
+        }
+    }
+
+    /// Waits until all changes are on the disk. What is said to be done before counts with it: a text or a
+    /// pipeline of statements costs one wait, and so does a transaction.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        let mut done = Ok(());
+        while let Some(durable) = self.on_their_way.pop_front() {
+            let one = durable.await;
+            done = done.and(one);
+        }
+        done
     }
 }
 

@@ -38,7 +38,7 @@ impl Session {
         let prepared = self.prepared(activity, text, &[], false).await?;
         no_parameters(prepared.parameters.len())?;
         let rows = match self.begun(activity, &prepared, Vec::new(), stop).await? {
-            Begins::Done(rows) => rows,
+            Begins::Done(rows) | Begins::Sent(rows, _) => rows,
             Begins::Rows(mut cursor) => {
                 describe_columns(&cursor.columns, &[], &mut self.wire.out);
                 let form = Form::Rows(&[]);

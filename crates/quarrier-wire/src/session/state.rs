@@ -1,13 +1,13 @@
 //! What a connection remembers: its transaction, prepared statements, portals.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use futures::stream::BoxStream;
 use tokio::time::Instant;
 
-use crate::answers::{Asker, Prepared, Reply, Stop, Value};
+use crate::answers::{Asker, Durable, Prepared, Reply, Stop, Value};
 use crate::board::{Begun, Present};
 use crate::failure::{Failure, Result, state};
 use crate::kind;
@@ -114,6 +114,8 @@ pub(super) struct Session {
     pub(super) is_skipping: bool,
     /// Whether something was changed since BEGIN, which is durable already.
     pub(super) has_changed: bool,
+    /// Changes that are not on the disk yet, in their order.
+    pub(super) on_their_way: VecDeque<Durable>,
     pub(super) statements: HashMap<String, Arc<Statement>>,
     pub(super) portals: HashMap<String, Portal>,
     _present: Present,
@@ -139,6 +141,7 @@ impl Session {
             status: Status::Idle,
             is_skipping: false,
             has_changed: false,
+            on_their_way: VecDeque::new(),
             statements: HashMap::new(),
             portals: HashMap::new(),
             _present: present,
@@ -196,12 +199,14 @@ pub(super) fn columns_of(schema: &arrow_schema::Schema) -> Columns {
 pub(super) enum Begins {
     Rows(Cursor),
     Done(Option<u64>),
+    Sent(Option<u64>, Durable),
 }
 
 impl Begins {
     pub(super) fn of(reply: Reply, stop: &Stop) -> Self {
         match reply {
             Reply::Done(rows) => Begins::Done(rows),
+            Reply::Sent(rows, durable) => Begins::Sent(rows, durable),
             Reply::Rows(rows) => Begins::Rows(Cursor {
                 columns: columns_of(&rows.schema),
                 batches: rows.batches,

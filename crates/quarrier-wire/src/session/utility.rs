@@ -36,8 +36,19 @@ impl Session {
         self.check_transaction(utility.ends_transaction())?;
         match utility {
             Utility::Begin => self.begin_transaction(),
-            Utility::Commit => self.end_transaction(true),
-            Utility::Rollback => self.end_transaction(false),
+            Utility::Commit => {
+                if let Err(failure) = self.settle().await {
+                    // There is nothing left that another COMMIT could end.
+                    self.status = Status::Idle;
+                    self.end_portals();
+                    return Err(failure);
+                }
+                self.end_transaction(true);
+            }
+            Utility::Rollback => {
+                self.settle().await?;
+                self.end_transaction(false);
+            }
             Utility::Savepoint(tag) => self.done(tag),
             Utility::RollbackTo => {
                 if self.status == Status::Failed {

@@ -235,7 +235,7 @@ impl Ingest for Taking {
         let messages = self.bytes.split(|byte| *byte == b'\n').filter(|it| !it.is_empty()).count();
         lock(&self.taken).extend_from_slice(&self.bytes);
         let messages = messages as u64;
-        let marks = Marks { first: 1, last: messages, messages, rejected: 0, durable: true };
+        let marks = Marks { first: 1, last: messages, messages, durable: true, ..Marks::default() };
         async move { Ok(marks) }.boxed()
     }
 }
