@@ -86,8 +86,7 @@ async fn opened(
     };
     let engine = Arc::new(Engine::new(options)?);
     if let Some(folder) = &serve.data {
-        engine.open_folder(folder)?;
-        engine.open_kept().await?;
+        engine.open_folder_to_grow(folder).await?;
     }
     for (name, file) in &serve.tables {
         engine.open(name, file).await?;
@@ -101,7 +100,7 @@ async fn opened(
         loaded.damages.iter().for_each(|damage| complain(damage));
         loaded.rounded.iter().for_each(|rounded| complain(&rounded.to_string()));
     }
-    Served::new(Serving { engine, runtime, board: Arc::clone(board) }).await
+    Served::new(Serving { engine, runtime, board: Arc::clone(board) })
 }
 
 fn config(serve: &Serve, board: Arc<Board>) -> Result<Config> {

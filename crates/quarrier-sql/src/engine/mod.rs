@@ -2,6 +2,8 @@
 
 mod answer;
 mod direct;
+mod growing;
+mod names;
 mod options;
 mod pool;
 mod session;
@@ -9,7 +11,7 @@ mod statement;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -36,6 +38,8 @@ pub use crate::files::{LeftOut, Loaded, Rounded};
 pub use answer::Answer;
 use answer::Planned;
 pub use direct::is_of_scan;
+pub(crate) use growing::Shown;
+use names::Names;
 pub use options::Options;
 pub use statement::{Statement, WORDS_MAX, WORDS_ON_ANY_STACK};
 
@@ -57,6 +61,8 @@ pub use statement::{Statement, WORDS_MAX, WORDS_ON_ANY_STACK};
 /// ```
 pub struct Engine {
     context: SessionContext,
+    names: Arc<Names>,
+    growing: OnceLock<growing::Growing>,
     opening: Opening,
     statement_words_max: usize,
     state: Mutex<State>,
@@ -91,7 +97,8 @@ impl Engine {
     /// Where the system denies what it needs, such as a folder for temporary files.
     pub fn new(mut options: Options) -> Result<Self> {
         options.workers = planned_workers(options.workers);
-        let context = session::context(&options)?;
+        let names = Arc::new(Names::default());
+        let context = session::context(&options, &names)?;
         let notes = Notes::default();
         let statement_words_max = options.statement_words_max;
         let (environment, machine) = (options.environment, options.machine);
@@ -108,7 +115,18 @@ impl Engine {
         };
         let known = Known::of(function::of_rows(&context));
         let state = Mutex::new(State { known, ..State::default() });
-        Ok(Engine { context, opening, statement_words_max, state, room, notes, reach })
+        let growing = OnceLock::new();
+        Ok(Engine {
+            context,
+            names,
+            growing,
+            opening,
+            statement_words_max,
+            state,
+            room,
+            notes,
+            reach,
+        })
     }
 
     /// The session of DataFusion.
@@ -143,18 +161,6 @@ impl Engine {
             state.kept = Some(Arc::new(kept));
             Ok(())
         })
-    }
-
-    /// Opens all tables of the data folder, which statements would open one by one.
-    ///
-    /// # Errors
-    /// Where one cannot be read.
-    pub async fn open_kept(&self) -> Result<()> {
-        let names = lock(&self.state).kept_names.clone();
-        for name in names {
-            self.open_kept_table(&name).await?;
-        }
-        Ok(())
     }
 
     /// Calls messages in memory by a name. Their memory is not counted.
@@ -257,6 +263,7 @@ impl Engine {
             if statement.target()?.is_some() {
                 return Err(Error::text("COPY writes no file here; COPY … TO STDOUT sends rows"));
             }
+            self.renew_named(statement).await?;
             if !statement.is_analyze()
                 && let Some(plan) = self.direct_plan(statement)
             {
@@ -273,18 +280,6 @@ impl Engine {
             answer::answer(&self.context, plan).await
         })
         .await
-    }
-
-    /// The columns of a table that is open.
-    pub async fn columns_of(&self, table: &str) -> Option<SchemaRef> {
-        let provider = self.context.table_provider(TableReference::bare(table)).await.ok()?;
-        Some(provider.schema())
-    }
-
-    /// How many rows a table has, where that is known.
-    pub async fn rows_of(&self, table: &str) -> Option<u64> {
-        let provider = self.context.table_provider(TableReference::bare(table)).await.ok()?;
-        provider.statistics()?.num_rows.get_value().map(|rows| *rows as u64)
     }
 
     /// Begins to answer a statement.
@@ -350,6 +345,7 @@ impl Engine {
 
     /// How a query is answered.
     async fn planned(&self, statement: &Statement) -> Result<Planned> {
+        self.renew_named(statement).await?;
         if let Some(plan) = self.direct_plan(statement) {
             return Ok(Planned::direct(plan));
         }
@@ -387,6 +383,9 @@ impl Engine {
             }
         }
         for name in named.names {
+            if self.renew(&name).await? {
+                continue;
+            }
             let is_known = self.is_open(&name)
                 || self.context.table_exist(TableReference::bare(name.as_str()))?;
             let is_file = Path::new(&name).is_file() || quarrier::source::is_remote(&name);
@@ -403,7 +402,7 @@ impl Engine {
 
     /// Opens the table of the data folder that this name stands for. Returns whether there is one.
     async fn open_kept_table(&self, name: &str) -> Result<bool> {
-        let Some((kept, name)) = self.kept(name) else { return Ok(false) };
+        let Some((kept, name)) = self.kept_table(name) else { return Ok(false) };
         let opened = files::open_kept(&self.context, (&kept, &name), &self.opening).await?;
         self.keep(&name, opened)?;
         Ok(true)
@@ -411,7 +410,7 @@ impl Engine {
 
     /// The data folder, where it has a table that this name stands for and that is not open; and its
     /// own name.
-    fn kept(&self, name: &str) -> Option<(Arc<Kept>, String)> {
+    fn kept_table(&self, name: &str) -> Option<(Arc<Kept>, String)> {
         let state = lock(&self.state);
         let exact = state.kept_names.iter().find(|known| *known == name);
         let alike = || state.kept_names.iter().find(|known| known.eq_ignore_ascii_case(name));

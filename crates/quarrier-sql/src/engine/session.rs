@@ -8,6 +8,7 @@ use datafusion::optimizer::Analyzer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::Options;
+use super::names::Names;
 use super::pool::Pool;
 use crate::Result;
 use crate::ceiling::Ceiling;
@@ -28,7 +29,7 @@ fn batch_rows(bytes: usize) -> usize {
     (bytes / KILOROW_BYTES).clamp(1, 8) * ROWS
 }
 
-pub(super) fn context(options: &Options) -> Result<SessionContext> {
+pub(super) fn context(options: &Options, names: &Arc<Names>) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         .with_target_partitions(options.workers)
         .with_information_schema(true)
@@ -73,5 +74,10 @@ pub(super) fn context(options: &Options) -> Result<SessionContext> {
     for rule in physical_rules() {
         state = state.with_physical_optimizer_rule(rule);
     }
-    Ok(SessionContext::new_with_state(state.build()))
+    let context = SessionContext::new_with_state(state.build());
+    let catalog = context.catalog("datafusion").ok_or_else(|| crate::Error::Setup {
+        reason: "there is no catalog to put tables in".to_string(),
+    })?;
+    catalog.register_schema("public", Arc::clone(names) as _)?;
+    Ok(context)
 }

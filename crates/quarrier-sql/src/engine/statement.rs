@@ -255,6 +255,14 @@ impl Statement {
         Statement { inner }
     }
 
+    /// Its tree, where it is a statement of SQL.
+    pub(crate) fn tree(&self) -> Option<&ast::Statement> {
+        match &self.inner {
+            parser::Statement::Statement(statement) => Some(&**statement),
+            _ => None,
+        }
+    }
+
     /// Whether it shows a plan instead of an answer.
     pub fn is_explain(&self) -> bool {
         matches!(self.inner, parser::Statement::Explain(_))

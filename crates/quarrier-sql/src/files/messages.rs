@@ -7,7 +7,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::disk_manager::DiskManager;
 use datafusion::prelude::SessionContext;
 use quarrier::tables::Told;
-use quarrier::{Named, Sources, Tables as Request};
+use quarrier::{Kept, Named, Sources, Tables as Request};
 use quarrier_core::region::give_back_freed_memory;
 use quarrier_messages::{Format, Schema};
 
@@ -57,6 +57,23 @@ pub(super) async fn load_all(sources: Sources, name: &str, opening: Opening) -> 
         met.memory_bytes = loaded.table.nbytes();
         let table: Arc<dyn TableProvider> = Arc::new(Messages::new(Arc::new(loaded.table)));
         Ok((table, met))
+    };
+    blocking(load).await
+}
+
+/// A kept table of declared columns, which the memory must hold.
+pub(super) async fn declared(kept: &Arc<Kept>, name: &str, opening: Opening) -> Result<Opened> {
+    let (kept, name) = (Arc::clone(kept), name.to_string());
+    let load = move || {
+        let table = kept.table(&name, opening.workers, &opening.stop).map_err(|error| {
+            if opening.stop.load(Ordering::Relaxed) {
+                return Error::Cancelled;
+            }
+            Error::table(&name, error.to_string())
+        })?;
+        let memory_bytes = table.nbytes();
+        let table: Arc<dyn TableProvider> = Arc::new(Messages::new(table));
+        Ok((table, Loaded { memory_bytes, ..Loaded::default() }))
     };
     blocking(load).await
 }

@@ -159,10 +159,14 @@ pub(crate) async fn open(
 /// Where it cannot be read.
 pub(crate) async fn open_kept(
     context: &SessionContext,
-    (kept, name): (&Kept, &str),
+    (kept, name): (&Arc<Kept>, &str),
     opening: &Opening,
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
-    let sources = kept.sources([name]).map_err(|error| Error::table(name, error.to_string()))?;
+    let fail = |error: quarrier::Error| Error::table(name, error.to_string());
+    if kept.definition(name).map_err(fail)?.is_some() {
+        return messages::declared(kept, name, opening.clone()).await;
+    }
+    let sources = kept.sources([name]).map_err(fail)?;
     let only = sources.iter().next().filter(|_| sources.len() == 1).cloned();
     match only {
         Some(named) => {

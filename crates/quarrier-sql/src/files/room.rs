@@ -42,4 +42,10 @@ impl Room {
     pub(crate) fn take(&self, bytes: usize) -> Result<()> {
         lock(&self.taken).try_grow(bytes)
     }
+
+    /// Gives back what a table no longer takes.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        let taken = lock(&self.taken);
+        taken.shrink(bytes.min(taken.size()));
+    }
 }

@@ -11,6 +11,28 @@ pub(super) fn failed(error: &Error) -> Failure {
     Failure::new(code(error), error.to_string())
 }
 
+/// An error of a data folder with its code.
+pub(super) fn of_folder(error: &quarrier::Error) -> Failure {
+    let code = match error {
+        quarrier::Error::Messages(error) => of_messages(error),
+        _ => state::SYSTEM,
+    };
+    Failure::new(code, error.to_string())
+}
+
+fn of_messages(error: &quarrier_messages::Error) -> &'static str {
+    use quarrier_messages::{Error as E, log::Error as Log};
+    match error {
+        E::Log(Log::Full { .. }) => state::DISK_FULL,
+        E::Log(Log::TooLarge { .. }) => state::LIMIT,
+        E::Log(_) => state::SYSTEM,
+        E::Format { .. } => state::PARAMETER,
+        E::Kept { .. } | E::Columns { .. } => state::UNSUPPORTED,
+        E::Cancelled => state::SHUTDOWN,
+        _ => state::SYSTEM,
+    }
+}
+
 fn code(error: &Error) -> &'static str {
     match error {
         Error::Text { .. } => state::SYNTAX,

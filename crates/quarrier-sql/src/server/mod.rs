@@ -9,14 +9,19 @@
 //! not keep anybody from cancelling it.
 
 mod catalogs;
+mod create;
 mod failure;
+mod ingest;
+mod insert;
 mod parameters;
 mod statement;
+mod write;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use quarrier_core::sync::lock;
 use quarrier_wire::{
     Answers, Asker, Board, Failure, Ingest, Prepared, Reply, Result, Stop, TableInfo, Value, Wish,
     state,
@@ -24,11 +29,14 @@ use quarrier_wire::{
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+use crate::engine::Shown;
 use crate::{Answer, Engine, Error, Rows};
 
 use catalogs::Catalogs;
 use failure::failed;
+use ingest::Taking;
 use statement::Understood;
+use write::Write;
 
 /// What is served.
 #[derive(Debug)]
@@ -45,8 +53,9 @@ pub struct Serving {
 pub struct Served {
     engine: Arc<Engine>,
     runtime: Handle,
-    catalogs: Catalogs,
-    tables: Vec<TableInfo>,
+    board: Arc<Board>,
+    /// Made anew when they are asked and a table has become another one.
+    catalogs: Mutex<Arc<Catalogs>>,
 }
 
 impl std::fmt::Debug for Served {
@@ -60,16 +69,53 @@ impl Served {
     ///
     /// # Errors
     /// Where catalogs cannot be made of them.
-    pub async fn new(serving: Serving) -> crate::Result<Self> {
+    pub fn new(serving: Serving) -> crate::Result<Self> {
         let Serving { engine, runtime, board } = serving;
-        let mut tables = Vec::new();
-        for name in engine.tables() {
-            let Some(columns) = engine.columns_of(&name).await else { continue };
-            let rows = engine.rows_of(&name).await;
-            tables.push(TableInfo { name, columns, rows, bytes: None, grows: false });
+        let catalogs = Catalogs::new((&tables(&engine), engine.version()), Arc::clone(&board))?;
+        Ok(Served { engine, runtime, board, catalogs: Mutex::new(Arc::new(catalogs)) })
+    }
+
+    /// The catalogs of the tables as they are now.
+    async fn catalogs(&self) -> Result<Arc<Catalogs>> {
+        let (engine, board) = (Arc::clone(&self.engine), Arc::clone(&self.board));
+        let known = Arc::clone(&lock(&self.catalogs));
+        let newest = self
+            .there(async move {
+                engine.renew_all().await?;
+                let version = engine.version();
+                if version == known.version {
+                    return Ok(known);
+                }
+                Ok(Arc::new(Catalogs::new((&tables(&engine), version), board)?))
+            })
+            .await?;
+        *lock(&self.catalogs) = Arc::clone(&newest);
+        Ok(newest)
+    }
+
+    /// The table that a name stands for, as it is now.
+    async fn table_of(&self, name: &str) -> Result<TableInfo> {
+        let (engine, wanted) = (Arc::clone(&self.engine), name.to_string());
+        let shown = self.there(async move {
+            engine.renew(&wanted).await?;
+            Ok(engine.shown(&wanted))
+        });
+        shown.await?.map(info).ok_or_else(|| {
+            let said = format!("relation \"{name}\" does not exist");
+            let failure = Failure::new(state::NO_TABLE, said);
+            match self.engine.kept() {
+                Some(_) => failure.hint("CREATE TABLE name () makes one of messages"),
+                None => failure,
+            }
+        })
+    }
+
+    async fn taking(&self, wish: Wish) -> Result<Box<dyn Ingest>> {
+        let table = self.table_of(&wish.table).await?;
+        if !table.grows {
+            return Err(read_only(&table.name));
         }
-        let catalogs = Catalogs::new(&tables, board)?;
-        Ok(Served { engine, runtime, catalogs, tables })
+        Ok(Box::new(Taking::new(&self.engine, &table.name, &wish, &self.runtime)?))
     }
 
     /// Does work on the runtime of statements; it ends when nobody waits for it any more.
@@ -90,8 +136,14 @@ impl Served {
         told: &[u32],
         describes: bool,
     ) -> Result<Prepared> {
-        if self.catalogs.is_asked(text)? {
-            return self.catalogs.prepared(asker, text, told).await;
+        if let Some(verb) = write::verb(text) {
+            let engine = Arc::clone(&self.engine);
+            let (text, told) = (text.to_string(), told.to_vec());
+            let prepare = async move { Ok(write::prepare(&engine, verb, &text, &told).await) };
+            return self.there(prepare).await?;
+        }
+        if Catalogs::are_asked(text, |name| self.engine.shown(name).is_some())? {
+            return self.catalogs().await?.prepared(asker, text, told).await;
         }
         let engine = Arc::clone(&self.engine);
         let (text, told) = (text.to_string(), told.to_vec());
@@ -101,7 +153,12 @@ impl Served {
 
     async fn answered(&self, prepared: &Prepared, values: Vec<Value>) -> Result<Reply> {
         if let Some(asked) = prepared.inner.downcast_ref::<catalogs::Asked>() {
-            return self.catalogs.answered(asked, &values).await;
+            return self.catalogs().await?.answered(asked, &values).await;
+        }
+        if let Ok(write) = Arc::clone(&prepared.inner).downcast::<Write>() {
+            let (engine, runtime) = (Arc::clone(&self.engine), self.runtime.clone());
+            let run = async move { Ok(write::run(&engine, &runtime, &write, &values).await) };
+            return self.there(run).await?;
         }
         let Some(understood) = prepared.inner.downcast_ref::<Understood>() else {
             return Err(Failure::new(state::INTERNAL, "a statement of another server"));
@@ -114,6 +171,21 @@ impl Served {
         };
         Ok(Reply::Rows(statement::as_described(of_engine(rows), prepared.columns.clone())))
     }
+}
+
+/// Why a table that is a file takes nothing.
+fn read_only(table: &str) -> Failure {
+    let said = format!("table {table} is a file, and takes no messages");
+    Failure::new(state::READ_ONLY, said).hint("tables of 'quarrier serve --data FOLDER' do")
+}
+
+fn info(shown: Shown) -> TableInfo {
+    let Shown { name, columns, rows, bytes, grows } = shown;
+    TableInfo { name, columns, rows, bytes, grows }
+}
+
+fn tables(engine: &Engine) -> Vec<TableInfo> {
+    engine.tables().iter().filter_map(|name| engine.shown(name)).map(info).collect()
 }
 
 /// Ends when it is dropped.
@@ -166,21 +238,14 @@ impl Answers for Served {
         _asker: &'a Asker,
         wish: Wish,
     ) -> BoxFuture<'a, Result<Box<dyn Ingest>>> {
-        let known = self.tables.iter().any(|table| table.name == wish.table);
-        let failure = match known {
-            false => {
-                let said = format!("relation \"{}\" does not exist", wish.table);
-                Failure::new(state::NO_TABLE, said)
-            }
-            true => {
-                let said = format!("table {} is a file, and takes no messages", wish.table);
-                Failure::new(state::UNSUPPORTED, said)
-            }
-        };
-        async { Err(failure) }.boxed()
+        self.taking(wish).boxed()
+    }
+
+    fn table<'a>(&'a self, _asker: &'a Asker, name: &'a str) -> BoxFuture<'a, Result<TableInfo>> {
+        self.table_of(name).boxed()
     }
 
     fn tables(&self) -> Vec<TableInfo> {
-        self.tables.clone()
+        tables(&self.engine)
     }
 }

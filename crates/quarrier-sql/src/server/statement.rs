@@ -22,7 +22,7 @@ pub(super) struct Understood {
 }
 
 /// The one statement of a text.
-fn parsed(engine: &Engine, text: &str) -> Result<Statement> {
+pub(super) fn parsed(engine: &Engine, text: &str) -> Result<Statement> {
     let mut statements = engine.statements(text).map_err(|error| failed(&error))?;
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => Ok(statement),

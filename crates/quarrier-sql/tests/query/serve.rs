@@ -54,19 +54,30 @@ impl Served {
     }
 
     /// What is said against a statement.
-    fn refused(&self, sql: &str) -> String {
+    pub(crate) fn refused(&self, sql: &str) -> String {
         let output = self.psql(&["-v", "VERBOSITY=verbose", "-c", sql]);
         assert!(!output.status.success(), "{sql}: {}", text(&output.stdout));
         text(&output.stderr)
     }
 
-    fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.http).unwrap();
-        let host = &self.http;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+    pub(crate) fn get(&self, path: &str) -> String {
+        request(&self.http, &format!("GET {path}"), "", b"").unwrap()
+    }
+
+    /// Posts a body with headers, each of which ends with a line feed.
+    pub(crate) fn post(&self, path: &str, headers: &str, body: &[u8]) -> String {
+        request(&self.http, &format!("POST {path}"), headers, body).unwrap()
+    }
+
+    /// Where PostgreSQL's protocol is spoken, and where HTTP is.
+    pub(crate) fn addresses(&self) -> (String, String) {
+        (self.postgres.clone(), self.http.clone())
+    }
+
+    /// Ends it by SIGKILL.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Ends it by SIGTERM. Returns its exit code.
@@ -83,6 +94,26 @@ impl Drop for Served {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What a server answers.
+pub(crate) fn request(
+    host: &str,
+    what: &str,
+    headers: &str,
+    body: &[u8],
+) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(host)?;
+    let headers = headers.replace('\n', "\r\n");
+    let length = body.len();
+    let head = format!(
+        "{what} HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Length: {length}\r\n\
+         Connection: close\r\n\r\n"
+    );
+    stream.write_all(&[head.as_bytes(), body].concat())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(text(&answer))
 }
 
 fn served() -> (Folder, Served) {
@@ -121,11 +152,14 @@ fn what_is_wrong_has_its_code() {
         ("SELECT * FROM nowhere", "42P01"),
         ("SELEC 1", "42601"),
         ("SELECT nofunction(1)", "42883"),
-        ("CREATE TABLE t (a int)", "42601"),
+        ("CREATE TABLE t (a int)", "25006"),
         ("SELECT id INTO t FROM orders", "42601"),
-        ("INSERT INTO orders SELECT * FROM orders", "42601"),
+        ("INSERT INTO orders SELECT * FROM orders", "25006"),
+        ("UPDATE orders SET qty = 1", "0A000"),
+        ("DROP TABLE orders", "0A000"),
         ("COPY (SELECT 1) TO 'out.csv'", "42601"),
-        ("COPY orders FROM STDIN", "0A000"),
+        ("COPY orders FROM STDIN", "25006"),
+        ("COPY nowhere FROM STDIN", "42P01"),
     ] {
         let said = served.refused(sql);
         assert!(said.contains(&format!("ERROR:  {code}:")), "{sql}: {said}");

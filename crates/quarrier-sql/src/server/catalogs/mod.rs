@@ -27,6 +27,8 @@ const MEMORY_BYTES: usize = 64 << 20;
 /// The session.
 pub(super) struct Catalogs {
     context: SessionContext,
+    /// Of the engine's tables, when it was made.
+    pub(super) version: u64,
     /// Names and numbers of tables.
     numbers: Vec<(String, u32)>,
 }
@@ -38,7 +40,10 @@ pub(super) struct Asked {
 }
 
 impl Catalogs {
-    pub(super) fn new(served: &[TableInfo], board: Arc<Board>) -> crate::Result<Self> {
+    pub(super) fn new(
+        (served, version): (&[TableInfo], u64),
+        board: Arc<Board>,
+    ) -> crate::Result<Self> {
         let config = SessionConfig::new()
             .with_default_catalog_and_schema("quarrier", "pg_catalog")
             .with_information_schema(true)
@@ -51,11 +56,11 @@ impl Catalogs {
         let numbers = tables::register(&context, served)?;
         live::register(&context, board, served)?;
         functions::register(&context);
-        Ok(Catalogs { context, numbers })
+        Ok(Catalogs { context, version, numbers })
     }
 
-    /// Whether a statement is for catalogs.
-    pub(super) fn is_asked(&self, text: &str) -> Result<bool> {
+    /// Whether a statement is for catalogs, and not for tables that are served.
+    pub(super) fn are_asked(text: &str, is_served: impl Fn(&String) -> bool) -> Result<bool> {
         let said = said(text)?;
         let is_own = |name: &String| name.starts_with("pg_") || name == "information_schema";
         let calls = said.called.iter().any(|name| functions::has(name));
@@ -70,13 +75,12 @@ impl Catalogs {
                     | "current_schema"
             )
         };
-        let is_served = |name: &String| self.numbers.iter().any(|(table, _)| table == name);
-        let names_tables = said.names.iter().any(is_served);
+        let names_tables = || said.names.iter().any(is_served);
         let names_words =
             said.names.iter().any(is_word) && !said.names.iter().any(|it| it == "from");
         Ok(said.names.iter().any(is_own)
             || said.before_points.iter().any(|it| it == live::SCHEMA)
-            || ((calls || names_words) && !names_tables))
+            || ((calls || names_words) && !names_tables()))
     }
 
     pub(super) async fn prepared(

@@ -1,0 +1,215 @@
+//! Tables of a data folder that grow while they are asked. Before a statement is planned, the tables
+//! that it names become those of now; the statement keeps them to its end.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use quarrier::Kept;
+use quarrier::kept::Definition;
+use quarrier_core::sync::lock;
+use quarrier_messages::Table;
+use tokio::sync::Mutex;
+
+use super::{Engine, Statement};
+use crate::net::caught_now;
+use crate::{Error, Messages, Result};
+
+/// A data folder that is open for writing.
+pub(super) struct Growing {
+    kept: Arc<Kept>,
+    /// The tables as statements find them. One at a time is made anew: it takes all threads.
+    made: Mutex<HashMap<String, Arc<Table>>>,
+    version: AtomicU64,
+}
+
+/// A table as it is now.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    pub(crate) columns: SchemaRef,
+    pub(crate) rows: Option<u64>,
+    pub(crate) bytes: Option<u64>,
+    /// Whether messages may be added.
+    pub(crate) grows: bool,
+}
+
+impl Engine {
+    /// Takes in the tables of a data folder, which is made where it is not there, and lets them grow: see
+    /// [`Engine::kept`].
+    ///
+    /// # Errors
+    /// Where another process writes to it, or the system refuses.
+    pub async fn open_folder_to_grow(&self, folder: &Path) -> Result<()> {
+        let kept = caught_now(|| {
+            let fail = |error: quarrier::Error| Error::text(error.to_string());
+            let kept = Kept::open(folder).map_err(fail)?;
+            let tables = kept.tables().map_err(fail)?;
+            let mut state = lock(&self.state);
+            state.kept_names = tables.into_iter().map(|table| table.name).collect();
+            let names = state.kept_names.clone();
+            names.iter().for_each(|name| state.known.add(name));
+            state.loaded.damages.extend(kept.damages());
+            state.loaded.damages.extend(kept.notices());
+            Ok(kept)
+        })?;
+        let (made, version) = (Mutex::default(), AtomicU64::new(1));
+        let growing = Growing { kept: Arc::new(kept), made, version };
+        if self.growing.set(growing).is_err() {
+            return Err(Error::text("a data folder is open already"));
+        }
+        self.renew_all().await
+    }
+
+    /// The data folder whose tables grow.
+    pub fn kept(&self) -> Option<&Arc<Kept>> {
+        self.growing.get().map(|growing| &growing.kept)
+    }
+
+    /// Makes a table in the data folder. Returns whether it was made: not where there is one of this name.
+    ///
+    /// # Errors
+    /// Where there is no data folder, no table may have the name, or the disk is full or fails.
+    pub(crate) async fn make(
+        &self,
+        name: &str,
+        definition: Definition,
+    ) -> Result<std::result::Result<bool, quarrier::Error>> {
+        let Some(growing) = self.growing.get() else {
+            return Err(Error::text("there is no data folder"));
+        };
+        let kept = Arc::clone(&growing.kept);
+        let wanted = name.to_string();
+        let make = move || Ok(kept.create(&wanted, &definition));
+        let made = blocking(make).await?;
+        if matches!(made, Ok(true)) {
+            {
+                let mut state = lock(&self.state);
+                state.kept_names.push(name.to_string());
+                state.known.add(name);
+            }
+            self.renew(name).await?;
+        }
+        Ok(made)
+    }
+
+    /// Counts how often a table became another one.
+    pub(crate) fn version(&self) -> u64 {
+        self.growing.get().map_or(0, |growing| growing.version.load(Ordering::Acquire))
+    }
+
+    /// Makes all tables of the data folder those of now.
+    pub(crate) async fn renew_all(&self) -> Result<()> {
+        let names = lock(&self.state).kept_names.clone();
+        for name in names {
+            self.renew(&name).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the tables that a statement names those of now.
+    pub(super) async fn renew_named(&self, statement: &Statement) -> Result<()> {
+        if self.growing.get().is_some() {
+            for name in statement.clone().named().names {
+                self.renew(&name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the table that a name stands for the one of now. Returns whether there is one that grows.
+    pub(crate) async fn renew(&self, name: &str) -> Result<bool> {
+        let Some(growing) = self.growing.get() else { return Ok(false) };
+        let Some(name) = self.grown_name(name) else { return Ok(false) };
+        let newest = growing.kept.known(&name);
+        if let (Some(newest), Some(shown)) = (&newest, self.names.get(&name))
+            && shown.downcast_ref::<Messages>().is_some_and(|it| Arc::ptr_eq(it.table(), newest))
+        {
+            return Ok(true);
+        }
+        let mut made = growing.made.lock().await;
+        let kept = Arc::clone(&growing.kept);
+        let (workers, stop) = (self.opening.workers, Arc::clone(&self.opening.stop));
+        let wanted = name.clone();
+        let fail = |error: quarrier::Error| Error::table(&name, error.to_string());
+        let make = move || Ok(kept.table(&wanted, workers, &stop));
+        let table = blocking(make).await?.map_err(fail)?;
+        let before = made.get(&name);
+        if before.is_some_and(|before| Arc::ptr_eq(before, &table)) {
+            return Ok(true);
+        }
+        let (bytes, bytes_before) = (table.nbytes(), before.map_or(0, |before| before.nbytes()));
+        match bytes.checked_sub(bytes_before) {
+            Some(more) => self.room.take(more)?,
+            None => self.room.give_back(bytes_before - bytes),
+        }
+        let shown = Arc::new(Messages::new(Arc::clone(&table)));
+        {
+            let mut state = lock(&self.state);
+            state.tables.insert(name.clone());
+            shown.schema().fields().iter().for_each(|field| state.known.add(field.name()));
+        }
+        self.names.replace(&name, shown);
+        made.insert(name, table);
+        growing.version.fetch_add(1, Ordering::AcqRel);
+        Ok(true)
+    }
+
+    /// The messages of a table as they were seen last.
+    pub(crate) fn messages_of(&self, name: &str) -> Option<Arc<Table>> {
+        let provider = self.names.get(name)?;
+        provider.downcast_ref::<Messages>().map(|messages| Arc::clone(messages.table()))
+    }
+
+    /// The table of the data folder that a name stands for.
+    fn grown_name(&self, name: &str) -> Option<String> {
+        let state = lock(&self.state);
+        let names = &state.kept_names;
+        let exact = names.iter().find(|known| *known == name);
+        let mut alike = names.iter().filter(|known| known.eq_ignore_ascii_case(name));
+        let only = || alike.next().filter(|_| alike.next().is_none());
+        exact.or_else(only).cloned()
+    }
+
+    /// The table that a name stands for, as it was seen last.
+    pub(crate) fn shown(&self, name: &str) -> Option<Shown> {
+        let grown = self.growing.get().and_then(|_| self.grown_name(name));
+        let grows = grown.is_some();
+        let name = match grown {
+            Some(name) => name,
+            None => {
+                let state = lock(&self.state);
+                let mut alike = state.tables.iter().filter(|it| it.eq_ignore_ascii_case(name));
+                let only = || alike.next().filter(|_| alike.next().is_none());
+                let exact = state.tables.get(name);
+                exact.or_else(only)?.clone()
+            }
+        };
+        let provider = self.names.get(&name)?;
+        let columns = provider.schema();
+        let (rows, bytes) = match provider.downcast_ref::<Messages>() {
+            Some(messages) => {
+                let table = messages.table();
+                (Some(table.rows()), Some(table.nbytes() as u64))
+            }
+            None => {
+                let statistics = provider.statistics();
+                (statistics.and_then(|it| Some(*it.num_rows.get_value()? as u64)), None)
+            }
+        };
+        Some(Shown { name, columns, rows, bytes, grows })
+    }
+}
+
+/// Does what may wait for the disk beside the tasks of the engine.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(|| caught_now(work)).await {
+        Ok(done) => done,
+        Err(error) => Err(Error::Setup { reason: format!("work ended early: {error}") }),
+    }
+}

@@ -1,0 +1,128 @@
+//! CREATE TABLE: columns declared for a kept table.
+
+use datafusion::sql::sqlparser::ast::{
+    ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType, ExactNumberInfo, Ident,
+    ObjectName,
+};
+use quarrier::kept::{DefinedColumn, Definition};
+use quarrier_messages::{DIGITS_MAX, Kind};
+use quarrier_wire::{Failure, Result, state};
+
+/// A table to be made.
+#[derive(Debug)]
+pub(super) struct Create {
+    pub(super) name: String,
+    pub(super) definition: Definition,
+    /// Whether one that is there already is as good.
+    pub(super) is_optional: bool,
+}
+
+fn not_there(what: &str) -> Failure {
+    Failure::new(state::UNSUPPORTED, format!("{what} is not supported here"))
+}
+
+/// A name as PostgreSQL has it: in small letters, unless it is quoted.
+pub(super) fn folded(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_ascii_lowercase(),
+    }
+}
+
+/// The name of a table, in the one schema that there is.
+pub(super) fn table_name(name: &ObjectName) -> Result<String> {
+    let parts: Option<Vec<String>> =
+        name.0.iter().map(|part| part.as_ident().map(folded)).collect();
+    match parts.as_deref() {
+        Some([table]) => Ok(table.clone()),
+        Some([schema, table]) if schema == "public" => Ok(table.clone()),
+        _ => Err(Failure::new("3F000", format!("{name}: there is one schema, public"))),
+    }
+}
+
+pub(super) fn create(tree: &CreateTable) -> Result<Create> {
+    for (is_there, what) in [
+        (tree.or_replace, "OR REPLACE"),
+        (tree.temporary, "TEMPORARY"),
+        (tree.external, "EXTERNAL"),
+        (tree.query.is_some(), "CREATE TABLE AS"),
+        (tree.like.is_some() || tree.clone.is_some(), "LIKE"),
+        (tree.inherits.is_some() || tree.partition_of.is_some(), "INHERITS"),
+        (tree.partition_by.is_some(), "PARTITION BY"),
+        (!tree.constraints.is_empty() || tree.primary_key.is_some(), "a key or another constraint"),
+    ] {
+        if is_there {
+            return Err(not_there(what));
+        }
+    }
+    if let CreateTableOptions::With(options) | CreateTableOptions::Options(options) =
+        &tree.table_options
+        && let Some(option) = options.first()
+    {
+        return Err(not_there(&format!("WITH ({option})")));
+    }
+    let columns = tree.columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+    let definition =
+        Definition::new(columns).map_err(|error| Failure::new("42611", error.to_string()))?;
+    Ok(Create { name: table_name(&tree.name)?, definition, is_optional: tree.if_not_exists })
+}
+
+fn column(def: &ColumnDef) -> Result<DefinedColumn> {
+    let (kind, digits) = kind(&def.data_type)?;
+    let mut is_required = false;
+    for option in &def.options {
+        match &option.option {
+            ColumnOption::Null => {}
+            ColumnOption::NotNull => is_required = true,
+            other => return Err(not_there(&format!("column {}: {other}", def.name))),
+        }
+    }
+    Ok(DefinedColumn { name: folded(&def.name).into(), kind, digits, is_required })
+}
+
+fn kind(data: &DataType) -> Result<(Kind, u8)> {
+    use DataType as D;
+    Ok(match data {
+        D::SmallInt(None) | D::Int2(None) | D::Int(None) | D::Int4(None) => whole(),
+        D::Integer(None) | D::BigInt(None) | D::Int8(None) => whole(),
+        D::Real | D::Float4 | D::Float8 | D::DoublePrecision => (Kind::Float, DIGITS_MAX),
+        D::Double(ExactNumberInfo::None) | D::Float(_) => (Kind::Float, DIGITS_MAX),
+        D::Numeric(digits) | D::Decimal(digits) | D::Dec(digits) => exact(digits)?,
+        D::Bool | D::Boolean => (Kind::Boolean, DIGITS_MAX),
+        D::Date => (Kind::Date, DIGITS_MAX),
+        D::Timestamp(..) | D::Datetime(_) => (Kind::Timestamp, DIGITS_MAX),
+        D::Text | D::Varchar(None) | D::CharacterVarying(None) | D::String(None) => {
+            (Kind::Text, DIGITS_MAX)
+        }
+        other => {
+            let hint = "there are bigint, numeric(p, s), double precision, boolean, date, timestamp \
+                        and text, and the other names of these";
+            return Err(not_there(&format!("the type {other}")).hint(hint));
+        }
+    })
+}
+
+fn whole() -> (Kind, u8) {
+    (Kind::Integer, DIGITS_MAX)
+}
+
+fn exact(said: &ExactNumberInfo) -> Result<(Kind, u8)> {
+    let (digits, scale) = match said {
+        ExactNumberInfo::None => {
+            let hint = "say how many digits, and how many of them behind the point: numeric(18, 4)";
+            return Err(not_there("numeric without its digits").hint(hint));
+        }
+        ExactNumberInfo::Precision(digits) => (*digits, 0),
+        ExactNumberInfo::PrecisionAndScale(digits, scale) => (*digits, *scale),
+    };
+    let digits = u8::try_from(digits).ok().filter(|digits| (1..=DIGITS_MAX).contains(digits));
+    let scale = u8::try_from(scale).ok();
+    match (digits, scale) {
+        (Some(digits), Some(scale)) if scale <= digits => Ok((Kind::Decimal { scale }, digits)),
+        _ => {
+            let said =
+                format!("numeric has 1 to {DIGITS_MAX} digits, as many behind the point at most");
+            Err(Failure::new(state::PARAMETER, said))
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Messages and rows of clients on their way into a kept table.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use quarrier::Kept;
+use quarrier::kept::{DefinedColumn, Definition, Intake, IntakeOptions, Misfit, Sent, Taken};
+use quarrier_messages::{DIGITS_MAX, Format, Reject};
+use quarrier_wire::{Bytes, Failure, Ingest, Marks, Result, Wish, state};
+use tokio::runtime::Handle;
+
+use super::failure::of_folder;
+use super::read_only;
+use crate::Engine;
+
+/// The most letters of a row that are shown.
+const SHOWN_MAX: usize = 200;
+
+/// Messages that are not all there yet.
+pub(super) struct Taking {
+    kept: Arc<Kept>,
+    table: String,
+    options: IntakeOptions,
+    intake: Option<Intake>,
+    runtime: Handle,
+}
+
+fn defect() -> Failure {
+    Failure::new(state::INTERNAL, "the messages met a defect")
+}
+
+impl Taking {
+    /// For a table that is there.
+    pub(super) fn new(engine: &Engine, table: &str, wish: &Wish, runtime: &Handle) -> Result<Self> {
+        let Some(kept) = engine.kept() else { return Err(read_only(table)) };
+        let mut options = IntakeOptions::default();
+        if let Some(name) = &wish.format {
+            options.format = Format::named(name)
+                .map_err(|error| Failure::new(state::PARAMETER, error.to_string()))?;
+        }
+        options.is_whole = wish.is_whole;
+        options.definition = if wish.is_whole { seen(engine, kept, table) } else { None };
+        options.publication = wish.publisher.clone().zip(wish.sequence);
+        let (kept, table, runtime) = (Arc::clone(kept), table.to_string(), runtime.clone());
+        let intake = Some(kept.intake());
+        Ok(Taking { kept, table, options, intake, runtime })
+    }
+
+    /// Takes bytes, which may end within a message.
+    pub(super) async fn pushed(&mut self, bytes: Bytes) -> Result<()> {
+        let mut intake = self.intake.take().ok_or_else(defect)?;
+        let (intake, done) = if intake.is_in_memory(bytes.len()) {
+            let done = intake.push(&bytes);
+            (intake, done)
+        } else {
+            let push = move || {
+                let done = intake.push(&bytes);
+                (intake, done)
+            };
+            self.runtime.spawn_blocking(push).await.map_err(|_| defect())?
+        };
+        self.intake = Some(intake);
+        done.map_err(|error| of_folder(&error.into()))
+    }
+
+    /// All of them are there. Returns when they are on their way to the disk.
+    pub(super) async fn sent(mut self) -> Result<Sent> {
+        let intake = self.intake.take().ok_or_else(defect)?;
+        let Taking { kept, table, options, runtime, .. } = self;
+        let is_whole = options.is_whole;
+        let never = AtomicBool::new(false);
+        let take = move || kept.take_in(&table, &intake, &options, &never);
+        let sent = runtime.spawn_blocking(take).await.map_err(|_| defect())?;
+        let sent = sent.map_err(|error| of_folder(&error))?;
+        match sent.first() {
+            Some(first) if is_whole => Err(unfit(first)),
+            _ => Ok(sent),
+        }
+    }
+
+    async fn finished(self) -> Result<Marks> {
+        let taken = self.sent().await?.durable().await;
+        Ok(marks(&taken.map_err(|error| of_folder(&error.into()))?))
+    }
+}
+
+impl Ingest for Taking {
+    fn push(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
+        self.pushed(bytes).boxed()
+    }
+
+    fn finish(self: Box<Self>) -> BoxFuture<'static, Result<Marks>> {
+        self.finished().boxed()
+    }
+}
+
+/// What rows of SQL have to fit: what the table was declared with, or else what it has now. So no row
+/// makes a column another one.
+fn seen(engine: &Engine, kept: &Kept, table: &str) -> Option<Arc<Definition>> {
+    if let Some(declared) = kept.definition(table).ok()? {
+        return Some(declared);
+    }
+    let known = engine.messages_of(table)?;
+    let fields = known.schema().fields.iter().map(|field| DefinedColumn {
+        name: field.name.clone(),
+        kind: field.kind,
+        digits: DIGITS_MAX,
+        is_required: false,
+    });
+    // Columns of messages may have names that no declared ones have.
+    Definition::new(fields.collect()).ok().map(Arc::new)
+}
+
+fn marks(taken: &Taken) -> Marks {
+    let messages = taken.marks.end - taken.marks.start;
+    let said = |reject: &Reject| format!("line {}: {}", reject.line, reject.fault);
+    Marks {
+        first: taken.marks.start,
+        last: taken.marks.end.saturating_sub(1),
+        messages,
+        rejected: taken.rejected,
+        reason: taken.first.as_ref().map(said),
+        is_duplicate: taken.is_duplicate,
+        durable: true,
+    }
+}
+
+/// Why rows are refused as a whole: the first that makes no sense.
+fn unfit(first: &Reject) -> Failure {
+    let code = match Misfit::of(first.fault.what) {
+        Some(Misfit::Kind) => state::TEXT,
+        Some(Misfit::Digits) => state::OUT_OF_RANGE,
+        Some(Misfit::Missing) => state::MISSING,
+        Some(Misfit::Unknown) => state::NO_COLUMN,
+        None => state::COPY,
+    };
+    let shown: String = String::from_utf8_lossy(&first.bytes).chars().take(SHOWN_MAX).collect();
+    let said = format!("row {}: {}: {shown}", first.line, first.fault.what);
+    Failure::new(code, said).hint("none of the rows was taken")
+}

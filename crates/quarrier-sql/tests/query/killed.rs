@@ -1,0 +1,192 @@
+//! A server that is killed while clients write: all that it acknowledged is there once, and nothing that
+//! nobody sent.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::harness::Folder;
+use crate::serve::{request, serve};
+
+/// Rounds where the environment does not say how many.
+const ROUNDS: u64 = 20;
+const CLIENTS: u64 = 8;
+
+/// A client of the simple protocol.
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn connect(address: &str) -> io::Result<Client> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let mut client = Client(BufReader::new(stream));
+        let words = b"\0\x03\0\0user\0ann\0database\0quarrier\0\0";
+        let length = (4 + words.len() as u32).to_be_bytes();
+        client.0.get_mut().write_all(&[&length[..], words].concat())?;
+        client.until(b'Z')?;
+        Ok(client)
+    }
+
+    fn send(&mut self, kind: u8, body: &[u8]) -> io::Result<()> {
+        let length = (4 + body.len() as u32).to_be_bytes();
+        self.0.get_mut().write_all(&[&[kind], &length[..], body].concat())
+    }
+
+    /// Reads up to a message of this kind. Returns the first values of rows.
+    fn until(&mut self, last: u8) -> io::Result<Vec<String>> {
+        let mut rows = Vec::new();
+        loop {
+            let mut head = [0; 5];
+            self.0.read_exact(&mut head)?;
+            let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize - 4;
+            let mut body = vec![0; length];
+            self.0.read_exact(&mut body)?;
+            match head[0] {
+                kind if kind == last => return Ok(rows),
+                b'E' => return Err(io::Error::other(String::from_utf8_lossy(&body).into_owned())),
+                b'D' => {
+                    let bytes = u32::from_be_bytes([body[2], body[3], body[4], body[5]]) as usize;
+                    rows.push(String::from_utf8_lossy(&body[6..6 + bytes]).into_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn ask(&mut self, sql: &str) -> io::Result<Vec<String>> {
+        self.send(b'Q', &[sql.as_bytes(), b"\0"].concat())?;
+        self.until(b'Z')
+    }
+
+    fn copy(&mut self, lines: &str) -> io::Result<()> {
+        self.send(b'Q', b"COPY t FROM STDIN\0")?;
+        self.until(b'G')?;
+        for piece in lines.as_bytes().chunks(100) {
+            self.send(b'd', piece)?;
+        }
+        self.send(b'c', b"")?;
+        self.until(b'Z').map(drop)
+    }
+}
+
+/// What clients sent together, each with its answer.
+#[derive(Default)]
+struct Told {
+    /// Rows that were sent in one statement.
+    sent: Vec<Vec<u64>>,
+    /// Those whose statement was acknowledged.
+    acknowledged: Vec<u64>,
+    /// A batch of which nobody knows whether it was taken, and its number.
+    open: Option<(u64, u64, String)>,
+}
+
+/// Writes until the server is gone.
+fn write(client: u64, (postgres, http): &(String, String), next: &AtomicU64) -> Told {
+    let mut told = Told::default();
+    let mut work = || -> io::Result<()> {
+        let mut db = Client::connect(postgres)?;
+        for step in 0.. {
+            let count = if client % 4 == 0 { 1 } else { 1 + (step * 7 + client) % 40 };
+            let first = next.fetch_add(count, Ordering::Relaxed);
+            let rows: Vec<u64> = (first..first + count).collect();
+            told.sent.push(rows.clone());
+            let listed = |one: &dyn Fn(&u64) -> String, between: &str| {
+                rows.iter().map(one).collect::<Vec<_>>().join(between)
+            };
+            match client % 4 {
+                0 | 1 => {
+                    let values = listed(&|id| format!("({id}, 'client {client}')"), ", ");
+                    db.ask(&format!("INSERT INTO t VALUES {values}"))?;
+                }
+                2 => db.copy(&listed(&|id| format!("{id}\tcopied\n"), ""))?,
+                _ => {
+                    let body = listed(&|id| format!("{{\"id\":{id},\"word\":\"posted\"}}\n"), "");
+                    // Numbers rise over all rounds.
+                    told.open = Some((client, first + 1, body.clone()));
+                    post(http, client, first + 1, &body)?;
+                    told.open = None;
+                }
+            }
+            told.acknowledged.extend(&rows);
+        }
+        Ok(())
+    };
+    // The server is gone.
+    let _ = work();
+    told
+}
+
+fn post(http: &str, client: u64, sequence: u64, body: &str) -> io::Result<()> {
+    let headers = format!("Publisher: client {client}\nSequence: {sequence}\n");
+    let answer = request(http, "POST /tables/t", &headers, body.as_bytes())?;
+    match answer.starts_with("HTTP/1.1 200") && answer.ends_with("}\n") {
+        true => Ok(()),
+        false => Err(io::Error::other(answer)),
+    }
+}
+
+fn check(found: &[String], all: &[Told]) {
+    let found: Vec<u64> = found.iter().map(|id| id.parse().unwrap()).collect();
+    let once: HashSet<u64> = found.iter().copied().collect();
+    assert_eq!(once.len(), found.len(), "a message is there twice");
+    for told in all {
+        for id in &told.acknowledged {
+            assert!(once.contains(id), "{id} was acknowledged, and is not there");
+        }
+    }
+    let mut statements: HashMap<u64, usize> = HashMap::new();
+    let sent: Vec<&Vec<u64>> = all.iter().flat_map(|told| &told.sent).collect();
+    for (number, rows) in sent.iter().enumerate() {
+        statements.extend(rows.iter().map(|id| (*id, number)));
+    }
+    let mut there = vec![0; sent.len()];
+    for id in &once {
+        let statement = statements.get(id);
+        there[*statement.unwrap_or_else(|| panic!("nobody sent {id}"))] += 1;
+    }
+    for (rows, there) in sent.iter().zip(there) {
+        assert!(there == 0 || there == rows.len(), "{there} rows of {rows:?} are there");
+    }
+}
+
+#[test]
+fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
+    let rounds = std::env::var("QUARRIER_KILL_ROUNDS").ok().and_then(|it| it.parse().ok());
+    let folder = Folder::new();
+    let mut served = serve(&folder, &["--data", "d", "--quiet"]);
+    served.ask("CREATE TABLE t (id bigint NOT NULL, word text)");
+    let (next, mut all) = (AtomicU64::new(1), Vec::new());
+    let mut random = 0x9E37_79B9_u64 ^ u64::from(std::process::id());
+    for _ in 0..rounds.unwrap_or(ROUNDS) {
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let time = Duration::from_millis(30 + (random >> 33) % 400);
+        let addresses = served.addresses();
+        let told: Vec<Told> = std::thread::scope(|scope| {
+            let begin = |client| {
+                let (addresses, next) = (&addresses, &next);
+                scope.spawn(move || write(client, addresses, next))
+            };
+            let clients: Vec<_> = (0..CLIENTS).map(begin).collect();
+            std::thread::sleep(time);
+            served.kill();
+            clients.into_iter().map(|client| client.join().unwrap()).collect()
+        });
+        all.extend(told);
+        served = serve(&folder, &["--data", "d", "--quiet"]);
+        let (postgres, http) = served.addresses();
+        // Whoever has no answer sends again, and nothing comes twice.
+        for told in all.iter_mut().rev().take(CLIENTS as usize) {
+            if let Some((client, sequence, body)) = told.open.take() {
+                post(&http, client, sequence, &body).unwrap();
+            }
+        }
+        let mut db = Client::connect(&postgres).unwrap();
+        check(&db.ask("SELECT id FROM t").unwrap(), &all);
+    }
+    assert!(all.iter().all(|told| told.sent.iter().all(|rows| !rows.is_empty())));
+    assert!(all.iter().any(|told| !told.acknowledged.is_empty()));
+    assert_eq!(served.end(), Some(0));
+}
