@@ -6,4 +6,4 @@ mod write;
 
 pub use message::message;
 pub(crate) use read::{Reader, Target};
-pub(crate) use write::{BINARY_END, begin, row};
+pub(crate) use write::{BINARY_BEGIN, BINARY_END, begin, row};

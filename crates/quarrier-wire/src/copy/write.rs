@@ -5,7 +5,7 @@ use crate::rows::View;
 use crate::sql::{CopyFormat, CopyOptions};
 
 /// The first bytes of a binary COPY: its name, no flags, no extension.
-pub(super) const BINARY_BEGIN: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+pub(crate) const BINARY_BEGIN: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// Its last ones.
 pub(crate) const BINARY_END: &[u8] = b"\xff\xff";
 

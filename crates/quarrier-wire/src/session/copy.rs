@@ -1,6 +1,7 @@
 //! COPY to and from the client.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arrow_schema::{DataType, Field};
 use bytes::Bytes;
@@ -54,13 +55,18 @@ impl Session {
         let names = cursor.columns.iter().map(|(name, _)| name.as_str());
         let mut head = Vec::new();
         begin(names, options, &mut head);
-        if !head.is_empty() {
-            self.wire.out.message(b'd', |out| out.extend(head));
+        if !is_binary && !head.is_empty() {
+            self.wire.out.message(b'd', |out| out.extend(&head));
         }
-        let form = Form::Copy(options);
+        let has_begun = AtomicBool::new(false);
+        let form = Form::Copy(options, &has_begun);
         let sent = send_rows(&mut self.wire, activity, &mut cursor, u64::MAX, &form).await?;
         if is_binary {
-            self.wire.out.message(b'd', |out| out.extend(BINARY_END));
+            let head = if sent.rows == 0 { head } else { Vec::new() };
+            self.wire.out.message(b'd', |out| {
+                out.extend(&head);
+                out.extend(BINARY_END);
+            });
         }
         self.wire.out.copy_done();
         self.wire.out.complete(&format!("COPY {}", sent.rows));

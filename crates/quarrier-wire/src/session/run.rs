@@ -1,16 +1,18 @@
 //! Statements run and their rows sent, with an eye on the clock, on the client and on whoever cancels.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use arrow_array::RecordBatch;
 use futures::{FutureExt, StreamExt};
 use tokio::time::{sleep, sleep_until};
 
 use crate::answers::{Prepared, Stop, Value};
 use crate::board::Ending;
-use crate::copy;
+use crate::copy::{self, BINARY_BEGIN};
 use crate::failure::{Failure, Result, state};
 use crate::protocol::{Column, Out};
 use crate::rows::View;
-use crate::sql::CopyOptions;
+use crate::sql::{CopyFormat, CopyOptions};
 
 use super::state::{Activity, Begins, Columns, Cursor, Session};
 use super::wire::Wire;
@@ -26,8 +28,9 @@ const ROWS_AT_ONCE: usize = 1_024;
 pub(super) enum Form<'a> {
     /// As rows of an answer; whether columns are in binary: none, one for all, or one each.
     Rows(&'a [bool]),
-    /// As data of a COPY.
-    Copy(&'a CopyOptions),
+    /// As data of a COPY. In binary its head stands before the first row, in one message with it, as
+    /// clients expect it; whether that row was written.
+    Copy(&'a CopyOptions, &'a AtomicBool),
     /// Not at all.
     Nothing,
 }
@@ -164,7 +167,11 @@ fn written(batch: &RecordBatch, form: &Form<'_>, out: &mut Out) -> Result<()> {
                     }
                 }
             }),
-            Form::Copy(options) => out.message(b'd', |out| {
+            Form::Copy(options, has_begun) => out.message(b'd', |out| {
+                if options.format == CopyFormat::Binary && !has_begun.swap(true, Ordering::Relaxed)
+                {
+                    out.extend(BINARY_BEGIN);
+                }
                 done = copy::row(&columns, row, options, &mut scratch, out);
             }),
             Form::Nothing => return Ok(()),
