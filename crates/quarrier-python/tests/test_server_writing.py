@@ -100,15 +100,19 @@ def test_psycopg_copies_in_and_out(server: Server, binary: bool) -> None:
         with cursor.copy(f"COPY copied_{form} TO STDOUT (FORMAT {form})") as copy:
             copy.set_types(kinds)
             assert list(copy.rows()) == [ROW, EMPTY]
-        with pytest.raises(psycopg.errors.NotNullViolation):
-            with cursor.copy(f"COPY copied_{form} (word) FROM STDIN") as copy:
-                copy.write_row(["no id"])
+        with (
+            pytest.raises(psycopg.errors.NotNullViolation),
+            cursor.copy(f"COPY copied_{form} (word) FROM STDIN") as copy,
+        ):
+            copy.write_row(["no id"])
         db.rollback()
         # What breaks off leaves nothing.
-        with pytest.raises(ZeroDivisionError):
-            with cursor.copy(f"COPY copied_{form} FROM STDIN") as copy:
-                copy.write_row((3, *EMPTY[1:]))
-                raise ZeroDivisionError
+        with (
+            pytest.raises(ZeroDivisionError),
+            cursor.copy(f"COPY copied_{form} FROM STDIN") as copy,
+        ):
+            copy.write_row((3, *EMPTY[1:]))
+            raise ZeroDivisionError
         db.rollback()
         assert cursor.execute(f"SELECT count(*) FROM copied_{form}").fetchone() == (2,)
 

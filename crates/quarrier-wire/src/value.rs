@@ -472,7 +472,7 @@ mod tests {
             (Value::Float(f64::NAN), kind::NUMERIC, None),
             (decimal("1.5"), kind::INT8, Some(Value::Int(2))),
             (Value::Float(1e19), kind::INT8, None),
-            (Value::Float(-9.223372036854775808e18), kind::INT8, Some(Value::Int(i64::MIN))),
+            (Value::Float(-9.223_372_036_854_776e18), kind::INT8, Some(Value::Int(i64::MIN))),
             (text("12"), kind::INT8, Some(Value::Int(12))),
             (text("x"), kind::INT8, None),
             (Value::Bool(true), kind::INT8, None),
