@@ -24,3 +24,6 @@ pub(crate) use segment::scaled;
 pub use segment::{Data, SegmentColumn};
 
 mod pack;
+
+mod stored;
+pub(crate) use stored::{Input, Output, wrong};

@@ -28,17 +28,14 @@ impl Texts {
     /// Where `ends` goes back or does not end with `bytes`, where a text is not UTF-8, and beyond
     /// [`TEXTS_BYTES_MAX`]: a parser passes on only what it found right.
     pub fn from_parts(ends: Vec<u32>, bytes: Vec<u8>) -> Self {
-        assert!(bytes.len() <= TEXTS_BYTES_MAX, "texts of {} bytes are too long", bytes.len());
-        assert_eq!(ends.last().map_or(0, |&end| end as usize), bytes.len(), "texts end elsewhere");
-        let whole = std::str::from_utf8(&bytes).expect("texts are UTF-8");
-        let ascii = whole.is_ascii();
-        let mut start = 0;
-        for &end in &ends {
-            let border = ascii || whole.is_char_boundary(end as usize);
-            assert!(start <= end && border, "a text that ends at byte {end} cuts a character");
-            start = end;
-        }
+        let wrong = wrong(&ends, &bytes);
+        assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
         Texts { ends, bytes }
+    }
+
+    /// The same of parts that may be anything; None where they are no texts.
+    pub(crate) fn checked(ends: Vec<u32>, bytes: Vec<u8>) -> Option<Self> {
+        wrong(&ends, &bytes).is_none().then_some(Texts { ends, bytes })
     }
 
     /// Appends one and gives its number; `None`, and nothing changes, where it would be too much.
@@ -71,7 +68,7 @@ impl Texts {
     pub fn get(&self, index: usize) -> &str {
         let end = self.ends[index] as usize;
         let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
-        // SAFETY: `from_parts` looked at all bytes and ends, and `push` appends whole texts.
+        // SAFETY: `wrong` looked at all bytes and ends, and `push` appends whole texts.
         unsafe { std::str::from_utf8_unchecked(&self.bytes[start..end]) }
     }
 
@@ -113,6 +110,27 @@ impl Texts {
     }
 }
 
+/// Why these parts are no texts.
+fn wrong(ends: &[u32], bytes: &[u8]) -> Option<String> {
+    if bytes.len() > TEXTS_BYTES_MAX {
+        return Some(format!("texts of {} bytes are too long", bytes.len()));
+    }
+    if ends.last().map_or(0, |&end| end as usize) != bytes.len() {
+        return Some("texts end elsewhere".to_string());
+    }
+    let Ok(whole) = std::str::from_utf8(bytes) else { return Some("texts are UTF-8".to_string()) };
+    let is_ascii = whole.is_ascii();
+    let mut start = 0;
+    for &end in ends {
+        let is_border = is_ascii || whole.is_char_boundary(end as usize);
+        if start > end || !is_border {
+            return Some(format!("a text that ends at byte {end} cuts a character"));
+        }
+        start = end;
+    }
+    None
+}
+
 impl<'t> FromIterator<&'t str> for Texts {
     /// # Panics
     ///
@@ -137,9 +155,15 @@ impl Dictionary {
     ///
     /// Where `texts` are not in strictly rising order.
     pub fn from_sorted(texts: Texts) -> Self {
-        let rising = (1..texts.len()).all(|at| texts.get(at - 1) < texts.get(at));
-        assert!(rising, "a dictionary is in order, each text once");
-        Dictionary { texts }
+        let sorted = Dictionary::checked(texts);
+        assert!(sorted.is_some(), "a dictionary is in order, each text once");
+        sorted.unwrap_or_default()
+    }
+
+    /// The same of texts in any order; None where it is another one.
+    pub(crate) fn checked(texts: Texts) -> Option<Self> {
+        let is_rising = (1..texts.len()).all(|at| texts.get(at - 1) < texts.get(at));
+        is_rising.then_some(Dictionary { texts })
     }
 
     /// The code of `text`, or else (`Err`) of the first text behind it. A binary search.

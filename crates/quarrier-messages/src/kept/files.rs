@@ -116,8 +116,12 @@ impl Files {
         }
         let stored = (start - first) as usize..wanted;
         if payload_sum([&buffer[stored]]) != place.checksum {
-            let what =
-                format!("the messages at byte {} are not those that were written", place.offset);
+            let what = format!(
+                "the messages at byte {} of {} are not those that were written; 'quarrier reindex' \
+                 of the data folder lists all that is damaged, and then all else can be read",
+                place.offset,
+                segment::name(place.segment)
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let messages = (place.offset - first) as usize..wanted;

@@ -54,6 +54,8 @@ pub(super) struct Index {
     headers: HashMap<Box<[u8]>, Arc<[u8]>>,
     /// The mark behind the last message.
     pub(super) next_mark: u64,
+    /// Bytes of all batches in the log, without headers.
+    pub(super) stored_bytes: u64,
 }
 
 impl Index {
@@ -82,6 +84,7 @@ impl Index {
             publication: entry.publication(),
             header,
         };
+        self.stored_bytes += u64::from(extent.place.bytes);
         self.tables.entry(entry.table()).or_default().push(extent);
     }
 
@@ -94,6 +97,36 @@ impl Index {
         let shared: Arc<[u8]> = header.into();
         self.headers.insert(header.into(), Arc::clone(&shared));
         shared
+    }
+
+    /// The headers of CSV that batches have, and the one of all others, which is empty.
+    pub(super) fn headers(&self) -> Vec<Arc<[u8]>> {
+        let mut headers: Vec<Arc<[u8]>> = self.headers.values().cloned().collect();
+        if !self.headers.contains_key(&[][..]) {
+            headers.push(Arc::default());
+        }
+        headers
+    }
+
+    /// Puts all batches of a table there.
+    pub(super) fn put(&mut self, number: u32, extents: Vec<Extent>) {
+        for extent in &extents {
+            self.stored_bytes += u64::from(extent.place.bytes);
+            self.headers
+                .entry((*extent.header).into())
+                .or_insert_with(|| Arc::clone(&extent.header));
+        }
+        self.tables.insert(number, extents);
+    }
+
+    /// Leaves out batches of segments that are no longer there: those before one that begins with this mark.
+    pub(super) fn forget_before(&mut self, segment: u64) {
+        for extents in self.tables.values_mut() {
+            extents.retain(|extent| extent.place.segment >= segment);
+        }
+        self.tables.retain(|_, extents| !extents.is_empty());
+        let left = self.tables.values().flatten();
+        self.stored_bytes = left.map(|extent| u64::from(extent.place.bytes)).sum();
     }
 
     /// The numbers of all tables that have messages.

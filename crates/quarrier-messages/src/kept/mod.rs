@@ -8,16 +8,19 @@
 //!
 //! The log has the messages' own bytes, and everything else is made from it: a [`Run`] shows the
 //! messages of a table, as far as they are written in one way, as a [`Source`](quarrier_core::source::Source),
-//! so whatever reads files of messages reads a log.
+//! so whatever reads files of messages reads a log. Columns that were made of it are stored beside it,
+//! so that only what came since is parsed when the folder is opened again.
 //!
 //! `docs/log.md` draws the log and the catalog, which says what tables are called.
 
 mod blocks;
 mod catalog;
+mod columns;
 mod definition;
 mod encoding;
 mod files;
 mod index;
+mod index_file;
 mod intake;
 mod load;
 mod order;
@@ -27,6 +30,7 @@ mod segment;
 mod snapshot;
 mod spool;
 mod store;
+mod whole;
 
 pub use definition::{DefinedColumn, Definition, Misfit};
 pub use index::KeptTable;

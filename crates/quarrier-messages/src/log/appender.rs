@@ -208,6 +208,7 @@ impl Appender {
                 header.mark = mark;
                 header.time_us = self.time_us;
                 header.synced = ((place - start) / HEADER_BYTES) as u32;
+                sealed.place = (current.head.first_mark, place);
                 output.put(&header.to_bytes(place))?;
                 output.put(&sealed.extension)?;
                 output.put(&sealed.payload)?;

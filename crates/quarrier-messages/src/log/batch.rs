@@ -78,14 +78,14 @@ impl Encoding {
         Encoding::Note,
     ];
 
-    fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         if let Encoding::Other(code) = self {
             return code;
         }
         Encoding::ALL.iter().position(|other| *other == self).unwrap_or_default() as u8
     }
 
-    fn of(code: u8) -> Self {
+    pub(crate) fn of(code: u8) -> Self {
         Encoding::ALL.get(usize::from(code)).copied().unwrap_or(Encoding::Other(code))
     }
 }
@@ -299,6 +299,8 @@ pub(crate) struct Sealed {
     pub(crate) publication: Option<Publication>,
     /// The sequence that the publisher's last batch must have.
     pub(crate) after: Option<u64>,
+    /// Where it came to lie: the segment, by its first mark, and the place there.
+    pub(crate) place: (u64, u64),
 }
 
 impl Sealed {
@@ -331,7 +333,7 @@ impl Sealed {
             synced: 0,
         };
         let Batch { payload, publication, after, .. } = batch;
-        Sealed { header, extension, payload, publication, after }
+        Sealed { header, extension, payload, publication, after, place: (0, 0) }
     }
 
     /// The same without its bytes, for whoever only counts them.
@@ -342,6 +344,7 @@ impl Sealed {
             payload: Vec::new(),
             publication: other.publication,
             after: other.after,
+            place: other.place,
         }
     }
 
@@ -361,7 +364,7 @@ impl Sealed {
             synced: 0,
         };
         let (extension, payload) = (Vec::new(), Vec::new());
-        Sealed { header, extension, payload, publication: None, after: None }
+        Sealed { header, extension, payload, publication: None, after: None, place: (0, 0) }
     }
 }
 

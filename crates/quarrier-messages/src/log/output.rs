@@ -10,7 +10,7 @@ use super::disk::DiskFile;
 const TRIES_MAX: u32 = 100;
 
 /// Fills the buffer and writes it whenever it is full.
-pub(super) struct Output<'a> {
+pub(crate) struct Output<'a> {
     file: &'a dyn DiskFile,
     buffer: &'a mut AlignedBuffer,
     filled: usize,
@@ -20,11 +20,11 @@ pub(super) struct Output<'a> {
 
 impl<'a> Output<'a> {
     /// Writes from `offset` on, where a block begins. The buffer has whole blocks.
-    pub(super) fn new(file: &'a dyn DiskFile, buffer: &'a mut AlignedBuffer, offset: u64) -> Self {
+    pub(crate) fn new(file: &'a dyn DiskFile, buffer: &'a mut AlignedBuffer, offset: u64) -> Self {
         Output { file, buffer, filled: 0, offset }
     }
 
-    pub(super) fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.filled == self.buffer.len() {
                 self.flush()?;
@@ -39,7 +39,7 @@ impl<'a> Output<'a> {
     }
 
     /// Zeros up to a multiple of `unit`, at most 4,096.
-    pub(super) fn pad(&mut self, unit: u64) -> io::Result<()> {
+    pub(crate) fn pad(&mut self, unit: u64) -> io::Result<()> {
         const ZEROS: [u8; 4096] = [0; 4096];
         let at = self.offset + self.filled as u64;
         let count = (at.next_multiple_of(unit) - at) as usize;
@@ -47,7 +47,7 @@ impl<'a> Output<'a> {
     }
 
     /// Writes what is in the buffer: whole blocks, or the caller has padded.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         let block = self.file.block_bytes() as usize;
         let (mut done, mut tries) = (0, 0);
         while done < self.filled {

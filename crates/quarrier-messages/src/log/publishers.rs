@@ -27,6 +27,11 @@ impl Publishers {
         self.last.values().map(|(publication, _)| *publication)
     }
 
+    /// All of them with the marks of their first messages, in no order.
+    pub(crate) fn noted(&self) -> impl Iterator<Item = (Publication, u64)> + '_ {
+        self.last.values().copied()
+    }
+
     /// Whether a publication was made before.
     pub fn is_duplicate(&self, publication: &Publication) -> bool {
         self.last(publication.publisher).is_some_and(|last| publication.sequence <= last.sequence)

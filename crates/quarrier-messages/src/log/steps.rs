@@ -72,6 +72,39 @@ pub(super) fn segments(disk: &dyn Disk) -> Result<Vec<(u64, String)>> {
     Ok(segments)
 }
 
+/// What tells one segment from any other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sealing {
+    /// The mark of its first message.
+    pub(crate) first_mark: u64,
+    pub(crate) salt: u64,
+}
+
+/// Those of all segments, by their heads alone; None where a head is damaged, or a segment does not go on
+/// where the one before it ends, or is shorter than that.
+pub(crate) fn sealings(disk: &dyn Disk) -> Result<Option<Vec<Sealing>>> {
+    let mut sealings: Vec<Sealing> = Vec::new();
+    let mut length_before = 0;
+    for (mark, name) in segments(disk)? {
+        let path = disk.path(&name);
+        let file = disk.open(&name, Access::Read);
+        let file: Arc<dyn DiskFile> =
+            file.map_err(|error| Error::io(&path, "open it", error))?.into();
+        let length = file.length().map_err(|error| Error::io(&path, "read its length", error))?;
+        let (Some(head), true, _) = read_head(&file, HEAD_BYTES) else { return Ok(None) };
+        let goes_on = sealings.last().is_none_or(|last| {
+            let is_there = |before: Before| before.salt == last.salt && before.end <= length_before;
+            head.before.is_some_and(is_there)
+        });
+        if head.first_mark != mark || !goes_on {
+            return Ok(None);
+        }
+        sealings.push(Sealing { first_mark: mark, salt: head.salt });
+        length_before = length;
+    }
+    Ok(Some(sealings))
+}
+
 impl Steps {
     /// From the segment on that has the message of mark `from`, or the first there is.
     pub(super) fn new(disk: Arc<dyn Disk>, from: u64, horizon: Option<Horizon>) -> Result<Self> {

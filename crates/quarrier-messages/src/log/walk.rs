@@ -151,6 +151,9 @@ impl Walk {
             self.expected = header.next_mark();
             self.is_closed = header.has(CLOSED);
             self.check_padding(place + HEADER_BYTES + u64::from(header.bytes));
+            if self.is_closed && self.stained.is_none() {
+                self.check_end();
+            }
             return Step::Batch { header, place, stored };
         }
     }
@@ -204,6 +207,17 @@ impl Walk {
         let page = self.window.page(end);
         let is_clean = is_zero(&page[..((aligned - end) as usize).min(page.len())]);
         self.stained = (!is_clean).then_some(end..aligned);
+    }
+
+    /// Notes what fills the group of the note that the log was closed, which is alone in it. The note was
+    /// written over zeros, so no torn write leaves anything else there: it is damage, to nothing.
+    fn check_end(&mut self) {
+        let (at, block_end) = (self.at, self.at.next_multiple_of(self.block_bytes));
+        let page = self.window.page(at);
+        let rest = &page[..((block_end - at) as usize).min(page.len())];
+        if !is_zero(rest) && block_end <= self.limit {
+            (self.stained, self.at) = (Some(at..block_end), block_end);
+        }
     }
 
     /// Whether zeros fill a group that ends here up to the next block.

@@ -25,6 +25,7 @@ use super::error::{Error, Result};
 use super::follow::Follower;
 use super::lock::FolderLock;
 use super::options::Options;
+use super::placed::Placed;
 use super::publishers::Publishers;
 use super::queue::{Item, Queue, Reply};
 use super::reader::LOG_FOLDER;
@@ -48,6 +49,7 @@ pub struct Opener {
     options: Options,
     from: u64,
     publishers: Publishers,
+    is_noting: bool,
 }
 
 impl Opener {
@@ -68,6 +70,13 @@ impl Opener {
     #[must_use]
     pub fn from_checkpoint(mut self, from: u64, publishers: Publishers) -> Self {
         (self.from, self.publishers) = (from, publishers);
+        self
+    }
+
+    /// Notes where batches come to lie, for [`Log::take_placed`].
+    #[must_use]
+    pub(crate) fn noting_places(mut self) -> Self {
+        self.is_noting = true;
         self
     }
 
@@ -102,6 +111,7 @@ impl Opener {
         let shared = Arc::new(Shared {
             queue: Queue::new(self.options.queue_bytes),
             publishers: Mutex::new(self.publishers),
+            placed: Mutex::new(Placed::new(self.is_noting)),
         });
         let queue = &shared.queue;
         queue.publish(appender.horizon(), appender.next_mark(), appender.is_ready());
@@ -117,6 +127,7 @@ impl Opener {
 pub(super) struct Shared {
     pub(super) queue: Queue,
     publishers: Mutex<Publishers>,
+    placed: Mutex<Placed>,
 }
 
 /// A durable log, open for writing. Its methods may be called from many threads; it owns one thread,
@@ -218,6 +229,12 @@ impl Log {
     /// All publishers, for a checkpoint.
     pub fn publishers(&self) -> Publishers {
         lock(&self.shared.publishers).clone()
+    }
+
+    /// The batches that became durable since the last call, in order and without their messages, where the
+    /// log was opened to note them.
+    pub(crate) fn take_placed(&self) -> Vec<Entry> {
+        lock(&self.shared.placed).take()
     }
 
     /// The mark that the next message gets, when all that was acknowledged has its own.
@@ -483,6 +500,10 @@ impl Writer {
 
     /// Notes what is on the disk now.
     fn note(&mut self, written: &[Sealed]) {
+        {
+            let mut placed = lock(&self.shared.placed);
+            written.iter().for_each(|sealed| placed.note(sealed));
+        }
         let mut publishers = lock(&self.shared.publishers);
         for sealed in written {
             if let Some(publication) = sealed.publication {

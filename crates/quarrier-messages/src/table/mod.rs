@@ -10,6 +10,8 @@ mod assemble;
 mod arrow;
 pub use arrow::{Batches, Places, Views};
 
+mod stored;
+
 mod take;
 
 /// Messages as columns. Cheap to clone: segments and dictionaries are shared.

@@ -1,12 +1,16 @@
 //! A log that is damaged anywhere: it is told where, and all else is kept.
 
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use quarrier_messages::kept::Store;
-use quarrier_messages::log::Options;
+use quarrier_messages::log::disk::FaultyDisk;
+use quarrier_messages::log::{Damage, Event, Options, Reader, Recovered};
 use quarrier_messages::{Format, Value};
 
-use crate::kit::{orders, small, table};
+use crate::kit::{load, open, orders, small};
 
 /// A log of a few batches, and the name of its one segment.
 fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
@@ -16,54 +20,108 @@ fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
     let store = Store::open_with(folder.path(), options).unwrap();
     let mut how = small(Format::Json);
     how.batch_bytes = 300;
-    crate::kit::load(&store, "f", &orders(0..16), &how).unwrap();
+    load(&store, "f", &orders(0..16), &how).unwrap();
     store.close().unwrap();
     let segment = std::fs::read_dir(folder.path().join("log")).unwrap().next().unwrap().unwrap();
     let path = segment.path();
     (folder, path)
 }
 
-/// The numbers of the messages in a data folder, and whether some are said to be lost.
-fn read(path: &Path) -> (Vec<u64>, bool, bool) {
-    let store = Store::read(path).unwrap();
+/// A log of a few batches on a disk in memory, and the name and bytes of its one segment.
+fn disk() -> (FaultyDisk, String, Vec<u8>) {
+    let disk = FaultyDisk::new(1);
+    let store = open(&disk).unwrap();
+    let mut how = small(Format::Json);
+    how.batch_bytes = 300;
+    load(&store, "f", &orders(0..16), &how).unwrap();
+    store.close().unwrap();
+    let name = "0000000000000001.qlog".to_string();
+    let bytes = disk.contents(&name).unwrap();
+    (disk, name, bytes)
+}
+
+/// The numbers of the messages that are left where the segment has these bytes, and what a reader says.
+fn read((disk, name): (&FaultyDisk, &str), bytes: Vec<u8>) -> (Vec<u64>, Recovered) {
+    let disk = disk.after_kill();
+    disk.put(name, bytes);
+    let store = Store::read_on(Arc::new(disk.clone()), Arc::new(disk)).unwrap();
     let found = store.found().clone();
-    let names = store.tables().unwrap();
-    let numbers = match names.is_empty() || names[0].messages == 0 {
-        true => Vec::new(),
-        false => {
-            let table = table(&store);
-            let column = table.schema().position("n").unwrap();
-            let number = |row| match table.value(row, column) {
-                Value::Integer(number) => number as u64,
-                other => panic!("{other:?}"),
-            };
-            (0..table.rows()).map(number).collect()
-        }
-    };
-    let loses = found.damages.iter().any(|damage| damage.loses_messages());
     for damage in &found.damages {
         let line = damage.to_string();
         assert!(line.contains(".qlog: damaged at bytes") && line.contains("mark"), "{line}");
     }
-    // What nobody can know to be written is read as torn.
-    (numbers, !found.damages.is_empty() || found.cut.is_some(), loses)
+    let tables = store.tables().unwrap();
+    if tables.is_empty() || tables[0].messages == 0 {
+        return (Vec::new(), found);
+    }
+    let table = store.table("t", 1, &AtomicBool::new(false)).unwrap();
+    let column = table.schema().position("n").unwrap();
+    let number = |row| match table.value(row, column) {
+        Value::Integer(number) => number as u64,
+        other => panic!("{other:?}"),
+    };
+    ((0..table.rows()).map(number).collect(), found)
+}
+
+/// Where each batch lies, with its header, and the numbers of its messages.
+fn places(disk: &FaultyDisk) -> Vec<(Range<u64>, Range<u64>)> {
+    let mut reader = Reader::of(Arc::new(disk.clone()), 1).unwrap();
+    let mut places = Vec::new();
+    while let Some(Event::Batch(entry)) = reader.next_event().unwrap() {
+        // With the publication behind the header.
+        let bytes =
+            entry.offset()..entry.offset() + 64 + 24 + entry.payload().unwrap().len() as u64;
+        places.push((bytes, entry.marks().start - 1..entry.marks().end - 1));
+    }
+    places
+}
+
+/// Whether all that is not lost is there, and the damage says what is lost: no more, no less.
+#[track_caller]
+fn check((numbers, found): &(Vec<u64>, Recovered), lost: &[u64], what: &str) {
+    assert!(found.is_damaged() && found.cut.is_none(), "{found:?}: {what}");
+    let left: Vec<u64> = (0..16).filter(|number| !lost.contains(number)).collect();
+    assert_eq!(*numbers, left, "{what}");
+    let is_told = |number: &u64| {
+        let mut damages = found.damages.iter();
+        damages.any(|it| (it.first_mark..it.end_mark.unwrap_or(17)).contains(&(number + 1)))
+    };
+    for number in 0..16 {
+        assert_eq!(is_told(&number), lost.contains(&number), "{number}, {found:?}: {what}");
+    }
 }
 
 #[test]
-fn a_flipped_byte_loses_its_batch_at_most_and_is_told() {
-    let (folder, segment) = folder();
-    let whole = std::fs::read(&segment).unwrap();
-    let all: Vec<u64> = (0..16).collect();
-    assert_eq!(read(folder.path()), (all.clone(), false, false));
-    for at in (0..whole.len()).step_by(3) {
+fn each_flipped_byte_loses_its_batch_at_most_and_is_told_with_its_place() {
+    let (disk, name, whole) = disk();
+    let (numbers, found) = read((&disk, &name), whole.clone());
+    assert!(numbers == (0..16).collect::<Vec<u64>>() && !found.is_damaged());
+    let places = places(&disk);
+    assert!(places.len() >= 3, "{places:?}");
+    for at in 0..whole.len() {
         let mut damaged = whole.clone();
-        damaged[at] ^= 0x41;
-        std::fs::write(&segment, &damaged).unwrap();
-        let (numbers, is_damaged, loses) = read(folder.path());
-        assert!(is_damaged, "byte {at}");
-        // What tells that nothing comes after the last message may be damaged, too.
-        assert!(loses || numbers.len() == 16, "byte {at}: {numbers:?}");
-        assert!(numbers.len() >= 10 && numbers.is_sorted(), "byte {at}: {numbers:?}");
+        damaged[at] ^= 1 << (at % 8);
+        let read = read((&disk, &name), damaged);
+        let hit = places.iter().find(|(bytes, _)| bytes.contains(&(at as u64)));
+        let lost: Vec<u64> = hit.map(|(_, numbers)| numbers.clone().collect()).unwrap_or_default();
+        let what = format!("byte {at}");
+        check(&read, &lost, &what);
+        let is_there = |it: &Damage| it.bytes.contains(&(at as u64));
+        assert!(read.1.damages.iter().any(is_there), "{:?}: {what}", read.1.damages);
+    }
+}
+
+#[test]
+fn a_log_that_is_cut_at_each_length_keeps_its_beginning_and_says_so() {
+    let (disk, name, whole) = disk();
+    let places = places(&disk);
+    for length in 0..whole.len() {
+        let read = read((&disk, &name), whole[..length].to_vec());
+        // Half of a head is one, for there are two.
+        let is_left = |bytes: &Range<u64>| bytes.end <= length as u64 && length >= 2048;
+        let lost = places.iter().filter(|(bytes, _)| !is_left(bytes));
+        let lost: Vec<u64> = lost.flat_map(|(_, numbers)| numbers.clone()).collect();
+        check(&read, &lost, &format!("{length} bytes"));
     }
 }
 
@@ -85,18 +143,6 @@ fn a_look_at_the_headers_misses_no_damage() {
     for length in (0..whole.len()).step_by(64) {
         std::fs::write(&segment, &whole[..length]).unwrap();
         assert!(Store::skimmed(folder.path()).unwrap().is_none(), "{length} bytes");
-    }
-}
-
-#[test]
-fn a_log_that_is_cut_off_keeps_its_beginning_and_says_so() {
-    let (folder, segment) = folder();
-    let whole = std::fs::read(&segment).unwrap();
-    for length in (0..whole.len()).step_by(7) {
-        std::fs::write(&segment, &whole[..length]).unwrap();
-        let (numbers, is_damaged, _) = read(folder.path());
-        assert!(is_damaged, "{length} bytes");
-        assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{length} bytes: {numbers:?}");
     }
 }
 

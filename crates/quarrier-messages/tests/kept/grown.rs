@@ -8,7 +8,7 @@ use quarrier_messages::log::disk::FaultyDisk;
 use crate::kit::{Random, assert_same, at_once, load, open, orders, small, table};
 
 /// Messages whose columns have now one kind, now another.
-fn lines(random: &mut Random) -> Vec<u8> {
+pub(crate) fn lines(random: &mut Random) -> Vec<u8> {
     let values = [
         "1",
         "-7",

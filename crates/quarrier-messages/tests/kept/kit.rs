@@ -56,6 +56,11 @@ pub(crate) fn table(store: &Store) -> Arc<Table> {
     store.table("t", 2, &AtomicBool::new(false)).unwrap()
 }
 
+/// The same, made by this thread alone.
+pub(crate) fn alone(store: &Store) -> Result<Arc<Table>> {
+    store.table("t", 1, &AtomicBool::new(false))
+}
+
 /// The same messages loaded at once, the naive way.
 pub(crate) fn at_once(files: &[&[u8]], format: Format) -> Table {
     let memories: Vec<Memory<Vec<u8>>> =

@@ -5,9 +5,11 @@
 
 mod kit;
 
+mod columns;
 mod crash;
 mod damage;
 mod formats;
 mod grown;
+mod index;
 mod intake;
 mod resume;

@@ -86,7 +86,7 @@ impl Kept {
     }
 
     /// What people should know of the folder that is no damage: the end that a crash tore, and that was
-    /// cut off when the folder was opened for writing.
+    /// cut off when the folder was opened for writing; and, once, what was stored and is not used.
     pub fn notices(&self) -> Vec<String> {
         // Who reads beside a writer sees such an end all the time.
         let cut = self.store.found().cut.as_ref().filter(|_| self.store.is_writable());
@@ -98,6 +98,7 @@ impl Kept {
                 self.place()
             ));
         }
+        notices.extend(self.store.take_notices());
         notices
     }
 
@@ -123,7 +124,7 @@ impl Kept {
     }
 
     /// A table as it is now, in memory: made anew only as far as messages were appended since it was
-    /// asked for last.
+    /// asked for last, or its columns were stored.
     ///
     /// # Errors
     /// [`Error::Messages`](crate::Error::Messages) where there is no such table, it cannot be read, or
@@ -195,7 +196,7 @@ impl Kept {
             }
         }
         // Whatever it is, all of the log is read to say it.
-        let kept = Kept::read(folder)?;
+        let kept = Kept::of(|| Store::read_whole(folder))?;
         let made = kept.anew(workers, stop)?;
         Ok((kept, made))
     }
@@ -214,6 +215,22 @@ impl Kept {
             self.store.forget();
         }
         Ok(all)
+    }
+
+    /// Stores the columns of all tables that were asked for, and where messages lie, so that whoever opens the
+    /// folder next reads and parses only what came after. [`Kept::close`] does so, too, where it is worth it.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) where there is no room, or the system refuses; what was
+    /// stored before is still there.
+    pub fn checkpoint(&self) -> Result<()> {
+        Ok(self.store.checkpoint()?)
+    }
+
+    /// What people should know of what was stored and is not used, since the last call: the log was read, or
+    /// columns were made anew.
+    pub fn take_notices(&self) -> Vec<String> {
+        self.store.take_notices()
     }
 
     /// Ends writing, and gives back the room that the log did not need.

@@ -1,5 +1,8 @@
 //! A data folder: its tables, by their names.
 
+mod checkpoint;
+mod open;
+
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -8,26 +11,23 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use quarrier_core::sync::lock;
 
 use super::catalog::{Catalog, DEFINITIONS, NAME_BYTES_MAX};
+use super::columns::{self, ColumnFiles};
 use super::definition::Definition;
 use super::files::Files;
 use super::index::{Extent, Index, KeptTable};
 use super::intake::{self, Intake, IntakeOptions, Sent};
 use super::load::{self, LoadOptions, LoadWatch, Origin, Stored};
 use super::run::Run;
-use super::segment::OneSegment;
 use super::snapshot::{Making, Snapshot, runs};
 use super::spool::Spool;
-use crate::log::disk::{Disk, RealDisk};
-use crate::log::{
-    DAMAGES_MAX, Damage, Event, Follower, LOG_FOLDER, Log, Opener, Options, Publication, Reader,
-    Recovered, segment, skim,
-};
+use crate::log::disk::Disk;
+use crate::log::{LOG_FOLDER, Log, Publication, Recovered, segment};
 use crate::{Error, Result, Table};
+use checkpoint::Indexing;
 
 /// A data folder that is open: for writing with its lock, by one process at a time, or for reading.
 ///
@@ -59,9 +59,14 @@ pub struct Store {
     disk: Option<Arc<dyn Disk>>,
     logs: Arc<dyn Disk>,
     files: Arc<Files>,
+    /// Columns that were stored; None of one segment alone.
+    columns: Option<ColumnFiles>,
+    /// Columns are stored when so many bytes of messages have come.
+    checkpoint_bytes: u64,
     log: Option<Log>,
     recovered: Recovered,
     state: Mutex<State>,
+    notices: Mutex<Vec<String>>,
 }
 
 #[derive(Default)]
@@ -70,7 +75,8 @@ struct State {
     definitions: Catalog,
     index: Index,
     snapshots: HashMap<u32, Snapshot>,
-    follower: Option<Follower>,
+    /// Bytes of the batches that the file of the index has.
+    indexed_bytes: u64,
 }
 
 /// Whether there is a segment of a log at `path`, or a data folder.
@@ -86,143 +92,6 @@ pub fn is_log(path: &Path) -> bool {
 }
 
 impl Store {
-    /// Opens a data folder for writing, which is made where it is not there: takes the lock, reads all
-    /// of the log, and cuts off what a crash tore.
-    ///
-    /// # Errors
-    /// [`Error::Log`] where another process has the lock, or the system refuses.
-    pub fn open(folder: &Path) -> Result<Store> {
-        Store::open_with(folder, Options::default())
-    }
-
-    /// As [`Store::open`], with other sizes of the log.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn open_with(folder: &Path, options: Options) -> Result<Store> {
-        let mut index = Index::default();
-        let log = Opener::new().options(options).open(folder, |entry| index.add(&entry))?;
-        let disk = disk(folder)?;
-        let logs = self::disk(&folder.join(LOG_FOLDER))?;
-        let place = folder.display().to_string();
-        Store::over(place, (Some(disk), logs), Some(log), index)
-    }
-
-    /// As [`Store::open_with`], on any disks and without a lock: one for the data folder, one for
-    /// the log in it.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn open_on(disk: Arc<dyn Disk>, logs: Arc<dyn Disk>, options: Options) -> Result<Store> {
-        let mut index = Index::default();
-        let opener = Opener::new().options(options);
-        let log = opener.open_on(Arc::clone(&logs), |entry| index.add(&entry))?;
-        Store::over(disk.path(""), (Some(disk), logs), Some(log), index)
-    }
-
-    fn over(
-        place: String,
-        (disk, logs): (Option<Arc<dyn Disk>>, Arc<dyn Disk>),
-        log: Option<Log>,
-        index: Index,
-    ) -> Result<Store> {
-        // Read behind the log: whatever table has a message is in it.
-        let (catalog, definitions) = said(disk.as_deref())?;
-        let recovered = log.as_ref().map(|log| log.recovered().clone()).unwrap_or_default();
-        let files = Arc::new(Files::new(Arc::clone(&logs)));
-        let state = Mutex::new(State { catalog, definitions, index, ..State::default() });
-        let folder = PathBuf::from(&place);
-        Ok(Store { place, folder, disk, logs, files, log, recovered, state })
-    }
-
-    /// Opens a data folder for reading, or a segment of a log by its file. Nothing is changed, and
-    /// another process may write meanwhile.
-    ///
-    /// # Errors
-    /// [`Error::Kept`] where there is no log, [`Error::Log`] where the system refuses.
-    pub fn read(path: &Path) -> Result<Store> {
-        let place = path.display().to_string();
-        if path.is_file() {
-            let logs = OneSegment::open(path);
-            let logs = logs.map_err(|e| crate::log::Error::io(&place, "open the segment", e))?;
-            // In its own data folder, if it still lies there.
-            let folder =
-                path.parent().and_then(Path::parent).filter(|it| !it.as_os_str().is_empty());
-            let disk = folder.and_then(|folder| self::disk(folder).ok());
-            return Store::over(place, (disk, Arc::new(logs)), None, Index::default())?.recovered();
-        }
-        let logs = path.join(LOG_FOLDER);
-        if !logs.is_dir() {
-            let reason = "is no data folder: it has no log; 'quarrier load --data' makes one";
-            return Err(Error::Kept { place, reason: reason.to_string() });
-        }
-        let (disk, logs) = (disk(path)?, self::disk(&logs)?);
-        Store::over(place, (Some(disk), logs), None, Index::default())?.recovered()
-    }
-
-    /// As [`Store::read`] of a folder, by a look at the headers of batches: what messages are is seen, and
-    /// compared with their checksums, when they are read. None where something about the log is out of
-    /// the ordinary, so that all of it must be read to say what.
-    ///
-    /// # Errors
-    /// [`Error::Log`] where the system refuses.
-    pub fn skimmed(folder: &Path) -> Result<Option<Store>> {
-        let logs = folder.join(LOG_FOLDER);
-        if !logs.is_dir() {
-            return Ok(None);
-        }
-        let (disk, logs) = (disk(folder)?, self::disk(&logs)?);
-        let Some(entries) = skim(&logs)? else { return Ok(None) };
-        let place = folder.display().to_string();
-        let store = Store::over(place, (Some(disk), logs), None, Index::default())?;
-        {
-            let mut state = lock(&store.state);
-            for entry in &entries {
-                let payload = || {
-                    let messages = store.files.messages(&entry.place());
-                    Cow::Owned(messages.map(|it| it.bytes().to_vec()).unwrap_or_default())
-                };
-                state.index.add_with(entry, payload);
-            }
-        }
-        Ok(Some(store))
-    }
-
-    /// Reads all of the log.
-    fn recovered(mut self) -> Result<Store> {
-        let (mut recovered, mut index) = self.pass(None)?;
-        if recovered.is_damaged() {
-            // Where another process writes meanwhile, a batch that was written after a look at its place
-            // looks damaged, once.
-            (recovered, index) = self.pass(Some(&recovered.damages))?;
-        }
-        self.recovered = recovered;
-        // Once more, for the tables that were made meanwhile.
-        let (catalog, definitions) = said(self.disk.as_deref())?;
-        *lock(&self.state) = State { catalog, definitions, index, ..State::default() };
-        Ok(self)
-    }
-
-    /// Goes through the log once, up to the first damage that is not `known`.
-    fn pass(&self, known: Option<&[Damage]>) -> Result<(Recovered, Index)> {
-        let (mut recovered, mut index) = (Recovered::default(), Index::default());
-        let mut reader = Reader::of(Arc::clone(&self.logs), 0)?;
-        recovered.oldest_mark = reader.oldest_mark();
-        while let Some(event) = reader.next_event()? {
-            if let (Event::Damage(damage), Some(known)) = (&event, known)
-                && known.len() < DAMAGES_MAX
-                && !known.iter().any(|known| is_same_place(known, damage))
-            {
-                break;
-            }
-            if let Some(entry) = recovered.note(event) {
-                index.add(&entry);
-            }
-        }
-        recovered.next_mark = reader.next_mark();
-        Ok((recovered, index))
-    }
-
     /// What opening it found: damage, and the end that a crash tore.
     pub fn found(&self) -> &Recovered {
         &self.recovered
@@ -251,7 +120,7 @@ impl Store {
     /// # Errors
     /// [`Error::Log`] where what was appended since cannot be read.
     pub fn tables(&self) -> Result<Vec<KeptTable>> {
-        self.refresh()?;
+        self.refresh();
         let state = lock(&self.state);
         let numbers: BTreeSet<u32> = state.catalog.numbers().chain(state.index.numbers()).collect();
         let table = |number| state.index.table(number, state.catalog.name(number));
@@ -334,10 +203,12 @@ impl Store {
         watch: &mut dyn LoadWatch,
     ) -> Result<Stored> {
         let number = self.made(table)?;
-        load::load(self, number, origin, options, stop, watch)
+        let mut watch = Indexing { store: self, watch };
+        load::load(self, number, origin, options, stop, &mut watch)
     }
 
-    /// A table as it is now. Cheap where nothing was appended since it was asked for last.
+    /// A table as it is now. Cheap where nothing was appended since it was asked for last; where its columns
+    /// were stored, only what came since is parsed.
     ///
     /// # Errors
     /// [`Error::Kept`] where there is none of this name; [`Error::Log`] and [`Error::Source`] where it
@@ -346,27 +217,7 @@ impl Store {
     /// # Panics
     /// When a worker panics.
     pub fn table(&self, name: &str, workers: usize, stop: &AtomicBool) -> Result<Arc<Table>> {
-        self.refresh()?;
-        let (number, extents, known) = {
-            let state = lock(&self.state);
-            let number = self.number(&state, name)?;
-            let known = state.snapshots.get(&number).cloned();
-            let extents = state.index.extents(number);
-            if let Some(known) = known.as_ref().filter(|it| it.batches == extents.len()) {
-                return Ok(Arc::clone(&known.table));
-            }
-            (number, extents.to_vec(), known)
-        };
-        let schema = self.definition_of(number).map(|definition| definition.schema());
-        let (name, files) = (&self.named(name), &self.files);
-        let making = Making { name, files, workers, stop, schema: schema.as_ref() };
-        let snapshot = making.table(known.as_ref(), &extents)?;
-        let mut state = lock(&self.state);
-        let newest = state.snapshots.entry(number).or_insert_with(|| snapshot.clone());
-        if newest.batches < snapshot.batches {
-            *newest = snapshot.clone();
-        }
-        Ok(snapshot.table)
+        self.made_of(name, (workers, stop), self.columns.as_ref())
     }
 
     /// A table as it was asked for last, where nothing was appended since. Takes no time.
@@ -393,7 +244,43 @@ impl Store {
             let number = self.number(&state, name)?;
             state.snapshots.remove(&number);
         }
-        self.table(name, workers, stop)
+        self.made_of(name, (workers, stop), None)
+    }
+
+    /// A table, made of the one that was made last, or else of what is stored, and of what came since.
+    fn made_of(
+        &self,
+        name: &str,
+        (workers, stop): (usize, &AtomicBool),
+        stored: Option<&ColumnFiles>,
+    ) -> Result<Arc<Table>> {
+        self.refresh();
+        let (number, extents, known) = {
+            let state = lock(&self.state);
+            let number = self.number(&state, name)?;
+            let known = state.snapshots.get(&number).cloned();
+            let extents = state.index.extents(number);
+            if let Some(known) = known.as_ref().filter(|it| it.batches == extents.len()) {
+                return Ok(Arc::clone(&known.table));
+            }
+            (number, extents.to_vec(), known)
+        };
+        let read = |stored: &ColumnFiles| stored.read(number, &extents, self.is_writable());
+        let known = known.or_else(|| stored.and_then(read));
+        let schema = self.definition_of(number).map(|definition| definition.schema());
+        let (name, files) = (&self.named(name), &self.files);
+        let making = Making { name, files, workers, stop, schema: schema.as_ref() };
+        let snapshot = making.table(known.as_ref(), &extents)?;
+        {
+            let mut state = lock(&self.state);
+            let newest = state.snapshots.entry(number).or_insert_with(|| snapshot.clone());
+            if newest.batches < snapshot.batches {
+                *newest = snapshot.clone();
+            }
+        }
+        // A table is none the worse for columns that could not be stored.
+        let _ = self.store(number, &snapshot, &extents, Some(self.checkpoint_bytes));
+        Ok(snapshot.table)
     }
 
     /// Lets go of all tables that were made.
@@ -406,7 +293,7 @@ impl Store {
     /// # Errors
     /// As [`Store::table`].
     pub fn runs(&self, name: &str) -> Result<Vec<Run>> {
-        self.refresh()?;
+        self.refresh();
         let state = lock(&self.state);
         let number = self.number(&state, name)?;
         runs(&self.named(name), &self.files, state.index.extents(number))
@@ -421,7 +308,7 @@ impl Store {
         name: &str,
         marks: impl IntoIterator<Item = Range<u64>>,
     ) -> Result<Vec<Run>> {
-        self.refresh()?;
+        self.refresh();
         let ranges: Vec<Range<u64>> = marks.into_iter().collect();
         let state = lock(&self.state);
         let number = self.number(&state, name)?;
@@ -436,7 +323,7 @@ impl Store {
     /// # Errors
     /// As [`Store::table`].
     pub fn all_runs(&self) -> Result<Vec<Run>> {
-        self.refresh()?;
+        self.refresh();
         let state = lock(&self.state);
         let numbers = state.index.numbers();
         let mut extents: Vec<Extent> =
@@ -445,11 +332,15 @@ impl Store {
         runs(&self.place, &self.files, &extents)
     }
 
-    /// Ends writing: notes the end of the log, and gives back the room that it did not need.
+    /// Ends writing: stores the columns of tables that have grown, notes the end of the log, and gives back
+    /// the room that it did not need.
     ///
     /// # Errors
-    /// [`Error::Log`] where that could not be written. All is kept all the same.
+    /// [`Error::Log`] where the end could not be noted. All is kept all the same.
     pub fn close(mut self) -> Result<()> {
+        // The log has all that these columns have.
+        let _ = self.store_all(Some(self.checkpoint_bytes.min(columns::BYTES_MIN)));
+        let _ = self.store_index(Some(self.checkpoint_bytes));
         self.log.take().map_or(Ok(()), |log| Ok(log.close()?))
     }
 
@@ -466,7 +357,7 @@ impl Store {
         let find = || lock(&self.state).index.published(table, publication).map(|it| it.place);
         let mut place = find();
         if place.is_none() {
-            self.refresh()?;
+            self.refresh();
             place = find();
         }
         let read = |place| -> io::Result<Vec<u8>> {
@@ -480,21 +371,20 @@ impl Store {
     }
 
     /// Takes in what is durable since.
-    fn refresh(&self) -> Result<()> {
-        let Some(log) = &self.log else { return Ok(()) };
-        let mut state = lock(&self.state);
-        let mut follower = match state.follower.take() {
-            Some(follower) => follower,
-            None if log.next_mark() <= state.index.next_mark => return Ok(()),
-            None => log.follow(state.index.next_mark.max(1))?,
-        };
-        while let Some(event) = follower.next_event(Duration::ZERO)? {
-            if let Some(entry) = Recovered::default().note(event) {
-                state.index.add(&entry);
-            }
+    fn refresh(&self) {
+        let Some(log) = &self.log else { return };
+        self.take_placed(log, &mut lock(&self.state));
+    }
+
+    fn take_placed(&self, log: &Log, state: &mut State) {
+        for entry in log.take_placed() {
+            // What cannot be read says so when it is asked for.
+            let payload = || {
+                let messages = self.files.messages(&entry.place());
+                Cow::Owned(messages.map(|it| it.bytes().to_vec()).unwrap_or_default())
+            };
+            state.index.add_with(&entry, payload);
         }
-        state.follower = Some(follower);
-        Ok(())
     }
 
     fn number(&self, state: &State, name: &str) -> Result<u32> {
@@ -557,20 +447,4 @@ impl Store {
     fn named(&self, name: &str) -> String {
         format!("{}/{name}", self.place)
     }
-}
-
-/// What a data folder says of its tables: their names, and what they are declared to hold.
-fn said(disk: Option<&dyn Disk>) -> Result<(Catalog, Catalog)> {
-    let Some(disk) = disk else { return Ok(Default::default()) };
-    Ok((Catalog::read(disk)?, Catalog::read_from(disk, DEFINITIONS)?))
-}
-
-fn is_same_place(one: &Damage, other: &Damage) -> bool {
-    one.path == other.path && one.bytes.start == other.bytes.start
-}
-
-fn disk(folder: &Path) -> Result<Arc<dyn Disk>> {
-    let opened = RealDisk::open(folder);
-    let fail = |e| crate::log::Error::io(folder.display().to_string(), "open the folder", e);
-    Ok(Arc::new(opened.map_err(fail)?))
 }

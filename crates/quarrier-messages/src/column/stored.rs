@@ -1,0 +1,346 @@
+//! Segments and texts as bytes of a file, and back: bit for bit what they were.
+//!
+//! Numbers are little-endian, and each list has its length before it. What is read may be anything: nothing
+//! is taken for a segment that a scan could not go through, and no memory is taken that the bytes do not
+//! fill.
+
+use std::io::{self, Read, Write};
+
+use super::packed::{Lanes, Packed};
+use super::raw::BLOCK_ROWS;
+use super::segment::{Data, POWERS, SegmentColumn};
+use super::texts::{Dictionary, Texts};
+use super::zone::Zone;
+use crate::{DIGITS_MAX, Kind};
+
+/// Bytes that are moved at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Where bytes go.
+pub(crate) struct Output<'w> {
+    sink: &'w mut dyn Write,
+    piece: Vec<u8>,
+}
+
+/// Where bytes come from.
+pub(crate) struct Input<'r> {
+    source: &'r mut dyn Read,
+    /// Bytes that there are at most.
+    left: u64,
+    piece: Vec<u8>,
+}
+
+/// What lists are made of.
+pub(crate) trait Number: Copy {
+    const BYTES: usize;
+    fn put(self, out: &mut Vec<u8>);
+    /// Of exactly so many bytes.
+    fn of(bytes: &[u8]) -> Self;
+}
+
+macro_rules! number {
+    ($($kind:ty),*) => {$(
+        impl Number for $kind {
+            const BYTES: usize = size_of::<$kind>();
+            #[inline(always)]
+            fn put(self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+            #[inline(always)]
+            fn of(bytes: &[u8]) -> Self {
+                let mut whole = [0; size_of::<$kind>()];
+                whole.copy_from_slice(bytes);
+                <$kind>::from_le_bytes(whole)
+            }
+        }
+    )*};
+}
+
+number!(u8, u16, u32, u64, i64, i128, f64);
+
+/// What is read is not what [`Output`] writes.
+pub(crate) fn wrong(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn check(is_right: bool, what: &str) -> io::Result<()> {
+    if is_right { Ok(()) } else { Err(wrong(what)) }
+}
+
+impl<'w> Output<'w> {
+    pub(crate) fn new(sink: &'w mut dyn Write) -> Self {
+        Output { sink, piece: Vec::with_capacity(PIECE_BYTES) }
+    }
+
+    pub(crate) fn number<T: Number>(&mut self, number: T) -> io::Result<()> {
+        self.piece.clear();
+        number.put(&mut self.piece);
+        self.sink.write_all(&self.piece)
+    }
+
+    /// A list without its length.
+    fn numbers<T: Number>(&mut self, numbers: &[T]) -> io::Result<()> {
+        for numbers in numbers.chunks(PIECE_BYTES / T::BYTES) {
+            self.piece.clear();
+            numbers.iter().for_each(|number| number.put(&mut self.piece));
+            self.sink.write_all(&self.piece)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn list<T: Number>(&mut self, numbers: &[T]) -> io::Result<()> {
+        self.number(numbers.len() as u64)?;
+        self.numbers(numbers)
+    }
+
+    pub(crate) fn kind(&mut self, kind: Kind) -> io::Result<()> {
+        let (code, scale) = match kind {
+            Kind::Null => (0, 0),
+            Kind::Boolean => (1, 0),
+            Kind::Integer => (2, 0),
+            Kind::Decimal { scale } => (3, scale),
+            Kind::Float => (4, 0),
+            Kind::Date => (5, 0),
+            Kind::Timestamp => (6, 0),
+            Kind::Text => (7, 0),
+        };
+        self.numbers(&[code, scale])
+    }
+
+    pub(crate) fn texts(&mut self, texts: &Texts) -> io::Result<()> {
+        self.list(texts.ends())?;
+        self.list(texts.bytes())
+    }
+
+    pub(crate) fn segment(&mut self, segment: &SegmentColumn) -> io::Result<()> {
+        self.list(&segment.valid)?;
+        for zone in std::iter::once(&segment.zone).chain(&segment.blocks) {
+            self.numbers(&[zone.min, zone.max])?;
+            self.number(zone.nulls)?;
+        }
+        match &segment.data {
+            Data::Null => self.number(0u8),
+            Data::Whole(packed) => self.number(1u8).and_then(|()| self.packed(packed)),
+            Data::Codes(packed) => self.number(2u8).and_then(|()| self.packed(packed)),
+            Data::Scaled { exponent, packed } => {
+                self.numbers(&[3u8, *exponent])?;
+                self.packed(packed)
+            }
+            Data::Shifted { shift, packed } => {
+                self.number(4u8)?;
+                self.number(*shift)?;
+                self.packed(packed)
+            }
+            Data::Exact(numbers) => self.number(5u8).and_then(|()| self.list(numbers)),
+            Data::Float(numbers) => self.number(6u8).and_then(|()| self.list(numbers)),
+            Data::Text(texts) => self.number(7u8).and_then(|()| self.texts(texts)),
+        }
+    }
+
+    fn packed(&mut self, packed: &Packed) -> io::Result<()> {
+        self.number(packed.base)?;
+        match &packed.lanes {
+            Lanes::Constant => self.number(0u8),
+            Lanes::Bits(words) => self.number(1u8).and_then(|()| self.list(words)),
+            Lanes::U8(lanes) => self.number(2u8).and_then(|()| self.list(lanes)),
+            Lanes::U16(lanes) => self.number(3u8).and_then(|()| self.list(lanes)),
+            Lanes::U32(lanes) => self.number(4u8).and_then(|()| self.list(lanes)),
+            Lanes::U64(lanes) => self.number(5u8).and_then(|()| self.list(lanes)),
+            Lanes::Runs { ends, values } => {
+                self.number(6u8)?;
+                self.list(ends)?;
+                self.list(values)
+            }
+        }
+    }
+}
+
+impl<'r> Input<'r> {
+    /// Of a source of at most `bytes` bytes.
+    pub(crate) fn new(source: &'r mut dyn Read, bytes: u64) -> Self {
+        Input { source, left: bytes, piece: Vec::new() }
+    }
+
+    /// Bytes that nobody has read.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    pub(crate) fn number<T: Number>(&mut self) -> io::Result<T> {
+        let mut bytes = [0; 16];
+        let bytes = &mut bytes[..T::BYTES];
+        check(self.left >= T::BYTES as u64, "it ends too early")?;
+        self.source.read_exact(bytes)?;
+        self.left -= T::BYTES as u64;
+        Ok(T::of(bytes))
+    }
+
+    pub(crate) fn list<T: Number>(&mut self) -> io::Result<Vec<T>> {
+        let count = self.number::<u64>()?;
+        let bytes = count.checked_mul(T::BYTES as u64);
+        let bytes = bytes.filter(|bytes| *bytes <= self.left);
+        let Some(mut bytes) = bytes else { return Err(wrong("a list is longer than the file")) };
+        self.left -= bytes;
+        let mut numbers = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+        while bytes > 0 {
+            let piece = bytes.min(PIECE_BYTES as u64) as usize;
+            self.piece.resize(piece, 0);
+            self.source.read_exact(&mut self.piece)?;
+            numbers.extend(self.piece.chunks_exact(T::BYTES).map(T::of));
+            bytes -= piece as u64;
+        }
+        Ok(numbers)
+    }
+
+    pub(crate) fn kind(&mut self) -> io::Result<Kind> {
+        let (code, scale) = (self.number::<u8>()?, self.number::<u8>()?);
+        check(scale <= DIGITS_MAX, "a number with more digits than there are")?;
+        Ok(match code {
+            0 => Kind::Null,
+            1 => Kind::Boolean,
+            2 => Kind::Integer,
+            3 => Kind::Decimal { scale },
+            4 => Kind::Float,
+            5 => Kind::Date,
+            6 => Kind::Timestamp,
+            7 => Kind::Text,
+            _ => return Err(wrong("a kind that there is not")),
+        })
+    }
+
+    pub(crate) fn texts(&mut self) -> io::Result<Texts> {
+        let (ends, bytes) = (self.list()?, self.list()?);
+        Texts::checked(ends, bytes).ok_or_else(|| wrong("texts that are none"))
+    }
+
+    pub(crate) fn dictionary(&mut self) -> io::Result<Dictionary> {
+        let texts = self.texts()?;
+        Dictionary::checked(texts).ok_or_else(|| wrong("a dictionary without order"))
+    }
+
+    /// A segment of `rows` rows, as many as one may have, with codes below `codes`.
+    pub(crate) fn segment(
+        &mut self,
+        kind: Kind,
+        rows: u32,
+        codes: usize,
+    ) -> io::Result<SegmentColumn> {
+        let row_count = rows as usize;
+        let valid: Vec<u64> = self.list()?;
+        if let Some(last) = valid.last() {
+            let behind = if rows.is_multiple_of(64) { 0 } else { last >> (rows % 64) };
+            let is_right = valid.len() == row_count.div_ceil(64) && behind == 0;
+            check(is_right, "rows that have a value and are none")?;
+        }
+        let zone = self.zone(rows)?;
+        let blocks = (0..row_count.div_ceil(BLOCK_ROWS)).map(|_| self.zone(rows));
+        let blocks = blocks.collect::<io::Result<Vec<Zone>>>()?;
+        let data = self.data(rows, codes)?;
+        let is_of_kind = match &data {
+            Data::Null => true,
+            Data::Whole(_) => !matches!(kind, Kind::Null | Kind::Float | Kind::Text),
+            Data::Codes(_) | Data::Text(_) => kind == Kind::Text,
+            Data::Scaled { .. } | Data::Float(_) => kind == Kind::Float,
+            Data::Shifted { .. } | Data::Exact(_) => matches!(kind, Kind::Decimal { .. }),
+        };
+        check(is_of_kind, "values of another kind than their column")?;
+        Ok(SegmentColumn { kind, rows, valid, data, zone, blocks })
+    }
+
+    fn zone(&mut self, rows: u32) -> io::Result<Zone> {
+        let zone = Zone { min: self.number()?, max: self.number()?, nulls: self.number()? };
+        let most = 10i128.pow(u32::from(DIGITS_MAX));
+        let are_possible = zone.min > -most && zone.max < most;
+        let is_right = zone.nulls <= rows && (zone.is_without_values() || are_possible);
+        check(is_right, "bounds of values that there are not")?;
+        Ok(zone)
+    }
+
+    fn data(&mut self, rows: u32, codes: usize) -> io::Result<Data> {
+        let filled = (rows as usize).next_multiple_of(64);
+        Ok(match self.number::<u8>()? {
+            0 => Data::Null,
+            1 => Data::Whole(self.packed(rows)?),
+            2 => {
+                let packed = self.packed(rows)?;
+                check(is_within(&packed, codes), "a code without a text")?;
+                Data::Codes(packed)
+            }
+            3 => {
+                let exponent = self.number::<u8>()?;
+                check(usize::from(exponent) < POWERS.len(), "a power that there is not")?;
+                Data::Scaled { exponent, packed: self.packed(rows)? }
+            }
+            4 => {
+                let shift = self.number::<i128>()?;
+                let is_right = shift.unsigned_abs() <= i128::MAX.unsigned_abs() - (1 << 64);
+                check(is_right, "numbers of more than 38 digits")?;
+                Data::Shifted { shift, packed: self.packed(rows)? }
+            }
+            5 => {
+                let numbers: Vec<i128> = self.list()?;
+                check(numbers.len() == filled, "a number for each row there is not")?;
+                Data::Exact(numbers)
+            }
+            6 => {
+                let numbers: Vec<f64> = self.list()?;
+                check(numbers.len() == filled, "a float for each row there is not")?;
+                Data::Float(numbers)
+            }
+            7 => {
+                let texts = self.texts()?;
+                check(texts.len() == rows as usize, "a text for each row there is not")?;
+                Data::Text(texts)
+            }
+            _ => return Err(wrong("an encoding that there is not")),
+        })
+    }
+
+    fn packed(&mut self, rows: u32) -> io::Result<Packed> {
+        let base = self.number()?;
+        let filled = (rows as usize).next_multiple_of(64);
+        let (lanes, is_right) = match self.number::<u8>()? {
+            0 => (Lanes::Constant, true),
+            1 => of(Lanes::Bits, self.list()?, filled / 64),
+            2 => of(Lanes::U8, self.list()?, filled),
+            3 => of(Lanes::U16, self.list()?, filled),
+            4 => of(Lanes::U32, self.list()?, filled),
+            5 => of(Lanes::U64, self.list()?, filled),
+            6 => {
+                let (ends, values): (Vec<u32>, Vec<u64>) = (self.list()?, self.list()?);
+                let is_right = ends.len() == values.len()
+                    && ends.last() == Some(&rows)
+                    && ends.is_sorted_by(|one, next| one < next)
+                    && ends.first() != Some(&0);
+                (Lanes::Runs { ends, values }, is_right)
+            }
+            _ => return Err(wrong("lanes that there are not")),
+        };
+        check(is_right, "a number for each row there is not")?;
+        Ok(Packed { base, lanes, rows })
+    }
+}
+
+/// Lanes, and whether there are so many.
+fn of<T>(lanes: impl Fn(Vec<T>) -> Lanes, list: Vec<T>, count: usize) -> (Lanes, bool) {
+    let is_right = list.len() == count;
+    (lanes(list), is_right)
+}
+
+/// Whether all numbers, those that fill up the last word as well, are below `end` and none below 0.
+fn is_within(packed: &Packed, end: usize) -> bool {
+    fn most<T: Copy + Into<u64> + Ord>(lanes: &[T]) -> u64 {
+        lanes.iter().copied().max().map_or(0, Into::into)
+    }
+    let most = match &packed.lanes {
+        Lanes::Constant => 0,
+        Lanes::Bits(words) => u64::from(words.iter().any(|word| *word != 0)),
+        Lanes::U8(lanes) => most(lanes),
+        Lanes::U16(lanes) => most(lanes),
+        Lanes::U32(lanes) => most(lanes),
+        Lanes::U64(lanes) => most(lanes),
+        Lanes::Runs { values, .. } => most(values),
+    };
+    let base = u64::try_from(packed.base).ok();
+    base.and_then(|base| base.checked_add(most)).is_some_and(|most| most < end as u64)
+}

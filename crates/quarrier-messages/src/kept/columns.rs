@@ -1,0 +1,159 @@
+//! Columns of tables in files of the data folder, so that a table need not be parsed again: a checkpoint.
+//!
+//! ```text
+//!    0  8  "QUARRCOL"                       40  8  their messages' bytes
+//!   12  4  table                            48  8  rows
+//!   16  8  the first batches of the table        the rest of the head: `whole`
+//!          that it has                    4096    the columns: `table/stored`
+//!   24  8  the mark behind them
+//!   32  8  where they lie, CRC-64/NVME
+//! ```
+//!
+//! The log has all of it, so whatever is wrong with such a file, it is not used, and that is said. It is of
+//! this log if the batches that it has are the first ones of the table there, by their places, marks and
+//! checksums.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crc_fast::{CrcAlgorithm, Digest};
+use quarrier_core::sync::lock;
+
+use super::index::Extent;
+use super::snapshot::Snapshot;
+use super::whole::{self, Head, Unused};
+use crate::Table;
+use crate::log::Result;
+use crate::log::disk::Disk;
+
+const MAGIC: &[u8; 8] = b"QUARRCOL";
+/// Fewer bytes of messages are parsed before such a file is read.
+pub(super) const BYTES_MIN: u64 = 1 << 20;
+/// A file is written anew when so much of what it has has come: one in so many parts.
+const SHARE: u64 = 4;
+
+/// The files of a data folder.
+pub(super) struct ColumnFiles {
+    disk: Arc<dyn Disk>,
+    /// The bytes of messages that the file of a table has in columns.
+    stored: Mutex<HashMap<u32, u64>>,
+    notices: Mutex<Vec<String>>,
+}
+
+fn file_name(table: u32) -> String {
+    format!("table{table}.columns")
+}
+
+impl ColumnFiles {
+    pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
+        ColumnFiles { disk, stored: Mutex::default(), notices: Mutex::default() }
+    }
+
+    /// What people should know, each once.
+    pub(super) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.notices))
+    }
+
+    fn note(&self, table: u32, what: &str) {
+        let path = self.disk.path(&file_name(table));
+        let notice = format!("{path}: {what}; the columns are made anew from the log");
+        let mut notices = lock(&self.notices);
+        if !notices.contains(&notice) {
+            notices.push(notice);
+        }
+    }
+
+    /// The table of the first of these batches, as a file has it. `is_whole`: they are all that there are.
+    pub(super) fn read(&self, table: u32, extents: &[Extent], is_whole: bool) -> Option<Snapshot> {
+        let is_wanted = |head: &Head| is_of(head, (table, extents), is_whole);
+        let body = |bytes: &mut dyn std::io::Read, count| Table::read_from(bytes, count);
+        match whole::read(self.disk.as_ref(), &file_name(table), MAGIC, is_wanted, body) {
+            Ok((head, read)) => {
+                let [batches, _, _, message_bytes, rows] = head.numbers;
+                if read.rows() != rows {
+                    self.note(table, "is damaged");
+                    return None;
+                }
+                lock(&self.stored).insert(table, message_bytes);
+                Some(Snapshot { table: Arc::new(read), batches: batches as usize })
+            }
+            Err(Unused::Silently) => None,
+            Err(Unused::For(reason)) => {
+                self.note(table, &reason);
+                None
+            }
+        }
+    }
+
+    /// Whether it is time to write the columns of these batches: `every` bytes of messages have come, and a
+    /// share of all; where nothing is given, whether any have.
+    pub(super) fn is_due(&self, table: u32, extents: &[Extent], every: Option<u64>) -> bool {
+        let all: u64 = extents.iter().map(Extent::message_bytes).sum();
+        let stored = lock(&self.stored).get(&table).copied().unwrap_or(0);
+        let more = all.saturating_sub(stored);
+        more > 0 && every.is_none_or(|every| more >= every.max(stored / SHARE))
+    }
+
+    /// Puts the columns of these batches, all of which are durable, in place of those on the disk.
+    ///
+    /// # Errors
+    /// [`Error::Full`](crate::log::Error::Full), [`Error::Io`](crate::log::Error::Io): then those before are
+    /// still there.
+    pub(super) fn write(&self, table: u32, snapshot: &Snapshot, extents: &[Extent]) -> Result<()> {
+        let Some(extents) = extents.get(..snapshot.batches) else { return Ok(()) };
+        // One after the other: they would write to the same file.
+        let mut stored = lock(&self.stored);
+        let message_bytes = extents.iter().map(Extent::message_bytes).sum();
+        let end_mark = extents.last().map_or(0, |last| last.marks.end);
+        let (batches, rows) = (extents.len() as u64, snapshot.table.rows());
+        let numbers = [batches, end_mark, places(extents), message_bytes, rows];
+        let head = Head { magic: MAGIC, table, numbers };
+        let about = (file_name(table), snapshot.table.nbytes());
+        whole::replace(self.disk.as_ref(), (&about.0, about.1), head, |sink| {
+            snapshot.table.write_to(sink)
+        })?;
+        stored.insert(table, message_bytes);
+        Ok(())
+    }
+}
+
+/// Whether a file has the first of these batches.
+fn is_of(
+    head: &Head,
+    (table, extents): (u32, &[Extent]),
+    is_whole: bool,
+) -> std::result::Result<(), Unused> {
+    let [batches, end_mark, places_sum, ..] = head.numbers;
+    let batches = usize::try_from(batches).unwrap_or(usize::MAX);
+    let Some(first) = extents.get(..batches) else {
+        // Whoever reads beside a writer may have seen less.
+        return Err(match is_whole {
+            true => Unused::For("has messages that the log has not".to_string()),
+            false => Unused::Silently,
+        });
+    };
+    let is_of_these = head.table == table
+        && places_sum == places(first)
+        && first.last().map(|last| last.marks.end) == Some(end_mark);
+    if is_of_these { Ok(()) } else { Err(Unused::For("is of another log".to_string())) }
+}
+
+/// Where batches lie and what they hold, as a number.
+fn places(extents: &[Extent]) -> u64 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
+    for extent in extents {
+        let place = &extent.place;
+        for number in [
+            extent.marks.start,
+            extent.marks.end,
+            place.segment,
+            place.offset,
+            u64::from(place.bytes),
+            place.checksum,
+        ] {
+            digest.update(&number.to_le_bytes());
+        }
+        digest.update(&[extent.encoding.code(), u8::from(place.is_compressed)]);
+    }
+    digest.finalize()
+}

@@ -1,0 +1,292 @@
+//! How a data folder is opened: for writing or for reading, and from where its log is known.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use quarrier_core::sync::lock;
+
+use super::checkpoint::CHECKPOINT_BYTES;
+use super::{State, Store};
+use crate::kept::catalog::{Catalog, DEFINITIONS};
+use crate::kept::columns::ColumnFiles;
+use crate::kept::files::Files;
+use crate::kept::index::Index;
+use crate::kept::index_file::{self, Known};
+use crate::kept::segment::OneSegment;
+use crate::kept::whole::Unused;
+use crate::log::disk::{Disk, RealDisk};
+use crate::log::{
+    DAMAGES_MAX, Damage, Entry, Event, LOG_FOLDER, Log, Opener, Options, Reader, Recovered, skim,
+};
+use crate::{Error, Result};
+
+/// What is known of a log before it is read.
+#[derive(Default)]
+struct Start {
+    known: Option<Known>,
+    notices: Vec<String>,
+}
+
+impl Store {
+    /// Opens a data folder for writing, which is made where it is not there: takes the lock, reads all
+    /// of the log, and cuts off what a crash tore.
+    ///
+    /// # Errors
+    /// [`Error::Log`] where another process has the lock, or the system refuses.
+    pub fn open(folder: &Path) -> Result<Store> {
+        Store::open_with(folder, Options::default())
+    }
+
+    /// As [`Store::open`], with other sizes of the log.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_with(folder: &Path, options: Options) -> Result<Store> {
+        let logs = folder.join(LOG_FOLDER);
+        let start = match logs.is_dir() {
+            true => Start::of(self::disk(folder)?.as_ref(), self::disk(&logs)?.as_ref()),
+            false => Start::default(),
+        };
+        let open = |opener: Opener, replay: &mut dyn FnMut(Entry)| opener.open(folder, replay);
+        let (log, index) = opened(&start, options, open)?;
+        let (disk, logs) = (disk(folder)?, self::disk(&logs)?);
+        let place = folder.display().to_string();
+        Store::over(place, (Some(disk), logs), Some(log), index)?.started(start)
+    }
+
+    /// As [`Store::open_with`], on any disks and without a lock: one for the data folder, one for
+    /// the log in it.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, logs: Arc<dyn Disk>, options: Options) -> Result<Store> {
+        let start = Start::of(disk.as_ref(), logs.as_ref());
+        let open = |opener: Opener, replay: &mut dyn FnMut(Entry)| {
+            opener.open_on(Arc::clone(&logs), replay)
+        };
+        let (log, index) = opened(&start, options, open)?;
+        Store::over(disk.path(""), (Some(disk), logs), Some(log), index)?.started(start)
+    }
+
+    /// With what was known of the log before it was opened.
+    fn started(mut self, start: Start) -> Result<Store> {
+        if let Some(known) = start.known {
+            self.recovered.oldest_mark = known.oldest_mark;
+            lock(&self.state).indexed_bytes = known.index.stored_bytes;
+        }
+        *lock(&self.notices) = start.notices;
+        Ok(self)
+    }
+
+    fn over(
+        place: String,
+        (disk, logs): (Option<Arc<dyn Disk>>, Arc<dyn Disk>),
+        log: Option<Log>,
+        index: Index,
+    ) -> Result<Store> {
+        // Read behind the log: whatever table has a message is in it.
+        let (catalog, definitions) = said(disk.as_deref())?;
+        let recovered = log.as_ref().map(|log| log.recovered().clone()).unwrap_or_default();
+        let files = Arc::new(Files::new(Arc::clone(&logs)));
+        let state = Mutex::new(State { catalog, definitions, index, ..State::default() });
+        let columns = disk.clone().map(ColumnFiles::new);
+        let folder = PathBuf::from(&place);
+        Ok(Store {
+            place,
+            folder,
+            disk,
+            logs,
+            files,
+            columns,
+            checkpoint_bytes: CHECKPOINT_BYTES,
+            log,
+            recovered,
+            state,
+            notices: Mutex::default(),
+        })
+    }
+
+    /// Opens a data folder for reading, or a segment of a log by its file. Nothing is changed, and
+    /// another process may write meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Kept`] where there is no log, [`Error::Log`] where the system refuses.
+    pub fn read(path: &Path) -> Result<Store> {
+        let place = path.display().to_string();
+        if path.is_file() {
+            let logs = OneSegment::open(path);
+            let logs = logs.map_err(|e| crate::log::Error::io(&place, "open the segment", e))?;
+            // In its own data folder, if it still lies there.
+            let folder =
+                path.parent().and_then(Path::parent).filter(|it| !it.as_os_str().is_empty());
+            let disk = folder.and_then(|folder| self::disk(folder).ok());
+            let mut store = Store::over(place, (disk, Arc::new(logs)), None, Index::default())?;
+            store.columns = None;
+            return store.recovered(Start::default());
+        }
+        let (disk, logs) = disks(path)?;
+        let start = Start::of(disk.as_ref(), logs.as_ref());
+        Store::over(place, (Some(disk), logs), None, Index::default())?.recovered(start)
+    }
+
+    /// As [`Store::read`] of a folder, but all of the log is read and compared with its checksums, whatever
+    /// was stored about it. Where something is damaged, that is removed, so that others read all of it, too.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn read_whole(folder: &Path) -> Result<Store> {
+        let place = folder.display().to_string();
+        let (disk, logs) = disks(folder)?;
+        let over = Store::over(place, (Some(Arc::clone(&disk)), logs), None, Index::default())?;
+        let store = over.recovered(Start::default())?;
+        if store.found().is_damaged() {
+            index_file::remove(disk.as_ref());
+        }
+        Ok(store)
+    }
+
+    /// As [`Store::read`] of a folder, on any disks: one for the data folder, one for the log in it.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn read_on(disk: Arc<dyn Disk>, logs: Arc<dyn Disk>) -> Result<Store> {
+        let start = Start::of(disk.as_ref(), logs.as_ref());
+        Store::over(disk.path(""), (Some(disk), logs), None, Index::default())?.recovered(start)
+    }
+
+    /// As [`Store::read`] of a folder, by a look at the headers of batches: what messages are is seen, and
+    /// compared with their checksums, when they are read. None where something about the log is out of
+    /// the ordinary, so that all of it must be read to say what.
+    ///
+    /// # Errors
+    /// [`Error::Log`] where the system refuses.
+    pub fn skimmed(folder: &Path) -> Result<Option<Store>> {
+        let logs = folder.join(LOG_FOLDER);
+        if !logs.is_dir() {
+            return Ok(None);
+        }
+        let (disk, logs) = (disk(folder)?, self::disk(&logs)?);
+        let Some(entries) = skim(&logs)? else { return Ok(None) };
+        let place = folder.display().to_string();
+        let store = Store::over(place, (Some(disk), logs), None, Index::default())?;
+        {
+            let mut state = lock(&store.state);
+            for entry in &entries {
+                let payload = || {
+                    let messages = store.files.messages(&entry.place());
+                    Cow::Owned(messages.map(|it| it.bytes().to_vec()).unwrap_or_default())
+                };
+                state.index.add_with(entry, payload);
+            }
+        }
+        Ok(Some(store))
+    }
+
+    /// Reads all of the log that is not known.
+    fn recovered(mut self, start: Start) -> Result<Store> {
+        let (mut recovered, mut index) = self.pass((start.known.as_ref(), None))?;
+        if start.known.as_ref().is_some_and(|known| !known.goes_on_with(&recovered)) {
+            (recovered, index) = self.pass((None, None))?;
+        }
+        if recovered.is_damaged() {
+            // Where another process writes meanwhile, a batch that was written after a look at its place
+            // looks damaged, once.
+            (recovered, index) = self.pass((None, Some(&recovered.damages)))?;
+        }
+        self.recovered = recovered;
+        // Once more, for the tables that were made meanwhile.
+        let (catalog, definitions) = said(self.disk.as_deref())?;
+        *lock(&self.state) = State { catalog, definitions, index, ..State::default() };
+        *lock(&self.notices) = start.notices;
+        Ok(self)
+    }
+
+    /// Goes through the log once, from where it is known, up to the first damage that is not told already.
+    fn pass(
+        &self,
+        (known, told): (Option<&Known>, Option<&[Damage]>),
+    ) -> Result<(Recovered, Index)> {
+        let mut index = known.map(|known| known.index.clone()).unwrap_or_default();
+        let mut recovered = Recovered::default();
+        let mut reader = Reader::of(Arc::clone(&self.logs), index.next_mark)?;
+        recovered.oldest_mark =
+            known.map_or_else(|| reader.oldest_mark(), |known| known.oldest_mark);
+        while let Some(event) = reader.next_event()? {
+            if let (Event::Damage(damage), Some(told)) = (&event, told)
+                && told.len() < DAMAGES_MAX
+                && !told.iter().any(|told| is_same_place(told, damage))
+            {
+                break;
+            }
+            if let Some(entry) = recovered.note(event) {
+                index.add(&entry);
+            }
+        }
+        recovered.next_mark = reader.next_mark();
+        Ok((recovered, index))
+    }
+}
+
+impl Start {
+    /// What is stored about the log.
+    fn of(disk: &dyn Disk, logs: &dyn Disk) -> Start {
+        match index_file::read(disk, logs) {
+            Ok(known) => Start { known: Some(known), notices: Vec::new() },
+            Err(Unused::Silently) => Start::default(),
+            Err(Unused::For(reason)) => {
+                let path = disk.path(index_file::NAME);
+                let notice = format!("{path}: {reason}; all of the log was read in its place");
+                Start { known: None, notices: vec![notice] }
+            }
+        }
+    }
+}
+
+/// Opens a log for writing from where it is known, and the index of all of it.
+fn opened(
+    start: &Start,
+    options: Options,
+    open: impl Fn(Opener, &mut dyn FnMut(Entry)) -> crate::log::Result<Log>,
+) -> Result<(Log, Index)> {
+    let opener = || Opener::new().options(options.clone()).noting_places();
+    if let Some(known) = &start.known {
+        let mut index = known.index.clone();
+        let from = opener().from_checkpoint(index.next_mark, known.publishers.clone());
+        let log = open(from, &mut |entry| index.add(&entry))?;
+        if known.goes_on_with(log.recovered()) {
+            return Ok((log, index));
+        }
+        log.close()?;
+    }
+    let mut index = Index::default();
+    let log = open(opener(), &mut |entry| index.add(&entry))?;
+    Ok((log, index))
+}
+
+/// The names of a data folder's tables, and the columns that they are declared to have.
+fn said(disk: Option<&dyn Disk>) -> Result<(Catalog, Catalog)> {
+    let Some(disk) = disk else { return Ok(Default::default()) };
+    Ok((Catalog::read(disk)?, Catalog::read_from(disk, DEFINITIONS)?))
+}
+
+fn is_same_place(one: &Damage, other: &Damage) -> bool {
+    one.path == other.path && one.bytes.start == other.bytes.start
+}
+
+fn disk(folder: &Path) -> Result<Arc<dyn Disk>> {
+    let opened = RealDisk::open(folder);
+    let fail = |e| crate::log::Error::io(folder.display().to_string(), "open the folder", e);
+    Ok(Arc::new(opened.map_err(fail)?))
+}
+
+/// Those of a data folder and of the log in it.
+fn disks(folder: &Path) -> Result<(Arc<dyn Disk>, Arc<dyn Disk>)> {
+    let logs = folder.join(LOG_FOLDER);
+    if !logs.is_dir() {
+        let reason = "is no data folder: it has no log; 'quarrier load --data' makes one";
+        let place = folder.display().to_string();
+        return Err(Error::Kept { place, reason: reason.to_string() });
+    }
+    Ok((disk(folder)?, disk(&logs)?))
+}

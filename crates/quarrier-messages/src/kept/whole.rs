@@ -1,0 +1,239 @@
+//! Files of a data folder that are written as a whole and hold nothing that the log has not: a head, and
+//! what it describes.
+//!
+//! ```text
+//!    0  8  what it is                       56  8  bytes behind the head
+//!    8  4  version, 1                       64  8  CRC-64/NVME of them
+//!   12  4  table, or 0                      72  16 the program's version, then zeros
+//!   16  40 five numbers                   4092  4  CRC-32C of bytes 0..4092
+//! ```
+//!
+//! Such a file is replaced as a whole: another one is written and synced, gets the name, and the folder is
+//! synced. So a crash leaves the old one or the new one.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use crc_fast::{CrcAlgorithm, Digest};
+use quarrier_core::region::AlignedBuffer;
+
+use crate::log::disk::{Access, Disk, DiskFile};
+use crate::log::{Error, Output, Result, crc32, is_full};
+
+const VERSION: u32 = 1;
+const HEAD_BYTES: usize = 4096;
+const CHECKED_BYTES: usize = HEAD_BYTES - 4;
+/// Bytes that are read or written at once.
+const BUFFER_BYTES: usize = 4 << 20;
+/// Another program may read messages otherwise.
+const PROGRAM: &str = env!("CARGO_PKG_VERSION");
+const PROGRAM_BYTES: usize = 16;
+
+/// What a file says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) magic: &'static [u8; 8],
+    pub(super) table: u32,
+    /// What they mean is for whoever writes the file.
+    pub(super) numbers: [u64; 5],
+}
+
+/// Why a file is not used.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unused {
+    /// For a reason that nobody needs to know: there is none.
+    Silently,
+    For(String),
+}
+
+impl Unused {
+    pub(super) fn damaged() -> Unused {
+        Unused::For("is damaged".to_string())
+    }
+
+    pub(super) fn of(error: &io::Error) -> Unused {
+        match error.kind() {
+            io::ErrorKind::NotFound => Unused::Silently,
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Unused::damaged(),
+            _ => Unused::For(format!("cannot be read ({error})")),
+        }
+    }
+}
+
+/// Puts a file of about `bytes` bytes in place of the one of this name.
+///
+/// # Errors
+/// [`Error::Full`], [`Error::Io`]: then the one before is still there.
+pub(super) fn replace(
+    disk: &dyn Disk,
+    (name, bytes): (&str, usize),
+    head: Head,
+    body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let new = format!("{name}.new");
+    let written = write(disk, (&new, bytes), head, body).and_then(|()| {
+        disk.rename(&new, name)?;
+        disk.sync_folder()
+    });
+    written.map_err(|error| {
+        // It takes room that others could use.
+        let _ = disk.remove(&new);
+        let path = disk.path(name);
+        match is_full(&error) {
+            true => Error::Full { path, error: Arc::new(error) },
+            false => Error::io(path, "write it", error),
+        }
+    })
+}
+
+fn write(
+    disk: &dyn Disk,
+    (name, bytes): (&str, usize),
+    head: Head,
+    body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let file = disk.create(name, (HEAD_BYTES + bytes) as u64)?;
+    let mut buffer =
+        AlignedBuffer::new(BUFFER_BYTES.min((2 * HEAD_BYTES + bytes).next_multiple_of(HEAD_BYTES)));
+    let output = Output::new(file.as_ref(), &mut buffer, HEAD_BYTES as u64);
+    let mut sink = Sink { output, digest: Digest::new(CrcAlgorithm::Crc64Nvme), bytes: 0 };
+    body(&mut sink)?;
+    sink.output.pad(file.block_bytes())?;
+    sink.output.flush()?;
+    let (bytes, sum) = (sink.bytes, sink.digest.finalize());
+    let mut output = Output::new(file.as_ref(), &mut buffer, 0);
+    output.put(&head.to_bytes(bytes, sum))?;
+    output.flush()?;
+    let end = HEAD_BYTES as u64 + bytes;
+    file.truncate(end.next_multiple_of(file.block_bytes()))?;
+    file.sync()
+}
+
+/// Reads a file of this name and kind: `is_wanted` looks at its head first, and `read` at so many bytes
+/// behind it. All of it counts only where the checksum is right.
+///
+/// # Errors
+/// Why it is not used.
+pub(super) fn read<T>(
+    disk: &dyn Disk,
+    name: &str,
+    magic: &'static [u8; 8],
+    is_wanted: impl FnOnce(&Head) -> std::result::Result<(), Unused>,
+    read: impl FnOnce(&mut dyn Read, u64) -> io::Result<T>,
+) -> std::result::Result<(Head, T), Unused> {
+    let file = disk.open(name, Access::Read).map_err(|error| Unused::of(&error))?;
+    let mut body = Body::new(file.as_ref());
+    let mut bytes = vec![0; HEAD_BYTES];
+    body.read_exact(&mut bytes).map_err(|error| Unused::of(&error))?;
+    let (head, bytes, sum) = Head::read(magic, &bytes)?;
+    is_wanted(&head)?;
+    body.digest = Digest::new(CrcAlgorithm::Crc64Nvme);
+    let read = read(&mut body, bytes).map_err(|error| Unused::of(&error))?;
+    if body.digest.finalize() != sum {
+        return Err(Unused::damaged());
+    }
+    Ok((head, read))
+}
+
+impl Head {
+    fn to_bytes(self, body_bytes: u64, body_sum: u64) -> Vec<u8> {
+        let mut bytes = self.magic.to_vec();
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.table.to_le_bytes());
+        for number in self.numbers.into_iter().chain([body_bytes, body_sum]) {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&program());
+        bytes.resize(CHECKED_BYTES, 0);
+        let sum = crc32(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// With the bytes behind it and their checksum.
+    fn read(
+        magic: &'static [u8; 8],
+        bytes: &[u8],
+    ) -> std::result::Result<(Head, u64, u64), Unused> {
+        let u32_at = |at: usize| bytes.get(at..)?.first_chunk().map(|it| u32::from_le_bytes(*it));
+        let u64_at = |at: usize| bytes.get(at..)?.first_chunk().map(|it| u64::from_le_bytes(*it));
+        let is_whole = bytes.starts_with(magic)
+            && u32_at(CHECKED_BYTES) == bytes.get(..CHECKED_BYTES).map(crc32);
+        if !is_whole {
+            return Err(Unused::damaged());
+        }
+        if u32_at(8) != Some(VERSION) || !bytes[72..].starts_with(&program()) {
+            return Err(Unused::For("was written by another version".to_string()));
+        }
+        let mut numbers = [0; 5];
+        for (number, at) in numbers.iter_mut().zip((16..).step_by(8)) {
+            *number = u64_at(at).unwrap_or_default();
+        }
+        let table = u32_at(12).unwrap_or_default();
+        let head = Head { magic, table, numbers };
+        Ok((head, u64_at(56).unwrap_or_default(), u64_at(64).unwrap_or_default()))
+    }
+}
+
+fn program() -> [u8; PROGRAM_BYTES] {
+    let mut program = [0; PROGRAM_BYTES];
+    program.iter_mut().zip(PROGRAM.bytes()).for_each(|(to, from)| *to = from);
+    program
+}
+
+/// Bytes on their way into a file, counted and with a checksum.
+struct Sink<'o> {
+    output: Output<'o>,
+    digest: Digest,
+    bytes: u64,
+}
+
+impl Write for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.output.put(bytes)?;
+        self.digest.update(bytes);
+        self.bytes += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The bytes of a file from its start on, and the checksum of those that were read.
+struct Body<'f> {
+    file: &'f dyn DiskFile,
+    buffer: AlignedBuffer,
+    /// What of the buffer nobody has read.
+    held: std::ops::Range<usize>,
+    /// Where in the file the buffer ends.
+    at: u64,
+    digest: Digest,
+}
+
+impl<'f> Body<'f> {
+    fn new(file: &'f dyn DiskFile) -> Self {
+        // Not more than there is.
+        let bytes = file.length().map_or(BUFFER_BYTES, |length| length as usize);
+        let bytes = bytes.next_multiple_of(HEAD_BYTES).clamp(HEAD_BYTES, BUFFER_BYTES);
+        let digest = Digest::new(CrcAlgorithm::Crc64Nvme);
+        let buffer = AlignedBuffer::new(bytes);
+        Body { file, buffer, held: 0..0, at: 0, digest }
+    }
+}
+
+impl Read for Body<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.held.is_empty() {
+            let count = self.file.read_at(self.at, &mut self.buffer)?;
+            (self.held, self.at) = (0..count, self.at + count as u64);
+        }
+        let count = into.len().min(self.held.len());
+        let bytes = &self.buffer[self.held.start..self.held.start + count];
+        into[..count].copy_from_slice(bytes);
+        self.digest.update(bytes);
+        self.held.start += count;
+        Ok(count)
+    }
+}

@@ -1,0 +1,79 @@
+//! A table as bytes of a file, and back: columns, segments and dictionaries bit for bit as they were.
+//!
+//! ```text
+//!  segments: a list of their rows · columns: 4 bytes
+//!  each column: name · kind · values that were rounded, 8 · 1 and a dictionary, or 0 · its segments
+//! ```
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use super::{Column, Table};
+use crate::column::raw::SEGMENT_ROWS;
+use crate::column::{Input, Output, wrong};
+use crate::{Field, Schema};
+
+impl Table {
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub(crate) fn write_to(&self, sink: &mut dyn Write) -> io::Result<()> {
+        let mut out = Output::new(sink);
+        let rows = |segment| self.segment_rows(segment) as u32;
+        out.list(&(0..self.segments()).map(rows).collect::<Vec<u32>>())?;
+        out.number(self.columns.len() as u32)?;
+        for (field, column) in self.schema.fields.iter().zip(&self.columns) {
+            out.list(field.name.as_bytes())?;
+            out.kind(field.kind)?;
+            out.number(column.rounded)?;
+            out.number(u8::from(column.dictionary.is_some()))?;
+            if let Some(dictionary) = &column.dictionary {
+                out.texts(dictionary)?;
+            }
+            for segment in &column.segments {
+                out.segment(segment)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What [`write_to`](Self::write_to) wrote, of exactly `bytes` bytes.
+    ///
+    /// # Errors
+    /// Those of the source; [`io::ErrorKind::InvalidData`] where that is no table.
+    pub(crate) fn read_from(source: &mut dyn Read, bytes: u64) -> io::Result<Table> {
+        let mut input = Input::new(source, bytes);
+        let rows: Vec<u32> = input.list()?;
+        if !rows.iter().all(|&rows| (1..=SEGMENT_ROWS).contains(&(rows as usize))) {
+            return Err(wrong("a segment of too many rows, or none"));
+        }
+        let count = input.number::<u32>()?;
+        let (mut schema, mut columns) = (Schema::default(), Vec::new());
+        for _ in 0..count {
+            let (field, column) = read_column(&mut input, &rows)?;
+            schema.fields.push(field);
+            columns.push(column);
+        }
+        if input.left() > 0 {
+            return Err(wrong("more bytes than a table has"));
+        }
+        Ok(Table::of(schema, columns, &rows))
+    }
+}
+
+fn read_column(input: &mut Input<'_>, rows: &[u32]) -> io::Result<(Field, Column)> {
+    let name = String::from_utf8(input.list()?).map_err(|_| wrong("a name that is no text"))?;
+    let kind = input.kind()?;
+    let rounded = input.number()?;
+    let dictionary = match input.number::<u8>()? {
+        0 => None,
+        1 => Some(Arc::new(input.dictionary()?)),
+        _ => return Err(wrong("neither a dictionary nor none")),
+    };
+    let codes = dictionary.as_ref().map_or(0, |dictionary| dictionary.len());
+    let segments = rows.iter().map(|&rows| Ok(Arc::new(input.segment(kind, rows, codes)?)));
+    let segments = segments.collect::<io::Result<Vec<_>>>()?;
+    let column = Column { rounded, ..Column::of(dictionary, segments) };
+    Ok((Field { name: name.into(), kind }, column))
+}
