@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::door::{Doors, Wrong};
+use crate::door::{Doors, Wrong, ask_grown};
 use crate::draw::Draw;
 use crate::file::write_all;
 use crate::question::{Answer, Question, question};
@@ -52,6 +52,23 @@ pub fn write(seed: u64, size: &Size, folder: &Path) -> std::io::Result<()> {
     };
     let list: Vec<serde_json::Value> = questions.iter().map(shown).collect();
     std::fs::write(folder.join("questions.json"), serde_json::Value::from(list).to_string())
+}
+
+/// Draws a table and its questions and asks them of a kept table that grew by and by; gives the wrong answers,
+/// and how many questions there were: none where the table is no table of messages.
+///
+/// # Errors
+/// Where files cannot be written.
+pub fn run_grown(seed: u64, size: &Size, folder: &Path) -> std::io::Result<(Vec<Wrong>, usize)> {
+    let (table, questions) = drawn(seed, size);
+    let mut draw = Draw::new(!seed);
+    let files = write_all(&mut draw, &table, folder)?;
+    let Some((file, lines)) = files.iter().find_map(|file| Some((file, file.lines.as_ref()?)))
+    else {
+        return Ok((Vec::new(), 0));
+    };
+    let wrong = ask_grown(&mut draw, (file, lines), &questions, &folder.join("data"))?;
+    Ok((wrong, questions.len()))
 }
 
 /// Draws a table and its questions and asks them of all its files; gives the wrong answers.

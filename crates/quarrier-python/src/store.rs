@@ -43,10 +43,7 @@ impl Store {
             false => Kept::open(&folder),
         })?;
         let kept = kept.map_err(|error| of_facade(py, &error))?;
-        for damage in kept.damages() {
-            let class = py.import("quarrier._errors")?.getattr("UnreadableWarning")?;
-            py.import("warnings")?.call_method1("warn", (damage, class))?;
-        }
+        warn(py, kept.damages())?;
         Ok(Store { kept: Mutex::new(Some(Arc::new(kept))) })
     }
 
@@ -115,13 +112,15 @@ impl Store {
         appended.map_err(|error| of_facade(py, &error))
     }
 
-    /// A table as it is now, in memory. Only what was appended since it was asked for last is read.
+    /// A table as it is now, in memory. Only what was appended since it was asked for last, or since its
+    /// columns were stored in the folder, is parsed.
     #[pyo3(signature = (name, *, workers=None))]
     fn table(&self, py: Python<'_>, name: &str, workers: Option<Count>) -> PyResult<Table> {
         let kept = self.kept(py)?;
         let workers = Count::asked(workers);
         let table = interruptible(py, |stop| kept.table(name, workers, stop))?;
         let table = table.map_err(|error| of_facade(py, &error))?;
+        warn(py, kept.take_notices())?;
         Ok(Table::of(Rows::Packed(table)))
     }
 
@@ -141,7 +140,7 @@ impl Store {
         query::query(py, sql, Some(&tables))
     }
 
-    /// Ends writing, and lets another process write.
+    /// Ends writing, stores the columns of tables that have grown, and lets another process write.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let Some(kept) = lock(&self.kept).take() else { return Ok(()) };
         let closed = py.detach(|| Arc::into_inner(kept).map_or(Ok(()), Kept::close));
@@ -163,6 +162,15 @@ impl Store {
         let kept = lock(&self.kept).clone();
         kept.ok_or_else(|| raise(py, "QuarrierError", ("the store is closed; open it again",)))
     }
+}
+
+/// Says what could not be read.
+fn warn(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
+    for line in lines {
+        let class = py.import("quarrier._errors")?.getattr("UnreadableWarning")?;
+        py.import("warnings")?.call_method1("warn", (line, class))?;
+    }
+    Ok(())
 }
 
 /// What messages are given as.

@@ -1,5 +1,8 @@
 //! The engine of `quarrier query`, in this process: one statement after another, and all at once.
 
+use std::sync::Arc;
+
+use quarrier_messages::Table;
 use quarrier_sql::{Answer, Engine, Error, Options, Rows, Statement};
 
 use super::{Found, Wrong, judge, shown};
@@ -7,9 +10,10 @@ use crate::draw::Draw;
 use crate::file::File;
 use crate::question::Question;
 
+/// Asks of the file, or of the kept table that has its messages.
 pub(super) fn ask(
     draw: &mut Draw,
-    file: &File,
+    (file, grown): (&File, Option<Arc<Table>>),
     questions: &[Question],
 ) -> std::io::Result<Vec<Wrong>> {
     let workers = 1 + draw.below(4);
@@ -22,17 +26,19 @@ pub(super) fn ask(
         let engine = Engine::new(Options { workers, ..Options::default() })
             .map_err(std::io::Error::other)?;
         let path = file.path.display().to_string();
-        engine
-            .open("t", &path)
-            .await
-            .map_err(|error| std::io::Error::other(format!("{path}: {error}")))?;
+        let how = if grown.is_some() { "kept, query" } else { "query" };
+        let opened = match grown {
+            Some(table) => engine.add("t", table),
+            None => engine.open("t", &path).await,
+        };
+        opened.map_err(|error| std::io::Error::other(format!("{path}: {error}")))?;
         let mut wrong = Vec::new();
         for question in questions {
             let found = alone(&engine, &question.statement).await;
-            let door = format!("query with {workers} workers");
+            let door = format!("{how} with {workers} workers");
             wrong.extend(judge(&door, file, question, found));
         }
-        let door = format!("{} at once with {workers} workers", questions.len());
+        let door = format!("{how}, {} at once with {workers} workers", questions.len());
         for (question, found) in questions.iter().zip(together(&engine, questions).await) {
             wrong.extend(judge(&door, file, question, found));
         }

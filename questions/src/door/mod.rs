@@ -1,10 +1,11 @@
 //! The doors: every way to ask a question of a file.
 
 mod engine;
+mod kept;
 mod program;
 mod shown;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::draw::Draw;
 use crate::file::File;
@@ -37,6 +38,21 @@ pub struct Wrong {
 /// What a door gives: rows as text, or why there are none.
 pub type Found = Result<Vec<String>, String>;
 
+/// Asks all questions of a kept table that grew by and by out of the messages of a file, in a folder that is
+/// made for it; gives the wrong answers.
+///
+/// # Errors
+/// Where the folder cannot be written.
+pub fn ask_grown(
+    draw: &mut Draw,
+    (file, lines): (&File, &[String]),
+    questions: &[Question],
+    folder: &Path,
+) -> std::io::Result<Vec<Wrong>> {
+    let table = kept::grown(draw, lines, folder)?;
+    engine::ask(draw, (file, Some(table)), questions)
+}
+
 impl Doors {
     /// Asks all questions of a file, through every door that reads it; gives the wrong answers.
     ///
@@ -48,7 +64,7 @@ impl Doors {
         file: &File,
         questions: &[Question],
     ) -> std::io::Result<Vec<Wrong>> {
-        let mut wrong = engine::ask(draw, file, questions)?;
+        let mut wrong = engine::ask(draw, (file, None), questions)?;
         wrong.extend(self.query(draw, file, questions)?);
         if file.has_messages {
             wrong.extend(self.filter(draw, file, questions)?);

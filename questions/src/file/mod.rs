@@ -54,7 +54,8 @@ pub fn write_all(draw: &mut Draw, table: &Table, folder: &Path) -> std::io::Resu
     Ok(files)
 }
 
-fn joined(lines: &[String]) -> String {
+/// The lines as a file has them.
+pub(crate) fn joined(lines: &[String]) -> String {
     let mut text = lines.join("\n");
     text.push('\n');
     text

@@ -1,0 +1,52 @@
+//! A kept table that grew: the messages of a file, appended in parts of any size to a data folder that is
+//! closed, dropped and opened again meanwhile, with the columns stored now and then.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier::{Kept, KeptLoad};
+use quarrier_core::source::Memory;
+use quarrier_messages::{Format, Table};
+
+use crate::draw::Draw;
+
+/// The table that the lines make, by and by, in a data folder at `folder`.
+///
+/// # Errors
+/// Where the folder cannot be written.
+pub(super) fn grown(draw: &mut Draw, lines: &[String], folder: &Path) -> std::io::Result<Arc<Table>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let workers = 1 + draw.below(4);
+    let table = |kept: &Kept| kept.table("t", workers, &stop).map_err(std::io::Error::other);
+    let load = KeptLoad::new("t").format(Some(Format::Json)).workers(workers);
+    let mut kept = open(folder)?;
+    let mut rest = lines;
+    while !rest.is_empty() {
+        let count = draw.magnitude(1, lines.len()).min(rest.len());
+        let (part, later) = rest.split_at(count);
+        rest = later;
+        let source = Memory::new("part", crate::file::joined(part).into_bytes());
+        load.source(&kept, &source, &stop, &mut ()).map_err(std::io::Error::other)?;
+        if draw.chance(60) {
+            table(&kept)?;
+        }
+        if draw.chance(30) {
+            kept.checkpoint().map_err(std::io::Error::other)?;
+        }
+        if draw.chance(30) {
+            if draw.chance(50) {
+                kept.close().map_err(std::io::Error::other)?;
+            } else {
+                drop(kept);
+            }
+            kept = open(folder)?;
+        }
+    }
+    table(&kept)
+}
+
+fn open(folder: &Path) -> std::io::Result<Kept> {
+    // Segments that are made soon; a batch has up to 1 MiB.
+    Kept::open_with(folder, 4 << 20).map_err(std::io::Error::other)
+}
