@@ -55,7 +55,7 @@ def test_a_source_that_is_none_is_an_error(tmp_path: pathlib.Path) -> None:
         quarrier.Table.from_messages(7)  # type: ignore[arg-type]
     with pytest.raises(quarrier.PlanError, match="no format 'yaml'"):
         quarrier.Table.from_messages(b"", format="yaml")  # type: ignore[arg-type]
-    with pytest.raises(quarrier.PlanError, match="'many' is no count"):
+    with pytest.raises(quarrier.PlanError, match="'many' is not a count"):
         quarrier.Table.from_messages(b"", workers="many")  # type: ignore[arg-type]
     damaged = gzip.compress(LINES)[:-9]
     with pytest.raises(quarrier.CompressedError):

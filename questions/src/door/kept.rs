@@ -15,7 +15,11 @@ use crate::draw::Draw;
 ///
 /// # Errors
 /// Where the folder cannot be written.
-pub(super) fn grown(draw: &mut Draw, lines: &[String], folder: &Path) -> std::io::Result<Arc<Table>> {
+pub(super) fn grown(
+    draw: &mut Draw,
+    lines: &[String],
+    folder: &Path,
+) -> std::io::Result<Arc<Table>> {
     let stop = Arc::new(AtomicBool::new(false));
     let workers = 1 + draw.below(4);
     let table = |kept: &Kept| kept.table("t", workers, &stop).map_err(std::io::Error::other);

@@ -214,7 +214,7 @@ fn wrong_use_is_refused_before_anything_is_measured() {
     refuses(&["--compare", "missing.json"], &["missing.json", "No such file"]);
     refuses(&["--compare", "text"], &["text", "not a report"]);
     refuses(&["--compare", "other"], &["other", "format 99"]);
-    refuses(&["--from", "text"], &["text", "no report"]);
+    refuses(&["--from", "text"], &["text", "not a report"]);
     refuses(&["--from", "text", "cpu"], &["--from"]);
     refuses(&["--json", "no/such/r.json"], &["no/such", "no folder"]);
     refuses(&["cpu", "--listen", "127.0.0.1:0"], &["--listen", "network alone"]);

@@ -55,7 +55,7 @@ fn operators_are_refused_what_they_do_not_take() {
         ("INTERVAL '1' MONTH TO DAY", "an INTERVAL runs from YEAR to MONTH, or"),
         ("INTERVAL '1'", "expected date/time field"),
         ("(day, day) OVERLAPS (i, i)", "OVERLAPS asks for dates or times, not a whole number"),
-        ("day OVERLAPS day", "OVERLAPS stands between two pairs"),
+        ("day OVERLAPS day", "OVERLAPS needs a pair (start, end)"),
     ]);
 }
 

@@ -150,15 +150,15 @@ fn a_file_that_no_measurement_wrote_is_refused() {
     };
     refuse("\"format\":1", "\"format\":2", "format 2");
     refuse("\"threads\":1", "\"threads\":0", "no measurement");
-    refuse("\"threads\":1", "\"threads\":-1", "no profile");
-    refuse("\"latency_seconds\":", "\"latency_seconds\":-1,\"x\":", "no profile");
+    refuse("\"threads\":1", "\"threads\":-1", "not a profile");
+    refuse("\"latency_seconds\":", "\"latency_seconds\":-1,\"x\":", "not a profile");
     refuse("\"depth\":1", "\"depth\":4294967295", "no measurement");
-    refuse("\"bytes_per_second\":", "\"bytes_per_second\":1e300,\"more\":", "no profile");
-    refuse("\"clock_hertz\":", "\"clock_hertz\":0.0,\"more\":", "no profile");
-    assert!(refused(b"").contains("no profile"));
-    assert!(refused(&text.as_bytes()[..text.len() / 2]).contains("no profile"));
+    refuse("\"bytes_per_second\":", "\"bytes_per_second\":1e300,\"more\":", "not a profile");
+    refuse("\"clock_hertz\":", "\"clock_hertz\":0.0,\"more\":", "not a profile");
+    assert!(refused(b"").contains("not a profile"));
+    assert!(refused(&text.as_bytes()[..text.len() / 2]).contains("not a profile"));
     assert!(refused(&vec![b' '; 2 << 20]).contains("larger"));
-    assert!(refused("[".repeat(100_000).as_bytes()).contains("no profile"));
+    assert!(refused("[".repeat(100_000).as_bytes()).contains("not a profile"));
 }
 
 /// A profile as it is kept.
