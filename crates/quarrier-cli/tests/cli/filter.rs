@@ -146,7 +146,7 @@ fn json_rows_have_the_fields_of_each_message_by_their_paths() {
 fn json_rows_of_fix_have_the_fields_in_the_order_of_each_message() {
     let message = "8=FIX.4.4\x019=15\x0135=D\x0149=A\x0138=7\x0110=180\x01\n";
     // The first messages of a type are parsed otherwise than those that open alike.
-    let lab = Lab::with(&message.repeat(8));
+    let lab = Lab::with(message.repeat(8));
     let ran = filter(&lab, ["OrderQty = 7", "f", "--format", "json"]);
     let row = "{\"BeginString\":\"FIX.4.4\",\"BodyLength\":15,\"MsgType\":\"D\",\"SenderCompID\":\"A\",\
                \"OrderQty\":7,\"CheckSum\":\"180\"}\n";
