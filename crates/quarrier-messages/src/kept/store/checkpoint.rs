@@ -46,7 +46,7 @@ impl Store {
     /// whoever opens the folder next reads and parses only what came after.
     ///
     /// # Errors
-    /// [`Error::Log`] where there is no room, or the system refuses. What was stored before is still there.
+    /// [`Error::Log`](crate::Error::Log) where there is no room, or the system refuses. What was stored before is still there.
     pub fn checkpoint(&self) -> Result<()> {
         self.store_all(None)?;
         self.store_index(None)
