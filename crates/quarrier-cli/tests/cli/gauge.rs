@@ -217,8 +217,8 @@ fn wrong_use_is_refused_before_anything_is_measured() {
     refuses(&["--from", "text"], &["text", "not a report"]);
     refuses(&["--from", "text", "cpu"], &["--from"]);
     refuses(&["--json", "no/such/r.json"], &["no/such", "no folder"]);
-    refuses(&["cpu", "--listen", "127.0.0.1:0"], &["--listen", "network alone"]);
-    refuses(&["--connect", "127.0.0.1:1"], &["--connect", "network alone"]);
+    refuses(&["cpu", "--listen", "127.0.0.1:0"], &["--listen", "network only"]);
+    refuses(&["--connect", "127.0.0.1:1"], &["--connect", "network only"]);
     refuses(&["network", "--listen", "nowhere"], &["'nowhere'", "0.0.0.0:"]);
     refuses(&["network", "--connect", "127.0.0.1:1", "--quick"], &["127.0.0.1:1"]);
 }

@@ -88,7 +88,7 @@ fn write(client: u64, (postgres, http): &(String, String), next: &AtomicU64) -> 
     let mut work = || -> io::Result<()> {
         let mut db = Client::connect(postgres)?;
         for step in 0.. {
-            let count = if client % 4 == 0 { 1 } else { 1 + (step * 7 + client) % 40 };
+            let count = if client.is_multiple_of(4) { 1 } else { 1 + (step * 7 + client) % 40 };
             let first = next.fetch_add(count, Ordering::Relaxed);
             let rows: Vec<u64> = (first..first + count).collect();
             told.sent.push(rows.clone());
