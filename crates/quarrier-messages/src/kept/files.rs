@@ -154,7 +154,7 @@ impl Files {
         if let Some(found) = held.as_deref().and_then(messages) {
             return Some(found);
         }
-        // Bytes behind it that cannot be read are no fault of this batch.
+        // The batch is intact even if bytes after it cannot be read.
         let stretch = self.stretch(place.segment, range.start).ok()?;
         let found = messages(&stretch);
         let mut stretches = lock(&self.stretches);

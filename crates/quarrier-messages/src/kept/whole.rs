@@ -109,8 +109,8 @@ fn write(
     file.sync()
 }
 
-/// Reads a file of this name and kind: `is_wanted` looks at its head first, and `read` at so many bytes
-/// behind it. All of it counts only where the checksum is right.
+/// Reads a file of this name and kind: `is_wanted` looks at its head first, and `read` parses that many bytes
+/// after it. Nothing is used unless the checksum is right.
 ///
 /// # Errors
 /// Why it is not used.
@@ -150,7 +150,7 @@ impl Head {
         bytes
     }
 
-    /// With the bytes behind it and their checksum.
+    /// With the number of bytes after it, and their checksum.
     fn read(
         magic: &'static [u8; 8],
         bytes: &[u8],

@@ -1,23 +1,14 @@
 //! Power cuts and failing disks while a file is loaded: it goes on, and nothing is lost or twice.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use quarrier_core::source::Memory;
 use quarrier_messages::Format;
-use quarrier_messages::kept::{LoadWatch, Origin, Progress};
+use quarrier_messages::kept::Origin;
 use quarrier_messages::log::disk::{Fault, FaultyDisk};
 
-use crate::kit::{assert_same, at_once, load, open, orders, small, table};
-
-/// Notes how many messages are on the disk.
-struct Acknowledged(Arc<AtomicU64>);
-
-impl LoadWatch for Acknowledged {
-    fn progressed(&mut self, progress: &Progress) {
-        self.0.store(progress.messages, Ordering::SeqCst);
-    }
-}
+use crate::kit::{Acknowledged, assert_same, at_once, load, open, orders, small, table};
 
 #[test]
 fn what_was_told_survives_a_power_cut_at_any_moment_and_the_load_goes_on() {

@@ -1,10 +1,10 @@
 //! Data folders on disks in memory, and what is in them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use quarrier_core::source::{Memory, Source};
-use quarrier_messages::kept::{LoadOptions, Origin, Store, Stored};
+use quarrier_messages::kept::{LoadOptions, LoadWatch, Origin, Progress, Store, Stored};
 use quarrier_messages::log::Options;
 use quarrier_messages::log::disk::FaultyDisk;
 use quarrier_messages::{Format, Load, Result, Table};
@@ -23,6 +23,15 @@ impl Random {
 
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
+    }
+}
+
+/// Notes how many messages are on the disk.
+pub(crate) struct Acknowledged(pub(crate) Arc<AtomicU64>);
+
+impl LoadWatch for Acknowledged {
+    fn progressed(&mut self, progress: &Progress) {
+        self.0.store(progress.messages, Ordering::SeqCst);
     }
 }
 

@@ -160,7 +160,7 @@ class Connection:
 
 
 class Writer:
-    """Messages on their way to a table. At its end it sends what is left."""
+    """Sends messages to a table in batches. Leaving its `with` block sends the last one."""
 
     def __init__(
         self, connection: Connection, table: str, publisher: str | None, sequence: int | None

@@ -132,7 +132,7 @@ impl SparseFile {
         }
     }
 
-    /// Sets the file's length. BeyondLengthError where a byte behind it is held.
+    /// Sets the file's length. Raises BeyondLengthError if the file holds a byte after it.
     fn set_length(&self, py: Python<'_>, length: Number) -> PyResult<()> {
         let set = self.held.change(py, Work::Short, |file| file.set_length(length.0));
         set.map_err(|error| of_sparse(py, &error))

@@ -45,15 +45,9 @@ impl Engine {
     /// Where another process writes to it, or the system refuses.
     pub async fn open_folder_to_grow(&self, folder: &Path) -> Result<()> {
         let kept = caught_now(|| {
-            let fail = |error: quarrier::Error| Error::text(error.to_string());
-            let kept = Kept::open(folder).map_err(fail)?;
-            let tables = kept.tables().map_err(fail)?;
-            let mut state = lock(&self.state);
-            state.kept_names = tables.into_iter().map(|table| table.name).collect();
-            let names = state.kept_names.clone();
-            names.iter().for_each(|name| state.known.add(name));
-            state.loaded.damages.extend(kept.damages());
-            state.loaded.damages.extend(kept.notices());
+            let kept = Kept::open(folder).map_err(|error| Error::text(error.to_string()))?;
+            self.name_tables_of(&kept)?;
+            lock(&self.state).loaded.damages.extend(kept.notices());
             Ok(kept)
         })?;
         let (made, version) = (Mutex::default(), AtomicU64::new(1));

@@ -152,15 +152,21 @@ impl Engine {
         caught_now(|| {
             let fail = |error: quarrier::Error| Error::text(error.to_string());
             let kept = Kept::read(folder).map_err(fail)?;
-            let tables = kept.tables().map_err(fail)?;
-            let mut state = lock(&self.state);
-            state.kept_names = tables.into_iter().map(|table| table.name).collect();
-            let names = state.kept_names.clone();
-            names.iter().for_each(|name| state.known.add(name));
-            state.loaded.damages.extend(kept.damages());
-            state.kept = Some(Arc::new(kept));
+            self.name_tables_of(&kept)?;
+            lock(&self.state).kept = Some(Arc::new(kept));
             Ok(())
         })
+    }
+
+    /// Lets statements name the tables of a data folder, and lists its damage.
+    fn name_tables_of(&self, kept: &Kept) -> Result<()> {
+        let tables = kept.tables().map_err(|error| Error::text(error.to_string()))?;
+        let mut state = lock(&self.state);
+        state.kept_names = tables.into_iter().map(|table| table.name).collect();
+        let names = state.kept_names.clone();
+        names.iter().for_each(|name| state.known.add(name));
+        state.loaded.damages.extend(kept.damages());
+        Ok(())
     }
 
     /// Calls messages in memory by a name. Their memory is not counted.

@@ -76,7 +76,7 @@ pub(crate) fn logical_rules() -> Vec<LogicalRule> {
             "extract_equijoin_predicate" => Except::new(rule, null_keys::has_conditions),
             "eliminate_cross_join" => Except::new(rule, null_keys::are_joined),
             "single_distinct_aggregation_to_group_by" => {
-                Except::new(rule, one_distinct::sums_decimals)
+                Except::new(rule, one_distinct::sums_exactly)
             }
             _ => rule,
         }

@@ -320,6 +320,19 @@ fn operators_of_other_languages_are_refused_plainly() {
 }
 
 #[test]
+fn a_sum_beside_one_distinct_count_is_beyond_64_bits_only_where_the_whole_is() {
+    let folder = Folder::new();
+    let numbers = [i64::MAX, i64::MAX, -i64::MAX, -i64::MAX, 5];
+    let rows = numbers.map(|a| format!("{{\"k\":1,\"a\":{a}}}"));
+    let mut all = vec![lines(&folder, &rows)];
+    let keys: ArrayRef = Arc::new(Int64Array::from(vec![1; numbers.len()]));
+    let values: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));
+    all.extend(files(&folder, &[("k", keys), ("a", values)]));
+    answers(&all, "SELECT SUM(a), COUNT(DISTINCT a) FROM m", &["5|3"]);
+    answers(&all, "SELECT k, SUM(a), COUNT(DISTINCT a) FROM m GROUP BY k", &["1|5|3"]);
+}
+
+#[test]
 fn aggregates_of_text_are_refused_plainly() {
     let (_folder, asked) = Asked::of_orders();
     for name in ["SUM", "AVG"] {
