@@ -335,9 +335,14 @@ impl Appender {
     pub(super) fn close(&mut self) -> Result<()> {
         if self.stopped.is_none() && self.current.is_some() {
             let mut notes = [Sealed::note(CLOSED)];
-            let is_noted = self.fitting(&notes) == 1;
+            // The note may take the room that batches leave: without it, damage to the last group
+            // would look like a crash.
+            let is_room = |current: &Current| {
+                current.end + notes[0].header.extent() <= current.head.segment_bytes
+            };
+            let is_noted = self.current.as_ref().is_some_and(is_room);
             if is_noted {
-                self.append(&mut notes).1?;
+                self.write_group(&mut notes)?;
             }
             if let Some(current) = self.current.as_ref().filter(|_| is_noted) {
                 let _ = current.file.truncate(current.end);

@@ -72,6 +72,25 @@ fn check(contents: &Contents, lost: &[u64], what: &str) {
     }
 }
 
+/// A closed log has no torn end, however full its last segment is.
+#[test]
+fn damage_to_the_last_group_of_a_closed_log_is_damage() {
+    for text_bytes in (6000..7650).step_by(50) {
+        let disk = FaultyDisk::new(3);
+        let log = open(&disk).unwrap();
+        log.append(batch(0..1, text_bytes)).unwrap();
+        log.close().unwrap();
+        let names = segments(&disk);
+        assert_eq!(names.len(), 1, "{text_bytes}");
+        let mut bytes = disk.contents(&names[0]).unwrap();
+        bytes[6000] ^= 1;
+        let contents = read(&with(&disk, &names[0], bytes));
+        assert_eq!((contents.damages.len(), contents.cuts.len()), (1, 0), "{text_bytes}");
+        assert_eq!(contents.damages[0].first_mark, 1, "{text_bytes}");
+        assert_eq!(contents.damages[0].end_mark, Some(2), "{text_bytes}");
+    }
+}
+
 #[test]
 fn every_flipped_byte_is_told_with_its_place_and_the_rest_kept() {
     let (disk, places) = small();
