@@ -8,7 +8,9 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString};
+use quarrier::search::copy_match;
+use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern};
 
 use crate::stream;
@@ -21,6 +23,9 @@ pub(crate) struct Found {
     pub(crate) engine: String,
     pub(crate) unreadable: Vec<Range<u64>>,
     pub(crate) findings: Vec<Finding>,
+    /// The bytes found, one after another, and where those of each finding end.
+    matches: Vec<u8>,
+    match_ends: Vec<usize>,
 }
 
 /// The findings of a search, in order of source, offset, then pattern.
@@ -46,7 +51,27 @@ impl Found {
             engine: String::new(),
             unreadable: Vec::new(),
             findings: Vec::new(),
+            matches: Vec::new(),
+            match_ends: Vec::new(),
         }
+    }
+
+    /// Adds findings of a chunk, with their bytes.
+    pub(crate) fn add(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) {
+        self.findings.extend_from_slice(findings);
+        let mut copy = Vec::new();
+        for finding in findings {
+            copy_match(chunk, finding, &mut copy);
+            self.matches.extend_from_slice(&copy);
+            self.match_ends.push(self.matches.len());
+        }
+    }
+
+    /// The bytes of a finding.
+    pub(crate) fn match_of(&self, at: usize) -> &[u8] {
+        let start = at.checked_sub(1).and_then(|before| self.match_ends.get(before));
+        let end = self.match_ends.get(at).copied().unwrap_or_default();
+        self.matches.get(start.copied().unwrap_or_default()..end).unwrap_or_default()
     }
 
     /// The name of the source that a finding is in.
@@ -66,7 +91,9 @@ impl Found {
         })?;
         let pattern = &self.patterns[finding.pattern as usize];
         let (offset, length) = (finding.offset, finding.length);
-        class.bind(py).call1((self.source_of(at), offset, length, &pattern.text, name(py, pattern)))
+        let found = PyBytes::new(py, self.match_of(at));
+        let source = self.source_of(at);
+        class.bind(py).call1((source, offset, length, &pattern.text, name(py, pattern), found))
     }
 
     /// All rows; a string that stands in many rows is made once.
@@ -92,6 +119,7 @@ impl Found {
             row.set_item(intern!(py, "length"), finding.length)?;
             row.set_item(intern!(py, "pattern"), &*pattern)?;
             row.set_item(intern!(py, "name"), &*name)?;
+            row.set_item(intern!(py, "match"), PyBytes::new(py, self.match_of(at)))?;
             list.append(row)?;
         }
         Ok(list)

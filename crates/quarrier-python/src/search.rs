@@ -164,8 +164,8 @@ fn gather(
     found: &mut Found,
 ) -> quarrier::Result<()> {
     let name = place.name().to_string();
-    let mut take = |_: &Chunk<'_>, findings: &[Finding]| {
-        found.findings.extend_from_slice(findings);
+    let mut take = |chunk: &Chunk<'_>, findings: &[Finding]| {
+        found.add(chunk, findings);
         ControlFlow::Continue(())
     };
     let searched = running.search(place, stop, &mut take)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{StringBuilder, UInt64Builder};
+use arrow_array::builder::{BinaryBuilder, StringBuilder, UInt64Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
@@ -29,6 +29,7 @@ fn schema() -> SchemaRef {
         Field::new("length", DataType::UInt64, false),
         Field::new("pattern", DataType::Utf8, true),
         Field::new("name", DataType::Utf8, true),
+        Field::new("match", DataType::Binary, true),
     ]))
 }
 
@@ -52,6 +53,7 @@ impl Iterator for Batches {
         let mut offsets = UInt64Builder::with_capacity(findings.len());
         let mut lengths = UInt64Builder::with_capacity(findings.len());
         let [mut sources, mut patterns, mut names] = [(); 3].map(|()| StringBuilder::new());
+        let mut matches = BinaryBuilder::new();
         for (at, finding) in (first..).zip(findings) {
             let pattern = &self.found.patterns[finding.pattern as usize];
             sources.append_value(self.found.source_of(at));
@@ -59,6 +61,7 @@ impl Iterator for Batches {
             lengths.append_value(u64::from(finding.length));
             patterns.append_value(&pattern.text);
             names.append_option(pattern.name.as_deref());
+            matches.append_value(self.found.match_of(at));
         }
         let columns: Vec<ArrayRef> = vec![
             Arc::new(sources.finish()),
@@ -66,6 +69,7 @@ impl Iterator for Batches {
             Arc::new(lengths.finish()),
             Arc::new(patterns.finish()),
             Arc::new(names.finish()),
+            Arc::new(matches.finish()),
         ];
         Some(RecordBatch::try_new(Arc::clone(&self.schema), columns))
     }

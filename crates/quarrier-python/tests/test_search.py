@@ -100,13 +100,20 @@ def test_devices_find_what_the_cpu_finds() -> None:
 
 def test_rows_are_named_tuples_dicts_and_arrow_columns() -> None:
     found = quarrier.search(TEXT, {"n": "two"})
-    expected = {"source": "<bytes>", "offset": 4, "length": 3, "pattern": "two", "name": "n"}
+    expected = {
+        "source": "<bytes>",
+        "offset": 4,
+        "length": 3,
+        "pattern": "two",
+        "name": "n",
+        "match": b"two",
+    }
     assert found[0]._asdict() == expected
     assert found[-1].offset == 14
     assert found.to_pylist()[0] == expected
     table = pa.table(found)
     assert table.to_pylist() == found.to_pylist()
-    assert table.column_names == ["source", "offset", "length", "pattern", "name"]
+    assert table.column_names == ["source", "offset", "length", "pattern", "name", "match"]
     assert pa.table(quarrier.search(TEXT, "x")).num_rows == 0
     with pytest.raises(IndexError):
         found[2]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use quarrier::search::HISTOGRAM_BYTES_MAX;
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::Wish;
 use quarrier_remote::{is_remote, redacted};
@@ -51,6 +52,12 @@ pub(crate) struct Search {
     pub(crate) ignore_case: bool,
     pub(crate) utf16: bool,
     pub(crate) count: bool,
+    pub(crate) histogram: bool,
+    pub(crate) histogram_bytes_max: u64,
+    /// Files of matches that are left out.
+    pub(crate) stop_lists: Vec<PathBuf>,
+    /// Files of matches that alone count.
+    pub(crate) alert_lists: Vec<PathBuf>,
     pub(crate) max_count: Option<u64>,
     pub(crate) range: Range<u64>,
     pub(crate) aligned_bytes: u64,
@@ -114,6 +121,10 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
         "patterns",
         "source",
         "count",
+        "histogram",
+        "histogram-memory",
+        "stop-list",
+        "alert-list",
         "context",
         "after-context",
         "before-context",
@@ -148,12 +159,20 @@ fn read(
     sources: Vec<OsString>,
 ) -> Result<Search, String> {
     let auto_count = |id| super::auto_count(matches, id);
+    let paths = |id: &str| matches.get_many::<PathBuf>(id).unwrap_or_default().cloned().collect();
     Ok(Search {
         patterns,
         sources,
         ignore_case: matches.get_flag("ignore-case"),
         utf16: matches.get_flag("utf16"),
         count: matches.get_flag("count"),
+        histogram: matches.get_flag("histogram"),
+        histogram_bytes_max: matches
+            .get_one("histogram-memory")
+            .copied()
+            .unwrap_or(HISTOGRAM_BYTES_MAX),
+        stop_lists: paths("stop-list"),
+        alert_lists: paths("alert-list"),
         max_count: matches.get_one("max-count").copied(),
         range: matches.get_one("range").cloned().unwrap_or(0..u64::MAX),
         aligned_bytes: matches.get_one("aligned").copied().unwrap_or(1),
@@ -244,6 +263,7 @@ Examples:
   quarrier search -x 'FF D8 FF ??' --aligned 512 /dev/sdb
   quarrier search -f patterns.txt -c --report run.html image.001
   quarrier search -E '[0-9]{4}-[0-9]{4}' --format json dump.bin | jq .offset
+  quarrier search -E '[a-z0-9.]+@[a-z0-9.]+' --histogram --stop-list known.txt disk.img
   zcat image.gz | quarrier search -i --utf16 -e password -
   quarrier search -f patterns.txt --cache fetched https://example.org/disk.img
 
@@ -263,6 +283,7 @@ pub(super) fn command() -> Command {
         .after_help(SEARCH_EXAMPLES)
         .args(pattern_args())
         .args(scope_args())
+        .args(match_args())
         .args(line_args())
         .args(machine_args())
         .args(remote_args())
@@ -347,6 +368,39 @@ fn scope_args() -> Vec<Arg> {
             .value_name("N")
             .value_parser(size_in(0..=1 << 20))
             .help("Show N bytes before and after each finding (text and json)"),
+    ]
+}
+
+fn match_args() -> Vec<Arg> {
+    let list = |id: &'static str, help: &'static str| {
+        Arg::new(id)
+            .long(id)
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .action(ArgAction::Append)
+            .help(help)
+            .help_heading("Matches")
+    };
+    vec![
+        flag("histogram", "Print one row for each pattern and distinct match, most frequent first")
+            .conflicts_with_all(["count", "context", "line-number", "only-matching"])
+            .conflicts_with_all(["files-with-matches", "line-context"])
+            .conflicts_with_all(["before-context", "after-context"])
+            .help_heading("Matches"),
+        Arg::new("histogram-memory")
+            .long("histogram-memory")
+            .value_name("SIZE")
+            .default_value("1G")
+            .value_parser(size_in(1 << 20..=1 << 50))
+            .requires("histogram")
+            .help("Memory of the histogram; beyond it, new distinct matches are left out and reported")
+            .help_heading("Matches"),
+        list(
+            "stop-list",
+            "Leave out findings whose match is in this file, one a line; repeatable. Feature files \
+             and stop lists of bulk_extractor are read as they are",
+        ),
+        list("alert-list", "Report only findings whose match is in this file, one a line; repeatable"),
     ]
 }
 

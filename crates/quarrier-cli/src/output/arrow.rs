@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
+use arrow_array::builder::{BinaryBuilder, Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
@@ -24,6 +24,7 @@ enum Builder {
     Text(StringBuilder),
     Unsigned(UInt64Builder),
     Number(Float64Builder),
+    Bytes(BinaryBuilder),
 }
 
 impl ArrowRows {
@@ -31,6 +32,7 @@ impl ArrowRows {
         let field = |column: &Column| match column.kind {
             Kind::Text | Kind::Json => Field::new(column.name, DataType::Utf8, true),
             Kind::Number => Field::new(column.name, DataType::Float64, true),
+            Kind::Bytes => Field::new(column.name, DataType::Binary, true),
             Kind::Unsigned => Field::new(column.name, DataType::UInt64, false),
         };
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
@@ -40,6 +42,7 @@ impl ArrowRows {
                 Kind::Text | Kind::Json => Builder::Text(StringBuilder::new()),
                 Kind::Unsigned => Builder::Unsigned(UInt64Builder::new()),
                 Kind::Number => Builder::Number(Float64Builder::new()),
+                Kind::Bytes => Builder::Bytes(BinaryBuilder::new()),
             })
             .collect();
         let writer = StreamWriter::try_new(out, &schema).map_err(to_io)?;
@@ -54,6 +57,7 @@ impl ArrowRows {
                 Builder::Text(builder) => Arc::new(builder.finish()) as ArrayRef,
                 Builder::Unsigned(builder) => Arc::new(builder.finish()) as ArrayRef,
                 Builder::Number(builder) => Arc::new(builder.finish()) as ArrayRef,
+                Builder::Bytes(builder) => Arc::new(builder.finish()) as ArrayRef,
             })
             .collect();
         self.rows = 0;
@@ -78,6 +82,8 @@ impl Rows for ArrowRows {
                     builder.append_value(*number)
                 }
                 (Builder::Number(builder), _) => builder.append_null(),
+                (Builder::Bytes(builder), Value::Bytes(bytes)) => builder.append_value(bytes),
+                (Builder::Bytes(builder), _) => builder.append_null(),
             }
         }
         self.rows += 1;

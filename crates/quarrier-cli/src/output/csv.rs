@@ -23,6 +23,7 @@ impl Rows for CsvRows {
                 Value::Text(text) | Value::Json(text) => self.writer.write_field(text),
                 Value::Number(number) => self.writer.write_field(number.to_string()),
                 Value::Missing => self.writer.write_field(""),
+                Value::Bytes(bytes) => self.writer.write_field(bytes),
                 Value::Unsigned(number) => self.writer.write_field(number.to_string()),
             }
             .map_err(to_io)?;

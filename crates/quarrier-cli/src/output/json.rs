@@ -31,6 +31,7 @@ impl Rows for JsonRows {
                 Value::Unsigned(number) => write!(line, "{number}")?,
                 Value::Number(number) => serde_json::to_writer(&mut *line, number)?,
                 Value::Json(text) => line.extend_from_slice(text.as_bytes()),
+                Value::Bytes(bytes) => write!(line, "\"{}\"", hex::encode(bytes))?,
             }
         }
         if !excerpt.before.is_empty() || !excerpt.after.is_empty() {

@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Number,
     /// Text that is JSON already.
     Json,
+    /// Bytes; a writer of text is given them as text.
+    Bytes,
 }
 
 /// A column.
@@ -35,12 +37,13 @@ pub(crate) enum Value<'v> {
     Unsigned(u64),
     Number(f64),
     Json(&'v str),
+    Bytes(&'v [u8]),
 }
 
 /// How rows look as text for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// `source:offset: label: bytes`; with a sixth column, a line's number, before the offset.
+    /// `source:offset: label: bytes`; with a seventh column, a line's number, before the offset.
     Findings,
     /// The bytes found.
     Matches,
@@ -48,6 +51,8 @@ pub(crate) enum Layout {
     Sources,
     /// `count  label`.
     Counts,
+    /// `count  label: match`.
+    Histogram,
     /// `count  condition`, from `condition, count`.
     Conditions,
     /// `offset  type  length  status  reason`.

@@ -51,7 +51,7 @@ impl TextRows {
     }
 
     fn finding(&mut self, values: &[Value<'_>], excerpt: Excerpt<'_>) {
-        let [source, offset, _, pattern, name, more @ ..] = values else { return };
+        let [source, offset, _, pattern, name, _, more @ ..] = values else { return };
         let colours = self.colours;
         let (earlier, before) = last_line(excerpt.before, excerpt.is_lines);
         let (after, later) = first_line(excerpt.after, excerpt.is_lines);
@@ -174,6 +174,19 @@ impl TextRows {
     }
 }
 
+impl TextRows {
+    /// `count  label: match`
+    fn frequency(&mut self, values: &[Value<'_>]) {
+        let [pattern, name, found, count] = values else { return };
+        let colours = self.colours;
+        self.styled(colours.offset, &format!("{:>12}", number_of(count)));
+        self.line.push_str("  ");
+        self.styled(colours.label, &visible(label(name, pattern)));
+        self.line.push_str(": ");
+        self.styled(colours.found, &visible(text_of(found)));
+    }
+}
+
 impl Rows for TextRows {
     fn row(&mut self, values: &[Value<'_>], excerpt: Excerpt<'_>) -> io::Result<()> {
         self.line.clear();
@@ -184,6 +197,7 @@ impl Rows for TextRows {
                 self.line.extend(values.iter().map(|value| visible(text_of(value))));
             }
             Layout::Counts => self.count(values),
+            Layout::Histogram => self.frequency(values),
             Layout::Conditions => self.condition(values),
             Layout::Carved => self.carved(values),
             Layout::Loaded => self.loaded(values),

@@ -27,9 +27,9 @@ fn json_is_an_object_a_line_with_the_keys_in_this_order() {
     assert_eq!(
         ran.is_clean().lines(),
         [
-            r#"{"source":"f","offset":2,"length":3,"pattern":"abc","name":"word"}"#,
-            r#"{"source":"f","offset":7,"length":3,"pattern":"abc","name":"word"}"#,
-            r#"{"source":"f","offset":10,"length":1,"pattern":"64","name":null}"#,
+            r#"{"source":"f","offset":2,"length":3,"pattern":"abc","name":"word","match":"abc"}"#,
+            r#"{"source":"f","offset":7,"length":3,"pattern":"abc","name":"word","match":"abc"}"#,
+            r#"{"source":"f","offset":10,"length":1,"pattern":"64","name":null,"match":"d"}"#,
         ]
     );
 }
@@ -37,8 +37,13 @@ fn json_is_an_object_a_line_with_the_keys_in_this_order() {
 #[test]
 fn csv_has_a_header_and_the_same_columns() {
     let ran = lab().search(["-f", "p", "f", "--format", "csv"]);
-    let rows = "source,offset,length,pattern,name\nf,2,3,abc,word\nf,7,3,abc,word\nf,10,1,64,\n";
-    assert_eq!(ran.is_clean().text(), rows);
+    let rows = [
+        "source,offset,length,pattern,name,match",
+        "f,2,3,abc,word,abc",
+        "f,7,3,abc,word,abc",
+        "f,10,1,64,,d",
+    ];
+    assert_eq!(ran.is_clean().lines(), rows);
 }
 
 #[test]
@@ -46,7 +51,7 @@ fn csv_and_json_quote_what_they_must() {
     let lab = Lab::with("say \"a,b\"\nnext");
     let pattern = "\"a,b\"\nnext";
     let ran = lab.search([pattern, "f", "--format", "csv"]);
-    let row = "f,4,10,\"\"\"a,b\"\"\nnext\",\n";
+    let row = "f,4,10,\"\"\"a,b\"\"\nnext\",,\"\"\"a,b\"\"\nnext\"\n";
     assert_eq!(ran.is_clean().text().split_once('\n').unwrap().1, row);
     let rows = lab.find([pattern, "f"]);
     assert_eq!(rows[0].pattern, pattern);
@@ -68,7 +73,7 @@ fn arrow_is_a_stream_with_the_same_columns_and_missing_names_as_null() {
     let ran = lab().search(["-f", "p", "f", "--format", "arrow"]);
     assert_eq!(ran.is_clean().code, Some(0));
     let columns: Vec<_> = schema(&ran.stdout).into_iter().map(|(name, _)| name).collect();
-    assert_eq!(columns, ["source", "offset", "length", "pattern", "name"]);
+    assert_eq!(columns, ["source", "offset", "length", "pattern", "name", "match"]);
     let [batch] = &batches(&ran.stdout)[..] else { panic!("one batch") };
     let text = |column: usize| batch.column(column).as_string::<i32>().iter().collect::<Vec<_>>();
     let numbers = |column: usize| batch.column(column).as_primitive::<UInt64Type>().values();
@@ -78,6 +83,36 @@ fn arrow_is_a_stream_with_the_same_columns_and_missing_names_as_null() {
     assert_eq!(text(3), [Some("abc"), Some("abc"), Some("64")]);
     assert_eq!(text(4), [Some("word"), Some("word"), None]);
     assert_eq!(batch.column(4).null_count(), 1);
+    let found: Vec<_> = batch.column(5).as_binary::<i32>().iter().collect();
+    assert_eq!(found, [Some(&b"abc"[..]), Some(b"abc"), Some(b"d")]);
+}
+
+/// The matches of a search as JSON has them.
+fn matches(lab: &Lab, arguments: &[&str]) -> Vec<String> {
+    let ran = lab.search(arguments.iter().copied().chain(["f", "--format", "json"]));
+    ran.rows().into_iter().map(|row| row.found).collect()
+}
+
+#[test]
+fn a_match_is_text_where_it_is_utf8_and_utf16_is_decoded() {
+    let mut bytes = b"key=\xC3\xA9\xFFx; ".to_vec();
+    bytes.extend("Da Da".encode_utf16().flat_map(u16::to_le_bytes));
+    let lab = Lab::with(bytes);
+    assert_eq!(matches(&lab, &["-E", "key=[^;]*"]), ["key=é\\xffx"]);
+    assert_eq!(matches(&lab, &["-i", "--utf16", "da"]), ["Da", "Da"]);
+    assert_eq!(matches(&lab, &["-x", "FF ??"]), ["\\xffx"]);
+    let ran = lab.search(["-E", "key=[^;]*", "f", "--format", "csv"]);
+    assert!(ran.is_clean().text().ends_with(",key=é\\xffx\n"), "{}", ran.text());
+}
+
+#[test]
+fn a_match_has_4096_bytes_of_a_longer_finding() {
+    let lab = Lab::with(format!("<{}>", "a".repeat(9_000)));
+    assert_eq!(matches(&lab, &["-E", "<a*>"]), [format!("<{}", "a".repeat(4_095))]);
+    let ran = lab.search(["-E", "<a*>", "f", "--format", "arrow"]);
+    let batch = &batches(&ran.is_clean().stdout)[0];
+    assert_eq!(batch.column(5).as_binary::<i32>().value(0).len(), 4_096);
+    assert_eq!(batch.column(2).as_primitive::<UInt64Type>().values(), &[9_002]);
 }
 
 #[test]
@@ -131,9 +166,9 @@ fn nothing_found_is_exit_code_1_in_a_form_that_can_still_be_read() {
     };
     assert_eq!(nothing("text").text(), "");
     assert_eq!(nothing("json").text(), "");
-    assert_eq!(nothing("csv").text(), "source,offset,length,pattern,name\n");
+    assert_eq!(nothing("csv").text(), "source,offset,length,pattern,name,match\n");
     let arrow = nothing("arrow");
-    assert_eq!((schema(&arrow.stdout).len(), batches(&arrow.stdout).len()), (5, 0));
+    assert_eq!((schema(&arrow.stdout).len(), batches(&arrow.stdout).len()), (6, 0));
     assert_eq!(lab.search(["zzz", "f", "-c"]).code, Some(1));
 }
 

@@ -79,7 +79,7 @@ fn numbers_of_findings_and_threads_have_short_options() {
     check(&["-m", "1", "-j", "2", "two", "f"], "f:4: two: two\n");
     check(
         &["-m1", "-j1", "two", "f", "--json"],
-        "{\"source\":\"f\",\"offset\":4,\"length\":3,\"pattern\":\"two\",\"name\":null}\n",
+        "{\"source\":\"f\",\"offset\":4,\"length\":3,\"pattern\":\"two\",\"name\":null,\"match\":\"two\"}\n",
     );
 }
 

@@ -122,6 +122,8 @@ pub(crate) struct Row {
     pub(crate) length: u64,
     pub(crate) pattern: String,
     pub(crate) name: Option<String>,
+    #[serde(rename = "match")]
+    pub(crate) found: String,
     pub(crate) before_hex: Option<String>,
     pub(crate) after_hex: Option<String>,
 }

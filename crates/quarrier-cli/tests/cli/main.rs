@@ -31,6 +31,7 @@ mod invariance;
 mod keep;
 mod keep_crashes;
 mod known_answers;
+mod matches;
 mod matrix;
 mod outputs;
 mod patterns;

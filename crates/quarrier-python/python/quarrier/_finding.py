@@ -13,3 +13,4 @@ class Finding(NamedTuple):
     length: int
     pattern: str
     name: str | None
+    match: bytes

@@ -2,6 +2,7 @@
 
 mod file;
 mod needle;
+mod shown;
 
 pub use file::{parse_file, parse_file_until};
 pub(crate) use needle::{Needle, Needles};

@@ -98,6 +98,20 @@ fn search_finds_what_the_library_finds_in_order() {
 }
 
 #[test]
+fn a_finding_has_the_bytes_found_as_text() {
+    let place = Place::new();
+    let path = place.write("f", b"k=a k=b\xFF k=a A\0b\0");
+    let of = |options: &str| format!("search('{path}', 're:k=[^ ]*\nab', '{options}')");
+    let text = format!("SELECT match FROM {}", of("-i --utf16"));
+    assert_eq!(place.ask(&text), ["k=a", "k=b\\xff", "k=a", "Ab"]);
+    let text = format!(
+        "SELECT match, count(*) AS n FROM {} GROUP BY match ORDER BY n DESC, match LIMIT 1",
+        of("-i")
+    );
+    assert_eq!(place.ask(&text), ["k=a|2"]);
+}
+
+#[test]
 fn findings_are_counted_without_rows() {
     let place = Place::new();
     let image_path = place.write("disk.img", &image());

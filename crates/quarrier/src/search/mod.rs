@@ -6,8 +6,14 @@
 //! ```
 
 mod device;
+mod histogram;
+mod lists;
+mod matched;
 mod running;
 
+pub use histogram::{Frequency, HISTOGRAM_BYTES_MAX, Histogram};
+pub use lists::{MatchList, MatchLists, read_matches};
+pub use matched::{MATCH_BYTES_MAX, copy_match};
 pub use running::{Running, Searched, Watch};
 
 use std::ops::Range;
@@ -57,6 +63,7 @@ pub struct Search {
     findings_max: u64,
     range: Range<u64>,
     starts: Range<u64>,
+    lists: MatchLists,
     planning: Planning,
 }
 
@@ -90,6 +97,7 @@ impl Search {
             findings_max: u64::MAX,
             range: 0..u64::MAX,
             starts: 0..u64::MAX,
+            lists: MatchLists::default(),
             planning: Planning::default(),
         }
     }
@@ -147,6 +155,12 @@ impl Search {
     /// makes a difference to regexes.
     pub fn starts(mut self, starts: Range<u64>) -> Self {
         self.starts = starts;
+        self
+    }
+
+    /// Lists of matches: those that are left out, and those that alone count.
+    pub fn lists(mut self, lists: MatchLists) -> Self {
+        self.lists = lists;
         self
     }
 

@@ -85,7 +85,7 @@ impl<'s> Running<'s> {
             .options(search.options)
             .engine(search.engine)
             .aligned(search.aligned_bytes)
-            .context(search.context_bytes)
+            .context(search.context_bytes.max(search.lists.context_bytes()))
             .stop(stop);
         if let Some(sample) = &sample {
             builder = builder.sample(sample.clone());
@@ -175,12 +175,20 @@ impl<'s> Running<'s> {
             watch.plan(&plan);
         }
         let (starts, most) = (&self.search.starts, self.search.findings_max);
+        let (lists, mut kept) = (&self.search.lists, Vec::new());
         let mut findings = self.findings;
         let mut sink = self.searcher.sink(|chunk, found| {
             let from = found.partition_point(|f| f.offset < starts.start);
             let to = found.partition_point(|f| f.offset < starts.end).max(from);
             let room = usize::try_from(most - findings).unwrap_or(usize::MAX);
-            let wanted = &found[from..to.min(from.saturating_add(room))];
+            let started = if lists.is_empty() {
+                &found[from..to]
+            } else {
+                kept.clear();
+                lists.keep(&self.search.patterns, chunk, &found[from..to], &mut kept);
+                kept.as_slice()
+            };
+            let wanted = &started[..started.len().min(room)];
             findings += wanted.len() as u64;
             watch.take(chunk, wanted)?;
             // Findings come in order: none that follows can start in the range.

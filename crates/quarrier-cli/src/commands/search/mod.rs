@@ -2,6 +2,7 @@
 
 mod hits;
 mod lines;
+mod matches;
 pub(in crate::commands) mod progress;
 pub(crate) mod request;
 mod sink;
@@ -12,7 +13,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quarrier::search::{Running, Watch};
+use quarrier::search::{Histogram, Running, Watch};
 use quarrier::{Error, Named, Opened, Opener, Sources};
 use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_remote::Counters;
@@ -24,6 +25,7 @@ use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
 use crate::{Outcome, complain, host, interrupt};
 
 use hits::Hits;
+use matches::Matches;
 use sink::{Counts, Output};
 
 const FINDING_COLUMNS: &[Column] = &[
@@ -32,6 +34,7 @@ const FINDING_COLUMNS: &[Column] = &[
     Column { name: "length", kind: Kind::Unsigned },
     Column { name: "pattern", kind: Kind::Text },
     Column { name: "name", kind: Kind::Text },
+    Column { name: "match", kind: Kind::Bytes },
 ];
 
 /// With the number of the line.
@@ -41,6 +44,7 @@ const NUMBERED_COLUMNS: &[Column] = &[
     FINDING_COLUMNS[2],
     FINDING_COLUMNS[3],
     FINDING_COLUMNS[4],
+    FINDING_COLUMNS[5],
     Column { name: "line", kind: Kind::Unsigned },
 ];
 
@@ -49,6 +53,13 @@ const SOURCE_COLUMNS: &[Column] = &[Column { name: "source", kind: Kind::Text }]
 const COUNT_COLUMNS: &[Column] = &[
     Column { name: "pattern", kind: Kind::Text },
     Column { name: "name", kind: Kind::Text },
+    Column { name: "count", kind: Kind::Unsigned },
+];
+
+const HISTOGRAM_COLUMNS: &[Column] = &[
+    Column { name: "pattern", kind: Kind::Text },
+    Column { name: "name", kind: Kind::Text },
+    Column { name: "match", kind: Kind::Bytes },
     Column { name: "count", kind: Kind::Unsigned },
 ];
 
@@ -98,6 +109,9 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
         search,
         stop,
         counts: Counts::new(request.patterns().len()),
+        histogram: search
+            .histogram
+            .then(|| Histogram::new(request.patterns(), search.histogram_bytes_max)),
         patterns: request.patterns(),
         running,
         lost_devices: 0,
@@ -131,6 +145,7 @@ struct Session<'s> {
     /// Devices that were said to have failed.
     lost_devices: usize,
     counts: Counts,
+    histogram: Option<Histogram<'s>>,
     build_seconds: f64,
     outcome: Option<Outcome>,
 }
@@ -164,7 +179,7 @@ impl Session<'_> {
             }
         }
         let Some(rows) = &mut rows else { return Ok((done, true)) };
-        match self.write_counts(&mut **rows, !done.is_empty()).and_then(|()| rows.finish()) {
+        match self.write_totals(&mut **rows, !done.is_empty()).and_then(|()| rows.finish()) {
             Err(error) if is_closed_pipe(&error) => Ok((done, false)),
             written => written.map(|()| (done, true)),
         }
@@ -192,6 +207,7 @@ impl Session<'_> {
         let shown = &self.search.shown;
         let (layout, columns) = match self.search.count {
             true => (Layout::Counts, COUNT_COLUMNS),
+            false if self.search.histogram => (Layout::Histogram, HISTOGRAM_COLUMNS),
             false if shown.only_sources => (Layout::Sources, SOURCE_COLUMNS),
             false if shown.only_matches => (Layout::Matches, FINDING_COLUMNS),
             false if shown.numbered => (Layout::Findings, NUMBERED_COLUMNS),
@@ -210,6 +226,7 @@ impl Session<'_> {
         let mut watch = OneSource {
             search: self.search,
             counts: &mut self.counts,
+            histogram: self.histogram.as_mut(),
             hits: Hits::new(0..0),
             progress: progress::Progress::new(&name, 0..0, true),
             output: Output {
@@ -217,8 +234,9 @@ impl Session<'_> {
                 patterns: self.patterns,
                 context_bytes: self.search.context_bytes,
                 shown: self.search.shown,
+                matches: Matches::of(self.search.format),
                 lines: lines::Lines::default(),
-                rows: if self.search.count { None } else { Some(rows) },
+                rows: (!self.search.count && !self.search.histogram).then_some(rows),
                 error: None,
             },
         };
@@ -261,13 +279,43 @@ impl Session<'_> {
         }
     }
 
-    fn write_counts(&self, rows: &mut dyn Rows, is_searched: bool) -> io::Result<()> {
-        if !self.search.count || !is_searched {
+    /// Writes the rows that are known only at the end.
+    fn write_totals(&mut self, rows: &mut dyn Rows, is_searched: bool) -> io::Result<()> {
+        if !is_searched {
+            return Ok(());
+        }
+        if let Some(histogram) = self.histogram.take() {
+            return self.write_histogram(histogram, rows);
+        }
+        if !self.search.count {
             return Ok(());
         }
         for (pattern, &count) in self.patterns.iter().zip(&self.counts.of_patterns) {
             let name = pattern.name.as_deref().map_or(Value::Missing, Value::Text);
             let values = [Value::Text(&pattern.text), name, Value::Unsigned(count)];
+            rows.row(&values, rows::Excerpt::default())?;
+        }
+        Ok(())
+    }
+
+    fn write_histogram(&mut self, histogram: Histogram<'_>, rows: &mut dyn Rows) -> io::Result<()> {
+        let left_out = histogram.left_out();
+        if left_out > 0 {
+            complain(&format!(
+                "the histogram is full: {left_out} findings whose matches were not met before are left \
+                 out; raise --histogram-memory, or narrow the patterns"
+            ));
+            self.worsen(Outcome::Incomplete);
+        }
+        let mut text = String::new();
+        for row in histogram.into_rows() {
+            let pattern = &self.patterns[row.pattern];
+            let values = [
+                Value::Text(&pattern.text),
+                pattern.name.as_deref().map_or(Value::Missing, Value::Text),
+                matches::shown(self.search.format, &row.found, pattern, &mut text),
+                Value::Unsigned(row.count),
+            ];
             rows.row(&values, rows::Excerpt::default())?;
         }
         Ok(())
@@ -320,15 +368,16 @@ impl Session<'_> {
 }
 
 /// Sees the search of one source.
-struct OneSource<'o> {
+struct OneSource<'o, 's> {
     search: &'o Search,
     counts: &'o mut Counts,
+    histogram: Option<&'o mut Histogram<'s>>,
     hits: Hits,
     progress: progress::Progress,
     output: Output<'o>,
 }
 
-impl Watch for OneSource<'_> {
+impl Watch for OneSource<'_, '_> {
     fn begin(&mut self, range: &Range<u64>) {
         self.hits = Hits::new(range.clone());
         self.output.lines = lines::Lines::from(range.start);
@@ -348,6 +397,9 @@ impl Watch for OneSource<'_> {
         self.progress.advance(chunk);
         self.counts.add(findings);
         self.hits.add(findings);
+        if let Some(histogram) = &mut self.histogram {
+            histogram.add(chunk, findings);
+        }
         self.output.take(chunk, findings)
     }
 }

@@ -1,8 +1,9 @@
 //! From options to a request.
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use quarrier::search::{Planning, read_patterns};
+use quarrier::search::{MatchList, MatchLists, Planning, read_matches, read_patterns};
 use quarrier::{OpenOptions, Search as Request};
 use quarrier_search::{Options, Pattern};
 
@@ -38,7 +39,21 @@ pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, Str
         .context(super::lines::context_bytes(search))
         .findings_max(search.max_count.unwrap_or(u64::MAX))
         .range(search.range.clone())
+        .lists(lists(search, stop)?)
         .planning(planning))
+}
+
+/// The lists of matches; files of one kind are one list.
+fn lists(search: &Search, stop: &AtomicBool) -> Result<MatchLists, String> {
+    let read = |paths: &[PathBuf]| -> Result<Option<MatchList>, String> {
+        let mut list: Option<MatchList> = None;
+        for path in paths {
+            let more = read_matches(path, stop).map_err(|error| error.to_string())?;
+            list = Some(list.unwrap_or_default().with(more));
+        }
+        Ok(list)
+    };
+    Ok(MatchLists { stop: read(&search.stop_lists)?, alert: read(&search.alert_lists)? })
 }
 
 /// How the sources are opened.

@@ -7,6 +7,7 @@ use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern};
 
 use super::lines::{self, Lines};
+use super::matches::Matches;
 use crate::args::Shown;
 use crate::output::rows::{Excerpt, Rows, Value};
 
@@ -33,6 +34,7 @@ pub(super) struct Output<'o> {
     pub(super) patterns: &'o [Pattern],
     pub(super) context_bytes: usize,
     pub(super) shown: Shown,
+    pub(super) matches: Matches,
     pub(super) lines: Lines,
     /// None where only counts are wanted.
     pub(super) rows: Option<&'o mut (dyn Rows + 'static)>,
@@ -72,9 +74,10 @@ impl Output<'_> {
                 Value::Unsigned(u64::from(finding.length)),
                 Value::Text(&pattern.text),
                 pattern.name.as_deref().map_or(Value::Missing, Value::Text),
+                self.matches.of_finding(chunk, finding, pattern),
                 Value::Unsigned(line),
             ];
-            let values = if self.shown.numbered { &values[..] } else { &values[..5] };
+            let values = if self.shown.numbered { &values[..] } else { &values[..6] };
             rows.row(values, excerpt(chunk, finding, self.context_bytes, &self.shown))?;
         }
         if self.shown.numbered {

@@ -17,7 +17,7 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TablePr
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use quarrier::search::{Searched, read_patterns};
+use quarrier::search::{Searched, copy_match, read_patterns};
 use quarrier::{OpenOptions, Opened, Opener, Search as Request, Sources};
 use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern, parse_file};
@@ -35,6 +35,7 @@ const BATCH_ROWS: usize = 8192;
 const OFFSET: usize = 1;
 const PATTERN: usize = 3;
 const NAME: usize = 4;
+const MATCH: usize = 5;
 
 /// The function.
 #[derive(Debug)]
@@ -69,6 +70,7 @@ impl TableFunctionImpl for Search {
             Field::new("length", DataType::Int64, false),
             Field::new("pattern", DataType::Utf8View, false),
             Field::new("name", DataType::Utf8View, true),
+            Field::new("match", DataType::Utf8View, false),
         ]));
         let notes = self.notes.clone();
         Ok(Arc::new(SearchTable { finder: Arc::new(finder), schema, notes }))
@@ -113,9 +115,9 @@ struct Part {
     starts: std::ops::Range<u64>,
 }
 
-/// Takes findings of a source, by its name; the numbers in them count all patterns. `Break` ends
-/// the search.
-type Take<'t> = dyn FnMut(&str, &[Finding]) -> ControlFlow<()> + Send + 't;
+/// Takes findings of a source, by its name, and the chunk that they are in; the numbers in them count all
+/// patterns. `Break` ends the search.
+type Take<'t> = dyn FnMut(&str, &Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send + 't;
 
 impl Finder {
     /// The request for a part.
@@ -152,7 +154,7 @@ impl Finder {
             };
             let name = opened.name().to_string();
             let mut wanted = Vec::new();
-            let mut watch = |_: &Chunk<'_>, findings: &[Finding]| {
+            let mut watch = |chunk: &Chunk<'_>, findings: &[Finding]| {
                 if findings.is_empty() {
                     return ControlFlow::Continue(());
                 }
@@ -162,7 +164,7 @@ impl Finder {
                     ..*finding
                 }));
                 // The end of what is wanted of a source ends its run, and no other's.
-                let flow = take(&name, &wanted);
+                let flow = take(&name, chunk, &wanted);
                 is_done = flow.is_break();
                 flow
             };
@@ -278,7 +280,7 @@ impl Searching {
     pub(super) fn counts(&self, out: &Out) -> Result<Vec<u64>> {
         let stop = Arc::clone(out.stop());
         let mut counts = vec![0_u64; self.finder.request.patterns().len()];
-        let mut take = |_: &str, findings: &[Finding]| {
+        let mut take = |_: &str, _: &Chunk<'_>, findings: &[Finding]| {
             findings.iter().for_each(|finding| counts[finding.pattern as usize] += 1);
             match stop.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),
@@ -295,7 +297,8 @@ impl Searching {
     }
 
     /// The wanted columns of findings of one source.
-    fn batch(&self, out: &Out, source: &ArrayRef, findings: &[Finding]) -> Result<RecordBatch> {
+    fn batch(&self, out: &Out, source: &ArrayRef, waiting: &Waiting) -> Result<RecordBatch> {
+        let findings = &waiting.findings;
         let whole = |of: fn(&Finding) -> i64| -> ArrayRef {
             Arc::new(Int64Array::from_iter_values(findings.iter().map(of)))
         };
@@ -310,11 +313,38 @@ impl Searching {
                 OFFSET => whole(|finding| finding.offset as i64),
                 2 => whole(|finding| i64::from(finding.length)),
                 PATTERN => of_pattern(&self.texts)?,
+                MATCH => Arc::new(StringViewArray::from_iter_values(&waiting.matches)),
                 _ => of_pattern(&self.names)?,
             });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(findings.len()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(out.schema()), columns, &options)?)
+    }
+}
+
+/// Findings that wait for their batch to be full.
+#[derive(Default)]
+struct Waiting {
+    findings: Vec<Finding>,
+    /// Their bytes as text; none where the column is not wanted.
+    matches: Vec<String>,
+    copy: Vec<u8>,
+}
+
+impl Waiting {
+    fn push(&mut self, finding: &Finding, of: Option<(&Chunk<'_>, &Pattern)>) {
+        self.findings.push(*finding);
+        if let Some((chunk, pattern)) = of {
+            copy_match(chunk, finding, &mut self.copy);
+            let mut text = String::new();
+            pattern.show_match(&self.copy, &mut text);
+            self.matches.push(text);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.findings.clear();
+        self.matches.clear();
     }
 }
 
@@ -399,10 +429,11 @@ impl Finds for Searching {
         let (stop, is_analyzed) = (Arc::clone(out.stop()), out.is_analyzed());
         let mut account = Account::default();
         let mut source: (String, ArrayRef) = (String::new(), Arc::new(texts(&[])));
-        let mut waiting: Vec<Finding> = Vec::with_capacity(BATCH_ROWS);
+        let (mut waiting, wants_matches) = (Waiting::default(), out.columns().contains(&MATCH));
+        let patterns = self.finder.request.patterns();
         let mut broken = None;
         let found = {
-            let mut hand_over = |waiting: &mut Vec<Finding>, source: &ArrayRef| {
+            let mut hand_over = |waiting: &mut Waiting, source: &ArrayRef| {
                 let batch = self.batch(out, source, waiting);
                 waiting.clear();
                 match batch {
@@ -413,17 +444,18 @@ impl Finds for Searching {
                     }
                 }
             };
-            let mut take = |name: &str, findings: &[Finding]| {
+            let mut take = |name: &str, chunk: &Chunk<'_>, findings: &[Finding]| {
                 if source.0 != name {
-                    if !waiting.is_empty() {
+                    if !waiting.findings.is_empty() {
                         hand_over(&mut waiting, &source.1)?;
                     }
                     let named: ArrayRef = Arc::new(StringViewArray::from_iter_values([name]));
                     source = (name.to_string(), named);
                 }
                 for finding in findings {
-                    waiting.push(*finding);
-                    if waiting.len() == BATCH_ROWS {
+                    let pattern = &patterns[finding.pattern as usize];
+                    waiting.push(finding, wants_matches.then_some((chunk, pattern)));
+                    if waiting.findings.len() == BATCH_ROWS {
                         hand_over(&mut waiting, &source.1)?;
                     }
                 }
@@ -432,7 +464,7 @@ impl Finds for Searching {
             let found = self.finder.find(&self.part, &stop, &mut take, &mut |opened, searched| {
                 account.add(self, opened, searched, is_analyzed);
             });
-            if found.is_ok() && !waiting.is_empty() {
+            if found.is_ok() && !waiting.findings.is_empty() {
                 let _ = hand_over(&mut waiting, &source.1);
             }
             found

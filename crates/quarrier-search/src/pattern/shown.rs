@@ -1,0 +1,102 @@
+//! Matches as text.
+
+use std::fmt::Write;
+
+use super::{Kind, Pattern};
+
+impl Pattern {
+    /// Appends a match of this pattern, or its first bytes, to `out` as text: UTF-8 as it stands, a match
+    /// in UTF-16 decoded, every other byte as `\xNN`.
+    pub fn show_match(&self, found: &[u8], out: &mut String) {
+        match self.decode_match(found) {
+            Some(text) => out.push_str(&text),
+            None => push_escaped(found, out),
+        }
+    }
+
+    /// The match as text, where it is this pattern's text in UTF-16.
+    #[must_use]
+    pub fn decode_match(&self, found: &[u8]) -> Option<String> {
+        let text = match &self.kind {
+            Kind::Utf16(text) => text.as_str(),
+            Kind::Literal(bytes) if bytes != found => std::str::from_utf8(bytes).ok()?,
+            Kind::Literal(_) | Kind::Masked { .. } | Kind::Regex(_) => return None,
+        };
+        [u16::from_le_bytes, u16::from_be_bytes].into_iter().find_map(|unit| {
+            let (pairs, rest) = found.as_chunks::<2>();
+            let units = pairs.iter().map(|pair| unit(*pair));
+            let decoded: String = char::decode_utf16(units).collect::<Result<_, _>>().ok()?;
+            (rest.is_empty() && begins_alike(text, &decoded)).then_some(decoded)
+        })
+    }
+}
+
+/// Whether `text` begins with `start`, in whatever case.
+fn begins_alike(text: &str, start: &str) -> bool {
+    let mut characters = text.chars();
+    !start.is_empty()
+        && start.chars().all(|b| {
+            characters.next().is_some_and(|a| {
+                a == b
+                    || a.to_lowercase().eq(b.to_lowercase())
+                    || a.to_uppercase().eq(b.to_uppercase())
+            })
+        })
+}
+
+/// UTF-8 as it is, every other byte as `\xNN`.
+fn push_escaped(bytes: &[u8], out: &mut String) {
+    for part in bytes.utf8_chunks() {
+        out.push_str(part.valid());
+        for byte in part.invalid() {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(pattern: &Pattern, found: &[u8]) -> String {
+        let mut out = String::new();
+        pattern.show_match(found, &mut out);
+        out
+    }
+
+    fn wide(text: &str, unit: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        text.encode_utf16().flat_map(unit).collect()
+    }
+
+    #[test]
+    fn utf8_stands_as_it_is_and_other_bytes_are_escaped() {
+        let regex = Pattern::regex("a.*").unwrap();
+        assert_eq!(shown(&regex, "aé\n".as_bytes()), "aé\n");
+        assert_eq!(shown(&regex, b"a\xFFb\xC3"), "a\\xffb\\xc3");
+        assert_eq!(shown(&regex, b"a\0b\0"), "a\0b\0", "a regex is no text in UTF-16");
+    }
+
+    #[test]
+    fn matches_in_utf16_are_decoded_whatever_their_case() {
+        for text in ["Straße", "да", "a"] {
+            let literal = Pattern::literal(text).unwrap();
+            assert_eq!(shown(&literal, text.as_bytes()), text);
+            let upper: String = text.chars().flat_map(char::to_uppercase).collect();
+            let same_length = upper.chars().count() == text.chars().count();
+            for found in [text, &upper].into_iter().filter(|f| *f == text || same_length) {
+                assert_eq!(shown(&literal, &wide(found, u16::to_le_bytes)), found);
+                assert_eq!(shown(&literal, &wide(found, u16::to_be_bytes)), found);
+            }
+        }
+        let only_wide = Pattern::utf16("ab").unwrap();
+        assert_eq!(shown(&only_wide, b"a\0b\0"), "ab");
+    }
+
+    #[test]
+    fn the_first_part_of_a_long_match_in_utf16_is_decoded() {
+        let long = "long text".repeat(1000);
+        let found = wide(&long, u16::to_le_bytes);
+        assert_eq!(shown(&Pattern::literal(&long).unwrap(), &found[..4096]), long[..2048]);
+    }
+}
