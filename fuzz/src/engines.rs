@@ -169,6 +169,10 @@ pub(crate) fn draw_pattern(
                 let shared = u.int_in_range(0..=earlier.len())?;
                 bytes.splice(..0, earlier[..shared].iter().map(|(value, _)| *value));
             }
+            if fold && !bytes.is_ascii() && std::str::from_utf8(&bytes).is_ok() {
+                // The oracle knows no case beyond ASCII: this is no text.
+                bytes.push(0xFF);
+            }
             let mut forms = vec![oracle::bytes(&bytes, fold)];
             if let (true, Ok(text)) = (options.utf16, std::str::from_utf8(&bytes)) {
                 forms.push(oracle::utf16(text, fold));
@@ -176,7 +180,7 @@ pub(crate) fn draw_pattern(
             (accepted(Pattern::bytes(&bytes, "bytes")), forms)
         }
         4 => {
-            let text = characters(u, count)?;
+            let text = characters(u, count, fold)?;
             let mut forms = vec![oracle::bytes(text.as_bytes(), fold)];
             if options.utf16 {
                 forms.push(oracle::utf16(&text, fold));
@@ -184,7 +188,7 @@ pub(crate) fn draw_pattern(
             (accepted(Pattern::literal(&text)), forms)
         }
         5 => {
-            let text = characters(u, count)?;
+            let text = characters(u, count, fold)?;
             (accepted(Pattern::utf16(&text)), vec![oracle::utf16(&text, fold)])
         }
         _ => {
@@ -206,8 +210,11 @@ fn accepted(pattern: quarrier_search::Result<Pattern>) -> Pattern {
     pattern.unwrap_or_else(|error| panic!("a good pattern is refused: {error}"))
 }
 
-fn characters(u: &mut Unstructured<'_>, count: usize) -> Result<String> {
-    (0..count.min(20)).map(|_| u.choose(&CHARACTERS).copied()).collect()
+/// Some characters; where case is ignored, none beyond ASCII that have case, which the oracle lacks.
+fn characters(u: &mut Unstructured<'_>, count: usize, fold: bool) -> Result<String> {
+    let has_case = |c: char| !c.is_ascii() && (c.is_lowercase() || c.is_uppercase());
+    let drawn = (0..count.min(20)).map(|_| u.choose(&CHARACTERS).copied());
+    drawn.map(|c| c.map(|c| if fold && has_case(c) { '\u{4142}' } else { c })).collect()
 }
 
 /// Writes a needle down as a user would.

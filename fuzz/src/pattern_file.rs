@@ -1,6 +1,6 @@
 //! Any bytes as a pattern file: an answer or an error, never a panic.
 
-use quarrier_search::{Options, Pattern, Searcher, parse_file};
+use quarrier_search::{Encodings, Options, Pattern, Searcher, parse_file};
 
 use crate::{Target, Verdict};
 
@@ -15,13 +15,21 @@ const SEEDS: &[&[u8]] = &[
     b"hex:?? 4? ?F\nhex:00\nhex:ff,D8:ff\n",
     b"aaaa\naaaa\naaa\naa\na\n",
     b"re:(?i)a+b{2,5}[^c]|\\bd$\nre:(?u)\\w{1,3}\nre:^\\x00\\xFF(?:x|y)*z",
-    "utf16:\u{161}\u{10348}\nname/1 = utf16:K\n".as_bytes(),
+    "utf16:\u{161}\u{10348}\nname/1 = utf16:K\nword:\u{44f}\n".as_bytes(),
+    b"hex:FF [2-4] (D8 ~00 | ~4? [1-] 41 (42|43)) 44\nutf16be:ab\nxor:key\nbase64:secret\n",
 ];
 
 const WORDS: &[&[u8]] = &[
     b"hex:",
     b"re:",
     b"utf16:",
+    b"utf16be:",
+    b"xor:",
+    b"base64:",
+    b"word:",
+    b"[1-",
+    b"[2]",
+    b"~",
     b" = ",
     b"#",
     b"\n",
@@ -81,7 +89,15 @@ pub fn run(bytes: &[u8]) -> Verdict {
     }
     for options in [
         Options::default(),
-        Options { ignore_case: true, utf16: true, regex_length_bytes_max: 100 },
+        Options {
+            ignore_case: true,
+            utf16: true,
+            utf16be: true,
+            encodings: Encodings::parse("cp1251,shift_jis,utf-16le").unwrap_or_default(),
+            xor: patterns.len() < 4,
+            base64: true,
+            regex_length_bytes_max: 100,
+        },
     ] {
         search(patterns.clone(), options, bytes);
     }

@@ -14,7 +14,7 @@ use quarrier::{Error, OpenOptions, Place, Search, Sources};
 use quarrier_core::pipeline::{Access, Chunk};
 use quarrier_core::source::ChangingMemory;
 use quarrier_gpu::Wish;
-use quarrier_search::{Finding, Options};
+use quarrier_search::{Encodings, Finding, Options};
 
 use crate::buffer::Buffer;
 use crate::count::{AutoSize, Count, Size};
@@ -34,11 +34,13 @@ pub(crate) const MEMORY_NAME: &str = "<bytes>";
     signature = (
         source, patterns, *, ignore_case=false, utf16=false, max_count=None, range=None,
         aligned=Size(1), regex_max_length=Size(65536), workers=None, readers=None, buffers=None,
-        buffer_size=None, access="auto", direct=false, engine="auto", device="cpu",
+        buffer_size=None, access="auto", direct=false, engine="auto", device="cpu", word=false,
+        utf16be=false, encodings="", xor=false, base64=false,
     ),
     text_signature = "(source, patterns, *, ignore_case=False, utf16=False, max_count=None, \
         range=None, aligned=1, regex_max_length=65536, workers=None, readers=None, buffers=None, \
-        buffer_size=None, access='auto', direct=False, engine='auto', device='cpu')"
+        buffer_size=None, access='auto', direct=False, engine='auto', device='cpu', word=False, \
+        utf16be=False, encodings='', xor=False, base64=False)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
 pub(crate) fn search(
@@ -58,6 +60,11 @@ pub(crate) fn search(
     direct: bool,
     engine: &str,
     device: &str,
+    word: bool,
+    utf16be: bool,
+    encodings: &str,
+    xor: bool,
+    base64: bool,
 ) -> PyResult<Findings> {
     let py = source.py();
     let refuse = |message: &str| raise(py, "PlanError", (message,));
@@ -77,10 +84,19 @@ pub(crate) fn search(
         access: parse_access(access).map_err(|message| refuse(&message))?,
         direct,
     };
-    let request = Search::new(pattern::collect(patterns)?)
+    let mut patterns = pattern::collect(patterns)?;
+    if word {
+        let words = patterns.into_iter().map(quarrier_search::Pattern::word);
+        patterns = words.collect::<Result<_, _>>().map_err(|error| of_search(py, &error))?;
+    }
+    let request = Search::new(patterns)
         .options(Options {
             ignore_case,
             utf16,
+            utf16be,
+            encodings: Encodings::parse(encodings).map_err(|message| refuse(&message))?,
+            xor,
+            base64,
             regex_length_bytes_max: usize::try_from(regex_max_length)?,
         })
         .engine(engine.parse().map_err(|error| of_search(py, &error))?)

@@ -25,10 +25,18 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "debu
 TABLE = json.loads((REPOSITORY / "crates/quarrier/tests/doors.json").read_text())
 FINDING = ("source", "offset", "length", "pattern")
 FILE = ("source", "type", "offset", "length", "status")
-FLAGS = {"ignore_case": "-i", "utf16": "--utf16", "direct": "--direct"}
+FLAGS = {
+    "ignore_case": "-i",
+    "utf16": "--utf16",
+    "utf16be": "--utf16be",
+    "xor": "--xor",
+    "base64": "--base64",
+    "direct": "--direct",
+}
 VALUES = {
     "aligned": "--aligned",
     "regex_max_length": "--regex-max-length",
+    "encodings": "--encodings",
     "workers": "--workers",
     "readers": "--readers",
     "buffers": "--buffers",

@@ -50,7 +50,9 @@ mod error;
 pub use error::{Error, Result};
 pub use finding::Finding;
 pub use gpu::GpuSearcher;
-pub use pattern::{LENGTH_BYTES_MAX, Options, PATTERNS_MAX, Pattern, parse_file, parse_file_until};
+pub use pattern::{
+    Encodings, LENGTH_BYTES_MAX, Options, PATTERNS_MAX, Pattern, parse_file, parse_file_until,
+};
 pub use regex::TooLong;
 pub use sample::Sample;
 pub use searcher::{Builder, FindingSink, Found, Searcher};

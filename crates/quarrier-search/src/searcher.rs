@@ -292,6 +292,24 @@ impl Searcher {
             self.keep_what_counts(findings, unreadable);
         }
         sort_nearly_sorted(findings);
+        if self.needles.has_twins() {
+            findings.dedup();
+        }
+    }
+
+    /// Replaces needles from `first` on by the findings that they stand for.
+    fn confirm(&self, hay: &Haystack<'_>, first: usize, findings: &mut Vec<Finding>) {
+        if !self.needles.has_checks() {
+            return;
+        }
+        let mut kept = first;
+        for index in first..findings.len() {
+            if let Some(finding) = self.needles.confirm(findings[index], hay.text, hay.offset) {
+                findings[kept] = finding;
+                kept += 1;
+            }
+        }
+        findings.truncate(kept);
     }
 
     fn keep_what_counts(&self, findings: &mut Vec<Finding>, unreadable: &[std::ops::Range<u64>]) {
@@ -350,12 +368,15 @@ impl Kernel for Searcher {
     type Output = Found;
 
     fn need(&self) -> Need {
-        let literal = self.needles.length_bytes_max().saturating_sub(1);
+        let literal = self.needles.after_bytes();
         let regex = self.regexes.iter().map(|regex| regex.length_bytes_max).max();
         let zeros_match = self.needles.iter().any(|needle| needle.matches_zeros())
             || !self.regexes.iter().all(BoundedRegex::may_skip_zeros);
         Need {
-            before_bytes: self.context_bytes.max(if regex.is_some() { CONTEXT_BYTES } else { 0 }),
+            before_bytes: self
+                .context_bytes
+                .max(self.needles.before_bytes())
+                .max(if regex.is_some() { CONTEXT_BYTES } else { 0 }),
             after_bytes: self.context_bytes
                 + literal.max(regex.map_or(0, |bytes| bytes + 1 + CONTEXT_BYTES)),
             skip_zeros: !zeros_match,
@@ -391,12 +412,15 @@ impl Searcher {
         let mut at = hay.own.start;
         let mut found = std::mem::take(emit.output());
         found.findings.extend(given);
+        self.confirm(&hay, 0, &mut found.findings);
         if matches!(left, Left::Beside(None)) && self.regexes.is_empty() {
             at = end;
         }
         while at < end {
             let to = (at + BLOCK_BYTES).min(end);
+            let before = found.findings.len();
             self.scan_literals(left, &hay, at..to, &mut found.findings);
+            self.confirm(&hay, before, &mut found.findings);
             let regex_end = to.min(hay.own.end);
             if let (Some(gate), Some(from)) = (&self.gate, &mut gated) {
                 let (all, too_long) = (&mut found.findings, &mut found.too_long);

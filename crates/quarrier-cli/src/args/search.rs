@@ -10,7 +10,7 @@ use quarrier::search::HISTOGRAM_BYTES_MAX;
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::Wish;
 use quarrier_remote::{is_remote, redacted};
-use quarrier_search::EngineName;
+use quarrier_search::{Encodings, EngineName};
 
 use super::{
     auto, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
@@ -51,6 +51,10 @@ pub(crate) struct Search {
     pub(crate) sources: Vec<OsString>,
     pub(crate) ignore_case: bool,
     pub(crate) utf16: bool,
+    pub(crate) utf16be: bool,
+    pub(crate) encodings: Encodings,
+    pub(crate) xor: bool,
+    pub(crate) base64: bool,
     pub(crate) count: bool,
     pub(crate) histogram: bool,
     pub(crate) histogram_bytes_max: u64,
@@ -145,8 +149,8 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
     ];
     if let Some(id) = out_of_place.iter().find(|id| is_given(id)) {
         return Err(format!(
-            "--{id} is no option of search(…); there are -i, -w, --utf16, --regex-max-length, --range, \
-             --aligned and those of the machine and of remote sources (a LIMIT ends the search)"
+            "--{id} is no option of search(…); there are -i, -w, --utf16, --utf16be, --encodings, --xor, \
+             --base64, --regex-max-length, --range, --aligned and those of the machine and of remote sources (a LIMIT ends the search)"
         ));
     }
     read(&matches, Vec::new(), Vec::new())
@@ -165,6 +169,10 @@ fn read(
         sources,
         ignore_case: matches.get_flag("ignore-case"),
         utf16: matches.get_flag("utf16"),
+        utf16be: matches.get_flag("utf16be"),
+        encodings: matches.get_one("encodings").copied().unwrap_or_default(),
+        xor: matches.get_flag("xor"),
+        base64: matches.get_flag("base64"),
         count: matches.get_flag("count"),
         histogram: matches.get_flag("histogram"),
         histogram_bytes_max: matches
@@ -261,6 +269,8 @@ const SEARCH_EXAMPLES: &str = "\
 Examples:
   quarrier search 'invoice 2026' disk.img
   quarrier search -x 'FF D8 FF ??' --aligned 512 /dev/sdb
+  quarrier search -x '50 4B 03 04 [22-] 2E 64 6F 63 ~78' disk.img
+  quarrier search -i --utf16 --encodings cp1251,koi8-r 'Счёт' disk.img
   quarrier search -f patterns.txt -c --report run.html image.001
   quarrier search -E '[0-9]{4}-[0-9]{4}' --format json dump.bin | jq .offset
   quarrier search -E '[a-z0-9.]+@[a-z0-9.]+' --histogram --stop-list known.txt disk.img
@@ -271,7 +281,8 @@ A SOURCE is a file, a block device, '-' for standard input, the first part of a
 split image (image.001) or of an EWF image (image.E01), a quoted glob of its
 parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY (with the
 usual AWS_… variables of the environment). A pattern file holds one pattern a
-line: a literal, or hex:…, re:…, utf16:…; a name may precede it, as in 'jpeg =
+line: a literal, or hex:…, re:…, utf16:…, utf16be:…, xor:…, base64:…; word:…
+is a literal that stands as a word. A name may precede each, as in 'jpeg =
 hex:FF D8 FF'; lines that begin with # are comments.
 
 Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the
@@ -311,23 +322,43 @@ fn pattern_args() -> Vec<Arg> {
     vec![
         repeated("pattern", 'e', "TEXT").help("A literal: the bytes of this text; repeatable"),
         repeated("hex", 'x', "HEX")
-            .help("Hexadecimal; ?? is any byte, ?A and A? are half a byte; repeatable"),
+            .help(
+                "Hexadecimal; ?? is any byte, ?A and A? are half a byte, ~00 any byte but that, [4], \
+                 [4-6] and [4-] so many bytes, (A | B) alternatives; repeatable",
+            ),
         repeated("regex", 'E', "RE")
             .help("A byte regex; leftmost-first matches that do not overlap; repeatable"),
         repeated("patterns", 'f', "FILE")
             .value_parser(value_parser!(PathBuf))
             .allow_hyphen_values(false)
             .help("A file of patterns, one a line; '-' is standard input; repeatable"),
-        flag("ignore-case", "Letters (ASCII) match in either case")
+        flag(
+            "ignore-case",
+            "Letters match in either case, in literals also those beyond ASCII (Unicode simple folding)",
+        )
             .short('i')
             .help_heading("Patterns"),
-        flag("word-regexp", "Match whole words only; not for hex or UTF-16")
+        flag("word-regexp", "Match whole words only; not for hex patterns")
             .short('w')
             .help_heading("Patterns"),
         flag("fixed-strings", "Take PATTERN as a literal (the default)")
             .short('F')
             .help_heading("Patterns"),
         flag("utf16", "Search for each literal in UTF-16LE as well").help_heading("Patterns"),
+        flag("utf16be", "Search for each literal in UTF-16BE as well").help_heading("Patterns"),
+        Arg::new("encodings")
+            .long("encodings")
+            .value_name("LIST")
+            .value_parser(Encodings::parse)
+            .help(
+                "Search for each literal in these encodings as well, as far as they have its \
+                 characters: cp1251,koi8-r,shift_jis …",
+            )
+            .help_heading("Patterns"),
+        flag("xor", "Search for each literal under XOR with any one byte as well")
+            .help_heading("Patterns"),
+        flag("base64", "Search for each literal of 3 bytes or more within base64 as well")
+            .help_heading("Patterns"),
         Arg::new("regex-max-length")
             .long("regex-max-length")
             .value_name("SIZE")

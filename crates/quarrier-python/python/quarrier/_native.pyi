@@ -113,6 +113,11 @@ def search(
     direct: bool = False,
     engine: str = "auto",
     device: str = "cpu",
+    word: bool = False,
+    utf16be: bool = False,
+    encodings: str = "",
+    xor: bool = False,
+    base64: bool = False,
 ) -> Findings: ...
 
 @final

@@ -8,8 +8,9 @@ use crate::wanted::Wanted;
 
 /// Reads a pattern file.
 ///
-/// A line is a literal (its bytes as they stand, UTF-8 or not), or begins with `hex:`,
-/// `re:` or `utf16:`. A name may stand before: `jpeg = hex:FF D8 FF`; a name is letters,
+/// A line is a literal (its bytes as they stand, UTF-8 or not), or begins with `hex:`, `re:`, `utf16:`,
+/// `utf16be:`, `xor:` or `base64:`; with `word:` before any of these but `hex:`, `xor:` and `base64:` it
+/// must stand as a word. A name may stand before: `jpeg = hex:FF D8 FF`; a name is letters,
 /// digits, `_`, `-`, `.` and `/` without blanks, followed by ` = `. Lines that are empty or
 /// begin with `#` are skipped, as are a carriage return at a line's end and a byte order mark
 /// at the file's beginning. What a regex says is verified here; it is compiled when the set is.
@@ -71,6 +72,19 @@ fn parse_pattern(line: &[u8]) -> Result<Pattern> {
     } else if let Some(wide) = rest("utf16:") {
         utf8(line, &text)?;
         Pattern::utf16(wide)
+    } else if let Some(wide) = rest("utf16be:") {
+        utf8(line, &text)?;
+        Pattern::utf16be(wide)
+    } else if let (Some(text), Some(bytes)) = (rest("xor:"), line.strip_prefix(b"xor:")) {
+        Pattern::xor(bytes, text)
+    } else if let (Some(text), Some(bytes)) = (rest("base64:"), line.strip_prefix(b"base64:")) {
+        Pattern::base64(bytes, text)
+    } else if let Some(rest) = line.strip_prefix(b"word:") {
+        // One prefix of its own, so that a line of them is no deep recursion.
+        match rest.starts_with(b"word:") {
+            true => Err(Error::pattern(&text, "says 'word:' twice")),
+            false => parse_pattern(rest)?.word(),
+        }
     } else {
         Pattern::bytes(line, &text)
     }
@@ -96,7 +110,11 @@ fn split_name(line: &[u8]) -> Option<(&str, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::Kind;
+    use crate::pattern::{Form, Kind};
+
+    fn literal(bytes: &[u8], form: Form, is_word: bool) -> Kind {
+        Kind::Literal { bytes: bytes.to_vec(), form, is_word }
+    }
 
     #[test]
     fn all_kinds_of_lines_are_read() {
@@ -106,7 +124,28 @@ mod tests {
         assert_eq!(labels[..4], ["plain words", "jpeg", "num", "wide"]);
         assert_eq!(patterns[1].text, "FF D8");
         assert!(patterns[2].is_regex());
-        assert_eq!(patterns[4].kind, Kind::Literal(b"\xFF\xFEraw".to_vec()));
+        assert_eq!(patterns[4].kind, literal(b"\xFF\xFEraw", Form::Plain, false));
+    }
+
+    #[test]
+    fn forms_have_their_prefixes() {
+        let file = b"utf16be:a\nxor:\xFFb\nbase64:abc\nn = word:c\nword:utf16:d\nword:re:e\n";
+        let patterns = parse_file(file).unwrap();
+        let kinds: Vec<Kind> = patterns.iter().map(|pattern| pattern.kind.clone()).collect();
+        let expected = [
+            literal(b"a", Form::Utf16Be, false),
+            literal(b"\xFFb", Form::Xor, false),
+            literal(b"abc", Form::Base64, false),
+            literal(b"c", Form::Plain, true),
+            literal(b"d", Form::Utf16Le, true),
+        ];
+        assert_eq!(kinds[..5], expected);
+        assert!(patterns[5].is_regex());
+        assert_eq!(patterns[3].label(), "n");
+        assert_eq!(patterns[3].text, "c");
+        for line in ["word:hex:41", "word:xor:a", "word:base64:abc", "word:word:a", "base64:ab"] {
+            assert!(parse_file(line.as_bytes()).is_err(), "{line}");
+        }
     }
 
     #[test]
@@ -132,7 +171,7 @@ mod tests {
     #[test]
     fn a_byte_order_mark_is_no_part_of_the_first_pattern() {
         let first = |file: &[u8]| parse_file(file).unwrap().remove(0);
-        assert_eq!(first(b"\xEF\xBB\xBFwords\n").kind, Kind::Literal(b"words".to_vec()));
+        assert_eq!(first(b"\xEF\xBB\xBFwords\n").kind, literal(b"words", Form::Plain, false));
         assert_eq!(first(b"\xEF\xBB\xBFhex:FF D8\n").text, "FF D8");
         assert_eq!(first(b"a\n\xEF\xBB\xBFb").text, "a");
         assert!(parse_file(b"\xEF\xBB\xBF# nothing\n").is_err());

@@ -1,15 +1,22 @@
 //! Patterns: what is searched for, as people write it and as engines see it.
 
+mod encodings;
+mod expand;
 mod file;
+mod forms;
+mod hex;
 mod needle;
+mod program;
 mod shown;
 
+pub use encodings::Encodings;
 pub use file::{parse_file, parse_file_until};
 pub(crate) use needle::{Needle, Needles};
 
-use quarrier_core::hex::parse_masked;
-
 use crate::error::{Error, Result};
+use forms::BASE64_BYTES_MIN;
+use hex::Hex;
+use program::Program;
 
 /// The longest literal or hex pattern in bytes.
 pub const LENGTH_BYTES_MAX: usize = 1 << 16;
@@ -34,14 +41,26 @@ pub struct Pattern {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Bytes; in letters, case may be ignored by the set's options.
-    Literal(Vec<u8>),
-    /// The UTF-16LE form of a text, only.
-    Utf16(String),
+    /// Bytes, in a form; in letters, case may be ignored by the set's options.
+    Literal { bytes: Vec<u8>, form: Form, is_word: bool },
     /// Byte values under a mask: a text byte `t` matches when `t & mask == value`.
     Masked { value: Vec<u8>, mask: Vec<u8> },
+    /// Hexadecimal with jumps, alternatives or negated bytes.
+    Program(Program),
     /// A byte regex.
     Regex(String),
+}
+
+/// How the bytes of a literal stand in the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As they are, and in all further forms that the set's options ask for.
+    Plain,
+    Utf16Le,
+    Utf16Be,
+    /// Under exclusive or with any one byte.
+    Xor,
+    Base64,
 }
 
 impl Pattern {
@@ -59,21 +78,42 @@ impl Pattern {
     /// As [`Pattern::literal`].
     pub fn bytes(bytes: &[u8], text: &str) -> Result<Self> {
         check_length(text, bytes.len())?;
-        Ok(Self::new(text, Kind::Literal(bytes.to_vec())))
+        Ok(Self::formed(text, bytes, Form::Plain))
     }
 
-    /// Hexadecimal with wildcards: `FF D8 ?? 4?`. Blanks between bytes are optional.
+    /// Hexadecimal: bytes and wildcards (`FF D8 ?? 4?`), negated bytes (`~00`), jumps over bytes of any
+    /// value (`[4]`, `[4-6]`, `[4-]`), and alternatives (`(FF D8 | 89 50)`). Blanks between bytes are
+    /// optional.
+    ///
+    /// It is found wherever a match begins, with the length of the shortest one there. A jump without an end
+    /// goes as far as the longest match of a regex.
     ///
     /// # Errors
     /// Odd digits, other characters, nothing, or wildcards only.
     pub fn hex(text: &str) -> Result<Self> {
-        let bytes = parse_masked(text).map_err(|error| Error::pattern(text, error.to_string()))?;
-        check_length(text, bytes.len())?;
-        if bytes.iter().all(|(_, mask)| *mask == 0) {
-            return Err(Error::pattern(text, "has wildcards only; it would match everywhere"));
+        match hex::parse(text).map_err(|reason| Error::pattern(text, reason))? {
+            Hex::Masked(bytes) => {
+                check_length(text, bytes.len())?;
+                if bytes.iter().all(|(_, mask)| *mask == 0) {
+                    return Err(Error::pattern(
+                        text,
+                        "has wildcards only; it would match everywhere",
+                    ));
+                }
+                let (value, mask) = bytes.into_iter().unzip();
+                Ok(Self::new(text, Kind::Masked { value, mask }))
+            }
+            Hex::Program(program) => {
+                if expand::beginnings(&program).is_none() {
+                    return Err(Error::pattern(
+                        text,
+                        "begins with wildcards, or too many possibilities; begin it with bytes, or \
+                         shorten its first jump",
+                    ));
+                }
+                Ok(Self::new(text, Kind::Program(program)))
+            }
         }
-        let (value, mask) = bytes.into_iter().unzip();
-        Ok(Self::new(text, Kind::Masked { value, mask }))
     }
 
     /// A byte regex: `.` and classes match bytes, `\xFF` is the byte FF, `(?u)` turns on
@@ -91,8 +131,45 @@ impl Pattern {
     /// # Errors
     /// As [`Pattern::literal`].
     pub fn utf16(text: &str) -> Result<Self> {
+        Self::wide(text, Form::Utf16Le)
+    }
+
+    /// The UTF-16BE form of `text` only.
+    ///
+    /// # Errors
+    /// As [`Pattern::literal`].
+    pub fn utf16be(text: &str) -> Result<Self> {
+        Self::wide(text, Form::Utf16Be)
+    }
+
+    fn wide(text: &str, form: Form) -> Result<Self> {
         check_length(text, text.encode_utf16().count() * 2)?;
-        Ok(Self::new(text, Kind::Utf16(text.to_string())))
+        Ok(Self::formed(text, text.as_bytes(), form))
+    }
+
+    /// `bytes`, shown as `text`, under exclusive or with any one byte; 0, which leaves them as they are, is
+    /// one.
+    ///
+    /// # Errors
+    /// As [`Pattern::literal`].
+    pub fn xor(bytes: &[u8], text: &str) -> Result<Self> {
+        check_length(text, bytes.len())?;
+        Ok(Self::formed(text, bytes, Form::Xor))
+    }
+
+    /// `bytes`, shown as `text`, within anything that is encoded in base64, by the usual alphabet or that of
+    /// URLs. A finding has all characters that hold a bit of them.
+    ///
+    /// # Errors
+    /// As [`Pattern::literal`], and for fewer than three bytes.
+    pub fn base64(bytes: &[u8], text: &str) -> Result<Self> {
+        check_length(text, bytes.len() * 4 / 3 + 2)?;
+        if bytes.len() < BASE64_BYTES_MIN {
+            let reason =
+                format!("would be found everywhere; {BASE64_BYTES_MIN} bytes are the least");
+            return Err(Error::pattern(text, reason));
+        }
+        Ok(Self::formed(text, bytes, Form::Base64))
     }
 
     /// The same pattern with a name.
@@ -102,25 +179,37 @@ impl Pattern {
         self
     }
 
-    /// The same pattern, but only where no letter, digit or underscore stands before or after it. What
-    /// it is called stays.
+    /// The same pattern, but only where no letter (of ASCII), digit or underscore stands before or after it.
+    /// Its text stays.
     ///
     /// # Errors
-    /// For hexadecimal patterns and those in UTF-16, whose words nobody knows; where it is too long.
+    /// For hexadecimal patterns and those in base64 or under exclusive or, whose words nobody knows; for a
+    /// regex that is too long.
     pub fn word(self) -> Result<Self> {
-        let inner = match &self.kind {
-            Kind::Literal(bytes) => literal_regex(bytes),
-            Kind::Regex(regex) => regex.clone(),
-            Kind::Utf16(_) | Kind::Masked { .. } => {
+        let kind = match self.kind {
+            Kind::Literal {
+                bytes,
+                form: form @ (Form::Plain | Form::Utf16Le | Form::Utf16Be),
+                ..
+            } => Kind::Literal { bytes, form, is_word: true },
+            Kind::Regex(regex) => {
+                let regex = format!(r"\b{{start-half}}(?:{regex})\b{{end-half}}");
+                check_length(&self.text, regex.len())?;
+                Kind::Regex(regex)
+            }
+            Kind::Literal { .. } | Kind::Masked { .. } | Kind::Program(_) => {
                 return Err(Error::pattern(
                     &self.text,
                     "has no words; leave out -w, or this pattern",
                 ));
             }
         };
-        let regex = format!(r"\b{{start-half}}(?:{inner})\b{{end-half}}");
-        check_length(&self.text, regex.len())?;
-        Ok(Pattern { kind: Kind::Regex(regex), ..self })
+        Ok(Pattern { kind, ..self })
+    }
+
+    /// Whether the bytes before a place decide if it is found there.
+    pub fn looks_back(&self) -> bool {
+        matches!(self.kind, Kind::Regex(_) | Kind::Literal { is_word: true, .. })
     }
 
     /// The name, or where there is none the pattern as written.
@@ -133,21 +222,13 @@ impl Pattern {
         matches!(self.kind, Kind::Regex(_))
     }
 
+    fn formed(text: &str, bytes: &[u8], form: Form) -> Self {
+        Self::new(text, Kind::Literal { bytes: bytes.to_vec(), form, is_word: false })
+    }
+
     fn new(text: &str, kind: Kind) -> Self {
         Pattern { text: text.to_string(), name: None, kind }
     }
-}
-
-/// A regex that matches these bytes and nothing else.
-fn literal_regex(bytes: &[u8]) -> String {
-    let mut regex = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b' ' => regex.push(byte as char),
-            other => regex.push_str(&format!(r"\x{other:02X}")),
-        }
-    }
-    regex
 }
 
 fn check_length(text: &str, bytes: usize) -> Result<()> {
@@ -167,16 +248,40 @@ fn check_length(text: &str, bytes: usize) -> Result<()> {
 /// How the patterns of a set are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// ASCII letters match in either case, in literals and regexes.
+    /// Letters match in either case: in literals by the simple case folding of Unicode, where letters of
+    /// ASCII match each other only; in regexes as they say (`(?u)`).
     pub ignore_case: bool,
     /// Literals are also searched for in UTF-16LE.
     pub utf16: bool,
-    /// The longest match of a regex in bytes.
+    /// Literals are also searched for in UTF-16BE.
+    pub utf16be: bool,
+    /// Literals are also searched for in these encodings, as far as they have their characters.
+    pub encodings: Encodings,
+    /// Literals are also searched for under exclusive or with any one byte.
+    pub xor: bool,
+    /// Literals of three bytes or more are also searched for within what is encoded in base64.
+    pub base64: bool,
+    /// The longest match of a regex, or of a hexadecimal pattern with jumps, in bytes.
     pub regex_length_bytes_max: usize,
+}
+
+impl Options {
+    /// Whether literals have forms beside their own bytes and UTF-16LE.
+    pub(crate) fn has_more_forms(self) -> bool {
+        self.utf16be || self.xor || self.base64 || !self.encodings.is_empty()
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { ignore_case: false, utf16: false, regex_length_bytes_max: 64 * 1024 }
+        Options {
+            ignore_case: false,
+            utf16: false,
+            utf16be: false,
+            encodings: Encodings::default(),
+            xor: false,
+            base64: false,
+            regex_length_bytes_max: 64 * 1024,
+        }
     }
 }

@@ -1,7 +1,14 @@
-//! Needles: what engines search for. A pattern yields one or two (UTF-16).
+//! Needles: what engines search for. A pattern yields one for each form, or beginning of a form.
 
-use super::{Kind, Options, Pattern};
+use super::expand::beginnings;
+use super::forms::{Formed, Given, Unit, forms, is_in_word};
+use super::program::Program;
+use super::{Form, Kind, Options, Pattern};
 use crate::error::{Error, Result};
+use crate::finding::Finding;
+
+/// The most needles of a set: as many as patterns, in both forms of UTF-16.
+pub(crate) const NEEDLES_MAX: usize = 3_000_000;
 
 /// All needles of a set, end to end in two arrays.
 #[derive(Debug, Clone, Default)]
@@ -10,6 +17,13 @@ pub(crate) struct Needles {
     masks: Vec<u8>,
     spans: Vec<Span>,
     length_bytes_max: usize,
+    /// How many patterns there are. A needle with a greater number stands for a check.
+    patterns: u32,
+    checks: Vec<Check>,
+    /// The most bytes of a match that is checked.
+    checked_bytes_max: usize,
+    /// Whether two needles of a pattern may stand at the same place.
+    has_twins: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -20,11 +34,23 @@ struct Span {
     is_exact: bool,
 }
 
+/// What must hold where a needle stands, before its pattern is found there.
+#[derive(Debug, Clone)]
+struct Check {
+    pattern: u32,
+    /// Where the needle is no more than the beginning.
+    program: Option<Program>,
+    /// Where the match has to be a word.
+    word: Option<Unit>,
+    match_bytes_max: usize,
+}
+
 /// A needle: a text byte `t` matches at `i` when `t & mask[i] == value[i]`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Needle<'n> {
     pub(crate) value: &'n [u8],
     pub(crate) mask: &'n [u8],
+    /// The pattern, or the check, which follow the patterns: see [`Needles::confirm`].
     pub(crate) pattern: u32,
     /// All mask bytes are 0xFF.
     pub(crate) is_exact: bool,
@@ -53,19 +79,24 @@ impl Needles {
     /// The needles of all patterns that are not regexes.
     ///
     /// # Errors
-    /// When there are more bytes than 32 bits can count.
+    /// When there are more than [`NEEDLES_MAX`], or more bytes than 32 bits can count; for a hexadecimal
+    /// pattern that matches more bytes than a regex may, or begins with too many possibilities.
     pub(crate) fn new(patterns: &[Pattern], options: Options) -> Result<Self> {
-        let mut needles = Needles::default();
-        for (index, pattern) in patterns.iter().enumerate() {
-            let index = u32::try_from(index).map_err(|_| too_many())?;
+        let count = u32::try_from(patterns.len()).map_err(|_| too_many())?;
+        let mut needles = Needles { patterns: count, ..Needles::default() };
+        for (index, pattern) in (0..count).zip(patterns) {
             match &pattern.kind {
                 Kind::Regex(_) => {}
                 Kind::Masked { value, mask } => needles.push(index, value, mask)?,
-                Kind::Utf16(text) => needles.push_wide(index, text, options.ignore_case)?,
-                Kind::Literal(bytes) => {
-                    needles.push_text(index, bytes, options.ignore_case)?;
-                    if let (true, Ok(text)) = (options.utf16, std::str::from_utf8(bytes)) {
-                        needles.push_wide(index, text, options.ignore_case)?;
+                Kind::Program(program) => needles.push_hex(index, pattern, program, options)?,
+                Kind::Literal { bytes, form, is_word } => {
+                    let given = Given { bytes, form: *form };
+                    let is_ascii = !options.ignore_case || bytes.is_ascii();
+                    let is_plain = *form == Form::Plain && !is_word && !options.has_more_forms();
+                    if is_plain && is_ascii {
+                        needles.push_plain(index, bytes, options)?;
+                    } else {
+                        needles.push_forms(index, given, *is_word, options)?;
                     }
                 }
             }
@@ -73,28 +104,104 @@ impl Needles {
         Ok(needles)
     }
 
-    fn push_text(&mut self, pattern: u32, bytes: &[u8], ignore_case: bool) -> Result<()> {
-        let fold = |b: u8| if ignore_case && b.is_ascii_alphabetic() { 0xDF } else { 0xFF };
+    /// A literal with no forms beside UTF-16LE.
+    fn push_plain(&mut self, pattern: u32, bytes: &[u8], options: Options) -> Result<()> {
+        let fold = |b: u8| if options.ignore_case && b.is_ascii_alphabetic() { 0xDF } else { 0xFF };
         let mask: Vec<u8> = bytes.iter().map(|&b| fold(b)).collect();
-        self.push(pattern, bytes, &mask)
-    }
-
-    /// The UTF-16LE form of `text`. Only characters of ASCII have case: the bytes of others
-    /// may look like letters.
-    fn push_wide(&mut self, pattern: u32, text: &str, ignore_case: bool) -> Result<()> {
+        self.push(pattern, bytes, &mask)?;
+        let text = std::str::from_utf8(bytes).ok().filter(|_| options.utf16);
+        let Some(text) = text else { return Ok(()) };
         let (mut value, mut mask) = (Vec::new(), Vec::new());
         for unit in text.encode_utf16() {
             let [low, high] = unit.to_le_bytes();
-            let folds = ignore_case && high == 0 && low.is_ascii_alphabetic();
             value.extend([low, high]);
-            mask.extend([if folds { 0xDF } else { 0xFF }, 0xFF]);
+            // Without case, or ASCII: the bytes of other characters may look like letters.
+            mask.extend([if high == 0 { fold(low) } else { 0xFF }, 0xFF]);
         }
         self.push(pattern, &value, &mask)
     }
 
+    fn push_forms(
+        &mut self,
+        pattern: u32,
+        given: Given<'_>,
+        is_word: bool,
+        options: Options,
+    ) -> Result<()> {
+        let first = self.spans.len();
+        for Formed { program, unit } in forms(given, options) {
+            if is_word && unit.is_none() {
+                continue;
+            }
+            let word = unit.filter(|_| is_word);
+            if !self.push_program(pattern, &program, word, usize::MAX)? {
+                let text = String::from_utf8_lossy(given.bytes);
+                return Err(Error::pattern(&text, "may be anything, where case is ignored"));
+            }
+        }
+        self.has_twins |= self.spans.len() - first > 1;
+        Ok(())
+    }
+
+    fn push_hex(
+        &mut self,
+        index: u32,
+        pattern: &Pattern,
+        program: &Program,
+        options: Options,
+    ) -> Result<()> {
+        let most = options.regex_length_bytes_max;
+        let wrong = |reason: String| Error::pattern(&pattern.text, reason);
+        let shortest = program.length_bytes_min();
+        if shortest > most {
+            return Err(wrong(format!(
+                "matches no fewer than {shortest} bytes; raise --regex-max-length, which is {most}"
+            )));
+        }
+        let longest = program.length_bytes_max(usize::MAX);
+        if longest > most && longest < usize::MAX {
+            return Err(wrong(format!(
+                "may match {longest} bytes; raise --regex-max-length, which is {most}"
+            )));
+        }
+        if !self.push_program(index, program, None, most)? {
+            return Err(wrong(
+                "begins with too many possibilities; begin it with bytes, or shorten its first jump"
+                    .to_string(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The needles of a program, with a check where they do not say all. Whether it has needles.
+    fn push_program(
+        &mut self,
+        pattern: u32,
+        program: &Program,
+        word: Option<Unit>,
+        most: usize,
+    ) -> Result<bool> {
+        let Some(begins) = beginnings(program) else { return Ok(false) };
+        let mut number = pattern;
+        if !begins.are_matches || word.is_some() {
+            let check = u32::try_from(self.checks.len()).map_err(|_| too_many())?;
+            number = self.patterns.checked_add(check).ok_or_else(too_many)?;
+            let match_bytes_max = program.length_bytes_max(most);
+            let of_word = if word.is_some() { 2 } else { 0 };
+            self.checked_bytes_max = self.checked_bytes_max.max(match_bytes_max + of_word);
+            let program = (!begins.are_matches).then(|| program.clone());
+            self.checks.push(Check { pattern, program, word, match_bytes_max });
+        }
+        self.has_twins |= begins.all.len() > 1;
+        for begin in &begins.all {
+            self.push(number, &begin.value, &begin.mask)?;
+        }
+        Ok(true)
+    }
+
     fn push(&mut self, pattern: u32, value: &[u8], mask: &[u8]) -> Result<()> {
         let start = self.values.len();
-        if start + value.len() > u32::MAX as usize {
+        if start + value.len() > u32::MAX as usize || self.spans.len() == NEEDLES_MAX {
             return Err(too_many());
         }
         self.values.extend(value.iter().zip(mask).map(|(v, m)| v & m));
@@ -109,7 +216,43 @@ impl Needles {
         Ok(())
     }
 
-    /// Some of the needles, as a set of their own.
+    /// What is found where a needle stands at `finding`, in `text` that begins at `offset`: the finding
+    /// itself, the pattern's match there, or nothing.
+    pub(crate) fn confirm(&self, finding: Finding, text: &[u8], offset: u64) -> Option<Finding> {
+        let Some(number) = finding.pattern.checked_sub(self.patterns) else { return Some(finding) };
+        let check = self.checks.get(number as usize)?;
+        let start = usize::try_from(finding.offset.checked_sub(offset)?).ok()?;
+        let length = match &check.program {
+            Some(program) => program.shortest(text.get(start..)?, check.match_bytes_max)?,
+            None => finding.length as usize,
+        };
+        if check.word.is_some_and(|unit| is_in_word(text, start, start + length, unit)) {
+            return None;
+        }
+        Some(Finding { pattern: check.pattern, length: u32::try_from(length).ok()?, ..finding })
+    }
+
+    /// Whether needles stand for checks, so that each finding has to be confirmed.
+    pub(crate) fn has_checks(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
+    /// Whether the same finding may come twice.
+    pub(crate) fn has_twins(&self) -> bool {
+        self.has_twins
+    }
+
+    /// Bytes before a finding that decide about it.
+    pub(crate) fn before_bytes(&self) -> usize {
+        if self.checks.iter().any(|check| check.word.is_some()) { 2 } else { 0 }
+    }
+
+    /// Bytes after a finding's first that decide about it.
+    pub(crate) fn after_bytes(&self) -> usize {
+        self.length_bytes_max.max(self.checked_bytes_max).saturating_sub(1)
+    }
+
+    /// Some of the needles, as a set of their own, whose findings the whole set confirms.
     pub(crate) fn subset(&self, indexes: &[usize]) -> Self {
         let mut some = Needles::default();
         for &index in indexes {
@@ -159,5 +302,8 @@ impl Needles {
 }
 
 fn too_many() -> Error {
-    Error::Set("the patterns are too many or too long: 4 GiB together at most".to_string())
+    Error::Set(format!(
+        "the patterns are too many or too long: {NEEDLES_MAX} forms and 4 GiB together at most; search \
+         for them in several runs"
+    ))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Kind, Pattern};
+use super::{Form, Kind, Pattern};
 
 impl Pattern {
     /// Appends a match of this pattern, or its first bytes, to `out` as text: UTF-8 as it stands, a match
@@ -18,9 +18,12 @@ impl Pattern {
     #[must_use]
     pub fn decode_match(&self, found: &[u8]) -> Option<String> {
         let text = match &self.kind {
-            Kind::Utf16(text) => text.as_str(),
-            Kind::Literal(bytes) if bytes != found => std::str::from_utf8(bytes).ok()?,
-            Kind::Literal(_) | Kind::Masked { .. } | Kind::Regex(_) => return None,
+            Kind::Literal { bytes, form, .. } if *form != Form::Plain || bytes != found => {
+                std::str::from_utf8(bytes).ok()?
+            }
+            Kind::Literal { .. } | Kind::Masked { .. } | Kind::Program(_) | Kind::Regex(_) => {
+                return None;
+            }
         };
         [u16::from_le_bytes, u16::from_be_bytes].into_iter().find_map(|unit| {
             let (pairs, rest) = found.as_chunks::<2>();

@@ -6,6 +6,7 @@ mod defects;
 mod engines;
 mod gpu;
 mod gpu_watched;
+mod language;
 mod oracle;
 mod patterns;
 mod pipelines;

@@ -181,11 +181,11 @@ impl Search {
         &self.patterns
     }
 
-    /// The bytes that are searched where the source has them: of regexes those before
-    /// [`starts`](Self::starts) too, since where one matches depends on the matches before.
+    /// The bytes that are searched where the source has them: of regexes and words
+    /// those before [`starts`](Self::starts) too, since they decide where one matches.
     pub fn span(&self) -> Range<u64> {
-        let is_any_regex = self.patterns.iter().any(Pattern::is_regex);
-        let start = match is_any_regex {
+        let looks_back = self.patterns.iter().any(Pattern::looks_back);
+        let start = match looks_back {
             true => self.range.start,
             false => self.range.start.max(self.starts.start),
         };

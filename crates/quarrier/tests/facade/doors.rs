@@ -12,7 +12,7 @@ use quarrier_carve::folder::Row;
 use quarrier_core::Error::BadPlan;
 use quarrier_core::pipeline::Chunk;
 use quarrier_core::size::parse_size;
-use quarrier_search::{Finding, Options, parse_file};
+use quarrier_search::{Encodings, Finding, Options, parse_file};
 use serde_json::{Value, json};
 
 pub(crate) const TABLE: &str = include_str!("../doors.json");
@@ -71,6 +71,10 @@ fn request(case: &Value) -> quarrier::Result<Search> {
         .options(Options {
             ignore_case: flag("ignore_case"),
             utf16: flag("utf16"),
+            utf16be: flag("utf16be"),
+            encodings: Encodings::parse(options["encodings"].as_str().unwrap_or_default()).unwrap(),
+            xor: flag("xor"),
+            base64: flag("base64"),
             regex_length_bytes_max: size("regex_max_length", 65_536)? as usize,
         })
         .planning(Planning {

@@ -17,6 +17,10 @@ pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, Str
     let options = Options {
         ignore_case: search.ignore_case,
         utf16: search.utf16,
+        utf16be: search.utf16be,
+        encodings: search.encodings,
+        xor: search.xor,
+        base64: search.base64,
         regex_length_bytes_max: search.regex_length_bytes_max,
     };
     let planning = Planning {

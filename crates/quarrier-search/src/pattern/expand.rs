@@ -1,0 +1,177 @@
+//! The needles of a program: how its matches begin.
+//!
+//! The steps are followed until enough bytes are known to look for, each way of a fork for itself. What a
+//! needle cannot say, or where it ends early, the program is run where the needle stands.
+
+use super::program::{Program, Reach, Step};
+
+/// Needles of a program, at most.
+const WAYS_MAX: usize = 256;
+/// Bits that are enough to look for.
+const BITS_ENOUGH: u32 = 96;
+/// Bits that are enough where going on would fork.
+const BITS_ENOUGH_AT_FORK: u32 = 24;
+/// Wildcards in a row that end a needle that has bits enough.
+const GAP_BYTES: usize = 16;
+
+/// A beginning of matches: byte values under a mask.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    pub(crate) value: Vec<u8>,
+    pub(crate) mask: Vec<u8>,
+}
+
+/// All beginnings of the matches of a program.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Beginnings {
+    pub(crate) all: Vec<Beginning>,
+    /// Whether the beginnings are the matches, so that the program has nothing to add.
+    pub(crate) are_matches: bool,
+}
+
+#[derive(Clone, Default)]
+struct Way {
+    beginning: Beginning,
+    at: usize,
+    bits: u32,
+}
+
+impl Way {
+    fn push(&mut self, value: u8, mask: u8) {
+        self.beginning.value.push(value & mask);
+        self.beginning.mask.push(mask);
+        self.bits += mask.count_ones();
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.beginning.value.extend(std::iter::repeat_n(0, bytes));
+        self.beginning.mask.extend(std::iter::repeat_n(0, bytes));
+    }
+}
+
+/// The beginnings of a program, or None where it begins with too many possibilities to look for.
+pub(crate) fn beginnings(program: &Program) -> Option<Beginnings> {
+    let mut open = vec![Way::default()];
+    let mut done: Vec<Way> = Vec::new();
+    let mut are_matches = true;
+    while let Some(mut way) = open.pop() {
+        let Some(step) = program.steps.get(way.at) else {
+            done.push(way);
+            continue;
+        };
+        if way.bits >= BITS_ENOUGH && way.beginning.value.len() >= 4 {
+            are_matches = false;
+            done.push(way);
+            continue;
+        }
+        way.at += 1;
+        match step {
+            Step::Byte { value, mask, negated: false } => way.push(*value, *mask),
+            Step::Byte { negated: true, .. } => {
+                are_matches = false;
+                way.skip(1);
+            }
+            Step::Set(bytes) => {
+                let strings: Vec<Vec<u8>> = bytes.iter().map(|&byte| vec![byte]).collect();
+                are_matches &= push_common(&mut way, &strings.iter().collect::<Vec<_>>());
+            }
+            Step::Goto(to) => way.at = *to,
+            Step::Strings(_) | Step::Jump { .. } | Step::Split(_) => {
+                let room = WAYS_MAX.saturating_sub(open.len() + done.len());
+                match fork(&way, step, room) {
+                    Some((ways, is_exact)) => {
+                        are_matches &= is_exact;
+                        open.extend(ways);
+                    }
+                    // The program goes on from here.
+                    None if way.bits > 0 => {
+                        are_matches = false;
+                        done.push(way);
+                    }
+                    None => return None,
+                }
+                continue;
+            }
+        }
+        open.push(way);
+    }
+    finished(done, are_matches)
+}
+
+fn finished(done: Vec<Way>, are_matches: bool) -> Option<Beginnings> {
+    if done.iter().any(|way| way.bits == 0) {
+        return None;
+    }
+    let mut all: Vec<Beginning> = done.into_iter().map(|way| way.beginning).collect();
+    let is_of_one_length = all.iter().all(|one| one.value.len() == all[0].value.len());
+    let are_matches = are_matches && is_of_one_length;
+    if !are_matches {
+        for one in &mut all {
+            let known = one.mask.iter().rposition(|&mask| mask != 0).map_or(0, |last| last + 1);
+            one.value.truncate(known);
+            one.mask.truncate(known);
+        }
+    }
+    all.sort_by(|a, b| (&a.value, &a.mask).cmp(&(&b.value, &b.mask)));
+    all.dedup();
+    Some(Beginnings { all, are_matches })
+}
+
+/// The ways on through a step that forks, and whether they say all that the step does. None where they
+/// are too many, or enough is known.
+fn fork(way: &Way, step: &Step, room: usize) -> Option<(Vec<Way>, bool)> {
+    let is_known = way.bits >= BITS_ENOUGH_AT_FORK;
+    let mut ways = Vec::new();
+    let mut is_exact = true;
+    match step {
+        Step::Strings(all) => {
+            let mut lengths: Vec<usize> = all.iter().map(Vec::len).collect();
+            lengths.sort_unstable();
+            lengths.dedup();
+            if lengths.len() > 1 && is_known {
+                return None;
+            }
+            for length in lengths {
+                let of_length: Vec<&Vec<u8>> = all.iter().filter(|s| s.len() == length).collect();
+                let mut next = way.clone();
+                is_exact &= push_common(&mut next, &of_length);
+                ways.push(next);
+            }
+        }
+        Step::Jump { least, most } => {
+            let least = *least as usize;
+            let more = match most {
+                Reach::Bytes(bytes) => (*bytes as usize).saturating_sub(least),
+                Reach::Open => usize::MAX,
+            };
+            if is_known && (more > 0 || least > GAP_BYTES) || more >= room || least > 1 << 16 {
+                return None;
+            }
+            for bytes in least..=least + more {
+                let mut next = way.clone();
+                next.skip(bytes);
+                ways.push(next);
+            }
+        }
+        Step::Split(all) => {
+            if is_known && all.len() > 16 {
+                return None;
+            }
+            ways.extend(all.iter().map(|&at| Way { at, ..way.clone() }));
+        }
+        Step::Byte { .. } | Step::Set(_) | Step::Goto(_) => {}
+    }
+    (ways.len() <= room).then_some((ways, is_exact))
+}
+
+/// Appends the bits that strings of one length have in common; whether these say that it is one of them.
+fn push_common(way: &mut Way, strings: &[&Vec<u8>]) -> bool {
+    let Some(first) = strings.first() else { return false };
+    let mut free_bits = 0;
+    for (place, &value) in first.iter().enumerate() {
+        let differing = strings.iter().fold(0, |bits, string| bits | (string[place] ^ value));
+        way.push(value, !differing);
+        free_bits += differing.count_ones();
+    }
+    u32::try_from(strings.len()).is_ok_and(|count| 1u32.checked_shl(free_bits) == Some(count))
+}
