@@ -119,6 +119,31 @@ def test_rows_are_named_tuples_dicts_and_arrow_columns() -> None:
         found[2]
 
 
+def test_a_match_is_the_bytes_found() -> None:
+    text = b"key=\xc3\xa9\xff; A\0b\0"
+    found = quarrier.search(text, [quarrier.regex(b"key=[^;]*"), "ab"], ignore_case=True, utf16=True)
+    assert [row.match for row in found] == [b"key=\xc3\xa9\xff", b"A\0b\0"]
+    assert pa.table(found).column("match").to_pylist() == [row.match for row in found]
+    long = quarrier.search(b"a" * 9000, quarrier.regex(b"a+"))
+    assert (long[0].length, len(long[0].match)) == (9000, 4096)
+
+
+def test_literals_have_forms_and_words() -> None:
+    text = "Счёт".encode("cp1251") + b" AB ABC"
+    assert places(quarrier.search(text, "счёт", encodings="cp1251", ignore_case=True))[0][0] == 0
+    assert len(quarrier.search(text, "AB", word=True)) == 1
+    with pytest.raises(quarrier.QuarrierError, match="no encoding 'nonsense'"):
+        quarrier.search(text, "a", encodings="nonsense")
+
+
+def test_a_folder_is_all_files_below_it(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "b").mkdir()
+    for name in ("b/.hidden", "a"):
+        (tmp_path / name).write_bytes(b"a needle")
+    found = quarrier.search(tmp_path, "needle")
+    assert [row.source for row in found] == [str(tmp_path / "a"), str(tmp_path / "b/.hidden")]
+
+
 def test_many_findings_come_in_several_batches() -> None:
     found = quarrier.search(bytes(200_000), b"\0")
     table = pa.table(found)

@@ -49,6 +49,8 @@ pub(crate) struct Shown {
 pub(crate) struct Search {
     pub(crate) patterns: Vec<PatternArg>,
     pub(crate) sources: Vec<OsString>,
+    /// Files with names of sources, which follow the others.
+    pub(crate) files_from: Vec<PathBuf>,
     pub(crate) ignore_case: bool,
     pub(crate) utf16: bool,
     pub(crate) utf16be: bool,
@@ -93,6 +95,8 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
     let mut patterns = ordered_patterns(matches);
     let mut positional: Vec<OsString> =
         matches.get_many::<OsString>("source").unwrap_or_default().cloned().collect();
+    let files_from: Vec<PathBuf> =
+        matches.get_many::<PathBuf>("files-from").unwrap_or_default().cloned().collect();
     if patterns.is_empty() && !positional.is_empty() {
         let text = positional.remove(0).into_string();
         let text = text.map_err(|_| "the pattern is not UTF-8; write other bytes with -x")?;
@@ -101,7 +105,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
     if patterns.is_empty() {
         return Err("no pattern was given; try 'quarrier search PATTERN SOURCE'".to_string());
     }
-    if positional.is_empty() {
+    if positional.is_empty() && files_from.is_empty() {
         return Err("no source was given; name files, or '-' for standard input".to_string());
     }
     if matches.get_flag("only-matching") && format_of(matches)? != Format::Text {
@@ -124,6 +128,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
         "regex",
         "patterns",
         "source",
+        "files-from",
         "count",
         "histogram",
         "histogram-memory",
@@ -167,6 +172,7 @@ fn read(
     Ok(Search {
         patterns,
         sources,
+        files_from: paths("files-from"),
         ignore_case: matches.get_flag("ignore-case"),
         utf16: matches.get_flag("utf16"),
         utf16be: matches.get_flag("utf16be"),
@@ -277,7 +283,8 @@ Examples:
   zcat image.gz | quarrier search -i --utf16 -e password -
   quarrier search -f patterns.txt --cache fetched https://example.org/disk.img
 
-A SOURCE is a file, a block device, '-' for standard input, the first part of a
+A SOURCE is a file, a folder (all regular files below it, hidden ones too, in
+the order of their paths), a block device, '-' for standard input, the first part of a
 split image (image.001) or of an EWF image (image.E01), a quoted glob of its
 parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY (with the
 usual AWS_… variables of the environment). A pattern file holds one pattern a
@@ -374,6 +381,15 @@ fn pattern_args() -> Vec<Arg> {
 
 fn scope_args() -> Vec<Arg> {
     vec![
+        Arg::new("files-from")
+            .long("files-from")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .action(ArgAction::Append)
+            .help(
+                "Search the sources named in this file as well, one a line, or with a byte 0 after each \
+                 (find -print0); '-' is standard input; repeatable",
+            ),
         flag("count", "Print one row a pattern with its number of findings").short('c'),
         flag("files-with-matches", "Print only the names of sources with findings")
             .short('l')

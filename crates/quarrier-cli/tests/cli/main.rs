@@ -23,6 +23,7 @@ mod filter_holes;
 mod filter_kinds;
 mod filter_sources;
 mod filter_streams;
+mod folders;
 mod formats;
 mod gauge;
 mod gpu;

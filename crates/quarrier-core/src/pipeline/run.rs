@@ -41,6 +41,22 @@ pub struct Run {
     pub position: u64,
 }
 
+impl Run {
+    /// The account of work that ran to its end without a pipeline, as `plan` says.
+    pub fn of(plan: Plan, bytes: u64, elapsed: Duration, timeline: Timeline) -> Self {
+        Run {
+            plan,
+            bytes,
+            hole_bytes: 0,
+            elapsed,
+            timeline,
+            unreadable: Vec::new(),
+            stopped: false,
+            position: bytes,
+        }
+    }
+}
+
 impl Pipeline<'_> {
     /// Runs `kernel` over the source and gives its results to `sink` in order.
     ///

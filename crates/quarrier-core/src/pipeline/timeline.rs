@@ -77,6 +77,15 @@ pub struct Timeline {
 }
 
 impl Timeline {
+    /// What agents did by their own account, of work that ran without a pipeline.
+    pub fn of(agents: Vec<(String, Vec<Span>)>) -> Self {
+        let mut loads = [StageLoad::default(); 6];
+        for span in agents.iter().flat_map(|(_, spans)| spans) {
+            loads[span.stage as usize].busy += span.busy;
+        }
+        Timeline { agents, loads }
+    }
+
     /// The load of a stage, all agents together. That of [`Stage::Work`] contains its parts on
     /// devices.
     pub fn load(&self, stage: Stage) -> StageLoad {

@@ -5,12 +5,14 @@
 //!                 compiled set, devices                └──→ Searched: the run, what it cost
 //! ```
 
+mod ahead;
 mod device;
 mod histogram;
 mod lists;
 mod matched;
 mod running;
 
+pub use ahead::{Ahead, AheadLoad, SmallFiles};
 pub use histogram::{Frequency, HISTOGRAM_BYTES_MAX, Histogram};
 pub use lists::{MatchList, MatchLists, read_matches};
 pub use matched::{MATCH_BYTES_MAX, copy_match};

@@ -10,8 +10,8 @@ use quarrier_core::region::AsData;
 use quarrier_core::source::Memory;
 use quarrier_search::{Choice, EngineName, Finding, Found, Sample, Searcher};
 
-use super::Search;
 use super::device::{self, OnDevices};
+use super::{Search, SmallFiles};
 use crate::{Ceiling, Error, Machine, Place, Result};
 
 /// A compiled search; see [`Search::start`].
@@ -174,29 +174,11 @@ impl<'s> Running<'s> {
         {
             watch.plan(&plan);
         }
-        let (starts, most) = (&self.search.starts, self.search.findings_max);
-        let (lists, mut kept) = (&self.search.lists, Vec::new());
+        let (search, mut kept) = (self.search, Vec::new());
         let mut findings = self.findings;
-        let mut sink = self.searcher.sink(|chunk, found| {
-            let from = found.partition_point(|f| f.offset < starts.start);
-            let to = found.partition_point(|f| f.offset < starts.end).max(from);
-            let room = usize::try_from(most - findings).unwrap_or(usize::MAX);
-            let started = if lists.is_empty() {
-                &found[from..to]
-            } else {
-                kept.clear();
-                lists.keep(&self.search.patterns, chunk, &found[from..to], &mut kept);
-                kept.as_slice()
-            };
-            let wanted = &started[..started.len().min(room)];
-            findings += wanted.len() as u64;
-            watch.take(chunk, wanted)?;
-            // Findings come in order: none that follows can start in the range.
-            match to < found.len() || findings >= most {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        });
+        let mut sink = self
+            .searcher
+            .sink(|chunk, found| search.hand_over(chunk, found, &mut kept, &mut findings, watch));
         let run = match place {
             Place::Local(_) | Place::Remote(_) => kernel.run(&pipeline, &mut sink),
             Place::Stream { name, reader } => kernel.run_stream(&pipeline, name, reader, &mut sink),
@@ -209,6 +191,32 @@ impl<'s> Running<'s> {
             Some(error) if !self.is_full() => Err(Error::TooLong { name, error }),
             _ => Ok(Searched { range, run }),
         }
+    }
+
+    /// Who searches small files ahead, many at a time; None where each source is to be searched in a way
+    /// that was asked for, or on a device.
+    pub fn ahead(&self) -> Option<SmallFiles> {
+        let (search, planning) = (self.search, &self.search.planning);
+        let is_whole = search.range == (0..u64::MAX) && search.starts == (0..u64::MAX);
+        let is_planned = planning.access.is_some()
+            || planning.direct
+            || planning.readers + planning.buffers + planning.buffer_bytes > 0;
+        (is_whole && !is_planned && self.on_devices.is_none())
+            .then(|| SmallFiles::new(Arc::clone(&self.searcher), planning.workers))
+    }
+
+    /// Counts what was found ahead in a small file, and shows it to `watch` as if the file had been searched
+    /// now.
+    pub fn take_ahead(&mut self, data: &[u8], findings: &[Finding], watch: &mut dyn Watch) {
+        watch.begin(&(0..data.len() as u64));
+        // Whether the file is wanted to its end does not matter: it has been searched.
+        let _ = self.search.hand_over(
+            &Chunk::whole(data),
+            findings,
+            &mut Vec::new(),
+            &mut self.findings,
+            watch,
+        );
     }
 
     /// The bytes of a source to be searched; a finding reaches that far behind its start.
@@ -262,6 +270,37 @@ impl<'s> Running<'s> {
             pipeline = pipeline.rates(rates);
         }
         pipeline
+    }
+}
+
+impl Search {
+    /// Shows `watch` those of the findings in a chunk that are wanted, and counts them in `findings`.
+    fn hand_over(
+        &self,
+        chunk: &Chunk<'_>,
+        found: &[Finding],
+        kept: &mut Vec<Finding>,
+        findings: &mut u64,
+        watch: &mut dyn Watch,
+    ) -> ControlFlow<()> {
+        let from = found.partition_point(|f| f.offset < self.starts.start);
+        let to = found.partition_point(|f| f.offset < self.starts.end).max(from);
+        let started = if self.lists.is_empty() {
+            &found[from..to]
+        } else {
+            kept.clear();
+            self.lists.keep(&self.patterns, chunk, &found[from..to], kept);
+            kept.as_slice()
+        };
+        let room = usize::try_from(self.findings_max - *findings).unwrap_or(usize::MAX);
+        let wanted = &started[..started.len().min(room)];
+        *findings += wanted.len() as u64;
+        watch.take(chunk, wanted)?;
+        // Findings come in order: none that follows can start in the range.
+        match to < found.len() || *findings >= self.findings_max {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 }
 

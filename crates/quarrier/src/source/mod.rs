@@ -6,6 +6,7 @@
 //! ```
 
 mod failing;
+mod folder;
 mod kept;
 mod named;
 mod opener;
@@ -13,7 +14,8 @@ mod stdin;
 
 pub(crate) use failing::Failing;
 pub(crate) use kept::damages;
-pub use named::{Named, Sources};
+pub(crate) use named::is_part_of_image;
+pub use named::{NAMES_BYTES_MAX, Named, Sources};
 pub use opener::{OpenOptions, Opener};
 pub use stdin::standard_input;
 

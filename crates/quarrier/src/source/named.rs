@@ -4,13 +4,18 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use quarrier_ewf::{files, parts_from};
-use quarrier_messages::kept::Run;
+use quarrier_messages::kept::{Run, is_log};
 use quarrier_remote::is_remote;
 
+use super::folder::{Met, files_below, names_of};
 use super::{Opened, Opener, shown};
-use crate::{Error, Result};
+use crate::{Error, Result, read_bounded};
+
+/// The most bytes of a file of names.
+pub const NAMES_BYTES_MAX: u64 = 1 << 30;
 
 /// A source by its name, not opened yet: thousands of files are opened one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +65,11 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// What `names` stand for. A glob that the shell left alone stands for all files that match;
-    /// of the parts of an image the first stands for all of them, however many are named.
+    /// What `names` stand for. A glob that the shell left alone stands for all files that match; a folder
+    /// for all regular files below it, in the order of their paths (links are not followed), unless it holds
+    /// a log; of the parts of an image the first stands for all of them, however many are named.
     ///
-    /// Nothing is opened, and nothing fails before [`Sources::open`].
+    /// Nothing but folders is opened, and nothing fails before [`Sources::open`].
     pub fn of<N: Into<OsString>>(names: impl IntoIterator<Item = N>) -> Self {
         let mut sources = Sources::default();
         // Parts that an image has taken already: a shell expands image.0* to all of them.
@@ -72,6 +78,15 @@ impl Sources {
             sources.add(&name.into(), &mut taken);
         }
         sources
+    }
+
+    /// The names in a file of at most [`NAMES_BYTES_MAX`] bytes, one a line, or with a byte 0 after each;
+    /// `-` is standard input. Names are bytes, and need not be UTF-8.
+    ///
+    /// # Errors
+    /// As [`read_bounded`].
+    pub fn read_names(path: &Path, stop: &AtomicBool) -> Result<Vec<OsString>> {
+        Ok(names_of(&read_bounded(path, "names", NAMES_BYTES_MAX, stop)?))
     }
 
     /// Messages of a data folder.
@@ -95,6 +110,16 @@ impl Sources {
                 Ok(paths) => paths.into_iter().for_each(|path| self.add_path(path, taken)),
                 Err(reason) => self.named.push(refused(reason)),
             }
+        } else if path.is_dir() && !is_log(path) {
+            for met in files_below(path) {
+                match met {
+                    Met::File(path) => self.add_path(path, taken),
+                    Met::Unreadable(path, reason) => {
+                        self.named
+                            .push(Named::Refused { name: path.display().to_string(), reason });
+                    }
+                }
+            }
         } else {
             self.add_path(path.to_path_buf(), taken);
         }
@@ -116,6 +141,11 @@ impl Sources {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty()
+    }
+
+    /// All of them, in order.
+    pub fn as_slice(&self) -> &[Named] {
+        &self.named
     }
 
     /// All of them.
@@ -172,8 +202,12 @@ impl Sources {
         let identity = |path: &Path| {
             std::fs::metadata(path).ok().filter(|meta| meta.is_file()).map(|m| (m.dev(), m.ino()))
         };
+        let mut written = written.into_iter().peekable();
+        if written.peek().is_none() {
+            return Ok(());
+        }
         let paths = self.named.iter().flat_map(Named::paths);
-        let read: Vec<_> = paths.filter_map(|path| identity(&path)).collect();
+        let read: HashSet<_> = paths.filter_map(|path| identity(&path)).collect();
         for path in written {
             if identity(path).is_some_and(|id| read.contains(&id)) {
                 let path = path.display();
@@ -192,6 +226,11 @@ impl Sources {
         }
         Ok(())
     }
+}
+
+/// Whether a file is, by its name, an image or a part of one, so that its own bytes are not the source.
+pub(crate) fn is_part_of_image(path: &Path) -> bool {
+    parts_from(path).is_some()
 }
 
 /// Why sources of a kind that is known are not read.

@@ -6,14 +6,18 @@ mod matches;
 pub(in crate::commands) mod progress;
 pub(crate) mod request;
 mod sink;
+mod small;
 pub(in crate::commands) mod summary;
 
+use std::ffi::OsString;
 use std::io;
 use std::ops::{ControlFlow, Range};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use quarrier::search::{Histogram, Running, Watch};
+use quarrier::search::{Ahead, Histogram, Running, SmallFiles, Watch};
 use quarrier::{Error, Named, Opened, Opener, Sources};
 use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_remote::Counters;
@@ -27,6 +31,7 @@ use crate::{Outcome, complain, host, interrupt};
 use hits::Hits;
 use matches::Matches;
 use sink::{Counts, Output};
+use small::Small;
 
 const FINDING_COLUMNS: &[Column] = &[
     Column { name: "source", kind: Kind::Text },
@@ -70,14 +75,14 @@ struct Searched {
     run: Run,
     hits: Hits,
     range: Range<u64>,
-    /// Kept open, so that a local one can be read again for its ceiling.
-    opened: Opened,
+    /// Kept open, so that a local one can be read again for its ceiling. None for many small files.
+    opened: Option<Opened>,
 }
 
 impl Searched {
     /// What a remote source cost.
     fn counters(&self) -> Option<Counters> {
-        self.opened.counters()
+        self.opened.as_ref()?.counters()
     }
 }
 
@@ -90,7 +95,7 @@ pub(crate) fn run(search: &Search) -> Outcome {
 fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let started = std::time::Instant::now();
     let request = request::request(search, stop)?;
-    let sources = Sources::of(&search.sources);
+    let sources = Sources::of(names(search, stop)?);
     let written = [&search.stats, &search.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;
     let opener = Opener::new(request::open_options(search), host::environment(), stop);
@@ -115,10 +120,11 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
         patterns: request.patterns(),
         running,
         lost_devices: 0,
+        small: None,
         build_seconds: started.elapsed().as_secs_f64(),
         outcome: None,
     };
-    let mut open = |named: &Named| match first.take() {
+    let mut open = |named: &Named| match first.take_if(|first| std::ptr::eq(*first, named)) {
         Some(_) => opened.take().unwrap_or_else(|| opener.open(named)),
         None => opener.open(named),
     };
@@ -132,8 +138,23 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
     Ok(session.close(&done, is_read))
 }
 
+/// The names of all sources.
+fn names(search: &Search, stop: &AtomicBool) -> Result<Vec<OsString>, String> {
+    let mut names = search.sources.clone();
+    for path in &search.files_from {
+        names.extend(Sources::read_names(path, stop).map_err(in_words)?);
+    }
+    Ok(names)
+}
+
 fn in_words(error: Error) -> String {
     error.to_string()
+}
+
+/// What has come of the sources so far.
+struct Going {
+    rows: Option<Box<dyn Rows>>,
+    done: Vec<Searched>,
 }
 
 /// Everything that the sources of one command share.
@@ -142,6 +163,8 @@ struct Session<'s> {
     stop: &'s AtomicBool,
     patterns: &'s [quarrier_search::Pattern],
     running: Running<'s>,
+    /// Small files that were searched ahead.
+    small: Option<Small>,
     /// Devices that were said to have failed.
     lost_devices: usize,
     counts: Counts,
@@ -160,15 +183,77 @@ impl Session<'_> {
         sources: &Sources,
         open: &mut dyn FnMut(&Named) -> quarrier::Result<Opened>,
     ) -> io::Result<(Vec<Searched>, bool)> {
-        let mut rows: Option<Box<dyn Rows>> = None;
-        let mut done = Vec::new();
-        for named in sources.iter() {
+        let mut state = Going { rows: None, done: Vec::new() };
+        let ahead = self.running.ahead().filter(|_| sources.len() > 1);
+        let is_read = match ahead {
+            Some(ahead) => self.search_ahead(&ahead, sources, open, &mut state)?,
+            None => {
+                let others = sources.iter().map(Ahead::Other);
+                self.go_through(&mut others.into_iter(), open, &mut state)?
+            }
+        };
+        let Going { mut rows, done } = state;
+        if !is_read {
+            return Ok((done, false));
+        }
+        let Some(rows) = &mut rows else { return Ok((done, true)) };
+        match self.write_totals(&mut **rows, !done.is_empty()).and_then(|()| rows.finish()) {
+            Err(error) if is_closed_pipe(&error) => Ok((done, false)),
+            written => written.map(|()| (done, true)),
+        }
+    }
+
+    /// As [`go_through`](Self::go_through), with small files searched ahead.
+    fn search_ahead(
+        &mut self,
+        ahead: &SmallFiles,
+        sources: &Sources,
+        open: &mut dyn FnMut(&Named) -> quarrier::Result<Opened>,
+        state: &mut Going,
+    ) -> io::Result<bool> {
+        let started = Instant::now();
+        let stop = self.stop;
+        let (is_read, load) =
+            ahead.run(sources.as_slice(), stop, |results| self.go_through(results, open, state));
+        let others: Duration = state.done.iter().map(|searched| searched.run.elapsed).sum();
+        let elapsed = started.elapsed().saturating_sub(others);
+        let small = self.small.as_ref().map_or(0, Small::files);
+        let searched = small + state.done.len() as u64;
+        if self.stop.load(Ordering::Relaxed) && searched < sources.len() as u64 {
+            complain(&format!(
+                "interrupted after {searched} of {} sources; their findings are complete",
+                sources.len()
+            ));
+            self.worsen(Outcome::Interrupted);
+        }
+        if let Some(small) = self.small.take() {
+            state.done.push(small.searched(elapsed, &load));
+        }
+        is_read
+    }
+
+    /// Takes what comes of each source, until there is enough. Whether somebody reads it to the end.
+    fn go_through(
+        &mut self,
+        results: &mut dyn Iterator<Item = Ahead<'_>>,
+        open: &mut dyn FnMut(&Named) -> quarrier::Result<Opened>,
+        state: &mut Going,
+    ) -> io::Result<bool> {
+        for result in results {
             if self.running.is_full() || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            match self.open_and_search(named, open, &mut rows) {
-                Ok(searched) => done.push(searched),
-                Err(Ended::Output(error)) if is_closed_pipe(&error) => return Ok((done, false)),
+            let ended = match result {
+                Ahead::Other(named) => self
+                    .open_and_search(named, open, &mut state.rows)
+                    .map(|searched| state.done.push(searched)),
+                Ahead::Small { path, data, findings, length_bytes } => {
+                    self.take_small(path, (&data, length_bytes), &findings, &mut state.rows)
+                }
+            };
+            match ended {
+                Ok(()) => {}
+                Err(Ended::Output(error)) if is_closed_pipe(&error) => return Ok(false),
                 Err(Ended::Output(error)) => return Err(error),
                 Err(Ended::Source(message)) => {
                     complain(&message);
@@ -178,10 +263,47 @@ impl Session<'_> {
                 }
             }
         }
-        let Some(rows) = &mut rows else { return Ok((done, true)) };
-        match self.write_totals(&mut **rows, !done.is_empty()).and_then(|()| rows.finish()) {
-            Err(error) if is_closed_pipe(&error) => Ok((done, false)),
-            written => written.map(|()| (done, true)),
+        Ok(true)
+    }
+
+    /// Shows what was found in a small file that was searched ahead.
+    fn take_small(
+        &mut self,
+        path: &Path,
+        (data, length_bytes): (&[u8], u64),
+        findings: &[Finding],
+        rows: &mut Option<Box<dyn Rows>>,
+    ) -> Result<(), Ended> {
+        let rows = match rows {
+            Some(rows) => rows,
+            None => rows.insert(self.open_rows().map_err(Ended::Output)?),
+        };
+        self.small.get_or_insert_default().add(length_bytes, findings);
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let name = path.display().to_string();
+        let mut watch = OneSource {
+            search: self.search,
+            counts: &mut self.counts,
+            histogram: self.histogram.as_mut(),
+            hits: Hits::new(0..0),
+            progress: progress::Progress::new(&name, 0..0, true),
+            output: Output {
+                name: &name,
+                patterns: self.patterns,
+                context_bytes: self.search.context_bytes,
+                shown: self.search.shown,
+                matches: Matches::of(self.search.format),
+                lines: lines::Lines::default(),
+                rows: (!self.search.count && !self.search.histogram).then_some(&mut **rows),
+                error: None,
+            },
+        };
+        self.running.take_ahead(data, findings, &mut watch);
+        match watch.output.error {
+            Some(error) => Err(Ended::Output(error)),
+            None => Ok(()),
         }
     }
 
@@ -250,7 +372,7 @@ impl Session<'_> {
         self.tell_end(&name, &run, range.end);
         self.tell_lost();
         let length_bytes = run.position;
-        Ok(Searched { name, length_bytes, range, run, hits, opened })
+        Ok(Searched { name, length_bytes, range, run, hits, opened: Some(opened) })
     }
 
     /// Says which devices failed since it was asked last.
@@ -338,7 +460,9 @@ impl Session<'_> {
             .iter()
             .max_by_key(|searched| searched.run.bytes)
             .filter(|_| self.wants_account() && !self.stop.load(Ordering::Relaxed))
-            .and_then(|s| host::machine().ceiling(s.opened.local()?, &s.run.plan, s.range.clone()));
+            .and_then(|s| {
+                host::machine().ceiling(s.opened.as_ref()?.local()?, &s.run.plan, s.range.clone())
+            });
         let ceiling = if self.wants_account() { self.running.ceiling(ceiling) } else { None };
         let summary = summary::Summary::new(&self, done, ceiling);
         if let Some(path) = &self.search.stats
