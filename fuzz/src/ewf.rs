@@ -2,7 +2,7 @@
 //! image that is read within its length.
 
 use quarrier_core::source::{Memory, Source};
-use quarrier_ewf::EwfSource;
+use quarrier_images::ewf::EwfSource;
 
 use crate::{Target, Verdict};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use md5::{Digest, Md5};
 use quarrier_core::source::{Source, read_full_at};
-use quarrier_ewf::EwfSource;
+use quarrier_images::ewf::EwfSource;
 
 use crate::carve::{carve, gif, image, tree};
 use crate::harness::{Lab, noise, run, skip};

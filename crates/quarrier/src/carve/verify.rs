@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quarrier_core::hex;
 use quarrier_core::source::Source;
-use quarrier_ewf::{Check, EwfSource, Verified, is_ewf};
+use quarrier_images::ewf::{Check, EwfSource, Verified, is_ewf};
 
 use crate::{Error, Result};
 

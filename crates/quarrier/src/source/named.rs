@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use quarrier_ewf::{files, parts_from};
+use quarrier_images::ewf::{files, parts_from};
 use quarrier_messages::kept::{Run, is_log};
 use quarrier_remote::is_remote;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use quarrier_core::source::{Polled, Source, open_in_order};
-use quarrier_ewf::{EwfSource, is_ewf};
+use quarrier_images::ewf::{EwfSource, is_ewf};
 use quarrier_messages::kept::is_log;
 use quarrier_remote::{CacheOptions, Options, Remote};
 

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use crate::layout::{SECTION_BYTES, TABLE_HEADER_BYTES, TableHeader, u32_at};
-use crate::parts::Held;
+use super::layout::{SECTION_BYTES, TABLE_HEADER_BYTES, TableHeader, u32_at};
+use super::parts::Held;
 
 /// Tables of an image, at most: with 16,375 chunks each, as is usual, 512 TiB.
 pub(crate) const TABLES_MAX: usize = 1 << 20;

@@ -3,7 +3,7 @@
 use md5::Md5;
 use sha1::{Digest, Sha1};
 
-use crate::layout::{DIGEST_BYTES, HASH_BYTES, is_sealed};
+use super::layout::{DIGEST_BYTES, HASH_BYTES, is_sealed};
 
 /// The hashes that are stored in an image, over all bytes of its media.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::io;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use crate::layout::is_sealed;
-use crate::parts::Held;
-use crate::table::{Place, invalid};
+use super::layout::is_sealed;
+use super::parts::Held;
+use super::table::{Place, invalid};
 
 /// What decoding takes beside its input and output; kept for the next chunk.
 pub(crate) struct Scratch {

@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use md5::{Digest, Md5};
 use quarrier_core::source::{Memory, Source};
-use quarrier_ewf::{EwfSource, Result};
+use quarrier_images::ewf::{EwfSource, Result};
 use sha1::Sha1;
 
 /// How an image is to be written.

@@ -2,15 +2,15 @@
 
 use std::io;
 
-use crate::error::{Error, Result};
-use crate::hashes::StoredHashes;
-use crate::layout::{
+use super::error::{Error, Result};
+use super::hashes::StoredHashes;
+use super::layout::{
     DIGEST_BYTES, FILE_HEADER_BYTES, HASH_BYTES, Kind, SECTION_BYTES, SMART_VOLUME_BYTES, Section,
     VOLUME_BYTES, Volume, segment_number,
 };
-use crate::names::ending_of;
-use crate::parts::{Held, Parts};
-use crate::table::{self, TABLES_MAX, Table};
+use super::names::ending_of;
+use super::parts::{Held, Parts};
+use super::table::{self, TABLES_MAX, Table};
 
 /// What the sections of an image say.
 pub(crate) struct Map {

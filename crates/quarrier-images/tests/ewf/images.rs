@@ -41,9 +41,9 @@ fn files_beside_each_other_are_one_image() {
             first.get_or_insert(path);
         }
         let first = first.unwrap();
-        assert!(quarrier_ewf::is_ewf(&first));
-        assert!(quarrier_ewf::segments_from(&first).len() > 2);
-        let image = quarrier_ewf::open(&first).unwrap();
+        assert!(quarrier_images::ewf::is_ewf(&first));
+        assert!(quarrier_images::ewf::segments_from(&first).len() > 2);
+        let image = quarrier_images::ewf::open(&first).unwrap();
         assert_eq!(image.name(), first.display().to_string());
         assert_eq!(all_of(&*image), media);
     }
@@ -54,7 +54,7 @@ fn what_is_not_named_as_an_image_is_opened_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image.raw");
     std::fs::write(&path, b"EVF").unwrap();
-    assert_eq!(all_of(&*quarrier_ewf::open(&path).unwrap()), b"EVF");
+    assert_eq!(all_of(&*quarrier_images::ewf::open(&path).unwrap()), b"EVF");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn more_segments_than_are_open_at_a_time_are_read_by_many_threads() {
         };
         std::fs::write(folder.path().join(format!("image.{ending}")), segment).unwrap();
     }
-    let image = quarrier_ewf::open(&folder.path().join("image.E01")).unwrap();
+    let image = quarrier_images::ewf::open(&folder.path().join("image.E01")).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (image, media) = (&image, &media);

@@ -13,14 +13,14 @@
 //!
 //! ```no_run
 //! use quarrier_core::source::Source;
-//! use quarrier_ewf::EwfSource;
+//! use quarrier_images::ewf::EwfSource;
 //!
 //! let image = EwfSource::open("image.E01".as_ref())?;
 //! println!("{} bytes in {} segments", image.length(), image.segments());
 //! if let Some(verified) = image.verify(&mut |_| true)? {
 //!     assert!(verified.holds());
 //! }
-//! # Ok::<(), quarrier_ewf::Error>(())
+//! # Ok::<(), quarrier_images::ewf::Error>(())
 //! ```
 
 mod chunk;
@@ -32,7 +32,6 @@ mod layout;
 mod names;
 mod parts;
 mod segment;
-
 mod table;
 
 pub use error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use quarrier_core::source::{Source, read_full_at};
-use quarrier_ewf::Error;
+use quarrier_images::ewf::Error;
 
 use crate::writer::{Shape, header, media, open};
 

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use quarrier_core::source::Source;
 use quarrier_core::sync::lock;
 
-use crate::chunk::Scratch;
-use crate::error::{Error, Result};
-use crate::hashes::{Hashing, StoredHashes, Verified};
-use crate::names::segments_from;
-use crate::parts::Parts;
-use crate::segment::{Map, map};
-use crate::table::invalid;
+use super::chunk::Scratch;
+use super::error::{Error, Result};
+use super::hashes::{Hashing, StoredHashes, Verified};
+use super::names::segments_from;
+use super::parts::Parts;
+use super::segment::{Map, map};
+use super::table::invalid;
 
 /// Decoded chunks that are kept for those who read parts of them, in bytes; one at least.
 const KEPT_BYTES_MAX: usize = 8 << 20;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use md5::{Digest, Md5};
 use quarrier_core::source::{Source, read_full_at};
-use quarrier_ewf::EwfSource;
+use quarrier_images::ewf::EwfSource;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora");
 

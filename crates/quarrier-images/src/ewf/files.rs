@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use quarrier_core::source::SplitSource;
 
-use crate::names::{is_ewf, segments_from};
+use super::names::{is_ewf, segments_from};
 
 /// The files that a name stands for: itself, or all that it matches as a glob, in order, none where
 /// there are none. Of the parts of an image only the first is among them.
