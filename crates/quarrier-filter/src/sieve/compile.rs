@@ -1,9 +1,11 @@
 //! Bound conditions into tests and what is made of them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use quarrier_messages::{Kind, Schema, Value};
 
+use super::index::Index;
 use super::test::{NumberTest, SCALES, TRUE, TextTest, UNKNOWN};
 use super::tree::Tree;
 use super::{Column, Held, Sieve};
@@ -20,14 +22,30 @@ pub(super) fn compiled(schema: &Schema, conditions: &[Expr]) -> Sieve {
         absent: Vec::new(),
         known: HashMap::new(),
     };
-    let conditions = conditions.iter().map(|condition| compiler.condition(condition)).collect();
+    let index = Index::of(schema, conditions);
+    let is_indexed = |number: usize| index.as_ref().is_some_and(|index| index.has(number));
+    let mut rest = Vec::new();
+    let mut tree = |(number, condition): (usize, &Expr)| match is_indexed(number) {
+        true => Tree::Row(Box::new(condition.clone())),
+        false => {
+            rest.push(number as u32);
+            compiler.condition(condition)
+        }
+    };
+    let conditions: Vec<Tree> = conditions.iter().enumerate().map(&mut tree).collect();
+    for column in index.iter().flat_map(Index::columns) {
+        let at = compiler.column(column);
+        compiler.columns[at].is_indexed = true;
+    }
     let Compiler { columns, places, absent, .. } = compiler;
     Sieve {
-        holds_values: columns.iter().any(|column| column.is_held),
+        holds_values: columns.iter().any(|column| column.is_held || column.is_indexed),
         held: vec![Held::Null; columns.len()],
         columns,
         places,
-        conditions,
+        conditions: conditions.into(),
+        index: index.map(Arc::new),
+        rest: rest.into(),
         truths: absent.clone(),
         absent,
         held_text: String::new(),
@@ -264,6 +282,7 @@ impl Compiler<'_> {
             numbers: Vec::new(),
             texts: Vec::new(),
             is_held: false,
+            is_indexed: false,
             is_seen: false,
         });
         self.places[column] = Some(at);

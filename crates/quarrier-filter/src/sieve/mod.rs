@@ -11,15 +11,19 @@
 //! the message again.
 
 mod compile;
+mod index;
 mod row;
 mod test;
 mod tree;
+
+use std::sync::Arc;
 
 use quarrier_messages::{Kind, Schema};
 
 use crate::naive::{self, Datum};
 use crate::number::Exact;
 use crate::{Expr, Fault};
+use index::Index;
 use test::{NumberTest, TextTest};
 use tree::Tree;
 
@@ -29,7 +33,11 @@ pub struct Sieve {
     columns: Vec<Column>,
     /// Of the schema's columns, the places among `columns`.
     places: Vec<Option<usize>>,
-    conditions: Vec<Tree>,
+    conditions: Arc<[Tree]>,
+    /// Many conditions, by the values that they ask for.
+    index: Option<Arc<Index>>,
+    /// The conditions that are in no index.
+    rest: Arc<[u32]>,
     /// What each test came to: see [`test`].
     truths: Vec<u8>,
     /// What tests come to where there is no value.
@@ -52,6 +60,8 @@ struct Column {
     numbers: Vec<(u32, NumberTest)>,
     texts: Vec<(u32, TextTest)>,
     is_held: bool,
+    /// Whether the index looks at its values.
+    is_indexed: bool,
     /// Whether a row had a field for it.
     is_seen: bool,
 }
@@ -132,6 +142,26 @@ impl Sieve {
             }
             tree => Ok(self.truth(tree)? == Some(true)),
         }
+    }
+
+    /// The conditions that are TRUE for the row, which fits, in their order.
+    ///
+    /// # Errors
+    /// One that has no value, and why.
+    pub fn all_true(&self, found: &mut Vec<u32>) -> Result<(), (usize, Fault)> {
+        found.clear();
+        for &condition in &*self.rest {
+            match self.is_true(condition as usize) {
+                Ok(true) => found.push(condition),
+                Ok(false) => {}
+                Err(fault) => return Err((condition as usize, fault)),
+            }
+        }
+        if let Some(index) = &self.index {
+            self.find(index, found)?;
+            found.sort_unstable();
+        }
+        Ok(())
     }
 
     /// How many conditions there are.

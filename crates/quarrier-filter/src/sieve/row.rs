@@ -67,6 +67,9 @@ impl Row for Sieve {
             for (test, asked) in &column.texts {
                 self.truths[*test as usize] = u8::from(asked.holds(value));
             }
+            if column.is_indexed {
+                self.held[field.index()] = self.held(Cell::Text(value));
+            }
             return;
         }
         self.any(field, Cell::Text(value));
@@ -93,8 +96,12 @@ impl Row for Sieve {
 impl Sieve {
     #[inline(always)]
     fn exact(&mut self, field: FieldId, mantissa: i64, scale: u8) {
-        for (test, asked) in &self.columns[field.index()].numbers {
+        let column = &self.columns[field.index()];
+        for (test, asked) in &column.numbers {
             self.truths[*test as usize] = u8::from(asked.holds(mantissa, scale.into()));
+        }
+        if column.is_indexed {
+            self.held[field.index()] = Held::Exact(mantissa.into(), scale);
         }
     }
 
@@ -123,7 +130,7 @@ impl Sieve {
                 self.truths[*test as usize] = u8::from(asked.holds(text));
             }
         }
-        if column.is_held {
+        if column.is_held || column.is_indexed {
             self.held[field.index()] = self.held(cell);
         }
     }

@@ -207,6 +207,72 @@ fn the_sieve_finds_what_the_oracle_finds() {
     assert!(bound > 8_000, "only {bound} conditions are right");
 }
 
+/// A condition that asks a column for some value, and for more.
+fn anchored(random: &mut Random) -> String {
+    let anchor = match random.below(8) {
+        0..3 => format!("t = {}", random.of(&TEXTS)),
+        3 => format!("t IN ({}, {})", random.of(&TEXTS), random.of(&TEXTS)),
+        4 | 5 => format!("{} = {}", random.of(&["i", "d", "f", "w"]), random.of(&NUMBERS)),
+        6 => format!("{} = {}", random.of(&NUMBERS), random.of(&["i", "d", "f", "w"])),
+        _ => format!("day IN (DATE '1970-01-03', DATE '1970-01-0{}')", 1 + random.below(9)),
+    };
+    let mut parts = vec![anchor];
+    for _ in 0..random.below(4) {
+        parts.push(match random.below(4) {
+            0 => test(random),
+            _ => format!(
+                "{} {} {}",
+                random.of(&["i", "d", "f", "w"]),
+                random.of(&OPS),
+                random.of(&NUMBERS)
+            ),
+        });
+    }
+    let first = random.below(parts.len());
+    parts.swap(0, first);
+    parts.join(" AND ")
+}
+
+/// 10^6 pairs of rows and conditions, most of them in the index.
+#[test]
+fn many_conditions_find_what_each_finds() {
+    let schema = schema();
+    let mut random = Random(0x51CE_4E5B_9BF5_8476);
+    let (mut pairs, mut matches) = (0, 0);
+    for _ in 0..100 {
+        let texts: Vec<String> = (0..130)
+            .map(|_| match random.below(5) {
+                0 => condition(&mut random, 2),
+                _ => anchored(&mut random),
+            })
+            .collect();
+        let bind = |text: &String| sql::condition(text, &schema).ok();
+        let (texts, exprs): (Vec<&String>, Vec<Expr>) =
+            texts.iter().filter_map(|text| bind(text).map(|expr| (text, expr))).unzip();
+        let mut sieve = Sieve::new(&schema, &exprs);
+        let mut found = Vec::new();
+        for _ in 0..100 {
+            let values = row(&mut random);
+            pour(&values, &mut sieve, &mut random);
+            let done = sieve.all_true(&mut found);
+            let truths: Vec<_> = exprs.iter().map(|expr| naive::truth(expr, &values[..])).collect();
+            pairs += exprs.len();
+            if let Some(at) = truths.iter().position(Result::is_err) {
+                assert!(done.is_err(), "{} of {values:?}", texts[at]);
+                continue;
+            }
+            assert_eq!(done, Ok(()), "{values:?}");
+            let expected = truths.iter().enumerate().filter(|(_, it)| **it == Ok(Some(true)));
+            let expected: Vec<u32> = expected.map(|(at, _)| at as u32).collect();
+            let shown =
+                |list: &[u32]| list.iter().map(|at| texts[*at as usize]).collect::<Vec<_>>();
+            assert_eq!(shown(&found), shown(&expected), "{values:?}");
+            matches += found.len();
+        }
+    }
+    assert!(pairs > 900_000 && matches > 50_000, "{matches} of {pairs}");
+}
+
 #[test]
 fn a_value_that_the_kind_does_not_hold_is_a_misfit_that_asks_for_another() {
     let schema = schema();

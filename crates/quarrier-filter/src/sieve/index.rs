@@ -1,0 +1,458 @@
+//! Many conditions at once: those that ask a column for one value among others are found by the value of
+//! the row, and nothing is asked of all the others.
+//!
+//! ```text
+//!  symbol = 'WQY' AND price > 10 AND qty < 5
+//!  └ anchor: looked up ─→ bucket of 'WQY' ─→ group (price, qty): bounds, compared side by side
+//!                                       └──→ others: evaluated one by one
+//! ```
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use quarrier_messages::column::float_key;
+use quarrier_messages::{Kind, Schema, Value};
+
+use super::{Held, Sieve};
+use crate::expr::{Comparison, Pattern};
+use crate::naive;
+use crate::predicate::{Set, columns_of, place, turned};
+use crate::{Expr, Fault};
+
+/// Fewer conditions are all evaluated.
+const CONDITIONS_MIN: usize = 32;
+/// The most digits behind the point that bounds have.
+const SCALE_MAX: u8 = 18;
+
+/// Conditions by the values that they ask for.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    anchors: Vec<Anchor>,
+    /// The conditions in it, by their numbers.
+    exprs: BTreeMap<u32, Expr>,
+}
+
+/// What conditions ask of one column.
+#[derive(Debug)]
+struct Anchor {
+    /// In the schema.
+    column: usize,
+    texts: HashMap<Box<str>, Bucket>,
+    numbers: HashMap<(i64, u8), Bucket>,
+}
+
+/// The conditions that ask for one value.
+#[derive(Debug, Default)]
+struct Bucket {
+    groups: Vec<Group>,
+    others: Vec<u32>,
+}
+
+/// Conditions that have bounds for the same columns and ask for nothing else.
+#[derive(Debug)]
+struct Group {
+    conditions: Vec<u32>,
+    bounds: Vec<Bounds>,
+}
+
+/// The least and the greatest key of each condition.
+#[derive(Debug)]
+struct Bounds {
+    /// In the schema.
+    column: usize,
+    scale: u8,
+    first: Vec<i64>,
+    last: Vec<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Text(Box<str>),
+    /// Without zeros at the end of what is behind the point.
+    Number(i64, u8),
+}
+
+/// What a condition asks of a column.
+enum Test<'e> {
+    /// One of these values.
+    Keys(Vec<Key>),
+    Range(Comparison, &'e Value),
+    Other,
+}
+
+impl Index {
+    /// An index of conditions, and which of them are in it. None where it would save nothing.
+    pub(super) fn of(schema: &Schema, conditions: &[Expr]) -> Option<Index> {
+        if conditions.len() < CONDITIONS_MIN {
+            return None;
+        }
+        let asked: Vec<_> = conditions.iter().map(|condition| tests(schema, condition)).collect();
+        let chosen = chosen(&asked);
+        let scales = scales(schema, asked.iter().flatten());
+        let mut index = Index::default();
+        for (number, tests) in asked.iter().enumerate() {
+            let anchor = tests.as_deref().and_then(|tests| anchor(tests, &chosen));
+            let (Some(tests), Some(at)) = (tests, anchor) else { continue };
+            index.add(number as u32, (tests, at), schema, &scales);
+            index.exprs.insert(number as u32, conditions[number].clone());
+        }
+        (index.exprs.len() >= CONDITIONS_MIN).then_some(index)
+    }
+
+    /// Whether a condition is in it.
+    pub(super) fn has(&self, condition: usize) -> bool {
+        self.exprs.contains_key(&(condition as u32))
+    }
+
+    /// The columns of the schema whose values are looked at.
+    pub(super) fn columns(&self) -> HashSet<usize> {
+        let mut columns = Vec::new();
+        self.exprs.values().for_each(|expr| columns_of(expr, &mut columns));
+        columns.into_iter().collect()
+    }
+
+    fn add(
+        &mut self,
+        number: u32,
+        (tests, at): (&[(usize, Test<'_>)], usize),
+        schema: &Schema,
+        scales: &HashMap<usize, u8>,
+    ) {
+        let (column, Test::Keys(keys)) = &tests[at] else { return };
+        let bounds = bounds(tests, at, schema, scales);
+        let anchor = match self.anchors.iter().position(|anchor| anchor.column == *column) {
+            Some(known) => &mut self.anchors[known],
+            None => {
+                let (texts, numbers) = Default::default();
+                self.anchors.push(Anchor { column: *column, texts, numbers });
+                let last = self.anchors.len() - 1;
+                &mut self.anchors[last]
+            }
+        };
+        // A value that is asked for twice counts once.
+        let keys: HashSet<&Key> = keys.iter().collect();
+        for key in keys {
+            let bucket = match key {
+                Key::Text(text) => anchor.texts.entry(text.clone()).or_default(),
+                Key::Number(key, scale) => anchor.numbers.entry((*key, *scale)).or_default(),
+            };
+            match &bounds {
+                Some(bounds) => bucket.bounded(number, bounds, scales),
+                None => bucket.others.push(number),
+            }
+        }
+    }
+}
+
+impl Bucket {
+    fn bounded(
+        &mut self,
+        number: u32,
+        bounds: &BTreeMap<usize, (i64, i64)>,
+        scales: &HashMap<usize, u8>,
+    ) {
+        let is_alike = |group: &Group| {
+            group.bounds.iter().map(|bounds| bounds.column).eq(bounds.keys().copied())
+        };
+        let group = match self.groups.iter().position(is_alike) {
+            Some(known) => &mut self.groups[known],
+            None => {
+                let none = |column: &usize| Bounds {
+                    column: *column,
+                    scale: scales.get(column).copied().unwrap_or(0),
+                    first: Vec::new(),
+                    last: Vec::new(),
+                };
+                let bounds = bounds.keys().map(none).collect();
+                self.groups.push(Group { conditions: Vec::new(), bounds });
+                let last = self.groups.len() - 1;
+                &mut self.groups[last]
+            }
+        };
+        group.conditions.push(number);
+        for (known, (first, last)) in group.bounds.iter_mut().zip(bounds.values()) {
+            known.first.push(*first);
+            known.last.push(*last);
+        }
+    }
+}
+
+/// What a condition asks, where that is nothing but comparisons of columns with constants, one of which is
+/// for certain values. Such a condition has a value for every row.
+fn tests<'e>(schema: &Schema, condition: &'e Expr) -> Option<Vec<(usize, Test<'e>)>> {
+    let operands = match condition {
+        Expr::And(operands) => operands.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let tests = operands.iter().map(|operand| test(schema, operand));
+    let tests = tests.collect::<Option<Vec<_>>>()?;
+    tests.iter().any(|(_, test)| matches!(test, Test::Keys(_))).then_some(tests)
+}
+
+fn test<'e>(schema: &Schema, expr: &'e Expr) -> Option<(usize, Test<'e>)> {
+    let kind =
+        |column: usize| Some(schema.fields.get(column)?.kind).filter(|kind| *kind != Kind::Null);
+    match expr {
+        Expr::Compare { op, left, right } => {
+            let (column, op, literal) = match (&**left, &**right) {
+                (Expr::Column(column), Expr::Literal(literal)) => (*column, *op, literal),
+                (Expr::Literal(literal), Expr::Column(column)) => (*column, turned(*op), literal),
+                _ => return None,
+            };
+            let kind = kind(column)?;
+            let key = key(kind, literal);
+            Some((
+                column,
+                match (op, key) {
+                    (Comparison::Equal, Some(key)) => Test::Keys(vec![key]),
+                    (_, Some(Key::Text(_))) => Test::Other,
+                    _ => {
+                        place(kind, None, literal)?;
+                        Test::Range(op, literal)
+                    }
+                },
+            ))
+        }
+        Expr::In { operand, list } => {
+            let Expr::Column(column) = **operand else { return None };
+            let kind = kind(column)?;
+            let keys = list.iter().map(|element| match element {
+                Expr::Literal(value) => key(kind, value),
+                _ => None,
+            });
+            Some((column, Test::Keys(keys.collect::<Option<_>>()?)))
+        }
+        Expr::IsNull(operand) => match **operand {
+            Expr::Column(column) => kind(column).map(|_| (column, Test::Other)),
+            _ => None,
+        },
+        Expr::Match { operand, pattern: Pattern::Fixed(_) } => match **operand {
+            Expr::Column(column) => (kind(column)? == Kind::Text).then_some((column, Test::Other)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The key that equal values of a column have; None where there is no such key, or not one alone.
+fn key(kind: Kind, literal: &Value) -> Option<Key> {
+    match (kind, literal) {
+        (Kind::Text, Value::Text(text)) => Some(Key::Text(text.clone())),
+        (Kind::Text, _) => None,
+        (Kind::Integer | Kind::Decimal { .. }, Value::Integer(number)) => {
+            bare((*number).into(), 0).map(|(key, scale)| Key::Number(key, scale))
+        }
+        (Kind::Integer | Kind::Decimal { .. }, Value::Decimal { mantissa, scale }) => {
+            bare(*mantissa, *scale).map(|(key, scale)| Key::Number(key, scale))
+        }
+        (Kind::Integer | Kind::Decimal { .. }, _) => None,
+        _ => {
+            let set = place(kind, None, literal)?.set(Comparison::Equal);
+            match set.narrow_within(i64::MIN, i64::MAX)[..] {
+                [(first, last)] if first == last => Some(Key::Number(first, 0)),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// An exact number without zeros at the end of what is behind the point, where 64 bits hold it.
+fn bare(mut mantissa: i128, mut scale: u8) -> Option<(i64, u8)> {
+    while scale > 0 && mantissa % 10 == 0 {
+        (mantissa, scale) = (mantissa / 10, scale - 1);
+    }
+    Some((i64::try_from(mantissa).ok()?, scale))
+}
+
+/// How many values are asked for of each column: where there are many, few conditions ask for one.
+fn chosen<'t, 'e: 't>(asked: &'t [Option<Vec<(usize, Test<'e>)>>]) -> HashMap<usize, usize> {
+    let mut known: HashMap<usize, HashSet<&Key>> = HashMap::new();
+    for (column, test) in asked.iter().flatten().flatten() {
+        if let Test::Keys(keys) = test {
+            known.entry(*column).or_default().extend(keys);
+        }
+    }
+    known.into_iter().map(|(column, keys)| (column, keys.len())).collect()
+}
+
+/// Which test a condition is found by.
+fn anchor(tests: &[(usize, Test<'_>)], chosen: &HashMap<usize, usize>) -> Option<usize> {
+    let places = tests.iter().enumerate().filter_map(|(at, (column, test))| match test {
+        Test::Keys(keys) => {
+            let values = chosen.get(column).copied().unwrap_or(1);
+            Some((values / keys.len().max(1), at))
+        }
+        _ => None,
+    });
+    places.max().map(|(_, at)| at)
+}
+
+/// Of each column with bounds, the digits behind the point that these and its own values have.
+fn scales<'t, 'e: 't>(
+    schema: &Schema,
+    asked: impl Iterator<Item = &'t Vec<(usize, Test<'e>)>>,
+) -> HashMap<usize, u8> {
+    let mut scales = HashMap::new();
+    for (column, test) in asked.flatten() {
+        let own = match schema.fields[*column].kind {
+            Kind::Decimal { scale } => scale,
+            Kind::Integer => 0,
+            _ => continue,
+        };
+        let asked = match test {
+            Test::Range(_, Value::Decimal { scale, .. }) => *scale,
+            _ => 0,
+        };
+        let known = scales.entry(*column).or_insert(0);
+        *known = own.max(asked).max(*known).min(SCALE_MAX);
+    }
+    scales
+}
+
+/// The bounds of all columns but the anchor's; None where something else is asked, too.
+fn bounds(
+    tests: &[(usize, Test<'_>)],
+    anchor: usize,
+    schema: &Schema,
+    scales: &HashMap<usize, u8>,
+) -> Option<BTreeMap<usize, (i64, i64)>> {
+    let mut sets: BTreeMap<usize, Set> = BTreeMap::new();
+    for (at, (column, test)) in tests.iter().enumerate() {
+        let (op, literal) = match test {
+            _ if at == anchor => continue,
+            Test::Range(op, literal) => (*op, *literal),
+            _ => return None,
+        };
+        let kind = match (schema.fields[*column].kind, scales.get(column)) {
+            (Kind::Integer | Kind::Decimal { .. }, Some(scale @ 1..)) => {
+                Kind::Decimal { scale: *scale }
+            }
+            (Kind::Decimal { .. }, _) => Kind::Integer,
+            (kind, _) => kind,
+        };
+        let set = place(kind, None, literal)?.set(op);
+        match sets.get_mut(column) {
+            Some(known) => *known = known.intersection(&set),
+            None => drop(sets.insert(*column, set)),
+        }
+    }
+    let bounds = sets.iter().map(|(column, set)| match set.narrow_within(i64::MIN, i64::MAX)[..] {
+        [] => Some((*column, (1, 0))),
+        [range] => Some((*column, range)),
+        _ => None,
+    });
+    bounds.collect()
+}
+
+impl Sieve {
+    /// Appends the conditions in the index that are true for the row, in no order.
+    pub(super) fn find(&self, index: &Index, found: &mut Vec<u32>) -> Result<(), (usize, Fault)> {
+        for anchor in &index.anchors {
+            if let Some(bucket) = self.bucket(anchor) {
+                for group in &bucket.groups {
+                    self.compare(index, group, found)?;
+                }
+                self.evaluate(index, &bucket.others, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn held_of(&self, column: usize) -> Held {
+        let at = self.places.get(column).copied().flatten();
+        at.map_or(Held::Null, |at| self.held[at])
+    }
+
+    fn bucket<'i>(&self, anchor: &'i Anchor) -> Option<&'i Bucket> {
+        match self.held_of(anchor.column) {
+            Held::Text(from, to) => anchor.texts.get(&self.held_text[from..to]),
+            held => {
+                let (key, scale) = match held {
+                    Held::Exact(mantissa, scale) => bare(mantissa, scale)?,
+                    other => (key_of(other)?, 0),
+                };
+                anchor.numbers.get(&(key, scale))
+            }
+        }
+    }
+
+    fn evaluate(
+        &self,
+        index: &Index,
+        conditions: &[u32],
+        found: &mut Vec<u32>,
+    ) -> Result<(), (usize, Fault)> {
+        for condition in conditions {
+            let Some(expr) = index.exprs.get(condition) else { continue };
+            match naive::truth(expr, self) {
+                Ok(Some(true)) => found.push(*condition),
+                Ok(_) => {}
+                Err(fault) => return Err((*condition as usize, fault)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the row with the bounds of all conditions of a group.
+    fn compare(
+        &self,
+        index: &Index,
+        group: &Group,
+        found: &mut Vec<u32>,
+    ) -> Result<(), (usize, Fault)> {
+        for bounds in &group.bounds {
+            match self.held_of(bounds.column) {
+                Held::Null => return Ok(()),
+                held if scaled(held, bounds.scale).is_none() => {
+                    // More digits than any bound has.
+                    return self.evaluate(index, &group.conditions, found);
+                }
+                _ => {}
+            }
+        }
+        for (number, conditions) in group.conditions.chunks(64).enumerate() {
+            let mut left = u64::MAX >> (64 - conditions.len());
+            for bounds in &group.bounds {
+                let Some(key) = scaled(self.held_of(bounds.column), bounds.scale) else { continue };
+                let these = number * 64..number * 64 + conditions.len();
+                let both = bounds.first[these.clone()].iter().zip(&bounds.last[these]);
+                let mut within = 0;
+                for (bit, (first, last)) in both.enumerate() {
+                    within |= u64::from((*first <= key) & (key <= *last)) << bit;
+                }
+                left &= within;
+            }
+            while left != 0 {
+                found.push(conditions[left.trailing_zeros() as usize]);
+                left &= left - 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The key of what is no exact number with digits behind the point.
+fn key_of(held: Held) -> Option<i64> {
+    Some(match held {
+        Held::Boolean(truth) => truth.into(),
+        Held::Integer(number) => number,
+        Held::Float(number) => float_key(number),
+        Held::Date(day) => day.into(),
+        Held::Timestamp(nanoseconds) => nanoseconds,
+        Held::Null | Held::Exact(..) | Held::Text(..) => return None,
+    })
+}
+
+/// The key at a scale, where 64 bits hold it.
+fn scaled(held: Held, to: u8) -> Option<i64> {
+    let (mantissa, scale) = match held {
+        Held::Exact(mantissa, scale) if scale > to => {
+            let (mantissa, scale) = bare(mantissa, scale)?;
+            (mantissa.into(), scale)
+        }
+        Held::Exact(mantissa, scale) => (mantissa, scale),
+        Held::Integer(number) if to > 0 => (i128::from(number), 0),
+        other => return key_of(other),
+    };
+    let factor = 10_i128.checked_pow(to.checked_sub(scale)?.into())?;
+    i64::try_from(mantissa.checked_mul(factor)?).ok()
+}
