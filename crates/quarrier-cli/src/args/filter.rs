@@ -21,6 +21,8 @@ pub(crate) struct Filter {
     /// The folder whose tables the files are names of.
     pub(crate) data: Option<PathBuf>,
     pub(crate) count: bool,
+    /// Whether more is waited for at the end.
+    pub(crate) follow: bool,
     pub(crate) limit: Option<u64>,
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) rejects: Option<PathBuf>,
@@ -49,6 +51,7 @@ Examples:
   quarrier filter \"order.leg[0].qty > 5\" --format json --limit 10 fills.ndjson
   ssh host cat app.ndjson | quarrier filter \"level = 'error'\" -
   quarrier filter --many conditions.sql orders.ndjson
+  quarrier filter --many alerts.sql --follow app.ndjson
   quarrier filter \"status = 'REJECTED'\" --data d orders
 
 A CONDITION is a search condition of SQL-92, as after WHERE. Name nested fields
@@ -59,6 +62,9 @@ Matching messages are printed as they are in the file, a line each; with
 standard input; gzip and Zstandard are decompressed. Matches in an open stream
 (tail -f log.ndjson | quarrier filter … -) are printed within a fraction of a
 second; single-root XML is printed after 1 MiB or at the end of the stream.
+--follow waits for more at the end of a file, and begins with a file that takes
+its place, as 'tail -F' does; with --many, it prints a row for each message and
+condition that is true for it: source, offset, condition, message.
 Arrow and Parquet have no messages to print: use 'quarrier query'. For a segment
 of the durable log (.qlog) or a data folder, the messages in it are filtered;
 with --data, those of the named tables.
@@ -96,6 +102,11 @@ pub(super) fn command() -> Command {
                 .help("Print only these columns; as text, separated by tabs"),
         )
         .arg(many_arg())
+        .arg(flag(
+            "follow",
+            "Wait for more at the end of a file, until interrupted; with --many, print each match \
+             of each condition",
+        ))
         .arg(data_arg("Filter tables of this data folder: each FILE is the name of one"))
         .arg(input_format_arg())
         .arg(rejects_arg())
@@ -146,6 +157,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
         files,
         data: matches.get_one("data").cloned(),
         count: matches.get_flag("count"),
+        follow: matches.get_flag("follow"),
         limit: matches.get_one("limit").copied(),
         columns: matches.get_one::<String>("columns").map(|text| columns(text)).transpose()?,
         rejects: matches.get_one("rejects").cloned(),
@@ -155,8 +167,8 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
     };
-    let only_counts = filter.count || matches!(filter.asked, Asked::Many(_));
-    if only_counts && filter.columns.is_some() {
+    let shows_no_columns = filter.count || matches!(filter.asked, Asked::Many(_));
+    if shows_no_columns && filter.columns.is_some() {
         return Err("--columns shows messages, but only numbers are asked for (-c, --many); \
                     leave one of them out"
             .to_string());
@@ -166,7 +178,21 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
             "--limit stops at messages, but --many counts them; leave one of them out".to_string()
         );
     }
+    if filter.follow && (filter.files.len() != 1 || filter.data.is_some()) {
+        return Err(
+            "--follow is for one file or '-'; follow tables of a data folder by SUBSCRIBE of \
+                    'quarrier serve'"
+                .to_string(),
+        );
+    }
     Ok(filter)
+}
+
+impl Filter {
+    /// Whether messages are counted, and none is shown.
+    pub(crate) fn only_counts(&self) -> bool {
+        self.count || matches!(self.asked, Asked::Many(_)) && !self.follow
+    }
 }
 
 /// The condition or the file of conditions, and the files of messages.

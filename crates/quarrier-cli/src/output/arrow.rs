@@ -90,6 +90,13 @@ impl Rows for ArrowRows {
         if self.rows == BATCH_ROWS { self.write_batch() } else { Ok(()) }
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        if self.rows > 0 {
+            self.write_batch()?;
+        }
+        self.writer.get_mut().flush()
+    }
+
     fn finish(&mut self) -> io::Result<()> {
         if self.rows > 0 {
             self.write_batch()?;

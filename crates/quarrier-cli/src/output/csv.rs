@@ -31,6 +31,10 @@ impl Rows for CsvRows {
         self.writer.write_record(None::<&[u8]>).map_err(to_io)
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
     fn finish(&mut self) -> io::Result<()> {
         self.writer.flush()
     }

@@ -43,6 +43,10 @@ impl Rows for JsonRows {
         self.out.write_all(line)
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     fn finish(&mut self) -> io::Result<()> {
         self.out.flush()
     }

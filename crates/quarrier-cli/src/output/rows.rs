@@ -55,6 +55,8 @@ pub(crate) enum Layout {
     Histogram,
     /// `count  condition`, from `condition, count`.
     Conditions,
+    /// `condition<TAB>message`, from `source, offset, condition, message`.
+    Matched,
     /// `offset  type  length  status  reason`.
     Carved,
     /// What `quarrier load` says of a source.
@@ -81,6 +83,9 @@ pub(crate) trait Rows: Send {
     fn row(&mut self, values: &[Value<'_>], excerpt: Excerpt<'_>) -> io::Result<()>;
 
     /// Writes what is held back.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Writes what is held back, and ends the rows.
     fn finish(&mut self) -> io::Result<()>;
 }
 

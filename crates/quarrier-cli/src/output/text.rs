@@ -118,6 +118,15 @@ impl TextRows {
         self.styled(colours.label, &visible(text_of(condition)));
     }
 
+    /// A message and a condition that is true for it.
+    fn met(&mut self, values: &[Value<'_>]) {
+        let [_, _, condition, message] = values else { return };
+        let colours = self.colours;
+        self.styled(colours.label, &visible(text_of(condition)));
+        self.line.push('\t');
+        self.line.push_str(&visible(text_of(message)));
+    }
+
     fn carved(&mut self, values: &[Value<'_>]) {
         let [_, kind, offset, length, _, status, reason, ..] = values else { return };
         let colours = self.colours;
@@ -199,6 +208,7 @@ impl Rows for TextRows {
             Layout::Counts => self.count(values),
             Layout::Histogram => self.frequency(values),
             Layout::Conditions => self.condition(values),
+            Layout::Matched => self.met(values),
             Layout::Carved => self.carved(values),
             Layout::Loaded => self.loaded(values),
             Layout::Reindexed => self.reindexed(values),
@@ -208,6 +218,10 @@ impl Rows for TextRows {
         }
         self.line.push('\n');
         self.out.write_all(self.line.as_bytes())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 
     fn finish(&mut self) -> io::Result<()> {

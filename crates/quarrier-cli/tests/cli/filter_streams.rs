@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::filter::filter_input;
-use crate::harness::{Lab, Ran, drain, skip, wait};
+use crate::harness::{Lab, Ran, drain, run, send, skip, wait};
 
 /// Longer than anything may take to come; what is not there by then never comes.
 const NEVER_AFTER: Duration = Duration::from_secs(60);
@@ -157,4 +157,58 @@ fn compressed_standard_input_is_read_through() {
     }
     // What only begins like something compressed is not.
     filter_input(&lab, b"\x1f\x8b", ["a = 1", "-"]).says(1, &["1 of 1 messages was left out"]);
+}
+
+fn append(lab: &Lab, name: &str, text: &str) {
+    let mut file = std::fs::File::options().append(true).open(lab.path(name)).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+#[test]
+fn a_file_is_followed_and_each_match_of_each_condition_is_a_row() {
+    let lab = Lab::new();
+    lab.put("log", b"{\"a\":1}\n{\"a\":5}\n");
+    lab.put("many.sql", b"a > 3\na BETWEEN 5 AND 6\na = 0\n");
+    let mut live = Live::filter(&lab, ["--many", "many.sql", "--follow", "log"]);
+    let first = "a > 3\t{\"a\":5}\na BETWEEN 5 AND 6\t{\"a\":5}\n";
+    live.shows(first);
+    append(&lab, "log", "{\"a\":9}\n{\"a\"");
+    append(&lab, "log", ":0}\n");
+    let second = format!("{first}a > 3\t{{\"a\":9}}\na = 0\t{{\"a\":0}}\n");
+    live.shows(&second);
+    // A file that takes its place is read from its start.
+    std::fs::rename(lab.path("log"), lab.path("log.1")).unwrap();
+    lab.put("log", b"{\"a\":7}\n");
+    live.shows(format!("{second}a > 3\t{{\"a\":7}}\n"));
+    send("INT", &live.child);
+    let ran = live.end();
+    ran.says(130, &["log: interrupted at byte"]);
+}
+
+#[test]
+fn matches_have_rows_in_every_format() {
+    let lab = Lab::new();
+    lab.put("many.sql", b"a > 3\na = 5\n");
+    let row = |condition: &str| {
+        format!(
+            "{{\"source\":\"-\",\"offset\":8,\"condition\":\"{condition}\",\"message\":\"{{\\\"a\\\":5}}\"}}\n"
+        )
+    };
+    let csv = "source,offset,condition,message\n-,8,a > 3,\"{\"\"a\"\":5}\"\n-,8,a = 5,\"{\"\"a\"\":5}\"\n";
+    for (format, expected) in [("json", row("a > 3") + &row("a = 5")), ("csv", csv.to_string())] {
+        let args = ["--many", "many.sql", "--follow", "--format", format, "-"];
+        let mut live = Live::filter(&lab, args);
+        live.send("{\"a\":1}\n{\"a\":5}\n").shows(&expected);
+        live.end().is_clean();
+    }
+}
+
+#[test]
+fn what_does_not_grow_is_not_followed() {
+    let lab = Lab::new();
+    lab.put("log", b"{\"a\":1}\n");
+    let follow = |args: &[&str]| run(lab.command([&["filter"][..], args].concat()), b"");
+    follow(&["a = 1", "--follow", "log", "log"]).says(2, &["--follow is for one file"]);
+    follow(&["a = 1", "--follow", "--data", "d", "t"]).says(2, &["SUBSCRIBE"]);
+    follow(&["a = 1", "--follow", "http://127.0.0.1:1/log"]).says(2, &["can be followed"]);
 }

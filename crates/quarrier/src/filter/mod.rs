@@ -72,6 +72,7 @@ pub struct Filter {
     rejects: Option<PathBuf>,
     workers: usize,
     limits: Limits,
+    follows: bool,
 }
 
 /// What is made of messages for which the condition is true.
@@ -82,6 +83,8 @@ pub enum Form {
     Count,
     /// Their own bytes, as they stand in the source.
     Messages,
+    /// Their own bytes, once for each condition that is true: see [`Rows::conditions`].
+    Matches,
     /// A line with tabs between the values.
     Text,
     /// A JSON object a line: with the columns that are asked for, else with the fields that the message
@@ -95,7 +98,7 @@ pub enum Form {
 
 impl Filter {
     /// A request for the bytes of the messages for which the condition is true. Several conditions
-    /// are evaluated in one pass, and only counted.
+    /// are evaluated in one pass, and only counted, except for [`Form::Matches`].
     pub fn new(conditions: Conditions) -> Self {
         Filter {
             conditions: Arc::new(conditions),
@@ -106,6 +109,7 @@ impl Filter {
             rejects: None,
             workers: 0,
             limits: Limits::default(),
+            follows: false,
         }
     }
 
@@ -149,6 +153,13 @@ impl Filter {
     /// Other bounds of what messages may ask for.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Whether a file is followed: at its end, the run waits for more, until it is to stop. A file that
+    /// takes the place of another one, or was cut off, is read from its start.
+    pub fn follow(mut self, follows: bool) -> Self {
+        self.follows = follows;
         self
     }
 

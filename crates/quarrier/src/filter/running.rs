@@ -184,7 +184,11 @@ impl<'f, 'w> Session<'f, 'w> {
         is_last: bool,
         filtered: &mut Filtered,
     ) -> std::result::Result<(), Ended> {
-        let mut opened = opener.open_messages(named).map_err(Ended::Failed)?;
+        let opened = match self.filter.follows {
+            true => opener.follow(named),
+            false => opener.open_messages(named),
+        };
+        let mut opened = opened.map_err(Ended::Failed)?;
         let ran = self.filter_opened(&mut opened, is_last);
         if let Some(counters) = opened.counters() {
             filtered.remote.get_or_insert_default().add(&counters);
@@ -312,6 +316,7 @@ impl<'f, 'w> Session<'f, 'w> {
             None => self.schema.fields.iter().map(known).collect::<Vec<Wanted>>(),
         };
         match filter.form {
+            Form::Matches => Wish::Matches,
             _ if filter.conditions.len() != 1 => Wish::Count,
             Form::Count => Wish::Count,
             Form::Messages => Wish::Bytes,
@@ -344,7 +349,7 @@ impl<'f, 'w> Session<'f, 'w> {
         // Nothing is written, not even a header, before there is something to read.
         if !self.is_open {
             let is_certain = self.unknown.is_empty() || matches!(bytes, Bytes::Stream(_));
-            let header = Header::new(&setup.wish, is_certain);
+            let header = Header::new(&setup.wish, is_certain, &self.filter.conditions);
             self.watch.open(&header).map_err(Ended::Output)?;
             self.is_open = true;
         }

@@ -18,6 +18,8 @@ pub(super) enum Wish {
     Count,
     /// Their bytes.
     Bytes,
+    /// Their bytes, and which conditions are true.
+    Matches,
     /// Rows of these columns.
     Rows(RowFormat, Vec<Wanted>),
     /// JSON with all fields that a message has.
@@ -72,7 +74,7 @@ impl Shower {
     /// What shows messages, if their bytes are not enough.
     pub(super) fn new(wish: &Wish, reader: FormatReader) -> Option<Self> {
         let (record, rows) = match wish {
-            Wish::Count | Wish::Bytes => return None,
+            Wish::Count | Wish::Bytes | Wish::Matches => return None,
             Wish::Kinds => (Record::new(None), Rows::Kinds(Vec::new())),
             Wish::Objects => (Record::new(None), Rows::Json { keys: Vec::new(), is_full: false }),
             Wish::Rows(format, columns) => {

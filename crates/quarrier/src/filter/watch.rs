@@ -2,12 +2,14 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use quarrier_core::pipeline::Run;
 
 use super::columns::arrow_schema;
+use super::conditions::Conditions;
 use super::rejects::LeftOut;
 use super::show::{Wish, header};
 use super::worker::Found;
@@ -105,10 +107,12 @@ pub struct Header {
     /// Whether all columns that are asked for were seen, or the source is a stream, which is not kept
     /// waiting. Else rows should be held back until [`Watch::certain`], or the end.
     pub is_certain: bool,
+    /// The conditions, in the order in which [`Rows::conditions`] numbers them.
+    pub conditions: Arc<Conditions>,
 }
 
 impl Header {
-    pub(super) fn new(wish: &Wish, is_certain: bool) -> Self {
+    pub(super) fn new(wish: &Wish, is_certain: bool, conditions: &Arc<Conditions>) -> Self {
         let text = match wish {
             Wish::Rows(format, columns) => header(*format, columns),
             _ => Vec::new(),
@@ -117,7 +121,7 @@ impl Header {
             Wish::Batches(schema) => Some(arrow_schema(schema)),
             _ => None,
         };
-        Header { text, schema, is_certain }
+        Header { text, schema, is_certain, conditions: Arc::clone(conditions) }
     }
 }
 
@@ -172,6 +176,13 @@ impl<'r> Rows<'r> {
             offset: offset + u64::from(from),
             bytes: &data[from as usize..to as usize],
         })
+    }
+
+    /// Of [`Form::Matches`](super::Form::Matches), the condition that is true for each message, by its number
+    /// from 0: a message is there once for each.
+    pub fn conditions(&self) -> impl Iterator<Item = usize> + use<'r> {
+        let matches = self.found.matches.get(self.these.clone()).unwrap_or_default();
+        matches.iter().map(|&condition| condition as usize)
     }
 
     /// The rows as lines of text, JSON or CSV, where one of these is asked for.

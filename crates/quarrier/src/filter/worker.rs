@@ -59,6 +59,8 @@ pub(super) struct Found {
     pub(super) counts: Vec<u64>,
     /// Where the messages stand that match, unless only their number is asked for.
     pub(super) spans: Vec<(u32, u32)>,
+    /// The condition that is true for each of these, where that is wanted.
+    pub(super) matches: Vec<u32>,
     /// The same messages as rows.
     pub(super) shown: Shown,
     pub(super) rejects: Vec<Reject>,
@@ -140,6 +142,8 @@ pub(super) struct Worker<'s> {
 struct State<'s> {
     setup: &'s Setup,
     sieve: Sieve,
+    /// The conditions that are true for a message.
+    found: Vec<u32>,
     shower: Option<Shower>,
     again: Vec<Again>,
 }
@@ -162,7 +166,13 @@ impl<'s> Worker<'s> {
     pub(super) fn new(setup: &'s Setup) -> Self {
         let reader = setup.reader();
         let shower = Shower::new(&setup.wish, setup.reader());
-        let state = State { setup, sieve: setup.sieve.clone(), shower, again: Vec::new() };
+        let state = State {
+            setup,
+            sieve: setup.sieve.clone(),
+            found: Vec::new(),
+            shower,
+            again: Vec::new(),
+        };
         Worker { setup, reader, state }
     }
 
@@ -314,15 +324,28 @@ impl Sift<'_, '_, '_> {
         if self.state.setup.wish == Wish::Kinds {
             return;
         }
+        if self.state.setup.wish == Wish::Matches {
+            self.found.matches.push(0);
+        }
         self.found.spans.push((at as u32, (at + message.len()) as u32));
     }
 
     /// Many conditions.
     fn each(&mut self, message: &[u8]) {
-        for condition in 0..self.found.counts.len() {
-            match self.state.sieve.is_true(condition) {
-                Ok(is_true) => self.found.counts[condition] += u64::from(is_true),
-                Err(fault) => return self.broken(message, condition, fault),
+        let is_wanted = self.state.setup.wish == Wish::Matches
+            && self.found.counts.len() > 1
+            && self.found.broken.is_none();
+        let at = self.place(message);
+        let span = (at as u32, (at + message.len()) as u32);
+        let State { sieve, found, .. } = &mut *self.state;
+        if let Err((condition, fault)) = sieve.all_true(found) {
+            return self.broken(message, condition, fault);
+        }
+        for condition in found {
+            self.found.counts[*condition as usize] += 1;
+            if is_wanted {
+                self.found.spans.push(span);
+                self.found.matches.push(*condition);
             }
         }
     }

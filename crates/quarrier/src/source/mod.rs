@@ -7,6 +7,7 @@
 
 mod failing;
 mod folder;
+mod following;
 mod kept;
 mod named;
 mod opener;

@@ -10,6 +10,7 @@ use quarrier_images::ewf::{EwfSource, is_ewf};
 use quarrier_messages::kept::is_log;
 use quarrier_remote::{CacheOptions, Options, Remote};
 
+use super::following::Following;
 use super::stdin::standard_input;
 use super::{Named, Opened, kept};
 use crate::{Environment, Error, Result};
@@ -130,6 +131,24 @@ impl Opener {
         }
     }
 
+    /// Opens a file that is waited for at its end, and streams as [`Opener::open`] does.
+    ///
+    /// # Errors
+    /// As [`Opener::open`], and [`Error::Unsupported`] for what does not grow.
+    pub fn follow(&self, named: &Named) -> Result<Opened> {
+        match named {
+            Named::Path(path) if path.is_file() && !is_log(path) => {
+                let name = path.display().to_string();
+                let following = Following::open(path)
+                    .map_err(|error| quarrier_core::Error::io(name.clone(), "open", error))?;
+                Ok(Opened::Stream { name, reader: Box::new(following) })
+            }
+            Named::Url(url) => Err(only_files(super::shown(url))),
+            Named::Kept(run) => Err(only_files(run.name().to_string())),
+            named => self.open_messages(named),
+        }
+    }
+
     fn client(&self) -> Result<&Remote> {
         if let Some(remote) = self.remote.get() {
             return Ok(remote);
@@ -142,6 +161,10 @@ impl Opener {
     pub fn cache_warning(&self) -> Option<String> {
         self.remote.get().and_then(Remote::cache_warning)
     }
+}
+
+fn only_files(name: String) -> Error {
+    Error::Unsupported { name, reason: "only files and streams can be followed".to_string() }
 }
 
 fn open_path(path: &Path, direct: bool) -> Result<Opened> {

@@ -61,6 +61,7 @@ fn request(filter: &Filter, stop: &AtomicBool) -> quarrier::Result<quarrier::Fil
         .form(form(filter))
         .columns(filter.columns.clone())
         .format(filter.input_format.clone())
+        .follow(filter.follow)
         .matches_max(filter.limit.unwrap_or(u64::MAX))
         .rejects(filter.rejects.clone())
         .workers(filter.workers))
@@ -76,17 +77,14 @@ pub(super) fn conditions(asked: &Asked, stop: &AtomicBool) -> quarrier::Result<C
 
 fn form(filter: &Filter) -> Form {
     match (filter.format, &filter.columns) {
-        _ if only_counts(filter) => Form::Count,
+        _ if filter.only_counts() => Form::Count,
+        _ if matches!(filter.asked, Asked::Many(_)) => Form::Matches,
         (Format::Text, None) => Form::Messages,
         (Format::Text, Some(_)) => Form::Text,
         (Format::Json, _) => Form::Json,
         (Format::Csv, _) => Form::Csv,
         (Format::Arrow, _) => Form::Arrow,
     }
-}
-
-fn only_counts(filter: &Filter) -> bool {
-    filter.count || matches!(filter.asked, Asked::Many(_))
 }
 
 const CONDITION_COLUMNS: &[Column] = &[
@@ -97,7 +95,7 @@ const CONDITION_COLUMNS: &[Column] = &[
 /// Ends the rows, and prints numbers where numbers are asked for.
 fn finish_output(filter: &Filter, filtered: &Filtered, show: &mut Show<'_>) -> io::Result<()> {
     let is_right = show.finish()?;
-    if !is_right || filtered.runs.is_empty() || !only_counts(filter) {
+    if !is_right || filtered.runs.is_empty() || !filter.only_counts() {
         return Ok(());
     }
     let is_many = matches!(filter.asked, Asked::Many(_));

@@ -10,6 +10,8 @@ use quarrier_core::sync::lock;
 use quarrier_report::{Manner, Shown};
 
 use crate::StandardOutput;
+use crate::output::Format;
+use crate::output::rows::{self, Column, Excerpt, Layout, Value};
 
 /// The most bytes that are held back.
 const HELD_BYTES_MAX: usize = 64 << 20;
@@ -90,15 +92,33 @@ pub(super) enum Out {
     /// As rows that workers made.
     Rows(Box<dyn Write + Send>),
     Batches(Box<StreamWriter<Box<dyn Write + Send>>>),
+    /// Rows of messages and conditions, whose texts are these.
+    Matches(Box<dyn rows::Rows>, Vec<String>),
 }
+
+const MATCH_COLUMNS: &[Column] = &[
+    Column { name: "source", kind: rows::Kind::Text },
+    Column { name: "offset", kind: rows::Kind::Unsigned },
+    Column { name: "condition", kind: rows::Kind::Text },
+    Column { name: "message", kind: rows::Kind::Text },
+];
 
 impl Out {
     /// Opens standard output and writes what stands before all rows; nothing of it comes out while
     /// `held` holds it.
-    pub(super) fn open(form: Form, header: &Header, held: &Arc<Held>) -> io::Result<Self> {
+    pub(super) fn open(
+        (form, format): (Form, Format),
+        header: &Header,
+        held: &Arc<Held>,
+    ) -> io::Result<Self> {
         let stdout = || stdout(held, manner(form));
         match (form, &header.schema) {
             (Form::Count, _) => Ok(Out::Nothing),
+            (Form::Matches, _) => {
+                let texts = header.conditions.texts().map(str::to_string).collect();
+                let rows = rows::to_stdout(format, Layout::Matched, MATCH_COLUMNS)?;
+                Ok(Out::Matches(rows, texts))
+            }
             (Form::Messages, _) => Ok(Out::Lines(stdout())),
             (_, Some(schema)) => {
                 let writer = StreamWriter::try_new(stdout(), schema);
@@ -123,6 +143,19 @@ impl Out {
                 Ok(())
             }
             Out::Rows(out) => out.write_all(rows.text()),
+            Out::Matches(out, texts) => {
+                for (message, condition) in rows.messages().zip(rows.conditions()) {
+                    let text = String::from_utf8_lossy(message.bytes);
+                    let values = [
+                        Value::Text(rows.source()),
+                        Value::Unsigned(message.offset),
+                        texts.get(condition).map_or(Value::Missing, |text| Value::Text(text)),
+                        Value::Text(&text),
+                    ];
+                    out.row(&values, Excerpt::default())?;
+                }
+                Ok(())
+            }
             Out::Batches(writer) => match rows.batch() {
                 Some(batch) => writer.write(&batch).map_err(to_io),
                 None => Ok(()),
@@ -136,6 +169,7 @@ impl Out {
             Out::Nothing => Ok(()),
             Out::Lines(out) | Out::Rows(out) => out.flush(),
             Out::Batches(writer) => writer.get_mut().flush(),
+            Out::Matches(rows, _) => rows.flush(),
         }
     }
 
@@ -143,6 +177,7 @@ impl Out {
     pub(super) fn finish(&mut self) -> io::Result<()> {
         match self {
             Out::Batches(writer) => writer.finish().map_err(to_io)?,
+            Out::Matches(rows, _) => return rows.finish(),
             Out::Nothing | Out::Lines(_) | Out::Rows(_) => {}
         }
         self.flush()

@@ -59,7 +59,7 @@ impl Watch for Show<'_> {
         if !header.is_certain {
             self.held.hold();
         }
-        self.out = Some(Out::open(form(self.filter), header, &self.held)?);
+        self.out = Some(Out::open((form(self.filter), self.filter.format), header, &self.held)?);
         Ok(())
     }
 

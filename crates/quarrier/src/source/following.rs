@@ -1,0 +1,102 @@
+//! A file that grows, read in order: at its end, more is waited for.
+
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often the end of a file is looked at.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// Reads a file, and then what is appended to it. Where another file takes its place, or it was cut off,
+/// that is read from its start, as `tail -F` does.
+pub(super) struct Following {
+    path: PathBuf,
+    file: File,
+    /// Bytes of this file that were read.
+    offset: u64,
+}
+
+impl Following {
+    /// # Errors
+    /// Where it cannot be opened.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Following { path: path.to_path_buf(), file: File::open(path)?, offset: 0 })
+    }
+
+    /// Goes on with the file that has the path now, where it is another one or begins anew.
+    fn look_again(&mut self) -> io::Result<()> {
+        let here = self.file.metadata()?;
+        let is_other = |there: &Metadata| (there.dev(), there.ino()) != (here.dev(), here.ino());
+        // A file that is away for a moment comes again.
+        let there = std::fs::metadata(&self.path).ok();
+        let is_replaced = there.as_ref().is_some_and(is_other);
+        if (is_replaced || here.len() < self.offset)
+            && let Ok(file) = File::open(&self.path)
+        {
+            (self.file, self.offset) = (file, 0);
+        }
+        Ok(())
+    }
+}
+
+impl Read for Following {
+    /// [`WouldBlock`](ErrorKind::WouldBlock) where nothing has come for a moment.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        if count > 0 || buffer.is_empty() {
+            self.offset += count as u64;
+            return Ok(count);
+        }
+        self.look_again()?;
+        sleep(PERIOD);
+        Err(ErrorKind::WouldBlock.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn all(following: &mut Following) -> String {
+        let mut text = String::new();
+        let mut buffer = [0; 3];
+        for _ in 0..100 {
+            match following.read(&mut buffer) {
+                Ok(count) => text.push_str(std::str::from_utf8(&buffer[..count]).unwrap()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if following.offset > 0 {
+                        return text;
+                    }
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn what_is_appended_comes_and_a_file_in_its_place_from_its_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, "one\n").unwrap();
+        let mut following = Following::open(&path).unwrap();
+        assert_eq!(all(&mut following), "one\n");
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(b"two\n").unwrap();
+        assert_eq!(all(&mut following), "two\n");
+        // What the old file still got comes first.
+        file.write_all(b"last\n").unwrap();
+        std::fs::rename(&path, folder.path().join("log.1")).unwrap();
+        std::fs::write(&path, "new\n").unwrap();
+        assert_eq!(all(&mut following), "last\n");
+        assert_eq!(all(&mut following), "new\n");
+        std::fs::write(&path, "a\n").unwrap();
+        assert_eq!(all(&mut following), "");
+        assert_eq!(all(&mut following), "a\n");
+    }
+}
