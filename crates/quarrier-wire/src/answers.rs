@@ -154,6 +154,8 @@ pub struct Rows {
     pub schema: SchemaRef,
     /// The rows.
     pub batches: BoxStream<'static, Result<RecordBatch>>,
+    /// Whether they come as things happen, without an end: nobody waits for the last one.
+    pub is_live: bool,
 }
 
 impl fmt::Debug for Rows {

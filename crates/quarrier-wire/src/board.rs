@@ -1,7 +1,7 @@
 //! Who is here and what runs: what the page, `/metrics` and system tables show.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -80,6 +80,8 @@ pub struct Running {
     pub rows: AtomicU64,
     stop: Stop,
     ending: AtomicU8,
+    /// Whether it has no end of its own.
+    is_live: AtomicBool,
 }
 
 /// Why a statement ends before it is done.
@@ -97,6 +99,11 @@ impl Running {
         // The first reason stays.
         let _ = self.ending.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
         self.stop.set();
+    }
+
+    /// It has no end of its own: the server does not wait for it.
+    pub(crate) fn lives(&self) {
+        self.is_live.store(true, Ordering::Release);
     }
 
     /// What is said about its end.
@@ -152,6 +159,7 @@ impl Board {
             rows: AtomicU64::new(0),
             stop,
             ending: AtomicU8::new(0),
+            is_live: AtomicBool::new(false),
         });
         lock(&self.running).insert(number, Arc::clone(&running));
         Begun { board: Arc::clone(self), running }
@@ -165,6 +173,13 @@ impl Board {
             let own = running.iter().filter(|running| running.asker.connection == connection);
             own.for_each(|running| running.end(Ending::Cancelled));
         }
+    }
+
+    /// Statements that have no end of their own.
+    pub(crate) fn live(&self) -> Vec<Arc<Running>> {
+        let mut running = self.running();
+        running.retain(|running| running.is_live.load(Ordering::Acquire));
+        running
     }
 
     pub(crate) fn end_all(&self) {

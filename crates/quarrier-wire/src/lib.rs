@@ -51,7 +51,8 @@ pub use shared::Limits;
 
 mod sql;
 pub use sql::{
-    Said, cast_kinds, literal, parameter_count, plain, said, sql_name, with_parameters, with_words,
+    Said, SubscribeText, cast_kinds, literal, parameter_count, plain, said, sql_name,
+    subscribe_text, with_parameters, with_words,
 };
 
 mod value;

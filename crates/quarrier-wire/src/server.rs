@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::answers::{Answers, Stop};
 use crate::auth::{Tls, Users};
-use crate::board::{Board, add};
+use crate::board::{Board, Ending, add};
 use crate::shared::{Limits, Shared};
 use crate::{http, session};
 
@@ -138,6 +138,7 @@ impl Server {
         }
         drop((postgres, http));
         shared.closing.set();
+        shared.board.live().iter().for_each(|running| running.end(Ending::Shutdown));
         let grace = shared.limits.grace_time;
         if timeout(grace, all(&mut tasks, &shared)).await.is_err() {
             shared.board.end_all();

@@ -13,6 +13,8 @@ use crate::log::{Encoding, Entry, Place, Publication};
 pub(super) struct Extent {
     pub(super) place: Place,
     pub(super) marks: Range<u64>,
+    /// When it was committed, in microseconds since 1970.
+    pub(super) time_us: i64,
     pub(super) encoding: Encoding,
     pub(super) publication: Option<Publication>,
     /// Of CSV: the header that its messages begin with.
@@ -80,6 +82,7 @@ impl Index {
         let extent = Extent {
             place: entry.place(),
             marks,
+            time_us: entry.time_us(),
             encoding,
             publication: entry.publication(),
             header,

@@ -28,7 +28,7 @@ use crate::log::{
 const MAGIC: &[u8; 8] = b"QUARRIDX";
 pub(super) const NAME: &str = "index";
 /// About how many bytes a batch takes.
-const EXTENT_BYTES: usize = 80;
+const EXTENT_BYTES: usize = 88;
 
 const COMPRESSED: u8 = 1;
 const EXTENDED: u8 = 2;
@@ -154,6 +154,7 @@ fn put_extents(
     out.list(&numbers(&|it| it.place.segment))?;
     out.list(&numbers(&|it| it.place.offset))?;
     out.list(&numbers(&|it| it.place.checksum))?;
+    out.list(&numbers(&|it| it.time_us.cast_unsigned()))?;
     let small = |of: &dyn Fn(&Extent) -> u32| extents.iter().map(of).collect::<Vec<u32>>();
     out.list(&small(&|it| it.place.bytes))?;
     out.list(&small(&|it| it.place.bytes_unpacked))?;
@@ -206,7 +207,7 @@ fn take_publications(input: &mut Input<'_>) -> io::Result<Vec<Publication>> {
 
 fn take_extents(input: &mut Input<'_>, headers: &[Arc<[u8]>]) -> io::Result<Vec<Extent>> {
     let mut wide: Vec<Vec<u64>> = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..6 {
         wide.push(input.list()?);
     }
     let mut small: Vec<Vec<u32>> = Vec::new();
@@ -222,7 +223,8 @@ fn take_extents(input: &mut Input<'_>, headers: &[Arc<[u8]>]) -> io::Result<Vec<
     check(are_all)?;
     let mut extents: Vec<Extent> = Vec::with_capacity(count);
     for at in 0..count {
-        let [start, end, segment, offset, checksum] = std::array::from_fn(|list| wide[list][at]);
+        let [start, end, segment, offset, checksum, time] =
+            std::array::from_fn(|list| wide[list][at]);
         let [bytes, bytes_unpacked, header] = std::array::from_fn(|list| small[list][at]);
         let has = |flag: u8| flags[at] & flag != 0;
         let is_possible = start < end
@@ -247,6 +249,7 @@ fn take_extents(input: &mut Input<'_>, headers: &[Arc<[u8]>]) -> io::Result<Vec<
                 checksum,
             },
             marks: start..end,
+            time_us: time.cast_signed(),
             encoding: Encoding::of(encodings[at]),
             publication,
             header: header.unwrap_or_default(),

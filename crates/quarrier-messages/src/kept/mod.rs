@@ -15,6 +15,7 @@
 
 mod blocks;
 mod catalog;
+mod changes;
 mod columns;
 mod definition;
 mod encoding;
@@ -32,6 +33,7 @@ mod spool;
 mod store;
 mod whole;
 
+pub use changes::Changes;
 pub use definition::{DefinedColumn, Definition, Misfit};
 pub use index::KeptTable;
 pub use intake::{Intake, IntakeOptions, Sent, Taken};

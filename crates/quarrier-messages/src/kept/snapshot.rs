@@ -50,7 +50,7 @@ impl Making<'_> {
     }
 
     /// The messages of batches as one table.
-    fn parsed(&self, extents: &[Extent]) -> Result<Table> {
+    pub(super) fn parsed(&self, extents: &[Extent]) -> Result<Table> {
         let runs = runs(self.name, self.files, extents)?;
         let mut tables = Vec::new();
         for alike in runs.chunk_by(|one, next| one.goes_with(next)) {

@@ -55,4 +55,4 @@ pub use retain::{Removed, Retention};
 pub(crate) use segment::crc32;
 pub(crate) use skim::skim;
 pub(crate) use steps::{Sealing, sealings};
-pub use writer::{Chain, Committed, Log, Opener, Pending};
+pub use writer::{Chain, Committed, Growth, Log, Opener, Pending};

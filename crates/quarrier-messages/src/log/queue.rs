@@ -206,6 +206,16 @@ impl Queue {
         waited.unwrap_or_else(PoisonError::into_inner).0.horizon
     }
 
+    /// Waits until the next message gets a mark above `seen`, or the time is over. None where the log is, and
+    /// it gets no such mark any more.
+    pub(super) fn wait_beyond(&self, seen: u64, time: Duration) -> Option<u64> {
+        let state = lock(&self.state);
+        let is_same = |state: &mut State| state.next_mark <= seen && state.ended.is_none();
+        let waited = self.grown.wait_timeout_while(state, time, is_same);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        (state.next_mark > seen || state.ended.is_none()).then_some(state.next_mark)
+    }
+
     /// The mark of the next message, and whether another segment stands ready.
     pub(super) fn next(&self) -> (u64, bool) {
         let state = lock(&self.state);

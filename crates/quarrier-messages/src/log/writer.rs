@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use quarrier_core::sync::lock;
 use quarrier_core::threads;
@@ -242,6 +243,11 @@ impl Log {
         self.shared.queue.next().0
     }
 
+    /// For whoever waits for messages to come.
+    pub fn growth(&self) -> Growth {
+        Growth { shared: Arc::clone(&self.shared) }
+    }
+
     /// Whether another segment stands ready. If none does, the disk is full, and writes fail when
     /// the last segment is.
     pub fn is_room_ready(&self) -> bool {
@@ -285,6 +291,26 @@ impl Drop for Log {
     fn drop(&mut self) {
         // Whoever wants to know calls `close`; nothing is lost by an end without a note.
         let _ = self.end();
+    }
+}
+
+/// Hears when messages have come. It does not hold the log open.
+pub struct Growth {
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Growth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Growth").finish_non_exhaustive()
+    }
+}
+
+impl Growth {
+    /// Waits until a message of a mark above `seen` is durable, or the time is over. Returns the mark of the
+    /// last durable message; None where the log takes no more and has none above.
+    pub fn wait_beyond(&self, seen: u64, time: Duration) -> Option<u64> {
+        let next = self.shared.queue.wait_beyond(seen.saturating_add(1), time)?;
+        Some(next.saturating_sub(1))
     }
 }
 

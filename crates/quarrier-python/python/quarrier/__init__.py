@@ -56,6 +56,7 @@ from quarrier._errors import (
     RemoteNotFoundError,
     RemoteRangesError,
     RowError,
+    ServerError,
     ShrankError,
     UnansweredError,
     UnknownColumnError,
@@ -69,6 +70,7 @@ from quarrier._file import SourceFile, open
 from quarrier._finding import Finding
 from quarrier._fsspec import register_when_imported
 from quarrier._gauge import Reading, gauge
+from quarrier._live import Change, Subscription
 from quarrier._native import (
     CarvedFiles,
     CostModel,
@@ -86,7 +88,7 @@ from quarrier._native import (
     regex,
     search,
 )
-from quarrier._server import Connection, Marks, ServerError, Writer, connect
+from quarrier._server import Connection, Marks, Writer, connect
 
 if TYPE_CHECKING:
     from quarrier import parallel
@@ -97,6 +99,7 @@ __all__ = [
     "BufferLayoutError",
     "CarvedFile",
     "CarvedFiles",
+    "Change",
     "ColumnFileError",
     "CompressedError",
     "ConflictError",
@@ -141,6 +144,7 @@ __all__ = [
     "SparseFile",
     "SparseStore",
     "Store",
+    "Subscription",
     "Table",
     "UnansweredError",
     "UnknownColumnError",

@@ -320,3 +320,15 @@ class RegionGoneError(QuarrierError, LookupError):
     def __init__(self, message: str, pid: int) -> None:
         super().__init__(message, pid)
         self.pid = pid
+
+
+class ServerError(QuarrierError):
+    """The server refused a statement or messages. `code` is PostgreSQL's, such as `42P01`."""
+
+    def __init__(self, message: str, code: str, hint: str | None = None) -> None:
+        super().__init__(message, code, hint)
+        self.code = code
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.args[0]} ({self.hint})" if self.hint else str(self.args[0])

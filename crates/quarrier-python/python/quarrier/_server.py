@@ -8,29 +8,18 @@ import json
 import time
 import urllib.parse
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from quarrier._errors import QuarrierError
+from quarrier._errors import ServerError
+from quarrier._live import Subscription, frames
 from quarrier._native import Table
 
 _BATCH_BYTES = 1 << 20
 """Messages are sent when there are so many bytes of them."""
 
 _ARROW = "application/vnd.apache.arrow.stream"
-
-
-class ServerError(QuarrierError):
-    """The server refused a statement or messages. `code` is PostgreSQL's, such as `42P01`."""
-
-    def __init__(self, message: str, code: str, hint: str | None = None) -> None:
-        super().__init__(message, code, hint)
-        self.code = code
-        self.hint = hint
-
-    def __str__(self) -> str:
-        return f"{self.args[0]} ({self.hint})" if self.hint else str(self.args[0])
 
 
 class Marks(NamedTuple):
@@ -103,6 +92,65 @@ class Connection:
         """
         return Writer(self, table, publisher, sequence)
 
+    def subscribe(
+        self,
+        sql: str,
+        *,
+        since: int | None = None,
+        until: int | None = None,
+        snapshot: bool = False,
+        every: str | None = None,
+        progress: str | None = None,
+        attempts: int = 5,
+    ) -> Subscription:
+        """The rows of a query as they come: `for change in db.subscribe(…)`.
+
+        `sql` is a query of one table, whose rows come once each. With `every`, such as `"1s"`, it
+        may be any query: the server asks it again so often when messages have come, and sends
+        what is different. `snapshot` sends the rows that are there at the start first, `since`
+        begins behind a mark, and `until` ends at one. With `progress`, such as `"1s"`, changes of
+        the kind `>` say so often how far everything was seen.
+
+        After a break it connects again, so many times in a row, and goes on where it was: no
+        change is missed and none comes twice. With `every`, a break is an error.
+
+        >>> query = "SELECT * FROM orders WHERE price > 500"
+        >>> for change in db.subscribe(query):  # doctest: +SKIP
+        ...     print(change.mark, change.change, change.row)
+        """
+        parameters = {"sql": sql, "snapshot": "true" if snapshot else "false"}
+        named = {"as_of": since, "up_to": until, "every": every, "progress": progress}
+        parameters.update({name: str(value) for name, value in named.items() if value is not None})
+        return Subscription(
+            self._made,
+            self._headers,
+            parameters,
+            shows_progress=progress is not None,
+            can_resume=every is None,
+            attempts=attempts,
+        )
+
+    def subscribe_frames(
+        self,
+        sql: str,
+        *,
+        every: str = "100ms",
+        since: int | None = None,
+        until: int | None = None,
+        snapshot: bool = False,
+    ) -> AsyncIterator[Table]:
+        """The changes of a query of one table as tables, each of what came in the time `every`.
+
+        Use it as `async for frame in db.subscribe_frames(…)`; `frame.to_polars()` and
+        `frame.to_pandas()` make frames of the table.
+
+        The first columns are `mark` and `change`, as of `Change`.
+        """
+        subscription = self.subscribe(
+            sql, since=since, until=until, snapshot=snapshot, progress=every
+        )
+        return frames(subscription, _seconds(every))
+
     def close(self) -> None:
         """Ends the connection; the next question makes a new one."""
         if self._http is not None:
@@ -122,9 +170,12 @@ class Connection:
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._http is None:
-            make = http.client.HTTPSConnection if self._is_encrypted else http.client.HTTPConnection
-            self._http = make(self._host, self._port, timeout=self._timeout)
+            self._http = self._made(self._timeout)
         return self._http
+
+    def _made(self, timeout: float | None) -> http.client.HTTPConnection:
+        make = http.client.HTTPSConnection if self._is_encrypted else http.client.HTTPConnection
+        return make(self._host, self._port, timeout=timeout)
 
     def _ask(
         self, path: str, body: bytes, headers: Mapping[str, str], *, again: bool
@@ -157,6 +208,14 @@ class Connection:
             raise ServerError(said["error"], said["code"], said.get("hint"))
         except (ValueError, KeyError, TypeError):
             raise ServerError(f"{answer.status} {answer.reason}", "") from None
+
+
+def _seconds(time: str) -> float:
+    """Of `100ms`, `1s`, `2 min`, `1h`."""
+    for unit, seconds in (("ms", 0.001), ("min", 60.0), ("h", 3600.0), ("s", 1.0)):
+        if time.endswith(unit):
+            return float(time.removesuffix(unit)) * seconds
+    raise ValueError(f"{time!r} is no time, as 100ms or 1s")
 
 
 class Writer:

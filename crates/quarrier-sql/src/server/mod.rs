@@ -8,13 +8,16 @@
 //! Statements run on another runtime than connections: a join that keeps all its threads busy must
 //! not keep anybody from cancelling it.
 
+mod again;
 mod catalogs;
 mod create;
 mod failure;
 mod ingest;
 mod insert;
 mod parameters;
+mod pulse;
 mod statement;
+mod subscribe;
 mod write;
 
 use std::sync::{Arc, Mutex};
@@ -24,7 +27,7 @@ use futures::{FutureExt, StreamExt, stream};
 use quarrier_core::sync::lock;
 use quarrier_wire::{
     Answers, Asker, Board, Failure, Ingest, Prepared, Reply, Result, Stop, TableInfo, Value, Wish,
-    state,
+    state, subscribe_text,
 };
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -35,7 +38,9 @@ use crate::{Answer, Engine, Error, Rows};
 use catalogs::Catalogs;
 use failure::failed;
 use ingest::Taking;
+use pulse::Pulse;
 use statement::Understood;
+use subscribe::Subscribed;
 use write::Write;
 
 /// What is served.
@@ -56,6 +61,7 @@ pub struct Served {
     board: Arc<Board>,
     /// Made anew when they are asked and a table has become another one.
     catalogs: Mutex<Arc<Catalogs>>,
+    pulse: Pulse,
 }
 
 impl std::fmt::Debug for Served {
@@ -72,7 +78,13 @@ impl Served {
     pub fn new(serving: Serving) -> crate::Result<Self> {
         let Serving { engine, runtime, board } = serving;
         let catalogs = Catalogs::new((&tables(&engine), engine.version()), Arc::clone(&board))?;
-        Ok(Served { engine, runtime, board, catalogs: Mutex::new(Arc::new(catalogs)) })
+        Ok(Served {
+            engine,
+            runtime,
+            board,
+            catalogs: Mutex::new(Arc::new(catalogs)),
+            pulse: Pulse::default(),
+        })
     }
 
     /// The catalogs of the tables as they are now.
@@ -142,6 +154,11 @@ impl Served {
             let prepare = async move { Ok(write::prepare(&engine, verb, &text, &told).await) };
             return self.there(prepare).await?;
         }
+        if subscribe_text(text)?.is_some() {
+            let (engine, text) = (Arc::clone(&self.engine), text.to_string());
+            let prepare = async move { Ok(subscribe::prepare(&engine, &text).await) };
+            return self.there(prepare).await?;
+        }
         if Catalogs::are_asked(text, |name| self.engine.shown(name).is_some())? {
             return self.catalogs().await?.prepared(asker, text, told).await;
         }
@@ -159,6 +176,9 @@ impl Served {
             let (engine, runtime) = (Arc::clone(&self.engine), self.runtime.clone());
             let run = async move { Ok(write::run(&engine, &runtime, &write, &values).await) };
             return self.there(run).await?;
+        }
+        if let Ok(subscribed) = Arc::clone(&prepared.inner).downcast::<Subscribed>() {
+            return subscribe::run(&self.engine, &self.runtime, &self.pulse, &subscribed).await;
         }
         let Some(understood) = prepared.inner.downcast_ref::<Understood>() else {
             return Err(Failure::new(state::INTERNAL, "a statement of another server"));
@@ -208,7 +228,7 @@ fn of_engine(rows: Rows) -> quarrier_wire::Rows {
             Err(error) => Some((Err(failed(&error)), None)),
         }
     });
-    quarrier_wire::Rows { schema, batches: batches.boxed() }
+    quarrier_wire::Rows { schema, batches: batches.boxed(), is_live: false }
 }
 
 impl Answers for Served {

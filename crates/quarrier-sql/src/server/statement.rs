@@ -118,7 +118,7 @@ pub(super) fn as_described(rows: Rows, described: Option<SchemaRef>) -> Rows {
     }
     let schema = Arc::clone(&described);
     let batches = rows.batches.map(move |batch| recast(&batch?, &schema));
-    Rows { schema: described, batches: batches.boxed() }
+    Rows { schema: described, batches: batches.boxed(), is_live: rows.is_live }
 }
 
 fn recast(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {

@@ -18,6 +18,7 @@ mod harness;
 mod hostile;
 mod kept;
 mod killed;
+mod live;
 mod matrix;
 mod meaning;
 mod memory;

@@ -8,6 +8,7 @@ mod metrics;
 mod page;
 mod query;
 mod status;
+mod subscribe;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -122,7 +123,10 @@ async fn routed(
         "/query" if reads || method == Method::POST => {
             query::answered(request, asker, shared).await
         }
-        "/" | "/health" | "/metrics" | "/status" | "/query" => Err(not_so(&method, path)),
+        "/subscribe" if method == Method::GET => subscribe::answered(&request, asker, shared).await,
+        "/" | "/health" | "/metrics" | "/status" | "/query" | "/subscribe" => {
+            Err(not_so(&method, path))
+        }
         other => match other.strip_prefix("/tables/") {
             Some(name) if method == Method::POST => {
                 let name = door::decoded(name)
@@ -132,7 +136,7 @@ async fn routed(
             Some(_) => Err(not_so(&method, path)),
             None => Err(Failure::new(
                 "NOT_FOUND",
-                "there are /, /query, /tables/NAME, /metrics, /status and /health",
+                "there are /, /query, /subscribe, /tables/NAME, /metrics, /status and /health",
             )),
         },
     }

@@ -68,19 +68,15 @@
   };
 
   const shownMax = 500;
-  let asking = null;
-  const ask = async () => {
-    if (asking) { asking.abort(); return; }
-    const said = at("said"), table = at("answer"), start = performance.now();
+
+  // Rows of an answer; those that come as things happen stand in front.
+  const grid = (isLive) => {
+    const table = at("answer");
     table.replaceChildren();
-    said.textContent = "…";
-    asking = new AbortController();
-    at("ask").textContent = "Stop";
-    let names = null, shown = 0, all = 0;
-    const add = (line) => {
+    let names = null, all = 0;
+    const add = (row) => {
       all += 1;
-      if (shown >= shownMax) return;
-      const row = JSON.parse(line);
+      if (all > shownMax && !isLive) return;
       if (!names) {
         names = Object.keys(row);
         const head = make("tr");
@@ -95,39 +91,81 @@
         const text = value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
         return make("td", text, typeof value === "number" ? "n" : "");
       }));
-      table.tBodies[0].append(cells);
-      shown += 1;
+      const body = table.tBodies[0];
+      if (!isLive) { body.append(cells); return; }
+      body.prepend(cells);
+      if (body.rows.length > shownMax) body.lastChild.remove();
     };
+    return { add, count: () => all };
+  };
+
+  // Parts of an answer's text, as they come, with `end` behind each.
+  const parts = async (answer, end, take) => {
+    if (!answer.ok) {
+      const wrong = await answer.json();
+      throw new Error(wrong.error + (wrong.hint ? " (" + wrong.hint + ")" : ""));
+    }
+    const reader = answer.body.getReader(), decoder = new TextDecoder();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
+      const whole = rest.split(end);
+      rest = whole.pop();
+      whole.filter((part) => part).forEach(take);
+      if (done) return;
+    }
+  };
+
+  const rows = (count) => count.toLocaleString("en") + (count === 1 ? " row" : " rows");
+  let asking = null;
+  const run = async (button, work) => {
+    if (asking) { asking.abort(); return; }
+    const said = at("said"), label = button.textContent;
+    said.textContent = "…";
+    asking = new AbortController();
+    button.textContent = "Stop";
     try {
-      const answer = await fetch("query", {
-        method: "POST", body: at("sql").value, signal: asking.signal,
-        headers: { "Accept": "application/x-ndjson", "Content-Type": "text/plain" },
-      });
-      if (!answer.ok) {
-        const wrong = await answer.json();
-        throw new Error(wrong.error + (wrong.hint ? " (" + wrong.hint + ")" : ""));
-      }
-      const reader = answer.body.getReader(), decoder = new TextDecoder();
-      let rest = "";
-      for (;;) {
-        const { done, value } = await reader.read();
-        rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
-        const lines = rest.split("\n");
-        rest = lines.pop();
-        lines.filter((line) => line).forEach(add);
-        if (done) break;
-      }
-      const more = all > shown ? ", the first " + shown + " shown" : "";
-      said.textContent = all.toLocaleString("en") + (all === 1 ? " row" : " rows") + more + ", "
-        + time((performance.now() - start) / 1000);
+      said.textContent = await work(said, asking.signal);
     } catch (error) {
       said.textContent = error.name === "AbortError" ? "stopped" : error.message;
     }
     asking = null;
-    at("ask").textContent = "Ask";
+    button.textContent = label;
   };
 
+  const ask = () => run(at("ask"), async (said, signal) => {
+    const answer = grid(false), start = performance.now();
+    const reply = await fetch("query", {
+      method: "POST", body: at("sql").value, signal,
+      headers: { "Accept": "application/x-ndjson", "Content-Type": "text/plain" },
+    });
+    await parts(reply, "\n", (line) => answer.add(JSON.parse(line)));
+    const count = answer.count();
+    const more = count > shownMax ? ", the first " + shownMax + " shown" : "";
+    return rows(count) + more + ", " + time((performance.now() - start) / 1000);
+  });
+
+  const signs = { snapshot: "=", insert: "+", delete: "-" };
+  const subscribe = () => run(at("subscribe"), async (said, signal) => {
+    const answer = grid(true);
+    const reply = await fetch("subscribe?snapshot=true&sql=" + encodeURIComponent(at("sql").value), { signal });
+    await parts(reply, "\n\n", (event) => {
+      const fields = Object.fromEntries(event.split("\n").map((line) => {
+        const colon = line.indexOf(": ");
+        return [line.slice(0, colon), line.slice(colon + 2)];
+      }));
+      const data = JSON.parse(fields.data);
+      if (fields.event === "error") throw new Error(data.error);
+      const change = signs[fields.event];
+      if (change) answer.add({ mark: Number(fields.id), change, ...data });
+      said.textContent = rows(answer.count()) + " up to mark " + fields.id;
+    });
+    return rows(answer.count()) + ", and no more";
+  });
+
   at("ask").addEventListener("click", ask);
+  at("subscribe").addEventListener("click", subscribe);
   at("sql").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) ask();
   });

@@ -272,7 +272,7 @@ fn cut(
 }
 
 fn texts(flow: Flow, rows: Rows) -> BoxStream<'static, Result<Bytes>> {
-    let Rows { schema, batches } = rows;
+    let Rows { schema, batches, .. } = rows;
     let mut head = Vec::new();
     match flow.form {
         Form::Csv => {
@@ -311,7 +311,7 @@ fn broken(error: impl std::fmt::Display) -> Failure {
 }
 
 fn arrow(flow: Flow, rows: Rows) -> Result<BoxStream<'static, Result<Bytes>>> {
-    let Rows { schema, batches } = rows;
+    let Rows { schema, batches, .. } = rows;
     let writer = StreamWriter::try_new(Vec::new(), &schema).map_err(broken)?;
     let stream = stream::unfold(Some((flow, batches, writer, schema)), |going| async {
         let (mut flow, mut batches, mut writer, schema) = going?;

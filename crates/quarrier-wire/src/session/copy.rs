@@ -29,8 +29,8 @@ impl Session {
         text: &str,
     ) -> Result<()> {
         let stop = Stop::default();
-        let activity = self.begin(text, stop.clone());
-        let done = self.copied_out(query, options, &activity, &stop).await;
+        let mut activity = self.begin(text, stop.clone());
+        let done = self.copied_out(query, options, &mut activity, &stop).await;
         if let Err(failure) = &done {
             activity.begun.failed(failure);
         }
@@ -41,7 +41,7 @@ impl Session {
         &mut self,
         query: &str,
         options: &CopyOptions,
-        activity: &Activity,
+        activity: &mut Activity,
         stop: &Stop,
     ) -> Result<()> {
         let prepared = self.prepared(activity, query, &[], false).await?;
@@ -50,6 +50,7 @@ impl Session {
         let Begins::Rows(mut cursor) = begins else {
             return Err(Failure::new(state::SYNTAX, "COPY is for a query that has rows"));
         };
+        activity.let_go_on(&cursor);
         let is_binary = options.format == CopyFormat::Binary;
         self.wire.out.copy_begins(b'H', is_binary, cursor.columns.len());
         let names = cursor.columns.iter().map(|(name, _)| name.as_str());

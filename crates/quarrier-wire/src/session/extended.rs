@@ -1,6 +1,7 @@
 //! The extended protocol: statements prepared, bound to values, run as far as rows are wanted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::answers::Stop;
 use crate::failure::{Failure, Result, state};
@@ -12,6 +13,9 @@ use super::run::{Form, Sent, describe_columns, send_rows, tag};
 use super::state::{
     Activity, Begins, Columns, Portal, Progress, Session, Statement, What, columns_of,
 };
+
+/// So long the first row of a subscription is waited for where some are wanted; progress comes sooner.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Session {
     pub(super) async fn parse(&mut self, name: &str, text: &str, kinds: &[u32]) -> Result<()> {
@@ -149,7 +153,7 @@ impl Session {
             }
             What::Query(_) => {
                 self.check_transaction(false)?;
-                let (portal, done) = self.advance(portal, rows_max, None).await;
+                let (portal, done) = self.advance(portal, (rows_max, None), None).await;
                 self.portals.insert(name.to_string(), portal);
                 let sent = done?;
                 let What::Query(prepared) = &statement.what else { return Ok(()) };
@@ -165,10 +169,11 @@ impl Session {
 
     /// Takes rows of a portal, which comes back. None where it has none, but is done; then the count of
     /// rows that were changed stands in for those that were sent.
+    /// Of rows that come as things happen, as many as there are, after so long a wait for the first.
     pub(super) async fn advance(
         &mut self,
         mut portal: Portal,
-        rows_max: u64,
+        (rows_max, patience): (u64, Option<Duration>),
         form: Option<Form<'_>>,
     ) -> (Portal, Result<Option<Sent>>) {
         let stop = match &portal.progress {
@@ -176,8 +181,9 @@ impl Session {
             _ => Stop::default(),
         };
         let statement = Arc::clone(&portal.statement);
-        let activity = self.begin(&statement.text, stop.clone());
-        let done = self.advanced(&mut portal, (rows_max, form), &activity, &stop).await;
+        let mut activity = self.begin(&statement.text, stop.clone());
+        let done =
+            self.advanced(&mut portal, (rows_max, patience, form), &mut activity, &stop).await;
         if let Err(failure) = &done {
             activity.begun.failed(failure);
             portal.progress = Progress::Done;
@@ -188,8 +194,8 @@ impl Session {
     async fn advanced(
         &mut self,
         portal: &mut Portal,
-        (rows_max, form): (u64, Option<Form<'_>>),
-        activity: &Activity,
+        (rows_max, patience, form): (u64, Option<Duration>, Option<Form<'_>>),
+        activity: &mut Activity,
         stop: &Stop,
     ) -> Result<Option<Sent>> {
         let What::Query(prepared) = &portal.statement.what else { return Ok(None) };
@@ -206,6 +212,10 @@ impl Session {
         let Progress::Rows(cursor) = &mut portal.progress else {
             return Ok(Some(Sent { rows: 0, is_over: true }));
         };
+        activity.let_go_on(cursor);
+        if patience.is_some() || rows_max != u64::MAX {
+            cursor.patience = Some(patience.unwrap_or(PATIENCE));
+        }
         let form = form.unwrap_or(Form::Rows(&portal.formats));
         let sent = send_rows(&mut self.wire, activity, cursor, rows_max, &form).await?;
         if sent.is_over {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatch;
 use futures::{FutureExt, StreamExt};
-use tokio::time::{sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::answers::{Prepared, Stop, Value};
 use crate::board::Ending;
@@ -42,7 +42,7 @@ pub(super) struct Sent {
     pub(super) is_over: bool,
 }
 
-async fn at(deadline: Option<tokio::time::Instant>) {
+async fn at(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
@@ -100,9 +100,19 @@ pub(super) async fn send_rows(
     form: &Form<'_>,
 ) -> Result<Sent> {
     let mut rows = 0;
+    // Whoever wants the rows of now gets them when no other is there.
+    let waits_until = cursor.patience.filter(|_| cursor.is_live).map(|time| Instant::now() + time);
     while rows < rows_max {
-        if cursor.batch.is_none() && !next(wire, activity, cursor).await? {
-            return Ok(Sent { rows, is_over: true });
+        if cursor.batch.is_none() {
+            let waits_until = match rows {
+                0 => waits_until,
+                _ => waits_until.map(|_| Instant::now()),
+            };
+            match next(wire, activity, cursor, waits_until).await? {
+                Next::There => {}
+                Next::Later => return Ok(Sent { rows, is_over: false }),
+                Next::Never => return Ok(Sent { rows, is_over: true }),
+            }
         }
         let Some(batch) = cursor.batch.take() else { continue };
         let wanted = usize::try_from(rows_max - rows).unwrap_or(usize::MAX);
@@ -121,26 +131,49 @@ pub(super) async fn send_rows(
     Ok(Sent { rows, is_over: false })
 }
 
-/// Fetches the next rows; what waits is sent while there are none. False where there are no more.
-async fn next(wire: &mut Wire, activity: &Activity, cursor: &mut Cursor) -> Result<bool> {
+/// Whether there are more rows.
+enum Next {
+    There,
+    /// Not yet, and nobody waits any longer.
+    Later,
+    Never,
+}
+
+/// Fetches the next rows; what waits is sent while there are none.
+async fn next(
+    wire: &mut Wire,
+    activity: &Activity,
+    cursor: &mut Cursor,
+    waits_until: Option<Instant>,
+) -> Result<Next> {
     if cursor.is_over {
-        return Ok(false);
+        return Ok(Next::Never);
     }
     if activity.begun.stop().is_set() {
         return Err(activity.begun.running.ended());
     }
     let batch = match cursor.batches.next().now_or_never() {
         Some(batch) => batch,
+        None if waits_until.is_some_and(|until| until <= Instant::now()) => return Ok(Next::Later),
         None => {
             send(wire, activity).await?;
             let batches = &mut cursor.batches;
-            until(wire, activity, async { Ok(batches.next().await) }).await?
+            let coming = async {
+                match waits_until {
+                    Some(until) => Ok(timeout_at(until, batches.next()).await.ok()),
+                    None => Ok(Some(batches.next().await)),
+                }
+            };
+            match until(wire, activity, coming).await? {
+                Some(batch) => batch,
+                None => return Ok(Next::Later),
+            }
         }
     };
     match batch {
         Some(Ok(batch)) => {
             cursor.batch = (batch.num_rows() > 0).then_some(batch);
-            Ok(true)
+            Ok(Next::There)
         }
         Some(Err(failure)) => {
             cursor.is_over = true;
@@ -148,7 +181,7 @@ async fn next(wire: &mut Wire, activity: &Activity, cursor: &mut Cursor) -> Resu
         }
         None => {
             cursor.is_over = true;
-            Ok(false)
+            Ok(Next::Never)
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::failure::{Failure, Result, state};
+use crate::sql::milliseconds;
 
 /// The version that clients are shown: they choose by it what they ask of catalogs.
 pub(crate) const VERSION: &str = "15.13";
@@ -186,20 +187,6 @@ impl Settings {
             .filter(|milliseconds| *milliseconds > 0)
             .map(Duration::from_millis)
     }
-}
-
-fn milliseconds(text: &str) -> Option<u64> {
-    let digits =
-        text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic() || letter == ' ');
-    let number: u64 = digits.parse().ok()?;
-    let unit = match text[digits.len()..].trim() {
-        "" | "ms" => 1,
-        "s" => 1_000,
-        "min" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    number.checked_mul(unit)
 }
 
 #[cfg(test)]

@@ -26,20 +26,21 @@ impl Session {
         }
         self.check_transaction(false)?;
         let stop = Stop::default();
-        let activity = self.begin(text, stop.clone());
-        let done = self.answered(&activity, text, &stop).await;
+        let mut activity = self.begin(text, stop.clone());
+        let done = self.answered(&mut activity, text, &stop).await;
         if let Err(failure) = &done {
             activity.begun.failed(failure);
         }
         done
     }
 
-    async fn answered(&mut self, activity: &Activity, text: &str, stop: &Stop) -> Result<()> {
+    async fn answered(&mut self, activity: &mut Activity, text: &str, stop: &Stop) -> Result<()> {
         let prepared = self.prepared(activity, text, &[], false).await?;
         no_parameters(prepared.parameters.len())?;
         let rows = match self.begun(activity, &prepared, Vec::new(), stop).await? {
             Begins::Done(rows) | Begins::Sent(rows, _) => rows,
             Begins::Rows(mut cursor) => {
+                activity.let_go_on(&cursor);
                 describe_columns(&cursor.columns, &[], &mut self.wire.out);
                 let form = Form::Rows(&[]);
                 let wire = &mut self.wire;

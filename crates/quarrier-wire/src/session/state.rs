@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use futures::stream::BoxStream;
@@ -74,6 +75,10 @@ pub(super) struct Cursor {
     pub(super) batch: Option<RecordBatch>,
     pub(super) stop: Stop,
     pub(super) is_over: bool,
+    /// Whether there is no last row to wait for.
+    pub(super) is_live: bool,
+    /// Of a live one: how long the first row is waited for where only those of now are wanted.
+    pub(super) patience: Option<Duration>,
 }
 
 impl Drop for Cursor {
@@ -186,7 +191,17 @@ impl Session {
 pub(super) struct Activity {
     pub(super) begun: Begun,
     pub(super) deadline: Option<Instant>,
-    pub(super) send_time: std::time::Duration,
+    pub(super) send_time: Duration,
+}
+
+impl Activity {
+    /// Forgets the deadline where there is no last row that could come before it.
+    pub(super) fn let_go_on(&mut self, cursor: &Cursor) {
+        if cursor.is_live {
+            self.begun.running.lives();
+            self.deadline = None;
+        }
+    }
 }
 
 /// Names and kinds of the columns of a schema.
@@ -213,6 +228,8 @@ impl Begins {
                 batch: None,
                 stop: stop.clone(),
                 is_over: false,
+                is_live: rows.is_live,
+                patience: None,
             }),
         }
     }

@@ -1,13 +1,14 @@
 //! Statements about the connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::answers::Stop;
 use crate::failure::{Failure, Result, state};
 use crate::kind;
 use crate::sql::{Count, Utility};
 
-use super::extended::no_portal;
+use super::extended::{PATIENCE, no_portal};
 use super::run::{Form, describe_columns};
 use super::state::{Columns, Portal, Progress, Session, Statement, Status, What, columns_of};
 
@@ -71,8 +72,8 @@ impl Session {
             Utility::Declare { name, is_held, query } => {
                 self.declare(name, *is_held, query).await?;
             }
-            Utility::Fetch { name, count, is_move } => {
-                self.fetch(name, *count, *is_move, describes, formats).await?;
+            Utility::Fetch { name, count, is_move, patience } => {
+                self.fetch(name, (*count, *patience), *is_move, describes, formats).await?;
             }
             Utility::Close(name) => {
                 match name {
@@ -225,7 +226,7 @@ impl Session {
     async fn fetch(
         &mut self,
         name: &str,
-        count: Count,
+        (count, patience): (Count, Option<Duration>),
         is_move: bool,
         describes: bool,
         formats: &[bool],
@@ -242,8 +243,10 @@ impl Session {
             Count::Rows(rows) => rows,
             Count::All => u64::MAX,
         };
+        // Also of ALL those of now are wanted, where there is no last one.
+        let wanted = (rows_max, Some(patience.unwrap_or(PATIENCE)));
         let form = if is_move { Form::Nothing } else { Form::Rows(formats) };
-        let (portal, sent) = self.advance(portal, rows_max, Some(form)).await;
+        let (portal, sent) = self.advance(portal, wanted, Some(form)).await;
         self.portals.insert(name.to_string(), portal);
         let rows = sent?.map_or(0, |sent| sent.rows);
         self.done(&format!("{} {rows}", if is_move { "MOVE" } else { "FETCH" }));

@@ -4,11 +4,15 @@
 mod copy;
 mod parameters;
 mod rewrite;
+mod subscribe;
+mod time;
 mod tokens;
 mod utility;
 
 pub(crate) use copy::{CopyFormat, CopyOptions};
 pub use parameters::{literal, parameter_count, sql_name, with_parameters};
 pub use rewrite::{Said, cast_kinds, plain, said, with_words};
+pub use subscribe::{SubscribeText, subscribe_text};
+pub(crate) use time::milliseconds;
 pub(crate) use tokens::split;
 pub(crate) use utility::{Count, Utility, utility};

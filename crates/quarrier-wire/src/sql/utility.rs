@@ -1,6 +1,9 @@
 //! Statements about the connection: transactions, settings, cursors, COPY to and from the client.
 
+use std::time::Duration;
+
 use super::copy::{self, CopyOptions};
+use super::milliseconds;
 use super::tokens::{Kind, Token, to_ident, tokens};
 use crate::failure::{Failure, Result, state};
 
@@ -31,6 +34,8 @@ pub(crate) enum Utility {
         name: String,
         count: Count,
         is_move: bool,
+        /// The longest to wait for the first row of a subscription.
+        patience: Option<Duration>,
     },
     Close(Option<String>),
     CopyOut {
@@ -53,7 +58,7 @@ pub(crate) enum Count {
     All,
 }
 
-fn wrong(near: Option<&Token<'_>>) -> Failure {
+pub(super) fn wrong(near: Option<&Token<'_>>) -> Failure {
     let said = match near {
         Some(token) => format!("syntax error at or near \"{}\"", token.text),
         None => "syntax error at end of input".to_string(),
@@ -264,14 +269,28 @@ fn fetch(rest: &[Token<'_>], is_move: bool) -> Result<Utility> {
 }
 
 fn fetched(rest: &[Token<'_>], count: Count, is_move: bool) -> Result<Utility> {
-    match after(after(rest, "FROM"), "IN") {
-        [name] => {
-            let name = name.name().ok_or_else(|| wrong(Some(name)))?;
-            Ok(Utility::Fetch { name, count, is_move })
+    let (name, rest) = match after(after(rest, "FROM"), "IN") {
+        [name, rest @ ..] => (name.name().ok_or_else(|| wrong(Some(name)))?, rest),
+        [] => return Err(wrong(None)),
+    };
+    let patience = match rest {
+        [] => None,
+        [with, open, timeout, equal, time, close]
+            if with.is("WITH")
+                && open.is_mark("(")
+                && timeout.is("TIMEOUT")
+                && equal.is_mark("=")
+                && close.is_mark(")") =>
+        {
+            let text = time.string().unwrap_or_else(|| time.text.to_string());
+            let time = milliseconds(&text.to_ascii_lowercase()).ok_or_else(|| {
+                Failure::new(state::PARAMETER, "timeout needs a time, as in timeout = '1s'")
+            })?;
+            Some(Duration::from_millis(time))
         }
-        [_, more, ..] => Err(wrong(Some(more))),
-        [] => Err(wrong(None)),
-    }
+        [more, ..] => return Err(wrong(Some(more))),
+    };
+    Ok(Utility::Fetch { name, count, is_move, patience })
 }
 
 /// COPY to or from the client; None where it is to or from a file.
@@ -326,7 +345,7 @@ fn copied_table(text: &str, rest: &[Token<'_>]) -> Result<Option<Utility>> {
 }
 
 /// The place of the parenthesis that closes the first one.
-fn closing(tokens: &[Token<'_>]) -> Option<usize> {
+pub(super) fn closing(tokens: &[Token<'_>]) -> Option<usize> {
     let mut depth = 0_usize;
     for (place, token) in tokens.iter().enumerate() {
         if token.is_mark("(") {
@@ -374,10 +393,18 @@ mod tests {
         let declared = is("DECLARE \"C 1\" NO SCROLL CURSOR WITH HOLD FOR SELECT ';'");
         let query = "SELECT ';'".to_string();
         assert_eq!(declared, Utility::Declare { name: "C 1".into(), is_held: true, query });
-        let fetched =
-            |name: &str, count, is_move| Utility::Fetch { name: name.into(), count, is_move };
+        let fetched = |name: &str, count, is_move| Utility::Fetch {
+            name: name.into(),
+            count,
+            is_move,
+            patience: None,
+        };
         assert_eq!(is("FETCH FORWARD 100 FROM \"C 1\""), fetched("C 1", Count::Rows(100), false));
         assert_eq!(is("FETCH ALL IN c"), fetched("c", Count::All, false));
+        let Utility::Fetch { patience, .. } = is("FETCH 9 c WITH (timeout = '250ms')") else {
+            unreachable!()
+        };
+        assert_eq!(patience, Some(Duration::from_millis(250)));
         assert_eq!(is("MOVE NEXT c"), fetched("c", Count::Rows(1), true));
         assert_eq!(utility("FETCH PRIOR c").unwrap_err().state, state::UNSUPPORTED);
     }

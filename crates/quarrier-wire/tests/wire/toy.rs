@@ -164,7 +164,7 @@ impl Toy {
             _ => stream::iter([Ok(one("one", Arc::new(Int32Array::from(vec![1]))))]).boxed(),
         };
         lock(&self.stopped).push(stop.clone());
-        Ok(Reply::Rows(Rows { schema, batches }))
+        Ok(Reply::Rows(Rows { schema, batches, is_live: false }))
     }
 }
 

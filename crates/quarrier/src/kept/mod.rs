@@ -7,12 +7,14 @@
 //! ```
 
 mod load;
+mod subscribe;
 
 pub use load::{KeptLoad, KeptLoaded, KeptWatch, LoadedSource};
 pub use quarrier_messages::kept::{
     DefinedColumn, Definition, Intake, IntakeOptions, KeptTable, Misfit, Progress, Sent, Stored,
     Taken,
 };
+pub use subscribe::{Changed, Subscribe, Subscription};
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use quarrier_messages::Table;
 use quarrier_messages::kept::Store;
+pub use quarrier_messages::log::Growth;
 use quarrier_messages::log::Options;
 
 use crate::account::{Stages, Stats, rate};
@@ -136,6 +139,20 @@ impl Kept {
     /// A table as it was asked for last, where nothing was appended since. Takes no time.
     pub fn known(&self, name: &str) -> Option<Arc<Table>> {
         self.store.known(name)
+    }
+
+    /// For whoever waits for messages to come, in whatever table; None where it is open for reading only.
+    pub fn growth(&self) -> Option<Growth> {
+        self.store.growth()
+    }
+
+    /// The table that a name stands for: of this name, or the only one that differs in case.
+    pub(crate) fn named(&self, name: &str) -> Result<String> {
+        let tables = self.store.tables()?;
+        let mut alike = tables.iter().filter(|table| table.name.eq_ignore_ascii_case(name));
+        let is_there = tables.iter().any(|table| table.name == name);
+        let only = alike.next().filter(|_| !is_there && alike.next().is_none());
+        Ok(only.map_or(name, |table| &table.name).to_string())
     }
 
     /// Makes a table of columns that are declared; without any, it has those that its messages show.

@@ -1,5 +1,6 @@
 //! A data folder: its tables, by their names.
 
+mod changes;
 mod checkpoint;
 mod open;
 

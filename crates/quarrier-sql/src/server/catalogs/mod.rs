@@ -129,7 +129,7 @@ impl Catalogs {
         let schema: SchemaRef = Arc::new(Schema::clone(frame.schema().as_arrow()));
         let stream = frame.execute_stream().await.map_err(engine)?;
         let batches = stream.map(|batch| batch.map_err(|error| failed(&Error::from(error))));
-        Ok(Rows { schema, batches: batches.boxed() })
+        Ok(Rows { schema, batches: batches.boxed(), is_live: false })
     }
 }
 
@@ -142,7 +142,7 @@ fn only_queries() -> datafusion::execution::context::SQLOptions {
 
 /// Columns without rows.
 fn none(schema: SchemaRef) -> Rows {
-    Rows { schema, batches: futures::stream::empty().boxed() }
+    Rows { schema, batches: futures::stream::empty().boxed(), is_live: false }
 }
 
 /// A value of a kind that stands for none.

@@ -1,0 +1,181 @@
+"""Subscriptions to a server: rows as they come, over server-sent events."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.parse
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from quarrier._errors import ServerError
+from quarrier._native import Table
+
+_SIGNS = {"snapshot": "=", "insert": "+", "delete": "-", "progress": ">"}
+_SILENCE_SECONDS = 30.0
+"""A server that says nothing for so long, though it reports progress each second, is gone."""
+
+
+class Change(NamedTuple):
+    """A row of a subscription, or progress.
+
+    `change` is `=` for a row that was there at the start, `+` for one that came, `-` for one that
+    went, `>` for progress. `mark` is the place of its message in the order of commits: a
+    subscription `since` that mark goes on behind it.
+    """
+
+    mark: int
+    change: str
+    row: dict[str, Any]
+
+
+class Subscription:
+    """Iterates over changes, without an end. Leaving its `with` block, or `close`, ends it."""
+
+    def __init__(
+        self,
+        connect: Callable[[float | None], http.client.HTTPConnection],
+        headers: dict[str, str],
+        parameters: dict[str, str],
+        *,
+        shows_progress: bool,
+        can_resume: bool,
+        attempts: int,
+    ) -> None:
+        self._connect = connect
+        self._headers = headers
+        self._parameters = parameters
+        self._shows_progress = shows_progress
+        self._can_resume = can_resume
+        self._attempts = attempts
+        self._http: http.client.HTTPConnection | None = None
+        self._answer: http.client.HTTPResponse | None = None
+        self._is_closed = False
+        self.mark: int | None = None
+        """The mark of the last change, or of the last progress."""
+
+    def __iter__(self) -> Iterator[Change]:
+        return self
+
+    def __next__(self) -> Change:
+        while True:
+            change = self._next()
+            if change is None:
+                raise StopIteration
+            if change.change != ">" or self._shows_progress:
+                return change
+
+    def _next(self) -> Change | None:
+        failures = 0
+        while not self._is_closed:
+            try:
+                event = self._event()
+            except (http.client.HTTPException, OSError):
+                failures += 1
+                self._disconnect()
+                if self._is_closed:
+                    break
+                if not self._can_resume or failures >= self._attempts:
+                    raise
+                time.sleep(min(0.1 * 2**failures, 5.0))
+                continue
+            if event is None:
+                return None
+            kind, mark, data = event
+            if kind == "error":
+                self.close()
+                raise ServerError(data.get("error", "the subscription ended"), data.get("code", ""))
+            self.mark = mark
+            return Change(mark, _SIGNS.get(kind, ">"), {} if kind == "progress" else data)
+        return None
+
+    def _opened(self) -> http.client.HTTPResponse:
+        if self._answer is None:
+            parameters = dict(self._parameters)
+            if self.mark is not None:
+                # Rows of the snapshot that did not arrive come as others do.
+                parameters["as_of"] = str(self.mark)
+                parameters["snapshot"] = "false"
+            self._http = self._connect(_SILENCE_SECONDS)
+            headers = {**self._headers, "Accept": "text/event-stream"}
+            self._http.request(
+                "GET", f"/subscribe?{urllib.parse.urlencode(parameters)}", None, headers
+            )
+            answer = self._http.getresponse()
+            if answer.status != 200:
+                content = answer.read()
+                self.close()
+                try:
+                    said = json.loads(content)
+                    raise ServerError(said["error"], said["code"], said.get("hint"))
+                except (ValueError, KeyError, TypeError):
+                    raise ServerError(f"{answer.status} {answer.reason}", "") from None
+            self._answer = answer
+        return self._answer
+
+    def _event(self) -> tuple[str, int, dict[str, Any]] | None:
+        """The next event; None where the server has sent all that was wanted."""
+        answer = self._opened()
+        kind, mark, data = "", self.mark or 0, ""
+        while True:
+            line = answer.readline().decode().rstrip("\n")
+            name, _, value = line.partition(": ")
+            if name == "id":
+                mark = int(value)
+            elif name == "event":
+                kind = value
+            elif name == "data":
+                data += value
+            elif not line and data:
+                return kind, mark, json.loads(data)
+            elif not line and answer.isclosed():
+                if kind or "up_to" not in self._parameters:
+                    raise http.client.IncompleteRead(b"")
+                return None
+
+    def _disconnect(self) -> None:
+        connection, self._http, self._answer = self._http, None, None
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Ends the subscription."""
+        self._is_closed = True
+        self._disconnect()
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+async def frames(subscription: Subscription, seconds: float) -> AsyncIterator[Table]:
+    """Tables of the changes of so many seconds each, with the columns `mark` and `change` first."""
+    import asyncio  # Nobody else waits for it to be loaded.
+
+    def collect() -> tuple[bytes, bool]:
+        lines: list[str] = []
+        until = time.monotonic() + seconds
+        while time.monotonic() < until or not lines:
+            change = subscription._next()
+            if change is None:
+                return "".join(lines).encode(), True
+            if change.change != ">":
+                row = {"mark": change.mark, "change": change.change, **change.row}
+                lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+        return "".join(lines).encode(), False
+
+    with subscription:
+        is_over = False
+        while not is_over:
+            content, is_over = await asyncio.to_thread(collect)
+            if content:
+                yield Table.from_messages(content, format="json")

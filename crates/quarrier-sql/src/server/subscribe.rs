@@ -1,0 +1,343 @@
+//! SUBSCRIBE: rows as they come.
+//!
+//! ```text
+//!  rows of one table ─→ quarrier::Subscription: each row once, with the mark of its message
+//!  anything else ─→ again (WITH (every = …)): asked once more when something came, differences sent
+//! ```
+//!
+//! Both wait for the pulse, one thread that hears of every commit. Nothing is queued for a client: who
+//! reads slowly asks for less often, and finds what it missed in the log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datafusion::arrow::array::{
+    ArrayRef, Int64Array, RecordBatch, RecordBatchReader, StringArray, new_null_array,
+};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use futures::StreamExt;
+use futures::stream;
+use quarrier::Kept;
+use quarrier::kept::{Changed, Subscribe, Subscription};
+use quarrier_messages::build::Cell;
+use quarrier_wire::{
+    Failure, Prepared, Reply, Result, Rows, SubscribeText, kind, parameter_count, state,
+    subscribe_text,
+};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep_until};
+
+use super::again::{self, Again};
+use super::failure::of_folder;
+use super::pulse::{Beats, Pulse};
+use crate::Engine;
+
+/// What a subscription is to.
+pub(super) struct Subscribed {
+    text: SubscribeText,
+    columns: SchemaRef,
+}
+
+/// What a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Snapshot,
+    Insert,
+    Delete,
+    Progress,
+}
+
+impl Change {
+    fn sign(self) -> &'static str {
+        match self {
+            Change::Snapshot => "=",
+            Change::Insert => "+",
+            Change::Delete => "-",
+            Change::Progress => ">",
+        }
+    }
+}
+
+fn no_folder() -> Failure {
+    let failure = Failure::new(state::READ_ONLY, "there is no data folder whose tables could grow");
+    failure.hint("start the server with --data FOLDER")
+}
+
+fn defect() -> Failure {
+    Failure::new(state::INTERNAL, "the subscription met a defect")
+}
+
+/// Reads a subscription, on a thread of statements.
+pub(super) async fn prepare(engine: &Arc<Engine>, text: &str) -> Result<Prepared> {
+    let asked = subscribe_text(text)?.ok_or_else(defect)?;
+    let Some(kept) = engine.kept() else { return Err(no_folder()) };
+    if parameter_count(text)? > 0 {
+        return Err(Failure::new(state::UNSUPPORTED, "a subscription has no parameters"));
+    }
+    let shown = match asked.every {
+        Some(_) if asked.after.is_some() || asked.since.is_some() => {
+            let said = "a query that is asked again begins now; leave out AS OF and SINCE";
+            return Err(Failure::new(state::UNSUPPORTED, said));
+        }
+        Some(_) => again::columns(engine, &asked.query).await?,
+        None => {
+            let first = started(kept, &asked, &Handle::current()).await?;
+            first.shown().batches().schema()
+        }
+    };
+    let mut fields = vec![
+        Field::new("mark", DataType::Int64, false),
+        Field::new("change", DataType::Utf8, false),
+    ];
+    fields.extend(shown.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)));
+    let columns = Arc::new(Schema::new(fields));
+    let inner = Arc::new(Subscribed { text: asked, columns: Arc::clone(&columns) });
+    let tag = "SUBSCRIBE".to_string();
+    Ok(Prepared { parameters: Vec::new(), columns: Some(columns), tag, changes: false, inner })
+}
+
+async fn started(
+    kept: &Arc<Kept>,
+    asked: &SubscribeText,
+    runtime: &Handle,
+) -> Result<Subscription> {
+    let kept = Arc::clone(kept);
+    let since = asked.since.as_deref().map(microseconds).transpose()?;
+    let subscribe = Subscribe::new(&asked.query)
+        .snapshot(asked.has_snapshot)
+        .after(asked.after)
+        .since(since)
+        .until(asked.until);
+    let start = move || subscribe.start(&kept, &AtomicBool::new(false));
+    let started = runtime.spawn_blocking(start).await.map_err(|_| defect())?;
+    started.map_err(|error| refused(&error))
+}
+
+/// A time as it is written, in microseconds since 1970.
+fn microseconds(text: &str) -> Result<i64> {
+    match Cell::of_time(text) {
+        Some(Cell::Timestamp(nanoseconds)) => Ok(nanoseconds.div_euclid(1_000)),
+        Some(Cell::Date(days)) => Ok(i64::from(days) * 86_400_000_000),
+        _ => {
+            let said = format!("SINCE: '{text}' is no time, as '2026-01-31 10:00:00'");
+            Err(Failure::new(state::DATE, said))
+        }
+    }
+}
+
+/// Why there is no subscription, and what to try.
+fn refused(error: &quarrier::Error) -> Failure {
+    use quarrier_messages::{Error as Messages, log::Error as Log};
+    match error {
+        quarrier::Error::Condition { .. } => {
+            let failure = Failure::new(state::SYNTAX, error.to_string());
+            failure.hint("WITH (every = '1s') subscribes to any query")
+        }
+        quarrier::Error::Request(said) => {
+            let failure = Failure::new(state::UNSUPPORTED, said.clone());
+            failure.hint("WITH (every = '1s') subscribes to any query")
+        }
+        quarrier::Error::Messages(Messages::Log(Log::Gone { .. })) => {
+            Failure::new("55000", error.to_string())
+        }
+        quarrier::Error::Messages(Messages::Kept { .. }) => {
+            Failure::new(state::NO_TABLE, error.to_string())
+        }
+        _ => of_folder(error),
+    }
+}
+
+/// Begins to send rows.
+pub(super) async fn run(
+    engine: &Arc<Engine>,
+    runtime: &Handle,
+    pulse: &Pulse,
+    subscribed: &Subscribed,
+) -> Result<Reply> {
+    let Some(kept) = engine.kept() else { return Err(no_folder()) };
+    let beats = pulse.beats(kept)?;
+    let source = match subscribed.text.every {
+        Some(every) => {
+            let again = Again::new(engine, &subscribed.text, every);
+            Source::Again(Box::new(again))
+        }
+        None => {
+            let subscription = started(kept, &subscribed.text, runtime).await?;
+            Source::Each(Some(Box::new(subscription)))
+        }
+    };
+    let going = Going {
+        source,
+        beats,
+        runtime: runtime.clone(),
+        columns: Arc::clone(&subscribed.columns),
+        stop: Stops(Arc::default()),
+        progress: subscribed.text.progress,
+        due: None,
+        told: None,
+        is_over: false,
+    };
+    let batches = stream::unfold(Some(going), |going| async {
+        let mut going = going?;
+        match going.next().await {
+            Ok(Some(batch)) => Some((Ok(batch), Some(going))),
+            Ok(None) => None,
+            Err(failure) => Some((Err(failure), None)),
+        }
+    });
+    let schema = Arc::clone(&subscribed.columns);
+    Ok(Reply::Rows(Rows { schema, batches: batches.boxed(), is_live: true }))
+}
+
+/// Where rows come from. None while a thread looks for them.
+enum Source {
+    Each(Option<Box<Subscription>>),
+    Again(Box<Again>),
+}
+
+/// Ends what works for a subscription that nobody reads any more.
+struct Stops(Arc<AtomicBool>);
+
+impl Drop for Stops {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A subscription that goes on.
+struct Going {
+    source: Source,
+    beats: Beats,
+    runtime: Handle,
+    columns: SchemaRef,
+    stop: Stops,
+    progress: std::time::Duration,
+    /// When progress is to be sent.
+    due: Option<Instant>,
+    /// The mark that was sent as progress last.
+    told: Option<u64>,
+    is_over: bool,
+}
+
+impl Going {
+    /// The next rows; None at the end.
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if self.is_over {
+                return Ok(None);
+            }
+            // Before it is looked for rows: what comes meanwhile is found in the next round.
+            self.beats.hear();
+            if let Some(batch) = self.found().await? {
+                return Ok(Some(batch));
+            }
+            let (mark, is_done) = self.reached();
+            let now = Instant::now();
+            let is_due = self.due.is_none_or(|due| due <= now);
+            if is_done || is_due || self.told.is_none() {
+                (self.is_over, self.told) = (is_done, Some(mark));
+                self.due = now.checked_add(self.progress);
+                return self.batch(Change::Progress, &[mark], None).map(Some);
+            }
+            let due = self.due.unwrap_or(now);
+            match &self.source {
+                Source::Each(_) => tokio::select! {
+                    beats = self.beats.next() => beats?,
+                    () = sleep_until(due) => {}
+                },
+                // It is not asked again before its time.
+                Source::Again(again) => {
+                    let next = again.due();
+                    sleep_until(next.min(due)).await;
+                }
+            }
+        }
+    }
+
+    /// Every row up to this mark was sent; and whether no more is wanted.
+    fn reached(&self) -> (u64, bool) {
+        match &self.source {
+            Source::Each(Some(subscription)) => (subscription.mark(), subscription.is_over()),
+            Source::Each(None) => (0, true),
+            Source::Again(again) => (again.mark(), again.is_over()),
+        }
+    }
+
+    async fn found(&mut self) -> Result<Option<RecordBatch>> {
+        match &mut self.source {
+            Source::Each(held) => {
+                let mut subscription = held.take().ok_or_else(defect)?;
+                let stop = Arc::clone(&self.stop.0);
+                let find = move || {
+                    let found = subscription.next(&stop);
+                    (subscription, found)
+                };
+                let (subscription, found) =
+                    self.runtime.spawn_blocking(find).await.map_err(|_| defect())?;
+                *held = Some(subscription);
+                match found.map_err(|error| refused(&error))? {
+                    Some(changed) => self.of_changed(&changed).map(Some),
+                    None => Ok(None),
+                }
+            }
+            Source::Again(again) => match again.next(self.beats.mark(), &self.runtime).await? {
+                Some((change, mark, rows)) => {
+                    let marks = vec![mark; rows.num_rows()];
+                    self.batch(change, &marks, Some(rows.columns())).map(Some)
+                }
+                None => Ok(None),
+            },
+        }
+    }
+
+    fn of_changed(&self, changed: &Changed) -> Result<RecordBatch> {
+        let change = if changed.is_snapshot { Change::Snapshot } else { Change::Insert };
+        let mut columns: Vec<Vec<ArrayRef>> = Vec::new();
+        for batch in changed.rows.batches() {
+            columns.push(batch.map_err(|_| defect())?.columns().to_vec());
+        }
+        let joined = match &columns[..] {
+            [one] => one.clone(),
+            parts => {
+                let width = parts.first().map_or(0, Vec::len);
+                let column = |at: usize| {
+                    let parts: Vec<_> = parts.iter().map(|part| part[at].as_ref()).collect();
+                    datafusion::arrow::compute::concat(&parts).map_err(|_| defect())
+                };
+                (0..width).map(column).collect::<Result<_>>()?
+            }
+        };
+        self.batch(change, &changed.marks, Some(&joined))
+    }
+
+    fn batch(
+        &self,
+        change: Change,
+        marks: &[u64],
+        shown: Option<&[ArrayRef]>,
+    ) -> Result<RecordBatch> {
+        let count = marks.len();
+        let signs = StringArray::from_iter_values(std::iter::repeat_n(change.sign(), count));
+        let marks = Int64Array::from_iter_values(marks.iter().map(|mark| *mark as i64));
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(marks), Arc::new(signs)];
+        let fields = &self.columns.fields()[columns.len()..];
+        match shown {
+            Some(shown) => columns.extend(shown.iter().cloned()),
+            None => {
+                columns.extend(fields.iter().map(|field| new_null_array(field.data_type(), count)));
+            }
+        }
+        let fields = self.columns.fields().iter().zip(&columns).map(|(field, column)| {
+            let kinds = (kind::of(field.data_type()), kind::of(column.data_type()));
+            let field = field.as_ref().clone().with_data_type(column.data_type().clone());
+            (kinds.0 == kinds.1).then_some(field)
+        });
+        let fields: Option<Vec<Field>> = fields.collect();
+        let changed = || {
+            let said = "a message made a column another kind; subscribe again";
+            Failure::new(state::UNSUPPORTED, said)
+        };
+        let schema = Schema::new(fields.ok_or_else(changed)?);
+        RecordBatch::try_new(Arc::new(schema), columns).map_err(|_| changed())
+    }
+}

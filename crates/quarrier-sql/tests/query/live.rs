@@ -1,0 +1,290 @@
+//! SUBSCRIBE in front of the program: what is seen folds into what SELECT answers, with writers, kills,
+//! pauses and resumes.
+
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::harness::Folder;
+use crate::serve::{Served, serve};
+
+/// Histories where the environment does not say how many.
+const HISTORIES: u64 = 10;
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % end
+    }
+}
+
+fn grown() -> (Folder, Served) {
+    let folder = Folder::new();
+    let served = serve(&folder, &["--data", "d"]);
+    served.ask("CREATE TABLE t (id bigint, word text, price numeric(9,2))");
+    (folder, served)
+}
+
+/// What `COPY (SUBSCRIBE …) TO STDOUT` sends up to its end.
+fn copied(served: &Served, subscription: &str) -> Vec<Vec<String>> {
+    let rows = served.ask(&format!("COPY (SUBSCRIBE {subscription}) TO STDOUT"));
+    rows.lines().map(|line| line.split('\t').map(str::to_string).collect()).collect()
+}
+
+#[test]
+fn rows_that_match_now_come_first_and_then_each_that_comes() {
+    let (_folder, served) = grown();
+    served.ask("INSERT INTO t VALUES (1, 'a', 1.5), (2, 'b', 700), (3, NULL, 800.25)");
+    served.ask("INSERT INTO t VALUES (4, 'd', 900)");
+    let query = "(SELECT id, word, price * 2 AS twice FROM t WHERE price > 500)";
+    let found = copied(&served, &format!("{query} WITH (snapshot) AS OF 3 UP TO 4"));
+    let expected = [
+        ["2", "=", "2", "b", "1400.00"],
+        ["3", "=", "3", "\\N", "1600.50"],
+        ["4", "+", "4", "d", "1800.00"],
+        ["4", ">", "\\N", "\\N", "\\N"],
+    ];
+    assert_eq!(found, expected);
+    // Without a snapshot, only what comes after the mark; a table's name stands for all of it.
+    let found = copied(&served, "t AS OF 2 UP TO 3");
+    assert_eq!(found, [["3", "+", "3", "\\N", "800.25"], ["3", ">", "\\N", "\\N", "\\N"]]);
+    // Everything was committed after the one, and nothing after the other.
+    let since = copied(&served, "(SELECT id FROM t) SINCE '2020-01-01' UP TO 1");
+    assert_eq!(since, [["1", "+", "1"], ["1", ">", "\\N"]]);
+    let since =
+        copied(&served, "(SELECT id FROM t) SINCE TIMESTAMP '2200-01-01 00:00:00Z' UP TO 4");
+    assert_eq!(since, [["4", ">", "\\N"]]);
+    let simple = served.ask("SUBSCRIBE (SELECT word FROM T) AS OF 0 UP TO 2");
+    assert_eq!(simple, "1|+|a\n2|+|b\n2|>|\n");
+}
+
+#[test]
+fn what_cannot_be_subscribed_to_is_refused_with_what_to_do() {
+    let (_folder, served) = grown();
+    for (subscription, code, word) in [
+        ("SUBSCRIBE (SELECT count(*) FROM t)", "0A000", "every"),
+        ("SUBSCRIBE (SELECT id FROM t ORDER BY id LIMIT 1)", "0A000", "every"),
+        ("SUBSCRIBE (SELECT word, count(*) FROM t GROUP BY word)", "42601", "every"),
+        ("SUBSCRIBE (SELECT nothing FROM t)", "42601", "nothing"),
+        ("SUBSCRIBE (SELECT id FROM nowhere)", "42P01", "nowhere"),
+        ("SUBSCRIBE (SELECT id FROM t) AS OF 99", "0A000", "no mark 99"),
+        ("SUBSCRIBE (SELECT id FROM t) AS OF 1 WITH (every = '1s')", "0A000", "AS OF"),
+        ("SUBSCRIBE (SELECT id FROM t) WITH (fast)", "22023", "fast"),
+        ("SUBSCRIBE (SELECT id FROM t", "42601", "syntax"),
+    ] {
+        let said = served.refused(subscription);
+        assert!(said.contains(&format!("ERROR:  {code}:")) && said.contains(word), "{said}");
+    }
+    let folder = Folder::new();
+    let without = serve(&folder, &[]);
+    assert!(without.refused("SUBSCRIBE (SELECT 1)").contains("--data"));
+}
+
+#[test]
+fn any_query_is_asked_again_and_its_differences_sent() {
+    let (_folder, served) = grown();
+    served.ask("INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)");
+    let query = "(SELECT word, count(*) AS n FROM t GROUP BY word)";
+    let subscribe = format!("SUBSCRIBE {query} WITH (snapshot, every = '10ms') UP TO 5");
+    let mut events = Events::open(&served, &subscribe, None);
+    let mut first = [events.next().unwrap(), events.next().unwrap()];
+    first.sort();
+    assert_eq!(first[0].1, "snapshot");
+    assert_eq!(
+        [&*first[0].2, &*first[1].2],
+        ["{\"word\":\"a\",\"n\":2}", "{\"word\":\"b\",\"n\":1}"]
+    );
+    served.ask("INSERT INTO t VALUES (4, 'a', 4), (5, 'c', 5)");
+    let mut changes = Vec::new();
+    while let Some((_, kind, data)) = events.next() {
+        if kind != "progress" {
+            changes.push(format!("{kind} {data}"));
+        }
+    }
+    changes.sort();
+    let expected = [
+        "delete {\"word\":\"a\",\"n\":2}",
+        "insert {\"word\":\"a\",\"n\":3}",
+        "insert {\"word\":\"c\",\"n\":1}",
+    ];
+    assert_eq!(changes, expected);
+}
+
+#[test]
+fn cursors_hand_out_what_there_is() {
+    let (_folder, served) = grown();
+    served.ask("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)");
+    let said = served.psql(&[
+        "-c",
+        "BEGIN",
+        "-c",
+        "DECLARE c CURSOR FOR SUBSCRIBE (SELECT id FROM t) AS OF 0",
+        "-c",
+        "FETCH 1 c",
+        "-c",
+        "FETCH 100 c WITH (timeout = '5s')",
+        "-c",
+        "FETCH ALL c WITH (timeout = '1ms')",
+        "-c",
+        "COMMIT",
+    ]);
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert_eq!(said, "BEGIN\nDECLARE CURSOR\n1|+|1\n2|+|2\n2|>|\nCOMMIT\n");
+}
+
+/// Server-sent events: mark, kind, data.
+struct Events {
+    stream: BufReader<TcpStream>,
+}
+
+impl Events {
+    fn open(served: &Served, sql: &str, last: Option<u64>) -> Events {
+        let mut stream = TcpStream::connect(served.addresses().1).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let encoded: String = sql.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let last = last.map_or(String::new(), |last| format!("Last-Event-ID: {last}\r\n"));
+        let host = served.addresses().1;
+        let head = format!("GET /subscribe?sql={encoded} HTTP/1.1\r\nHost: {host}\r\n{last}\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        assert!(line.contains("200"), "{line}");
+        while line != "\r\n" {
+            line.clear();
+            stream.read_line(&mut line).unwrap();
+        }
+        Events { stream }
+    }
+}
+
+impl Iterator for Events {
+    type Item = (u64, String, String);
+
+    /// None at the end, or where the server is gone.
+    fn next(&mut self) -> Option<Self::Item> {
+        let (mut mark, mut kind, mut data) = (None, None, None);
+        loop {
+            let mut line = String::new();
+            match self.stream.read_line(&mut line) {
+                Ok(1..) => {}
+                _ => return None,
+            }
+            let line = line.trim_end();
+            // Lengths of chunks stand between.
+            match line.split_once(": ") {
+                Some(("id", value)) => mark = value.parse().ok(),
+                Some(("event", value)) => kind = Some(value.to_string()),
+                Some(("data", value)) => data = Some(value.to_string()),
+                _ if data.is_some() => return Some((mark?, kind?, data?)),
+                _ if line == "0" => return None,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The fold of the snapshot and all changes up to a mark is what was there at the mark, however often
+/// the reader leaves and comes back, while a writer writes and the server is killed.
+#[test]
+fn the_fold_of_what_was_seen_is_what_is_there() {
+    let histories = std::env::var("QUARRIER_HISTORIES").ok();
+    let histories = histories.map_or(HISTORIES, |text| text.parse().unwrap());
+    for seed in 0..histories {
+        history(seed);
+    }
+}
+
+fn history(seed: u64) {
+    let mut random = Random(seed);
+    let (folder, served) = grown();
+    let mut served = Some(served);
+    let mut next = 0;
+    let condition = ["price > 50", "word LIKE 'w1%'", "id % 3 = 0 OR word IS NULL", "TRUE"]
+        [random.below(4) as usize];
+    let query = format!("SELECT id FROM t WHERE {condition}");
+    let (mut seen, mut mark) = (Vec::new(), None);
+    for step in 0..6 {
+        let server = served.take().unwrap_or_else(|| serve(&folder, &["--data", "d"]));
+        let statements: Vec<String> = (0..1 + random.below(4))
+            .map(|_| {
+                let rows: Vec<String> = (0..1 + random.below(50))
+                    .map(|_| {
+                        next += 1;
+                        let word = match random.below(5) {
+                            0 => "NULL".to_string(),
+                            _ => format!("'w{}'", random.below(30)),
+                        };
+                        format!("({next}, {word}, {}.25)", random.below(100))
+                    })
+                    .collect();
+                format!("INSERT INTO t VALUES {}", rows.join(", "))
+            })
+            .collect();
+        let subscribe = match mark {
+            None => format!("SUBSCRIBE ({query}) WITH (snapshot, progress = '5ms')"),
+            Some(_) => format!("SUBSCRIBE ({query}) WITH (progress = '5ms')"),
+        };
+        let mut events = Events::open(&server, &subscribe, mark);
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for statement in &statements {
+                    server.ask(statement);
+                }
+                is_done.store(true, Ordering::Release);
+            });
+            // Some leave before all has come.
+            let rows_max = if random.below(2) == 0 { random.below(60) } else { u64::MAX };
+            let mut rows = 0;
+            while rows < rows_max {
+                let was_done = is_done.load(Ordering::Acquire);
+                let Some((at, kind, data)) = events.next() else { panic!("the server left") };
+                mark = Some(at);
+                match kind.as_str() {
+                    "progress" if was_done && at >= next => break,
+                    "progress" => {}
+                    "snapshot" | "insert" => {
+                        let id = data.trim_start_matches("{\"id\":").trim_end_matches('}');
+                        seen.push((at, id.parse::<u64>().unwrap()));
+                        rows += 1;
+                    }
+                    other => panic!("{other}: {data}"),
+                }
+            }
+        });
+        let what = format!("seed {seed}, step {step}");
+        assert!(seen.is_sorted_by(|one, other| one.0 < other.0), "{what}: once each, in order");
+        let there = server.ask(&format!("SELECT id FROM t WHERE {condition} ORDER BY id"));
+        let there: Vec<u64> = there.lines().map(|line| line.parse().unwrap()).collect();
+        // The table was empty at the start, and messages are numbered as their marks are.
+        let there: Vec<u64> =
+            there.into_iter().filter(|id| mark.is_some_and(|mark| *id <= mark)).collect();
+        let ids: Vec<u64> = seen.iter().map(|(_, id)| *id).collect();
+        assert_eq!(ids, there, "{what}");
+        match random.below(3) {
+            0 => server.kill(),
+            _ => served = Some(server),
+        }
+    }
+}
+
+#[test]
+fn whoever_is_subscribed_hears_that_the_server_ends() {
+    let (_folder, served) = grown();
+    let mut events = Events::open(&served, "SELECT * FROM t", None);
+    assert_eq!(events.next().unwrap().1, "progress");
+    assert_eq!(served.end(), Some(0));
+    let mut rest = String::new();
+    let _ = events.stream.read_to_string(&mut rest);
+    assert!(rest.contains("event: error") && rest.contains("57P01"), "{rest}");
+}

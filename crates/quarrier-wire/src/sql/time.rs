@@ -1,0 +1,16 @@
+//! Spans of time as they are written.
+
+/// Milliseconds of `250ms`, `1s`, `2 min`, `1h`, or of a number without a unit; None of anything else.
+pub(crate) fn milliseconds(text: &str) -> Option<u64> {
+    let digits =
+        text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic() || letter == ' ');
+    let number: u64 = digits.parse().ok()?;
+    let unit = match text[digits.len()..].trim() {
+        "" | "ms" => 1,
+        "s" => 1_000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}

@@ -1,0 +1,333 @@
+//! Subscriptions: the rows of a table that match now, then each that comes.
+//!
+//! ```text
+//!  Subscribe::start ─→ Subscription::next: rows up to the mark of the snapshot, with their marks
+//!                                          rows of each batch that became durable since
+//!                                          None: nothing new; wait for a mark above Subscription::mark
+//! ```
+//!
+//! A subscription reads at its own pace: nothing is queued for it, so the slow hold up nobody, and
+//! whoever fell behind reads from the log what it missed.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_filter::{Answer, Query, Scan, Select, sql};
+use quarrier_messages::kept::Changes;
+use quarrier_messages::{Schema, Table};
+
+use super::Kept;
+use crate::{Error, Result};
+
+/// Rows that are handed out at once, at most.
+const ROWS_AT_ONCE: usize = 8_192;
+
+/// A request: `SELECT … FROM table [WHERE …]`, as far as there are messages and with each that comes.
+///
+/// ```
+/// use std::sync::Arc;
+/// use quarrier::kept::{Kept, KeptLoad, Subscribe};
+/// use quarrier_core::source::Memory;
+///
+/// # let folder = std::env::temp_dir().join(format!("quarrier-subscribe-{}", std::process::id()));
+/// let kept = Arc::new(Kept::open(&folder)?);
+/// let stop = Arc::default();
+/// let load = KeptLoad::new("orders");
+/// let orders = Memory::new("orders", &b"{\"qty\":7}\n{\"qty\":2}\n"[..]);
+/// load.source(&kept, &orders, &stop, &mut ())?;
+/// let subscribe = Subscribe::new("SELECT qty FROM orders WHERE qty > 5").snapshot(true);
+/// let mut subscription = subscribe.start(&kept, &stop)?;
+/// let now = subscription.next(&stop)?.expect("a row matches");
+/// assert_eq!((now.is_snapshot, &now.marks[..]), (true, &[1][..]));
+/// assert!(subscription.next(&stop)?.is_none());
+/// let orders = Memory::new("orders", &b"{\"qty\":9}\n"[..]);
+/// load.source(&kept, &orders, &stop, &mut ())?;
+/// let new = subscription.next(&stop)?.expect("another row matches");
+/// assert_eq!((new.is_snapshot, &new.marks[..]), (false, &[3][..]));
+/// # drop((subscription, kept));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Subscribe {
+    text: String,
+    has_snapshot: bool,
+    after: Option<u64>,
+    since_us: Option<i64>,
+    until: Option<u64>,
+    workers: usize,
+}
+
+/// Rows of a subscription.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Changed {
+    /// Whether they were there when the snapshot was taken.
+    pub is_snapshot: bool,
+    /// The mark of each, rising.
+    pub marks: Vec<u64>,
+    /// What is shown of them.
+    pub rows: Table,
+}
+
+/// A subscription that goes on.
+#[derive(Debug)]
+pub struct Subscription {
+    kept: Arc<Kept>,
+    text: String,
+    table: String,
+    query: Query,
+    /// Of the table.
+    schema: Schema,
+    /// Of what is shown.
+    shown: Table,
+    /// Every row up to this mark was handed out.
+    mark: u64,
+    /// Rows up to this mark are those of the snapshot.
+    snapshot_mark: u64,
+    until: u64,
+    waiting: Option<Waiting>,
+    workers: usize,
+}
+
+/// Rows that were found and not handed out yet.
+#[derive(Debug)]
+struct Waiting {
+    changes: Changes,
+    rows: Vec<u64>,
+    next: usize,
+}
+
+impl Subscribe {
+    /// A request by the text of a query.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Subscribe {
+            text,
+            has_snapshot: false,
+            after: None,
+            since_us: None,
+            until: None,
+            workers: 1,
+        }
+    }
+
+    /// Whether the rows that match at the start come first.
+    pub fn snapshot(mut self, has_snapshot: bool) -> Self {
+        self.has_snapshot = has_snapshot;
+        self
+    }
+
+    /// The mark to begin after, which is also the one of the snapshot; None: the last one there is.
+    pub fn after(mut self, mark: Option<u64>) -> Self {
+        self.after = mark;
+        self
+    }
+
+    /// The time to begin at, in microseconds since 1970, where no mark is given: that of commits.
+    pub fn since(mut self, time_us: Option<i64>) -> Self {
+        self.since_us = time_us;
+        self
+    }
+
+    /// The last mark that is wanted; None: it has no end.
+    pub fn until(mut self, mark: Option<u64>) -> Self {
+        self.until = mark;
+        self
+    }
+
+    /// Threads that find the rows of the snapshot; 0: one a CPU. 1 where it is not set.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Begins.
+    ///
+    /// # Errors
+    /// [`Error::Condition`] where the text is no query of one table, [`Error::Request`] for one that is
+    /// about more than the rows as they come, or a mark that is not there; [`Error::Messages`] as of
+    /// [`Kept::table`], and where retention removed what comes after the mark.
+    pub fn start(&self, kept: &Arc<Kept>, stop: &AtomicBool) -> Result<Subscription> {
+        let mut found = None;
+        let find = |name: &str| {
+            let whole = kept.named(name).and_then(|name| {
+                let whole = kept.store().whole(&name, self.workers, stop)?;
+                Ok((name, whole))
+            });
+            let table = whole.as_ref().ok().map(|(_, whole)| Arc::clone(whole.table()));
+            found = Some(whole);
+            table
+        };
+        let bound = sql::statement_over(&self.text, find);
+        let (table, whole) = match found {
+            Some(found) => found?,
+            None => return Err(wrong(bound.err())),
+        };
+        let query = bound.map_err(|error| wrong(Some(error)))?;
+        refuse_more_than_rows(&query)?;
+        if let Some(after) = self.after.filter(|after| *after > whole.mark()) {
+            return Err(Error::Request(format!(
+                "there is no mark {after} yet; the last one is {}",
+                whole.mark()
+            )));
+        }
+        let mark = match (self.after, self.since_us) {
+            (Some(after), _) => after,
+            (None, Some(time_us)) => {
+                // More may have come since.
+                kept.store().mark_before(&table, time_us)?.min(whole.mark())
+            }
+            (None, None) => whole.mark(),
+        };
+        let schema = whole.table().schema().clone();
+        let empty = Table::assemble_as(&schema, Vec::new(), 1);
+        let shown = query.project(&empty, &Answer::default(), 1, stop).map_err(of_row)?;
+        let mut subscription = Subscription {
+            kept: Arc::clone(kept),
+            text: self.text.clone(),
+            table,
+            query,
+            schema,
+            shown,
+            mark: if self.has_snapshot { 0 } else { mark },
+            snapshot_mark: if self.has_snapshot { mark } else { 0 },
+            until: self.until.unwrap_or(u64::MAX),
+            waiting: None,
+            workers: self.workers,
+        };
+        if self.has_snapshot {
+            subscription.waiting = Some(subscription.found(whole, stop)?);
+        } else {
+            // What comes next may be gone: better heard now than at the first row.
+            let range = (mark, mark);
+            kept.store().changes(&subscription.table, range, &subscription.schema, stop)?;
+        }
+        Ok(subscription)
+    }
+}
+
+impl Subscription {
+    /// The columns of what is shown: a table without rows.
+    pub fn shown(&self) -> &Table {
+        &self.shown
+    }
+
+    /// Every row up to this mark was handed out: a subscription after it goes on where this one is.
+    pub fn mark(&self) -> u64 {
+        self.mark
+    }
+
+    /// Whether every row that is wanted was handed out.
+    pub fn is_over(&self) -> bool {
+        self.waiting.is_none() && self.mark >= self.until
+    }
+
+    /// Whether the rows of the snapshot were handed out, or none are wanted.
+    pub fn is_past_snapshot(&self) -> bool {
+        self.mark >= self.snapshot_mark
+    }
+
+    /// The next rows; None where there are none now. What is durable is seen, and nothing else.
+    ///
+    /// # Errors
+    /// As of [`Subscribe::start`]; and [`Error::Request`] where a value made a column that is shown
+    /// another one. What was handed out before stays right: a subscription after [`mark`](Self::mark) has
+    /// the new columns.
+    pub fn next(&mut self, stop: &AtomicBool) -> Result<Option<Changed>> {
+        loop {
+            if let Some(changed) = self.handed_out(stop)? {
+                return Ok(Some(changed));
+            }
+            if self.is_over() {
+                return Ok(None);
+            }
+            let range = (self.mark, self.until);
+            let changes = self.kept.store().changes(&self.table, range, &self.schema, stop)?;
+            if changes.table().rows() == 0 {
+                self.mark = self.mark.max(changes.mark());
+                return Ok(None);
+            }
+            self.follow(changes.table().schema())?;
+            self.waiting = Some(self.found(changes, stop)?);
+        }
+    }
+
+    /// Takes over columns that have become wider, where those that are shown have not.
+    fn follow(&mut self, schema: &Schema) -> Result<()> {
+        if *schema == self.schema {
+            return Ok(());
+        }
+        let table = Arc::new(Table::assemble_as(schema, Vec::new(), 1));
+        let query = sql::statement_over(&self.text, |_| Some(table));
+        let query = query.map_err(|error| wrong(Some(error)))?;
+        let kinds = |query: &Query| match &query.select {
+            Select::Rows(outputs) => outputs.iter().map(|output| output.kind).collect(),
+            Select::Count { .. } => Vec::new(),
+        };
+        if kinds(&query) != kinds(&self.query) {
+            return Err(Error::Request(format!(
+                "a message made a column of {} another kind; subscribe again after mark {}",
+                self.table, self.mark
+            )));
+        }
+        (self.query, self.schema) = (query, schema.clone());
+        Ok(())
+    }
+
+    /// The rows that match.
+    fn found(&self, changes: Changes, stop: &AtomicBool) -> Result<Waiting> {
+        let queries = std::slice::from_ref(&self.query);
+        let scan = Scan::new(changes.table(), queries).workers(self.workers).cancel(stop);
+        let answer = scan.run().pop().unwrap_or_else(|| Ok(Answer::default()));
+        let mut rows = answer.map_err(of_row)?.rows;
+        rows.retain(|row| {
+            let mark = changes.mark_of(*row);
+            mark > self.mark && mark <= self.until
+        });
+        Ok(Waiting { changes, rows, next: 0 })
+    }
+
+    /// Some of the rows that were found; None where all were handed out.
+    fn handed_out(&mut self, stop: &AtomicBool) -> Result<Option<Changed>> {
+        let Some(waiting) = &mut self.waiting else { return Ok(None) };
+        let Waiting { changes, rows, next } = waiting;
+        let rest = &rows[*next..];
+        let Some(first) = rest.first() else {
+            self.mark = self.mark.max(changes.mark().min(self.until));
+            self.waiting = None;
+            return Ok(None);
+        };
+        let is_snapshot = changes.mark_of(*first) <= self.snapshot_mark;
+        let is_alike = |row: &&u64| (changes.mark_of(**row) <= self.snapshot_mark) == is_snapshot;
+        let some: Vec<u64> = rest.iter().take(ROWS_AT_ONCE).take_while(is_alike).copied().collect();
+        let marks = some.iter().map(|row| changes.mark_of(*row)).collect();
+        *next += some.len();
+        let answer = Answer { count: some.len() as u64, rows: some };
+        let rows = self.query.project(changes.table(), &answer, 1, stop).map_err(of_row)?;
+        Ok(Some(Changed { is_snapshot, marks, rows }))
+    }
+}
+
+/// Rows as they come have no order but that, and no number.
+fn refuse_more_than_rows(query: &Query) -> Result<()> {
+    let is_rows = matches!(query.select, Select::Rows(_));
+    match is_rows && query.order.is_empty() && query.limit.is_none() && query.offset == 0 {
+        true => Ok(()),
+        false => Err(Error::Request(
+            "rows come one by one, so COUNT, ORDER BY and LIMIT are never done".to_string(),
+        )),
+    }
+}
+
+fn wrong(error: Option<quarrier_filter::Error>) -> Error {
+    match error {
+        Some(error) => Error::Condition { place: "subscription".to_string(), error },
+        None => Error::Request("a subscription is to a table".to_string()),
+    }
+}
+
+fn of_row(error: quarrier_filter::Error) -> Error {
+    wrong(Some(error))
+}
