@@ -9,7 +9,7 @@
 //! for every 64 positions, hit or not, and read back from the L1 cache.
 
 use std::arch::x86_64::{
-    _mm512_and_si512, _mm512_loadu_si512, _mm512_permutex2var_epi8, _mm512_test_epi8_mask,
+    __m512i, _mm512_and_si512, _mm512_loadu_si512, _mm512_permutex2var_epi8, _mm512_test_epi8_mask,
 };
 
 use super::{ByteSets, Lanes, facade};
@@ -27,21 +27,29 @@ impl Lanes for Avx512 {
     // # Safety: as the trait says.
     #[inline(always)]
     unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64 {
-        // SAFETY: the caller promised the features and 64 + K - 1 readable bytes; the
-        // tables are 64 bytes each.
+        // SAFETY: the caller promised the features and 64 + K - 1 readable bytes.
         unsafe {
-            let look = |i: usize| {
-                let low = _mm512_loadu_si512(tables[i][0].as_ptr().cast());
-                let high = _mm512_loadu_si512(tables[i][1].as_ptr().cast());
-                let bytes = _mm512_loadu_si512(p.add(i).cast());
-                _mm512_permutex2var_epi8(low, bytes, high)
-            };
-            let mut left = look(0);
+            let mut left = look(&tables[0], p);
             for i in 1..K {
-                left = _mm512_and_si512(left, look(i));
+                left = _mm512_and_si512(left, look(&tables[i], p.add(i)));
             }
             _mm512_test_epi8_mask(left, left)
         }
+    }
+}
+
+/// The buckets of 64 bytes at `p`; a function for the reason that AVX2's has.
+///
+/// # Safety
+/// The features of [`Avx512`] are there, and 64 bytes are readable at `p`.
+#[inline(always)]
+unsafe fn look(table: &[[u8; 64]; 2], p: *const u8) -> __m512i {
+    // SAFETY: the caller promised the features and the readable bytes; the tables are 64 bytes each.
+    unsafe {
+        let low = _mm512_loadu_si512(table[0].as_ptr().cast());
+        let high = _mm512_loadu_si512(table[1].as_ptr().cast());
+        let bytes = _mm512_loadu_si512(p.cast());
+        _mm512_permutex2var_epi8(low, bytes, high)
     }
 }
 
