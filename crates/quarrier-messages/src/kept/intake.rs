@@ -191,11 +191,12 @@ impl Blocks {
         let encoding = encoding_of(format, spool.name())?;
         let limits = Limits { rejects_max: 1, ..Limits::default() };
         let opening = Opening::default();
-        let packing = Packing { claim_bytes: BATCH_BYTES, ..Packing::default() };
+        let batch_bytes = store.writer()?.batch_bytes(BATCH_BYTES);
+        let packing = Packing { claim_bytes: batch_bytes, ..Packing::default() };
         let mut rest = Rest { source: spool, at: 0 };
         let name = spool.name();
         let bytes_max = limits.message_bytes_max;
-        let stream = Stream::new(name, &mut rest, bytes_max, (packing, BATCH_BYTES));
+        let stream = Stream::new(name, &mut rest, bytes_max, (packing, batch_bytes));
         let mut reader = FormatReader::new(format, &limits, &opening);
         let mut checker = definition.map(Checker::new);
         let mut blocks = Blocks {

@@ -33,7 +33,7 @@ pub struct LoadOptions {
     pub compression: Option<i32>,
     /// Whether a source that was loaded before is loaded once more, from its start.
     pub is_again: bool,
-    /// About how many bytes a batch has. 1 MiB.
+    /// About how many bytes a batch has, at most half a segment. 1 MiB.
     pub batch_bytes: u64,
 }
 
@@ -159,7 +159,7 @@ pub(super) fn load(
             (plain, Start::default())
         }
     };
-    let batch_bytes = options.batch_bytes.max(1);
+    let batch_bytes = log.batch_bytes(options.batch_bytes);
     let packing = Packing { claim_bytes: batch_bytes, ..Packing::default() };
     let message_bytes_max = options.limits.message_bytes_max;
     let stream = Stream::new(&name, &mut plain, message_bytes_max, (packing, batch_bytes));

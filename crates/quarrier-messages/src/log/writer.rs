@@ -205,6 +205,11 @@ impl Log {
         Ok(Chain { log: self, id, held: None, has_begun: false, is_over: false })
     }
 
+    /// The size of batches that was wished for, or a smaller one: a segment has room for two of them.
+    pub(crate) fn batch_bytes(&self, wished: u64) -> u64 {
+        wished.clamp(1, (self.batch_bytes_max / 2).max(1))
+    }
+
     fn put(&self, sealed: Sealed, chain: Option<u64>) -> Result<Pending> {
         let (bytes, bytes_max) = (sealed.header.extent(), self.batch_bytes_max);
         if bytes > bytes_max {

@@ -125,6 +125,19 @@ fn more_than_one_batch_is_there_as_a_whole_also_after_it_is_opened_anew() {
 }
 
 #[test]
+fn small_segments_take_what_clients_send() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = quarrier_messages::log::Options::default();
+    options.segment_bytes = 64 << 10;
+    let store = Store::open_with(folder.path(), options).unwrap();
+    store.create("t", &Definition::default()).unwrap();
+    let text = "{\"a\":1,\"b\":\"some words\"}\n".repeat(20_000);
+    let taken = take(&store, text.as_bytes(), &IntakeOptions::default()).unwrap();
+    assert_eq!(taken.marks, 1..20_001);
+    assert_eq!(table(&store).rows(), 20_000);
+}
+
+#[test]
 fn what_a_publisher_sent_before_is_not_taken_again() {
     let (folder, mut store) = store(&Definition::default());
     let line = b"{\"a\":1}\n";

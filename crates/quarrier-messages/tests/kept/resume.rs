@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::source::Memory;
-use quarrier_messages::kept::{LoadWatch, Origin, Progress};
+use quarrier_messages::kept::{LoadOptions, LoadWatch, Origin, Progress};
 use quarrier_messages::log::disk::FaultyDisk;
 use quarrier_messages::{Error, Format, Reject};
 
@@ -26,6 +26,18 @@ impl LoadWatch for StopAt<'_> {
     fn left_out(&mut self, reject: &Reject) {
         self.lines.push(reject.line);
     }
+}
+
+/// Batches of a megabyte would not fit.
+#[test]
+fn small_segments_take_loads() {
+    let disk = FaultyDisk::new(1);
+    let store = open(&disk).unwrap();
+    let bytes = orders(0..2_000);
+    assert!(bytes.len() > 100_000, "more than a segment");
+    let stored = load(&store, "f", &bytes, &LoadOptions::new(Format::Json)).unwrap();
+    assert_eq!(stored.messages, 2_000);
+    assert_eq!(table(&store).rows(), 2_000);
 }
 
 #[test]
