@@ -31,6 +31,7 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     if session.query.quiet {
         return Ok(());
     }
+    loaded.notices.iter().for_each(|notice| complain(notice));
     let hint = if session.query.rejects.is_none() { "; --rejects FILE lists them" } else { "" };
     for left_out in loaded.left_out.iter().take(FILES_TOLD_MAX) {
         complain(&format!("{left_out}{hint}"));

@@ -47,7 +47,6 @@ impl Engine {
         let kept = caught_now(|| {
             let kept = Kept::open(folder).map_err(|error| Error::text(error.to_string()))?;
             self.name_tables_of(&kept)?;
-            lock(&self.state).loaded.damages.extend(kept.notices());
             Ok(kept)
         })?;
         let (made, version) = (Mutex::default(), AtomicU64::new(1));

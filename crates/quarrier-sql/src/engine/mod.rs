@@ -166,6 +166,7 @@ impl Engine {
         let names = state.kept_names.clone();
         names.iter().for_each(|name| state.known.add(name));
         state.loaded.damages.extend(kept.damages());
+        state.loaded.notices.extend(kept.notices());
         Ok(())
     }
 

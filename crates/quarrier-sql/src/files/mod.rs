@@ -59,6 +59,8 @@ pub struct Loaded {
     pub rounded: Vec<Rounded>,
     /// What was damaged and is left out, a line each: of logs.
     pub damages: Vec<String>,
+    /// What people should know of logs that is no damage, a line each.
+    pub notices: Vec<String>,
     /// Bytes that were parsed.
     pub bytes: u64,
     /// Bytes of memory that the columns take.
@@ -121,6 +123,7 @@ impl Loaded {
             }
         }
         self.damages.extend(other.damages);
+        self.notices.extend(other.notices);
         self.bytes += other.bytes;
         self.memory_bytes += other.memory_bytes;
     }
@@ -138,7 +141,8 @@ pub(crate) async fn open(
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
     let mut all = Loaded::default();
     let mut tables = Vec::new();
-    for named in Sources::of([name]).iter() {
+    let sources = Sources::of([name]);
+    for named in sources.iter() {
         // A pipe gives its first bytes once.
         if let Named::Path(path) = named
             && named.is_seekable()
@@ -150,7 +154,7 @@ pub(crate) async fn open(
         }
         tables.push(load(context, (named, name), None, opening, &mut all).await?);
     }
-    Ok((together(name, tables)?, all))
+    Ok((together(name, sources.are_found(), tables)?, all))
 }
 
 /// Opens a table of a data folder.
@@ -191,11 +195,12 @@ pub(crate) async fn open_told(
     let format = format.map_err(|error| Error::text(format!("messages(…): {error}")))?;
     let mut all = Loaded::default();
     let mut tables = Vec::new();
-    for named in Sources::of([&told.source]).iter() {
+    let sources = Sources::of([&told.source]);
+    for named in sources.iter() {
         let named = (named, &*told.source);
         tables.push(load(context, named, format.clone(), opening, &mut all).await?);
     }
-    Ok((together(&told.source, tables)?, all))
+    Ok((together(&told.source, sources.are_found(), tables)?, all))
 }
 
 /// Loads a source that `name` stands for, and adds what was met to `all`.
@@ -217,12 +222,14 @@ async fn load(
     Ok((name, table))
 }
 
-/// One table of all, with a column for their names where they are several.
+/// One table of all, with a column for their names where they are several, or happen to be one.
 fn together(
     name: &str,
+    are_found: bool,
     mut tables: Vec<(String, Arc<dyn TableProvider>)>,
 ) -> Result<Arc<dyn TableProvider>> {
     if tables.len() == 1
+        && !are_found
         && let Some((_, only)) = tables.pop()
     {
         return Ok(only);

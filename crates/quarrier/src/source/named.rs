@@ -62,6 +62,7 @@ impl Named {
 #[must_use]
 pub struct Sources {
     named: Vec<Named>,
+    are_found: bool,
 }
 
 impl Sources {
@@ -91,7 +92,7 @@ impl Sources {
 
     /// Messages of a data folder.
     pub(crate) fn kept(runs: Vec<Run>) -> Self {
-        Sources { named: runs.into_iter().map(Named::Kept).collect() }
+        Sources { named: runs.into_iter().map(Named::Kept).collect(), are_found: false }
     }
 
     fn add(&mut self, name: &OsString, taken: &mut HashSet<PathBuf>) {
@@ -105,12 +106,14 @@ impl Sources {
         } else if is_remote(&text) {
             self.named.push(Named::Url(text.into_owned()));
         } else if !path.exists() && text.contains(['*', '?', '[']) {
+            self.are_found = true;
             match files(path) {
                 Ok(paths) if paths.is_empty() => self.named.push(Named::Missing(shown(&text))),
                 Ok(paths) => paths.into_iter().for_each(|path| self.add_path(path, taken)),
                 Err(reason) => self.named.push(refused(reason)),
             }
         } else if path.is_dir() && !is_log(path) {
+            self.are_found = true;
             for met in files_below(path) {
                 match met {
                     Met::File(path) => self.add_path(path, taken),
@@ -131,6 +134,11 @@ impl Sources {
             taken.extend(parts_from(&path).into_iter().flatten());
             self.named.push(Named::Path(path));
         }
+    }
+
+    /// Whether some were found by a glob or in a folder: there may be another number of them next time.
+    pub fn are_found(&self) -> bool {
+        self.are_found
     }
 
     /// How many there are.
