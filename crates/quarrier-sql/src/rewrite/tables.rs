@@ -5,9 +5,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor,
-    TableFunctionArgs, Value, VisitMut, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Statement, TableAlias,
+    TableFactor, TableFunctionArgs, Value, VisitMut, VisitorMut,
 };
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::parser::Parser;
 
 use super::walk::{Flow, Stop, walk};
 
@@ -32,6 +34,10 @@ pub(crate) struct Told {
 /// The function whose tables are opened before a statement is planned.
 pub(crate) const MESSAGES: &str = "messages";
 
+/// `SHOW TABLES`.
+const TABLES: &str = "SELECT table_name FROM information_schema.tables \
+                      WHERE table_schema <> 'information_schema' ORDER BY table_name";
+
 /// Functions that are tables; the engine knows them by these names only.
 const FUNCTIONS: [&str; 4] = ["carve", "gauge", MESSAGES, "search"];
 
@@ -53,10 +59,31 @@ impl VisitorMut for Finder<'_> {
         let TableFactor::Table { name, alias, args, .. } = factor else {
             return ControlFlow::Continue(());
         };
-        if args.is_some() {
-            self.called(name, alias, args);
-            return ControlFlow::Continue(());
+        match args {
+            Some(_) => self.called(name, alias, args),
+            None => self.table(name, alias),
         }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> Flow {
+        match statement {
+            Statement::ExplainTable { table_name, .. } => self.table(table_name, &mut None),
+            // All but the tables of the engine itself.
+            Statement::ShowTables { .. } => {
+                let mut shown = Parser::parse_sql(&GenericDialect {}, TABLES).unwrap_or_default();
+                if let Some(shown) = shown.pop() {
+                    *statement = shown;
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Finder<'_> {
+    fn table(&mut self, name: &mut ObjectName, alias: &mut Option<TableAlias>) {
         let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
             // schema.table, or a file whose name has a dot in it and no quotes.
             if let Some(file) = dotted(name) {
@@ -64,7 +91,7 @@ impl VisitorMut for Finder<'_> {
                 call_by_stem(&file, alias);
                 self.named.files.insert(file);
             }
-            return ControlFlow::Continue(());
+            return;
         };
         let text = ident.value.clone();
         if ident.quote_style == Some('\'') {
@@ -74,11 +101,8 @@ impl VisitorMut for Finder<'_> {
         } else {
             self.named.names.insert(text);
         }
-        ControlFlow::Continue(())
     }
-}
 
-impl Finder<'_> {
     /// A function's name gets its spelling; messages become a table of their own, which is kept as
     /// files are.
     fn called(

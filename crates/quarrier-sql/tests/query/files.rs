@@ -15,6 +15,21 @@ fn a_file_in_quotes_is_a_table() {
 }
 
 #[test]
+fn files_are_described_and_tables_listed() {
+    let folder = Folder::new();
+    folder.file("orders.ndjson", "{\"id\":1,\"word\":\"x\",\"price\":1.50}\n");
+    for name in ["'orders.ndjson'", "orders.ndjson"] {
+        let output = folder.run(&[&format!("DESCRIBE {name}"), "--format", "csv"]);
+        let said = text(&output.stdout);
+        let columns: Vec<&str> =
+            said.lines().skip(1).filter_map(|it| it.split(',').next()).collect();
+        assert_eq!(columns, ["id", "word", "price"], "{output:?}");
+    }
+    let arguments = ["SHOW TABLES", "--table", "o=orders.ndjson", "--format", "csv"];
+    assert_eq!(text(&folder.run(&arguments).stdout), "table_name\no\n");
+}
+
+#[test]
 fn several_files_are_one_table_with_their_names() {
     let folder = Folder::new();
     folder.file("a1.csv", "id,x\n1,a\n2,b\n");
