@@ -72,11 +72,20 @@ impl Sources {
     ///
     /// Nothing but folders is opened, and nothing fails before [`Sources::open`].
     pub fn of<N: Into<OsString>>(names: impl IntoIterator<Item = N>) -> Self {
+        Self::of_until(names, &AtomicBool::new(false))
+    }
+
+    /// As [`Sources::of`]. Soon after `stop` becomes true it gives those that it has found so far: to walk a
+    /// large folder takes a while.
+    pub fn of_until<N: Into<OsString>>(
+        names: impl IntoIterator<Item = N>,
+        stop: &AtomicBool,
+    ) -> Self {
         let mut sources = Sources::default();
         // Parts that an image has taken already: a shell expands image.0* to all of them.
         let mut taken: HashSet<PathBuf> = HashSet::new();
         for name in names {
-            sources.add(&name.into(), &mut taken);
+            sources.add(&name.into(), &mut taken, stop);
         }
         sources
     }
@@ -95,7 +104,7 @@ impl Sources {
         Sources { named: runs.into_iter().map(Named::Kept).collect(), are_found: false }
     }
 
-    fn add(&mut self, name: &OsString, taken: &mut HashSet<PathBuf>) {
+    fn add(&mut self, name: &OsString, taken: &mut HashSet<PathBuf>, stop: &AtomicBool) {
         let path = Path::new(name);
         let text = name.to_string_lossy();
         let refused = |reason: String| Named::Refused { name: shown(&text), reason };
@@ -114,7 +123,7 @@ impl Sources {
             }
         } else if path.is_dir() && !is_log(path) {
             self.are_found = true;
-            for met in files_below(path) {
+            for met in files_below(path, stop) {
                 match met {
                     Met::File(path) => self.add_path(path, taken),
                     Met::Unreadable(path, reason) => {
@@ -180,12 +189,17 @@ impl Sources {
         self.named.iter().map(|named| opener.open_messages(named))
     }
 
-    /// The one source that `name` stands for, where a request takes no more.
+    /// The one source that `name` stands for, where a request takes no more. A folder stands for itself,
+    /// which cannot be opened unless it holds a log.
     ///
     /// # Errors
     /// [`Error::Unsupported`] where it stands for several.
     pub fn only(name: impl Into<OsString>) -> Result<Named> {
         let name = name.into();
+        if Path::new(&name).is_dir() {
+            // Opening it says what to try.
+            return Ok(Named::Path(name.into()));
+        }
         let shown = shown(&name.to_string_lossy());
         let mut sources = Sources::of([name]);
         match (sources.named.pop(), sources.len()) {

@@ -95,7 +95,7 @@ pub(crate) fn run(search: &Search) -> Outcome {
 fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let started = std::time::Instant::now();
     let request = request::request(search, stop)?;
-    let sources = Sources::of(names(search, stop)?);
+    let sources = Sources::of_until(names(search, stop)?, stop);
     let written = [&search.stats, &search.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;
     let opener = Opener::new(request::open_options(search), host::environment(), stop);
