@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use quarrier::search::{Planning, Running};
+use quarrier::search::{Feature, Planning, Running};
 use quarrier::{Error, OpenOptions, Place, Search, Sources};
 use quarrier_core::pipeline::{Access, Chunk};
 use quarrier_core::source::ChangingMemory;
@@ -35,12 +35,12 @@ pub(crate) const MEMORY_NAME: &str = "<bytes>";
         source, patterns, *, ignore_case=false, utf16=false, max_count=None, range=None,
         aligned=Size(1), regex_max_length=Size(65536), workers=None, readers=None, buffers=None,
         buffer_size=None, access="auto", direct=false, engine="auto", device="cpu", word=false,
-        utf16be=false, encodings="", xor=false, base64=false,
+        utf16be=false, encodings="", xor=false, base64=false, features="",
     ),
     text_signature = "(source, patterns, *, ignore_case=False, utf16=False, max_count=None, \
         range=None, aligned=1, regex_max_length=65536, workers=None, readers=None, buffers=None, \
         buffer_size=None, access='auto', direct=False, engine='auto', device='cpu', word=False, \
-        utf16be=False, encodings='', xor=False, base64=False)"
+        utf16be=False, encodings='', xor=False, base64=False, features='')"
 )]
 #[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
 pub(crate) fn search(
@@ -65,6 +65,7 @@ pub(crate) fn search(
     encodings: &str,
     xor: bool,
     base64: bool,
+    features: &str,
 ) -> PyResult<Findings> {
     let py = source.py();
     let refuse = |message: &str| raise(py, "PlanError", (message,));
@@ -89,7 +90,13 @@ pub(crate) fn search(
         let words = patterns.into_iter().map(quarrier_search::Pattern::word);
         patterns = words.collect::<Result<_, _>>().map_err(|error| of_search(py, &error))?;
     }
+    let features = match features {
+        "" => Vec::new(),
+        list => Feature::parse(list).map_err(|message| refuse(&message))?,
+    };
     let request = Search::new(patterns)
+        .features(&features)
+        .map_err(|error| of_facade(py, &error))?
         .options(Options {
             ignore_case,
             utf16,

@@ -136,6 +136,11 @@ def test_literals_have_forms_and_words() -> None:
         quarrier.search(text, "a", encodings="nonsense")
 
 
+def test_features_are_validated() -> None:
+    found = quarrier.search(b"4111111111111111 4111111111111112", [], features="card")
+    assert [(row.name, row.match) for row in found] == [("card", b"4111111111111111")]
+
+
 def test_a_folder_is_all_files_below_it(tmp_path: pathlib.Path) -> None:
     (tmp_path / "b").mkdir()
     for name in ("b/.hidden", "a"):

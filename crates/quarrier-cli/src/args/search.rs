@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use quarrier::search::HISTOGRAM_BYTES_MAX;
+use quarrier::search::{Feature, HISTOGRAM_BYTES_MAX};
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::Wish;
 use quarrier_remote::{is_remote, redacted};
@@ -48,6 +48,8 @@ pub(crate) struct Shown {
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) patterns: Vec<PatternArg>,
+    /// Built-in scanners.
+    pub(crate) features: Vec<&'static Feature>,
     pub(crate) sources: Vec<OsString>,
     /// Files with names of sources, which follow the others.
     pub(crate) files_from: Vec<PathBuf>,
@@ -97,12 +99,13 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
         matches.get_many::<OsString>("source").unwrap_or_default().cloned().collect();
     let files_from: Vec<PathBuf> =
         matches.get_many::<PathBuf>("files-from").unwrap_or_default().cloned().collect();
-    if patterns.is_empty() && !positional.is_empty() {
+    let has_features = matches.contains_id("features");
+    if patterns.is_empty() && !has_features && !positional.is_empty() {
         let text = positional.remove(0).into_string();
         let text = text.map_err(|_| "the pattern is not UTF-8; write other bytes with -x")?;
         patterns.push(PatternArg::Text(text));
     }
-    if patterns.is_empty() {
+    if patterns.is_empty() && !has_features {
         return Err("no pattern was given; try 'quarrier search PATTERN SOURCE'".to_string());
     }
     if positional.is_empty() && files_from.is_empty() {
@@ -127,6 +130,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
         "hex",
         "regex",
         "patterns",
+        "features",
         "source",
         "files-from",
         "count",
@@ -171,6 +175,12 @@ fn read(
     let paths = |id: &str| matches.get_many::<PathBuf>(id).unwrap_or_default().cloned().collect();
     Ok(Search {
         patterns,
+        features: matches
+            .get_many::<Vec<&'static Feature>>("features")
+            .unwrap_or_default()
+            .flatten()
+            .copied()
+            .collect(),
         sources,
         files_from: paths("files-from"),
         ignore_case: matches.get_flag("ignore-case"),
@@ -280,6 +290,7 @@ Examples:
   quarrier search -f patterns.txt -c --report run.html image.001
   quarrier search -E '[0-9]{4}-[0-9]{4}' --format json dump.bin | jq .offset
   quarrier search -E '[a-z0-9.]+@[a-z0-9.]+' --histogram --stop-list known.txt disk.img
+  quarrier search --features email,card,iban --histogram disk.img
   zcat image.gz | quarrier search -i --utf16 -e password -
   quarrier search -f patterns.txt --cache fetched https://example.org/disk.img
 
@@ -312,7 +323,9 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(OsString))
                 .num_args(0..)
                 .action(ArgAction::Append)
-                .help("A pattern, where no -e, -x, -E or -f is given, then the sources"),
+                .help(
+                    "A pattern, where no -e, -x, -E, -f or --features is given, then the sources",
+                ),
         )
 }
 
@@ -352,6 +365,16 @@ fn pattern_args() -> Vec<Arg> {
             .short('F')
             .help_heading("Patterns"),
         flag("utf16", "Search for each literal in UTF-16LE as well").help_heading("Patterns"),
+        Arg::new("features")
+            .long("features")
+            .value_name("LIST|all")
+            .action(ArgAction::Append)
+            .value_parser(Feature::parse)
+            .help(
+                "Search with built-in scanners that validate their findings: email, url, domain, ipv4, \
+                 ipv6, mac, card, iban, phone, bitcoin, ethereum, jwt, private-key, gps",
+            )
+            .help_heading("Patterns"),
         flag("utf16be", "Search for each literal in UTF-16BE as well").help_heading("Patterns"),
         Arg::new("encodings")
             .long("encodings")

@@ -180,3 +180,24 @@ fn many_patterns_are_found_as_well_as_one() {
         rows.iter().all(|row| bytes[row.offset as usize..].starts_with(row.pattern.as_bytes()))
     );
 }
+
+#[test]
+fn features_find_what_is_valid_and_count_and_lists_see_nothing_else() {
+    let lab = Lab::with("card 4111 1111 1111 1111 or 4111 1111 1111 1112, ann@example.org a@b.txt");
+    let rows = lab.find(["--features", "card,email", "f"]);
+    let found: Vec<_> = rows.iter().map(|row| (row.name.as_deref(), row.found.as_str())).collect();
+    assert_eq!(found, [(Some("card"), "4111 1111 1111 1111"), (Some("email"), "ann@example.org")]);
+    let ran = lab.search(["-e", "a@b", "--features", "email", "f", "-c", "--format", "json"]);
+    let counts: Vec<u64> = ran
+        .is_clean()
+        .lines()
+        .iter()
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["count"].as_u64().unwrap()
+        })
+        .collect();
+    assert_eq!(counts, [1, 1]);
+    assert_eq!(lab.find(["--features", "all", "--max-count", "1", "f"]).len(), 1);
+    lab.search(["--features", "emial", "f"]).refuses(&["no feature 'emial'", "email"]);
+    lab.search(["--rules", "r.yar", "f"]).refuses(&["YARA rules are not read yet"]);
+}

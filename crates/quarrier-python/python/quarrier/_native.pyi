@@ -118,6 +118,7 @@ def search(
     encodings: str = "",
     xor: bool = False,
     base64: bool = False,
+    features: str = "",
 ) -> Findings: ...
 
 @final

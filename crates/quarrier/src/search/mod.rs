@@ -7,12 +7,14 @@
 
 mod ahead;
 mod device;
+mod features;
 mod histogram;
 mod lists;
 mod matched;
 mod running;
 
 pub use ahead::{Ahead, AheadLoad, SmallFiles};
+pub use features::Feature;
 pub use histogram::{Frequency, HISTOGRAM_BYTES_MAX, Histogram};
 pub use lists::{MatchList, MatchLists, read_matches};
 pub use matched::{MATCH_BYTES_MAX, copy_match};
@@ -57,6 +59,8 @@ use crate::{Error, Machine, Place, Result, read_instructions};
 #[must_use]
 pub struct Search {
     patterns: Vec<Pattern>,
+    /// Of each pattern, where one has any: who validates its findings.
+    judges: Vec<Option<features::Judge>>,
     options: Options,
     engine: EngineName,
     device: Wish,
@@ -91,6 +95,7 @@ impl Search {
     pub fn new(patterns: Vec<Pattern>) -> Self {
         Search {
             patterns,
+            judges: Vec::new(),
             options: Options::default(),
             engine: EngineName::Auto,
             device: Wish::Cpu,
@@ -104,10 +109,24 @@ impl Search {
         }
     }
 
-    /// Other patterns.
+    /// Other patterns, in place of all before, those of features too.
     pub fn with_patterns(mut self, patterns: Vec<Pattern>) -> Self {
         self.patterns = patterns;
+        self.judges.clear();
         self
+    }
+
+    /// Adds built-in scanners to the patterns. Their findings count where they are valid.
+    ///
+    /// # Errors
+    /// [`Error::Search`] where a pattern is wrong.
+    pub fn features(mut self, features: &[&'static Feature]) -> Result<Self> {
+        for feature in features {
+            self.judges.resize(self.patterns.len(), None);
+            self.patterns.push(feature.pattern()?);
+            self.judges.push(Some(feature.judge));
+        }
+        Ok(self)
     }
 
     /// How patterns are read: case, UTF-16, the longest match of a regex.
@@ -175,7 +194,12 @@ impl Search {
     /// The same search for some of its patterns, by their places.
     pub fn only(&self, places: &[usize]) -> Self {
         let patterns = places.iter().map(|&place| self.patterns[place].clone()).collect();
-        Search { patterns, ..self.clone() }
+        let of_place = |&place: &usize| self.judges.get(place).copied().flatten();
+        let judges = match self.judges.is_empty() {
+            true => Vec::new(),
+            false => places.iter().map(of_place).collect(),
+        };
+        Search { patterns, judges, ..self.clone() }
     }
 
     /// The patterns, in their order.

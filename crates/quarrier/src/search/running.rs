@@ -11,7 +11,7 @@ use quarrier_core::source::Memory;
 use quarrier_search::{Choice, EngineName, Finding, Found, Sample, Searcher};
 
 use super::device::{self, OnDevices};
-use super::{Search, SmallFiles};
+use super::{Search, SmallFiles, features};
 use crate::{Ceiling, Error, Machine, Place, Result};
 
 /// A compiled search; see [`Search::start`].
@@ -85,7 +85,7 @@ impl<'s> Running<'s> {
             .options(search.options)
             .engine(search.engine)
             .aligned(search.aligned_bytes)
-            .context(search.context_bytes.max(search.lists.context_bytes()))
+            .context(search.context_bytes_seen())
             .stop(stop);
         if let Some(sample) = &sample {
             builder = builder.sample(sample.clone());
@@ -274,6 +274,20 @@ impl<'s> Running<'s> {
 }
 
 impl Search {
+    /// Bytes around findings that somebody wants to see.
+    fn context_bytes_seen(&self) -> usize {
+        let of_judges = if self.judges.is_empty() { 0 } else { features::CONTEXT_BYTES };
+        self.context_bytes.max(self.lists.context_bytes()).max(of_judges)
+    }
+
+    /// A finding as far as it is valid.
+    fn judged(&self, chunk: &Chunk<'_>, finding: &Finding) -> Option<Finding> {
+        match self.judges.get(finding.pattern as usize) {
+            Some(Some(judge)) => features::judged(*judge, chunk, finding),
+            _ => Some(*finding),
+        }
+    }
+
     /// Shows `watch` those of the findings in a chunk that are wanted, and counts them in `findings`.
     fn hand_over(
         &self,
@@ -285,13 +299,17 @@ impl Search {
     ) -> ControlFlow<()> {
         let from = found.partition_point(|f| f.offset < self.starts.start);
         let to = found.partition_point(|f| f.offset < self.starts.end).max(from);
-        let started = if self.lists.is_empty() {
-            &found[from..to]
-        } else {
+        let mut started = &found[from..to];
+        let valid: Vec<Finding>;
+        if !self.judges.is_empty() {
+            valid = started.iter().filter_map(|finding| self.judged(chunk, finding)).collect();
+            started = &valid;
+        }
+        if !self.lists.is_empty() {
             kept.clear();
-            self.lists.keep(&self.patterns, chunk, &found[from..to], kept);
-            kept.as_slice()
-        };
+            self.lists.keep(&self.patterns, chunk, started, kept);
+            started = kept;
+        }
         let room = usize::try_from(self.findings_max - *findings).unwrap_or(usize::MAX);
         let wanted = &started[..started.len().min(room)];
         *findings += wanted.len() as u64;

@@ -35,7 +35,9 @@ pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, Str
     if search.words {
         patterns = only_words(patterns)?;
     }
-    Ok(Request::new(patterns)
+    let request =
+        Request::new(patterns).features(&search.features).map_err(|error| error.to_string())?;
+    Ok(request
         .options(options)
         .engine(search.engine)
         .device(search.device)
