@@ -289,17 +289,17 @@ Examples:
   quarrier search -i --utf16 --encodings cp1251,koi8-r 'Счёт' disk.img
   quarrier search -f patterns.txt -c --report run.html image.001
   quarrier search -E '[0-9]{4}-[0-9]{4}' --format json dump.bin | jq .offset
-  quarrier search -E '[a-z0-9.]+@[a-z0-9.]+' --histogram --stop-list known.txt disk.img
+  quarrier search -E '[a-z0-9.]+@[a-z0-9.]+' --histogram disk.img
   quarrier search --features email,card,iban --histogram disk.img
   zcat image.gz | quarrier search -i --utf16 -e password -
   quarrier search -f patterns.txt --cache fetched https://example.org/disk.img
 
 A SOURCE is a file, a folder (all regular files below it, hidden ones too, in
-the order of their paths), a block device, '-' for standard input, the first part of a
-split image (image.001) or of an EWF image (image.E01), a quoted glob of its
-parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY (with the
-usual AWS_… variables of the environment). A pattern file holds one pattern a
-line: a literal, or hex:…, re:…, utf16:…, utf16be:…, xor:…, base64:…; word:…
+the order of their paths), a block device, '-' for standard input, the first
+part of a split image (image.001) or of an EWF image (image.E01), a quoted glob
+of its parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY (with
+the usual AWS_… variables of the environment). A pattern file holds one pattern
+a line: a literal, or hex:…, re:…, utf16:…, utf16be:…, xor:…, base64:…; word:…
 is a literal that stands as a word. A name may precede each, as in 'jpeg =
 hex:FF D8 FF'; lines that begin with # are comments.
 
