@@ -189,6 +189,10 @@ impl Source for Kept<'_> {
         self.source.is_resident()
     }
 
+    fn is_packed(&self) -> bool {
+        self.source.is_packed()
+    }
+
     fn sector_bytes(&self) -> usize {
         self.source.sector_bytes()
     }

@@ -195,6 +195,9 @@ impl<'a> Pipeline<'a> {
             None if self.readers.is_some() => (Access::Queue, "readers were asked for"),
             None if resident && !self.may_show() => (Access::Read, CHANGING),
             None if resident => (Access::Window, "the source is in memory or page cache"),
+            None if self.source.is_packed() => {
+                (Access::Read, "the source must be unpacked, which each worker does for itself")
+            }
             None => (Access::Queue, "the source must be fetched, so readers run ahead"),
         };
         let by = self.asked(access);

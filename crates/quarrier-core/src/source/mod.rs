@@ -16,6 +16,7 @@ pub use split::SplitSource;
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::region::Region;
 
@@ -72,6 +73,12 @@ pub trait Source: Send + Sync {
         false
     }
 
+    /// Whether most of a read is work of the CPU, such as to unpack bytes: then each worker had better
+    /// read for itself than wait for a few readers.
+    fn is_packed(&self) -> bool {
+        false
+    }
+
     /// The smallest unit that a failing read is retried in, in bytes.
     fn sector_bytes(&self) -> usize {
         512
@@ -84,6 +91,57 @@ pub trait Source: Send + Sync {
         None
     }
 }
+
+/// A source behind a pointer is that source.
+macro_rules! behind {
+    ($pointer:ident) => {
+        impl<S: Source + ?Sized> Source for $pointer<S> {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+
+            fn length(&self) -> u64 {
+                (**self).length()
+            }
+
+            fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+                (**self).read_at(offset, buffer)
+            }
+
+            fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+                (**self).next_data(offset)
+            }
+
+            fn readable_end(&self) -> u64 {
+                (**self).readable_end()
+            }
+
+            fn window(&self, range: Range<u64>) -> Option<io::Result<Region<'_>>> {
+                (**self).window(range)
+            }
+
+            fn is_resident(&self) -> bool {
+                (**self).is_resident()
+            }
+
+            fn is_packed(&self) -> bool {
+                (**self).is_packed()
+            }
+
+            fn sector_bytes(&self) -> usize {
+                (**self).sector_bytes()
+            }
+
+            #[cfg(unix)]
+            fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+                (**self).descriptor()
+            }
+        }
+    };
+}
+
+behind!(Arc);
+behind!(Box);
 
 /// Reads until `buffer` is full or no byte is left, and returns how many were read.
 ///

@@ -244,6 +244,10 @@ impl Source for EwfSource {
         Ok(filled)
     }
 
+    fn is_packed(&self) -> bool {
+        true
+    }
+
     /// A chunk is read as a whole or not at all.
     fn sector_bytes(&self) -> usize {
         self.map.volume.chunk_bytes as usize
