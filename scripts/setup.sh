@@ -43,12 +43,17 @@ set_up_rust() {
         "(a rustc from the distribution: get rustup from https://rustup.rs first)"
 }
 
-# The tools that make disk images without root: ext4 and FAT.
+# The tools that make disk images without root: ext4 and FAT, virtual disks, EWF, compressed ones.
 set_up_image() {
     missing=
     have mkfs.ext4 debugfs || missing="$missing e2fsprogs"
     have mkfs.vfat || missing="$missing dosfstools"
     have mcopy mdel || missing="$missing mtools"
+    have qemu-img qemu-io || missing="$missing qemu-utils"
+    have ewfacquire || missing="$missing ewf-tools"
+    have xz || missing="$missing xz-utils"
+    have bzip2 || missing="$missing bzip2"
+    have zstd || missing="$missing zstd"
     # shellcheck disable=SC2086 # a list of package names
     [ -z "$missing" ] || install "making disk images" $missing
 }

@@ -1,5 +1,51 @@
 //! Files that wrap a disk, as sources of the bytes that the disk has.
 //!
-//! [`ewf`] reads EWF images, as forensic tools write them.
+//! ```text
+//!  file ──→ Kind::of (its first and last bytes) ──→ a reader ──→ Source: the disk's bytes and offsets
+//!                                                     │
+//!                                                     └──→ Beside: parts, and disks that it changes
+//! ```
+//!
+//! [`open`] takes a file as what its bytes say it is, whatever its name. Every reader is a
+//! [`Source`](quarrier_core::source::Source) that many threads read at once, within bounded memory;
+//! what is damaged is an error of the range where it lies, and wrong bytes are never given.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use quarrier_core::source::Source;
+//! use quarrier_images::{BesideFile, Content};
+//!
+//! let path = "disk.qcow2".as_ref();
+//! let file = Arc::from(quarrier_core::source::open(path)?);
+//! let (beside, stop) = (BesideFile::new(path, false), AtomicBool::new(false));
+//! let image = quarrier_images::open(file, &beside, &[], &stop)?;
+//! if let Content::Disk(disk) = image.content {
+//!     println!("{} bytes", disk.length());
+//! }
+//! # Ok::<(), quarrier_core::Error>(())
+//! ```
 
+mod around;
+mod bytes;
+mod disk;
+mod dmg;
 pub mod ewf;
+mod ewf2;
+mod fault;
+mod kind;
+mod open;
+mod packed;
+mod parallels;
+mod qcow2;
+mod tables;
+mod unpack;
+mod vdi;
+mod vhd;
+mod vhdx;
+mod vmdk;
+
+pub use around::{Alone, Beside, BesideFile};
+pub use kind::Kind;
+pub use open::{Content, Image, open};

@@ -8,7 +8,7 @@ pub(crate) const SECTION_BYTES: usize = 76;
 /// Of a volume section: the description of the media.
 pub(crate) const VOLUME_BYTES: usize = 1052;
 /// Of a volume section of SMART, an older format.
-pub(crate) const SMART_VOLUME_BYTES: u64 = 94;
+pub(crate) const SMART_VOLUME_BYTES: usize = 94;
 /// What a table has in front of its entries.
 pub(crate) const TABLE_HEADER_BYTES: usize = 24;
 /// Of a hash section: the MD5.
@@ -87,12 +87,15 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    pub(crate) fn parse(bytes: &[u8; VOLUME_BYTES]) -> Result<Volume, String> {
+    /// The description of either length: SMART's has 32 bits for the sectors.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Volume, String> {
         if !is_sealed(bytes) {
             return Err("the checksum of the volume section is wrong".to_string());
         }
         let (chunks, sectors_each) = (u32_at(bytes, 4), u32_at(bytes, 8));
-        let (sector_bytes, sectors) = (u32_at(bytes, 12), u64_at(bytes, 16));
+        let is_smart = bytes.len() == SMART_VOLUME_BYTES;
+        let sectors = if is_smart { u32_at(bytes, 16).into() } else { u64_at(bytes, 16) };
+        let sector_bytes = u32_at(bytes, 12);
         let chunk_bytes = u64::from(sectors_each) * u64::from(sector_bytes);
         if chunk_bytes == 0 || chunk_bytes > CHUNK_BYTES_MAX {
             return Err(format!(

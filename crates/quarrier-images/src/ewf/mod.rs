@@ -38,31 +38,5 @@ pub use error::{Error, Result};
 pub use files::{files, parts_from};
 pub use hashes::{Check, StoredHashes, Verified};
 pub use image::EwfSource;
+pub(crate) use names::following;
 pub use names::{is_ewf, segments_from};
-
-use std::path::Path;
-
-use quarrier_core::source::{self, Source};
-
-/// Opens a path as [`quarrier_core::source::open`] does, or as an image where it is named as one
-/// ([`is_ewf`]).
-///
-/// # Errors
-/// As [`quarrier_core::source::open`] and [`EwfSource::open`].
-pub fn open(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
-    if is_ewf(path) {
-        return Ok(Box::new(EwfSource::open(path)?));
-    }
-    source::open(path)
-}
-
-/// As [`open`], past the page cache; but for EWF images, whose chunks lie at any offset.
-///
-/// # Errors
-/// As [`quarrier_core::source::open_direct`] and [`EwfSource::open`].
-pub fn open_direct(path: &Path) -> quarrier_core::Result<Box<dyn Source>> {
-    if is_ewf(path) {
-        return open(path);
-    }
-    source::open_direct(path)
-}

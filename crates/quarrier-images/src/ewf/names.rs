@@ -1,37 +1,51 @@
-//! How segments are named: `.E01` to `.E99`, then `.EAA` to `.EZZ`, `.FAA` to `.ZZZ`.
+//! How segments are named: `.E01` to `.E99`, then `.EAA` to `.EZZ`, `.FAA` to `.ZZZ`; by SMART `.s01`
+//! and on in the same way.
 
 use std::path::{Path, PathBuf};
 
-/// Whether `path` is named as the first segment of an image: it ends in `.E01` or `.e01`.
+/// Whether `path` is named as the first segment of an image: it ends in `.E01` or `.s01`, in any case.
 pub fn is_ewf(path: &Path) -> bool {
-    ending(path).is_some_and(|ending| ending.eq_ignore_ascii_case("e01"))
+    let is_first = |ending: &str| ["e01", "s01"].iter().any(|one| ending.eq_ignore_ascii_case(one));
+    ending(path).is_some_and(is_first)
 }
 
 /// The paths of an image's segments, from `first` on, as far as they exist without a gap.
 pub fn segments_from(first: &Path) -> Vec<PathBuf> {
-    let mut paths = vec![first.to_path_buf()];
-    let is_lower = ending(first).is_some_and(|ending| ending.starts_with('e'));
-    for number in 2.. {
-        let Some(mut ending) = ending_of(number) else { break };
+    let others = following(first).take_while(|path| path.exists());
+    std::iter::once(first.to_path_buf()).chain(others).collect()
+}
+
+/// The names of the segments behind `first`, whether they exist or not; none where it is not named as
+/// the first.
+pub(crate) fn following(first: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    let ending = ending(first).filter(|_| is_ewf(first)).unwrap_or_default();
+    let is_lower = ending.starts_with(|first: char| first.is_ascii_lowercase());
+    let letter = letter_of(first);
+    let numbers = if ending.is_empty() { 0..0 } else { 2..u32::MAX };
+    numbers.map_while(move |number| ending_of(number, letter)).map(move |mut ending| {
         if is_lower {
             ending.make_ascii_lowercase();
         }
-        let next = first.with_extension(ending);
-        if !next.exists() {
-            break;
-        }
-        paths.push(next);
-    }
-    paths
+        first.with_extension(ending)
+    })
 }
 
-/// The ending of a segment, which are numbered from 1, or `None` beyond `ZZZ`.
-pub(crate) fn ending_of(number: u32) -> Option<String> {
-    let Some(lettered) = number.checked_sub(100) else { return Some(format!("E{number:02}")) };
-    let letter = |index: u32| u8::try_from(index).ok().map(|index| char::from(b'A' + index));
-    let first = 4 + lettered / (26 * 26);
+/// What the endings of the segments begin with.
+pub(crate) fn letter_of(first: &Path) -> u8 {
+    let is_smart = ending(first).is_some_and(|ending| ending.starts_with(['s', 'S']));
+    if is_smart { b'S' } else { b'E' }
+}
+
+/// The ending of a segment, which are numbered from 1, where the first begins with `letter`, or `None`
+/// beyond `ZZZ`.
+pub(crate) fn ending_of(number: u32, letter: u8) -> Option<String> {
+    let Some(lettered) = number.checked_sub(100) else {
+        return Some(format!("{}{number:02}", char::from(letter)));
+    };
+    let nth = |index: u32| u8::try_from(index).ok().map(|index| char::from(b'A' + index));
+    let first = u32::from(letter - b'A') + lettered / (26 * 26);
     let letters = [first, lettered / 26 % 26, lettered % 26];
-    (first < 26).then(|| letters.into_iter().filter_map(letter).collect())
+    (first < 26).then(|| letters.into_iter().filter_map(nth).collect())
 }
 
 fn ending(path: &Path) -> Option<&str> {
@@ -44,11 +58,13 @@ mod tests {
 
     #[test]
     fn endings_count_by_numbers_and_then_by_letters() {
-        let of = |number| ending_of(number).unwrap_or_default();
+        let of = |number| ending_of(number, b'E').unwrap_or_default();
         assert_eq!([of(1), of(9), of(99)], ["E01", "E09", "E99"]);
         assert_eq!([of(100), of(101), of(125), of(126)], ["EAA", "EAB", "EAZ", "EBA"]);
         assert_eq!([of(775), of(776)], ["EZZ", "FAA"]);
         assert_eq!(of(99 + 22 * 26 * 26), "ZZZ");
-        assert_eq!(ending_of(100 + 22 * 26 * 26), None);
+        assert_eq!(ending_of(100 + 22 * 26 * 26, b'E'), None);
+        let of = |number| ending_of(number, b'S').unwrap_or_default();
+        assert_eq!([of(1), of(99), of(100), of(776)], ["S01", "S99", "SAA", "TAA"]);
     }
 }

@@ -8,7 +8,7 @@ use super::layout::{
     DIGEST_BYTES, FILE_HEADER_BYTES, HASH_BYTES, Kind, SECTION_BYTES, SMART_VOLUME_BYTES, Section,
     VOLUME_BYTES, Volume, segment_number,
 };
-use super::names::ending_of;
+use super::names::{ending_of, letter_of};
 use super::parts::{Held, Parts};
 use super::table::{self, TABLES_MAX, Table};
 
@@ -37,6 +37,7 @@ pub(crate) fn map(parts: &Parts) -> Result<Map> {
         hash_damage: None,
         known_chunks: 0,
         has_bad_table: false,
+        is_smart: false,
     };
     let mut ended = String::new();
     for index in 0..parts.count() {
@@ -51,7 +52,8 @@ pub(crate) fn map(parts: &Parts) -> Result<Map> {
                 break;
             }
             Ok(Ending::Next) => {
-                let missing = ending_of(index as u32 + 2).unwrap_or_default();
+                let missing = ending_of(index as u32 + 2, letter_of(name.as_ref()));
+                let missing = missing.unwrap_or_default();
                 ended = format!("the segment .{missing} is missing");
             }
             Err(error) if walk.volume.is_none() => return Err(error),
@@ -84,6 +86,8 @@ struct Walk {
     known_chunks: u64,
     /// The header of the last table is damaged, and its copy was not seen yet.
     has_bad_table: bool,
+    /// The format of SMART, in which no checksum stands behind the entries of a table.
+    is_smart: bool,
 }
 
 impl Walk {
@@ -163,7 +167,8 @@ impl Walk {
         }
         let before = if replaces { self.tables.last().copied() } else { None };
         let first = before.map_or(self.known_chunks, |table| table.first);
-        let Some(table) = table::read(segment, index, span, data_end, first)? else {
+        let Some(table) = table::read(segment, index, span, data_end, (first, !self.is_smart))?
+        else {
             if is_copy && before.is_none() {
                 return Err(table::invalid("a table is damaged, and so is its copy"));
             }
@@ -189,13 +194,14 @@ impl Walk {
 
     fn volume(&mut self, segment: &Held<'_>, (start, end): (u64, u64)) -> io::Result<()> {
         let at = start + SECTION_BYTES as u64;
-        if end - at == SMART_VOLUME_BYTES {
-            let why = "it is an image of the SMART format, which is not read; export it as raw";
-            return Err(table::invalid(why));
-        }
+        self.is_smart = end - at == SMART_VOLUME_BYTES as u64;
         let mut bytes = [0; VOLUME_BYTES];
-        segment.read(at, &mut bytes)?;
-        let volume = Volume::parse(&bytes).map_err(table::invalid)?;
+        let bytes = match self.is_smart {
+            true => &mut bytes[..SMART_VOLUME_BYTES],
+            false => &mut bytes[..],
+        };
+        segment.read(at, bytes)?;
+        let volume = Volume::parse(bytes).map_err(table::invalid)?;
         self.volume.get_or_insert(volume);
         Ok(())
     }

@@ -41,7 +41,8 @@ pub(crate) struct Place {
     pub(crate) is_compressed: bool,
 }
 
-/// Reads the header of a table and checks its entries; `None` where the header is damaged, so
+/// Reads the header of a table, whose first chunk is `first`, and checks its entries, if they have a
+/// checksum; `None` where the header is damaged, so
 /// that nobody knows how many chunks it tells of.
 ///
 /// # Errors
@@ -51,7 +52,7 @@ pub(crate) fn read(
     number: usize,
     (start, end): (u64, u64),
     data_end: u64,
-    first: u64,
+    (first, has_checksum): (u64, bool),
 ) -> io::Result<Option<Table>> {
     let header_at = start + SECTION_BYTES as u64;
     let entries_at = header_at + TABLE_HEADER_BYTES as u64;
@@ -62,10 +63,10 @@ pub(crate) fn read(
     segment.read(header_at, &mut bytes)?;
     let Some(header) = TableHeader::parse(&bytes) else { return Ok(None) };
     let entries_bytes = u64::from(header.entries) * 4;
-    if entries_bytes + 4 > end - entries_at {
+    if entries_bytes + if has_checksum { 4 } else { 0 } > end - entries_at {
         return Ok(None);
     }
-    let is_intact = checksum_holds(segment, entries_at, entries_bytes)?;
+    let is_intact = !has_checksum || checksum_holds(segment, entries_at, entries_bytes)?;
     Ok(Some(Table {
         first,
         count: header.entries,

@@ -1,7 +1,12 @@
 //! What was written is read, at every offset and from every thread.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use proptest::prelude::*;
 use quarrier_core::source::{Source, read_full_at};
+use quarrier_images::{BesideFile, Content};
 
 use crate::writer::{Shape, media, open};
 
@@ -9,6 +14,16 @@ fn all_of(source: &dyn Source) -> Vec<u8> {
     let mut bytes = vec![0; source.length() as usize];
     assert_eq!(read_full_at(source, 0, &mut bytes).unwrap(), bytes.len());
     bytes
+}
+
+/// A file as what it is by its content.
+fn opened(path: &Path) -> Arc<dyn Source> {
+    let file = Arc::from(quarrier_core::source::open(path).unwrap());
+    let (beside, stop) = (BesideFile::new(path, false), AtomicBool::new(false));
+    match quarrier_images::open(file, &beside, &[], &stop).unwrap().content {
+        Content::Disk(disk) => disk,
+        Content::Stream(_) => panic!("it can only be read in order"),
+    }
 }
 
 #[test]
@@ -43,7 +58,7 @@ fn files_beside_each_other_are_one_image() {
         let first = first.unwrap();
         assert!(quarrier_images::ewf::is_ewf(&first));
         assert!(quarrier_images::ewf::segments_from(&first).len() > 2);
-        let image = quarrier_images::ewf::open(&first).unwrap();
+        let image = opened(&first);
         assert_eq!(image.name(), first.display().to_string());
         assert_eq!(all_of(&*image), media);
     }
@@ -54,7 +69,7 @@ fn what_is_not_named_as_an_image_is_opened_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image.raw");
     std::fs::write(&path, b"EVF").unwrap();
-    assert_eq!(all_of(&*quarrier_images::ewf::open(&path).unwrap()), b"EVF");
+    assert_eq!(all_of(&*opened(&path)), b"EVF");
 }
 
 #[test]
@@ -76,7 +91,7 @@ fn more_segments_than_are_open_at_a_time_are_read_by_many_threads() {
         };
         std::fs::write(folder.path().join(format!("image.{ending}")), segment).unwrap();
     }
-    let image = quarrier_images::ewf::open(&folder.path().join("image.E01")).unwrap();
+    let image = opened(&folder.path().join("image.E01"));
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (image, media) = (&image, &media);

@@ -1,0 +1,207 @@
+//! The files around an image: parts that it is split into, and disks that it changes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quarrier_core::source::{self, Source};
+use quarrier_core::{Error, Result};
+
+use crate::fault::refused;
+
+/// Disks that change others, one over another, at most.
+const CHAIN_MAX: usize = 128;
+/// Files of a folder that are looked at for one that is known by its content alone.
+const NAMES_MAX: usize = 10_000;
+
+/// Where the files beside an image are: a folder, the part of a URL before its last slash.
+pub trait Beside: Send + Sync {
+    /// Opens the file of this name. Images may be hostile, so that it has no folder in it, and no
+    /// implementation may follow one.
+    ///
+    /// # Errors
+    /// Why it cannot be opened; [`Error::Io`] with the kind `NotFound` where there is none.
+    fn open(&self, name: &str) -> Result<Box<dyn Source>>;
+
+    /// The names of the files, where they can be listed.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether each read of another place costs a request, so that the end of a file is not looked at
+    /// without a reason.
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// The path of the image itself, where it is a file.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// The folder of an image on this machine.
+#[derive(Debug, Clone)]
+pub struct BesideFile {
+    path: PathBuf,
+    direct: bool,
+}
+
+impl BesideFile {
+    /// The folder in which the image `path` lies. With `direct`, files are read past the page cache.
+    pub fn new(path: &Path, direct: bool) -> Self {
+        BesideFile { path: path.to_path_buf(), direct }
+    }
+
+    fn folder(&self) -> &Path {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.unwrap_or(Path::new("."))
+    }
+}
+
+impl Beside for BesideFile {
+    fn open(&self, name: &str) -> Result<Box<dyn Source>> {
+        let path = match self.path.parent() {
+            Some(folder) => folder.join(name),
+            None => PathBuf::from(name),
+        };
+        if self.direct { source::open_direct(&path) } else { source::open(&path) }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.folder()) else { return Vec::new() };
+        let names =
+            entries.take(NAMES_MAX).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+}
+
+/// An image without files beside it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone;
+
+impl Beside for Alone {
+    fn open(&self, name: &str) -> Result<Box<dyn Source>> {
+        Err(Error::io(name, "open", std::io::ErrorKind::NotFound.into()))
+    }
+}
+
+/// A file as a disk: what [`crate::open`] makes of it.
+pub(crate) type OpenDisk<'a> =
+    dyn Fn(Arc<dyn Source>, &Around<'_>) -> Result<Arc<dyn Source>> + Sync + 'a;
+
+/// What an image may need besides its own bytes.
+#[derive(Clone)]
+pub(crate) struct Around<'a> {
+    pub(crate) beside: &'a dyn Beside,
+    pub(crate) open_disk: &'a OpenDisk<'a>,
+    /// Once it is true, long readings end.
+    pub(crate) stop: &'a AtomicBool,
+    /// The names of the images that led here.
+    pub(crate) chain: Vec<String>,
+    /// How often what is opened was packed.
+    pub(crate) depth: usize,
+}
+
+impl<'a> Around<'a> {
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The file that `image` names, which lies beside it: where an image names a folder, that was on
+    /// another machine, or is none of its business.
+    ///
+    /// # Errors
+    /// Naming the file where it is missing.
+    pub(crate) fn file(
+        &self,
+        image: &dyn Source,
+        named: &str,
+        what: &str,
+    ) -> Result<Arc<dyn Source>> {
+        let name = last_of(named);
+        if name.is_empty() || name == ".." || name == "." || name.contains('\0') {
+            return Err(refused(image, format!("names '{}' as its {what}", shown(named))));
+        }
+        let file = self.beside.open(name).map_err(|error| match error {
+            Error::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound => refused(
+                image,
+                format!(
+                    "needs its {what} '{}', and there is no {} beside it; put it there",
+                    shown(named),
+                    shown(name)
+                ),
+            ),
+            other => other,
+        })?;
+        Ok(Arc::from(file))
+    }
+
+    /// The disk that `image` changes, opened as what it is.
+    ///
+    /// # Errors
+    /// As [`file`](Self::file); where the chain comes back to an image that it began with, or is too
+    /// long.
+    pub(crate) fn parent(
+        &self,
+        image: &dyn Source,
+        named: &str,
+        what: &str,
+    ) -> Result<Arc<dyn Source>> {
+        let file = self.file(image, named, what)?;
+        self.disk(image, file)
+    }
+
+    /// As [`parent`](Self::parent), of a file that is open.
+    pub(crate) fn disk(
+        &self,
+        image: &dyn Source,
+        file: Arc<dyn Source>,
+    ) -> Result<Arc<dyn Source>> {
+        let mut around = self.clone();
+        around.chain.push(image.name().to_string());
+        if around.chain.iter().any(|name| name == file.name()) {
+            let reason = format!("changes {}, which changes this image again", file.name());
+            return Err(refused(image, reason));
+        }
+        if around.chain.len() > CHAIN_MAX {
+            return Err(refused(image, format!("changes more than {CHAIN_MAX} others in a chain")));
+        }
+        (around.open_disk)(file, &around)
+    }
+}
+
+/// The last part of a path, as Unix or Windows write it.
+fn last_of(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or_default()
+}
+
+/// A name out of an image, for people: short, and without what a terminal obeys.
+pub(crate) fn shown(name: &str) -> String {
+    let turns = |c| matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    let plain = |c: char| if c.is_control() || turns(c) { '\u{FFFD}' } else { c };
+    let mut shown: String = name.chars().take(200).map(plain).collect();
+    if name.chars().nth(200).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_by_the_last_part_of_its_path() {
+        assert_eq!(last_of("a/b/c.vmdk"), "c.vmdk");
+        assert_eq!(last_of(r".\base\c.vhd"), "c.vhd");
+        assert_eq!(last_of("c"), "c");
+        assert_eq!(last_of("/"), "");
+    }
+}

@@ -1,0 +1,37 @@
+//! The blocks of a disk that were unpacked last.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use quarrier_core::sync::lock;
+
+/// Blocks are kept within so many bytes; one at least.
+const KEPT_BYTES_MAX: usize = 8 << 20;
+
+/// Blocks by where they begin, the latest at the end. Reads of whole blocks pass it by.
+#[derive(Default)]
+pub(crate) struct Kept(Mutex<VecDeque<(u64, Arc<Vec<u8>>)>>);
+
+impl Kept {
+    /// The block that begins at `start`, which `unpack` gives where it is not held. Nobody waits for
+    /// others meanwhile.
+    pub(crate) fn block(
+        &self,
+        start: u64,
+        unpack: impl FnOnce() -> io::Result<Vec<u8>>,
+    ) -> io::Result<Arc<Vec<u8>>> {
+        let held = lock(&self.0).iter().find(|(at, _)| *at == start).map(|(_, b)| Arc::clone(b));
+        if let Some(block) = held {
+            return Ok(block);
+        }
+        let block = Arc::new(unpack()?);
+        let room = (KEPT_BYTES_MAX / block.len().max(1)).max(1);
+        let mut kept = lock(&self.0);
+        while kept.len() >= room {
+            kept.pop_front();
+        }
+        kept.push_back((start, Arc::clone(&block)));
+        Ok(block)
+    }
+}

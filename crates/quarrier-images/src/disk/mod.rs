@@ -1,0 +1,300 @@
+//! A virtual disk as a source, whatever format says where its bytes lie.
+//!
+//! ```text
+//!  offset ──→ Layout::run ──→ zeros │ the parent's │ stored: file, place │ packed: unpacked, kept
+//! ```
+
+mod kept;
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use quarrier_core::region::Region;
+use quarrier_core::source::Source;
+
+use crate::fault::{invalid, room};
+use kept::Kept;
+
+/// Where a run of bytes of a disk lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nowhere: all of it is zero.
+    Zeros,
+    /// In the parent, at the same offset; zeros where it ends before or there is none.
+    Parent,
+    /// As it is, in one of the files.
+    Stored { file: usize, at: u64 },
+    /// Packed as a block, which [`Layout::unpack`] knows by its `key` and which begins at `start`
+    /// of the disk.
+    Packed { key: u64, start: u64, bytes: usize },
+}
+
+impl Place {
+    /// Where what follows after so many bytes must lie to be one with this.
+    fn further(self, bytes: u64) -> Place {
+        match self {
+            Place::Stored { file, at } => Place::Stored { file, at: at.saturating_add(bytes) },
+            other => other,
+        }
+    }
+}
+
+/// Bytes that lie in one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// How many, at least one.
+    pub(crate) bytes: u64,
+    pub(crate) place: Place,
+}
+
+/// How a format says where bytes lie.
+pub(crate) trait Layout: Send + Sync {
+    /// The run that begins at `offset`, which is less than the length of the disk.
+    ///
+    /// # Errors
+    /// Where the tables of the format cannot be read or say what cannot be.
+    fn run(&self, offset: u64) -> io::Result<Run>;
+
+    /// Unpacks the block of a [`Place::Packed`] into `block`, which is as long as that says.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or its bytes are not what they must be.
+    fn unpack(&self, key: u64, block: &mut [u8]) -> io::Result<()> {
+        let _ = (key, block);
+        Err(invalid("nothing is packed in this format"))
+    }
+}
+
+/// How far data that follows data is looked for, in bytes.
+const DATA_BYTES_MAX: u64 = 64 << 20;
+/// Zeros so short are read with the data around them, because to skip them would cost more.
+const GAP_BYTES_MAX: u64 = 256 << 10;
+
+/// A disk of some format.
+pub(crate) struct Disk<L> {
+    pub(crate) name: String,
+    pub(crate) length: u64,
+    pub(crate) layout: L,
+    /// What [`Place::Stored`] counts.
+    pub(crate) files: Vec<Arc<dyn Source>>,
+    pub(crate) parent: Option<Arc<dyn Source>>,
+    /// What is read as a whole or not at all.
+    pub(crate) sector_bytes: usize,
+    /// Whether most of it must be unpacked, so that windows show little of it.
+    is_packed: bool,
+    kept: Kept,
+}
+
+impl<L: Layout> Disk<L> {
+    /// A disk in which nothing is packed.
+    pub(crate) fn stored(name: &str, length: u64, layout: L, files: Vec<Arc<dyn Source>>) -> Self {
+        Disk {
+            name: name.to_string(),
+            length,
+            layout,
+            files,
+            parent: None,
+            sector_bytes: 4096,
+            is_packed: false,
+            kept: Kept::default(),
+        }
+    }
+
+    /// A disk of which blocks of up to `block_bytes` may be packed.
+    pub(crate) fn packed(
+        name: &str,
+        length: u64,
+        layout: L,
+        files: Vec<Arc<dyn Source>>,
+        block_bytes: usize,
+    ) -> Self {
+        let sector_bytes = block_bytes.max(512);
+        Disk { sector_bytes, is_packed: true, ..Disk::stored(name, length, layout, files) }
+    }
+
+    /// The disk that holds what this one does not.
+    pub(crate) fn over(mut self, parent: Option<Arc<dyn Source>>) -> Self {
+        self.sector_bytes =
+            self.sector_bytes.max(parent.as_ref().map_or(0, |parent| parent.sector_bytes()));
+        self.is_packed |= parent.as_ref().is_some_and(|parent| parent.is_packed());
+        self.parent = parent;
+        self
+    }
+
+    /// The run at `offset`, no longer than the disk.
+    fn run(&self, offset: u64) -> io::Result<Run> {
+        let Run { bytes, place } = self.layout.run(offset)?;
+        let left = self.length - offset;
+        match (place, &self.parent) {
+            (Place::Parent, None) => Ok(Run { bytes: bytes.min(left), place: Place::Zeros }),
+            (Place::Parent, Some(parent)) if parent.length() <= offset => {
+                Ok(Run { bytes: bytes.min(left), place: Place::Zeros })
+            }
+            (Place::Parent, Some(parent)) => {
+                Ok(Run { bytes: bytes.min(left).min(parent.length() - offset), place })
+            }
+            _ => Ok(Run { bytes: bytes.min(left), place }),
+        }
+    }
+
+    /// Reads what lies in one place, and says how much that was.
+    fn read_run(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let Run { bytes, place } = self.run(offset)?;
+        let count = usize::try_from(bytes).unwrap_or(usize::MAX).min(buffer.len());
+        let buffer = &mut buffer[..count];
+        let (file, at) = match place {
+            Place::Zeros => {
+                buffer.fill(0);
+                return Ok(count);
+            }
+            Place::Packed { key, start, bytes } => {
+                return self.read_packed(offset, (key, start, bytes), buffer).map(|()| count);
+            }
+            Place::Parent => (self.parent.as_ref(), offset),
+            Place::Stored { file, at } => (self.files.get(file), at),
+        };
+        let Some(file) = file else { return Err(invalid("it lies in a file that is not there")) };
+        match file.read_at(at, buffer)? {
+            0 => Err(invalid(format!("{} ends before byte {at}", file.name()))),
+            read => Ok(read),
+        }
+    }
+
+    fn read_packed(
+        &self,
+        offset: u64,
+        (key, start, bytes): (u64, u64, usize),
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
+        let from = (offset - start) as usize;
+        if from == 0 && buffer.len() == bytes {
+            return self.layout.unpack(key, buffer);
+        }
+        let block = self.kept.block(start, || {
+            let mut block = room(bytes)?;
+            self.layout.unpack(key, &mut block)?;
+            Ok(block)
+        })?;
+        match block.get(from..from + buffer.len()) {
+            Some(bytes) => buffer.copy_from_slice(bytes),
+            None => return Err(invalid("a block is shorter than it must be")),
+        }
+        Ok(())
+    }
+
+    /// The part of the run at `offset` that is not known to be zero.
+    fn data_of(&self, offset: u64, Run { bytes, place }: Run) -> io::Result<Option<Range<u64>>> {
+        let whole = offset..offset + bytes;
+        let (file, at) = match place {
+            Place::Zeros => return Ok(None),
+            Place::Packed { .. } => return Ok(Some(whole)),
+            Place::Parent => (self.parent.as_ref(), offset),
+            Place::Stored { file, at } => (self.files.get(file), at),
+        };
+        let Some(file) = file else { return Ok(Some(whole)) };
+        // To ask costs more than to read a little. A file that ends before is read, so that whoever
+        // reads learns of it.
+        if bytes <= GAP_BYTES_MAX || at.saturating_add(bytes) > file.length() {
+            return Ok(Some(whole));
+        }
+        let Some(data) = file.next_data(at)? else { return Ok(None) };
+        let start = data.start.max(at) - at;
+        let end = data.end.saturating_sub(at).min(bytes);
+        Ok((start < end).then(|| offset + start..offset + end))
+    }
+}
+
+impl<L: Layout> Source for Disk<L> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let at = offset.saturating_add(filled as u64);
+            if at >= self.length {
+                break;
+            }
+            match self.read_run(at, &mut buffer[filled..]) {
+                Ok(read) => filled += read,
+                // What was read is given; a read of the rest fails.
+                Err(_) if filled > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        let (mut at, mut found) = (offset, None::<Range<u64>>);
+        while at < self.length {
+            if found.as_ref().is_some_and(|found| {
+                at - found.end > GAP_BYTES_MAX || found.end - found.start >= DATA_BYTES_MAX
+            }) {
+                break;
+            }
+            let run = self.run(at).and_then(|run| Ok((run, self.data_of(at, run)?)));
+            let (run, data) = match run {
+                Ok(run) => run,
+                Err(_) => {
+                    // A read of it says what is wrong.
+                    let end = self.length.min(at.saturating_add(self.sector_bytes as u64));
+                    found.get_or_insert(at..end).end = end;
+                    break;
+                }
+            };
+            let mut next = at + run.bytes;
+            if let Some(data) = data {
+                // More data may follow in the same run.
+                next = data.end.min(next);
+                if found.as_ref().is_some_and(|found| data.start - found.end > GAP_BYTES_MAX) {
+                    break;
+                }
+                found.get_or_insert(data.clone()).end = data.end;
+            }
+            at = next;
+        }
+        Ok(found)
+    }
+
+    fn window(&self, range: Range<u64>) -> Option<io::Result<Region<'_>>> {
+        if range.end > self.length || range.start >= range.end {
+            return None;
+        }
+        let run = self.run(range.start).ok()?;
+        // Tables end more often than what they tell of.
+        let mut bytes = run.bytes;
+        while bytes < range.end - range.start {
+            let next = self.run(range.start + bytes).ok()?;
+            if next.place != run.place.further(bytes) {
+                return None;
+            }
+            bytes += next.bytes;
+        }
+        let (file, at) = match run.place {
+            Place::Parent => (self.parent.as_ref()?, range.start),
+            Place::Stored { file, at } => (self.files.get(file)?, at),
+            Place::Zeros | Place::Packed { .. } => return None,
+        };
+        let end = at.checked_add(range.end - range.start).filter(|&end| end <= file.length())?;
+        file.window(at..end)
+    }
+
+    fn is_resident(&self) -> bool {
+        !self.is_packed && self.files.iter().chain(&self.parent).all(|file| file.is_resident())
+    }
+
+    fn is_packed(&self) -> bool {
+        self.is_packed
+    }
+
+    fn sector_bytes(&self) -> usize {
+        self.sector_bytes
+    }
+}

@@ -1,0 +1,58 @@
+//! Errors of images: what is wrong, in which file, at which byte.
+
+use std::io;
+
+use quarrier_core::source::{Source, read_exact_at};
+use quarrier_core::{Error, Result};
+
+/// The file cannot be opened as what it is, for `reason`.
+pub(crate) fn refused(file: &dyn Source, reason: impl Into<String>) -> Error {
+    Error::NotReadable { source_name: file.name().to_string(), reason: reason.into() }
+}
+
+/// The file is damaged at `offset`.
+pub(crate) fn damaged(file: &dyn Source, offset: u64, reason: impl AsRef<str>) -> Error {
+    let reason = reason.as_ref();
+    refused(
+        file,
+        format!("damaged at byte {offset}: {reason}; copy the image again from where it came"),
+    )
+}
+
+/// What a read of damaged bytes gives.
+pub(crate) fn invalid(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.into())
+}
+
+/// `length` bytes of a structure called `what` at `offset`.
+///
+/// # Errors
+/// [`damaged`] where the file ends before, [`Error::Io`] where it cannot be read.
+pub(crate) fn structure(
+    file: &dyn Source,
+    offset: u64,
+    length: u64,
+    what: &str,
+) -> Result<Vec<u8>> {
+    read_exact_at(file, offset, length).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            damaged(file, offset, format!("{what} lies beyond the end of the file"))
+        }
+        _ => Error::io(file.name(), format!("read {what} at byte {offset}"), error),
+    })
+}
+
+/// `bytes` zeros, which an image says that it needs.
+///
+/// # Errors
+/// `OutOfMemory` where there is no room for them.
+pub(crate) fn room(bytes: usize) -> io::Result<Vec<u8>> {
+    let mut room = Vec::new();
+    let reserved = room.try_reserve_exact(bytes);
+    reserved.map_err(|_| {
+        let why = format!("there is no memory for {bytes} bytes");
+        io::Error::new(io::ErrorKind::OutOfMemory, why)
+    })?;
+    room.resize(bytes, 0);
+    Ok(room)
+}

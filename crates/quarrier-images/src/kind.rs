@@ -1,0 +1,174 @@
+//! Formats that wrap a disk, by the bytes that a file begins or ends with.
+
+use quarrier_core::source::{Source, read_full_at};
+
+use crate::bytes::{u16_le, u32_le};
+
+/// How a file wraps a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Advanced Forensic Format, versions 1 to 3.
+    Aff,
+    /// Advanced Forensic Format 4.
+    Aff4,
+    /// bzip2.
+    Bzip2,
+    /// A disk image of macOS.
+    Dmg,
+    /// A disk image of macOS that is encrypted.
+    DmgEncrypted,
+    /// A sparse image of macOS.
+    DmgSparse,
+    /// EWF: `.E01`, and SMART's `.s01`.
+    Ewf,
+    /// EWF of the second version: `.Ex01`.
+    Ewf2,
+    /// Files, and no disk, in EWF: `.L01`, `.Lx01`.
+    EwfLogical,
+    /// gzip.
+    Gzip,
+    /// A disk of Parallels.
+    Parallels,
+    /// A disk of QEMU, version 1 of the format included.
+    Qcow2,
+    /// Another format of QEMU.
+    Qed,
+    /// A disk of VirtualBox.
+    Vdi,
+    /// A disk of Virtual PC and Hyper-V.
+    Vhd,
+    /// A disk of Hyper-V.
+    Vhdx,
+    /// A disk of VMware.
+    Vmdk,
+    /// A snapshot of newer VMware servers.
+    VmdkSesparse,
+    /// xz.
+    Xz,
+    /// Zstandard.
+    Zstd,
+}
+
+/// What files begin with, in the order in which they are looked for.
+const BEGINNINGS: [(Kind, usize, &[u8]); 24] = [
+    (Kind::Ewf, 0, b"EVF\x09\x0d\x0a\xff\x00"),
+    (Kind::EwfLogical, 0, b"LVF\x09\x0d\x0a\xff\x00"),
+    (Kind::Ewf2, 0, b"EVF2\x0d\x0a\x81\x00"),
+    (Kind::EwfLogical, 0, b"LEF2\x0d\x0a\x81\x00"),
+    (Kind::Qcow2, 0, b"QFI\xfb"),
+    (Kind::Qed, 0, b"QED\0"),
+    (Kind::Vmdk, 0, b"KDMV"),
+    (Kind::Vmdk, 0, b"COWD"),
+    (Kind::Vmdk, 0, b"# Disk DescriptorFile"),
+    (Kind::VmdkSesparse, 0, &[0xBE, 0xBA, 0xFE, 0xCA, 0, 0, 0, 0]),
+    (Kind::Vhdx, 0, b"vhdxfile"),
+    (Kind::Vdi, 0x40, &[0x7F, 0x10, 0xDA, 0xBE]),
+    (Kind::Parallels, 0, b"WithoutFreeSpace"),
+    (Kind::Parallels, 0, b"WithouFreSpacExt"),
+    (Kind::Aff, 0, b"AFF10\r\n\0"),
+    (Kind::Aff4, 30, b"container.description"),
+    (Kind::DmgEncrypted, 0, b"encrcdsa"),
+    (Kind::DmgSparse, 0, b"sprs"),
+    (Kind::Xz, 0, b"\xFD7zXZ\0"),
+    (Kind::Bzip2, 4, &[0x31, 0x41, 0x59, 0x26, 0x53, 0x59]),
+    (Kind::Bzip2, 4, &[0x17, 0x72, 0x45, 0x38, 0x50, 0x90]),
+    (Kind::Zstd, 0, &[0x28, 0xB5, 0x2F, 0xFD]),
+    (Kind::Gzip, 0, &[0x1F, 0x8B, 8]),
+    (Kind::Vhd, 0, b"conectix"),
+];
+
+const HEAD_BYTES: usize = 512;
+const TAIL_BYTES: usize = 512;
+
+impl Kind {
+    /// How `file` wraps a disk by its content, or `None` for what wraps no disk. What cannot be read is taken as
+    /// it is: whoever reads all of it learns why. The end of a file that `is_far` is looked at only
+    /// where its name or beginning gives a reason.
+    pub fn of(file: &dyn Source, is_far: bool) -> Option<Kind> {
+        let mut head = [0; HEAD_BYTES];
+        let read = read_full_at(file, 0, &mut head).ok()?;
+        let head = &head[..read];
+        let begun = BEGINNINGS.iter().find(|(kind, at, magic)| {
+            head.get(*at..).is_some_and(|head| head.starts_with(magic)) && kind.is_likely(head)
+        });
+        let begun = begun.map(|(kind, ..)| *kind);
+        if begun.is_some_and(|kind| !kind.may_be_inside()) {
+            return begun;
+        }
+        let may_end =
+            !is_far || begun.is_some() || has_ending(file.name()) || head.first() == Some(&0x78);
+        may_end.then(|| ended(file)).flatten().or(begun)
+    }
+
+    /// Whether this is how a file inside an image may begin, so that its end is looked at first.
+    fn may_be_inside(self) -> bool {
+        matches!(self, Kind::Bzip2 | Kind::Xz | Kind::Gzip | Kind::Zstd)
+    }
+
+    /// Whether more than the first bytes speaks for it, where these are few.
+    fn is_likely(self, head: &[u8]) -> bool {
+        match self {
+            Kind::Gzip => head.len() > 18 && head[3] & 0xE0 == 0,
+            Kind::Bzip2 => head.starts_with(b"BZh") && (b'1'..=b'9').contains(&head[3]),
+            Kind::DmgSparse => matches!(u32_le(head, 4).swap_bytes(), 3),
+            Kind::Aff4 => head.starts_with(b"PK\x03\x04"),
+            Kind::VmdkSesparse => u16_le(head, 8) != 0,
+            _ => true,
+        }
+    }
+
+    /// Why it is not read, and what to try.
+    pub(crate) fn refusal(self) -> &'static str {
+        match self {
+            Kind::Aff => {
+                "is an AFF image (version 1 to 3), which is not read; write it as raw with affconvert -r, and search that"
+            }
+            Kind::Aff4 => {
+                "is an AFF4 image, which is not read; export it as raw or E01, and search that"
+            }
+            Kind::DmgEncrypted => {
+                "is an encrypted image of macOS; decrypt it with hdiutil convert and its password, and search that"
+            }
+            Kind::DmgSparse => {
+                "is a sparse image of macOS, which is not read; convert it with hdiutil convert -format UDRO, and search that"
+            }
+            Kind::EwfLogical => {
+                "is a logical image (L01), which holds files and no disk; export the files from it"
+            }
+            Kind::Qed => {
+                "is a QED image, which is not read; convert it with qemu-img convert -O raw, and search that"
+            }
+            Kind::VmdkSesparse => {
+                "is a snapshot in VMware's format seSparse, which is not read; clone the disk with vmkfstools -i, and search that"
+            }
+            _ => "is of a format that is not read; convert it to raw, and search that",
+        }
+    }
+}
+
+/// What a file is by its last bytes.
+fn ended(file: &dyn Source) -> Option<Kind> {
+    let at = file.length().checked_sub(TAIL_BYTES as u64)?;
+    let mut tail = [0; TAIL_BYTES];
+    (read_full_at(file, at, &mut tail).ok()? == tail.len()).then_some(())?;
+    let is_koly = tail.starts_with(b"koly") && tail[4..12] == [0, 0, 0, 4, 0, 0, 2, 0];
+    // The first writers left out the last byte.
+    let is_footer =
+        |footer: &[u8]| footer.starts_with(b"conectix") && footer[12..16] == [0, 1, 0, 0];
+    let zip_comment =
+        tail.windows(29).any(|end| end.starts_with(b"PK\x05\x06") && &end[22..] == b"aff4://");
+    match () {
+        () if is_koly => Some(Kind::Dmg),
+        () if is_footer(&tail) || is_footer(&tail[1..]) => Some(Kind::Vhd),
+        () if tail.ends_with(b"cdsaencr") => Some(Kind::DmgEncrypted),
+        () if zip_comment => Some(Kind::Aff4),
+        () => None,
+    }
+}
+
+/// Whether a file is named as those that are known by their end.
+fn has_ending(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [".dmg", ".vhd", ".avhd", ".aff4"].iter().any(|ending| name.ends_with(ending))
+}

@@ -1,0 +1,145 @@
+//! From a file to the disk that it wraps, by its first and last bytes.
+
+use std::io::{Cursor, Read};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_core::source::{Memory, Source};
+use quarrier_core::{Error, Result};
+
+use crate::around::{Around, Beside};
+use crate::ewf::{EwfSource, following};
+use crate::fault::refused;
+use crate::kind::Kind;
+use crate::packed::{self, Packed};
+use crate::{dmg, ewf2, parallels, qcow2, vdi, vhd, vhdx, vmdk};
+
+/// Files that are packed in each other, at most.
+const DEPTH_MAX: usize = 4;
+/// Segments of an image that are opened at a time, as objects far away are.
+const SEGMENTS_MAX: usize = 10_000;
+/// What of a stream is looked at for what is inside.
+const HEAD_BYTES: u64 = 512;
+
+/// The bytes of an image.
+pub enum Content {
+    /// Those of the disk, or of the file itself where it wraps none, at any offset.
+    Disk(Arc<dyn Source>),
+    /// The same from their start to their end, where they are packed so that nothing else can be.
+    Stream(Box<dyn Read + Send>),
+}
+
+/// A file, as what it is.
+pub struct Image {
+    /// Its bytes.
+    pub content: Content,
+    /// How the disk is wrapped; `None` for a file that is taken as it is.
+    pub kind: Option<Kind>,
+    /// What people should know before they trust the bytes.
+    pub notice: Option<String>,
+}
+
+/// Opens `file` as what its bytes say it is: an image of some format, with the files `beside` it that
+/// it needs, or else as it is. A file of one of the `kinds_left` is taken as it is too. Once `stop` is
+/// true, long readings end with an error.
+///
+/// # Errors
+/// Where it is an image and cannot be read as one: damaged, encrypted, of a format that is not read,
+/// or without a file that it needs.
+pub fn open(
+    file: Arc<dyn Source>,
+    beside: &dyn Beside,
+    kinds_left: &[Kind],
+    stop: &AtomicBool,
+) -> Result<Image> {
+    let around = Around { beside, open_disk: &open_disk, stop, chain: Vec::new(), depth: 0 };
+    match Kind::of(&*file, beside.is_far()) {
+        Some(kind) if !kinds_left.contains(&kind) => open_as(kind, file, &around),
+        _ => Ok(Image { content: Content::Disk(file), kind: None, notice: None }),
+    }
+}
+
+fn open_disk(file: Arc<dyn Source>, around: &Around<'_>) -> Result<Arc<dyn Source>> {
+    let Some(kind) = Kind::of(&*file, around.beside.is_far()) else { return Ok(file) };
+    match open_as(kind, Arc::clone(&file), around)?.content {
+        Content::Disk(disk) => Ok(disk),
+        Content::Stream(_) => {
+            Err(refused(&*file, "is packed so that it can only be read in order; unpack it first"))
+        }
+    }
+}
+
+fn open_as(kind: Kind, file: Arc<dyn Source>, around: &Around<'_>) -> Result<Image> {
+    let mut notice = None;
+    let disk: Arc<dyn Source> = match kind {
+        Kind::Bzip2 | Kind::Gzip | Kind::Xz | Kind::Zstd => return unpacked(kind, &file, around),
+        Kind::Ewf => {
+            let image = match around.beside.path() {
+                Some(path) if file.name() == path.display().to_string() => EwfSource::open(path)?,
+                _ => EwfSource::from_segments(file.name().to_string(), segments(file, around))?,
+            };
+            notice = image.missing();
+            Arc::new(image)
+        }
+        Kind::Dmg => Arc::new(dmg::open(&file)?),
+        Kind::Ewf2 => {
+            let (image, missing) = ewf2::open(&file, around)?;
+            notice = missing;
+            Arc::new(image)
+        }
+        Kind::Parallels => Arc::new(parallels::open(&file)?),
+        Kind::Qcow2 => Arc::new(qcow2::open(&file, around)?),
+        Kind::Vdi => Arc::new(vdi::open(&file, around)?),
+        Kind::Vhd => Arc::new(vhd::open(&file, around)?),
+        Kind::Vhdx => Arc::new(vhdx::open(&file, around)?),
+        Kind::Vmdk => Arc::new(vmdk::open(&file, around)?),
+        other => return Err(refused(&*file, other.refusal())),
+    };
+    Ok(Image { content: Content::Disk(disk), kind: Some(kind), notice })
+}
+
+/// The segments of an image that lies elsewhere, as far as they are beside the first. One that cannot be
+/// opened is missing, as is every one behind it.
+fn segments(first: Arc<dyn Source>, around: &Around<'_>) -> Vec<Box<dyn Source>> {
+    let name = first.name().to_string();
+    // A URL may end in a query, which is not shown.
+    let name = name.split('?').next().unwrap_or_default();
+    let name = name.rsplit('/').next().unwrap_or_default().to_string();
+    let mut segments: Vec<Box<dyn Source>> = vec![Box::new(first)];
+    if around.beside.is_far() {
+        let others = following(name.as_ref()).take(SEGMENTS_MAX);
+        segments.extend(others.map_while(|name| around.beside.open(name.to_str()?).ok()));
+    }
+    segments
+}
+
+/// What a compressed file holds, as what that is.
+fn unpacked(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Image> {
+    let mut around = around.clone();
+    around.depth += 1;
+    if around.depth > DEPTH_MAX {
+        let reason = format!("is packed more than {DEPTH_MAX} times; unpack it first");
+        return Err(refused(&**file, reason));
+    }
+    match packed::open(kind, file, &around)? {
+        Packed::Anywhere(inner, notice) => match Kind::of(&*inner, false) {
+            Some(within) => {
+                let image = open_as(within, inner, &around)?;
+                Ok(Image { notice: notice.or(image.notice), ..image })
+            }
+            None => Ok(Image { content: Content::Disk(inner), kind: Some(kind), notice }),
+        },
+        Packed::InOrder(mut reader) => {
+            let mut head = Vec::new();
+            let read = reader.by_ref().take(HEAD_BYTES).read_to_end(&mut head);
+            read.map_err(|error| Error::io(file.name(), "unpack", error))?;
+            if Kind::of(&Memory::new("", &head[..]), true).is_some() {
+                let reason = "holds an image, packed so that it can only be read in order; unpack it \
+                              first, and name what comes out";
+                return Err(refused(&**file, reason));
+            }
+            let content = Content::Stream(Box::new(Cursor::new(head).chain(reader)));
+            Ok(Image { content, kind: Some(kind), notice: None })
+        }
+    }
+}

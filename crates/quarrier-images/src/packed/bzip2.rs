@@ -1,0 +1,247 @@
+//! bzip2, block by block.
+//!
+//! A block begins at any bit, with 48 bits that say so. All are looked for, and each is unpacked as a
+//! stream of its own, which verifies its checksum: once to learn how long it is, and when it is read.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use ::bzip2::{Decompress, Status};
+use quarrier_core::source::{Source, read_full_at};
+use quarrier_core::threads::team;
+use quarrier_core::{Error, Result};
+
+use super::Packed;
+use super::spans::{Spans, Unpack};
+use crate::around::Around;
+use crate::fault::{damaged, invalid};
+
+const BLOCK: u64 = 0x3141_5926_5359;
+const END: u64 = 0x1772_4538_5090;
+const MAGIC_BITS: u64 = 48;
+/// How much is searched for beginnings at once.
+const STEP_BYTES: usize = 1 << 20;
+/// A block that is packed: not much more than 900,000 bytes, which would not have been packed.
+const BLOCK_BITS_MAX: u64 = 8 << 21;
+/// What a block may give: runs of up to 255 bytes are packed in five first.
+const UNPACKED_BYTES_MAX: usize = 50 << 20;
+const BLOCKS_MAX: usize = 1 << 22;
+
+/// What begins at a bit of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    bit: u64,
+    is_block: bool,
+}
+
+/// A block, in bits of the file.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    from: u64,
+    to: u64,
+}
+
+/// Opens a file, and unpacks all of it once, on all cores.
+pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
+    let marks = marks(&**file, around)?;
+    let last = Mark { bit: file.length() * 8, is_block: false };
+    let ends = marks.iter().skip(1).copied().chain([last]);
+    let blocks: Vec<Block> = marks
+        .iter()
+        .zip(ends)
+        .filter(|(mark, _)| mark.is_block)
+        .map(|(mark, next)| Block { from: mark.bit, to: next.bit })
+        .collect();
+    let lengths = lengths(&**file, &blocks, around)?;
+    let (mut starts, mut end, mut kept, mut damage) = (Vec::new(), 0u64, Vec::new(), None);
+    for (block, length) in blocks.iter().zip(lengths) {
+        match length {
+            Ok(length) => {
+                if length > 0 {
+                    starts.push(end);
+                    kept.push(*block);
+                    end += length as u64;
+                }
+            }
+            Err(error) => {
+                damage = Some((block.from / 8, error));
+                break;
+            }
+        }
+    }
+    let has_end = marks.last().is_some_and(|mark| !mark.is_block);
+    if damage.is_none() && !has_end {
+        damage = Some((file.length(), "it ends inside what is packed".to_string()));
+    }
+    let notice = match &damage {
+        Some((at, error)) if end == 0 => return Err(damaged(&**file, *at, error)),
+        Some((at, error)) => Some(format!(
+            "damaged at byte {at} of the file: {error}; nothing behind byte {end} could be unpacked"
+        )),
+        None => None,
+    };
+    let unpack = Blocks { file: Arc::clone(file), blocks: kept };
+    let source = Spans::new(file.name(), starts, end, damage.is_some(), unpack);
+    Ok(Packed::Anywhere(Arc::new(source), notice))
+}
+
+/// All places where a block begins, or a stream ends.
+fn marks(file: &dyn Source, around: &Around<'_>) -> Result<Vec<Mark>> {
+    let (mut marks, mut at) = (Vec::new(), 0);
+    let mut buffer = vec![0; STEP_BYTES];
+    let mut last = 0u64;
+    loop {
+        stopped(file, around)?;
+        let read = read_full_at(file, at, &mut buffer);
+        let read =
+            read.map_err(|error| Error::io(file.name(), format!("read at byte {at}"), error))?;
+        if read == 0 {
+            return Ok(marks);
+        }
+        for (index, &byte) in buffer[..read].iter().enumerate() {
+            let bits = last << 8 | u64::from(byte);
+            last = bits;
+            // The last bits of either, so that few are looked at closely.
+            for shift in 0..8 {
+                let found = bits >> shift & ((1 << MAGIC_BITS) - 1);
+                if found == BLOCK || found == END {
+                    let end = (at + index as u64 + 1) * 8 - shift;
+                    if let Some(bit) = end.checked_sub(MAGIC_BITS) {
+                        marks.push(Mark { bit, is_block: found == BLOCK });
+                    }
+                }
+            }
+            if marks.len() > BLOCKS_MAX {
+                return Err(damaged(file, at, "it has more blocks than are read"));
+            }
+        }
+        at += read as u64;
+    }
+}
+
+fn stopped(file: &dyn Source, around: &Around<'_>) -> Result<()> {
+    match around.is_stopped() {
+        true => Err(Error::io(file.name(), "unpack", io::ErrorKind::ConnectionAborted.into())),
+        false => Ok(()),
+    }
+}
+
+/// How long each block is when it is unpacked, or what is wrong with it.
+fn lengths(
+    file: &dyn Source,
+    blocks: &[Block],
+    around: &Around<'_>,
+) -> Result<Vec<std::result::Result<usize, String>>> {
+    let (next, is_stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(64);
+    let found = team(0..workers, |_| {
+        let (mut found, mut unpacked) = (Vec::new(), Vec::new());
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(block) = blocks.get(index) else { return found };
+            if around.is_stopped() {
+                is_stopped.store(true, Ordering::Relaxed);
+                return found;
+            }
+            let length = unpack(file, *block, &mut unpacked).map(|()| unpacked.len());
+            found.push((index, length.map_err(|error| error.to_string())));
+        }
+    });
+    if is_stopped.into_inner() {
+        stopped(file, around)?;
+    }
+    let mut all: Vec<_> = found.into_iter().flatten().collect();
+    all.sort_unstable_by_key(|(index, _)| *index);
+    Ok(all.into_iter().map(|(_, length)| length).collect())
+}
+
+/// Unpacks a block into `out`, which is as long then.
+fn unpack(file: &dyn Source, block: Block, out: &mut Vec<u8>) -> io::Result<()> {
+    if block.to - block.from > BLOCK_BITS_MAX {
+        return Err(invalid("a block is longer than any"));
+    }
+    let stream = stream(file, block)?;
+    let mut decoder = Decompress::new(false);
+    out.clear();
+    out.reserve(1 << 20);
+    loop {
+        let used = decoder.total_in() as usize;
+        let before = out.len();
+        let status = decoder.decompress_vec(stream.get(used..).unwrap_or_default(), out);
+        match status.map_err(|error| invalid(format!("a block is damaged: {error}")))? {
+            Status::StreamEnd => return Ok(()),
+            _ if out.len() > UNPACKED_BYTES_MAX => {
+                return Err(invalid("a block is longer than any"));
+            }
+            _ if out.len() == out.capacity() => out.reserve(out.len().max(1 << 20)),
+            _ if out.len() == before && decoder.total_in() as usize == used => {
+                return Err(invalid("a block ends before its end"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A stream of this one block: a header, its bits, an end, and its checksum once more, which is that
+/// of the whole.
+fn stream(file: &dyn Source, block: Block) -> io::Result<Vec<u8>> {
+    let (first, last) = (block.from / 8, block.to.div_ceil(8));
+    let mut bytes = vec![0; (last - first) as usize + 1];
+    let read = read_full_at(file, first, &mut bytes)?;
+    bytes[read..].fill(0);
+    let shift = (block.from % 8) as u32;
+    let mut stream = b"BZh9".to_vec();
+    stream.extend(
+        bytes.windows(2).map(|pair| (u16::from_be_bytes([pair[0], pair[1]]) << shift >> 8) as u8),
+    );
+    let bits = block.to - block.from;
+    let whole = 4 + (bits / 8) as usize;
+    let mut end = Bits { bytes: stream, at: (whole as u64) * 8 + bits % 8 };
+    let sum = end.bytes.get(10..14).and_then(|sum| sum.first_chunk()).copied();
+    let sum = u32::from_be_bytes(sum.ok_or_else(|| invalid("a block is too short"))?);
+    end.put(END, MAGIC_BITS);
+    end.put(u64::from(sum), 32);
+    Ok(end.bytes)
+}
+
+/// Writes bits behind others.
+struct Bits {
+    bytes: Vec<u8>,
+    at: u64,
+}
+
+impl Bits {
+    fn put(&mut self, value: u64, bits: u64) {
+        let bytes = (self.at + bits).div_ceil(8) as usize;
+        self.bytes.truncate(self.at.div_ceil(8) as usize);
+        self.bytes.resize(bytes, 0);
+        for bit in (0..bits).rev() {
+            let (byte, mask) = ((self.at / 8) as usize, 0x80 >> (self.at % 8));
+            match value >> bit & 1 {
+                1 => self.bytes[byte] |= mask,
+                _ => self.bytes[byte] &= !mask,
+            }
+            self.at += 1;
+        }
+    }
+}
+
+struct Blocks {
+    file: Arc<dyn Source>,
+    blocks: Vec<Block>,
+}
+
+impl Unpack for Blocks {
+    fn unpack(&self, index: usize, out: &mut [u8]) -> io::Result<()> {
+        let mut unpacked = Vec::new();
+        unpack(&*self.file, self.blocks[index], &mut unpacked)?;
+        match unpacked.len() == out.len() {
+            true => {
+                out.copy_from_slice(&unpacked);
+                Ok(())
+            }
+            false => Err(invalid("a block has another length than when it was opened")),
+        }
+    }
+}

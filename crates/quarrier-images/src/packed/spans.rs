@@ -1,0 +1,207 @@
+//! A source of spans that are unpacked when they are read, and held within a bound.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+
+use quarrier_core::meminfo::usable_bytes;
+use quarrier_core::source::Source;
+use quarrier_core::sync::{lock, wait};
+
+use crate::fault::{invalid, room};
+
+/// Held bytes: so many spans of the longest kind, within these bounds.
+const SPANS_HELD: u64 = 8;
+const HELD_BYTES: (u64, u64) = (64 << 20, 512 << 20);
+/// Spans that are unpacked at a time, at most.
+const UNDER_WAY_MAX: usize = 64;
+
+/// Knows how to unpack spans.
+pub(super) trait Unpack: Send + Sync {
+    /// Unpacks the span `index`, which has as many bytes as `out`.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or its bytes are not what they must be.
+    fn unpack(&self, index: usize, out: &mut [u8]) -> io::Result<()>;
+}
+
+/// What a compressed file holds.
+pub(super) struct Spans<U> {
+    name: String,
+    /// Where each span begins; the first at 0.
+    starts: Vec<u64>,
+    /// Where the last one ends, and where the source does: more than that where the rest is damaged.
+    end: u64,
+    length: u64,
+    sector_bytes: usize,
+    room_bytes: u64,
+    unpack: U,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// By index, with the number of the read that used it last.
+    held: BTreeMap<usize, (u64, Arc<Vec<u8>>)>,
+    held_bytes: u64,
+    under_way: BTreeSet<usize>,
+    reads: u64,
+}
+
+impl<U: Unpack> Spans<U> {
+    /// A source of spans that begin at `starts` and end at `end`; it has one byte more, which cannot be
+    /// read, where it `is_cut` there.
+    pub(super) fn new(name: &str, starts: Vec<u64>, end: u64, is_cut: bool, unpack: U) -> Self {
+        let ends = starts.iter().skip(1).copied().chain([end]);
+        let longest = starts.iter().zip(ends).map(|(start, end)| end - start).max().unwrap_or(0);
+        Spans {
+            name: name.to_string(),
+            starts,
+            end,
+            length: end + u64::from(is_cut),
+            sector_bytes: usize::try_from(longest).unwrap_or(usize::MAX).max(512),
+            room_bytes: (longest * SPANS_HELD)
+                .clamp(HELD_BYTES.0, HELD_BYTES.1)
+                .min(usable_bytes().unwrap_or(u64::MAX) / 4),
+            unpack,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn bytes_of(&self, index: usize) -> u64 {
+        self.starts.get(index + 1).copied().unwrap_or(self.end) - self.starts[index]
+    }
+
+    /// The bytes of a span.
+    fn span(&self, index: usize) -> io::Result<Arc<Vec<u8>>> {
+        let mut state = lock(&self.state);
+        loop {
+            state.reads += 1;
+            let reads = state.reads;
+            if let Some((used, span)) = state.held.get_mut(&index) {
+                *used = reads;
+                return Ok(Arc::clone(span));
+            }
+            if !state.under_way.contains(&index) {
+                state.under_way.insert(index);
+                drop(state);
+                return self.unpacked(index);
+            }
+            // Somebody reads from the start to the end: the next spans will be wanted soon.
+            match self.next_free(&state, index) {
+                Some(next) => {
+                    state.under_way.insert(next);
+                    drop(state);
+                    // Who wants it learns of its damage.
+                    let _ = self.unpacked(next);
+                    state = lock(&self.state);
+                }
+                None => state = wait(&self.changed, state),
+            }
+        }
+    }
+
+    /// The next span behind `index` that nobody unpacks, where there is room for it.
+    fn next_free(&self, state: &State, index: usize) -> Option<usize> {
+        let under_way: u64 = state.under_way.iter().map(|&index| self.bytes_of(index)).sum();
+        let is_free =
+            |next: &usize| !state.held.contains_key(next) && !state.under_way.contains(next);
+        let last = (index + 1 + UNDER_WAY_MAX).min(self.starts.len());
+        let next = (index + 1..last).find(is_free)?;
+        let wanted = under_way + self.bytes_of(next);
+        (state.under_way.len() < UNDER_WAY_MAX && wanted <= self.room_bytes / 2).then_some(next)
+    }
+
+    /// Unpacks a span that this thread has under way, and holds it.
+    fn unpacked(&self, index: usize) -> io::Result<Arc<Vec<u8>>> {
+        let under_way = UnderWay { spans: self, index };
+        let mut bytes = room(self.bytes_of(index) as usize)?;
+        let unpacked = self.unpack.unpack(index, &mut bytes);
+        let span = unpacked.map(|()| Arc::new(bytes));
+        if let Ok(span) = &span {
+            lock(&self.state).hold(index, span, self.room_bytes);
+        }
+        drop(under_way);
+        span
+    }
+}
+
+impl State {
+    fn hold(&mut self, index: usize, span: &Arc<Vec<u8>>, room_bytes: u64) {
+        self.held_bytes += span.len() as u64;
+        self.held.insert(index, (self.reads, Arc::clone(span)));
+        while self.held_bytes > room_bytes && self.held.len() > 1 {
+            let oldest = self.held.iter().min_by_key(|(_, (used, _))| *used).map(|(at, _)| *at);
+            let Some((_, gone)) = oldest.and_then(|oldest| self.held.remove(&oldest)) else {
+                break;
+            };
+            self.held_bytes -= gone.len() as u64;
+        }
+    }
+}
+
+/// A span that is being unpacked, also where that panics.
+struct UnderWay<'s, U> {
+    spans: &'s Spans<U>,
+    index: usize,
+}
+
+impl<U> Drop for UnderWay<'_, U> {
+    fn drop(&mut self) {
+        lock(&self.spans.state).under_way.remove(&self.index);
+        self.spans.changed.notify_all();
+    }
+}
+
+impl<U: Unpack> Source for Spans<U> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn readable_end(&self) -> u64 {
+        self.end
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let at = offset.saturating_add(filled as u64);
+            if at >= self.length {
+                break;
+            }
+            let span = match at < self.end {
+                true => {
+                    let index = self.starts.partition_point(|&start| start <= at) - 1;
+                    self.span(index).map(|span| (span, (at - self.starts[index]) as usize))
+                }
+                false => Err(invalid("what is packed here is damaged or missing")),
+            };
+            match span {
+                Ok((span, from)) => {
+                    let count = (span.len() - from).min(buffer.len() - filled);
+                    buffer[filled..filled + count].copy_from_slice(&span[from..from + count]);
+                    filled += count;
+                }
+                // What was read is given; a read of the rest fails.
+                Err(_) if filled > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn is_packed(&self) -> bool {
+        true
+    }
+
+    /// A span is read as a whole or not at all.
+    fn sector_bytes(&self) -> usize {
+        self.sector_bytes
+    }
+}

@@ -1,0 +1,198 @@
+//! xz, by the index that stands at the end of each of its streams.
+//!
+//! *The .xz File Format 1.2.1*. A block is unpacked as a stream of its own, with an index made for it,
+//! so that its checksum is verified.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use crc_fast::{CrcAlgorithm, checksum};
+use lzma_rust2::XzReader;
+use quarrier_core::Result;
+use quarrier_core::source::{Source, read_full_at};
+
+use super::in_order::InOrder;
+use super::spans::{Spans, Unpack};
+use super::{Packed, SPAN_BYTES_MAX};
+use crate::bytes::u32_le;
+use crate::fault::{damaged, invalid, structure};
+
+const HEADER_BYTES: u64 = 12;
+const MAGIC: &[u8; 6] = b"\xFD7zXZ\0";
+/// Bytes of an index, which has a few for each block.
+const INDEX_BYTES_MAX: u64 = 256 << 20;
+const BLOCKS_MAX: usize = 1 << 24;
+/// Memory of a decoder, in KiB: `xz -9` has a dictionary of 64 MiB.
+const MEMORY_KIB_MAX: u32 = 200 << 10;
+
+/// A block as it lies in the file.
+struct Block {
+    at: u64,
+    /// Without the bytes that fill it up.
+    bytes: u64,
+    unpacked_bytes: u64,
+    flags: [u8; 2],
+}
+
+/// Opens a file: at any offset, unless it has a block that is too long to be held, as where one thread
+/// packed all of it.
+pub(super) fn open(file: &Arc<dyn Source>) -> Result<Packed> {
+    let blocks = blocks(&**file)?;
+    if blocks.iter().any(|block| block.unpacked_bytes.max(block.bytes) > SPAN_BYTES_MAX) {
+        let reader = XzReader::new_mem_limit(InOrder::new(file), true, MEMORY_KIB_MAX);
+        return Ok(Packed::InOrder(Box::new(reader)));
+    }
+    let (mut starts, mut end) = (Vec::new(), 0u64);
+    for block in &blocks {
+        starts.push(end);
+        end += block.unpacked_bytes;
+    }
+    let unpack = Blocks { file: Arc::clone(file), blocks };
+    Ok(Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, end, false, unpack)), None))
+}
+
+/// The blocks of all streams, in order.
+fn blocks(file: &dyn Source) -> Result<Vec<Block>> {
+    let mut blocks = Vec::new();
+    // From the end, where each stream says how long it is.
+    let mut end = file.length();
+    while end > 0 {
+        let filled = structure(file, end.saturating_sub(4), end.min(4), "the end of a stream")?;
+        if filled == [0; 4] {
+            end -= 4;
+            continue;
+        }
+        end = stream(file, end, &mut blocks)?;
+    }
+    blocks.reverse();
+    // Blocks without bytes would share their start with the next.
+    blocks.retain(|block: &Block| block.unpacked_bytes > 0);
+    let total = blocks.iter().try_fold(0u64, |sum, block| sum.checked_add(block.unpacked_bytes));
+    match total {
+        Some(total) if total < i64::MAX as u64 => Ok(blocks),
+        _ => Err(damaged(file, 0, "its blocks are too long together")),
+    }
+}
+
+/// Adds the blocks of the stream that ends at `end`, the last one first; where it begins.
+fn stream(file: &dyn Source, end: u64, blocks: &mut Vec<Block>) -> Result<u64> {
+    let wrong = |at: u64, why: &str| damaged(file, at, why);
+    let footer_at = end.checked_sub(HEADER_BYTES).filter(|&at| at >= HEADER_BYTES);
+    let footer_at = footer_at.ok_or_else(|| wrong(end, "the end of a stream is missing"))?;
+    let footer = structure(file, footer_at, HEADER_BYTES, "the end of a stream")?;
+    let flags = [footer[8], footer[9]];
+    if &footer[10..] != b"YZ" || crc32(&footer[4..10]) != u32_le(&footer, 0) {
+        return Err(wrong(footer_at, "the end of a stream is damaged or missing"));
+    }
+    let index_bytes = (u64::from(u32_le(&footer, 4)) + 1) * 4;
+    let index_at = footer_at.checked_sub(index_bytes).filter(|_| index_bytes <= INDEX_BYTES_MAX);
+    let index_at =
+        index_at.ok_or_else(|| wrong(footer_at, "the index of a stream cannot be as long"))?;
+    let index = structure(file, index_at, index_bytes, "the index of a stream")?;
+    let (list, sum) = index.split_at(index.len() - 4);
+    if index[0] != 0 || crc32(list) != u32_le(sum, 0) {
+        return Err(wrong(index_at, "the index of a stream is damaged"));
+    }
+    let mut list = &list[1..];
+    let count =
+        number(&mut list).ok_or_else(|| wrong(index_at, "the index of a stream is damaged"))?;
+    let mut found: Vec<Block> = Vec::new();
+    let mut at = 0u64;
+    for _ in 0..count {
+        let both = number(&mut list).zip(number(&mut list));
+        let Some((bytes, unpacked_bytes)) = both.filter(|(bytes, _)| *bytes > 0) else {
+            return Err(wrong(index_at, "the index of a stream is damaged"));
+        };
+        if blocks.len() + found.len() == BLOCKS_MAX {
+            return Err(wrong(index_at, "it has more blocks than are read"));
+        }
+        found.push(Block { at, bytes, unpacked_bytes, flags });
+        let next = bytes.checked_next_multiple_of(4).and_then(|bytes| at.checked_add(bytes));
+        at = next
+            .filter(|&at| at <= index_at)
+            .ok_or_else(|| wrong(index_at, "the index is damaged"))?;
+    }
+    let start = index_at.checked_sub(at).and_then(|start| start.checked_sub(HEADER_BYTES));
+    let start =
+        start.ok_or_else(|| wrong(index_at, "the blocks of a stream are longer than the file"))?;
+    let header = structure(file, start, HEADER_BYTES, "the start of a stream")?;
+    if !header.starts_with(MAGIC) || header[6..8] != flags {
+        return Err(wrong(start, "a stream does not begin where its index says"));
+    }
+    let placed = |block: Block| Block { at: start + HEADER_BYTES + block.at, ..block };
+    blocks.extend(found.into_iter().rev().map(placed));
+    Ok(start)
+}
+
+/// A number of up to nine bytes, seven bits in each.
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..63).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn put_number(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    checksum(CrcAlgorithm::Crc32IsoHdlc, bytes) as u32
+}
+
+struct Blocks {
+    file: Arc<dyn Source>,
+    blocks: Vec<Block>,
+}
+
+impl Unpack for Blocks {
+    fn unpack(&self, index: usize, out: &mut [u8]) -> io::Result<()> {
+        let block = &self.blocks[index];
+        let padded = block.bytes.next_multiple_of(4);
+        let mut stream = MAGIC.to_vec();
+        stream.extend(block.flags);
+        stream.extend(crc32(&block.flags).to_le_bytes());
+        let start = stream.len();
+        stream.resize(start + padded as usize, 0);
+        if read_full_at(&*self.file, block.at, &mut stream[start..])? as u64 != padded {
+            return Err(invalid("a block ends beyond the file"));
+        }
+        stream.extend(ending(block));
+        let mut reader = XzReader::new_mem_limit(&stream[..], false, MEMORY_KIB_MAX);
+        let at = block.at;
+        let wrong = |error: io::Error| {
+            invalid(format!("the block at byte {at} of the file is damaged: {error}"))
+        };
+        reader.read_exact(out).map_err(wrong)?;
+        // Only at the end the checksum is read.
+        match reader.read(&mut [0]).map_err(wrong)? {
+            0 => Ok(()),
+            _ => Err(invalid(format!("the block at byte {at} of the file is longer than it says"))),
+        }
+    }
+}
+
+/// An index of one block, and the end of a stream.
+fn ending(block: &Block) -> Vec<u8> {
+    let mut index = vec![0, 1];
+    put_number(&mut index, block.bytes);
+    put_number(&mut index, block.unpacked_bytes);
+    index.resize(index.len().next_multiple_of(4), 0);
+    index.extend(crc32(&index).to_le_bytes());
+    let mut end = (index.len() as u32 / 4 - 1).to_le_bytes().to_vec();
+    end.extend(block.flags);
+    index.extend(crc32(&end).to_le_bytes());
+    index.extend(end);
+    index.extend(b"YZ");
+    index
+}

@@ -1,0 +1,166 @@
+//! Zstandard, frame by frame: what `pzstd` writes, and the seekable format, has many. A file of one
+//! frame, as `zstd` writes, is read in order.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex};
+
+use quarrier_core::source::{Source, read_full_at};
+use quarrier_core::sync::lock;
+use quarrier_core::{Error, Result};
+
+use super::in_order::InOrder;
+use super::spans::{Spans, Unpack};
+use super::{Packed, SPAN_BYTES_MAX};
+use crate::around::Around;
+use crate::bytes::{u16_le, u32_le, u64_le};
+use crate::fault::{damaged, invalid, room};
+use crate::unpack::Unpacker;
+
+const MAGIC: u32 = 0xFD2F_B528;
+/// Frames that hold something else: the lowest four bits may be any.
+const SKIPPED: u32 = 0x184D_2A50;
+const FRAMES_MAX: usize = 1 << 22;
+/// 128 MiB: what zstd itself allows.
+const WINDOW_LOG_MAX: u32 = 27;
+
+/// A frame as it lies in the file.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    at: u64,
+    bytes: u64,
+    /// Where its header says it.
+    unpacked_bytes: Option<u64>,
+}
+
+/// Opens a file: at any offset, if it has several frames, none of them too long to be held.
+pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
+    let Some(frames) = frames(&**file, around)? else { return in_order(file) };
+    let (mut starts, mut end, mut kept) = (Vec::new(), 0u64, Vec::new());
+    for frame in frames {
+        let Some(bytes) = frame.unpacked_bytes.filter(|&bytes| bytes <= SPAN_BYTES_MAX) else {
+            return in_order(file);
+        };
+        if bytes > 0 {
+            starts.push(end);
+            end += bytes;
+            kept.push(frame);
+        }
+    }
+    let unpack = Frames { file: Arc::clone(file), frames: kept, unpackers: Mutex::default() };
+    Ok(Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, end, false, unpack)), None))
+}
+
+fn in_order(file: &Arc<dyn Source>) -> Result<Packed> {
+    let failed = |error| Error::io(file.name(), "unpack", error);
+    let mut decoder = ::zstd::stream::read::Decoder::new(InOrder::new(file)).map_err(failed)?;
+    decoder.window_log_max(WINDOW_LOG_MAX).map_err(failed)?;
+    let plain: Box<dyn Read + Send> = Box::new(decoder);
+    Ok(Packed::InOrder(plain))
+}
+
+/// The frames of a file; none where one is too long, so that no others are looked for.
+///
+/// # Errors
+/// Where a frame is damaged or ends beyond the file.
+fn frames(file: &dyn Source, around: &Around<'_>) -> Result<Option<Vec<Frame>>> {
+    let (mut frames, mut at) = (Vec::new(), 0);
+    while at < file.length() {
+        if around.is_stopped() {
+            let given_up = io::ErrorKind::ConnectionAborted.into();
+            return Err(Error::io(file.name(), "unpack", given_up));
+        }
+        let found = frame(file, at).map_err(|error| damaged(file, at, error.to_string()))?;
+        at = match found {
+            Found::TooLong => return Ok(None),
+            Found::Skipped(bytes) => at.saturating_add(bytes),
+            Found::Frame(frame) if frames.len() < FRAMES_MAX => {
+                frames.push(frame);
+                at + frame.bytes
+            }
+            Found::Frame(_) => return Err(damaged(file, at, "it has more frames than are read")),
+        };
+    }
+    Ok(Some(frames))
+}
+
+enum Found {
+    Frame(Frame),
+    Skipped(u64),
+    TooLong,
+}
+
+/// The frame at `at`: its header, and block after block.
+fn frame(file: &dyn Source, at: u64) -> io::Result<Found> {
+    let mut head = [0; 18];
+    let read = read_full_at(file, at, &mut head)?;
+    let magic = u32_le(&head, 0);
+    if read >= 8 && magic & !0xF == SKIPPED {
+        return Ok(Found::Skipped(8 + u64::from(u32_le(&head, 4))));
+    }
+    if read < 6 || magic != MAGIC {
+        return Err(invalid("no frame of Zstandard begins there"));
+    }
+    let flags = head[4];
+    let is_single = flags & 0x20 != 0;
+    let dictionary_bytes = [0, 1, 2, 4][usize::from(flags & 3)];
+    let size_at = 5 + usize::from(!is_single) + dictionary_bytes;
+    let (size_bytes, size) = match (flags >> 6, is_single) {
+        (0, false) => (0, None),
+        (0, true) => (1, Some(u64::from(head[size_at]))),
+        (1, _) => (2, Some(u64::from(u16_le(&head, size_at)) + 256)),
+        (2, _) => (4, Some(u64::from(u32_le(&head, size_at)))),
+        _ => (8, Some(u64_le(&head, size_at))),
+    };
+    if dictionary_bytes > 0 {
+        return Err(invalid("it was packed with a dictionary, which is not in it"));
+    }
+    if size.is_some_and(|size| size > SPAN_BYTES_MAX) {
+        return Ok(Found::TooLong);
+    }
+    let mut next = at + (size_at + size_bytes) as u64;
+    loop {
+        let mut header = [0; 4];
+        if read_full_at(file, next, &mut header[..3])? < 3 {
+            return Err(invalid("it ends inside a frame"));
+        }
+        let header = u32_le(&header, 0);
+        let bytes = match header >> 1 & 3 {
+            1 => 1,
+            3 => return Err(invalid("a block is of a kind that is not known")),
+            _ => header >> 3,
+        };
+        next += 3 + u64::from(bytes);
+        if next - at > SPAN_BYTES_MAX {
+            return Ok(Found::TooLong);
+        }
+        if header & 1 != 0 {
+            break;
+        }
+    }
+    next += if flags & 4 != 0 { 4 } else { 0 };
+    if next > file.length() {
+        return Err(invalid("it ends inside a frame"));
+    }
+    Ok(Found::Frame(Frame { at, bytes: next - at, unpacked_bytes: size }))
+}
+
+struct Frames {
+    file: Arc<dyn Source>,
+    frames: Vec<Frame>,
+    unpackers: Mutex<Vec<Unpacker>>,
+}
+
+impl Unpack for Frames {
+    fn unpack(&self, index: usize, out: &mut [u8]) -> io::Result<()> {
+        let Frame { at, bytes, .. } = self.frames[index];
+        let mut packed = room(bytes as usize)?;
+        let read = read_full_at(&*self.file, at, &mut packed)?;
+        packed.truncate(read);
+        let mut unpacker = lock(&self.unpackers).pop().unwrap_or_default();
+        let done = unpacker.zstd(&packed, out);
+        lock(&self.unpackers).push(unpacker);
+        done.map_err(|error| {
+            invalid(format!("the frame at byte {at} of the file is damaged: {error}"))
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! Blocks that are packed by themselves, with the state that unpacking needs.
+
+use std::io;
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use crate::fault::invalid;
+
+/// The state of decoders, kept for the next block.
+#[derive(Default)]
+pub(crate) struct Unpacker {
+    deflate: Option<Decompress>,
+    zlib: Option<Decompress>,
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+impl Unpacker {
+    /// Unpacks raw deflate into all of `block`.
+    ///
+    /// # Errors
+    /// Where it is damaged, or gives fewer bytes.
+    pub(crate) fn deflate(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
+        let decoder = self.deflate.get_or_insert_with(|| Decompress::new(false));
+        decoder.reset(false);
+        // Behind the block the sector may hold anything, and some writers end without the last bits.
+        inflate(decoder, packed, block).and_then(|(bytes, _)| is_whole(bytes, block))
+    }
+
+    /// Unpacks zlib, which has a checksum, into all of `block`.
+    ///
+    /// # Errors
+    /// Where it is damaged, or does not give exactly as many bytes.
+    pub(crate) fn zlib(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
+        let decoder = self.zlib.get_or_insert_with(|| Decompress::new(true));
+        decoder.reset(true);
+        let (bytes, mut has_ended) = inflate(decoder, packed, block)?;
+        is_whole(bytes, block)?;
+        if !has_ended {
+            // The block is full, and the checksum was not read yet.
+            let rest = packed.get(decoder.total_in() as usize..).unwrap_or_default();
+            has_ended = inflate(decoder, rest, &mut [0])? == (0, true);
+        }
+        match has_ended {
+            true => Ok(()),
+            false => Err(invalid("it is longer than a block, or its end is missing")),
+        }
+    }
+
+    /// As [`zlib`](Self::zlib), of what may have more bytes than `block`, up to `bytes_max`.
+    ///
+    /// # Errors
+    /// As [`zlib`](Self::zlib).
+    pub(crate) fn zlib_up_to(
+        &mut self,
+        packed: &[u8],
+        block: &mut [u8],
+        bytes_max: usize,
+    ) -> io::Result<()> {
+        if block.len() >= bytes_max {
+            return self.zlib(packed, block);
+        }
+        let mut whole = vec![0; bytes_max + 1];
+        let decoder = self.zlib.get_or_insert_with(|| Decompress::new(true));
+        decoder.reset(true);
+        match inflate(decoder, packed, &mut whole)? {
+            (bytes, true) if (block.len()..=bytes_max).contains(&bytes) => {
+                block.copy_from_slice(&whole[..block.len()]);
+                Ok(())
+            }
+            _ => Err(invalid("it is too long or too short, or its end is missing")),
+        }
+    }
+
+    /// Unpacks zlib or bzip2 of unknown length, up to `bytes_max`.
+    ///
+    /// # Errors
+    /// Where it is damaged or longer.
+    pub(crate) fn some(
+        &mut self,
+        packed: &[u8],
+        is_bzip2: bool,
+        bytes_max: usize,
+    ) -> io::Result<Vec<u8>> {
+        let mut unpacked = vec![0; bytes_max + 1];
+        let bytes = if is_bzip2 {
+            let mut decoder = bzip2::Decompress::new(false);
+            match decoder.decompress(packed, &mut unpacked) {
+                Ok(bzip2::Status::StreamEnd) => decoder.total_out() as usize,
+                Ok(_) => return Err(invalid("it is too long, or its end is missing")),
+                Err(error) => return Err(invalid(format!("it cannot be decompressed: {error}"))),
+            }
+        } else {
+            let decoder = self.zlib.get_or_insert_with(|| Decompress::new(true));
+            decoder.reset(true);
+            match inflate(decoder, packed, &mut unpacked)? {
+                (bytes, true) => bytes,
+                _ => return Err(invalid("it is too long, or its end is missing")),
+            }
+        };
+        if bytes > bytes_max {
+            return Err(invalid("it is too long"));
+        }
+        unpacked.truncate(bytes);
+        Ok(unpacked)
+    }
+
+    /// Unpacks a stream of bzip2, which has a checksum, into all of `block`.
+    ///
+    /// # Errors
+    /// Where it is damaged, or does not give exactly as many bytes.
+    pub(crate) fn bzip2(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
+        let mut decoder = bzip2::Decompress::new(false);
+        let mut last = [0];
+        loop {
+            let (used, filled) = (decoder.total_in() as usize, decoder.total_out() as usize);
+            let input = packed.get(used..).unwrap_or_default();
+            // Behind the block there is room for a byte that must not come.
+            let out = if filled < block.len() { &mut block[filled..] } else { &mut last[..] };
+            let status = decoder.decompress(input, out);
+            let status =
+                status.map_err(|error| invalid(format!("it cannot be decompressed: {error}")))?;
+            let bytes = decoder.total_out() as usize;
+            if status == bzip2::Status::StreamEnd {
+                return is_whole(bytes, block);
+            }
+            if bytes > block.len() || (bytes == filled && decoder.total_in() as usize == used) {
+                return Err(invalid("it is longer than it must be, or its end is missing"));
+            }
+        }
+    }
+
+    /// Unpacks a frame of Zstandard into all of `block`.
+    ///
+    /// # Errors
+    /// Where it is damaged, or does not give exactly as many bytes.
+    pub(crate) fn zstd(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
+        // The frame ends somewhere in the last sector.
+        let bytes = zstd::zstd_safe::find_frame_compressed_size(packed)
+            .map_err(|_| invalid("it is no frame of Zstandard"))?;
+        let decoder = match &mut self.zstd {
+            Some(decoder) => decoder,
+            none => none.insert(zstd::bulk::Decompressor::new()?),
+        };
+        let packed = packed.get(..bytes).unwrap_or(packed);
+        let unpacked = decoder.decompress_to_buffer(packed, block)?;
+        is_whole(unpacked, block)
+    }
+}
+
+/// How many bytes came, and whether the stream has ended.
+fn inflate(decoder: &mut Decompress, packed: &[u8], block: &mut [u8]) -> io::Result<(usize, bool)> {
+    let before = decoder.total_out();
+    match decoder.decompress(packed, block, FlushDecompress::Finish) {
+        Ok(status) => {
+            let bytes = (decoder.total_out() - before) as usize;
+            Ok((bytes, status == Status::StreamEnd))
+        }
+        Err(error) => Err(invalid(format!("it cannot be decompressed: {error}"))),
+    }
+}
+
+fn is_whole(bytes: usize, block: &[u8]) -> io::Result<()> {
+    match bytes == block.len() {
+        true => Ok(()),
+        false => Err(invalid(format!("it has {bytes} bytes, and must have {}", block.len()))),
+    }
+}

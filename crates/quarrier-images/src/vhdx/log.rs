@@ -1,0 +1,229 @@
+//! The log of VHDX: changes of tables that a crash kept from being written in place.
+//!
+//! Nothing is written here either: a source shows the file as it would be after the replay.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use quarrier_core::Result;
+use quarrier_core::source::{Source, read_full_at};
+
+use super::{KIB, MIB, is_sealed};
+use crate::bytes::{u32_le, u64_le};
+use crate::fault::{damaged, refused, structure};
+
+const SECTOR: u64 = 4 * KIB;
+/// Writers make a log of 1 MiB.
+const LOG_BYTES_MAX: u64 = 64 * MIB;
+/// Zeros of all entries together: more are no changes of tables.
+const ZERO_RANGES_MAX: usize = 1 << 16;
+
+/// The file as it is after the replay.
+pub(super) struct Replayed {
+    file: Arc<dyn Source>,
+    length: u64,
+    /// Sectors that the log has, by their numbers; `None` for one that it zeroes.
+    sectors: BTreeMap<u64, Option<Box<[u8; SECTOR as usize]>>>,
+}
+
+/// An entry that is whole.
+struct Entry {
+    at: u64,
+    bytes: u64,
+    tail: u64,
+    sequence: u64,
+    descriptors: u32,
+    flushed_bytes: u64,
+    last_bytes: u64,
+}
+
+/// `file`, with the changes of its log.
+///
+/// # Errors
+/// Where the log cannot be replayed.
+pub(super) fn replayed(
+    file: &Arc<dyn Source>,
+    log_id: [u8; 16],
+    log_at: u64,
+    log_bytes: u64,
+) -> Result<Replayed> {
+    let is_log = log_bytes.is_multiple_of(MIB) && log_at.is_multiple_of(MIB) && log_bytes > 0;
+    if !is_log {
+        return Err(damaged(&**file, log_at, "the log lies where it cannot be"));
+    }
+    if log_bytes > LOG_BYTES_MAX {
+        let reason =
+            format!("has a log of {log_bytes} bytes to be replayed, which is more than is read");
+        return Err(refused(&**file, reason));
+    }
+    let log = structure(&**file, log_at, log_bytes, "the log")?;
+    let entries: BTreeMap<u64, Entry> = (0..log_bytes / SECTOR)
+        .filter_map(|number| entry(&log, number * SECTOR, &log_id))
+        .collect();
+    let Some(active) = active(&entries, log_bytes) else {
+        let reason = "the log is to be replayed, and has no entries that are whole";
+        return Err(damaged(&**file, log_at, reason));
+    };
+    let mut replayed =
+        Replayed { file: Arc::clone(file), length: file.length(), sectors: BTreeMap::new() };
+    for entry in active {
+        replayed
+            .apply(&log, entry)
+            .map_err(|reason| damaged(&**file, log_at + entry.at, reason))?;
+        if entry.flushed_bytes > file.length() {
+            let reason =
+                format!("the file had {} bytes when the log was written", entry.flushed_bytes);
+            return Err(damaged(&**file, file.length(), reason));
+        }
+        replayed.length = replayed.length.max(entry.last_bytes.min(i64::MAX as u64));
+    }
+    Ok(replayed)
+}
+
+/// The entry at `at`, if it is whole.
+fn entry(log: &[u8], at: u64, log_id: &[u8; 16]) -> Option<(u64, Entry)> {
+    let head = log.get(at as usize..)?;
+    let bytes = u64::from(u32_le(head, 8));
+    let is_entry = head.starts_with(b"loge")
+        && head.get(32..48)? == log_id
+        && bytes.is_multiple_of(SECTOR)
+        && (SECTOR..=log.len() as u64).contains(&bytes);
+    if !is_entry || !is_sealed(&round(log, at, bytes)) {
+        return None;
+    }
+    let entry = Entry {
+        at,
+        bytes,
+        tail: u64::from(u32_le(head, 12)),
+        sequence: u64_le(head, 16),
+        descriptors: u32_le(head, 24),
+        flushed_bytes: u64_le(head, 48),
+        last_bytes: u64_le(head, 56),
+    };
+    Some((at, entry))
+}
+
+/// `bytes` bytes from `at` on, in a log that goes round.
+fn round(log: &[u8], at: u64, bytes: u64) -> Vec<u8> {
+    let at = at as usize % log.len();
+    let first = (bytes as usize).min(log.len() - at);
+    [&log[at..at + first], &log[..bytes as usize - first]].concat()
+}
+
+/// The entries of the last sequence that is whole, from its tail to its head.
+fn active(entries: &BTreeMap<u64, Entry>, log_bytes: u64) -> Option<Vec<&Entry>> {
+    let mut heads: Vec<&Entry> = entries.values().collect();
+    heads.sort_by_key(|entry| std::cmp::Reverse(entry.sequence));
+    heads.into_iter().find_map(|head| {
+        let mut sequence: Vec<&Entry> = Vec::new();
+        let mut at = head.tail;
+        // No entry comes twice, as each has the number after the one before.
+        loop {
+            let entry = entries.get(&at)?;
+            if sequence
+                .last()
+                .is_some_and(|last| last.sequence.checked_add(1) != Some(entry.sequence))
+            {
+                return None;
+            }
+            sequence.push(entry);
+            if entry.at == head.at {
+                return Some(sequence);
+            }
+            at = (entry.at + entry.bytes) % log_bytes;
+        }
+    })
+}
+
+impl Replayed {
+    /// Makes the changes of an entry: descriptors of 32 bytes behind its header, and then a sector of
+    /// data for each that has some.
+    fn apply(&mut self, log: &[u8], entry: &Entry) -> std::result::Result<(), &'static str> {
+        let bytes = round(log, entry.at, entry.bytes);
+        let described = (64 + u64::from(entry.descriptors) * 32).next_multiple_of(SECTOR);
+        let list = bytes.get(64..described as usize).ok_or("an entry of the log is too short")?;
+        let mut data = bytes[described as usize..].chunks_exact(SECTOR as usize);
+        for descriptor in list.chunks_exact(32).take(entry.descriptors as usize) {
+            let at = u64_le(descriptor, 16);
+            if u64_le(descriptor, 24) != entry.sequence || !at.is_multiple_of(SECTOR) {
+                return Err("a descriptor of the log is not of its entry");
+            }
+            match &descriptor[..4] {
+                b"zero" => self.zero(at, u64_le(descriptor, 8))?,
+                b"desc" => {
+                    let sector = data.next().ok_or("the log has less data than it says")?;
+                    let (high, low) = (u32_le(sector, 4), u32_le(sector, 4092));
+                    let sequence = u64::from(high) << 32 | u64::from(low);
+                    if !sector.starts_with(b"data") || sequence != entry.sequence {
+                        return Err("a sector of the log is not of its entry");
+                    }
+                    let mut changed = Box::new([0; SECTOR as usize]);
+                    changed.copy_from_slice(sector);
+                    changed[..8].copy_from_slice(&descriptor[8..16]);
+                    changed[4092..].copy_from_slice(&descriptor[4..8]);
+                    self.sectors.insert(at / SECTOR, Some(changed));
+                }
+                _ => return Err("the log has a descriptor that is not known"),
+            }
+        }
+        Ok(())
+    }
+
+    fn zero(&mut self, at: u64, bytes: u64) -> std::result::Result<(), &'static str> {
+        if !bytes.is_multiple_of(SECTOR) || at.checked_add(bytes).is_none() {
+            return Err("the log zeroes what cannot be");
+        }
+        let sectors = bytes / SECTOR;
+        if sectors > (ZERO_RANGES_MAX - self.sectors.len().min(ZERO_RANGES_MAX)) as u64 {
+            return Err("the log zeroes more than any table has");
+        }
+        self.sectors.extend((at / SECTOR..at / SECTOR + sectors).map(|sector| (sector, None)));
+        Ok(())
+    }
+}
+
+impl Source for Replayed {
+    fn name(&self) -> &str {
+        self.file.name()
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let count = buffer.len().min(left);
+        let buffer = &mut buffer[..count];
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let read = read_full_at(&*self.file, offset, buffer)?;
+        // Where the file is to grow it has zeros.
+        buffer[read..].fill(0);
+        let end = offset + count as u64;
+        for (number, sector) in self.sectors.range(offset / SECTOR..end.div_ceil(SECTOR)) {
+            let start = number * SECTOR;
+            let (from, to) = (offset.max(start), end.min(start + SECTOR));
+            let changed = &mut buffer[(from - offset) as usize..(to - offset) as usize];
+            match sector {
+                Some(sector) => {
+                    changed
+                        .copy_from_slice(&sector[(from - start) as usize..(to - start) as usize]);
+                }
+                None => changed.fill(0),
+            }
+        }
+        Ok(count)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        Ok((offset < self.length).then_some(offset..self.length))
+    }
+
+    fn sector_bytes(&self) -> usize {
+        self.file.sector_bytes().max(SECTOR as usize)
+    }
+}

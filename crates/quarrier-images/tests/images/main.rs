@@ -1,0 +1,11 @@
+//! Images of every format, written by tools and by code, against the bytes that they hold.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+mod ewf;
+mod lab;
+mod packed;
+mod qemu;
+mod written;
