@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use quarrier::source::Announced;
+use quarrier::source::{Announced, Opened as OpenedSource, open_url};
 use quarrier::{Environment, Named, OpenOptions, Place, Sources};
 use quarrier_core::source::{self, Source as _, read_full_at};
 use quarrier_core::sync::lock;
@@ -72,7 +72,10 @@ fn open(name: PathBuf, options: OpenOptions, stop: &Arc<AtomicBool>) -> quarrier
     let environment = Environment::of_process();
     let settings = Settings { options, environment, process: std::process::id() };
     let remote = remote_of(&settings)?;
-    Ok(Kind::Remote { source: remote.open_unless(url, stop)?, _remote: remote })
+    match open_url(&remote, url, &[], stop)? {
+        OpenedSource::Remote(source) => Ok(Kind::Remote { source, _remote: remote }),
+        image => Ok(Kind::Local(image.at_offsets()?)),
+    }
 }
 
 /// The owners of requests that are in use, and the last one: to read the certificates again

@@ -87,6 +87,16 @@ impl Unallocated {
     }
 }
 
+/// Where the partitions of `source` lie, by offset; none where it has no table of them. Of an MBR these
+/// are its own and the logical ones.
+///
+/// # Errors
+/// [`Error::FileSystem`] where the table says what cannot be, [`Error::Source`] when it cannot be read.
+pub fn partitions(source: &dyn Source) -> Result<Vec<Range<u64>>> {
+    let table = partitions::read(&Part::whole(source))?;
+    Ok(table.partitions.into_iter().map(|partition| partition.span).collect())
+}
+
 /// Finds the free bytes of `source`: those that its file system, or those of its partitions, say
 /// are not allocated, and those outside of partitions.
 ///

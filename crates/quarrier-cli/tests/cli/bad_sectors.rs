@@ -7,8 +7,13 @@ use std::ffi::OsStr;
 use crate::harness::{Lab, Ran, run, skip, works};
 
 const LENGTH: usize = 300_000;
-/// Chunks of 64 KiB: the fifth read begins here.
+/// Chunks of 64 KiB: the fifth read of one begins here.
 const BAD: u64 = 4 * 65_536;
+/// The fifth chunk and four of its sectors, where the thread that reads it has opened the file too: two
+/// reads come before, of its beginning and its end.
+const BY_OPENER: &str = "7..11";
+/// The same where another thread reads.
+const BY_READER: &str = "5..9";
 
 /// A lab with `<needle>` before, in and behind the sectors that shall fail.
 fn lab() -> Option<Lab> {
@@ -40,8 +45,11 @@ fn bad_sectors_are_listed_and_everything_around_them_is_searched() {
     let Some(lab) = lab() else { return };
     // The fifth read fails, then four of its sectors, one by one.
     let range = format!("f: bytes {BAD}..{} could not be read", BAD + 4 * 512);
-    for access in [&["--access", "read"][..], &["--access", "queue", "--readers", "1"]] {
-        let ran = search(&lab, "5..9", &[&["<needle>", "f"][..], access].concat());
+    for (failing, access) in [
+        (BY_OPENER, &["--access", "read"][..]),
+        (BY_READER, &["--access", "queue", "--readers", "1"]),
+    ] {
+        let ran = search(&lab, failing, &[&["<needle>", "f"][..], access].concat());
         let expected: String = [100, BAD + 2048, 280_000]
             .map(|offset| format!("f:{offset}: <needle>: <needle>\n"))
             .concat();
@@ -52,9 +60,9 @@ fn bad_sectors_are_listed_and_everything_around_them_is_searched() {
 #[test]
 fn what_lies_in_bad_sectors_is_not_taken_for_zeros() {
     let Some(lab) = lab() else { return };
-    let ran = search(&lab, "5..9", &["-x", "00", "f", "--access", "read"]);
+    let ran = search(&lab, BY_OPENER, &["-x", "00", "f", "--access", "read"]);
     assert_eq!(ran.says(3, &["could not be read"]).text(), "", "3 also where nothing was found");
-    let ran = search(&lab, "5..9", &["-E", r"\x00{3}", "f", "--access", "read"]);
+    let ran = search(&lab, BY_OPENER, &["-E", r"\x00{3}", "f", "--access", "read"]);
     assert_eq!(ran.says(3, &["could not be read"]).text(), "");
 }
 
@@ -70,7 +78,7 @@ fn a_source_that_fails_as_a_whole_is_listed_in_one_range() {
 fn bad_sectors_stand_in_the_report_and_do_not_hide_a_failure() {
     let Some(lab) = lab() else { return };
     let args = ["<needle>", "f", "missing", "--access", "read", "--report", "report.html"];
-    let ran = search(&lab, "5..9", &args);
+    let ran = search(&lab, BY_OPENER, &args);
     assert_eq!((ran.code, ran.lines().len()), (Some(2), 3), "{ran:?}");
     assert_eq!(ran.stderr.lines().count(), 2);
     let page = std::fs::read_to_string(lab.path("report.html")).unwrap();

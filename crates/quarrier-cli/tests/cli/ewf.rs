@@ -8,6 +8,7 @@ use quarrier_images::ewf::EwfSource;
 
 use crate::carve::{carve, gif, image, tree};
 use crate::harness::{Lab, noise, run, skip};
+use crate::remote::Server;
 
 const CHUNK_BYTES: usize = 32 << 10;
 
@@ -104,6 +105,20 @@ fn an_image_gives_the_rows_of_the_bytes_it_holds() {
             assert_eq!(rows, from_file, "{extra:?} {named:?}");
         }
     }
+}
+
+#[test]
+fn an_image_behind_a_url_has_its_segments_beside_it() {
+    let (lab, _) = lab();
+    let objects = ["image.E01", "image.E02", "image.E03"];
+    let objects = objects.map(|name| (name, std::fs::read(lab.path(name)).unwrap()));
+    let expected = lab.offsets(["<token>", "f"]);
+    let server = Server::with(objects.to_vec());
+    assert_eq!(lab.offsets(["<token>", &server.url]), expected);
+    let server = Server::with(objects[..2].to_vec());
+    let ran = lab.search(["<token>", &server.url, "-c"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains(".E03 is missing"), "{ran:?}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod formats;
 mod gauge;
 mod gpu;
 mod habits;
+mod images;
 mod invariance;
 mod keep;
 mod keep_crashes;

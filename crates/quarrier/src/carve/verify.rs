@@ -4,7 +4,8 @@ use std::path::Path;
 
 use quarrier_core::hex;
 use quarrier_core::source::Source;
-use quarrier_images::ewf::{Check, EwfSource, Verified, is_ewf};
+use quarrier_images::Kind;
+use quarrier_images::ewf::{Check, EwfSource, Verified};
 
 use crate::{Error, Result};
 
@@ -41,7 +42,7 @@ pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result
         let (name, reason) = (path.display().to_string(), reason.to_string());
         Err(Error::Unsupported { name, reason })
     };
-    if !is_ewf(path) {
+    if Kind::of(&*quarrier_core::source::open(path)?, false) != Some(Kind::Ewf) {
         return refuse("only EWF images (image.E01) have hashes to --verify");
     }
     let image = EwfSource::open(path).map_err(quarrier_core::Error::from)?;

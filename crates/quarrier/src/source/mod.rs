@@ -6,14 +6,17 @@
 //! ```
 
 mod failing;
+mod far;
 mod folder;
 mod following;
 mod kept;
 mod named;
 mod opener;
+mod partition;
 mod stdin;
 
 pub(crate) use failing::Failing;
+pub use far::{FarImage, open_url};
 pub(crate) use kept::damages;
 pub(crate) use named::is_part_of_image;
 pub use named::{NAMES_BYTES_MAX, Named, Sources};
@@ -54,6 +57,13 @@ pub enum Opened {
     },
     /// A remote object: each read costs requests.
     Remote(RemoteSource),
+    /// An image or a partition that lies in remote objects.
+    FarImage {
+        /// Its bytes.
+        image: FarImage,
+        /// What of it is missing, for people.
+        notice: Option<String>,
+    },
     /// Standard input, a pipe, or a file of the kernel without a length: read once, in order.
     Stream {
         /// Its name; `-` for standard input.
@@ -69,6 +79,7 @@ impl Opened {
         match self {
             Opened::Local { source, .. } => source.name(),
             Opened::Remote(source) => source.name(),
+            Opened::FarImage { image, .. } => image.name(),
             Opened::Stream { name, .. } => name,
         }
     }
@@ -76,7 +87,7 @@ impl Opened {
     /// What people should know of it before they trust its bytes.
     pub fn notice(&self) -> Option<&str> {
         match self {
-            Opened::Local { notice, .. } => notice.as_deref(),
+            Opened::Local { notice, .. } | Opened::FarImage { notice, .. } => notice.as_deref(),
             Opened::Remote(_) | Opened::Stream { .. } => None,
         }
     }
@@ -85,7 +96,7 @@ impl Opened {
     pub fn format(&self) -> Option<&Format> {
         match self {
             Opened::Local { format, .. } => format.as_ref(),
-            Opened::Remote(_) | Opened::Stream { .. } => None,
+            Opened::Remote(_) | Opened::FarImage { .. } | Opened::Stream { .. } => None,
         }
     }
 
@@ -93,7 +104,7 @@ impl Opened {
     pub fn damages(&self) -> &[String] {
         match self {
             Opened::Local { damages, .. } => damages,
-            Opened::Remote(_) | Opened::Stream { .. } => &[],
+            Opened::Remote(_) | Opened::FarImage { .. } | Opened::Stream { .. } => &[],
         }
     }
 
@@ -101,6 +112,7 @@ impl Opened {
     pub fn counters(&self) -> Option<Counters> {
         match self {
             Opened::Remote(source) => Some(source.counters()),
+            Opened::FarImage { image, .. } => Some(image.counters()),
             Opened::Local { .. } | Opened::Stream { .. } => None,
         }
     }
@@ -109,7 +121,7 @@ impl Opened {
     pub fn local(&self) -> Option<&dyn Source> {
         match self {
             Opened::Local { source, .. } => Some(&**source),
-            Opened::Remote(_) | Opened::Stream { .. } => None,
+            Opened::Remote(_) | Opened::FarImage { .. } | Opened::Stream { .. } => None,
         }
     }
 
@@ -118,6 +130,7 @@ impl Opened {
         match self {
             Opened::Local { source, .. } => Place::Local(&**source),
             Opened::Remote(source) => Place::Remote(source),
+            Opened::FarImage { image, .. } => Place::Remote(image),
             Opened::Stream { name, reader } => Place::Stream { name, reader },
         }
     }
@@ -133,6 +146,7 @@ impl Opened {
                 source.announce(0..source.length());
                 Ok(Box::new(source))
             }
+            Opened::FarImage { image, .. } => Ok(Box::new(image)),
             Opened::Stream { name, .. } => Err(only_in_order(name)),
         }
     }

@@ -1,7 +1,8 @@
 //! From names to sources that can be opened: globs, parts of images, kinds.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -27,6 +28,13 @@ pub enum Named {
     Path(PathBuf),
     /// A remote object.
     Url(String),
+    /// A partition of a file, a device, an image or a remote object.
+    Partition {
+        /// What has the partitions.
+        of: Box<Named>,
+        /// Its number, counted from 1.
+        number: u32,
+    },
     /// Messages of a table in a data folder.
     Kept(Run),
     /// A glob that matches nothing.
@@ -43,7 +51,11 @@ pub enum Named {
 impl Named {
     /// Whether it can be opened twice: a pipe gives its bytes to the first reader only.
     pub fn is_seekable(&self) -> bool {
-        let Named::Path(path) = self else { return matches!(self, Named::Kept(_)) };
+        let path = match self {
+            Named::Path(path) => path,
+            Named::Partition { of, .. } => return of.is_seekable(),
+            _ => return matches!(self, Named::Kept(_)),
+        };
         std::fs::metadata(path)
             .is_ok_and(|meta| meta.is_file() || meta.file_type().is_block_device())
     }
@@ -52,6 +64,7 @@ impl Named {
     pub fn paths(&self) -> Vec<PathBuf> {
         match self {
             Named::Path(path) => parts_from(path).unwrap_or_else(|| vec![path.clone()]),
+            Named::Partition { of, .. } => of.paths(),
             _ => Vec::new(),
         }
     }
@@ -110,6 +123,14 @@ impl Sources {
         let refused = |reason: String| Named::Refused { name: shown(&text), reason };
         if text == "-" {
             self.named.push(Named::Stdin);
+        } else if let Some((disk, number)) = partition_of(path) {
+            let mut disks = Sources::of([disk]);
+            match (disks.named.pop(), disks.is_empty()) {
+                (Some(of), true) => {
+                    self.named.push(Named::Partition { of: Box::new(of), number });
+                }
+                _ => self.named.push(refused("names partitions of several disks".to_string())),
+            }
         } else if let Some(reason) = not_read(&text) {
             self.named.push(refused(reason.to_string()));
         } else if is_remote(&text) {
@@ -257,17 +278,8 @@ pub(crate) fn is_part_of_image(path: &Path) -> bool {
 
 /// Why sources of a kind that is known are not read.
 fn not_read(name: &str) -> Option<&'static str> {
-    let mut lower = name.to_ascii_lowercase();
+    let lower = name.to_ascii_lowercase();
     let is_remote = is_remote(name);
-    if is_remote && let Some(end) = lower.find(['?', '#']) {
-        lower.truncate(end);
-    }
-    if is_remote && lower.ends_with(".e01") {
-        return Some("EWF images are read from files only; fetch it first, with all its segments");
-    }
-    if lower.ends_with(".ex01") {
-        return Some("EWF images of the second format are not read; export it as raw or E01 first");
-    }
     if lower.starts_with("file://") {
         return Some("a file is named by its path alone; leave out file://");
     }
@@ -275,6 +287,16 @@ fn not_read(name: &str) -> Option<&'static str> {
         return Some("is neither a file nor a URL that can be read: https://, http:// or s3://");
     }
     None
+}
+
+/// `disk.img#2`: the name of the disk and the number, unless a file has that name.
+fn partition_of(name: &Path) -> Option<(OsString, u32)> {
+    let text = name.as_os_str().as_bytes();
+    let at = text.iter().rposition(|&byte| byte == b'#').filter(|&at| at > 0)?;
+    let digits = std::str::from_utf8(&text[at + 1..]).ok()?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse().ok().filter(|_| is_number && !name.exists())?;
+    Some((OsStr::from_bytes(&text[..at]).to_os_string(), number))
 }
 
 /// Whether a name begins as a URL does.

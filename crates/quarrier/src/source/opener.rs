@@ -6,14 +6,19 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use quarrier_core::source::{Polled, Source, open_in_order};
-use quarrier_images::ewf::{EwfSource, is_ewf};
+use quarrier_images::{BesideFile, Content, Kind};
 use quarrier_messages::kept::is_log;
 use quarrier_remote::{CacheOptions, Options, Remote};
 
+use super::far::{FarImage, open_url};
 use super::following::Following;
+use super::partition::PartitionSource;
 use super::stdin::standard_input;
-use super::{Named, Opened, kept};
+use super::{Named, Opened, kept, only_in_order};
 use crate::{Environment, Error, Result};
+
+/// What those who read messages unpack themselves, in order.
+const UNPACKED_BY_READERS: [Kind; 2] = [Kind::Gzip, Kind::Zstd];
 
 /// How sources are opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,7 +94,7 @@ pub struct Opener {
     options: OpenOptions,
     environment: Environment,
     stop: Arc<AtomicBool>,
-    remote: OnceLock<Remote>,
+    remote: OnceLock<Arc<Remote>>,
 }
 
 impl Opener {
@@ -104,18 +109,40 @@ impl Opener {
     /// # Errors
     /// Why it cannot be opened.
     pub fn open(&self, named: &Named) -> Result<Opened> {
+        self.open_as(named, &[])
+    }
+
+    /// A source, as what it is by its content; those of the `kinds_left` are taken as they are.
+    fn open_as(&self, named: &Named, kinds_left: &[Kind]) -> Result<Opened> {
         match named {
             Named::Stdin => {
                 let reader = Box::new(standard_input());
                 Ok(Opened::Stream { name: "-".to_string(), reader })
             }
-            Named::Path(path) => open_path(path, self.options.direct),
+            Named::Path(path) => self.open_path(path, kinds_left),
             Named::Kept(run) => Ok(kept::opened_run(run)),
-            Named::Url(url) => Ok(Opened::Remote(self.client()?.open(url)?)),
+            Named::Url(url) => open_url(self.client()?, url, kinds_left, &self.stop),
+            Named::Partition { of, number } => self.open_partition(of, *number),
             Named::Missing(name) => Err(Error::NotFound { name: name.clone() }),
             Named::Refused { name, reason } => {
                 Err(Error::Unsupported { name: name.clone(), reason: reason.clone() })
             }
+        }
+    }
+
+    fn open_partition(&self, of: &Named, number: u32) -> Result<Opened> {
+        match self.open_as(of, &[])? {
+            Opened::Local { source, notice, .. } => {
+                Ok(local(Box::new(PartitionSource::open(source, number)?), notice))
+            }
+            Opened::Remote(object) => {
+                let image = FarImage::plain(object, self.client()?).partition(number)?;
+                Ok(Opened::FarImage { image, notice: None })
+            }
+            Opened::FarImage { image, notice } => {
+                Ok(Opened::FarImage { image: image.partition(number)?, notice })
+            }
+            Opened::Stream { name, .. } => Err(only_in_order(name)),
         }
     }
 
@@ -127,7 +154,7 @@ impl Opener {
     pub fn open_messages(&self, named: &Named) -> Result<Opened> {
         match named {
             Named::Path(path) if is_log(path) => kept::opened(path),
-            named => self.open(named),
+            named => self.open_as(named, &UNPACKED_BY_READERS),
         }
     }
 
@@ -149,38 +176,42 @@ impl Opener {
         }
     }
 
-    fn client(&self) -> Result<&Remote> {
+    /// A file, as what it is by its content; those of the `kinds_left` are taken as they are.
+    fn open_path(&self, path: &Path, kinds_left: &[Kind]) -> Result<Opened> {
+        if let Some(stream) = open_stream(path)? {
+            return Ok(stream);
+        }
+        let direct = self.options.direct;
+        let file: Box<dyn Source> = match direct {
+            true => quarrier_core::source::open_direct(path)?,
+            false => quarrier_core::source::open(path)?,
+        };
+        let beside = BesideFile::new(path, direct);
+        let image = quarrier_images::open(Arc::from(file), &beside, kinds_left, &self.stop)?;
+        match image.content {
+            Content::Disk(disk) => Ok(local(Box::new(disk), image.notice)),
+            Content::Stream(reader) => {
+                Ok(Opened::Stream { name: path.display().to_string(), reader })
+            }
+        }
+    }
+
+    fn client(&self) -> Result<&Arc<Remote>> {
         if let Some(remote) = self.remote.get() {
             return Ok(remote);
         }
         let remote = self.options.client_until(&self.environment, Some(&self.stop))?;
-        Ok(self.remote.get_or_init(|| remote))
+        Ok(self.remote.get_or_init(|| Arc::new(remote)))
     }
 
     /// Why nothing is kept in the cache folder any more, though it was asked for.
     pub fn cache_warning(&self) -> Option<String> {
-        self.remote.get().and_then(Remote::cache_warning)
+        self.remote.get().and_then(|remote| remote.cache_warning())
     }
 }
 
 fn only_files(name: String) -> Error {
     Error::Unsupported { name, reason: "only files and streams can be followed".to_string() }
-}
-
-fn open_path(path: &Path, direct: bool) -> Result<Opened> {
-    if let Some(stream) = open_stream(path)? {
-        return Ok(stream);
-    }
-    if is_ewf(path) {
-        let image = EwfSource::open(path).map_err(quarrier_core::Error::from)?;
-        let notice = image.missing();
-        return Ok(local(Box::new(image), notice));
-    }
-    let source: Box<dyn Source> = match direct {
-        true => quarrier_core::source::open_direct(path)?,
-        false => quarrier_core::source::open(path)?,
-    };
-    Ok(local(source, None))
 }
 
 fn local(source: Box<dyn Source>, notice: Option<String>) -> Opened {

@@ -50,6 +50,7 @@ impl Tables<'_> {
                 let format = self.format_of(&source)?;
                 Ok(Told { format, origin: Origin::Remote(source), damages: Vec::new() })
             }
+            Opened::FarImage { image, .. } => self.tell_source(Box::new(image)),
             Opened::Stream { name, reader } => {
                 let patient = Box::new(Patient::new(reader, stop));
                 let plain = quarrier_messages::decompressed_stream(&name, patient, stop)?;

@@ -1,0 +1,195 @@
+//! Virtual disks and compressed images: the same rows as from the bytes that they hold.
+
+use std::ffi::OsStr;
+use std::io::Write;
+
+use crate::carve::{carve, gif, image, tree};
+use crate::harness::{Lab, noise, run, skip};
+use crate::remote::Server;
+
+/// A QCOW2 image with clusters of 64 KiB, of which those that are zero are not there.
+fn qcow2(disk: &[u8]) -> Vec<u8> {
+    const CLUSTER: usize = 64 << 10;
+    let mut file = vec![0; 3 * CLUSTER];
+    file[..8].copy_from_slice(b"QFI\xfb\0\0\0\x02");
+    file[20..24].copy_from_slice(&16u32.to_be_bytes());
+    file[24..32].copy_from_slice(&(disk.len() as u64).to_be_bytes());
+    file[36..40].copy_from_slice(&1u32.to_be_bytes());
+    file[40..48].copy_from_slice(&(CLUSTER as u64).to_be_bytes());
+    file[CLUSTER..CLUSTER + 8].copy_from_slice(&(2 * CLUSTER as u64 | 1 << 63).to_be_bytes());
+    for (index, cluster) in disk.chunks(CLUSTER).enumerate() {
+        if cluster.iter().any(|&byte| byte != 0) {
+            let at = file.len() as u64 | 1 << 63;
+            file[2 * CLUSTER + index * 8..][..8].copy_from_slice(&at.to_be_bytes());
+            file.extend(cluster);
+            file.resize(file.len().next_multiple_of(CLUSTER), 0);
+        }
+    }
+    file
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A disk with words across the clusters, pictures and much nothing.
+fn disk() -> Vec<u8> {
+    let files = [(70_000, gif("a")), (131_000, gif(&"cluster ".repeat(9000))), (900_000, gif("b"))];
+    let files: Vec<(usize, &[u8])> = files.iter().map(|(at, file)| (*at, &file[..])).collect();
+    let mut disk = image(2 << 20, &files);
+    disk[1_000_000..1_900_000].fill(0);
+    for at in [0, (64 << 10) - 3, 1_500_000, (2 << 20) - 7] {
+        disk[at..at + 7].copy_from_slice(b"<token>");
+    }
+    disk
+}
+
+/// The rows of a search, but for the name of the source.
+fn rows(lab: &Lab, source: &str) -> Vec<crate::harness::Row> {
+    let ran = lab.search(["-e", "<token>", "-E", "[a-f]{3,9}", "--format", "json", source]);
+    let mut rows = ran.rows();
+    rows.iter_mut().for_each(|row| row.source.clear());
+    rows
+}
+
+/// The files of a carved folder, but for the name of the source in its reports.
+fn carved(lab: &Lab, source: &str, folder: &str) -> Vec<(String, String)> {
+    let ran = carve(lab, &[source, "-o", folder]);
+    assert!(ran.code < Some(2) && ran.stderr.is_empty(), "{ran:?}");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace(source, "f");
+    tree(&lab.path(folder)).into_iter().map(|(name, bytes)| (name, text(bytes))).collect()
+}
+
+#[test]
+fn an_image_gives_the_rows_and_files_of_its_disk_whatever_it_is_called() {
+    let disk = disk();
+    let lab = Lab::with(&disk);
+    lab.put("disk.bin", qcow2(&disk));
+    lab.put("disk.gz", gzip(&disk));
+    lab.put("packed", gzip(&qcow2(&disk)));
+    let expected = rows(&lab, "f");
+    assert!(expected.len() > 4, "{}", expected.len());
+    let files = carved(&lab, "f", "raw");
+    assert!(files.len() >= 5, "{}", files.len());
+    for (number, name) in ["disk.bin", "disk.gz", "packed"].into_iter().enumerate() {
+        assert_eq!(rows(&lab, name), expected, "{name}");
+        assert!(carved(&lab, name, &format!("out{number}")) == files, "{name}");
+    }
+}
+
+#[test]
+fn every_container_of_qemu_gives_the_rows_of_its_disk() {
+    let disk = disk();
+    let lab = Lab::with(&disk);
+    let expected = rows(&lab, "f");
+    let forms: [&[&str]; 8] = [
+        &["qcow2", "-c"],
+        &["vmdk"],
+        &["vmdk", "-o", "subformat=streamOptimized"],
+        &["vmdk", "-o", "subformat=twoGbMaxExtentSparse"],
+        &["vpc", "-o", "force_size=on"],
+        &["vpc", "-o", "force_size=on,subformat=fixed"],
+        &["vhdx"],
+        &["vdi"],
+    ];
+    for form in forms {
+        let (raw, image) = (lab.path("f"), lab.path("image"));
+        let mut arguments = vec![OsStr::new("convert"), OsStr::new("-f"), OsStr::new("raw")];
+        arguments.push(OsStr::new("-O"));
+        arguments.extend(form.iter().map(OsStr::new));
+        arguments.extend([raw.as_os_str(), image.as_os_str()]);
+        if !crate::harness::works("qemu-img", &arguments) {
+            return skip("qemu-img does not run");
+        }
+        assert_eq!(rows(&lab, "image"), expected, "{form:?}");
+    }
+}
+
+#[test]
+fn an_image_that_cannot_be_read_is_named_and_never_searched_as_it_lies() {
+    let lab = Lab::new();
+    let mut encrypted = qcow2(&disk());
+    encrypted[35] = 2;
+    lab.put("encrypted", encrypted);
+    lab.search(["token", "encrypted"]).refuses(&["encrypted: is encrypted", "qemu-img"]);
+    let mut top = qcow2(&disk());
+    top[8..16].copy_from_slice(&0x1000u64.to_be_bytes());
+    top[16..20].copy_from_slice(&9u32.to_be_bytes());
+    top[0x1000..0x1009].copy_from_slice(b"base.disk");
+    lab.put("top", &top);
+    lab.search(["token", "top"]).refuses(&["top: needs its backing file 'base.disk'"]);
+    lab.put("base.disk", b"short");
+    assert_eq!(lab.search(["<token>", "top", "-c"]).is_clean().text().trim(), "4  <token>");
+    lab.put("cut", &qcow2(&disk())[..100_000]);
+    let ran = lab.search(["token", "cut"]);
+    assert!(matches!(ran.code, Some(2 | 3)), "{ran:?}");
+    lab.put("aff4", [&[b'P', b'K', 3, 4][..], &[0; 26], b"container.descriptionaff4://"].concat());
+    lab.search(["token", "aff4"]).refuses(&["aff4: is an AFF4 image", "raw"]);
+    let whole = gzip(&disk());
+    lab.put("half.gz", &whole[..whole.len() / 2]);
+    let ran = lab.search(["token", "half.gz"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains("damaged at byte"), "{ran:?}");
+}
+
+#[test]
+fn a_partition_is_a_source_of_its_own() {
+    let mut disk = vec![0; 400 << 9];
+    for (index, (start, sectors)) in [(100u32, 50u32), (200, 100)].into_iter().enumerate() {
+        let entry = 446 + index * 16;
+        disk[entry + 4] = 0x83;
+        disk[entry + 8..entry + 12].copy_from_slice(&start.to_le_bytes());
+        disk[entry + 12..entry + 16].copy_from_slice(&sectors.to_le_bytes());
+    }
+    disk[510..512].copy_from_slice(&[0x55, 0xAA]);
+    for at in [90 << 9, (200 << 9) + 17, (300 << 9) - 5, 390 << 9] {
+        disk[at..at + 5].copy_from_slice(b"token");
+    }
+    let lab = Lab::with(&disk);
+    lab.put("image", qcow2(&disk));
+    for source in ["f#2", "image#2"] {
+        assert_eq!(lab.offsets(["token", source]), [17, (100 << 9) - 5], "{source}");
+    }
+    lab.search(["token", "f#3"]).refuses(&["f: has 2 partitions", "#3"]);
+    lab.search(["token", "f#0"]).refuses(&["#0"]);
+    lab.put("other#2", b"token");
+    assert_eq!(lab.offsets(["token", "other#2"]), [0]);
+    let server = Server::with(vec![("disk.qcow2", qcow2(&disk))]);
+    assert_eq!(lab.offsets(["token", &format!("{}#2", server.url)]), [17, (100 << 9) - 5]);
+}
+
+#[test]
+fn an_image_behind_a_url_is_fetched_as_far_as_it_is_needed() {
+    let mut disk = vec![0; 64 << 20];
+    disk[..1 << 20].copy_from_slice(&noise(1 << 20, 5));
+    disk[50 << 20..(50 << 20) + 5].copy_from_slice(b"token");
+    let file = qcow2(&disk);
+    assert!(file.len() < 4 << 20);
+    let lab = Lab::new();
+    let server = Server::with(vec![("disk.qcow2", file.clone())]);
+    assert_eq!(lab.offsets(["token", &server.url]), [50 << 20]);
+    assert!(server.requests() < 30, "{} requests", server.requests());
+    // A disk over it, by its name beside it.
+    let mut top = qcow2(&vec![0; 64 << 20]);
+    top[8..16].copy_from_slice(&0x1000u64.to_be_bytes());
+    top[16..20].copy_from_slice(&10u32.to_be_bytes());
+    top[0x1000..0x100A].copy_from_slice(b"disk.qcow2");
+    let server = Server::with(vec![("top.qcow2", top.clone()), ("disk.qcow2", file)]);
+    assert_eq!(lab.offsets(["token", &server.url]), [50 << 20]);
+    let server = Server::with(vec![("top.qcow2", top)]);
+    lab.search(["token", &server.url]).refuses(&["backing file 'disk.qcow2'"]);
+}
+
+#[test]
+fn messages_inside_images_and_archives_are_read() {
+    let lines: String = (0..5000).map(|n| format!("{{\"a\": {n}}}\n")).collect();
+    let lab = Lab::with(&lines);
+    lab.put("disk", qcow2(lines.as_bytes()));
+    lab.put("lines.gz", gzip(lines.as_bytes()));
+    for source in ["f", "disk", "lines.gz"] {
+        let ran = run(lab.command(["filter", "a < 7", source, "-c"]), b"");
+        assert_eq!((ran.code, ran.text().trim()), (Some(0), "7"), "{source}: {ran:?}");
+    }
+}

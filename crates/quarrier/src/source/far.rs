@@ -1,0 +1,194 @@
+//! Images behind URLs: what they need is fetched when it is read.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use quarrier_core::source::Source;
+use quarrier_core::sync::lock;
+use quarrier_images::{Beside, Content, Kind};
+use quarrier_remote::{Counters, Error as RemoteError, Remote, RemoteSource, redacted};
+
+use super::partition::PartitionSource;
+use super::{Announced, Opened};
+use crate::Result;
+
+/// An image, or a partition, of which the bytes lie elsewhere.
+pub struct FarImage {
+    source: Arc<dyn Source>,
+    /// The objects that it reads.
+    objects: Vec<RemoteSource>,
+    /// Does their requests.
+    _remote: Arc<Remote>,
+}
+
+impl FarImage {
+    /// What reads have cost so far, of all objects together.
+    pub(super) fn counters(&self) -> Counters {
+        let mut all = Counters::default();
+        for object in &self.objects {
+            let one = object.counters();
+            all.requests += one.requests;
+            all.bytes_fetched += one.bytes_fetched;
+            all.bytes_asked += one.bytes_asked;
+            all.bytes_from_disk += one.bytes_from_disk;
+            all.retries += one.retries;
+        }
+        all
+    }
+
+    /// Its partition of this number.
+    ///
+    /// # Errors
+    /// As [`PartitionSource::open`].
+    pub(super) fn partition(self, number: u32) -> Result<FarImage> {
+        let source = Arc::new(PartitionSource::open(self.source, number)?);
+        Ok(FarImage { source, ..self })
+    }
+
+    /// An object as it is.
+    pub(super) fn plain(object: RemoteSource, remote: &Arc<Remote>) -> FarImage {
+        let source: Arc<dyn Source> = Arc::new(object.clone());
+        FarImage { source, objects: vec![object], _remote: Arc::clone(remote) }
+    }
+}
+
+/// Opens what lies behind a URL, as what it is by its content; those of the `kinds_left` are taken as
+/// they are. Gives up soon after `stop` becomes true.
+///
+/// # Errors
+/// Why it cannot be opened.
+pub fn open_url(
+    remote: &Arc<Remote>,
+    url: &str,
+    kinds_left: &[Kind],
+    stop: &AtomicBool,
+) -> Result<Opened> {
+    let object = remote.open_unless(url, stop)?;
+    let file: Arc<dyn Source> = Arc::new(object.clone());
+    if Kind::of(&*file, true).is_none_or(|kind| kinds_left.contains(&kind)) {
+        return Ok(Opened::Remote(object));
+    }
+    let beside = BesideUrl { remote, url, stop, opened: Mutex::new(vec![object]) };
+    let image = quarrier_images::open(file, &beside, kinds_left, stop)?;
+    let objects = quarrier_core::sync::into_inner(beside.opened);
+    Ok(match image.content {
+        Content::Disk(source) => {
+            let image_source = FarImage { source, objects, _remote: Arc::clone(remote) };
+            Opened::FarImage { image: image_source, notice: image.notice }
+        }
+        Content::Stream(reader) => {
+            let reader = Box::new(FarStream { reader, _remote: Arc::clone(remote) });
+            Opened::Stream { name: redacted(url), reader }
+        }
+    })
+}
+
+/// What is unpacked in order from an object.
+struct FarStream {
+    reader: Box<dyn io::Read + Send>,
+    _remote: Arc<Remote>,
+}
+
+impl io::Read for FarStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+/// The objects whose URLs differ in what stands behind the last slash.
+struct BesideUrl<'u> {
+    remote: &'u Remote,
+    url: &'u str,
+    stop: &'u AtomicBool,
+    opened: Mutex<Vec<RemoteSource>>,
+}
+
+impl Beside for BesideUrl<'_> {
+    fn open(&self, name: &str) -> quarrier_core::Result<Box<dyn Source>> {
+        let url = beside(self.url, name);
+        match self.remote.open_unless(&url, self.stop) {
+            Ok(object) => {
+                lock(&self.opened).push(object.clone());
+                Ok(Box::new(object))
+            }
+            Err(error @ RemoteError::NotFound { .. }) => {
+                let error = io::Error::new(io::ErrorKind::NotFound, error.to_string());
+                Err(quarrier_core::Error::io(redacted(&url), "open", error))
+            }
+            Err(error) => {
+                let (source_name, reason) = (redacted(&url), error.reason());
+                Err(quarrier_core::Error::NotReadable { source_name, reason })
+            }
+        }
+    }
+
+    fn is_far(&self) -> bool {
+        true
+    }
+}
+
+/// The URL of the object `name` that lies where that of `url` does. A signature stays with it: some
+/// are for all that lies there.
+fn beside(url: &str, name: &str) -> String {
+    let is_s3 = url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("s3://"));
+    if is_s3 {
+        let folder = url.rfind('/').map_or(url, |at| &url[..=at]);
+        return format!("{folder}{name}");
+    }
+    let (path, query) = url.find('?').map_or((url, ""), |at| url.split_at(at));
+    let folder = path.rfind('/').map_or(path, |at| &path[..=at]);
+    let mut found = folder.to_string();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                found.push(byte.into())
+            }
+            byte => found.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    found + query
+}
+
+impl Source for FarImage {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn length(&self) -> u64 {
+        self.source.length()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.source.read_at(offset, buffer)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        self.source.next_data(offset)
+    }
+
+    fn readable_end(&self) -> u64 {
+        self.source.readable_end()
+    }
+
+    fn sector_bytes(&self) -> usize {
+        self.source.sector_bytes()
+    }
+}
+
+impl Announced for FarImage {
+    /// Where its bytes lie in the objects is known when they are read.
+    fn announce(&self, _range: Range<u64>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beside;
+
+    #[test]
+    fn an_object_beside_another_differs_in_its_name_alone() {
+        assert_eq!(beside("https://h/a/b.vmdk?sig=1", "c d.vmdk"), "https://h/a/c%20d.vmdk?sig=1");
+        assert_eq!(beside("s3://bucket/a/b.E01", "b?.E02"), "s3://bucket/a/b?.E02");
+    }
+}
