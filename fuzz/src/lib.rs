@@ -17,6 +17,7 @@ pub mod condition;
 pub mod engines;
 pub mod ewf;
 pub mod formats;
+pub mod images;
 pub mod journal;
 pub mod log;
 pub mod messages;
@@ -58,7 +59,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 30] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -70,6 +71,15 @@ pub const TARGETS: [Target; 21] = [
     messages::TARGET,
     formats::TARGET,
     ewf::TARGET,
+    images::QCOW2,
+    images::VDI,
+    images::VHD,
+    images::VHDX,
+    images::VMDK,
+    images::PARALLELS,
+    images::DMG,
+    images::EWF2,
+    images::PACKED,
     unallocated::TARGET,
     carve::TARGET,
     built::JPEG,

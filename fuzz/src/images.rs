@@ -1,0 +1,414 @@
+//! Any bytes as images that wrap a disk, with checksums that are right: an error, or a disk that is
+//! read within its length.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_core::source::{Memory, Source};
+use quarrier_images::{Beside, Content, open};
+
+use crate::{Target, Verdict};
+
+/// QCOW2.
+pub const QCOW2: Target =
+    Target { name: "qcow2", run: plain, once: &[], seeds: QCOW2_SEEDS, words: WORDS };
+/// VDI.
+pub const VDI: Target = Target { name: "vdi", run: vdi, once: &[], seeds: HEADERS, words: WORDS };
+/// VHD.
+pub const VHD: Target = Target { name: "vhd", run: vhd, once: &[], seeds: HEADERS, words: WORDS };
+/// VHDX.
+pub const VHDX: Target =
+    Target { name: "vhdx", run: vhdx, once: &[], seeds: HEADERS, words: WORDS };
+/// VMDK.
+pub const VMDK: Target =
+    Target { name: "vmdk", run: plain, once: &[], seeds: VMDK_SEEDS, words: WORDS };
+/// Disks of Parallels.
+pub const PARALLELS: Target =
+    Target { name: "parallels", run: plain, once: &[], seeds: PARALLELS_SEEDS, words: WORDS };
+/// Disk images of macOS.
+pub const DMG: Target = Target { name: "dmg", run: dmg, once: &[], seeds: HEADERS, words: WORDS };
+/// EWF of the second version.
+pub const EWF2: Target =
+    Target { name: "ewf2", run: ewf2, once: &[], seeds: HEADERS, words: WORDS };
+/// Compressed disks.
+pub const PACKED: Target =
+    Target { name: "packed", run: plain, once: &[], seeds: PACKED_SEEDS, words: WORDS };
+
+const WORDS: &[&[u8]] = &[
+    &[0xFF; 8],
+    &[0; 8],
+    &[0, 0, 0, 0, 0, 0, 2, 0],
+    &[0, 0, 0, 1],
+    &[1, 0, 0, 0],
+    &[0, 2, 0, 0],
+    &[0x80, 0, 0, 0, 0, 0, 0, 0],
+    &[0x40, 0, 0, 0, 0, 0, 0, 0],
+    &[6, 0, 0x10, 0, 0, 0, 0, 0],
+    b"parent",
+    b"RW 4 FLAT \"parent\" 0\n",
+    b"RW 4 SPARSE \"parent\"\n",
+    b"parentFileNameHint=\"parent\"\nparentCID=1\n",
+];
+
+/// Version 2, clusters of 512 bytes, a table of each level, a cluster, a name.
+const QCOW2_SEEDS: &[&[u8]] = &[
+    b"QFI\xfb\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\x20\0\0\0\0\0\0\0\0\x01\
+      \0\0\0\0\0\0\0\x50\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\0",
+    b"QFI\xfb\0\0\0\x03\0\0\0\0\0\0\0\x68\0\0\0\x06\0\0\0\x09\0\0\0\0\0\0\x20\0\0\0\0\0\0\0\0\x01\
+      \0\0\0\0\0\0\0\x70\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\x68parent\0\0\x40\0\0\0\0\0\0\x10",
+];
+
+const VMDK_SEEDS: &[&[u8]] = &[
+    b"# Disk DescriptorFile\nversion=1\nCID=1\nparentCID=ffffffff\nRW 4 FLAT \"parent\" 0\nRW 9 ZERO\n",
+    b"# Disk DescriptorFile\nCID=1\nparentCID=2\nparentFileNameHint=\"parent\"\nRW 4 SPARSE \"parent\"\n",
+    b"KDMV\x01\0\0\0\x03\0\0\0\x40\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\
+      \x40\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\n \r\n\0\0",
+    b"COWD\x01\0\0\0\x03\0\0\0\x40\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0",
+];
+
+const PARALLELS_SEEDS: &[&[u8]] = &[
+    b"WithoutFreeSpace\x02\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\x04\0\0\0\x04\0\0\0\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0",
+    b"WithouFreSpacExt\x02\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\x04\0\0\0\x04\0\0\0\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0",
+];
+
+const PACKED_SEEDS: &[&[u8]] = &[
+    &[31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 76, 74, 78, 73, 77, 75, 4, 0, 0, 0, 255, 255, 3, 0, 0, 0],
+    b"\x1f\x8b\x08\x1e\0\0\0\0\0\x03\x02\0ab\x6e\0c\0\0\0\x03\0\0\0\0\0\0\0\0\0",
+    b"\xfd7zXZ\0\0\x01\x69\x22\xde\x36\x02\0\x21\x01\x16\0\0\0\x74\x2f\xe5\xa3\x01\0\x02abc\0",
+    b"BZh91AY&SY\x64\x8c\xbb\x73\0\0\0\x01\0\x38\0\x20\0\x21\x98\x19\x84\x61\x77\x24\x53\x85\x09\x06\x48\xcb\xb7\x30",
+    b"\x28\xb5\x2f\xfd\x24\x03\x19\0\0abc\x28\xb5\x2f\xfd\x24\x03\x19\0\0abc",
+    b"\x50\x2a\x4d\x18\x02\0\0\0ab\x28\xb5\x2f\xfd\x20\x03\x19\0\0abc",
+];
+
+/// What follows the numbers of a header.
+const HEADERS: &[&[u8]] = &[
+    &[0; 64],
+    &[
+        1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 2,
+        0, 0,
+    ],
+    &[4; 200],
+];
+
+fn plain(bytes: &[u8]) -> Verdict {
+    check(bytes.to_vec())
+}
+
+/// A header with the numbers that `bytes` begin with, a map, and blocks.
+fn vdi(bytes: &[u8]) -> Verdict {
+    let mut file = vec![0; 0x400];
+    file[0x40..0x44].copy_from_slice(&[0x7F, 0x10, 0xDA, 0xBE]);
+    file[0x46] = 1;
+    let mut bytes = bytes;
+    for (at, length, usual) in [
+        (0x4C, 4, 1u64),
+        (0x154, 4, 0x200),
+        (0x158, 4, 0x400),
+        (0x170, 8, 0x1000),
+        (0x178, 4, 0x400),
+        (0x180, 4, 4),
+    ] {
+        number(&mut file, at, length, usual, &mut bytes);
+    }
+    let map = bytes.len().min(16);
+    file[0x200..0x200 + map].copy_from_slice(&bytes[..map]);
+    file.extend(&bytes[map..]);
+    check(file)
+}
+
+/// Puts `usual` at `at`, or where the next byte is odd what follows it. Numbers are little-endian.
+fn number(file: &mut [u8], at: usize, length: usize, usual: u64, bytes: &mut &[u8]) {
+    let usual = usual.to_le_bytes();
+    let value = match bytes {
+        [flag, rest @ ..] if flag % 2 == 1 && rest.len() >= length => {
+            let (value, rest) = rest.split_at(length);
+            *bytes = rest;
+            value
+        }
+        [_, rest @ ..] => {
+            *bytes = rest;
+            &usual[..length]
+        }
+        [] => &usual[..length],
+    };
+    file[at..at + length].copy_from_slice(value);
+}
+
+/// The same, of a big-endian number.
+fn number_be(file: &mut [u8], at: usize, length: usize, usual: u64, bytes: &mut &[u8]) {
+    number(file, at, length, usual, bytes);
+    file[at..at + length].reverse();
+}
+
+/// A dynamic disk: its footer twice, a header and a table.
+fn vhd(bytes: &[u8]) -> Verdict {
+    let mut bytes = bytes;
+    let mut footer = vec![0; 512];
+    footer[..16].copy_from_slice(b"conectix\0\0\0\x02\0\x01\0\0");
+    number_be(&mut footer, 16, 8, 512, &mut bytes);
+    number_be(&mut footer, 48, 8, 4096, &mut bytes);
+    number_be(&mut footer, 60, 4, 3, &mut bytes);
+    seal_vhd(&mut footer, 64);
+    let mut header = vec![0; 1024];
+    header[..8].copy_from_slice(b"cxsparse");
+    number_be(&mut header, 16, 8, 1536, &mut bytes);
+    number_be(&mut header, 28, 4, 4, &mut bytes);
+    number_be(&mut header, 32, 4, 1024, &mut bytes);
+    header[64..76].copy_from_slice(b"\0p\0a\0r\0e\0n\0t");
+    seal_vhd(&mut header, 36);
+    let mut file = [&footer[..], &header, bytes].concat();
+    file.resize(file.len().next_multiple_of(512), 0);
+    file.extend(footer);
+    check(file)
+}
+
+fn seal_vhd(bytes: &mut [u8], at: usize) {
+    bytes[at..at + 4].fill(0);
+    let sum = bytes.iter().fold(0u32, |sum, &byte| sum.wrapping_add(byte.into()));
+    bytes[at..at + 4].copy_from_slice(&(!sum).to_be_bytes());
+}
+
+/// A disk with a log: headers, regions and metadata where they always are.
+fn vhdx(bytes: &[u8]) -> Verdict {
+    const KIB: usize = 1 << 10;
+    const MIB: usize = 1 << 20;
+    let mut bytes = bytes;
+    let mut file = vec![0; 4 * MIB];
+    file[..8].copy_from_slice(b"vhdxfile");
+    let header = &mut file[64 * KIB..68 * KIB];
+    header[..4].copy_from_slice(b"head");
+    header[66] = 1;
+    number(header, 48, 1, 0, &mut bytes);
+    number(header, 68, 4, MIB as u64, &mut bytes);
+    number(header, 72, 8, MIB as u64, &mut bytes);
+    seal_vhdx(header);
+    let regions = &mut file[192 * KIB..256 * KIB];
+    regions[..12].copy_from_slice(b"regi\0\0\0\0\x02\0\0\0");
+    for (index, (id, at)) in [(TABLE, 3 * MIB), (METADATA, 2 * MIB)].into_iter().enumerate() {
+        let entry = &mut regions[16 + index * 32..][..32];
+        entry[..16].copy_from_slice(&id);
+        number(entry, 16, 8, at as u64, &mut bytes);
+        number(entry, 24, 4, MIB as u64, &mut bytes);
+    }
+    seal_vhdx(regions);
+    let metadata = &mut file[2 * MIB..3 * MIB];
+    metadata[..12].copy_from_slice(b"metadata\0\0\x04\0");
+    for (index, (id, at, length)) in ITEMS.into_iter().enumerate() {
+        let entry = &mut metadata[32 + index * 32..][..32];
+        entry[..16].copy_from_slice(&id);
+        number(entry, 16, 4, at, &mut bytes);
+        number(entry, 20, 4, length, &mut bytes);
+    }
+    let items = &mut metadata[64 * KIB..];
+    number(items, 0, 4, MIB as u64, &mut bytes);
+    number(items, 4, 4, 0, &mut bytes);
+    number(items, 8, 8, 3 * MIB as u64, &mut bytes);
+    number(items, 16, 4, 512, &mut bytes);
+    let (table, rest) = bytes.split_at(bytes.len().min(64));
+    file[3 * MIB..3 * MIB + table.len()].copy_from_slice(table);
+    let entry = &mut file[MIB..2 * MIB];
+    let length = rest.len().min(8 * KIB);
+    entry[..length].copy_from_slice(&rest[..length]);
+    if length > 0 {
+        entry[..4].copy_from_slice(b"loge");
+        let bytes =
+            (u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]) as usize).min(MIB);
+        let bytes = bytes.next_multiple_of(4 * KIB).max(4 * KIB);
+        entry[8..12].copy_from_slice(&(bytes as u32).to_le_bytes());
+        seal_vhdx(&mut entry[..bytes]);
+    }
+    check(file)
+}
+
+const TABLE: [u8; 16] = *b"\x66\x77\xC2\x2D\x23\xF6\x00\x42\x9D\x64\x11\x5E\x9B\xFD\x4A\x08";
+const METADATA: [u8; 16] = *b"\x06\xA2\x7C\x8B\x90\x47\x9A\x4B\xB8\xFE\x57\x5F\x05\x0F\x88\x6E";
+const ITEMS: [([u8; 16], u64, u64); 4] = [
+    (*b"\x37\x67\xA1\xCA\x36\xFA\x43\x4D\xB3\xB6\x33\xF0\xAA\x44\xE7\x6B", 65536, 8),
+    (*b"\x24\x42\xA5\x2F\x1B\xCD\x76\x48\xB2\x11\x5D\xBE\xD8\x3B\xF4\xB8", 65544, 8),
+    (*b"\x1D\xBF\x41\x81\x6F\xA9\x09\x47\xBA\x47\xF2\x33\xA8\xFA\xAB\x5F", 65552, 4),
+    (*b"\x2D\x5F\xD3\xA8\x0B\xB3\x4D\x45\xAB\xF7\xD3\xD8\x48\x34\xAB\x0C", 65556, 64),
+];
+
+/// CRC-32C of each byte.
+const CRC: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut at = 0;
+    while at < table.len() {
+        let (mut sum, mut bit) = (at as u32, 0);
+        while bit < 8 {
+            sum = if sum & 1 != 0 { sum >> 1 ^ 0x82F6_3B78 } else { sum >> 1 };
+            bit += 1;
+        }
+        table[at] = sum;
+        at += 1;
+    }
+    table
+};
+
+fn seal_vhdx(bytes: &mut [u8]) {
+    bytes[4..8].fill(0);
+    let next = |sum: u32, &byte: &u8| CRC[usize::from(sum as u8 ^ byte)] ^ (sum >> 8);
+    let sum = bytes.iter().fold(!0, next);
+    bytes[4..8].copy_from_slice(&(!sum).to_le_bytes());
+}
+
+/// Data, a list with a table of chunks, and a trailer.
+fn dmg(bytes: &[u8]) -> Verdict {
+    let mut bytes = bytes;
+    let mut trailer = vec![0; 512];
+    trailer[..12].copy_from_slice(b"koly\0\0\0\x04\0\0\x02\0");
+    number_be(&mut trailer, 24, 8, 0, &mut bytes);
+    number_be(&mut trailer, 492, 8, 64, &mut bytes);
+    let (entries, data) = bytes.split_at(bytes.len().min(160));
+    let mut table = vec![0; 204];
+    table[..4].copy_from_slice(b"mish");
+    table[203] = 4;
+    let mut entries = entries.to_vec();
+    for entry in entries.chunks_mut(40) {
+        let kind =
+            [[0, 0, 0, 1], [0x80, 0, 0, 4], [0x80, 0, 0, 5], [0x80, 0, 0, 6], [0x80, 0, 0, 8]];
+        let kind = kind[usize::from(entry[0] % 5)];
+        let length = entry.len().min(4);
+        entry[..length].copy_from_slice(&kind[..length]);
+    }
+    table.extend(entries);
+    let list = format!("<key>blkx</key><data>{}</data>", base64(&table));
+    trailer[216..224].copy_from_slice(&(data.len() as u64).to_be_bytes());
+    trailer[224..232].copy_from_slice(&(list.len() as u64).to_be_bytes());
+    check([data, list.as_bytes(), &trailer].concat())
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |part: &[u8]| {
+        let bits = part.iter().fold(0u32, |bits, &byte| bits << 8 | u32::from(byte));
+        let bits = bits << (8 * (3 - part.len()));
+        let letter = |at: usize| LETTERS[(bits >> (18 - 6 * at)) as usize & 63];
+        (0..=part.len()).map(|at| char::from(letter(at))).collect::<String>()
+    };
+    bytes.chunks(3).map(group).collect()
+}
+
+/// Sections, each a kind, a length, and its data with the checksums put right.
+fn ewf2(mut bytes: &[u8]) -> Verdict {
+    let mut file = b"EVF2\x0d\x0a\x81\x00\x01\x00\x01\x00\x01\0\0\0".to_vec();
+    file.resize(32, 0);
+    let mut before = 0u64;
+    let mut add = |kind: u32, data: &[u8]| {
+        file.extend(data);
+        let mut descriptor = kind.to_le_bytes().to_vec();
+        descriptor.resize(8, 0);
+        descriptor.extend(before.to_le_bytes());
+        descriptor.extend((data.len() as u64).to_le_bytes());
+        descriptor.resize(60, 0);
+        before = file.len() as u64;
+        file.extend(adler(descriptor));
+    };
+    let mut number = |usual: u64| match bytes {
+        [first, rest @ ..] => {
+            bytes = rest;
+            if first % 2 == 1 { u64::from(*first) << (first % 60) } else { usual }
+        }
+        [] => usual,
+    };
+    let (sectors, sector_bytes, each) = (number(64), number(512), number(2));
+    add(1, &text(&format!("1\nmain\nts\tbp\tsb\n{sectors}\t{sector_bytes}\t{each}\n")));
+    while let [kind, length, rest @ ..] = bytes {
+        let data = &rest[..usize::from(*length).min(rest.len())];
+        bytes = &rest[data.len()..];
+        if kind % 2 == 0 {
+            let (header, entries) = data.split_at(data.len().min(16));
+            let mut header = header.to_vec();
+            header.resize(16, 0);
+            header[4..8].fill(0);
+            header[10..12].fill(0);
+            let mut table = adler(header);
+            table.resize(32, 0);
+            add(4, &[&table, entries].concat());
+        } else {
+            add(u32::from(kind % 16), data);
+        }
+    }
+    check(file)
+}
+
+/// UTF-16 in zlib, stored.
+fn text(text: &str) -> Vec<u8> {
+    let text: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let length = text.len() as u16;
+    let mut packed = vec![0x78, 1, 1];
+    packed.extend(length.to_le_bytes());
+    packed.extend((!length).to_le_bytes());
+    packed.extend(&text);
+    let sum = adler(text);
+    let (_, sum) = sum.split_at(sum.len() - 4);
+    packed.extend(sum.iter().rev());
+    packed
+}
+
+/// With the Adler-32 behind it.
+fn adler(mut bytes: Vec<u8>) -> Vec<u8> {
+    let (mut a, mut b) = (1u32, 0u32);
+    for &byte in &bytes {
+        a = (a + u32::from(byte)) % 65521;
+        b = (b + a) % 65521;
+    }
+    bytes.extend((b << 16 | a).to_le_bytes());
+    bytes
+}
+
+/// A folder in which every file that an image names is the rest of the input.
+struct Rest(Vec<u8>);
+
+impl Beside for Rest {
+    fn open(&self, name: &str) -> quarrier_core::Result<Box<dyn Source>> {
+        Ok(Box::new(Memory::new(name, self.0.clone())))
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec!["parent.vdi".to_string()]
+    }
+}
+
+/// Whether the file is an image; it is read at its ends and between.
+fn check(file: Vec<u8>) -> Verdict {
+    let rest = Rest(file[file.len() / 2..].to_vec());
+    let file: Arc<dyn Source> = Arc::new(Memory::new("image", file));
+    let disk = match open(file, &rest, &[], &AtomicBool::new(false)) {
+        Ok(image) if image.kind.is_none() => return Verdict::Skipped,
+        Ok(image) => image.content,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return Verdict::Skipped;
+        }
+    };
+    match disk {
+        Content::Disk(disk) => read(&*disk),
+        Content::Stream(reader) => {
+            let _ = io::copy(&mut reader.take(1 << 20), &mut io::sink());
+        }
+    }
+    Verdict::Checked
+}
+
+fn read(disk: &dyn Source) {
+    let length = disk.length();
+    assert!(i64::try_from(length).is_ok());
+    let mut buffer = [0; 5000];
+    for offset in [0, 1, 4096, length / 2, length.saturating_sub(5000), length, u64::MAX] {
+        match disk.read_at(offset, &mut buffer) {
+            Ok(read) => assert!(read as u64 <= length.saturating_sub(offset)),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    let mut at = 0;
+    for _ in 0..20 {
+        let Ok(Some(data)) = disk.next_data(at) else { break };
+        assert!(data.start >= at && data.start < data.end && data.end <= length);
+        at = data.end;
+    }
+}
