@@ -43,7 +43,8 @@ set_up_rust() {
         "(a rustc from the distribution: get rustup from https://rustup.rs first)"
 }
 
-# The tools that make disk images without root: ext4 and FAT, virtual disks, EWF, compressed ones.
+# The tools that make disk images without root (ext4, FAT and other file systems, virtual disks, EWF, compressed
+# ones), and those that say what is in them.
 set_up_image() {
     missing=
     have mkfs.ext4 debugfs || missing="$missing e2fsprogs"
@@ -54,6 +55,10 @@ set_up_image() {
     have xz || missing="$missing xz-utils"
     have bzip2 || missing="$missing bzip2"
     have zstd || missing="$missing zstd"
+    have mkntfs ntfscp || missing="$missing ntfs-3g"
+    have mkfs.exfat || missing="$missing exfatprogs"
+    have genisoimage || missing="$missing genisoimage"
+    have fls icat || missing="$missing sleuthkit"
     # shellcheck disable=SC2086 # a list of package names
     [ -z "$missing" ] || install "making disk images" $missing
 }

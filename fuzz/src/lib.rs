@@ -16,6 +16,7 @@ pub mod columnar;
 pub mod condition;
 pub mod engines;
 pub mod ewf;
+pub mod files;
 pub mod formats;
 pub mod images;
 pub mod journal;
@@ -30,6 +31,7 @@ pub mod sparse;
 pub mod statement;
 mod text;
 pub mod unallocated;
+pub mod volumes;
 pub mod wire;
 
 /// Something to fuzz.
@@ -59,7 +61,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 30] = [
+pub const TARGETS: [Target; 35] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -81,6 +83,11 @@ pub const TARGETS: [Target; 30] = [
     images::EWF2,
     images::PACKED,
     unallocated::TARGET,
+    files::FAT,
+    files::EXFAT,
+    files::NTFS,
+    files::EXT,
+    files::ISO,
     carve::TARGET,
     built::JPEG,
     built::PNG,

@@ -1,7 +1,7 @@
 //! Any bytes as a file system: an error, or free ranges in order, within the source.
 
-use quarrier_carve::unallocated::find;
 use quarrier_core::source::Memory;
+use quarrier_files::unallocated::find;
 
 use crate::checksum::crc32;
 use crate::{Target, Verdict};

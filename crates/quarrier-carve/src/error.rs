@@ -12,15 +12,6 @@ pub enum Error {
     Signature(String),
     /// A folder that cannot be carved into, with why.
     Folder(String),
-    /// There is no file system that says what is free, or one that says what cannot be.
-    FileSystem {
-        /// The path or name of the source.
-        source_name: String,
-        /// Where it was looked for, in bytes.
-        offset: u64,
-        /// What was found there, or was not.
-        found: String,
-    },
 }
 
 /// A result with this crate's [`Error`].
@@ -32,10 +23,6 @@ impl std::fmt::Display for Error {
             Error::Source(error) => error.fmt(f),
             Error::Keep(error) => write!(f, "what was carved cannot be kept: {error}"),
             Error::Signature(text) | Error::Folder(text) => f.write_str(text),
-            Error::FileSystem { source_name, offset, found } => write!(
-                f,
-                "{source_name}: {found}, at byte {offset}; carve all of it, without --unallocated"
-            ),
         }
     }
 }
@@ -45,7 +32,7 @@ impl std::error::Error for Error {
         match self {
             Error::Source(error) => Some(error),
             Error::Keep(error) => Some(error),
-            Error::Signature(_) | Error::Folder(_) | Error::FileSystem { .. } => None,
+            Error::Signature(_) | Error::Folder(_) => None,
         }
     }
 }

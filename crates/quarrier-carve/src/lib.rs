@@ -22,7 +22,6 @@ pub mod format;
 mod inflate;
 pub mod mend;
 pub mod own;
-pub mod unallocated;
 mod unpack;
 mod view;
 

@@ -48,6 +48,8 @@ pub enum Error {
         /// Which pattern, and where.
         error: quarrier_search::Error,
     },
+    /// A file system or a partition table cannot be read.
+    Files(quarrier_files::Error),
     /// Carving failed.
     Carve(quarrier_carve::Error),
     /// Messages cannot be loaded.
@@ -149,6 +151,7 @@ impl fmt::Display for Error {
             Error::Search(error) => error.fmt(f),
             Error::TooLong { name, error } => write!(f, "{name}: {error}"),
             Error::Carve(error) => error.fmt(f),
+            Error::Files(error) => error.fmt(f),
             Error::Messages(error) => error.fmt(f),
             Error::Dictionary { path, error } => write!(f, "{}: {error}", path.display()),
             Error::Condition { place, error } => write!(f, "{place}: {error}"),
@@ -198,6 +201,7 @@ impl std::error::Error for Error {
             Error::Remote(error) => Some(error),
             Error::Search(error) | Error::TooLong { error, .. } => Some(error),
             Error::Carve(error) => Some(error),
+            Error::Files(error) => Some(error),
             Error::Messages(error) => Some(error),
             Error::Dictionary { error, .. } => Some(error),
             Error::Condition { error, .. } => Some(error),
@@ -229,6 +233,15 @@ impl From<quarrier_search::Error> for Error {
 impl From<quarrier_carve::Error> for Error {
     fn from(error: quarrier_carve::Error) -> Self {
         Error::Carve(error)
+    }
+}
+
+impl From<quarrier_files::Error> for Error {
+    fn from(error: quarrier_files::Error) -> Self {
+        match error {
+            quarrier_files::Error::Source(error) => Error::Source(error),
+            error => Error::Files(error),
+        }
     }
 }
 

@@ -28,7 +28,6 @@ mod seven_zip;
 mod sound;
 mod sqlite;
 mod tar;
-mod unallocated;
 mod view;
 mod webp;
 mod windows;

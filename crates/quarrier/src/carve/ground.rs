@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use quarrier_carve::folder::fingerprint;
-use quarrier_carve::unallocated::{Unallocated, find};
 use quarrier_core::source::Source;
+use quarrier_files::unallocated::{Unallocated, find};
 
 use super::Carve;
-use crate::Result;
+use crate::{Error, Result};
 
 /// The ranges that are carved.
 pub(super) struct Ground {
@@ -37,7 +37,7 @@ impl Ground {
             let ranges = vec![range];
             return Ok(Ground { ranges, fingerprint: None, free: None, notices: Vec::new() });
         }
-        let found = find(source)?;
+        let found = find(source).map_err(with_advice)?;
         let ranges = within(&found.ranges, &range);
         let mut text = String::new();
         for range in &ranges {
@@ -49,6 +49,18 @@ impl Ground {
             fingerprint: Some(fingerprint(text.as_bytes())),
             ranges,
         })
+    }
+}
+
+/// An error of file systems, with the way to do without them.
+fn with_advice(error: quarrier_files::Error) -> Error {
+    match error {
+        quarrier_files::Error::FileSystem { source_name: name, offset, found } => {
+            let reason =
+                format!("{found}, at byte {offset}; carve all of it, without --unallocated");
+            Error::Unsupported { name, reason }
+        }
+        error => error.into(),
     }
 }
 

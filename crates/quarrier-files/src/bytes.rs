@@ -1,0 +1,205 @@
+//! The bytes of a file, from where they lie.
+
+use std::io;
+use std::ops::Range;
+
+use quarrier_core::source::{Source, read_full_at};
+
+use crate::entry::{Content, Entry, Run};
+use crate::error::{Error, Result};
+use crate::lznt1;
+
+/// Bytes that are read at once.
+const STEP_BYTES: usize = 256 << 10;
+/// A file may be so many times as long as its source, or as a gibibyte: holes cost nothing.
+const TIMES_MAX: u64 = 64;
+
+/// Bytes of a file, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'b> {
+    /// These.
+    Bytes(&'b [u8]),
+    /// So many zeros that are stored nowhere.
+    Zeros(u64),
+}
+
+/// Hands the bytes of a file to `take`, in order. What cannot be read is zeros; returns where that
+/// lies in the source.
+///
+/// # Errors
+/// [`Error::Taken`] with what `take` says; [`Error::FileSystem`] where it is not known where the bytes
+/// are, or a file is longer than any file of such a source.
+pub fn read(
+    source: &dyn Source,
+    entry: &Entry,
+    take: &mut dyn FnMut(Piece<'_>) -> io::Result<()>,
+) -> Result<Vec<Range<u64>>> {
+    let refused = |found: String| Error::FileSystem {
+        source_name: source.name().to_string(),
+        offset: entry.content.runs.iter().find_map(|run| run.place).unwrap_or(0),
+        found: format!("{}: {found}", entry.path),
+    };
+    if let Some(why) = entry.content.lost {
+        return Err(refused(why.to_string()));
+    }
+    if entry.size > source.length().max(1 << 30).saturating_mul(TIMES_MAX) {
+        return Err(refused(format!("a file of {} bytes is not read", entry.size)));
+    }
+    let mut reader = Reader { source, unreadable: Vec::new() };
+    let mut left = entry.size;
+    let mut written = entry.content.written.unwrap_or(u64::MAX);
+    // Cut to the end of the file, and zeros behind what was written.
+    let mut cut = |piece: Piece<'_>| -> io::Result<()> {
+        let bytes = match piece {
+            Piece::Bytes(bytes) => bytes.len() as u64,
+            Piece::Zeros(zeros) => zeros,
+        };
+        let bytes = bytes.min(left);
+        left -= bytes;
+        let real = bytes.min(written);
+        written -= real;
+        match piece {
+            _ if bytes == 0 => return Ok(()),
+            Piece::Bytes(all) if real > 0 => take(Piece::Bytes(&all[..real as usize]))?,
+            Piece::Bytes(_) => {}
+            Piece::Zeros(_) => return take(Piece::Zeros(bytes)),
+        }
+        if bytes > real { take(Piece::Zeros(bytes - real)) } else { Ok(()) }
+    };
+    let taken = match (&entry.content.inline, entry.content.packed_unit) {
+        (Some(inline), _) => cut(Piece::Bytes(inline)),
+        (None, Some(unit)) => match reader.unpack(&entry.content, unit, entry.size, &mut cut)? {
+            Some(taken) => taken,
+            None => return Err(refused("its packed bytes are damaged".to_string())),
+        },
+        (None, None) => reader.runs(&entry.content.runs, entry.size, &mut cut)?,
+    };
+    taken.map_err(Error::Taken)?;
+    if left > 0 {
+        take(Piece::Zeros(left)).map_err(Error::Taken)?;
+    }
+    Ok(reader.unreadable)
+}
+
+type Take<'t> = dyn FnMut(Piece<'_>) -> io::Result<()> + 't;
+
+struct Reader<'s> {
+    source: &'s dyn Source,
+    unreadable: Vec<Range<u64>>,
+}
+
+impl Reader<'_> {
+    fn runs(&mut self, runs: &[Run], size: u64, take: &mut Take<'_>) -> Result<io::Result<()>> {
+        let mut buffer = vec![0; STEP_BYTES.min(usize::try_from(size).unwrap_or(STEP_BYTES))];
+        let mut left = size;
+        for run in runs {
+            let length = run.length.min(left);
+            left -= length;
+            let Some(place) = run.place else {
+                if let Err(error) = take(Piece::Zeros(length)) {
+                    return Ok(Err(error));
+                }
+                continue;
+            };
+            let mut done = 0;
+            while done < length {
+                let step = buffer.len().min(usize::try_from(length - done).unwrap_or(usize::MAX));
+                self.fill(place + done, &mut buffer[..step])?;
+                if let Err(error) = take(Piece::Bytes(&buffer[..step])) {
+                    return Ok(Err(error));
+                }
+                done += step as u64;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Unpacks unit after unit; None where one is not what was packed.
+    fn unpack(
+        &mut self,
+        content: &Content,
+        unit: u32,
+        size: u64,
+        take: &mut Take<'_>,
+    ) -> Result<Option<io::Result<()>>> {
+        let mut packed = vec![0; unit as usize];
+        let mut plain = vec![0; unit as usize];
+        let mut runs = content.runs.iter().copied();
+        let mut run = runs.next();
+        let mut done = 0;
+        while done < size {
+            // The runs of one unit: those that are somewhere hold it, packed if there are holes.
+            let (mut bytes, mut stored) = (0u64, 0usize);
+            while bytes < u64::from(unit) {
+                let Some(now) = run.as_mut().filter(|run| run.length > 0) else {
+                    run = runs.next();
+                    if run.is_none() {
+                        break;
+                    }
+                    continue;
+                };
+                let length = now.length.min(u64::from(unit) - bytes);
+                if let Some(place) = now.place {
+                    self.fill(place, &mut packed[stored..stored + length as usize])?;
+                    stored += length as usize;
+                    now.place = place.checked_add(length);
+                } else if bytes == 0 && now.length > u64::from(unit) {
+                    // Units of nothing but zeros, all at once.
+                    let zeros = now.length - now.length % u64::from(unit);
+                    now.length -= zeros;
+                    done += zeros;
+                    if let Err(error) = take(Piece::Zeros(zeros)) {
+                        return Ok(Some(Err(error)));
+                    }
+                    continue;
+                }
+                now.length -= length;
+                bytes += length;
+            }
+            let taken = match stored {
+                0 if bytes == 0 => break,
+                0 => take(Piece::Zeros(bytes)),
+                _ if stored as u64 == bytes => take(Piece::Bytes(&packed[..stored])),
+                _ if lznt1::unpack(&packed[..stored], &mut plain) => {
+                    take(Piece::Bytes(&plain[..bytes as usize]))
+                }
+                _ => return Ok(None),
+            };
+            if let Err(error) = taken {
+                return Ok(Some(Err(error)));
+            }
+            done += bytes;
+        }
+        Ok(Some(Ok(())))
+    }
+
+    /// Reads bytes of the source; those that cannot be read are zeros, and noted.
+    fn fill(&mut self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        match read_full_at(self.source, at, buffer) {
+            Ok(bytes) if bytes == buffer.len() => return Ok(()),
+            Ok(bytes) => {
+                buffer[bytes..].fill(0);
+                self.note(at + bytes as u64..at + buffer.len() as u64);
+                return Ok(());
+            }
+            Err(_) => {}
+        }
+        let sector_bytes = self.source.sector_bytes().max(512);
+        for (index, sector) in buffer.chunks_mut(sector_bytes).enumerate() {
+            let at = at + (index * sector_bytes) as u64;
+            let read = read_full_at(self.source, at, sector);
+            if !read.is_ok_and(|bytes| bytes == sector.len()) {
+                sector.fill(0);
+                self.note(at..at + sector.len() as u64);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, range: Range<u64>) {
+        match self.unreadable.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.unreadable.push(range),
+        }
+    }
+}

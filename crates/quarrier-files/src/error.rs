@@ -1,0 +1,63 @@
+//! What can go wrong.
+
+use std::{fmt, io};
+
+/// Why a partition table or a file system cannot be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source could not be read.
+    Source(quarrier_core::Error),
+    /// There is no file system that is known here, or one that says what cannot be.
+    FileSystem {
+        /// The path or name of the source.
+        source_name: String,
+        /// Where it was looked for, in bytes.
+        offset: u64,
+        /// What was found there, or was not.
+        found: String,
+    },
+    /// Structures lead in circles, or there are more than any volume has.
+    TooMuch {
+        /// The path or name of the source.
+        source_name: String,
+        /// Where the file system begins, in bytes.
+        offset: u64,
+        /// What there is too much of.
+        found: String,
+    },
+    /// The caller takes no more entries.
+    Taken(io::Error),
+}
+
+/// A result with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Source(error) => error.fmt(f),
+            Error::FileSystem { source_name, offset, found }
+            | Error::TooMuch { source_name, offset, found } => {
+                write!(f, "{source_name}: {found}, at byte {offset}")
+            }
+            Error::Taken(error) => write!(f, "entries cannot be handed on: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Source(error) => Some(error),
+            Error::FileSystem { .. } | Error::TooMuch { .. } => None,
+            Error::Taken(error) => Some(error),
+        }
+    }
+}
+
+impl From<quarrier_core::Error> for Error {
+    fn from(error: quarrier_core::Error) -> Self {
+        Error::Source(error)
+    }
+}

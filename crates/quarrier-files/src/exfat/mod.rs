@@ -1,0 +1,218 @@
+//! exFAT: sets of slots, a bitmap, and chains only where a file is in pieces.
+//!
+//! *exFAT File System Specification*, Microsoft.
+
+mod layout;
+mod set;
+
+use std::collections::HashSet;
+
+pub(crate) use layout::{Layout, layout};
+use set::{FOLDER, Set, Sets};
+
+use crate::cache::Cache;
+use crate::entry::{Content, Entry, Kind, State, Times};
+use crate::error::Result;
+use crate::part::{BOOT_BYTES, Part};
+use crate::walk::{Walk, joined};
+
+const SLOT_BYTES: usize = 32;
+/// As sleuthkit numbers entries.
+const ROOT_INODE: u64 = 2;
+const FIRST_INODE: u64 = 3;
+/// A folder is no longer, as the specification says.
+const FOLDER_BYTES_MAX: u64 = 256 << 20;
+
+/// A folder to be listed.
+struct Folder {
+    path: String,
+    content: Content,
+    state: State,
+}
+
+struct Lister<'p, 's> {
+    part: &'p Part<'s>,
+    layout: Layout,
+    cache: Cache<'p, 's>,
+    /// Where the bitmap lies: its first cluster; it is taken to be in one piece.
+    bitmap_at: Option<u64>,
+    seen: HashSet<u32>,
+    folders: Vec<Folder>,
+}
+
+/// Lists the volume in `part`.
+///
+/// # Errors
+/// Those of the walk; damages are told to it.
+pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
+    let Some(layout) = layout(part, boot)? else { return Ok(()) };
+    let root_cluster = layout.root_cluster;
+    let mut lister = Lister {
+        part,
+        layout,
+        cache: Cache::new(part),
+        bitmap_at: None,
+        seen: [root_cluster].into(),
+        folders: Vec::new(),
+    };
+    let content = lister.chain(root_cluster, FOLDER_BYTES_MAX, walk)?;
+    walk.emit(Entry {
+        path: "/".to_string(),
+        inode: ROOT_INODE,
+        kind: Kind::Folder,
+        state: State::Allocated,
+        size: content.runs.iter().map(|run| run.length).sum(),
+        times: Times::default(),
+        content: content.clone(),
+    })?;
+    lister.folders.push(Folder { path: String::new(), content, state: State::Allocated });
+    while let Some(folder) = lister.folders.pop() {
+        let at = lister.folders.len();
+        let listed = lister.folder(&folder, walk);
+        walk.tolerate(listed)?;
+        lister.folders[at..].reverse();
+    }
+    Ok(())
+}
+
+impl Lister<'_, '_> {
+    fn folder(&mut self, folder: &Folder, walk: &mut Walk<'_>) -> Result<()> {
+        let base = self.part.place(0);
+        let mut sets = Sets::default();
+        let mut bytes = vec![0; self.layout.cluster_bytes.min(64 << 10) as usize];
+        for run in &folder.content.runs {
+            let start = run.place.unwrap_or(base) - base;
+            let mut done = 0;
+            while done < run.length {
+                let step = bytes.len().min((run.length - done) as usize);
+                self.part.read(start + done, &mut bytes[..step], "a folder")?;
+                for (index, slot) in bytes[..step].chunks_exact(SLOT_BYTES).enumerate() {
+                    if slot[0] == 0 {
+                        return Ok(());
+                    }
+                    walk.step(self.part)?;
+                    let at = start + done + (index * SLOT_BYTES) as u64;
+                    let slot = <&[u8; SLOT_BYTES]>::try_from(slot).unwrap_or(&[0; SLOT_BYTES]);
+                    if slot[0] == 0x81 && slot[1] & 1 == 0 && folder.path.is_empty() {
+                        self.bitmap_at = self.layout.place(set::bitmap_cluster(slot));
+                    }
+                    if let Some(set) = sets.add(slot, at) {
+                        self.entry(folder, set, walk)?;
+                    }
+                }
+                done += step as u64;
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, folder: &Folder, set: Set, walk: &mut Walk<'_>) -> Result<()> {
+        let state = if set.is_deleted { State::Deleted } else { folder.state };
+        if state == State::Deleted && !walk.deleted {
+            return Ok(());
+        }
+        let Some(path) = joined(&folder.path, &set.name) else {
+            walk.damaged(self.part, set.at, "folders nested without end");
+            return Ok(());
+        };
+        let is_folder = set.attributes & FOLDER != 0;
+        let most = if is_folder { FOLDER_BYTES_MAX } else { u64::MAX };
+        let bytes = set.size.min(most);
+        let mut content = match (set.first_cluster, state) {
+            _ if bytes == 0 => Content::default(),
+            (first, State::Deleted) => self.deleted(first, bytes, set.is_contiguous, walk)?,
+            (first, State::Allocated) if set.is_contiguous => self.contiguous(first, bytes),
+            (first, State::Allocated) => self.chain(first, bytes, walk)?,
+        };
+        let found: u64 = content.runs.iter().map(|run| run.length).sum();
+        if found < bytes {
+            content.lost = content.lost.or(Some("its clusters end before its last byte"));
+        }
+        if !is_folder && set.written < set.size {
+            content.written = Some(set.written);
+        }
+        if is_folder && bytes > 0 && content.lost.is_none() && self.seen.insert(set.first_cluster) {
+            self.folders.push(Folder { path: path.clone(), content: content.clone(), state });
+        }
+        walk.emit(Entry {
+            path,
+            inode: FIRST_INODE + set.at.saturating_sub(self.layout.clusters_at) / SLOT_BYTES as u64,
+            kind: if is_folder { Kind::Folder } else { Kind::File },
+            state,
+            size: set.size,
+            times: set.times,
+            content,
+        })
+    }
+
+    /// Clusters that lie together.
+    fn contiguous(&self, first: u32, bytes: u64) -> Content {
+        let mut content = Content::default();
+        let clusters = bytes.div_ceil(self.layout.cluster_bytes);
+        let room = (u64::from(self.layout.clusters) + 2).saturating_sub(first.into());
+        if let Some(place) = self.layout.place(first) {
+            let bytes = clusters.min(room) * self.layout.cluster_bytes;
+            content.push(Some(self.part.place(place)), bytes);
+        }
+        content
+    }
+
+    /// The clusters of a chain.
+    fn chain(&mut self, first: u32, bytes: u64, walk: &mut Walk<'_>) -> Result<Content> {
+        let mut content = Content::default();
+        // A chain that is longer than all clusters leads in circles.
+        let most = u64::from(self.layout.clusters) * self.layout.cluster_bytes;
+        let (mut cluster, mut left) = (first, bytes.min(most));
+        while left > 0 {
+            let Some(place) = self.layout.place(cluster) else { break };
+            walk.step(self.part)?;
+            content.push(Some(self.part.place(place)), self.layout.cluster_bytes);
+            left = left.saturating_sub(self.layout.cluster_bytes);
+            if left > 0 {
+                cluster = self.after(cluster)?;
+            }
+        }
+        Ok(content)
+    }
+
+    fn after(&mut self, cluster: u32) -> Result<u32> {
+        let at = self.layout.table_at + u64::from(cluster) * 4;
+        Ok(u32::from_le_bytes(self.cache.array(at, "the FAT")?))
+    }
+
+    /// The clusters that a deleted file had. A chain is left in the table until others need it; where
+    /// it is gone, the free clusters from the first one on are taken.
+    fn deleted(
+        &mut self,
+        first: u32,
+        bytes: u64,
+        is_contiguous: bool,
+        walk: &mut Walk<'_>,
+    ) -> Result<Content> {
+        const TAKEN: &str = "another file has its clusters";
+        let mut content = Content::default();
+        let (mut cluster, mut left) = (first, bytes);
+        while left > 0 {
+            let Some(place) = self.layout.place(cluster) else { return Ok(Content::lost(TAKEN)) };
+            if !walk.spend(self.part) {
+                return Ok(Content::lost("too many deleted files name the same clusters"));
+            }
+            if self.is_free(cluster)? {
+                content.push(Some(self.part.place(place)), self.layout.cluster_bytes);
+                left = left.saturating_sub(self.layout.cluster_bytes);
+            } else if is_contiguous || cluster == first {
+                return Ok(Content::lost(TAKEN));
+            }
+            let next = if is_contiguous || left == 0 { 0 } else { self.after(cluster)? };
+            cluster = if self.layout.place(next).is_some() { next } else { cluster + 1 };
+        }
+        Ok(content)
+    }
+
+    fn is_free(&mut self, cluster: u32) -> Result<bool> {
+        let Some(bitmap_at) = self.bitmap_at else { return Ok(false) };
+        let index = u64::from(cluster) - 2;
+        let [byte] = self.cache.array(bitmap_at + index / 8, "the exFAT bitmap")?;
+        Ok(byte >> (index % 8) & 1 == 0)
+    }
+}

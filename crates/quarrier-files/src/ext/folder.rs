@@ -1,0 +1,143 @@
+//! Names in the blocks of folders, deleted ones too.
+
+use super::Layout;
+use super::inode::Inode;
+use crate::entry::Kind;
+use crate::part::{u16_at, u32_at};
+
+const HEAD_BYTES: usize = 8;
+/// Names behind those of `.` and `..` in the first block of a folder that is stored in its inode.
+const INLINE_HEAD_BYTES: usize = 4;
+/// What is stored in the inode's own place for blocks; the rest is an attribute.
+const INLINE_BYTES: usize = 60;
+
+/// A name in a folder.
+pub(super) struct Name {
+    /// 0: it is not known any more.
+    pub(super) inode: u32,
+    pub(super) name: Vec<u8>,
+    pub(super) kind: Option<Kind>,
+    pub(super) is_deleted: bool,
+}
+
+/// Takes names from blocks.
+pub(super) struct Names<'v> {
+    layout: &'v Layout,
+    has_hash_tree: bool,
+    is_first: bool,
+    found: Vec<Name>,
+}
+
+impl<'v> Names<'v> {
+    pub(super) fn new(layout: &'v Layout, inode: &Inode) -> Self {
+        let has_hash_tree = inode.has_hash_tree();
+        Names { layout, has_hash_tree, is_first: true, found: Vec::new() }
+    }
+
+    /// The names that were found since the last call.
+    pub(super) fn take(&mut self) -> Vec<Name> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Reads a folder that is stored in its inode.
+    pub(super) fn inline(&mut self, bytes: &[u8]) {
+        let (first, rest) = bytes.split_at(bytes.len().min(INLINE_BYTES));
+        self.entries(first.get(INLINE_HEAD_BYTES..).unwrap_or_default(), false);
+        self.entries(rest, false);
+    }
+
+    /// Reads a block.
+    pub(super) fn block(&mut self, block: &[u8], deleted: bool) {
+        // Blocks of a hash tree look like deleted names.
+        let is_node = u32_at(block, 0) == 0 && usize::from(u16_at(block, 4)) == block.len();
+        let is_root = std::mem::take(&mut self.is_first);
+        let is_tree = self.has_hash_tree && (is_root || is_node);
+        self.entries(block, deleted && !is_tree);
+    }
+
+    fn entries(&mut self, block: &[u8], deleted: bool) {
+        let mut at = 0;
+        while let Some(entry) = block.get(at..).filter(|rest| rest.len() >= HEAD_BYTES) {
+            let length = self.length(entry, block.len());
+            if length < HEAD_BYTES || length % 4 != 0 || length > entry.len() {
+                return;
+            }
+            let inode = u32_at(entry, 0);
+            let used = match self.read(entry) {
+                Some(name) => {
+                    let used = (HEAD_BYTES + name.name.len()).next_multiple_of(4);
+                    if used > length {
+                        return;
+                    }
+                    let is_dots = name.name == b"." || name.name == b"..";
+                    if (inode != 0 || (deleted && self.is_plausible(&name, length))) && !is_dots {
+                        self.found.push(Name { is_deleted: inode == 0, ..name });
+                    }
+                    used
+                }
+                None => HEAD_BYTES,
+            };
+            if deleted {
+                self.between(&entry[used..length]);
+            }
+            at += length;
+        }
+    }
+
+    /// Deleted names in what an entry does not use of its bytes.
+    fn between(&mut self, gap: &[u8]) {
+        let mut at = 0;
+        while let Some(entry) = gap.get(at..).filter(|rest| rest.len() > HEAD_BYTES) {
+            let length = self.length(entry, usize::MAX);
+            let found = self.read(entry).filter(|name| self.is_plausible(name, length));
+            match found {
+                Some(name) => {
+                    let used = (HEAD_BYTES + name.name.len()).next_multiple_of(4);
+                    if name.name != b"." && name.name != b".." {
+                        self.found.push(Name { is_deleted: true, ..name });
+                    }
+                    at += used;
+                }
+                None => at += 4,
+            }
+        }
+    }
+
+    /// The length of an entry, where 64 KiB do not fit into 16 bits.
+    fn length(&self, entry: &[u8], block_bytes: usize) -> usize {
+        match usize::from(u16_at(entry, 4)) {
+            0xFFFF | 0 if block_bytes == 1 << 16 => 1 << 16,
+            length => length,
+        }
+    }
+
+    fn read(&self, entry: &[u8]) -> Option<Name> {
+        let inode = u32_at(entry, 0);
+        let (length, kind) = match self.layout.has_types {
+            true => (usize::from(entry[6]), kind(entry[7])),
+            false => (usize::from(u16_at(entry, 6)), None),
+        };
+        let name = entry.get(HEAD_BYTES..HEAD_BYTES + length)?.to_vec();
+        (length > 0).then_some(Name { inode, name, kind, is_deleted: false })
+    }
+
+    /// Whether bytes that no entry uses look like a name.
+    fn is_plausible(&self, name: &Name, length: usize) -> bool {
+        u64::from(name.inode) <= self.layout.inodes
+            && length % 4 == 0
+            && length >= HEAD_BYTES + name.name.len()
+            && name.name.len() <= 255
+            && (!self.layout.has_types || name.kind.is_some())
+            && !name.name.iter().any(|byte| matches!(byte, 0 | b'/'))
+    }
+}
+
+fn kind(number: u8) -> Option<Kind> {
+    match number {
+        1 => Some(Kind::File),
+        2 => Some(Kind::Folder),
+        3..=6 => Some(Kind::Other),
+        7 => Some(Kind::Link),
+        _ => None,
+    }
+}

@@ -1,0 +1,215 @@
+//! ext2, ext3 and ext4: inodes, and folders that name them.
+//!
+//! Folders with hash trees are read block after block, as a list. Deleted names are left between those
+//! that are there, until others take their place.
+
+mod blocks;
+mod folder;
+mod inode;
+mod layout;
+
+use std::collections::HashSet;
+
+pub(crate) use layout::{Layout, SUPERBLOCK_AT, is_ext, layout};
+
+use blocks::content;
+use folder::{Name, Names};
+use inode::{Inode, Inodes};
+
+use crate::entry::{Content, Entry, Kind, State, Times};
+use crate::error::Result;
+use crate::part::{BOOT_BYTES, Part};
+use crate::walk::{Walk, joined, name_of_bytes};
+
+const ROOT: u32 = 2;
+/// Inodes of the system's own before this one.
+const FIRST_FREE: u32 = 11;
+/// Where sleuthkit puts what has lost its folder.
+const ORPHANS: &str = "/$OrphanFiles";
+
+/// A folder to be listed.
+struct Folder {
+    path: String,
+    inode: Inode,
+    content: Content,
+    state: State,
+}
+
+struct Lister<'v, 'p, 's> {
+    part: &'p Part<'s>,
+    layout: &'v Layout,
+    inodes: Inodes<'v, 'p, 's>,
+    /// Folders that were come to, and deleted inodes that have a name.
+    seen: HashSet<u32>,
+    folders: Vec<Folder>,
+}
+
+/// Lists the volume in `part`.
+///
+/// # Errors
+/// Those of the walk; damages are told to it.
+pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
+    if !is_ext(boot) {
+        return Ok(());
+    }
+    let at = SUPERBLOCK_AT as u64;
+    let layout = layout(&boot[SUPERBLOCK_AT..])
+        .filter(|layout| layout.inode_bytes >= 128 && layout.inodes_a_group > 0)
+        .ok_or_else(|| part.refused(at, "a superblock of ext that says what cannot be"))?;
+    let mut lister = Lister {
+        part,
+        layout: &layout,
+        inodes: Inodes::new(part, &layout),
+        seen: HashSet::new(),
+        folders: Vec::new(),
+    };
+    let root = lister.inodes.read(ROOT)?;
+    lister.seen.insert(ROOT);
+    lister.emit("/".to_string(), root, State::Allocated, walk)?;
+    while let Some(folder) = lister.folders.pop() {
+        let at = lister.folders.len();
+        let listed = lister.folder(&folder, walk);
+        walk.tolerate(listed)?;
+        lister.folders[at..].reverse();
+    }
+    if walk.deleted { lister.orphans(walk) } else { Ok(()) }
+}
+
+impl Lister<'_, '_, '_> {
+    /// Hands on an inode under a name, and keeps it to be listed if it is a folder.
+    fn emit(
+        &mut self,
+        path: String,
+        inode: Inode,
+        state: State,
+        walk: &mut Walk<'_>,
+    ) -> Result<()> {
+        let kind = inode.kind();
+        let content = content(self.part, self.layout, &inode, walk)?;
+        let entry = Entry {
+            path,
+            inode: inode.number.into(),
+            kind,
+            state,
+            size: if kind == Kind::Other { 0 } else { inode.size },
+            times: inode.times,
+            content,
+        };
+        if kind == Kind::Folder {
+            let path = if inode.number == ROOT { String::new() } else { entry.path.clone() };
+            self.folders.push(Folder { path, inode, content: entry.content.clone(), state });
+        }
+        walk.emit(entry)
+    }
+
+    fn folder(&mut self, folder: &Folder, walk: &mut Walk<'_>) -> Result<()> {
+        let mut names = Names::new(self.layout, &folder.inode);
+        if let Some(inline) = &folder.content.inline {
+            names.inline(inline);
+            return self.names(folder, &mut names, walk);
+        }
+        let base = self.part.place(0);
+        let mut block = vec![0; self.layout.block_bytes as usize];
+        let mut left = folder.inode.size;
+        for run in &folder.content.runs {
+            let mut done = 0;
+            while done < run.length && left > 0 {
+                if let Some(place) = run.place {
+                    walk.step(self.part)?;
+                    self.part.read(place - base + done, &mut block, "a folder")?;
+                    names.block(&block, walk.deleted);
+                    self.names(folder, &mut names, walk)?;
+                }
+                done += self.layout.block_bytes;
+                left = left.saturating_sub(self.layout.block_bytes);
+                if run.place.is_none() {
+                    // Holes of a folder have no names.
+                    left = left.saturating_sub(run.length - done);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn names(&mut self, folder: &Folder, names: &mut Names<'_>, walk: &mut Walk<'_>) -> Result<()> {
+        for name in names.take() {
+            walk.step(self.part)?;
+            let named = self.name(folder, &name, walk);
+            walk.tolerate(named)?;
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, folder: &Folder, name: &Name, walk: &mut Walk<'_>) -> Result<()> {
+        let is_deleted = name.is_deleted || folder.state == State::Deleted;
+        if is_deleted && !walk.deleted {
+            return Ok(());
+        }
+        let Some(path) = joined(&folder.path, &name_of_bytes(&name.name)) else {
+            walk.damaged(self.part, 0, "folders nested without end");
+            return Ok(());
+        };
+        let inode = match name.inode {
+            0 => None,
+            number => Some(self.inodes.read(number)?),
+        };
+        match inode {
+            Some(inode) if !is_deleted => {
+                let is_new = inode.kind() != Kind::Folder || self.seen.insert(inode.number);
+                if is_new { self.emit(path, inode, State::Allocated, walk) } else { Ok(()) }
+            }
+            // A name that is left of a deleted file, whose inode is still its own.
+            Some(inode) if inode.is_deleted() && self.seen.insert(inode.number) => {
+                self.emit(path, inode, State::Deleted, walk)
+            }
+            _ => walk.emit(Entry {
+                path,
+                inode: name.inode.into(),
+                kind: name.kind.unwrap_or(Kind::File),
+                state: State::Deleted,
+                size: 0,
+                times: Times::default(),
+                content: Content::lost("another file has its inode"),
+            }),
+        }
+    }
+
+    /// Deleted inodes without a name.
+    fn orphans(&mut self, walk: &mut Walk<'_>) -> Result<()> {
+        let groups = self.layout.inodes.div_ceil(self.layout.inodes_a_group);
+        for group in 0..groups {
+            let numbers = match self.inodes.used(group) {
+                Ok(numbers) => numbers,
+                Err(error) => {
+                    walk.tolerate(Err(error))?;
+                    continue;
+                }
+            };
+            for number in numbers {
+                walk.step(self.part)?;
+                if number < FIRST_FREE {
+                    continue;
+                }
+                let inode = match self.inodes.read(number) {
+                    Ok(inode) => inode,
+                    Err(error) => {
+                        walk.tolerate(Err(error))?;
+                        break;
+                    }
+                };
+                if inode.is_deleted() && self.seen.insert(number) {
+                    let path = format!("{ORPHANS}/OrphanFile-{number}");
+                    let emitted = self.emit(path, inode, State::Deleted, walk);
+                    walk.tolerate(emitted)?;
+                    // What is in a deleted folder has lost it, too.
+                    while let Some(folder) = self.folders.pop() {
+                        let listed = self.folder(&folder, walk);
+                        walk.tolerate(listed)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

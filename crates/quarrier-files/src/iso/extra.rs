@@ -1,0 +1,151 @@
+//! What Rock Ridge adds to records: names, times, links, folders that were moved.
+
+use super::record::Record;
+use super::{Volume, long_time, short_time};
+use crate::entry::{Kind, Times};
+use crate::error::Result;
+use crate::part::u32_at;
+use crate::walk::{Walk, name_of_bytes};
+
+/// Pieces that go on elsewhere, at most.
+const PIECES_MAX: usize = 64;
+const PIECE_BYTES_MAX: u32 = 1 << 16;
+/// Names and targets are no longer.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+
+/// What was added.
+#[derive(Default)]
+pub(super) struct Extra {
+    pub(super) name: Option<String>,
+    pub(super) kind: Option<Kind>,
+    pub(super) times: Option<Times>,
+    pub(super) target: Option<String>,
+    /// The folder is elsewhere, in this block.
+    pub(super) moved_to: Option<u32>,
+    /// It is named elsewhere.
+    pub(super) is_relocated: bool,
+}
+
+/// How many bytes precede what is added, where anything is.
+pub(super) fn begins(volume: &Volume<'_, '_>) -> Result<Option<usize>> {
+    let mut own = [0; 255];
+    let at = volume.byte(volume.root.block);
+    let room = volume.part.length().saturating_sub(at).min(255) as usize;
+    volume.part.read(at, &mut own[..room], "the root directory")?;
+    let length = usize::from(own[0]);
+    let Some(record) = Record::read(&own[..length.min(room)], at) else { return Ok(None) };
+    let extra = record.extra(&own[..length.min(room)]);
+    let is_it = extra.starts_with(b"SP") && extra.get(4..6) == Some(&[0xBE, 0xEF]);
+    Ok(is_it.then(|| extra.get(6).map_or(0, |skip| (*skip).into())))
+}
+
+/// Reads what was added to a record.
+pub(super) fn read(
+    volume: &Volume<'_, '_>,
+    record: &Record,
+    bytes: &[u8],
+    skip: usize,
+    walk: &mut Walk<'_>,
+) -> Result<Extra> {
+    let mut found = Found::default();
+    let mut next = found.piece(record.extra(bytes).get(skip..).unwrap_or_default());
+    for _ in 0..PIECES_MAX {
+        let Some((block, offset, length)) = next else { break };
+        walk.step(volume.part)?;
+        let mut piece = vec![0; length.min(PIECE_BYTES_MAX) as usize];
+        let at = volume.byte(block).saturating_add(offset.into());
+        volume.part.read(at, &mut piece, "what goes on with a record")?;
+        next = found.piece(&piece);
+    }
+    Ok(found.finish())
+}
+
+#[derive(Default)]
+struct Found {
+    extra: Extra,
+    name: Vec<u8>,
+    target: Vec<u8>,
+    /// The last part of the target goes on in the next entry.
+    is_part_begun: bool,
+}
+
+impl Found {
+    /// Takes a piece; where it goes on.
+    fn piece(&mut self, bytes: &[u8]) -> Option<(u32, u32, u32)> {
+        let mut rest = bytes;
+        let mut next = None;
+        while let Some(entry) = rest.get(2).and_then(|length| rest.get(..usize::from(*length))) {
+            if entry.len() < 4 {
+                break;
+            }
+            match &entry[..2] {
+                b"CE" if entry.len() >= 28 => {
+                    next = Some((u32_at(entry, 4), u32_at(entry, 12), u32_at(entry, 20)));
+                }
+                b"NM" if entry.len() >= 5 && self.name.len() < TEXT_BYTES_MAX => {
+                    self.name.extend(&entry[5..]);
+                }
+                b"PX" if entry.len() >= 12 => {
+                    self.extra.kind = Some(match u32_at(entry, 4) >> 12 & 15 {
+                        4 => Kind::Folder,
+                        8 => Kind::File,
+                        10 => Kind::Link,
+                        _ => Kind::Other,
+                    });
+                }
+                b"SL" if entry.len() >= 5 && self.target.len() < TEXT_BYTES_MAX => {
+                    self.link(&entry[5..]);
+                }
+                b"TF" if entry.len() >= 5 => self.times(entry[4], &entry[5..]),
+                b"CL" if entry.len() >= 12 => self.extra.moved_to = Some(u32_at(entry, 4)),
+                b"RE" => self.extra.is_relocated = true,
+                b"ST" => break,
+                _ => {}
+            }
+            rest = &rest[entry.len()..];
+        }
+        next
+    }
+
+    /// Parts of a target: flags, length, bytes.
+    fn link(&mut self, mut parts: &[u8]) {
+        while let [flags, length, rest @ ..] = parts {
+            let (part, after) = rest.split_at(usize::from(*length).min(rest.len()));
+            if !self.is_part_begun && !self.target.is_empty() && self.target != b"/" {
+                self.target.push(b'/');
+            }
+            match flags & 0x0E {
+                2 => self.target.push(b'.'),
+                4 => self.target.extend(b".."),
+                8 => self.target = b"/".to_vec(),
+                _ => self.target.extend(part),
+            }
+            self.is_part_begun = flags & 1 != 0;
+            parts = after;
+        }
+    }
+
+    fn times(&mut self, flags: u8, bytes: &[u8]) {
+        let each = if flags & 0x80 != 0 { 17 } else { 7 };
+        let mut all = bytes.chunks_exact(each).map(|time| match each {
+            17 => long_time(time),
+            _ => short_time(time),
+        });
+        let mut time = |bit: u8| if flags & bit != 0 { all.next().flatten() } else { None };
+        let times = self.extra.times.get_or_insert_default();
+        times.created = time(1).or(times.created);
+        times.modified = time(2).or(times.modified);
+        times.accessed = time(4).or(times.accessed);
+        times.changed = time(8).or(times.changed);
+    }
+
+    fn finish(mut self) -> Extra {
+        if !self.name.is_empty() {
+            self.extra.name = Some(name_of_bytes(&self.name));
+        }
+        if !self.target.is_empty() {
+            self.extra.target = Some(name_of_bytes(&self.target));
+        }
+        self.extra
+    }
+}

@@ -1,0 +1,280 @@
+//! ISO 9660, with the names of Rock Ridge or Joliet.
+//!
+//! *ECMA-119*, *IEEE P1281 and P1282* (SUSP and RRIP). Where a disc has several sets of names, those of
+//! Rock Ridge are listed, else those of Joliet: they name the same bytes.
+
+mod extra;
+mod record;
+
+use std::collections::HashSet;
+
+use record::{Names, Record};
+
+use crate::entry::{Content, Entry, Kind, State, Times};
+use crate::error::Result;
+use crate::part::{Part, u16_at, u32_at};
+use crate::walk::{Walk, joined};
+
+const SECTOR_BYTES: u64 = 2048;
+const DESCRIPTORS_AT: u64 = 16 * SECTOR_BYTES;
+/// Descriptors that are looked at.
+const DESCRIPTORS_MAX: u64 = 64;
+const MAGIC: &[u8] = b"CD001";
+const PRIMARY: u8 = 1;
+const SUPPLEMENTARY: u8 = 2;
+const END: u8 = 255;
+
+/// A folder to be listed.
+struct Folder {
+    path: String,
+    at: u64,
+    size: u64,
+}
+
+pub(crate) struct Volume<'p, 's> {
+    part: &'p Part<'s>,
+    block_bytes: u64,
+    names: Names,
+    root: Record,
+}
+
+/// Whether `part` holds ISO 9660.
+///
+/// # Errors
+/// As [`Part::read`].
+pub(crate) fn is_iso(part: &Part<'_>) -> Result<bool> {
+    let mut head = [0; 6];
+    if part.length() < DESCRIPTORS_AT + SECTOR_BYTES {
+        return Ok(false);
+    }
+    part.read(DESCRIPTORS_AT, &mut head, "the first descriptor of a disc")?;
+    Ok(&head[1..] == MAGIC)
+}
+
+/// Lists the volume in `part`.
+///
+/// # Errors
+/// Those of the walk; damages are told to it.
+pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
+    let volume = open(part)?;
+    let (at, size) = (volume.byte(volume.root.block), volume.root.size);
+    let mut content = Content::default();
+    content.push(Some(part.place(at)), size);
+    walk.emit(Entry {
+        path: "/".to_string(),
+        inode: at / 32,
+        kind: Kind::Folder,
+        state: State::Allocated,
+        size,
+        times: volume.root.times,
+        content,
+    })?;
+    let mut seen = HashSet::from([at]);
+    let mut folders = vec![Folder { path: String::new(), at, size }];
+    while let Some(folder) = folders.pop() {
+        let first = folders.len();
+        let listed = volume.folder(&folder, &mut seen, &mut folders, walk);
+        walk.tolerate(listed)?;
+        folders[first..].reverse();
+    }
+    Ok(())
+}
+
+/// Reads the descriptors.
+fn open<'p, 's>(part: &'p Part<'s>) -> Result<Volume<'p, 's>> {
+    let (mut primary, mut joliet) = (None, None);
+    let mut sector = [0; SECTOR_BYTES as usize];
+    for number in 0..DESCRIPTORS_MAX {
+        let at = DESCRIPTORS_AT + number * SECTOR_BYTES;
+        part.read(at, &mut sector, "a descriptor of a disc")?;
+        if &sector[1..6] != MAGIC || sector[0] == END {
+            break;
+        }
+        let is_joliet = matches!(&sector[88..91], b"%/@" | b"%/C" | b"%/E");
+        let found = (u64::from(u16_at(&sector, 128)), Record::read(&sector[156..190], 0));
+        match sector[0] {
+            PRIMARY => primary = primary.or(Some(found)),
+            SUPPLEMENTARY if is_joliet => joliet = joliet.or(Some(found)),
+            _ => {}
+        }
+    }
+    let damaged = || part.refused(DESCRIPTORS_AT, "a disc without a root directory");
+    let whole = |found: Option<(u64, Option<Record>)>| match found {
+        Some((bytes, Some(root))) if matches!(bytes, 512 | 1024 | 2048) => Some((bytes, root)),
+        _ => None,
+    };
+    let (primary, joliet) = (whole(primary), whole(joliet));
+    let mut volumes = Vec::new();
+    if let Some((block_bytes, root)) = primary {
+        volumes.push(Volume { part, block_bytes, names: Names::Plain, root });
+    }
+    if let Some(volume) = volumes.first_mut()
+        && let Some(skip) = extra::begins(volume)?
+    {
+        volume.names = Names::RockRidge { skip };
+    } else if let Some((block_bytes, root)) = joliet {
+        volumes.insert(0, Volume { part, block_bytes, names: Names::Joliet, root });
+    }
+    volumes.into_iter().next().ok_or_else(damaged)
+}
+
+impl Volume<'_, '_> {
+    fn byte(&self, block: u32) -> u64 {
+        u64::from(block) * self.block_bytes
+    }
+
+    fn folder(
+        &self,
+        folder: &Folder,
+        seen: &mut HashSet<u64>,
+        folders: &mut Vec<Folder>,
+        walk: &mut Walk<'_>,
+    ) -> Result<()> {
+        let mut sector = [0; SECTOR_BYTES as usize];
+        let mut begun: Option<Entry> = None;
+        let mut done = 0;
+        while done < folder.size {
+            let step = (folder.size - done).min(SECTOR_BYTES) as usize;
+            walk.step(self.part)?;
+            self.part.read(folder.at + done, &mut sector[..step], "a folder")?;
+            let mut at = 0;
+            // A record does not cross sectors; zeros fill the rest.
+            while let Some(length) = sector[..step].get(at).map(|length| usize::from(*length)) {
+                let Some(bytes) = sector[..step].get(at..at + length).filter(|_| length > 0) else {
+                    break;
+                };
+                walk.step(self.part)?;
+                let place = folder.at + done + at as u64;
+                if let Some(record) = Record::read(bytes, place) {
+                    self.record(folder, record, bytes, &mut begun, (seen, folders), walk)?;
+                }
+                at += length;
+            }
+            done += SECTOR_BYTES;
+        }
+        begun.map_or(Ok(()), |entry| walk.emit(entry))
+    }
+
+    fn record(
+        &self,
+        folder: &Folder,
+        mut record: Record,
+        bytes: &[u8],
+        begun: &mut Option<Entry>,
+        (seen, folders): (&mut HashSet<u64>, &mut Vec<Folder>),
+        walk: &mut Walk<'_>,
+    ) -> Result<()> {
+        if record.is_dots(bytes) {
+            return Ok(());
+        }
+        let mut name = record.name(bytes, &self.names);
+        let mut kind = if record.is_folder() { Kind::Folder } else { Kind::File };
+        let mut inline = None;
+        if let Names::RockRidge { skip } = self.names {
+            let extra = extra::read(self, &record, bytes, skip, walk)?;
+            if extra.is_relocated {
+                return Ok(());
+            }
+            name = extra.name.unwrap_or(name);
+            record.times = extra.times.unwrap_or(record.times);
+            kind = extra.kind.unwrap_or(kind);
+            inline = extra.target.map(|target| target.into_bytes().into_boxed_slice());
+            if let Some(block) = extra.moved_to {
+                let mut own = [0; 34];
+                self.part.read(self.byte(block), &mut own, "a folder")?;
+                (record.block, record.size) = (block, u32_at(&own, 10).into());
+                kind = Kind::Folder;
+            }
+        }
+        let Some(path) = joined(&folder.path, &name) else {
+            walk.damaged(self.part, record.at, "folders nested without end");
+            return Ok(());
+        };
+        let start = self.byte(record.block);
+        if let Some(entry) = begun.as_mut().filter(|entry| entry.path == path) {
+            self.add(&mut entry.content, start, record.size);
+            entry.size = entry.size.saturating_add(record.size);
+        } else {
+            if let Some(entry) = begun.take() {
+                walk.emit(entry)?;
+            }
+            let mut content = Content::default();
+            let size = match (&inline, kind) {
+                (Some(target), _) => target.len() as u64,
+                (None, Kind::Other | Kind::Link) => 0,
+                (None, Kind::File | Kind::Folder) => {
+                    self.add(&mut content, start, record.size);
+                    record.size
+                }
+            };
+            content.inline = inline;
+            let is_new = kind == Kind::Folder && content.lost.is_none() && seen.insert(start);
+            if is_new {
+                folders.push(Folder { path: path.clone(), at: start, size });
+            }
+            let (inode, times, state) = (record.at / 32, record.times, State::Allocated);
+            *begun = Some(Entry { path, inode, kind, state, size, times, content });
+        }
+        // A long file goes on in the next record.
+        if !record.goes_on()
+            && let Some(entry) = begun.take()
+        {
+            walk.emit(entry)?;
+        }
+        Ok(())
+    }
+
+    fn add(&self, content: &mut Content, start: u64, size: u64) {
+        let end = start.checked_add(size);
+        if end.is_none_or(|end| end > self.part.length()) {
+            content.lost = Some("its blocks lie beyond the end of the volume");
+            return;
+        }
+        content.push(Some(self.part.place(start)), size);
+    }
+}
+
+/// A time with a zone in quarters of an hour.
+fn zoned(local: Option<i64>, quarters: u8) -> Option<i64> {
+    let quarters = i64::from(quarters.cast_signed());
+    local?.checked_sub(quarters * (quarrier_core::civil::HOUR_NS / 4))
+}
+
+/// Day and time of day as numbers, in nanoseconds since 1970.
+fn point(numbers: [i64; 6]) -> Option<i64> {
+    use quarrier_core::civil;
+    let [year, month, day, hour, minute, second] = numbers;
+    let is_time = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..60).contains(&second);
+    let seconds = is_time.then_some(hour * 3600 + minute * 60 + second)?;
+    civil::join(civil::day(year, month, day)?, seconds * civil::SECOND_NS)
+}
+
+/// The seven bytes of a record's time.
+fn short_time(bytes: &[u8]) -> Option<i64> {
+    let [year, month, day, hour, minute, second, zone] = *<&[u8; 7]>::try_from(bytes).ok()?;
+    let numbers = [month, day, hour, minute, second].map(i64::from);
+    let [month, day, hour, minute, second] = numbers;
+    zoned(point([1900 + i64::from(year), month, day, hour, minute, second]), zone)
+}
+
+/// The seventeen bytes of a time in digits.
+fn long_time(bytes: &[u8]) -> Option<i64> {
+    let digits = std::str::from_utf8(bytes.get(..16)?).ok()?;
+    let number = |from: usize, to: usize| digits.get(from..to)?.parse::<i64>().ok();
+    let numbers = [
+        number(0, 4)?,
+        number(4, 6)?,
+        number(6, 8)?,
+        number(8, 10)?,
+        number(10, 12)?,
+        number(12, 14)?,
+    ];
+    let hundredths = number(14, 16)?.checked_mul(10_000_000)?;
+    zoned(point(numbers)?.checked_add(hundredths), *bytes.get(16)?)
+}
+
+impl Times {
+    fn only(modified: Option<i64>) -> Self {
+        Times { modified, ..Times::default() }
+    }
+}

@@ -1,0 +1,43 @@
+//! File systems in raw bytes.
+//!
+//! ```text
+//!  Source ──→ partitions ──→ systems ──→ entries: names, times, extents ──→ content: bytes
+//!             (GPT, MBR)       └──→ unallocated: free ranges         └──→ place: whose a byte is
+//! ```
+//!
+//! Every reader goes over [`Source::read_at`](quarrier_core::source::Source::read_at), and takes what it
+//! reads for hostile: offsets and counts are checked, folders that lead in circles are left, and the
+//! work is bounded by the length of the volume.
+
+mod bytes;
+mod cache;
+mod digests;
+mod entry;
+mod error;
+mod exfat;
+mod ext;
+mod fat;
+mod folder;
+mod iso;
+mod known;
+mod lznt1;
+mod ntfs;
+mod other;
+mod part;
+pub mod partitions;
+mod places;
+mod systems;
+mod time;
+pub mod unallocated;
+mod walk;
+
+pub use bytes::{Piece, read};
+pub use digests::{Digests, Hasher};
+pub use entry::{Content, Entry, Extent, Kind, Run, State, Times};
+pub use error::{Error, Result};
+pub use folder::{Folder, Written};
+pub use known::Known;
+pub use places::{Place, PlaceState, Places};
+pub use systems::{PassedOver, System, SystemKind, Systems, find};
+pub use time::time_in_words;
+pub use walk::Damages;

@@ -1,0 +1,88 @@
+//! An attribute of a record: a name, times, or bytes.
+
+use crate::part::{u16_at, u32_at, u64_at};
+use crate::walk::{name_of_units, units};
+
+pub(super) const STANDARD_INFORMATION: u32 = 0x10;
+pub(super) const ATTRIBUTE_LIST: u32 = 0x20;
+pub(super) const FILE_NAME: u32 = 0x30;
+pub(crate) const DATA: u32 = 0x80;
+pub(super) const INDEX_ALLOCATION: u32 = 0xA0;
+pub(super) const REPARSE_POINT: u32 = 0xC0;
+pub(super) const END: u32 = 0xFFFF_FFFF;
+const COMPRESSED: u16 = 1;
+
+/// An attribute.
+#[derive(Debug, Clone)]
+pub(crate) struct Attribute {
+    pub(crate) kind: u32,
+    pub(crate) name: String,
+    pub(crate) form: Form,
+}
+
+/// Where the bytes of an attribute are.
+#[derive(Debug, Clone)]
+pub(crate) enum Form {
+    /// In the record, at this byte of the volume.
+    Here {
+        /// Where they lie in the volume.
+        at: u64,
+        /// The bytes.
+        bytes: Box<[u8]>,
+    },
+    /// In clusters, or a part of them.
+    Runs {
+        /// The number of the first cluster here, counted in the attribute.
+        first: u64,
+        /// The packed runs.
+        runs: Box<[u8]>,
+        /// Bytes of the attribute; only of the part with its first cluster.
+        size: u64,
+        /// Bytes that were written; those behind them are zeros.
+        written: u64,
+        /// Clusters that are packed together, where they are.
+        packed_clusters: Option<u64>,
+    },
+}
+
+impl Attribute {
+    /// Reads one; None where it is damaged.
+    pub(super) fn read(kind: u32, bytes: &[u8], at: u64) -> Option<Self> {
+        let (name_units, name_at) = (usize::from(bytes[9]), usize::from(u16_at(bytes, 10)));
+        let name = bytes.get(name_at..name_at + name_units * 2)?;
+        let name = name_of_units(units(name));
+        if bytes[8] == 0 {
+            let (length, from) = (u32_at(bytes, 16) as usize, usize::from(u16_at(bytes, 20)));
+            let here = bytes.get(from..)?.get(..length)?;
+            let form = Form::Here { at: at + from as u64, bytes: here.into() };
+            return Some(Attribute { kind, name, form });
+        }
+        let runs = bytes.get(usize::from(u16_at(bytes, 32))..)?.into();
+        let shift = u16_at(bytes, 34);
+        let is_packed = u16_at(bytes, 12) & COMPRESSED != 0 && (1..=8).contains(&shift);
+        let form = Form::Runs {
+            first: u64_at(bytes, 16),
+            runs,
+            size: u64_at(bytes, 48),
+            written: u64_at(bytes, 56),
+            packed_clusters: is_packed.then(|| 1 << shift),
+        };
+        Some(Attribute { kind, name, form })
+    }
+
+    /// Its bytes, where the record has them.
+    pub(super) fn resident(&self) -> Option<&[u8]> {
+        match &self.form {
+            Form::Here { bytes, .. } => Some(bytes),
+            Form::Runs { .. } => None,
+        }
+    }
+
+    /// The number of its first cluster, counted in the whole attribute.
+    pub(super) fn first(&self) -> u64 {
+        match self.form {
+            Form::Here { .. } => 0,
+            Form::Runs { first, .. } => first,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! NTFS: the master file table, record by record.
+//!
+//! ```text
+//!  boot sector ──→ $MFT's runs ──→ pass 1: folders and their parents
+//!                            └───→ pass 2: an entry for each name and each stream
+//! ```
+//!
+//! Of what is not in use records are left until others need them; folders are found by the numbers of
+//! their parents, which say by a count whether they are still the same ones.
+
+mod attribute;
+mod boot;
+mod names;
+mod record;
+mod runs;
+mod table;
+
+pub(crate) use attribute::{DATA, Form};
+pub(crate) use boot::{Boot, boot};
+pub(crate) use record::Record;
+pub(crate) use runs::Runs;
+
+use std::collections::HashSet;
+
+use attribute::{Attribute, INDEX_ALLOCATION, REPARSE_POINT};
+use names::Folders;
+use table::Table;
+
+use crate::entry::{Content, Entry, Kind, State};
+use crate::error::Result;
+use crate::part::{BOOT_BYTES, Part};
+use crate::walk::Walk;
+
+/// Streams of a file that are told, at most: a record has room for few.
+const STREAMS_MAX: usize = 4096;
+
+/// Lists the volume in `part`.
+///
+/// # Errors
+/// Those of the walk; damages are told to it.
+pub(crate) fn list(part: &Part<'_>, first: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
+    let Some(boot) = boot(part, first)? else { return Ok(()) };
+    let table = Table::open(part, &boot, walk)?;
+    let mut folders = Folders::default();
+    table.each(walk, &mut |record, walk| {
+        if record.is_folder() && (record.is_in_use() || walk.deleted) {
+            let attributes = table.gather(&record, walk)?;
+            folders.add(&record, &attributes);
+        }
+        Ok(())
+    })?;
+    table.each(walk, &mut |record, walk| {
+        if !record.is_in_use() && !walk.deleted {
+            return Ok(());
+        }
+        let attributes = table.gather(&record, walk)?;
+        entries(part, &boot, &record, &attributes, &mut folders, walk)
+    })
+}
+
+/// Hands on what a record and those that belong to it describe.
+fn entries(
+    part: &Part<'_>,
+    boot: &Boot,
+    record: &Record<'_>,
+    attributes: &[Attribute],
+    folders: &mut Folders,
+    walk: &mut Walk<'_>,
+) -> Result<()> {
+    let state = if record.is_in_use() { State::Allocated } else { State::Deleted };
+    let (paths, is_nested) = folders.paths(record, attributes);
+    if is_nested {
+        walk.damaged(part, record.at, "folders nested without end");
+    }
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let reparse = attributes.iter().find(|one| one.kind == REPARSE_POINT && one.name.is_empty());
+    let main = attributes.iter().find(|one| one.kind == DATA && one.name.is_empty());
+    let interix = || main.and_then(|one| one.resident()).and_then(names::interix_target);
+    let link = reparse.and_then(|one| one.resident()).and_then(names::link_target).or_else(interix);
+    let kind = match (&link, record.is_folder()) {
+        (Some(_), _) => Kind::Link,
+        (None, true) => Kind::Folder,
+        (None, false) => Kind::File,
+    };
+    let times = names::times(attributes);
+    let mut seen = HashSet::new();
+    for attribute in attributes.iter().filter(|one| is_stream(one)).take(STREAMS_MAX) {
+        let is_main = attribute.name.is_empty() || attribute.kind == INDEX_ALLOCATION;
+        let is_target = is_main && kind == Kind::Link;
+        if is_target || !seen.insert(if is_main { "" } else { attribute.name.as_str() }) {
+            continue;
+        }
+        let (size, mut content) = table::content(part, boot, attributes, attribute, walk)?;
+        if is_main && reparse.is_some_and(is_packed_elsewhere) {
+            content.lost = Some("it is packed by the Windows Overlay Filter");
+        }
+        for path in &paths {
+            let path = match is_main {
+                true => path.clone(),
+                false => format!("{path}:{}", attribute.name.replace('/', "\\x2f")),
+            };
+            walk.step(part)?;
+            walk.emit(Entry {
+                path,
+                inode: record.number,
+                kind: if is_main { kind } else { Kind::File },
+                state,
+                size,
+                times,
+                content: content.clone(),
+            })?;
+        }
+    }
+    if seen.contains("") {
+        return Ok(());
+    }
+    let inline = link.map(|target| target.into_bytes().into_boxed_slice());
+    for path in paths {
+        walk.emit(Entry {
+            path,
+            inode: record.number,
+            kind,
+            state,
+            size: inline.as_ref().map_or(0, |target| target.len() as u64),
+            times,
+            content: Content { inline: inline.clone(), ..Content::default() },
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether an attribute has bytes that are told of: those of files, and the entries of folders.
+fn is_stream(attribute: &Attribute) -> bool {
+    attribute.kind == DATA || (attribute.kind == INDEX_ALLOCATION && attribute.name == "$I30")
+}
+
+/// Whether the bytes of the file are in a stream of another name, packed.
+fn is_packed_elsewhere(reparse: &Attribute) -> bool {
+    reparse.resident().is_some_and(|bytes| bytes.starts_with(&0x8000_0017u32.to_le_bytes()))
+}

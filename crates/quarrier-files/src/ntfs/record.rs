@@ -1,0 +1,83 @@
+//! A record of the master file table.
+
+use super::attribute::{Attribute, END};
+use crate::part::{u16_at, u32_at, u64_at};
+
+/// Each sector of a record ends with a number whose real bytes are kept in its head.
+pub(crate) const STRIDE_BYTES: usize = 512;
+const IN_USE: u16 = 1;
+const FOLDER: u16 = 2;
+
+/// The number in a reference; the upper 16 bits count how often that record was used again.
+pub(super) fn number_of(reference: u64) -> u64 {
+    reference & 0xFFFF_FFFF_FFFF
+}
+
+/// The count in a reference.
+pub(super) fn count_of(reference: u64) -> u16 {
+    (reference >> 48) as u16
+}
+
+/// A record that is whole.
+pub(crate) struct Record<'b> {
+    /// Its place in the table.
+    pub(crate) number: u64,
+    /// Where it lies in the volume, in bytes; of one in pieces its first byte.
+    pub(crate) at: u64,
+    bytes: &'b [u8],
+}
+
+impl<'b> Record<'b> {
+    /// Takes a record, and puts the bytes at the ends of its sectors back; `None` where it is not
+    /// whole.
+    pub(crate) fn mend(number: u64, at: u64, bytes: &'b mut [u8]) -> Option<Self> {
+        (bytes.get(..4)? == b"FILE").then_some(())?;
+        let (from, count) = (usize::from(u16_at(bytes, 4)), usize::from(u16_at(bytes, 6)));
+        let numbers = bytes.get(from..from + count * 2)?.to_vec();
+        if count != bytes.len() / STRIDE_BYTES + 1 {
+            return None;
+        }
+        let stamp = &numbers[..2];
+        for (sector, kept) in bytes.chunks_exact_mut(STRIDE_BYTES).zip(numbers[2..].chunks_exact(2))
+        {
+            let end = &mut sector[STRIDE_BYTES - 2..];
+            (end == stamp).then_some(())?;
+            end.copy_from_slice(kept);
+        }
+        Some(Record { number, at, bytes })
+    }
+
+    pub(super) fn is_in_use(&self) -> bool {
+        u16_at(self.bytes, 22) & IN_USE != 0
+    }
+
+    pub(super) fn is_folder(&self) -> bool {
+        u16_at(self.bytes, 22) & FOLDER != 0
+    }
+
+    /// How often it was used again.
+    pub(super) fn count(&self) -> u16 {
+        u16_at(self.bytes, 16)
+    }
+
+    /// The reference of the record that this one goes on; 0 where it is the first of its file.
+    pub(super) fn base(&self) -> u64 {
+        u64_at(self.bytes, 32)
+    }
+
+    /// Its attributes, up to the first that is damaged.
+    pub(crate) fn attributes(&self) -> Vec<Attribute> {
+        let mut attributes = Vec::new();
+        let mut at = usize::from(u16_at(self.bytes, 20));
+        while let Some(rest) = self.bytes.get(at..) {
+            let (kind, length) = (u32_at(rest, 0), u32_at(rest, 4) as usize);
+            if kind == END || length < 24 {
+                break;
+            }
+            let Some(bytes) = rest.get(..length) else { break };
+            attributes.extend(Attribute::read(kind, bytes, self.at + at as u64));
+            at += length;
+        }
+        attributes
+    }
+}

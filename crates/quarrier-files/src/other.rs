@@ -1,0 +1,54 @@
+//! What partitions hold whose free space cannot be told here.
+
+use crate::error::Result;
+use crate::part::{BOOT_BYTES, Part};
+
+/// Bytes at a place of a partition that tell what is in it.
+type Mark = (usize, &'static [u8], &'static str);
+
+/// What is told before any file system is looked for: of what stood there before, a volume of another
+/// kind may be left behind these.
+const FIRST: [Mark; 8] = [
+    (0, b"LUKS\xBA\xBE", "LUKS"),
+    (0, b"XFSB", "XFS"),
+    (3, b"-FVE-FS-", "BitLocker"),
+    (3, b"ReFS\0\0\0\0", "ReFS"),
+    (32, b"NXSB", "APFS"),
+    (0, b"LABELONE", "LVM"),
+    (512, b"LABELONE", "LVM"),
+    (1024, b"LABELONE", "LVM"),
+];
+
+/// What is told where there is no file system that is known.
+const LAST: [Mark; 9] = [
+    (4086, b"SWAPSPACE2", "swap"),
+    (4086, b"SWAP-SPACE", "swap"),
+    (1024, b"H+\0\x04", "HFS+"),
+    (1024, b"HX\0\x05", "HFS+"),
+    (1024, b"BD", "HFS"),
+    (1024, b"\x10\x20\xF5\xF2", "F2FS"),
+    (0x1_0040, b"_BHRfS_M", "Btrfs"),
+    (4096, b"\xFC\x4E\x2B\xA9", "Linux RAID"),
+    (0, b"hsqs", "SquashFS"),
+];
+
+/// What begins with these bytes and is no file system that is known.
+pub(crate) fn first(boot: &[u8; BOOT_BYTES]) -> Option<&'static str> {
+    let stands = |(at, mark, _): &&Mark| boot[*at..].starts_with(mark);
+    FIRST.iter().find(stands).map(|(_, _, name)| *name)
+}
+
+/// What else is in `part`.
+pub(crate) fn last(part: &Part<'_>) -> Result<Option<&'static str>> {
+    for (at, mark, name) in LAST {
+        let mut there = [0; 10];
+        let there = &mut there[..mark.len()];
+        if part.length() >= (at + mark.len()) as u64 {
+            part.read(at as u64, there, "what tells a file system")?;
+            if there == mark {
+                return Ok(Some(name));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,152 @@
+//! Partition tables: GPT with its backup, and MBR with its chain of logical partitions.
+
+mod gpt;
+
+use std::ops::Range;
+
+use quarrier_core::source::Source;
+
+use crate::error::Result;
+use crate::part::{Part, u16_at, u32_at};
+
+/// A partition as a table has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    /// Its number, from 1, by its offset: `image#2` is the second one.
+    pub number: u32,
+    /// Its bytes in the source.
+    pub span: Range<u64>,
+    /// The name of its type, where that type holds no file system that is known here: `"swap"`.
+    pub name: Option<&'static str>,
+}
+
+/// A partition table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Sorted and disjoint; none where there is no table.
+    pub partitions: Vec<Partition>,
+    /// What people should know of it: that it is damaged, and its backup was used.
+    pub notice: Option<String>,
+}
+
+/// The partitions of a source. Where a file system begins at its first byte, what this finds there
+/// means nothing.
+///
+/// # Errors
+/// [`Error::FileSystem`](crate::Error::FileSystem) where partitions overlap or lie beyond the end, or
+/// where the checksums of a GPT and of its backup are wrong; [`Error::Source`](crate::Error::Source)
+/// when the table cannot be read.
+pub fn find(source: &dyn Source) -> Result<Table> {
+    read(&Part::whole(source))
+}
+
+/// Links of a chain; systems follow 60 or so.
+const PARTITIONS_MAX: u32 = 1024;
+const SIGNATURE: u16 = 0xAA55;
+const PROTECTIVE: u8 = 0xEE;
+const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
+
+/// The partitions of a disk, sorted and disjoint; none where there is no table.
+///
+/// # Errors
+/// [`Error::FileSystem`](crate::Error::FileSystem) where they overlap or lie beyond the end, or where
+/// the checksums of a GPT are wrong.
+pub(crate) fn read(disk: &Part<'_>) -> Result<Table> {
+    let boot = disk.boot()?;
+    let is_signed = u16_at(&boot, 510) == SIGNATURE;
+    let entries = if is_signed { entries(&boot) } else { Vec::new() };
+    let protective = entries.iter().find(|entry| entry.kind == PROTECTIVE);
+    let mut table = Table { partitions: Vec::new(), notice: None };
+    // A boot sector that was wiped says nothing, and the GPT behind it may be whole.
+    if protective.is_some() || !is_signed {
+        let sectors = protective.map(|entry| entry.start + entry.sectors);
+        if let Some(found) = gpt::read(disk, sectors)? {
+            table = found;
+        }
+    } else {
+        for entry in &entries {
+            if EXTENDED.contains(&entry.kind) {
+                logical(disk, entry.start, &mut table.partitions)?;
+            } else if entry.kind != 0 {
+                table.partitions.push(entry.partition(0));
+            }
+        }
+    }
+    table.partitions.retain(|one| !one.span.is_empty());
+    table.partitions.sort_unstable_by_key(|one| one.span.start);
+    let overlap = table.partitions.windows(2).find(|pair| pair[0].span.end > pair[1].span.start);
+    if let Some(pair) = overlap {
+        return Err(disk.refused(pair[1].span.start, "a partition that begins inside another"));
+    }
+    for (number, partition) in (1..).zip(&mut table.partitions) {
+        partition.number = number;
+    }
+    match table.partitions.last() {
+        Some(last) if last.span.end > disk.length() => {
+            Err(disk.refused(last.span.start, "a partition that ends beyond the source"))
+        }
+        _ => Ok(table),
+    }
+}
+
+/// An entry of an MBR, in sectors of 512 bytes.
+struct Entry {
+    kind: u8,
+    start: u64,
+    sectors: u64,
+}
+
+impl Entry {
+    fn span(&self, base: u64) -> Range<u64> {
+        let start = base + self.start;
+        start * 512..(start + self.sectors) * 512
+    }
+
+    fn partition(&self, base: u64) -> Partition {
+        let name = match self.kind {
+            0x82 => Some("swap"),
+            0x8E => Some("LVM"),
+            0xE8 => Some("LUKS"),
+            0xFD => Some("Linux RAID"),
+            0x42 => Some("dynamic disk"),
+            0xAF => Some("HFS+"),
+            _ => None,
+        };
+        Partition { number: 0, span: self.span(base), name }
+    }
+}
+
+fn entries(sector: &[u8]) -> Vec<Entry> {
+    (0..4)
+        .map(|index| &sector[446 + index * 16..][..16])
+        // What stands there in the boot sector of a file system is no table.
+        .filter(|entry| entry[0] & 0x7F == 0 && u32_at(entry, 12) > 0)
+        .map(|entry| Entry {
+            kind: entry[4],
+            start: u32_at(entry, 8).into(),
+            sectors: u32_at(entry, 12).into(),
+        })
+        .collect()
+}
+
+/// Follows the chain of logical partitions; each link is counted from the first.
+fn logical(disk: &Part<'_>, first: u64, found: &mut Vec<Partition>) -> Result<()> {
+    let mut link = 0;
+    for _ in 0..PARTITIONS_MAX {
+        let mut sector = [0; 512];
+        disk.read((first + link) * 512, &mut sector, "a link of logical partitions")?;
+        if u16_at(&sector, 510) != SIGNATURE {
+            return Ok(());
+        }
+        let entries = entries(&sector);
+        let (links, partitions): (Vec<_>, Vec<_>) =
+            entries.iter().partition(|entry| EXTENDED.contains(&entry.kind));
+        found.extend(partitions.iter().map(|entry| entry.partition(first + link)));
+        match links.first() {
+            // A chain leads on, or it would never end.
+            Some(next) if next.start > link => link = next.start,
+            _ => return Ok(()),
+        }
+    }
+    Err(disk.refused(first * 512, "more logical partitions than any disk has"))
+}

@@ -1,0 +1,200 @@
+//! The file systems of a source: of all of it, or of its partitions.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::{fmt, io};
+
+use quarrier_core::source::Source;
+
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::part::{BOOT_BYTES, Part};
+use crate::partitions::{self, Partition, Table};
+use crate::walk::{Damages, Walk};
+use crate::{exfat, ext, fat, iso, ntfs, other};
+
+/// Kinds of file systems that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SystemKind {
+    /// FAT with 12 bits an entry.
+    Fat12,
+    /// FAT with 16 bits an entry.
+    Fat16,
+    /// FAT with 32 bits an entry.
+    Fat32,
+    /// exFAT.
+    ExFat,
+    /// NTFS.
+    Ntfs,
+    /// ext2, ext3 or ext4.
+    Ext,
+    /// ISO 9660.
+    Iso,
+}
+
+impl fmt::Display for SystemKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SystemKind::Fat12 => "FAT12",
+            SystemKind::Fat16 => "FAT16",
+            SystemKind::Fat32 => "FAT32",
+            SystemKind::ExFat => "exFAT",
+            SystemKind::Ntfs => "NTFS",
+            SystemKind::Ext => "ext",
+            SystemKind::Iso => "ISO 9660",
+        })
+    }
+}
+
+/// A file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct System {
+    /// The number of its partition, from 1; 0 where it has the source for itself.
+    pub partition: u32,
+    /// Its kind.
+    pub kind: SystemKind,
+    /// The bytes of its partition in the source.
+    pub span: Range<u64>,
+}
+
+/// A partition that is not looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOver {
+    /// Its bytes in the source.
+    pub range: Range<u64>,
+    /// What it holds: `"swap"`, `"XFS"`, `"an unknown file system"`, `"a FAT too short for its
+    /// clusters"`.
+    pub what: String,
+}
+
+impl PassedOver {
+    /// One line for people.
+    pub fn in_words(&self) -> String {
+        let Range { start, end } = self.range;
+        format!("bytes {start}..{end} were not looked at: a partition with {}", self.what)
+    }
+}
+
+/// The file systems of a source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Systems {
+    /// By offset.
+    pub systems: Vec<System>,
+    /// Partitions without one that is known here, by offset.
+    pub passed_over: Vec<PassedOver>,
+    /// What people should know of the partition table.
+    pub notice: Option<String>,
+}
+
+impl Systems {
+    /// What there is to say, a line each: what was passed over, and what is damaged.
+    pub fn notices(&self) -> Vec<String> {
+        let passed_over = self.passed_over.iter().map(PassedOver::in_words);
+        self.notice.iter().cloned().chain(passed_over).collect()
+    }
+
+    /// Whether paths need the numbers of partitions to be told apart.
+    pub fn are_several(&self) -> bool {
+        self.systems.len() > 1
+    }
+}
+
+/// Finds the file systems of `source`. Reads some sectors of each.
+///
+/// # Errors
+/// [`Error::FileSystem`] where there is none that is known here, and no partition table that can be;
+/// [`Error::Source`] when the source cannot be read.
+pub fn find(source: &dyn Source) -> Result<Systems> {
+    let whole = Part::whole(source);
+    if let Some(kind) = kind(&whole)? {
+        let system = System { partition: 0, kind, span: whole.span() };
+        return Ok(Systems { systems: vec![system], ..Systems::default() });
+    }
+    let Table { partitions, notice } = partitions::read(&whole)?;
+    if partitions.is_empty() {
+        return Err(whole.refused(
+            0,
+            "no file system that quarrier can read (ext2 to ext4, FAT, exFAT, NTFS, ISO 9660)",
+        ));
+    }
+    let mut found = Systems { notice, ..Systems::default() };
+    for Partition { number, span, name } in partitions {
+        let part = whole.within(span.clone());
+        let what = match kind(&part) {
+            Ok(Some(kind)) => {
+                found.systems.push(System { partition: number, kind, span });
+                continue;
+            }
+            Ok(None) => {
+                let first = other::first(&part.boot()?);
+                let name = first.or(other::last(&part)?).or(name);
+                name.unwrap_or("an unknown file system").to_string()
+            }
+            Err(Error::FileSystem { found, .. }) => found,
+            Err(error) => return Err(error),
+        };
+        found.passed_over.push(PassedOver { range: span, what });
+    }
+    Ok(found)
+}
+
+/// What is in a part, as far as it is known here.
+fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
+    let boot = part.boot()?;
+    match other::first(&boot) {
+        Some("BitLocker") => {
+            return Err(part.refused(0, "a volume that BitLocker has encrypted"));
+        }
+        Some(_) => return Ok(None),
+        None => {}
+    }
+    if ntfs::boot(part, &boot)?.is_some() {
+        return Ok(Some(SystemKind::Ntfs));
+    }
+    if exfat::layout(part, &boot)?.is_some() {
+        return Ok(Some(SystemKind::ExFat));
+    }
+    if let Some(layout) = fat::layout(&boot) {
+        return Ok(Some(match layout.bits {
+            12 => SystemKind::Fat12,
+            16 => SystemKind::Fat16,
+            _ => SystemKind::Fat32,
+        }));
+    }
+    if ext::is_ext(&boot) {
+        return Ok(Some(SystemKind::Ext));
+    }
+    Ok(iso::is_iso(part)?.then_some(SystemKind::Iso))
+}
+
+impl System {
+    /// Hands every entry to `take`, folder by folder, deleted ones where they are wanted. Ends soon
+    /// after `stop` becomes true. Returns what was damaged, and left out.
+    ///
+    /// # Errors
+    /// [`Error::Taken`] with what `take` says, or `Interrupted` where it was stopped;
+    /// [`Error::TooMuch`] where structures lead in circles; what [`find`] says where the root cannot
+    /// be read.
+    pub fn list(
+        &self,
+        source: &dyn Source,
+        deleted: bool,
+        stop: &AtomicBool,
+        take: &mut dyn FnMut(Entry) -> io::Result<()>,
+    ) -> Result<Damages> {
+        let mut damages = Damages::default();
+        let part = Part::whole(source).within(self.span.clone());
+        let boot: [u8; BOOT_BYTES] = part.boot()?;
+        let mut walk = Walk::new(take, deleted, &mut damages, stop, self.span.clone());
+        match self.kind {
+            SystemKind::Fat12 | SystemKind::Fat16 | SystemKind::Fat32 => {
+                fat::list(&part, &boot, &mut walk)?;
+            }
+            SystemKind::ExFat => exfat::list(&part, &boot, &mut walk)?,
+            SystemKind::Ntfs => ntfs::list(&part, &boot, &mut walk)?,
+            SystemKind::Ext => ext::list(&part, &boot, &mut walk)?,
+            SystemKind::Iso => iso::list(&part, &mut walk)?,
+        }
+        Ok(damages)
+    }
+}

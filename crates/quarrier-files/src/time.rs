@@ -1,0 +1,28 @@
+//! Points in time, as rows have them.
+
+use quarrier_core::civil;
+
+/// A point in time, in nanoseconds since 1970, as `2019-07-04T10:20:30Z`, with as many digits of the
+/// second as say something.
+pub fn time_in_words(time: i64) -> String {
+    let (day, of_day) = civil::split(time);
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = civil::write_date(day.into(), &mut text);
+    text.push('T');
+    let _ = civil::write_time(of_day, &mut text);
+    text.push('Z');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time_in_words;
+
+    #[test]
+    fn times_have_the_digits_that_say_something() {
+        assert_eq!(time_in_words(0), "1970-01-01T00:00:00Z");
+        assert_eq!(time_in_words(1_562_235_630_120_000_000), "2019-07-04T10:20:30.12Z");
+        assert_eq!(time_in_words(-1_000_000_000), "1969-12-31T23:59:59Z");
+    }
+}

@@ -1,0 +1,135 @@
+//! Free ranges as they are found, and what makes them of bitmaps.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::part::Part;
+
+/// More free ranges than a source of 32 TB has on average, in 64 MiB.
+const RANGES_MAX: usize = 1 << 22;
+
+/// Free ranges, in any order.
+#[derive(Default)]
+pub(super) struct Free {
+    ranges: Vec<Range<u64>>,
+}
+
+impl Free {
+    /// Adds a range of the source; one that goes on where the last ended becomes a part of it.
+    pub(super) fn add(&mut self, range: Range<u64>, part: &Part<'_>) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let is_full = self.ranges.len() == RANGES_MAX;
+        match self.ranges.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ if is_full => {
+                return Err(part.refused(0, "free space in more than four million pieces"));
+            }
+            _ => self.ranges.push(range),
+        }
+        Ok(())
+    }
+
+    /// Adds all of `other`, which lie in `part`.
+    pub(super) fn append(&mut self, other: Free, part: &Part<'_>) -> Result<()> {
+        other.ranges.into_iter().try_for_each(|range| self.add(range, part))
+    }
+
+    /// Sorted and joined: ext may have its groups' bitmaps say the same twice.
+    pub(super) fn into_ranges(mut self) -> Vec<Range<u64>> {
+        self.ranges.sort_unstable_by_key(|range| range.start);
+        self.ranges.dedup_by(|next, last| {
+            let touches = next.start <= last.end;
+            if touches {
+                last.end = last.end.max(next.end);
+            }
+            touches
+        });
+        self.ranges
+    }
+}
+
+/// Clusters or blocks, of which is said one after the other whether they are free.
+pub(super) struct Units<'a, 'b> {
+    part: &'a Part<'b>,
+    free: &'a mut Free,
+    /// Where the first lies in the part.
+    start: u64,
+    unit_bytes: u64,
+    count: u64,
+    /// How many were told of.
+    told: u64,
+    free_since: Option<u64>,
+}
+
+impl<'a, 'b> Units<'a, 'b> {
+    /// `count` units from `start` of the part, fewer where it ends before.
+    pub(super) fn new(
+        part: &'a Part<'b>,
+        free: &'a mut Free,
+        start: u64,
+        unit_bytes: u64,
+        count: u64,
+    ) -> Self {
+        let room = part.length().saturating_sub(start) / unit_bytes.max(1);
+        Units { part, free, start, unit_bytes, count: count.min(room), told: 0, free_since: None }
+    }
+
+    /// How many are left to be told of.
+    pub(super) fn left(&self) -> u64 {
+        self.count - self.told
+    }
+
+    /// The next unit; those beyond the last are passed over.
+    pub(super) fn next(&mut self, is_free: bool) -> Result<()> {
+        if self.told == self.count {
+            return Ok(());
+        }
+        match (is_free, self.free_since) {
+            (true, None) => self.free_since = Some(self.told),
+            (false, Some(_)) => self.end_range()?,
+            _ => {}
+        }
+        self.told += 1;
+        Ok(())
+    }
+
+    /// The next units as a bitmap has them: the lowest bit first, ones are allocated.
+    pub(super) fn bits(&mut self, bytes: &[u8]) -> Result<()> {
+        for chunk in bytes.chunks(8) {
+            let all_same = chunk.iter().all(|byte| *byte == chunk[0]);
+            if all_same && (chunk[0] == 0 || chunk[0] == 0xFF) {
+                self.same(chunk[0] == 0, chunk.len() as u64 * 8)?;
+                continue;
+            }
+            for byte in chunk {
+                for bit in 0..8 {
+                    self.next(byte >> bit & 1 == 0)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next `units`, all free or none.
+    pub(super) fn same(&mut self, is_free: bool, units: u64) -> Result<()> {
+        let units = units.min(self.left());
+        if units > 0 {
+            self.next(is_free)?;
+            self.told += units - 1;
+        }
+        Ok(())
+    }
+
+    /// All were told of.
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.end_range()
+    }
+
+    fn end_range(&mut self) -> Result<()> {
+        let Some(since) = self.free_since.take() else { return Ok(()) };
+        let at = |unit: u64| self.part.place(self.start + unit * self.unit_bytes);
+        self.free.add(at(since)..at(self.told), self.part)
+    }
+}

@@ -1,0 +1,179 @@
+//! Which bytes of a source are free, as its file systems say: where deleted files lie.
+//!
+//! ```text
+//!  source ──→ one volume, or partitions (MBR, GPT) ──→ bitmap or table of each ──→ ranges
+//! ```
+//!
+//! Partitions whose file system is not known here, or that hold none, are passed over, and listed.
+//!
+//! Only what says which clusters are allocated is read, never a directory (but exFAT's root, where
+//! its bitmap is listed). A journal that was not played back is not looked at: what it would
+//! change is told as it stands.
+
+mod exfat;
+mod ext;
+mod fat;
+mod free;
+mod ntfs;
+
+use std::ops::Range;
+
+use quarrier_core::source::Source;
+
+use crate::error::{Error, Result};
+use crate::other;
+use crate::part::Part;
+use crate::partitions::{self, Partition, Table};
+use crate::systems::PassedOver;
+use free::Free;
+
+/// The free bytes of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unallocated {
+    /// Sorted, disjoint, none touching the next.
+    pub ranges: Vec<Range<u64>>,
+    /// The file systems that said so, by offset.
+    pub volumes: Vec<Volume>,
+    /// The partitions of which nobody can say here what is free in them, by offset. None of their
+    /// bytes is free.
+    pub passed_over: Vec<PassedOver>,
+    /// What else there is to say: that a table is damaged, and its backup was used.
+    pub notice: Option<String>,
+}
+
+/// A file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    /// Its kind: `FAT12`, `FAT16`, `FAT32`, `exFAT`, `NTFS` or `ext`.
+    pub kind: &'static str,
+    /// Where it begins in the source, in bytes.
+    pub offset: u64,
+    /// The bytes of its partition.
+    pub length: u64,
+    /// The bytes of its partition that are free.
+    pub free_bytes: u64,
+}
+
+impl Unallocated {
+    /// What there is to say, a line each: what was passed over, and what is damaged.
+    pub fn notices(&self) -> Vec<String> {
+        let passed_over = self.passed_over.iter().map(PassedOver::in_words);
+        self.notice.iter().cloned().chain(passed_over).collect()
+    }
+
+    /// All free bytes together.
+    pub fn bytes(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
+    }
+}
+
+/// Where the partitions of `source` lie, by offset; none where it has no table of them. Of an MBR these
+/// are its own and the logical ones.
+///
+/// # Errors
+/// [`Error::FileSystem`] where the table says what cannot be, [`Error::Source`] when it cannot be read.
+pub fn partitions(source: &dyn Source) -> Result<Vec<Range<u64>>> {
+    let table = partitions::read(&Part::whole(source))?;
+    Ok(table.partitions.into_iter().map(|partition| partition.span).collect())
+}
+
+/// Finds the free bytes of `source`: those that its file system, or those of its partitions, say
+/// are not allocated, and those outside of partitions.
+///
+/// Reads the bitmaps and tables, a bit to 32 bits a cluster. Takes 16 bytes a range, of which
+/// there are four million at most.
+///
+/// # Errors
+/// [`Error::FileSystem`] where there is neither a table of partitions nor a file system that is known
+/// here, or what there is says what cannot be; [`Error::Source`] when it cannot be read.
+pub fn find(source: &dyn Source) -> Result<Unallocated> {
+    let whole = Part::whole(source);
+    let mut free = Free::default();
+    if let Some(kind) = volume(&whole, &mut free)? {
+        return Ok(summed(free, vec![(kind, whole.span())], Vec::new(), None));
+    }
+    let Table { partitions, notice } = partitions::read(&whole)?;
+    if partitions.is_empty() {
+        return Err(whole
+            .refused(0, "no file system that quarrier can read (ext2 to ext4, FAT, exFAT, NTFS)"));
+    }
+    let (mut volumes, mut passed_over) = (Vec::new(), Vec::new());
+    let mut outside = 0;
+    for partition in partitions {
+        let Partition { span, .. } = &partition;
+        free.add(outside..span.start, &whole)?;
+        outside = span.end;
+        let part = whole.within(span.clone());
+        match inside(&part, &partition, &mut free)? {
+            Ok(kind) => volumes.push((kind, span.clone())),
+            Err(what) => passed_over.push(PassedOver { range: span.clone(), what }),
+        }
+    }
+    free.add(outside..source.length(), &whole)?;
+    Ok(summed(free, volumes, passed_over, notice))
+}
+
+/// All that was found.
+fn summed(
+    free: Free,
+    volumes: Vec<(&'static str, Range<u64>)>,
+    passed_over: Vec<PassedOver>,
+    notice: Option<String>,
+) -> Unallocated {
+    let ranges = free.into_ranges();
+    let told = |(kind, span): (&'static str, Range<u64>)| Volume {
+        kind,
+        offset: span.start,
+        length: span.end - span.start,
+        free_bytes: shared(&ranges, &span),
+    };
+    let volumes = volumes.into_iter().map(told).collect();
+    Unallocated { ranges, volumes, passed_over, notice }
+}
+
+/// Adds the free bytes of the file system in a partition, and says what it is; or what else there is,
+/// of which nobody knows here what is free.
+fn inside(
+    part: &Part<'_>,
+    partition: &Partition,
+    free: &mut Free,
+) -> Result<std::result::Result<&'static str, String>> {
+    let boot = part.boot()?;
+    if let Some(name) = other::first(&boot) {
+        return Ok(Err(name.to_string()));
+    }
+    // What a file system says before it turns out to say what cannot be is not believed.
+    let mut own = Free::default();
+    match volume(part, &mut own) {
+        Ok(Some(kind)) => {
+            free.append(own, part)?;
+            return Ok(Ok(kind));
+        }
+        Ok(None) => {}
+        Err(Error::FileSystem { found, .. }) => return Ok(Err(found)),
+        Err(error) => return Err(error),
+    }
+    let name = other::last(part)?.or(partition.name);
+    Ok(Err(name.unwrap_or("an unknown file system").to_string()))
+}
+
+/// Adds the free bytes of the file system in `part` and says what it is; `None` where it is none.
+fn volume(part: &Part<'_>, free: &mut Free) -> Result<Option<&'static str>> {
+    let boot = part.boot()?;
+    if other::first(&boot) == Some("BitLocker") {
+        return Err(part.refused(0, "a volume that BitLocker has encrypted"));
+    }
+    for read in [ntfs::read, exfat::read, fat::read, ext::read] {
+        if let Some(kind) = read(part, &boot, free)? {
+            return Ok(Some(kind));
+        }
+    }
+    Ok(None)
+}
+
+/// How many bytes of `span` lie in `ranges`.
+fn shared(ranges: &[Range<u64>], span: &Range<u64>) -> u64 {
+    let from = ranges.partition_point(|range| range.end <= span.start);
+    let inside = ranges[from..].iter().take_while(|range| range.start < span.end);
+    inside.map(|range| range.end.min(span.end) - range.start.max(span.start)).sum()
+}

@@ -1,0 +1,157 @@
+//! What all readers share while they list: who takes entries, what is damaged, how much is left to do.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::entry::{Entry, Run};
+use crate::error::{Error, Result};
+use crate::part::Part;
+
+/// A longer path is not descended into: folders may be nested without end.
+const PATH_BYTES_MAX: usize = 32 << 10;
+/// Damages that are told with their place; more are counted.
+const DAMAGES_MAX: usize = 100;
+/// Steps that a small source may take.
+const STEPS_LEAST: u64 = 1 << 20;
+/// Steps that no source may take.
+const STEPS_MOST: u64 = 1 << 34;
+
+/// What was damaged, a line each, and how much there was.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Damages {
+    /// The first of them.
+    pub lines: Vec<String>,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Damages {
+    fn add(&mut self, line: String) {
+        self.count += 1;
+        if self.lines.len() < DAMAGES_MAX {
+            self.lines.push(line);
+        }
+    }
+
+    /// All of them, with a line for those that were only counted.
+    pub fn in_words(&self) -> Vec<String> {
+        let more = self.count.saturating_sub(self.lines.len() as u64);
+        let more = (more > 0).then(|| format!("{more} more places are damaged"));
+        self.lines.iter().cloned().chain(more).collect()
+    }
+}
+
+/// A listing under way.
+pub(crate) struct Walk<'w> {
+    /// Takes entries.
+    pub(crate) take: &'w mut dyn FnMut(Entry) -> io::Result<()>,
+    /// Whether deleted entries are wanted.
+    pub(crate) deleted: bool,
+    pub(crate) damages: &'w mut Damages,
+    pub(crate) stop: &'w AtomicBool,
+    /// The bytes of the volume in the source.
+    span: Range<u64>,
+    steps: u64,
+    spent: u64,
+}
+
+impl<'w> Walk<'w> {
+    pub(crate) fn new(
+        take: &'w mut dyn FnMut(Entry) -> io::Result<()>,
+        deleted: bool,
+        damages: &'w mut Damages,
+        stop: &'w AtomicBool,
+        span: Range<u64>,
+    ) -> Self {
+        Walk { take, deleted, damages, stop, span, steps: 0, spent: 0 }
+    }
+
+    /// Hands an entry on. Where its bytes would lie outside of the volume, they are lost.
+    pub(crate) fn emit(&mut self, mut entry: Entry) -> Result<()> {
+        let is_inside = |run: &Run| {
+            run.place.is_none_or(|place| {
+                let end = place.checked_add(run.length);
+                place >= self.span.start && end.is_some_and(|end| end <= self.span.end)
+            })
+        };
+        if !entry.content.runs.iter().all(is_inside) {
+            let beyond = "its bytes would lie beyond the end of the volume";
+            entry.content.lost = entry.content.lost.or(Some(beyond));
+        }
+        (self.take)(entry).map_err(Error::Taken)
+    }
+
+    /// Counts work: an entry, a link of a chain, a run. A sound volume has at most one of them for
+    /// every eight of its bytes; where there are more, the volume leads in circles.
+    pub(crate) fn step(&mut self, part: &Part<'_>) -> Result<()> {
+        self.steps += 1;
+        if self.steps & 0xFFFF == 0 && self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Taken(io::ErrorKind::Interrupted.into()));
+        }
+        match self.steps > (part.length() / 8).clamp(STEPS_LEAST, STEPS_MOST) {
+            true => Err(part.too_much("a file system whose structures lead in circles")),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts work on what is deleted, whose clusters many entries may name; whether there is enough
+    /// left for it.
+    pub(crate) fn spend(&mut self, part: &Part<'_>) -> bool {
+        self.spent += 1;
+        self.spent <= (part.length() / 8).clamp(STEPS_LEAST, STEPS_MOST)
+    }
+
+    /// Goes on after an error that concerns one folder or file alone.
+    pub(crate) fn tolerate(&mut self, result: Result<()>) -> Result<()> {
+        match result {
+            Err(error @ (Error::Source(_) | Error::FileSystem { .. })) => {
+                self.damages.add(error.to_string());
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    pub(crate) fn damaged(&mut self, part: &Part<'_>, at: u64, what: &str) {
+        self.damages.add(part.refused(at, what).to_string());
+    }
+}
+
+/// The path of `name` in the folder `parent`; None where it would be too long.
+pub(crate) fn joined(parent: &str, name: &str) -> Option<String> {
+    let mut path = String::with_capacity(parent.len() + name.len() + 1);
+    path.push_str(parent);
+    path.push('/');
+    for c in name.chars() {
+        match c {
+            '/' => path.push_str("\\x2f"),
+            '\0' => path.push_str("\\x00"),
+            c => path.push(c),
+        }
+    }
+    (path.len() <= PATH_BYTES_MAX).then_some(path)
+}
+
+/// A name of bytes: as it is where it is UTF-8, other bytes as `\xNN`.
+pub(crate) fn name_of_bytes(bytes: &[u8]) -> String {
+    let mut name = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        name.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            name.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    name
+}
+
+/// A name in UTF-16; halves of pairs become U+FFFD.
+pub(crate) fn name_of_units(units: impl IntoIterator<Item = u16>) -> String {
+    let decoded = char::decode_utf16(units);
+    decoded.map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+/// UTF-16 with the lowest byte first.
+pub(crate) fn units(bytes: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+}

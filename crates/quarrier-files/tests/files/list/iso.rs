@@ -1,0 +1,65 @@
+//! ISO 9660.
+
+use quarrier_files::{Entry, Kind};
+
+use super::lab::{Lab, content, entries, named, noise, skip};
+
+fn disc(options: &[&str]) -> Option<(Lab, Vec<Entry>)> {
+    let lab = Lab::new(0);
+    std::os::unix::fs::symlink("../docs/deep", lab.path("files/link")).unwrap();
+    let deep = "files/1/2/3/4/5/6/7/8/9/10/leaf";
+    lab.put(deep, b"deep");
+    let args = [&["-quiet", "-o", "image"], options, &["files"]].concat();
+    if !lab.does("genisoimage", &args) {
+        skip("genisoimage does not run");
+        return None;
+    }
+    let entries = entries(&lab.source());
+    Some((lab, entries))
+}
+
+#[test]
+fn names_of_rock_ridge_are_listed() {
+    let Some((lab, entries)) = disc(&["-R", "-J", "-D"]) else { return };
+    let source = lab.source();
+    for (name, bytes) in [
+        ("docs/A long name, with Ümläüten and spaces - and so on.dat", 5_000),
+        ("docs/deep/deeper/leaf.txt", 700),
+        ("random.bin", 100_000),
+        ("empty", 0),
+    ] {
+        let entry = named(&entries, &format!("/{name}"));
+        assert!(content(&source, entry) == noise(name, bytes), "{name}");
+        let modified = std::fs::metadata(lab.path("files").join(name)).unwrap().modified().unwrap();
+        let seconds = modified.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        assert_eq!(entry.times.modified.unwrap() / 1_000_000_000, seconds.cast_signed());
+    }
+    let link = named(&entries, "/link");
+    assert_eq!((link.kind, content(&source, link)), (Kind::Link, b"../docs/deep".to_vec()));
+    assert_eq!(content(&source, named(&entries, "/1/2/3/4/5/6/7/8/9/10/leaf")), b"deep");
+}
+
+#[test]
+fn folders_that_were_moved_are_where_they_belong() {
+    let Some((lab, entries)) = disc(&["-R"]) else { return };
+    let leaf = named(&entries, "/1/2/3/4/5/6/7/8/9/10/leaf");
+    assert_eq!(content(&lab.source(), leaf), b"deep");
+}
+
+#[test]
+fn names_of_joliet_are_listed() {
+    let Some((lab, entries)) = disc(&["-J", "-joliet-long", "-D", "-input-charset", "utf-8"])
+    else {
+        return;
+    };
+    let name = "docs/A long name, with Ümläüten and spaces - and so on.dat";
+    let entry = named(&entries, &format!("/{name}"));
+    assert!(content(&lab.source(), entry) == noise(name, 5_000));
+}
+
+#[test]
+fn plain_names_are_listed() {
+    let Some((lab, entries)) = disc(&["-D"]) else { return };
+    assert!(content(&lab.source(), named(&entries, "/RANDOM.BIN")) == noise("random.bin", 100_000));
+    assert_eq!(content(&lab.source(), named(&entries, "/A.TXT")), noise("a.txt", 6));
+}

@@ -1,0 +1,268 @@
+//! Images made by the tools of the system, and what sleuthkit says of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use quarrier_core::source::{FileSource, Source};
+use quarrier_files::{Entry, Kind, Piece, State, find, read};
+use tempfile::TempDir;
+
+pub(super) fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
+/// A folder with an image in it, and the files that are put there.
+pub(super) struct Lab {
+    folder: TempDir,
+}
+
+/// What is told of a file: its size and its times in seconds, modified, accessed, changed, created.
+type Told = (u64, [i64; 4]);
+
+impl Lab {
+    /// An image of `mebibytes`, holes all of it.
+    pub(super) fn new(mebibytes: u64) -> Lab {
+        let folder = tempfile::tempdir().unwrap();
+        let lab = Lab { folder };
+        let image = std::fs::File::create(lab.path("image")).unwrap();
+        image.set_len(mebibytes << 20).unwrap();
+        let files = [
+            ("a.txt", 6),
+            ("empty", 0),
+            ("random.bin", 100_000),
+            ("gone.bin", 30_000),
+            ("docs/gone too.bin", 20_000),
+            ("docs/deep/deeper/leaf.txt", 700),
+            ("docs/A long name, with Ümläüten and spaces - and so on.dat", 5_000),
+            ("lost folder/lost file with a name.dat", 3_000),
+        ];
+        for (name, bytes) in files {
+            lab.put(&format!("files/{name}"), &noise(name, bytes));
+        }
+        lab
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(super) fn put(&self, name: &str, bytes: &[u8]) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    /// Whether a program is there and does what it should.
+    pub(super) fn does(&self, program: &str, args: &[&str]) -> bool {
+        self.run(program, args).is_some()
+    }
+
+    /// What a program says, or `None` where it is not there or fails.
+    pub(super) fn run(&self, program: &str, args: &[&str]) -> Option<Vec<u8>> {
+        let mut command = Command::new(program);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{path}:/usr/sbin:/sbin")).env("MTOOLS_SKIP_CHECK", "1");
+        command.env("TZ", "UTC").env("LC_ALL", "C.UTF-8").args(args);
+        let output = command.current_dir(self.folder.path()).output().ok()?;
+        output.status.success().then_some(output.stdout)
+    }
+
+    pub(super) fn source(&self) -> FileSource {
+        FileSource::open(&self.path("image")).unwrap()
+    }
+
+    /// Compares names, sizes, times and bytes with what sleuthkit says of the image. Returns the
+    /// entries, or None where sleuthkit is not there.
+    pub(super) fn compare(&self, clock: Clock) -> Option<Vec<Entry>> {
+        let source = self.source();
+        let entries = entries(&source);
+        let Some(told) = self.run("fls", &["-r", "-p", "-m", "/", "image"]) else {
+            skip("fls does not run");
+            return None;
+        };
+        let expected = bodyfile(&escaped(&told));
+        let key = |entry: &Entry| (entry.path.clone(), entry.inode, entry.state.name());
+        let ours: BTreeMap<_, _> = entries.iter().map(|entry| (key(entry), entry)).collect();
+        for (key, (size, times)) in &expected {
+            let entry = ours.get(key).unwrap_or_else(|| {
+                let same: Vec<_> = ours.keys().filter(|one| one.1 == key.1).collect();
+                panic!("{key:?} is missing; there is {same:?}")
+            });
+            if entry.kind == Kind::File && entry.content.lost.is_none() {
+                assert_eq!(entry.size, *size, "{key:?}");
+            }
+            if entry.content.lost.is_none() {
+                clock.check(entry, times);
+            }
+        }
+        for (key, entry) in &ours {
+            let is_own = key.0 == "/" || entry.path.starts_with("/$OrphanFiles");
+            let is_nameless = key.0.starts_with("/$") && entry.size == 0;
+            assert!(
+                is_own || is_nameless || expected.contains_key(key),
+                "{key:?} is unknown to fls"
+            );
+        }
+        // A program is started for each: of the many small ones only some are compared.
+        let is_file = |entry: &&&Entry| {
+            let is_one_of_many = entry.path.contains("/number ") && entry.inode % 50 > 0;
+            let has_bytes = entry.size > 0 && entry.content.lost.is_none();
+            entry.kind == Kind::File && has_bytes && !is_one_of_many
+        };
+        for entry in ours.values().filter(is_file).filter(|entry| !entry.path.contains(':')) {
+            let Some(bytes) = self.run("icat", &["-r", "image", &entry.inode.to_string()]) else {
+                panic!("icat does not read {}", entry.path)
+            };
+            assert!(content(&source, entry) == bytes, "bytes of {}", entry.path);
+        }
+        Some(entries)
+    }
+}
+
+/// Which times a file system has, and how well sleuthkit reads them.
+#[derive(Clone, Copy)]
+pub(super) enum Clock {
+    /// All of them.
+    Whole,
+    /// Sleuthkit has them by days, or not at all.
+    NotChanged,
+    /// The order in bodyfiles is not ours.
+    Modified,
+}
+
+impl Clock {
+    fn check(self, entry: &Entry, told: &[i64; 4]) {
+        let times = &entry.times;
+        let seconds = |time: Option<i64>| time.map_or(0, |ns| ns.div_euclid(1_000_000_000));
+        let own = [times.modified, times.accessed, times.changed, times.created].map(seconds);
+        let which: &[usize] = match self {
+            Clock::Whole => &[0, 1, 2, 3],
+            Clock::NotChanged => &[0, 1, 3],
+            Clock::Modified => &[0],
+        };
+        for &one in which {
+            // Sleuthkit leaves out the hundredths of exFAT, of which there may be up to 199, and makes
+            // up what there is not.
+            let is_same = (told[one]..=told[one] + 1).contains(&own[one]) || own[one] == 0;
+            assert!(is_same, "time {one} of {}: {} and not {}", entry.path, own[one], told[one]);
+        }
+    }
+}
+
+/// Bytes as text, those that are not UTF-8 as `\xNN`.
+fn escaped(bytes: &[u8]) -> String {
+    let invalid =
+        |bytes: &[u8]| bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect::<String>();
+    bytes.utf8_chunks().map(|chunk| chunk.valid().to_string() + &invalid(chunk.invalid())).collect()
+}
+
+/// Lines of a bodyfile, without what sleuthkit makes up itself.
+fn bodyfile(text: &str) -> BTreeMap<(String, u64, &'static str), Told> {
+    let mut all = BTreeMap::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split('|').collect();
+        let [_, path, inode, mode, _, _, size, accessed, modified, changed, created] = fields[..]
+        else {
+            panic!("{line}")
+        };
+        let is_made_up = mode.starts_with(['v', 'V'])
+            || path.contains("$OrphanFiles")
+            || path.ends_with("(Volume Label Entry)")
+            || path.ends_with("($FILE_NAME)")
+            || path.ends_with("($FILE_NAME) (deleted)")
+            // Indexes of NTFS that are not folders.
+            || (inode.contains("-144-") && path.contains(':'))
+            || ["/$ALLOC_BITMAP", "/$UPCASE_TABLE"].contains(&path);
+        if is_made_up {
+            continue;
+        }
+        let path = path.split(" -> ").next().unwrap();
+        let deleted = [" (deleted)", " (deleted-realloc)"];
+        let stripped = deleted.iter().find_map(|end| path.strip_suffix(end));
+        let state = if stripped.is_some() { State::Deleted } else { State::Allocated };
+        let number = |text: &str| text.parse::<i64>().unwrap();
+        let inode = inode.split('-').next().unwrap().parse().unwrap();
+        let key = (stripped.unwrap_or(path).to_string(), inode, state.name());
+        let times = [modified, accessed, changed, created].map(number);
+        all.insert(key, (size.parse().unwrap(), times));
+    }
+    all
+}
+
+/// All entries of the only file system of a source.
+pub(super) fn entries(source: &dyn Source) -> Vec<Entry> {
+    let found = find(source).unwrap();
+    assert_eq!(found.systems.len(), 1, "{:?}", found.notices());
+    let mut entries = Vec::new();
+    let damages = found.systems[0]
+        .list(source, true, &false.into(), &mut |entry| {
+            entries.push(entry);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(damages.in_words(), Vec::<String>::new());
+    entries
+}
+
+/// The bytes of an entry.
+pub(super) fn content(source: &dyn Source, entry: &Entry) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let unreadable = read(source, entry, &mut |piece| {
+        match piece {
+            Piece::Bytes(more) => bytes.extend_from_slice(more),
+            Piece::Zeros(zeros) => bytes.resize(bytes.len() + zeros as usize, 0),
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert!(unreadable.is_empty());
+    bytes
+}
+
+/// The entry with a path.
+pub(super) fn named<'e>(entries: &'e [Entry], path: &str) -> &'e Entry {
+    entries.iter().find(|entry| entry.path == path).unwrap_or_else(|| {
+        let all: Vec<_> = entries.iter().map(|entry| &entry.path).collect();
+        panic!("no {path} in {all:#?}")
+    })
+}
+
+/// Bytes without order, other ones for every name.
+pub(super) fn noise(name: &str, bytes: usize) -> Vec<u8> {
+    let mut state = name.bytes().fold(0x9E37_79B9_7F4A_7C15u64, |state, byte| {
+        (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    });
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..bytes).map(next).collect()
+}
+
+pub(super) fn folder_of_corpora() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora"))
+}
+
+/// A volume that FUSE has mounted; only few may.
+pub(super) struct Mounted<'l> {
+    lab: &'l Lab,
+}
+
+impl<'l> Mounted<'l> {
+    /// Mounts the image at `mount`, by a program with options.
+    pub(super) fn new(lab: &'l Lab, program: &str, options: &str) -> Option<Self> {
+        std::fs::create_dir_all(lab.path("mount")).unwrap();
+        lab.does(program, &["-o", options, "image", "mount"]).then_some(Mounted { lab })
+    }
+
+    pub(super) fn end(self) {}
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        assert!(self.lab.does("umount", &["mount"]), "the volume cannot be unmounted");
+    }
+}

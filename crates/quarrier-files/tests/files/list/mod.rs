@@ -1,0 +1,9 @@
+//! Listings and bytes of files, as sleuthkit has them.
+
+mod ext;
+mod fat;
+mod iso;
+mod known;
+mod lab;
+mod ntfs;
+mod places;

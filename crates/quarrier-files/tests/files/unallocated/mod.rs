@@ -1,0 +1,36 @@
+//! What file systems say is free: made by the tools of the system where they are there, by code
+//! otherwise, and with known answers.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+#![allow(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
+
+mod by_code;
+mod by_tools;
+mod known;
+
+use quarrier_files::unallocated::Unallocated;
+
+/// Whether a range of the source is free from its first byte to its last.
+fn is_free(found: &Unallocated, start: u64, length: u64) -> bool {
+    found.ranges.iter().any(|range| range.start <= start && start + length <= range.end)
+}
+
+/// Whether no byte of a range of the source is free.
+fn is_taken(found: &Unallocated, start: u64, length: u64) -> bool {
+    found.ranges.iter().all(|range| range.end <= start || start + length <= range.start)
+}
+
+/// Ranges are sorted, not empty, and lie apart.
+fn check_order(found: &Unallocated, length: u64) {
+    let mut end = None;
+    for range in &found.ranges {
+        assert!(range.start < range.end && end.is_none_or(|end| end < range.start), "{range:?}");
+        end = Some(range.end);
+    }
+    assert!(end.is_none_or(|end| end <= length));
+}
+
+fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
