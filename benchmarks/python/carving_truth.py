@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 MODES = ("contig", "sector", "unaligned", "frag2", "frag3", "ooo", "trunc")
 # What lies around the carved files in the folders of the rivals, and is none of them.
-ACCOUNTS = {"audit.txt", "report.xml", "report.dfxml", "report.jsonl", "report.html"}
+ACCOUNTS = {"audit.txt", "case.json", "report.xml", "report.dfxml", "report.jsonl", "report.html"}
 
 Extents = list[tuple[int, int]]
 

@@ -2,12 +2,19 @@
 
 use std::sync::OnceLock;
 
+use quarrier::case::Notes;
 use quarrier::{Environment, Machine};
 
 /// Proxies, credentials, cache folder.
 pub fn environment() -> &'static Environment {
     static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
     ENVIRONMENT.get_or_init(Environment::of_process)
+}
+
+/// What the case file of an output folder says of this process.
+pub(crate) fn notes(command: &str) -> Notes {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    Notes { command: Some(command.to_string()), host: host.map(|host| host.trim_end().to_string()) }
 }
 
 /// The machine, by which runs are planned and judged.

@@ -73,6 +73,8 @@ fn obeyed(parquet: Option<&dyn ColumnReader>) -> Outcome {
     match args::parse() {
         args::Parsed::Search(search) => commands::search::run(&search),
         args::Parsed::Carve(carve) => commands::carve::run(&carve),
+        args::Parsed::Files(files) => commands::files::run(&files),
+        args::Parsed::Verify(verify) => commands::verify::run(&verify),
         args::Parsed::Filter(filter) => commands::filter::run(&filter),
         args::Parsed::Explain(explain) => commands::explain::run(&explain, parquet),
         args::Parsed::Gauge(gauge) => commands::gauge::run(&gauge),

@@ -4,6 +4,7 @@
 //!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    requests to the facade (quarrier)
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
 //!                                            ├─ carve     files recovered, likewise
+//!                                            ├─ files     files of file systems, as dicts
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
 //!                                            ├─ parallel memory that processes share
 //!                                            ├─ table     messages as columns (quarrier-messages)
@@ -40,6 +41,8 @@ mod findings;
 mod carve;
 
 mod carved;
+
+mod files;
 
 mod stream;
 
@@ -97,6 +100,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(carve::carve, module)?)?;
+    module.add_function(wrap_pyfunction!(files::files, module)?)?;
     module.add_function(wrap_pyfunction!(gauge::gauge_json, module)?)?;
     module.add_function(wrap_pyfunction!(parallel::available_workers, module)?)?;
     module.add_function(wrap_pyfunction!(parallel::keep_freed_memory, module)?)?;

@@ -175,3 +175,8 @@ def test_ctrl_c_ends_it_and_it_can_go_on(tmp_path: pathlib.Path) -> None:
     assert said in ("interrupted\n", "ended by itself\n")
     files = quarrier.carve(path, tmp_path / "out", resume=True, workers=2)
     assert len(files) == 1 << 13
+
+
+def test_files_of_a_source_without_a_file_system_are_an_error() -> None:
+    with pytest.raises(quarrier.QuarrierError, match="no file system"):
+        quarrier.files(bytes(100_000))

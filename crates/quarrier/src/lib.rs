@@ -5,7 +5,8 @@
 //!  name ──→ Sources ──→ Opener ──→ Opened ─┬──→ Search::start ──→ Running::search ──→ findings
 //!                                          ├──→ Carve::start  ──→ Carving::run    ──→ files
 //!  Environment ──→ Machine (profile) ──────┤
-//!                       ▲                  ├──→ Filter::run ──→ messages, rows of columns
+//!                       ▲                  ├──→ Files::run    ──→ names, times, extents
+//!                       │                  ├──→ Filter::run ──→ messages, rows of columns
 //!                       │                  └──→ Tables::tell, load ──→ a table
 //!                     Gauge                                 │
 //!                                               Account: load of stages, share of the ceiling
@@ -20,6 +21,7 @@
 //! |---|---|
 //! | [`Search`] | every occurrence of patterns |
 //! | [`Carve`] | files that lie in an image, deleted ones too |
+//! | [`Files`] | what the file systems in an image hold: names, times, extents, bytes |
 //! | [`Filter`] | messages for which a condition is true, without loading anything first |
 //! | [`Tables`] | messages as columns in memory, for any number of questions |
 //! | [`KeptLoad`] | messages in the durable log of a data folder, whose tables [`Kept`] gives |
@@ -58,6 +60,8 @@
 
 pub mod account;
 pub mod carve;
+pub mod case;
+pub mod files;
 pub mod filter;
 pub mod gauge;
 pub mod kept;
@@ -73,6 +77,7 @@ mod machine;
 pub use carve::Carve;
 pub use environment::Environment;
 pub use error::{Error, Result};
+pub use files::Files;
 pub use filter::Filter;
 pub use gauge::Gauge;
 pub use instructions::{INSTRUCTION_BYTES_MAX, read_bounded, read_instructions};

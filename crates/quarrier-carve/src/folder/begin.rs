@@ -134,7 +134,7 @@ fn with(
     let mut reserve = Reserve::new(&place)?;
     reserve.grow(0)?;
     let inner = Mutex::new(Inner { journal, reserve, index: Index::default(), known });
-    Ok(Folder { place, source_name: source.name().to_string(), inner })
+    Ok(Folder { place, source_name: source.name().to_string(), inner, annotate: None })
 }
 
 /// What is carved, and how.

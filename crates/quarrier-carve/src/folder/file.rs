@@ -63,6 +63,8 @@ pub(super) fn row(
         sha256,
         path,
         container: None,
+        place: None,
+        known: None,
     };
     let lost: u64 = view.unreadable().iter().map(|range| lost_of(carved, range)).sum();
     if lost > 0 && row.status == Status::Valid {
@@ -112,6 +114,8 @@ pub fn described_inside(
         sha256: fingerprint(bytes),
         path: format!("{}/{offset:012x}-{number}.{}", kind.name, kind.extension),
         container: Some(format!("{}@{offset:#x}!{names}", outer.kind)),
+        place: None,
+        known: None,
     }
 }
 

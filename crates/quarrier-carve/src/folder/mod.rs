@@ -11,6 +11,7 @@
 //! A file appears under its name when all of it is written. All of it goes through descriptors of
 //! the folder, and no symbolic link in it is followed: nothing is written anywhere else.
 
+mod annotate;
 mod begin;
 mod dfxml;
 mod file;
@@ -24,14 +25,16 @@ mod row;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use quarrier_core::sync::lock;
 
+pub use annotate::{Annotate, Bytes, annotated};
 pub use begin::Resumed;
 pub use file::{described, described_inside, fingerprint, path_of};
 pub use inside::{Inside, Skipped};
-pub use row::Row;
+pub use place::write_new;
+pub use row::{Row, RowPlace};
 
 use crate::carved::Carved;
 use crate::carver::{Keep, Stride};
@@ -51,6 +54,7 @@ pub struct Folder {
     place: Place,
     source_name: String,
     inner: Mutex<Inner>,
+    annotate: Option<Arc<dyn Annotate>>,
 }
 
 struct Inner {
@@ -63,6 +67,13 @@ struct Inner {
 }
 
 impl Folder {
+    /// Rows are completed by `annotate` before they are noted.
+    #[must_use]
+    pub fn annotate(mut self, annotate: Option<Arc<dyn Annotate>>) -> Self {
+        self.annotate = annotate;
+        self
+    }
+
     /// Writes the file, or finds it written already, and returns its row.
     ///
     /// # Errors
@@ -70,7 +81,11 @@ impl Folder {
     pub fn write(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
         let path = file::path_of(carved);
         if !self.lock().index.claim(carved) {
-            return file::described(&self.source_name, carved, view);
+            let mut row = file::described(&self.source_name, carved, view)?;
+            if let Some(annotate) = &self.annotate {
+                annotated(&**annotate, &mut row, view);
+            }
+            return Ok(row);
         }
         let is_same = |row: &Row| {
             row.extents == carved.extents
@@ -83,7 +98,10 @@ impl Folder {
         let (kind, name) = path.split_once('/').unwrap_or(("", &path));
         let (length, sha256) =
             self.place.write(kind, name, |out| file::copy(view, carved.length(), Some(out)))?;
-        let row = file::row(&self.source_name, carved, view, length, sha256, path.clone());
+        let mut row = file::row(&self.source_name, carved, view, length, sha256, path.clone());
+        if let Some(annotate) = &self.annotate {
+            annotated(&**annotate, &mut row, view);
+        }
         self.add(&row).map(|()| row)
     }
 
@@ -91,7 +109,10 @@ impl Folder {
     ///
     /// # Errors
     /// As [`write`](Folder::write).
-    pub fn write_inside(&self, row: Row, bytes: &[u8]) -> io::Result<Row> {
+    pub fn write_inside(&self, mut row: Row, bytes: &[u8]) -> io::Result<Row> {
+        if let Some(annotate) = &self.annotate {
+            annotate.annotate(&mut row, &mut |take| take(bytes));
+        }
         if let Some(row) = self.already(&row.path, |before| *before == row)? {
             return Ok(row);
         }

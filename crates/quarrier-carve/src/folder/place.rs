@@ -214,6 +214,27 @@ impl Place {
     }
 }
 
+/// Writes a new file into a folder that a run has finished, such as what is said of the run.
+///
+/// # Errors
+/// What the operating system says, also where there is such a file; nothing is left of it then.
+pub fn write_new(
+    folder: &Path,
+    name: &str,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    check_is_name(name)?;
+    let root = openat(CWD, folder, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(openat(&root, name, flags, Mode::from_raw_mode(0o666))?);
+    let mut out = BufWriter::with_capacity(256 << 10, &mut file);
+    let written = fill(&mut out).and_then(|()| out.flush());
+    drop(out);
+    written.and_then(|()| file.sync_all()).inspect_err(|_| {
+        let _ = unlinkat(&root, name, AtFlags::empty());
+    })
+}
+
 fn open_or_make(root: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     match mkdirat(root, name, Mode::from_raw_mode(0o777)) {
         Ok(()) | Err(Errno::EXIST) => Ok(openat(root, name, FOLDER, Mode::empty())?),

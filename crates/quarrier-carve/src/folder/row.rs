@@ -29,6 +29,23 @@ pub struct Row {
     /// The way to it from the outermost archive, where it lay in one:
     /// `"zip@0x1234!word/media/image1.png"`.
     pub container: Option<String>,
+    /// Whose its first byte is, where file systems were asked.
+    pub place: Option<RowPlace>,
+    /// Whether it is known by its hash, where known ones were told.
+    pub known: Option<bool>,
+}
+
+/// Whose the first byte of a file is, as file systems say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowPlace {
+    /// The path of the file that has or had it.
+    pub file: Option<String>,
+    /// That file's number.
+    pub inode: Option<u64>,
+    /// `allocated`, `deleted`, `slack`, `free`, `metadata` or `outside`.
+    pub state: String,
+    /// When that file was modified.
+    pub modified: Option<String>,
 }
 
 impl Row {
@@ -55,6 +72,15 @@ impl Row {
         if let Some(container) = &self.container {
             object["container"] = json!(container);
         }
+        if let Some(place) = &self.place {
+            object["file"] = json!(place.file);
+            object["inode"] = json!(place.inode);
+            object["state"] = json!(place.state);
+            object["modified"] = json!(place.modified);
+        }
+        if let Some(known) = self.known {
+            object["known"] = json!(known);
+        }
         object.to_string()
     }
 
@@ -73,6 +99,13 @@ impl Row {
             sha256: field("sha256")?,
             path: field("path")?,
             container: field("container"),
+            place: field("state").map(|state| RowPlace {
+                file: field("file"),
+                inode: value.get("inode").and_then(Value::as_u64),
+                state,
+                modified: field("modified"),
+            }),
+            known: value.get("known").and_then(Value::as_bool),
         })
     }
 }

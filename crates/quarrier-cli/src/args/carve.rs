@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::{
     auto_count, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
@@ -29,6 +29,9 @@ pub(crate) struct Carve {
     pub(crate) memory_bytes_max: u64,
     pub(crate) range: Range<u64>,
     pub(crate) unallocated: bool,
+    pub(crate) locates: bool,
+    pub(crate) known: Vec<PathBuf>,
+    pub(crate) skips_known: bool,
     pub(crate) verify: bool,
     pub(crate) workers: usize,
     pub(crate) format: Format,
@@ -46,6 +49,7 @@ Examples:
   quarrier carve /dev/sdb -o recovered --resume
   quarrier carve disk.img -o deleted --unallocated
   quarrier carve image.E01 -o recovered --verify
+  quarrier carve disk.img -o recovered --where --known nsrl.txt --skip-known
   quarrier carve image.001 --dry-run --format json | jq -r .path
   quarrier carve disk.img -o recovered --embedded --report recovered.html
   quarrier carve https://example.org/disk.img -o recovered --range 0..1G
@@ -133,6 +137,14 @@ fn what_args() -> Vec<Arg> {
             "unallocated",
             "Carve only the free space of its file systems (ext2 to ext4, FAT, exFAT, NTFS)",
         ),
+        flag("where", "Say which file each begins in, as file systems have it, deleted files too"),
+        Arg::new("known")
+            .long("known")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .action(ArgAction::Append)
+            .help("Mark files whose hash is in FILE: hashdeep, or MD5, SHA-1, SHA-256; repeatable"),
+        flag("skip-known", "Do not write files that --known has").requires("known"),
         flag("verify", "First verify an EWF image against its stored MD5 and SHA-1"),
         flag("dry-run", "Write nothing; print a row for each file"),
         flag("resume", "Continue an interrupted run into the same folder"),
@@ -184,6 +196,9 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         memory_bytes_max: matches.get_one("max-memory").copied().unwrap_or(1 << 30),
         range: matches.get_one("range").cloned().unwrap_or(0..u64::MAX),
         unallocated: matches.get_flag("unallocated"),
+        locates: matches.get_flag("where"),
+        known: matches.get_many("known").unwrap_or_default().cloned().collect(),
+        skips_known: matches.get_flag("skip-known"),
         verify: matches.get_flag("verify"),
         workers: auto_count(matches, "workers"),
         format: format_of(matches)?,

@@ -3,6 +3,7 @@
 mod carve;
 mod completions;
 mod explain;
+mod files;
 mod filter;
 mod gauge;
 mod load;
@@ -10,11 +11,13 @@ mod pages;
 mod query;
 mod search;
 mod serve;
+mod verify;
 mod version;
 mod wrong;
 
 pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
+pub(crate) use files::Files;
 pub(crate) use filter::{Asked, Filter};
 pub(crate) use gauge::{Gauge, Measure, Task};
 pub(crate) use load::{Load, Reindex};
@@ -22,6 +25,7 @@ pub(crate) use query::sql_command;
 pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, Shown, of_words};
 pub use serve::{Serve, serve_arguments};
+pub(crate) use verify::Verify;
 pub(crate) use version::day;
 
 use std::io::IsTerminal;
@@ -39,6 +43,8 @@ use crate::{Outcome, complain};
 pub(crate) enum Parsed {
     Search(Box<Search>),
     Carve(Box<Carve>),
+    Files(Box<Files>),
+    Verify(Box<Verify>),
     Filter(Box<Filter>),
     Explain(Box<Explain>),
     Gauge(Box<Gauge>),
@@ -84,6 +90,8 @@ pub(crate) fn parse() -> Parsed {
         }
         Some(("search", matches)) => search::parse(matches).map(|s| Parsed::Search(Box::new(s))),
         Some(("carve", matches)) => carve::parse(matches).map(|c| Parsed::Carve(Box::new(c))),
+        Some(("files", matches)) => files::parse(matches).map(|f| Parsed::Files(Box::new(f))),
+        Some(("verify", matches)) => verify::parse(matches).map(|v| Parsed::Verify(Box::new(v))),
         Some(("filter", matches)) => filter::parse(matches).map(|f| Parsed::Filter(Box::new(f))),
         Some(("explain", matches)) => {
             explain::parse(matches).map(|explain| Parsed::Explain(Box::new(explain)))
@@ -144,6 +152,8 @@ pub(crate) fn shown() -> Command {
         .max_term_width(COLUMNS_MAX)
         .subcommand(search::command())
         .subcommand(carve::command())
+        .subcommand(files::command())
+        .subcommand(verify::command())
         .subcommand(filter::command())
         .subcommand(explain::command())
         .subcommand(gauge::command())

@@ -70,6 +70,8 @@ pub(crate) struct Search {
     pub(crate) range: Range<u64>,
     pub(crate) aligned_bytes: u64,
     pub(crate) context_bytes: usize,
+    /// Whether rows have the file that a finding lies in.
+    pub(crate) locates: bool,
     pub(crate) shown: Shown,
     pub(crate) words: bool,
     pub(crate) regex_length_bytes_max: usize,
@@ -155,6 +157,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
         "stats",
         "report",
         "max-count",
+        "where",
     ];
     if let Some(id) = out_of_place.iter().find(|id| is_given(id)) {
         return Err(format!(
@@ -201,6 +204,7 @@ fn read(
         range: matches.get_one("range").cloned().unwrap_or(0..u64::MAX),
         aligned_bytes: matches.get_one("aligned").copied().unwrap_or(1),
         context_bytes: matches.get_one::<u64>("context").copied().unwrap_or(0) as usize,
+        locates: matches.get_flag("where"),
         shown: shown(matches),
         words: matches.get_flag("word-regexp"),
         regex_length_bytes_max: matches
@@ -292,6 +296,7 @@ Examples:
   quarrier search -E '[a-z0-9.]+@[a-z0-9.]+' --histogram disk.img
   quarrier search --features email,card,iban --histogram disk.img
   zcat image.gz | quarrier search -i --utf16 -e password -
+  quarrier search -f patterns.txt --where --format json disk.img
   quarrier search -f patterns.txt --cache fetched https://example.org/disk.img
 
 A SOURCE is a file, a folder (all regular files below it, hidden ones too, in
@@ -441,6 +446,11 @@ fn scope_args() -> Vec<Arg> {
             .value_name("N")
             .value_parser(size_in(0..=1 << 20))
             .help("Show N bytes before and after each finding (text and json)"),
+        flag(
+            "where",
+            "Say which file each finding lies in, as file systems have it, deleted ones too",
+        )
+        .conflicts_with_all(["count", "files-with-matches", "only-matching"]),
     ]
 }
 

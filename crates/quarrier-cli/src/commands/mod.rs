@@ -4,6 +4,7 @@ pub(crate) mod carve;
 pub(crate) mod completions;
 pub(crate) mod engines;
 pub(crate) mod explain;
+pub(crate) mod files;
 pub(crate) mod filter;
 pub(crate) mod gauge;
 pub(crate) mod load;
@@ -11,6 +12,7 @@ pub(crate) mod markdown;
 pub(crate) mod pages;
 pub(crate) mod query;
 pub(crate) mod search;
+pub(crate) mod verify;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -23,6 +23,7 @@ pub(super) struct ArrowRows {
 enum Builder {
     Text(StringBuilder),
     Unsigned(UInt64Builder),
+    Optional(UInt64Builder),
     Number(Float64Builder),
     Bytes(BinaryBuilder),
 }
@@ -34,6 +35,7 @@ impl ArrowRows {
             Kind::Number => Field::new(column.name, DataType::Float64, true),
             Kind::Bytes => Field::new(column.name, DataType::Binary, true),
             Kind::Unsigned => Field::new(column.name, DataType::UInt64, false),
+            Kind::Optional => Field::new(column.name, DataType::UInt64, true),
         };
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let builders = columns
@@ -41,6 +43,7 @@ impl ArrowRows {
             .map(|column| match column.kind {
                 Kind::Text | Kind::Json => Builder::Text(StringBuilder::new()),
                 Kind::Unsigned => Builder::Unsigned(UInt64Builder::new()),
+                Kind::Optional => Builder::Optional(UInt64Builder::new()),
                 Kind::Number => Builder::Number(Float64Builder::new()),
                 Kind::Bytes => Builder::Bytes(BinaryBuilder::new()),
             })
@@ -55,7 +58,9 @@ impl ArrowRows {
             .iter_mut()
             .map(|builder| match builder {
                 Builder::Text(builder) => Arc::new(builder.finish()) as ArrayRef,
-                Builder::Unsigned(builder) => Arc::new(builder.finish()) as ArrayRef,
+                Builder::Unsigned(builder) | Builder::Optional(builder) => {
+                    Arc::new(builder.finish()) as ArrayRef
+                }
                 Builder::Number(builder) => Arc::new(builder.finish()) as ArrayRef,
                 Builder::Bytes(builder) => Arc::new(builder.finish()) as ArrayRef,
             })
@@ -74,9 +79,11 @@ impl Rows for ArrowRows {
                     builder.append_value(text)
                 }
                 (Builder::Text(builder), _) => builder.append_null(),
-                (Builder::Unsigned(builder), Value::Unsigned(number)) => {
-                    builder.append_value(*number)
-                }
+                (
+                    Builder::Unsigned(builder) | Builder::Optional(builder),
+                    Value::Unsigned(number),
+                ) => builder.append_value(*number),
+                (Builder::Optional(builder), _) => builder.append_null(),
                 (Builder::Unsigned(builder), _) => builder.append_value(0),
                 (Builder::Number(builder), Value::Number(number)) if number.is_finite() => {
                     builder.append_value(*number)

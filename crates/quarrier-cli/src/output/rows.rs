@@ -14,6 +14,8 @@ pub(crate) enum Kind {
     Text,
     /// A whole number from 0.
     Unsigned,
+    /// A whole number from 0 that may be missing.
+    Optional,
     /// A number; missing where it is not finite.
     Number,
     /// Text that is JSON already.
@@ -59,6 +61,8 @@ pub(crate) enum Layout {
     Matched,
     /// `offset  type  length  status  reason`.
     Carved,
+    /// `state type size modified path`, of files in file systems.
+    Files,
     /// What `quarrier load` says of a source.
     Loaded,
     /// What `quarrier reindex` says of a table.

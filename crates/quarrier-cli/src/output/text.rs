@@ -128,7 +128,7 @@ impl TextRows {
     }
 
     fn carved(&mut self, values: &[Value<'_>]) {
-        let [_, kind, offset, length, _, status, reason, ..] = values else { return };
+        let [_, kind, offset, length, _, status, reason, _, _, more @ ..] = values else { return };
         let colours = self.colours;
         self.styled(colours.offset, &format!("{:012x}", number_of(offset)));
         self.line.push_str("  ");
@@ -139,6 +139,27 @@ impl TextRows {
             self.line.push_str(": ");
             self.line.push_str(&visible(text_of(reason)));
         }
+        for value in more {
+            // Whose it is, and whether it is known.
+            let (Value::Text(text) | Value::Json(text)) = value else { continue };
+            self.line.push_str("  ");
+            self.line.push_str(&visible(text));
+        }
+    }
+
+    fn file(&mut self, values: &[Value<'_>]) {
+        let [_, partition, path, _, kind, state, size, modified, ..] = values else { return };
+        let colours = self.colours;
+        let mark = if text_of(state) == "deleted" { '*' } else { ' ' };
+        self.line.push_str(&format!("{mark} {:<6} ", text_of(kind)));
+        self.styled(colours.offset, &format!("{:>14}", number_of(size)));
+        // To the second; the other formats have all digits.
+        let modified = text_of(modified).get(..19).unwrap_or_default().replace('T', " ");
+        self.line.push_str(&format!("  {modified:<19}  "));
+        if number_of(partition) > 0 {
+            self.line.push_str(&format!("#{}", number_of(partition)));
+        }
+        self.styled(colours.label, &visible(text_of(path)));
     }
 
     fn loaded(&mut self, values: &[Value<'_>]) {
@@ -210,6 +231,7 @@ impl Rows for TextRows {
             Layout::Conditions => self.condition(values),
             Layout::Matched => self.met(values),
             Layout::Carved => self.carved(values),
+            Layout::Files => self.file(values),
             Layout::Loaded => self.loaded(values),
             Layout::Reindexed => self.reindexed(values),
             Layout::Number => {

@@ -1,6 +1,7 @@
 //! `quarrier carve`: what it writes, and where it refuses to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -44,7 +45,7 @@ pub(crate) fn carve(lab: &Lab, args: &[&str]) -> Ran {
     run(command, b"")
 }
 
-/// All files below a folder, with their bytes.
+/// All files below a folder, with their bytes; without the case file, whose clock no two runs share.
 pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -53,7 +54,7 @@ pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if path.file_name() != Some(OsStr::new("case.json")) {
                 let name = path.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
                 found.insert(name, fs::read(path).unwrap());
             }

@@ -28,6 +28,7 @@ __all__ = [
     "__version__",
     "available_workers",
     "carve",
+    "files",
     "gauge_json",
     "hex",
     "keep_freed_memory",
@@ -92,6 +93,13 @@ def carve(
     workers: int | Literal["auto"] | None = None,
     max_memory: int | str = 1 << 30,
 ) -> CarvedFiles: ...
+def files(
+    source: str | os.PathLike[str] | Buffer,
+    only: str | None = None,
+    *,
+    deleted: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+) -> list[dict[str, Any]]: ...
 def gauge_json(areas: list[str], quick: bool, path: str | os.PathLike[str]) -> str: ...
 def hex(text: str, /) -> Pattern: ...
 def regex(expression: bytes | str, /) -> Pattern: ...

@@ -9,6 +9,7 @@ use quarrier_carve::{Carved, Keep, Status, Stride, View};
 use quarrier_core::sync::lock;
 
 use super::Watch;
+use super::annotation::Annotation;
 use super::target::Target;
 
 /// Takes what is found, and what lies in it where that was asked for.
@@ -18,6 +19,8 @@ pub(super) struct Keeper<'k> {
     pub(super) statuses: Option<&'k [Status]>,
     pub(super) watch: &'k dyn Watch,
     pub(super) kept: Mutex<Kept>,
+    /// What knows which files are not wanted.
+    pub(super) skipping: Option<&'k Annotation>,
 }
 
 /// What a run gave.
@@ -43,6 +46,15 @@ impl Keeper<'_> {
         lock(&self.kept)
     }
 
+    /// Whether a file is known, and known ones are not wanted.
+    fn is_known(&self, carved: &Carved, view: &mut View<'_>) -> bool {
+        let Some(annotation) = self.skipping else { return false };
+        let mut bytes = |take: &mut dyn FnMut(&[u8])| {
+            view.each(0..carved.length(), |piece| take(piece));
+        };
+        annotation.is_known(&mut bytes) == Some(true)
+    }
+
     fn is_wanted(&self, carved: &Carved) -> bool {
         self.statuses.is_none_or(|statuses| statuses.contains(&carved.status))
             && self.inside.as_ref().is_none_or(|inside| inside.wants(&carved.kind))
@@ -58,7 +70,7 @@ pub(super) fn in_order(a: &Row, b: &Row) -> std::cmp::Ordering {
 impl Keep for Keeper<'_> {
     fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()> {
         let mut rows = Vec::new();
-        if self.is_wanted(carved) {
+        if self.is_wanted(carved) && !self.is_known(carved, view) {
             rows.push(self.target.take(carved, view)?);
         }
         let mut done = Ok(None);
@@ -68,8 +80,20 @@ impl Keep for Keeper<'_> {
         {
             view.look_at(&carved.extents, u64::MAX);
             let source = self.target.source_name();
-            let mut write = |row, bytes: &[u8]| self.target.take_inside(row, bytes);
+            let mut write = |mut row: Row, bytes: &[u8]| {
+                let is_known = |one: &Annotation| one.is_known(&mut |take| take(bytes));
+                match self.skipping.and_then(is_known) {
+                    Some(true) => {
+                        row.known = Some(true);
+                        Ok(row)
+                    }
+                    _ => self.target.take_inside(row, bytes),
+                }
+            };
             done = inside.take(source, carved, view, &mut write, &mut rows);
+            if self.skipping.is_some() {
+                rows.retain(|row| row.known != Some(true));
+            }
         }
         let mut kept = self.lock();
         kept.files += rows.len() as u64;

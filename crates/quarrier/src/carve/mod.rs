@@ -5,6 +5,7 @@
 //!            folder, ground            └──→ rows in the order of the source, stride by stride
 //! ```
 
+mod annotation;
 mod ground;
 mod keeper;
 mod running;
@@ -13,6 +14,7 @@ mod skimmed;
 mod target;
 mod verify;
 
+pub use annotation::read_known;
 pub use ground::Free;
 pub use running::{Begin, Carved, Carving, reported};
 pub use signatures::Signatures;
@@ -23,9 +25,13 @@ pub use verify::{Verification, verify};
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use quarrier_carve::Status;
 use quarrier_carve::folder::Row;
+use quarrier_files::Known;
+
+use crate::case::Notes;
 
 /// A request: what is carved, and where it goes.
 ///
@@ -60,6 +66,10 @@ pub struct Carve {
     embedded: bool,
     unallocated: bool,
     thorough: bool,
+    locates: bool,
+    known: Option<Arc<Known>>,
+    skips_known: bool,
+    notes: Notes,
     workers: usize,
     memory_bytes_max: u64,
 }
@@ -96,6 +106,10 @@ impl Default for Carve {
             embedded: false,
             unallocated: false,
             thorough: false,
+            locates: false,
+            known: None,
+            skips_known: false,
+            notes: Notes::default(),
             workers: 0,
             memory_bytes_max: 1 << 30,
         }
@@ -178,6 +192,30 @@ impl Carve {
     /// Fragments are looked for at length.
     pub fn thorough(mut self, thorough: bool) -> Self {
         self.thorough = thorough;
+        self
+    }
+
+    /// Rows have the file that the first byte belongs to, as file systems say, deleted ones too.
+    pub fn locate(mut self, locate: bool) -> Self {
+        self.locates = locate;
+        self
+    }
+
+    /// Rows say whether the file is one of these.
+    pub fn known(mut self, known: Option<Known>) -> Self {
+        self.known = known.map(Arc::new);
+        self
+    }
+
+    /// Files that are known are not written, and have no row.
+    pub fn skip_known(mut self, skip: bool) -> Self {
+        self.skips_known = skip;
+        self
+    }
+
+    /// What the case file in the folder says of the run, beside what is known here.
+    pub fn notes(mut self, notes: Notes) -> Self {
+        self.notes = notes;
         self
     }
 

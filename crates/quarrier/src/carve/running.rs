@@ -1,25 +1,30 @@
 //! A carving under way: the folder is open, the ground is known.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
 
-use quarrier_carve::folder::{Folder, Inside, REPORT, Resumed, Row, Skipped};
+use quarrier_carve::folder::{
+    Annotate, Folder, Inside, REPORT, REPORT_DFXML, Resumed, Row, Skipped,
+};
 use quarrier_carve::mend::Effort;
 use quarrier_carve::{Carver, Summary};
 use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::annotation::Annotation;
 use super::ground::{Free, Ground};
 use super::keeper::{Keeper, Kept};
 use super::signatures;
 use super::target::Target;
 use super::{Carve, Watch};
-use crate::source::only_in_order;
+use crate::case::{self, Facts, Output, while_hashing};
+use crate::source::{only_in_order, refuse_folder_on_source};
 use crate::{Error, Machine, Place, Result};
 
 /// How a carving begins.
@@ -39,6 +44,13 @@ pub struct Carving<'c> {
     range: Range<u64>,
     free: Option<Free>,
     notices: Vec<String>,
+    /// What knows which files are not wanted.
+    skipping: Option<Arc<Annotation>>,
+    /// The options that say what is found.
+    settings: Value,
+    /// Whether reading the source once more costs next to nothing.
+    is_local: bool,
+    stop: &'c AtomicBool,
 }
 
 /// What a run over one source came to.
@@ -56,9 +68,9 @@ impl Carve {
     /// Opens the folder and finds the ground.
     ///
     /// # Errors
-    /// [`Error::Range`] for a range past the end, [`Error::Unsupported`] for a stream,
-    /// [`Error::Carve`] for types, a folder or a file system that cannot serve, [`Error::Write`]
-    /// where the folder cannot be written.
+    /// [`Error::Range`] for a range past the end, [`Error::Unsupported`] for a stream and for a file
+    /// system that cannot serve, [`Error::Carve`] for types or a folder that cannot serve,
+    /// [`Error::Write`] where the folder cannot be written.
     pub fn start<'c, 'p: 'c>(
         &'c self,
         place: Place<'p>,
@@ -71,17 +83,24 @@ impl Carve {
         let range = place.range(&self.range)?;
         place.announce(&range);
         let ground = Ground::of(self, source, range.clone())?;
+        let (annotation, told) = Annotation::of(self, source, stop)?;
+        let annotate = || annotation.clone().map(|one| one as Arc<dyn Annotate>);
         let mut carver = self.carver(&ground, stop)?;
         let target = match &self.folder {
             None => {
                 let (source_name, is_digested) = (source.name().to_string(), self.is_digested);
-                Target::Rows { source_name, is_digested }
+                Target::Rows { source_name, is_digested, annotation: annotate() }
             }
-            Some(path) => match self.open_folder(path, source, &carver, &self.settings(&ground))? {
+            Some(path) => match self.open_folder(
+                path,
+                source,
+                &carver,
+                &self.settings(&ground.fingerprint).to_string(),
+            )? {
                 Resumed::Finished => return Ok(Begin::Finished),
                 Resumed::Begun(folder, begun) => {
                     carver = carver.resume(*begun);
-                    Target::Folder(folder)
+                    Target::Folder(Box::new(folder.annotate(annotate())))
                 }
             },
         };
@@ -90,9 +109,25 @@ impl Carve {
         {
             carver = carver.rates(rates);
         }
-        let Ground { free, notices, .. } = ground;
+        let Ground { free, mut notices, fingerprint: ground_print, .. } = ground;
+        notices.extend(told);
         let carve = self;
-        let carving = Carving { carve, source, carver, target, range, free, notices };
+        let skipping = annotation.filter(|_| self.skips_known);
+        let is_local = matches!(place, Place::Local(_));
+        let settings = self.settings(&ground_print);
+        let carving = Carving {
+            carve,
+            source,
+            carver,
+            target,
+            range,
+            free,
+            notices,
+            skipping,
+            settings,
+            is_local,
+            stop,
+        };
         Ok(Begin::Carving(Box::new(carving)))
     }
 
@@ -124,7 +159,7 @@ impl Carve {
     }
 
     /// The options that say what is found: only with the same ones a run goes on.
-    fn settings(&self, ground: &Ground) -> String {
+    fn settings(&self, unallocated: &Option<String>) -> Value {
         let mut types = self.types.clone();
         types.iter_mut().for_each(|types| types.sort());
         json!({
@@ -134,11 +169,13 @@ impl Carve {
             "keep": if self.keeps_broken { "all" } else { "valid" },
             "max-size": self.file_bytes_max,
             "range": [self.range.start, self.range.end],
-            "unallocated": ground.fingerprint,
+            "unallocated": unallocated,
             "thorough": self.thorough,
+            "where": self.locates,
+            "known": self.known.as_ref().map(|known| known.fingerprint()),
+            "skip-known": self.skips_known,
             "max-memory": self.memory_bytes_max,
         })
-        .to_string()
     }
 
     fn open_folder(
@@ -195,14 +232,36 @@ impl Carving<'_> {
             Target::Rows { .. } => carve.statuses.as_deref(),
         };
         let kept = Mutex::new(Kept::default());
-        let keeper = Keeper { target: &self.target, inside, statuses, watch, kept };
-        let started = Instant::now();
-        let ran = self.carver.run(self.source, &keeper).and_then(|summary| {
-            keeper.flush(None).map_err(quarrier_carve::Error::Keep)?;
-            Ok(summary)
+        let skipping = self.skipping.as_deref();
+        let keeper = Keeper { target: &self.target, inside, statuses, watch, kept, skipping };
+        let (started, begun) = (Instant::now(), SystemTime::now());
+        let (source, carver) = (self.source, self.carver);
+        let is_hashed = self.is_local && self.range == (0..source.length());
+        let hashed = Some(source).filter(|_| is_hashed && carve.folder.is_some());
+        let (ran, source_sha256) = while_hashing(hashed, self.stop, || {
+            carver.run(source, &keeper).and_then(|summary| {
+                keeper.flush(None).map_err(quarrier_carve::Error::Keep)?;
+                Ok(summary)
+            })
         });
         let is_complete = ran.as_ref().is_ok_and(|summary| !summary.stopped);
-        let finished = self.target.finish(is_complete);
+        let mut finished = self.target.finish(is_complete);
+        if let (Ok(()), Ok(summary), Some(folder)) = (&finished, &ran, &carve.folder)
+            && is_complete
+        {
+            let facts = Facts {
+                verb: "carve",
+                notes: &carve.notes,
+                options: self.settings,
+                source_name: source.name(),
+                source_bytes: source.length(),
+                source_sha256,
+                range: self.range,
+                unreadable: &summary.unreadable,
+                started: begun,
+            };
+            finished = outputs(folder).and_then(|outputs| case::write(folder, &facts, outputs));
+        }
         let elapsed = started.elapsed();
         let kept = std::mem::take(&mut *keeper.lock());
         let write = |error: io::Error, report: Option<io::Error>| Error::Write {
@@ -222,22 +281,20 @@ impl Carving<'_> {
     }
 }
 
-/// What is written to the file system of the device that is carved replaces what is to be found.
-fn refuse_folder_on_source(folder: &Path, source: &dyn Source) -> Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let holder =
-        std::fs::metadata(folder).or_else(|_| std::fs::metadata(beside.unwrap_or(Path::new("."))));
-    let device = std::fs::metadata(source.name());
-    let (Ok(device), Ok(holder)) = (device, holder) else { return Ok(()) };
-    match device.rdev() != 0 && device.rdev() == holder.dev() {
-        true => Err(Error::Request(format!(
-            "{}: is on {}, the device to carve; name a folder on another disk",
-            folder.display(),
-            source.name()
-        ))),
-        false => Ok(()),
-    }
+/// The files that a report in a folder lists, and the reports.
+fn outputs(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<Output>>> {
+    let of_report = |name: &'static str| {
+        let (bytes, sha256) = case::of_file(File::open(folder.join(name))?)?;
+        Ok(Output { path: name.to_string(), bytes, sha256 })
+    };
+    let reports = [of_report(REPORT), of_report(REPORT_DFXML)];
+    let lines = BufReader::new(File::open(folder.join(REPORT))?).lines();
+    let files = lines.map(|line| {
+        let row = Row::from_json(&line?);
+        let row = row.ok_or_else(|| io::Error::other("the report is damaged"))?;
+        Ok(Output { path: row.path, bytes: row.length, sha256: row.sha256 })
+    });
+    Ok(reports.into_iter().chain(files))
 }
 
 /// The rows of the report in a folder.

@@ -1,8 +1,9 @@
 //! Where files go: into a folder, or nowhere.
 
 use std::io;
+use std::sync::Arc;
 
-use quarrier_carve::folder::{Folder, Row, described, path_of};
+use quarrier_carve::folder::{Annotate, Folder, Row, annotated, described, path_of};
 use quarrier_carve::{Carved, Stride, View};
 
 pub(super) enum Target {
@@ -11,6 +12,7 @@ pub(super) enum Target {
     Rows {
         source_name: String,
         is_digested: bool,
+        annotation: Option<Arc<dyn Annotate>>,
     },
 }
 
@@ -18,15 +20,28 @@ impl Target {
     pub(super) fn take(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
         match self {
             Target::Folder(folder) => folder.write(carved, view),
-            Target::Rows { source_name, is_digested: true } => described(source_name, carved, view),
-            Target::Rows { source_name, is_digested: false } => Ok(undigested(source_name, carved)),
+            Target::Rows { source_name, is_digested, annotation } => {
+                let mut row = match is_digested {
+                    true => described(source_name, carved, view)?,
+                    false => undigested(source_name, carved),
+                };
+                if let Some(annotation) = annotation {
+                    annotated(&**annotation, &mut row, view);
+                }
+                Ok(row)
+            }
         }
     }
 
-    pub(super) fn take_inside(&self, row: Row, bytes: &[u8]) -> io::Result<Row> {
+    pub(super) fn take_inside(&self, mut row: Row, bytes: &[u8]) -> io::Result<Row> {
         match self {
             Target::Folder(folder) => folder.write_inside(row, bytes),
-            Target::Rows { .. } => Ok(row),
+            Target::Rows { annotation, .. } => {
+                if let Some(annotation) = annotation {
+                    annotation.annotate(&mut row, &mut |take| take(bytes));
+                }
+                Ok(row)
+            }
         }
     }
 
@@ -65,5 +80,7 @@ fn undigested(source_name: &str, carved: &Carved) -> Row {
         sha256: String::new(),
         path: path_of(carved),
         container: None,
+        place: None,
+        known: None,
     }
 }

@@ -14,6 +14,7 @@ mod named;
 mod opener;
 mod partition;
 mod stdin;
+mod written;
 
 pub(crate) use failing::Failing;
 pub use far::{FarImage, open_url};
@@ -22,6 +23,7 @@ pub(crate) use named::is_part_of_image;
 pub use named::{NAMES_BYTES_MAX, Named, Sources};
 pub use opener::{OpenOptions, Opener};
 pub use stdin::standard_input;
+pub(crate) use written::refuse_folder_on_source;
 
 use std::io::Read;
 use std::ops::Range;

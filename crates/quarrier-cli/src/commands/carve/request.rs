@@ -3,17 +3,22 @@
 use std::sync::atomic::AtomicBool;
 
 use quarrier::Carve as Request;
-use quarrier::carve::Signatures;
+use quarrier::carve::{Signatures, read_known};
 
 use crate::args::Carve;
+use crate::host;
 
 /// The request that options make.
 ///
 /// # Errors
-/// In words, where the user's signatures cannot be read or are wrong.
+/// In words, where the user's signatures or hashes cannot be read or are wrong.
 pub(super) fn request(carve: &Carve, stop: &AtomicBool) -> Result<Request, String> {
     let read = |path: &std::path::Path| Signatures::read(path, stop);
     let signatures = carve.signatures.as_deref().map(read).transpose();
+    let known = match carve.known.is_empty() {
+        true => None,
+        false => Some(read_known(&carve.known).map_err(|error| error.to_string())?),
+    };
     Ok(Request::new()
         .folder(carve.folder.clone())
         .resume(carve.resume)
@@ -24,6 +29,10 @@ pub(super) fn request(carve: &Carve, stop: &AtomicBool) -> Result<Request, Strin
         .range(carve.range.clone())
         .embedded(carve.embedded)
         .unallocated(carve.unallocated)
+        .locate(carve.locates)
+        .known(known)
+        .skip_known(carve.skips_known)
+        .notes(host::notes(&carve.line))
         .thorough(carve.thorough)
         .workers(carve.workers)
         .memory_bytes_max(carve.memory_bytes_max))

@@ -25,19 +25,28 @@ const COLUMNS: &[Column] = &[
     Column { name: "path", kind: Kind::Text },
 ];
 
-/// As `COLUMNS`, with the way to files inside others.
-const COLUMNS_EMBEDDED: &[Column] = &[
-    COLUMNS[0],
-    COLUMNS[1],
-    COLUMNS[2],
-    COLUMNS[3],
-    COLUMNS[4],
-    COLUMNS[5],
-    COLUMNS[6],
-    COLUMNS[7],
-    COLUMNS[8],
-    Column { name: "container", kind: Kind::Text },
+/// With `--embedded`: the way to files inside others.
+const CONTAINER: &[Column] = &[Column { name: "container", kind: Kind::Text }];
+
+/// With `--where`.
+const PLACE: &[Column] = &[
+    Column { name: "file", kind: Kind::Text },
+    Column { name: "inode", kind: Kind::Optional },
+    Column { name: "state", kind: Kind::Text },
+    Column { name: "modified", kind: Kind::Text },
 ];
+
+/// With `--known`.
+const KNOWN: &[Column] = &[Column { name: "known", kind: Kind::Json }];
+
+/// The columns of a run.
+fn columns(carve: &Carve) -> &'static [Column] {
+    let wanted =
+        [(carve.embedded, CONTAINER), (carve.locates, PLACE), (!carve.known.is_empty(), KNOWN)];
+    let more = wanted.iter().filter(|(is_wanted, _)| *is_wanted).flat_map(|(_, columns)| *columns);
+    // Once a run.
+    COLUMNS.iter().chain(more).copied().collect::<Vec<_>>().leak()
+}
 
 /// What was found.
 #[derive(Default)]
@@ -66,7 +75,7 @@ impl Seen {
 
 /// Sees files on their way.
 pub(super) struct Watch {
-    is_embedded: bool,
+    columns: &'static [Column],
     has_folder: bool,
     format: Format,
     inner: Mutex<Inner>,
@@ -94,7 +103,7 @@ impl Watch {
             rows: None,
         };
         Watch {
-            is_embedded: carve.embedded,
+            columns: columns(carve),
             has_folder: carve.folder.is_some(),
             format: carve.format,
             inner: Mutex::new(inner),
@@ -121,8 +130,12 @@ impl Watch {
 }
 
 impl Inner {
-    fn print(&mut self, format: Format, is_embedded: bool, rows: &[Row]) -> io::Result<()> {
-        let columns = if is_embedded { COLUMNS_EMBEDDED } else { COLUMNS };
+    fn print(
+        &mut self,
+        format: Format,
+        columns: &'static [Column],
+        rows: &[Row],
+    ) -> io::Result<()> {
         let printer = match &mut self.rows {
             Some(printer) => printer,
             None => self.rows.insert(rows::to_stdout(format, Layout::Carved, columns)?),
@@ -130,6 +143,23 @@ impl Inner {
         for row in rows {
             let extents: Vec<_> = row.extents.iter().map(|e| [e.offset, e.length]).collect();
             let extents = serde_json::json!(extents).to_string();
+            let place = row.place.as_ref();
+            let value = |name: &str| match name {
+                // The report has it; a line for people is long enough.
+                "container" if format == Format::Text => Value::Missing,
+                "container" => text(row.container.as_ref()),
+                "file" => text(place.and_then(|place| place.file.as_ref())),
+                "inode" => {
+                    place.and_then(|place| place.inode).map_or(Value::Missing, Value::Unsigned)
+                }
+                "state" => text(place.map(|place| &place.state)),
+                "modified" => text(place.and_then(|place| place.modified.as_ref())),
+                _ => match row.known {
+                    Some(true) => Value::Json("true"),
+                    Some(false) => Value::Json("false"),
+                    None => Value::Missing,
+                },
+            };
             let values = [
                 Value::Text(&row.source),
                 Value::Text(&row.kind),
@@ -140,12 +170,17 @@ impl Inner {
                 Value::Text(&row.reason),
                 Value::Text(&row.sha256),
                 Value::Text(&row.path),
-                row.container.as_deref().map_or(Value::Missing, Value::Text),
             ];
-            printer.row(&values[..columns.len()], Excerpt::default())?;
+            let more = columns[COLUMNS.len()..].iter().map(|column| value(column.name));
+            let values: Vec<_> = values.into_iter().chain(more).collect();
+            printer.row(&values, Excerpt::default())?;
         }
         Ok(())
     }
+}
+
+fn text(text: Option<&String>) -> Value<'_> {
+    text.map_or(Value::Missing, |text| Value::Text(text))
 }
 
 impl quarrier::carve::Watch for Watch {
@@ -158,7 +193,7 @@ impl quarrier::carve::Watch for Watch {
             inner.seen.by_type.entry(row.kind.clone()).or_default()[row.status as usize] += 1;
         }
         if inner.prints
-            && let Err(error) = inner.print(self.format, self.is_embedded, &rows)
+            && let Err(error) = inner.print(self.format, self.columns, &rows)
         {
             inner.prints = false;
             if self.has_folder && is_closed_pipe(&error) {

@@ -2,6 +2,7 @@
 
 mod hits;
 mod lines;
+mod located;
 mod matches;
 pub(in crate::commands) mod progress;
 pub(crate) mod request;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use quarrier::files::places;
 use quarrier::search::{Ahead, Histogram, Running, SmallFiles, Watch};
 use quarrier::{Error, Named, Opened, Opener, Sources};
 use quarrier_core::pipeline::{Chunk, Plan, Run};
@@ -29,6 +31,7 @@ use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
 use crate::{Outcome, complain, host, interrupt};
 
 use hits::Hits;
+use located::{Located, with_place};
 use matches::Matches;
 use sink::{Counts, Output};
 use small::Small;
@@ -184,7 +187,9 @@ impl Session<'_> {
         open: &mut dyn FnMut(&Named) -> quarrier::Result<Opened>,
     ) -> io::Result<(Vec<Searched>, bool)> {
         let mut state = Going { rows: None, done: Vec::new() };
-        let ahead = self.running.ahead().filter(|_| sources.len() > 1);
+        let ahead = self.running.ahead();
+        // Small files are no images.
+        let ahead = ahead.filter(|_| sources.len() > 1 && !self.search.locates);
         let is_read = match ahead {
             Some(ahead) => self.search_ahead(&ahead, sources, open, &mut state)?,
             None => {
@@ -335,6 +340,8 @@ impl Session<'_> {
             false if shown.numbered => (Layout::Findings, NUMBERED_COLUMNS),
             false => (Layout::Findings, FINDING_COLUMNS),
         };
+        let is_located = self.search.locates && layout == Layout::Findings;
+        let columns = if is_located { with_place(columns) } else { columns };
         rows::to_stdout(self.search.format, layout, columns)
     }
 
@@ -345,6 +352,19 @@ impl Session<'_> {
         rows: &mut (dyn Rows + 'static),
     ) -> Result<Searched, Ended> {
         let name = opened.name().to_string();
+        let places = match self.search.locates {
+            true => Some(places(&opened.place(), self.stop)?),
+            false => None,
+        };
+        for notice in places.iter().flat_map(|places| places.notices()) {
+            complain(&format!("{name}: {notice}"));
+        }
+        let format = self.search.format;
+        let mut located = None;
+        let rows: &mut dyn Rows = match &places {
+            Some(places) => located.insert(Located { rows, places, format }),
+            None => rows,
+        };
         let mut watch = OneSource {
             search: self.search,
             counts: &mut self.counts,

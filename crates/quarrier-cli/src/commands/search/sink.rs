@@ -37,7 +37,7 @@ pub(super) struct Output<'o> {
     pub(super) matches: Matches,
     pub(super) lines: Lines,
     /// None where only counts are wanted.
-    pub(super) rows: Option<&'o mut (dyn Rows + 'static)>,
+    pub(super) rows: Option<&'o mut (dyn Rows + 'o)>,
     /// Why rows could not be written.
     pub(super) error: Option<io::Error>,
 }

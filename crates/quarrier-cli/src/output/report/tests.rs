@@ -121,6 +121,8 @@ fn what_was_carved_is_mapped_counted_and_listed() {
         status,
         reason: EVIL.to_string(),
         container: None,
+        place: None,
+        known: None,
         sha256: "0123456789abcdef".repeat(4),
         path: format!("{kind}/{EVIL}"),
     };

@@ -1,4 +1,4 @@
-//! Tables over the engine itself: `search(…)`, `carve(…)`, `gauge(…)`, `messages(…)`.
+//! Tables over the engine itself: `search(…)`, `carve(…)`, `files(…)`, `gauge(…)`, `messages(…)`.
 //!
 //! ```text
 //!  call ─→ arguments ─→ provider ─→ FoundExec ─→ a thread that finds ─→ batches, a few ahead
@@ -12,6 +12,8 @@ mod carve;
 mod chosen;
 
 mod counting;
+
+mod files;
 
 mod gauge;
 
@@ -72,6 +74,7 @@ pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
     if host.reach.has_tables_of_the_engine() {
         context.register_udtf("search", Arc::new(search::Search::new(notes, host)));
         context.register_udtf("carve", Arc::new(carve::Carve::new(notes, host)));
+        context.register_udtf("files", Arc::new(files::Files::new(notes, host)));
     }
     if host.reach.has_gauge() {
         context.register_udtf("gauge", Arc::new(gauge::Gauge::new(host)));

@@ -1,0 +1,105 @@
+//! `quarrier files`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use super::{color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg};
+use crate::output::Format;
+
+/// `quarrier files`.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) source: OsString,
+    /// A path or a glob.
+    pub(crate) only: Option<String>,
+    pub(crate) deleted: bool,
+    /// Where the files are written, if they are.
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) bodyfile: bool,
+    pub(crate) format: Format,
+    pub(crate) quiet: bool,
+    pub(crate) stats: Option<PathBuf>,
+    /// The command line as typed, for the case file.
+    pub(crate) line: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quarrier files disk.img
+  quarrier files disk.img /Users/Public --deleted
+  quarrier files image.E01 '*.jpg' --deleted --extract -o pictures
+  quarrier files disk.img '#2/Documents' --format json | jq -r .path
+  quarrier files disk.img --deleted --bodyfile > body.txt
+  quarrier files https://example.org/disk.img /Windows/System32/config
+
+It reads ext2 to ext4, FAT, exFAT, NTFS and ISO 9660, in a source that holds
+one of them or in the partitions of a GPT or an MBR. Deleted files are listed
+with what is left of them; those that have lost their folder are in
+/$OrphanFiles. FAT has local times without a zone; they are shown as UTC.
+
+PATH names a file, or a folder with all that is below it; in GLOB * and ?
+match within a name, and ** any folders. A glob without a slash matches names
+in all folders. '#2/…' are paths of the second partition.
+
+With --extract, names that lead elsewhere are changed, links are written as
+files with their target, and a name that is taken gets ~INODE at its end.
+
+Exit status: 0 files were listed, 1 none, 2 wrong use or failure, 3 part of a
+file system is damaged or could not be read (each place is told), 130
+interrupted.";
+
+pub(super) fn command() -> Command {
+    Command::new("files")
+        .about("Lists the files of the file systems in an image, and extracts them")
+        .after_help(EXAMPLES)
+        .arg(
+            Arg::new("source")
+                .value_name("SOURCE")
+                .value_parser(value_parser!(OsString))
+                .required(true)
+                .help("The image or device"),
+        )
+        .arg(
+            Arg::new("only")
+                .value_name("PATH|GLOB")
+                .help("Only this file or folder, or what matches this glob"),
+        )
+        .arg(flag("deleted", "Deleted files, too"))
+        .arg(flag("extract", "Write the files into the folder of -o").requires("output"))
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FOLDER")
+                .value_parser(value_parser!(PathBuf))
+                .requires("extract")
+                .help("Output folder of --extract; must be new or empty"),
+        )
+        .arg(
+            flag("bodyfile", "Print a bodyfile, as mactime and timeline tools read it")
+                .conflicts_with("json")
+                .help_heading("Output"),
+        )
+        .args([format_arg(), json_arg(), color_arg(), quiet_arg(), stats_arg()])
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Result<Files, String> {
+    let source: &OsString = matches.get_one("source").ok_or("no source was given")?;
+    let (bodyfile, format) = (matches.get_flag("bodyfile"), format_of(matches)?);
+    if bodyfile && format != Format::Text {
+        return Err("--bodyfile is a format of its own; leave out --format".to_string());
+    }
+    Ok(Files {
+        source: source.clone(),
+        only: matches.get_one("only").cloned(),
+        deleted: matches.get_flag("deleted"),
+        folder: matches.get_one("output").cloned(),
+        bodyfile,
+        format,
+        quiet: matches.get_flag("quiet"),
+        stats: matches.get_one("stats").cloned(),
+        line: super::search::typed_line(),
+    })
+}

@@ -1,0 +1,107 @@
+//! `quarrier files`: lists and extracts, and writes nowhere else.
+
+use std::os::unix::fs::MetadataExt;
+
+use crate::carve_free::does;
+use crate::harness::{Lab, Ran, run, skip};
+
+/// Runs `quarrier files ARGS…`.
+fn files(lab: &Lab, args: &[&str]) -> Ran {
+    let mut command = lab.command(["files"]);
+    command.args(args);
+    run(command, b"")
+}
+
+/// A FAT volume with a file, one in a folder, and a deleted one.
+fn lab() -> Option<Lab> {
+    let lab = Lab::new();
+    lab.put_sparse("f", 16 << 20, &[]);
+    std::fs::create_dir_all(lab.path("files/docs")).unwrap();
+    for (name, text) in [("a.txt", "alpha"), ("gone.txt", "it was here"), ("docs/b.jpg", "beta")] {
+        lab.put(format!("files/{name}"), text.repeat(1000));
+    }
+    let mut made = does(&lab, "mkfs.vfat", &["-F", "16", "f"]);
+    for name in ["files/a.txt", "files/gone.txt", "files/docs"] {
+        made = made && does(&lab, "mcopy", &["-s", "-m", "-i", "f", name, "::"]);
+    }
+    (made && does(&lab, "mdel", &["-i", "f", "::gone.txt"])).then_some(lab)
+}
+
+#[test]
+fn files_are_listed_by_path_and_glob_deleted_ones_where_they_are_wanted() {
+    let Some(lab) = lab() else { return skip("mkfs.vfat or mtools do not run") };
+    let paths = |args: &[&str]| {
+        let ran = files(&lab, &[&["f", "--format", "json"], args].concat());
+        let path = |line: &str| {
+            let row: serde_json::Value = serde_json::from_str(line).unwrap();
+            row["path"].as_str().unwrap().to_string()
+        };
+        ran.is_clean().lines().into_iter().map(path).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(&[]), ["/", "/a.txt", "/docs", "/docs/b.jpg"]);
+    assert_eq!(paths(&["--deleted"]), ["/", "/a.txt", "/_one.txt", "/docs", "/docs/b.jpg"]);
+    assert_eq!(paths(&["docs"]), ["/docs", "/docs/b.jpg"]);
+    assert_eq!(paths(&["*.jpg"]), ["/docs/b.jpg"]);
+    let nothing = files(&lab, &["f", "/no/such"]);
+    assert_eq!(nothing.code, Some(1));
+    assert_eq!(nothing.text(), "");
+}
+
+#[test]
+fn rows_have_the_columns_that_people_script_against() {
+    let Some(lab) = lab() else { return skip("mkfs.vfat or mtools do not run") };
+    let ran = files(&lab, &["f", "a.txt", "--format", "csv"]);
+    let mut lines = ran.is_clean().text().lines();
+    let header =
+        "source,partition,path,inode,type,state,size,modified,accessed,changed,created,extents";
+    assert_eq!(lines.next(), Some(header));
+    let row = lines.next().unwrap();
+    assert!(row.starts_with("f,0,/a.txt,3,file,allocated,5000,20"), "{row}");
+    let ran = files(&lab, &["f", "a.txt", "--bodyfile"]);
+    let body = ran.is_clean().text();
+    assert!(body.starts_with("0|/a.txt|3|r/r---------|0|0|5000|"), "{body}");
+}
+
+#[test]
+fn files_are_extracted_with_names_bytes_and_times() {
+    let Some(lab) = lab() else { return skip("mkfs.vfat or mtools do not run") };
+    files(&lab, &["f", "--deleted", "--extract", "-o", "out", "--quiet"]).is_clean();
+    for (name, text) in [("a.txt", "alpha"), ("_one.txt", "it was here"), ("docs/b.jpg", "beta")] {
+        let read = std::fs::read(lab.path(format!("out/{name}"))).unwrap();
+        assert_eq!(read, text.repeat(1000).into_bytes(), "{name}");
+    }
+    let seconds = |name: &str| std::fs::metadata(lab.path(name)).unwrap().mtime();
+    // FAT counts in steps of two seconds.
+    assert!((seconds("files/a.txt") - seconds("out/a.txt")).abs() <= 2);
+    let again = files(&lab, &["f", "--extract", "-o", "out"]);
+    again.refuses(&["is not empty"]);
+}
+
+#[test]
+fn names_that_lead_elsewhere_stay_in_the_folder() {
+    let lab = Lab::new();
+    lab.put_sparse("e", 16 << 20, &[]);
+    lab.put("victim", "untouched");
+    std::fs::create_dir(lab.path("files")).unwrap();
+    lab.put("files/x", "evil");
+    if !does(&lab, "mke2fs", &["-q", "-F", "-t", "ext2", "-d", "files", "e"]) {
+        return skip("mke2fs does not run");
+    }
+    // Names of the same length, put over what mke2fs wrote.
+    let mut image = std::fs::read(lab.path("e")).unwrap();
+    let is_entry = |bytes: &[u8]| bytes[1..4] == [0; 3] && bytes[6..] == [1, 1, b'x'];
+    let at = image.windows(9).position(is_entry).unwrap();
+    image[at + 8] = b'/';
+    std::fs::write(lab.path("e"), image).unwrap();
+    files(&lab, &["e", "--extract", "-o", "out", "--quiet"]).is_clean();
+    assert_eq!(std::fs::read(lab.path("out/\\x2f")).unwrap(), b"evil");
+    assert_eq!(std::fs::read(lab.path("victim")).unwrap(), b"untouched");
+}
+
+#[test]
+fn what_holds_no_file_system_is_an_error_that_says_so() {
+    let lab = Lab::new();
+    lab.put("f", vec![7; 100_000]);
+    let refused = files(&lab, &["f"]);
+    refused.refuses(&["no file system that quarrier can read"]);
+}

@@ -1,0 +1,79 @@
+//! What rows have beside what carving finds: whose their bytes are, and whether they are known.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_carve::folder::{Annotate, Bytes, Row, RowPlace};
+use quarrier_core::source::Source;
+use quarrier_files::{Hasher, Known, Places, time_in_words};
+
+use super::Carve;
+use crate::{Error, Result};
+
+/// What rows are completed by.
+pub(super) struct Annotation {
+    places: Option<Places>,
+    known: Option<Arc<Known>>,
+}
+
+impl Annotation {
+    /// What `carve` asks for; None where that is nothing. Also what there is to say of it.
+    pub(super) fn of(
+        carve: &Carve,
+        source: &dyn Source,
+        stop: &AtomicBool,
+    ) -> Result<(Option<Arc<Self>>, Vec<String>)> {
+        let places = match carve.locates {
+            true => Some(Places::read(source, stop)?),
+            false => None,
+        };
+        let notices = places.as_ref().map_or_else(Vec::new, |places| places.notices().to_vec());
+        let known = carve.known.clone();
+        let has_any = places.is_some() || known.is_some();
+        Ok((has_any.then(|| Arc::new(Annotation { places, known })), notices))
+    }
+
+    /// Whether a file with these bytes is known.
+    pub(super) fn is_known(&self, bytes: &mut Bytes<'_>) -> Option<bool> {
+        let known = self.known.as_ref()?;
+        let mut hasher = Hasher::new(known.needs_old());
+        bytes(&mut |piece| hasher.update(piece));
+        Some(known.has(&hasher.finish()))
+    }
+}
+
+impl Annotate for Annotation {
+    fn annotate(&self, row: &mut Row, bytes: &mut Bytes<'_>) {
+        if let Some(places) = &self.places {
+            let place = places.at(row.offset);
+            row.place = Some(RowPlace {
+                file: place.file.map(str::to_string),
+                inode: place.inode,
+                state: place.state.name().to_string(),
+                modified: place.modified.map(time_in_words),
+            });
+        }
+        row.known = self.is_known(bytes);
+    }
+}
+
+/// Reads sets of known files: `hashdeep`, and lists of MD5, SHA-1 and SHA-256.
+///
+/// # Errors
+/// [`Error::Request`] for a file without hashes, [`Error::Source`] where one cannot be read.
+pub fn read_known(paths: &[PathBuf]) -> Result<Known> {
+    let mut known = Known::default();
+    for path in paths {
+        let name = || path.display().to_string();
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::InvalidData => Error::Request(format!("{}: {error}", name())),
+            _ => Error::Source(quarrier_core::Error::io(name(), "read", error)),
+        };
+        let file = std::fs::File::open(path).map_err(failed)?;
+        known.read(file).map_err(failed)?;
+    }
+    known.sort();
+    Ok(known)
+}

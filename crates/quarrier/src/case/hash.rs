@@ -1,0 +1,74 @@
+//! The hash of a whole source, made while something else reads it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quarrier_core::source::{Source, read_full_at};
+use quarrier_core::threads::{in_scope, joined};
+use quarrier_files::Hasher;
+
+/// Bytes that are read at once.
+const STEP_BYTES: usize = 1 << 20;
+
+/// Does `work`, and hashes `source` beside it, where that is wanted: what one of them reads, the other
+/// finds in the page cache. The hash is in hexadecimal; None where it was stopped, or not all can be
+/// read.
+pub(crate) fn while_hashing<R>(
+    source: Option<&dyn Source>,
+    stop: &AtomicBool,
+    work: impl FnOnce() -> R,
+) -> (R, Option<String>) {
+    let Some(source) = source else { return (work(), None) };
+    std::thread::scope(|scope| {
+        let hashing = in_scope(scope, "hash", || sha256_of(source, stop));
+        let done = work();
+        let hash = match hashing {
+            Ok(hashing) => joined(hashing),
+            // The system refuses a thread.
+            Err(_) => sha256_of(source, stop),
+        };
+        (done, hash)
+    })
+}
+
+/// The SHA-256 of a source; None where it was stopped, or not all can be read.
+pub(super) fn sha256_of(source: &dyn Source, stop: &AtomicBool) -> Option<String> {
+    let mut hasher = Hasher::new(false);
+    let mut buffer = vec![0; STEP_BYTES];
+    let mut at = 0;
+    while at < source.length() {
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let step = STEP_BYTES.min(usize::try_from(source.length() - at).unwrap_or(STEP_BYTES));
+        let read = read_full_at(source, at, &mut buffer[..step]).ok()?;
+        if read < step {
+            return None;
+        }
+        hasher.update(&buffer[..step]);
+        at += step as u64;
+    }
+    Some(hasher.finish().sha256_hex())
+}
+
+/// Length and SHA-256 of a file.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn of_file(mut file: File) -> io::Result<(u64, String)> {
+    let mut hasher = Hasher::new(false);
+    let mut buffer = vec![0; STEP_BYTES];
+    let mut length = 0;
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok((length, hasher.finish().sha256_hex())),
+            Ok(bytes) => {
+                hasher.update(&buffer[..bytes]);
+                length += bytes as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The case file of an output folder: what was run, over which bytes, and what came out; and whether
+//! all of it is still the same.
+//!
+//! ```text
+//! FOLDER/case.json    {program, command, options, source, outputs, seal, host, clock}
+//! ```
+//!
+//! The seal is the hash of all that stands before it: everything but the host and the clock, so that
+//! two runs differ in nothing else.
+
+mod hash;
+mod verify;
+
+pub(crate) use hash::{of_file, while_hashing};
+pub use verify::{Differences, verify};
+
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use quarrier_files::{Hasher, time_in_words};
+use serde_json::{Value, json};
+
+/// The name of the case file.
+pub const CASE: &str = "case.json";
+
+/// What only the door knows of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// The command line as typed, without passwords.
+    pub command: Option<String>,
+    /// The name of the machine.
+    pub host: Option<String>,
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Output {
+    /// From the folder on.
+    pub(crate) path: String,
+    pub(crate) bytes: u64,
+    /// In hexadecimal.
+    pub(crate) sha256: String,
+}
+
+/// What there is to say of a run.
+pub(crate) struct Facts<'f> {
+    pub(crate) verb: &'static str,
+    pub(crate) notes: &'f Notes,
+    pub(crate) options: Value,
+    pub(crate) source_name: &'f str,
+    pub(crate) source_bytes: u64,
+    /// The hash of the whole source, in hexadecimal, where all of it was read.
+    pub(crate) source_sha256: Option<String>,
+    /// The part that was read.
+    pub(crate) range: Range<u64>,
+    /// What of it could not be read.
+    pub(crate) unreadable: &'f [Range<u64>],
+    pub(crate) started: SystemTime,
+}
+
+/// Writes the case file into a folder that has none.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn write(
+    folder: &Path,
+    facts: &Facts<'_>,
+    outputs: impl Iterator<Item = io::Result<Output>>,
+) -> io::Result<()> {
+    quarrier_carve::folder::write_new(folder, CASE, |file| {
+        let mut out = Sealed { out: file, hasher: Hasher::new(false) };
+        let pairs = |ranges: &[Range<u64>]| -> Vec<[u64; 2]> {
+            ranges.iter().map(|range| [range.start, range.end]).collect()
+        };
+        let head = [
+            ("program", json!({"name": "quarrier", "version": env!("CARGO_PKG_VERSION")})),
+            ("verb", json!(facts.verb)),
+            ("command", json!(facts.notes.command)),
+            ("options", facts.options.clone()),
+            (
+                "source",
+                json!({
+                    "name": facts.source_name,
+                    "bytes": facts.source_bytes,
+                    "sha256": facts.source_sha256,
+                    "range": [facts.range.start, facts.range.end],
+                    "unreadable": pairs(facts.unreadable),
+                }),
+            ),
+        ];
+        out.write_all(b"{\n")?;
+        for (name, value) in head {
+            writeln!(out, "\"{name}\": {value},")?;
+        }
+        out.write_all(b"\"outputs\": [")?;
+        for (number, output) in outputs.enumerate() {
+            let Output { path, bytes, sha256 } = output?;
+            let comma = if number > 0 { "," } else { "" };
+            let line = json!({"path": path, "bytes": bytes, "sha256": sha256});
+            write!(out, "{comma}\n{line}")?;
+        }
+        out.write_all(b"\n],\n")?;
+        let Sealed { out, hasher } = out;
+        let seal = hasher.finish().sha256_hex();
+        let ended = SystemTime::now();
+        let clock = json!({"started": moment(facts.started), "ended": moment(ended)});
+        let host = json!(facts.notes.host);
+        write!(out, "{SEAL}\"{seal}\",\n\"host\": {host},\n\"clock\": {clock}\n}}\n")
+    })
+}
+
+/// How the line of the seal begins.
+const SEAL: &str = "\"seal\": ";
+
+/// Hashes what it writes.
+struct Sealed<'o> {
+    out: &'o mut dyn Write,
+    hasher: Hasher,
+}
+
+impl Write for Sealed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn moment(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    time_in_words(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,180 @@
+//! Whether an output folder, and the source it came from, are still what the case file says.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quarrier_core::source::Source;
+use serde_json::Value;
+
+use super::hash::{of_file, sha256_of};
+use super::{CASE, SEAL};
+use crate::{Error, Result};
+use quarrier_files::Hasher;
+
+/// A larger case file is refused.
+const CASE_BYTES_MAX: u64 = 4 << 30;
+/// Differences that are told; more are counted.
+const TOLD_MAX: usize = 1000;
+
+/// What is not as the case file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// The first of them, a line each.
+    pub lines: Vec<String>,
+    /// How many there are.
+    pub count: u64,
+    /// Files that were compared.
+    pub files: u64,
+    /// What could not be compared, a line each: the source where it is not there.
+    pub left_out: Vec<String>,
+    /// Whether it was stopped before its end.
+    pub stopped: bool,
+}
+
+impl Differences {
+    fn add(&mut self, line: String) {
+        self.count += 1;
+        if self.lines.len() < TOLD_MAX {
+            self.lines.push(line);
+        }
+    }
+}
+
+/// The name of the source in a case file.
+struct Case {
+    value: Value,
+    is_sealed: bool,
+}
+
+/// Compares every file in `folder`, its case file, and the source that `open` opens by its name.
+///
+/// # Errors
+/// [`Error::Request`] where there is no case file, or none that can be read.
+pub fn verify(
+    folder: &Path,
+    open: &mut dyn FnMut(&str) -> Result<Box<dyn Source>>,
+    stop: &AtomicBool,
+) -> Result<Differences> {
+    let case = read(folder)?;
+    let mut found = Differences::default();
+    if !case.is_sealed {
+        found.add(format!("{CASE}: was changed: its seal is not that of its contents"));
+    }
+    let mut known = HashSet::from([CASE.to_string()]);
+    for output in case.value["outputs"].as_array().into_iter().flatten() {
+        if stop.load(Ordering::Relaxed) {
+            found.stopped = true;
+            return Ok(found);
+        }
+        let Some(path) = output["path"].as_str() else {
+            found.add(format!("{CASE}: an output without a path"));
+            continue;
+        };
+        known.insert(path.to_string());
+        found.files += 1;
+        let expected = (output["bytes"].as_u64(), output["sha256"].as_str());
+        match open_inside(folder, path).and_then(of_file) {
+            Err(error) => found.add(format!("{path}: {error}")),
+            Ok((bytes, _)) if Some(bytes) != expected.0 => {
+                let before = expected.0.unwrap_or(0);
+                found.add(format!("{path}: has {bytes} bytes, and had {before}"));
+            }
+            Ok((_, sha256)) if Some(&*sha256) != expected.1 => {
+                found.add(format!("{path}: was changed: its SHA-256 is {sha256}"));
+            }
+            Ok(_) => {}
+        }
+    }
+    others(folder, &known, &mut found);
+    source(&case.value["source"], open, stop, &mut found);
+    Ok(found)
+}
+
+/// Reads the case file.
+fn read(folder: &Path) -> Result<Case> {
+    let refused = |why: &str| Error::Request(format!("{}: {why}", folder.join(CASE).display()));
+    let file = open_inside(folder, CASE).map_err(|error| refused(&error.to_string()))?;
+    if file.metadata().is_ok_and(|meta| meta.len() > CASE_BYTES_MAX) {
+        return Err(refused("is too large for a case file"));
+    }
+    let text = io::read_to_string(file).map_err(|error| refused(&error.to_string()))?;
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| refused(&format!("is no case file: {error}")))?;
+    if !value["outputs"].is_array() {
+        return Err(refused("is no case file of quarrier"));
+    }
+    let end = text.rfind(&format!("\n{SEAL}")).map_or(text.len(), |at| at + 1);
+    let mut hasher = Hasher::new(false);
+    hasher.update(&text.as_bytes()[..end]);
+    let is_sealed = value["seal"].as_str() == Some(&hasher.finish().sha256_hex());
+    Ok(Case { value, is_sealed })
+}
+
+/// Opens a file of the folder; a path that leads elsewhere, or over a link, is none.
+fn open_inside(folder: &Path, path: &str) -> io::Result<File> {
+    let relative = Path::new(path);
+    let mut whole = folder.to_path_buf();
+    for part in relative.components() {
+        let Component::Normal(name) = part else {
+            return Err(io::Error::other("leads out of the folder"));
+        };
+        whole.push(name);
+        if fs::symlink_metadata(&whole)?.is_symlink() {
+            return Err(io::Error::other("is a link"));
+        }
+    }
+    if !fs::metadata(&whole)?.is_file() {
+        return Err(io::Error::other("is no file"));
+    }
+    File::open(&whole)
+}
+
+/// Tells of files that are not in the case file.
+fn others(folder: &Path, known: &HashSet<String>, found: &mut Differences) {
+    let mut folders: Vec<PathBuf> = vec![PathBuf::new()];
+    while let Some(place) = folders.pop() {
+        let Ok(entries) = fs::read_dir(folder.join(&place)) else { continue };
+        let mut names: Vec<_> = entries.flatten().collect();
+        names.sort_by_key(|entry| entry.file_name());
+        for entry in names {
+            let path = place.join(entry.file_name());
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            } else if !path.to_str().is_some_and(|path| known.contains(path)) {
+                found.add(format!("{}: is not in {CASE}", path.display()));
+            }
+        }
+    }
+}
+
+/// Compares the source.
+fn source(
+    told: &Value,
+    open: &mut dyn FnMut(&str) -> Result<Box<dyn Source>>,
+    stop: &AtomicBool,
+    found: &mut Differences,
+) {
+    let Some(name) = told["name"].as_str() else { return };
+    let source = match open(name) {
+        Ok(source) => source,
+        Err(error) => return found.left_out.push(format!("the source was not compared: {error}")),
+    };
+    if Some(source.length()) != told["bytes"].as_u64() {
+        let before = told["bytes"].as_u64().unwrap_or(0);
+        return found.add(format!("{name}: has {} bytes, and had {before}", source.length()));
+    }
+    let Some(expected) = told["sha256"].as_str() else {
+        return found
+            .left_out
+            .push(format!("{name}: its hash was not made, so only its length is compared"));
+    };
+    match sha256_of(&*source, stop) {
+        Some(sha256) if sha256 == expected => {}
+        Some(sha256) => found.add(format!("{name}: was changed: its SHA-256 is {sha256}")),
+        None if stop.load(Ordering::Relaxed) => found.stopped = true,
+        None => found.left_out.push(format!("{name}: cannot be read as a whole")),
+    }
+}

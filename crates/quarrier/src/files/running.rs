@@ -1,0 +1,202 @@
+//! Carries a listing out.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use quarrier_core::source::Source;
+use quarrier_files::{Entry, Error as FilesError, Folder, Kind, System, Systems, Written, find};
+
+use serde_json::json;
+
+use super::{Files, Row};
+use crate::case::{self, CASE, Facts, Output, while_hashing};
+use crate::source::{only_in_order, refuse_folder_on_source};
+use crate::{Error, Place, Result};
+
+/// Files that could not be written, at most, that are named; more are counted.
+const NAMED_MAX: usize = 100;
+
+/// What a listing came to.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The file systems.
+    pub systems: Systems,
+    /// Rows that there were.
+    pub rows: u64,
+    /// Bytes of the files that were written.
+    pub written_bytes: u64,
+    /// What was damaged, and files that could not be written: a line each.
+    pub damages: Vec<String>,
+    /// Where bytes of the source could not be read, of files that were written.
+    pub unreadable: Vec<Range<u64>>,
+    /// Whether it was stopped before its end.
+    pub stopped: bool,
+    /// The time it took.
+    pub elapsed: Duration,
+    /// Files that could not be written.
+    failed: usize,
+}
+
+impl Files {
+    /// Lists the files of a source, and writes them where that was asked for. Ends soon after `stop`
+    /// becomes true.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a stream; [`Error::Files`] where there is no file system, or none of
+    /// them can be read; [`Error::Folder`] where files cannot be written; [`Error::Output`] with what
+    /// `watch` says.
+    pub fn run(
+        &self,
+        place: Place<'_>,
+        stop: &AtomicBool,
+        watch: &mut dyn FnMut(&Row) -> io::Result<()>,
+    ) -> Result<Listed> {
+        let (started, began) = (Instant::now(), SystemTime::now());
+        let Some(source) = place.source() else {
+            return Err(only_in_order(place.name().to_string()));
+        };
+        let systems = find(source)?;
+        let mut folder = None;
+        if let Some(path) = &self.folder {
+            refuse_folder_on_source(path, source)?;
+            let made = Folder::create(path);
+            let mut made = made.map_err(|error| Error::Folder { folder: path.clone(), error })?;
+            made.keep_free(CASE);
+            folder = Some(made);
+        }
+        let mut listing = Listing {
+            files: self,
+            source,
+            are_several: systems.are_several(),
+            folder,
+            listed: Listed::default(),
+            watch,
+            failure: None,
+            outputs: Vec::new(),
+        };
+        let all = systems.systems.iter().filter(|one| self.wanted.has_partition(one.partition));
+        // Where all files are written, most of the source is read.
+        let is_hashed = self.folder.is_some() && self.wanted.is_all();
+        let local = if let Place::Local(source) = place { Some(source) } else { None };
+        let list = || -> Result<()> {
+            for system in all {
+                if !listing.system(system, systems.are_several(), stop)? {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let (done, source_sha256) = while_hashing(local.filter(|_| is_hashed), stop, list);
+        done?;
+        let Listing { folder, mut listed, outputs, .. } = listing;
+        if let (Some(folder), Some(path)) = (folder, &self.folder) {
+            let facts = Facts {
+                verb: "files",
+                notes: &self.notes,
+                options: json!({"only": self.wanted.text, "deleted": self.deleted}),
+                source_name: source.name(),
+                source_bytes: source.length(),
+                source_sha256,
+                range: 0..source.length(),
+                unreadable: &listed.unreadable,
+                started: began,
+            };
+            let outputs = outputs.into_iter().map(Ok);
+            let finished = case::write(path, &facts, outputs).and_then(|()| folder.finish());
+            finished.map_err(|error| Error::Folder { folder: path.clone(), error })?;
+        }
+        if let Some(more) = listed.failed.checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+            listed.damages.push(format!("{more} more files could not be written"));
+        }
+        listed.systems = systems;
+        listed.stopped = stop.load(Ordering::Relaxed);
+        listed.elapsed = started.elapsed();
+        Ok(listed)
+    }
+}
+
+struct Listing<'l> {
+    files: &'l Files,
+    source: &'l dyn Source,
+    are_several: bool,
+    folder: Option<Folder>,
+    listed: Listed,
+    watch: &'l mut dyn FnMut(&Row) -> io::Result<()>,
+    failure: Option<Error>,
+    outputs: Vec<Output>,
+}
+
+impl Listing<'_> {
+    /// Lists a file system; whether the next one is to be listed.
+    fn system(
+        &mut self,
+        system: &System,
+        is_one_of_several: bool,
+        stop: &AtomicBool,
+    ) -> Result<bool> {
+        let (source, deleted) = (self.source, self.files.deleted);
+        let listed = system.list(source, deleted, stop, &mut |entry| self.entry(system, entry));
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        match listed {
+            Ok(damages) => self.listed.damages.extend(damages.in_words()),
+            Err(FilesError::Taken(_)) if stop.load(Ordering::Relaxed) => return Ok(false),
+            Err(FilesError::Taken(error)) => return Err(Error::Output(error)),
+            // The files of the others are wanted all the same.
+            Err(error) if is_one_of_several => self.listed.damages.push(error.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+
+    fn entry(&mut self, system: &System, entry: Entry) -> io::Result<()> {
+        if !self.files.wanted.has(&entry) {
+            return Ok(());
+        }
+        let written = match self.write(system, &entry) {
+            Ok(written) => written,
+            Err(error) => {
+                self.failure = Some(error);
+                return Err(io::ErrorKind::Other.into());
+            }
+        };
+        let source = self.source.name().to_string();
+        let row = Row { source, partition: system.partition, entry, written };
+        self.listed.rows += 1;
+        (self.watch)(&row)
+    }
+
+    /// Writes an entry, where that is wanted and can be.
+    fn write(&mut self, system: &System, entry: &Entry) -> Result<Option<Written>> {
+        let Some(folder) = &mut self.folder else { return Ok(None) };
+        if entry.kind == Kind::Other || entry.path == "/" {
+            return Ok(None);
+        }
+        let top = if self.are_several { format!("#{}", system.partition) } else { String::new() };
+        match folder.write(self.source, &top, entry, false) {
+            Ok(written) => {
+                self.listed.written_bytes += entry.size;
+                self.listed.unreadable.extend(written.unreadable.iter().cloned());
+                if entry.kind != Kind::Folder {
+                    let (path, sha256) = (written.path.clone(), written.digests.sha256_hex());
+                    self.outputs.push(Output { path, bytes: entry.size, sha256 });
+                }
+                Ok(Some(written))
+            }
+            Err(FilesError::Taken(error)) => {
+                let folder = self.files.folder.clone().unwrap_or_default();
+                Err(Error::Folder { folder, error })
+            }
+            Err(error) => {
+                self.listed.failed += 1;
+                if self.listed.failed <= NAMED_MAX {
+                    self.listed.damages.push(format!("{error}; it is not written"));
+                }
+                Ok(None)
+            }
+        }
+    }
+}

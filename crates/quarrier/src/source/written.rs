@@ -1,0 +1,25 @@
+//! Folders that are written while a source is read.
+
+use std::path::Path;
+
+use quarrier_core::source::Source;
+
+use crate::{Error, Result};
+
+/// What is written to the file system of the device that is carved replaces what is to be found.
+pub(crate) fn refuse_folder_on_source(folder: &Path, source: &dyn Source) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let holder =
+        std::fs::metadata(folder).or_else(|_| std::fs::metadata(beside.unwrap_or(Path::new("."))));
+    let device = std::fs::metadata(source.name());
+    let (Ok(device), Ok(holder)) = (device, holder) else { return Ok(()) };
+    match device.rdev() != 0 && device.rdev() == holder.dev() {
+        true => Err(Error::Request(format!(
+            "{}: is on {}, the device to carve; name a folder on another disk",
+            folder.display(),
+            source.name()
+        ))),
+        false => Ok(()),
+    }
+}
