@@ -105,6 +105,7 @@ pub(crate) fn search(
             xor,
             base64,
             regex_length_bytes_max: usize::try_from(regex_max_length)?,
+            ..Options::default()
         })
         .engine(engine.parse().map_err(|error| of_search(py, &error))?)
         .device(wish(device).map_err(|message| raise(py, "DeviceError", (message,)))?)

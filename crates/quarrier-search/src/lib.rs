@@ -51,9 +51,10 @@ pub use error::{Error, Result};
 pub use finding::Finding;
 pub use gpu::GpuSearcher;
 pub use pattern::{
-    Encodings, LENGTH_BYTES_MAX, Options, PATTERNS_MAX, Pattern, parse_file, parse_file_until,
+    Encodings, LENGTH_BYTES_MAX, Options, PATTERNS_MAX, Pattern, REGEX_MEMORY_BYTES, parse_file,
+    parse_file_until,
 };
 pub use regex::TooLong;
 pub use sample::Sample;
-pub use searcher::{Builder, FindingSink, Found, Searcher};
+pub use searcher::{Builder, FindingSink, Found, RegexGate, Searcher};
 pub use strategy::{Choice, EngineName};

@@ -9,9 +9,10 @@ use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::gpu::Rest;
 use crate::multi::{BLOCK_BYTES, Haystack};
-use crate::naive;
 use crate::pattern::{Needles, Options, PATTERNS_MAX, Pattern, too_many};
-use crate::regex::{BoundedRegex, CONTEXT_BYTES, Cursor, Gate, Stitcher, TooLong, compile};
+use crate::regex::{
+    BoundedRegex, CONTEXT_BYTES, Cursor, Gate, Passage, Stitcher, TooLong, compile,
+};
 use crate::sample::Sample;
 use crate::strategy::{Choice, EngineName, Literals, choose};
 use crate::wanted::Wanted;
@@ -19,12 +20,17 @@ use crate::wanted::Wanted;
 /// Findings of a chunk that are held before they are handed on in parts.
 const FINDINGS_HELD: usize = 1 << 20;
 
+/// The place of a pattern that is no regex in the list of them.
+const NO_REGEX: u32 = u32::MAX;
+
 /// A compiled set of patterns. One value serves any number of threads.
 pub struct Searcher {
     patterns: Vec<Pattern>,
     needles: Needles,
     literals: Literals,
     regexes: Vec<BoundedRegex>,
+    /// For each pattern its place in `regexes`.
+    places: Vec<u32>,
     gate: Option<Gate>,
     choices: Vec<Choice>,
     aligned_bytes: u64,
@@ -103,7 +109,7 @@ impl<'s> Builder<'s> {
     ///
     /// # Errors
     /// [`Error::Set`] for an empty set, one of more than [`PATTERNS_MAX`] patterns, and regexes that
-    /// take more than 256 MiB together, [`Error::Pattern`] for a regex that cannot be
+    /// take more memory than [`Options::regex_memory_bytes_max`] allows, [`Error::Pattern`] for a regex that cannot be
     /// compiled or matches longer than allowed alone, [`Error::Engine`] for an engine that cannot
     /// serve, [`Error::Stopped`] where it was [stopped](Self::stop).
     pub fn build(self, patterns: Vec<Pattern>) -> Result<Searcher> {
@@ -116,26 +122,41 @@ impl<'s> Builder<'s> {
         let needles = Needles::new(&patterns, self.options)?;
         let wanted = self.wanted;
         wanted.check()?;
-        let regexes = compile(&patterns, self.options, wanted)?;
+        let mut regexes = compile(&patterns, self.options, wanted)?;
         let sample = self.sample.unwrap_or_default();
         let (literals, mut choices) = choose(&needles, self.engine, &sample, wanted)?;
         let gate = if self.engine == EngineName::Naive {
             None
         } else {
-            Gate::new(&regexes, &sample, wanted)?
+            Gate::new(&mut regexes, &sample, wanted)?
         };
         choices.extend(regex_choices(&regexes, gate.as_ref()));
+        let mut places = vec![NO_REGEX; patterns.len()];
+        for (place, regex) in regexes.iter().enumerate() {
+            places[regex.pattern as usize] = place as u32;
+        }
         Ok(Searcher {
             patterns,
             needles,
             literals,
             regexes,
+            places,
             gate,
             choices,
             aligned_bytes: self.aligned_bytes,
             context_bytes: self.context_bytes,
         })
     }
+}
+
+/// What stands before the automaton of a regex.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegexGate {
+    /// The pattern's index in the set.
+    pub pattern: u32,
+    /// The runs of bytes one of which every match contains, and how far from its start. `None` where
+    /// none is rare in the sample: the automaton reads all of the data.
+    pub runs: Option<String>,
 }
 
 /// What of the work on a chunk there is to do here.
@@ -172,6 +193,16 @@ impl Searcher {
     /// Which engine got which patterns, and why.
     pub fn choices(&self) -> &[Choice] {
         &self.choices
+    }
+
+    /// What stands before the automaton of each regex, in the order of the patterns.
+    pub fn regex_gates(&self) -> Vec<RegexGate> {
+        let runs = |index| self.gate.as_ref().and_then(|gate| gate.description(index));
+        let gate = |(index, regex): (usize, &BoundedRegex)| RegexGate {
+            pattern: regex.pattern,
+            runs: runs(index).map(str::to_string),
+        };
+        self.regexes.iter().enumerate().map(gate).collect()
     }
 
     /// The names of the engines in use, joined by `+`.
@@ -222,7 +253,8 @@ impl Searcher {
     where
         F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
     {
-        FindingSink { searcher: self, stitcher: Stitcher::new(&self.regexes), take, ending: None }
+        let stitcher = Stitcher::new(&self.regexes);
+        FindingSink { searcher: self, stitcher, of_each: Vec::new(), take, ending: None }
     }
 
     pub(crate) fn needles(&self) -> &Needles {
@@ -237,16 +269,9 @@ impl Searcher {
     /// The furthest that an engine looks behind the start of what it finds.
     fn reach(&self, left: &Left<'_>) -> usize {
         let gate = self.gate.as_ref().map_or(0, |gate| gate.reach);
-        let literals = match left {
-            Left::Everything => &self.literals,
-            Left::Beside(rest) => {
-                return gate.max(rest.map_or(0, |rest| rest.engine.anchor_offset_max()));
-            }
-        };
-        gate.max(match literals {
-            Literals::Packed(engine) => engine.anchor_offset_max(),
-            Literals::Gram(engine) => engine.anchor_offset_max(),
-            Literals::None | Literals::Naive | Literals::Memmem(_) => 0,
+        gate.max(match left {
+            Left::Everything => self.literals.reach(),
+            Left::Beside(rest) => rest.map_or(0, |rest| rest.engine.anchor_offset_max()),
         })
     }
 
@@ -258,30 +283,10 @@ impl Searcher {
         positions: std::ops::Range<usize>,
         found: &mut Vec<Finding>,
     ) {
-        if let Left::Beside(rest) = left {
-            if let Some(rest) = rest {
-                rest.engine.scan(&rest.needles, hay, positions, found);
-            }
-            return;
-        }
-        // Engines without anchors look at starts, of which those behind `own` are not ours.
-        let starts = positions.start..positions.end.min(hay.own.end);
-        match &self.literals {
-            Literals::None => {}
-            Literals::Packed(engine) => engine.scan(&self.needles, hay, positions, found),
-            Literals::Gram(engine) => engine.scan(&self.needles, hay, positions, found),
-            Literals::Naive => naive::search(&self.needles, hay.text, starts, |finding| {
-                found.push(Finding { offset: finding.offset + hay.offset, ..finding });
-            }),
-            Literals::Memmem(finder) => {
-                let (mut from, length) = (starts.start, finder.needle().len());
-                let end = hay.text.len().min(starts.end + length - 1);
-                while let Some(at) = hay.text.get(from..end).and_then(|text| finder.find(text)) {
-                    let pattern = self.needles.get(0).pattern;
-                    found.push(hay.finding(from + at, pattern, length));
-                    from += at + 1;
-                }
-            }
+        match left {
+            Left::Everything => self.literals.scan(&self.needles, hay, positions, found),
+            Left::Beside(Some(rest)) => rest.engine.scan(&rest.needles, hay, positions, found),
+            Left::Beside(None) => {}
         }
     }
 
@@ -356,9 +361,10 @@ fn regex_choices(regexes: &[BoundedRegex], gate: Option<&Gate>) -> Vec<Choice> {
     let choice = |patterns: usize, engine, reason: &str| {
         (patterns > 0).then(|| Choice { patterns, engine, reason: reason.to_string() })
     };
-    let behind = "every match contains a rare run of bytes, which a packed filter looks for";
+    let behind = "every match contains one of a few rare runs of bytes, which filters look for";
     let alone = "no rare run of bytes in every match, so each regex is searched on its own";
-    [choice(gated, "regex-packed", behind), choice(regexes.len() - gated, "regex", alone)]
+    let engine = gate.map_or("regex-packed", Gate::engine);
+    [choice(gated, engine, behind), choice(regexes.len() - gated, "regex", alone)]
         .into_iter()
         .flatten()
         .collect()
@@ -398,14 +404,8 @@ impl Searcher {
         given: impl Iterator<Item = Finding>,
     ) {
         let hay = Haystack { text: chunk.data, own: chunk.own.clone(), offset: chunk.offset };
-        let mut cursors: Vec<Cursor<'_>> = self
-            .regexes
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| !self.gate.as_ref().is_some_and(|gate| gate.holds(*index)))
-            .map(|(_, regex)| Cursor::new(regex, hay.own.start))
-            .collect();
-        let mut gated = self.gate.as_ref().map(|gate| gate.start(hay.own.start));
+        let mut alone = Alone::new(&self.regexes, self.gate.as_ref(), hay.own.start);
+        let mut passage = self.gate.as_ref().map(|gate| gate.start(hay.own.start));
         let reach = self.reach(left);
         // Anchors may lie behind the last owned position.
         let end = (hay.own.end + reach).min(hay.text.len());
@@ -422,16 +422,16 @@ impl Searcher {
             self.scan_literals(left, &hay, at..to, &mut found.findings);
             self.confirm(&hay, before, &mut found.findings);
             let regex_end = to.min(hay.own.end);
-            if let (Some(gate), Some(from)) = (&self.gate, &mut gated) {
-                let (all, too_long) = (&mut found.findings, &mut found.too_long);
-                gate.scan(&self.regexes, &hay, at..to, from, all, too_long);
-                for (index, from) in gate.gives_up(&self.regexes, from) {
-                    cursors.push(Cursor::new(&self.regexes[index], from.max(hay.own.start)));
+            let (all, too_long) = (&mut found.findings, &mut found.too_long);
+            if let (Some(gate), Some(passage)) = (&self.gate, &mut passage) {
+                gate.scan(&self.regexes, &hay, at..to, to == end, passage, all, too_long);
+                for (index, from) in gate.gives_up(passage) {
+                    alone.take(index, from.max(hay.own.start));
                 }
             }
-            for cursor in &mut cursors {
-                let walked = cursor.walk(hay.text, hay.offset, regex_end, &mut found.findings);
-                found.too_long.extend(walked);
+            alone.walk(&hay, regex_end, all, too_long);
+            if let (Some(gate), Some(passage)) = (&self.gate, &mut passage) {
+                alone.give_back(gate, passage, regex_end);
             }
             at = to;
             if found.findings.len() >= FINDINGS_HELD && emit.can_flush() {
@@ -463,10 +463,62 @@ impl Searcher {
     }
 }
 
+/// Regexes that are searched for by their automata alone, in a chunk.
+struct Alone<'s> {
+    regexes: &'s [BoundedRegex],
+    cursors: Vec<Cursor<'s>>,
+    /// Those that stand behind the gate else, and for how many blocks they are here.
+    guests: Vec<(usize, usize, Cursor<'s>)>,
+}
+
+/// So many blocks a regex is searched for alone after it tried too much in vain.
+const BLOCKS_ALONE: usize = 16;
+
+impl<'s> Alone<'s> {
+    fn new(regexes: &'s [BoundedRegex], gate: Option<&Gate>, from: usize) -> Self {
+        let is_alone = |index: usize| !gate.is_some_and(|gate| gate.holds(index));
+        let cursors = regexes.iter().enumerate().filter(|(index, _)| is_alone(*index));
+        let cursors = cursors.map(|(_, regex)| Cursor::new(regex, from)).collect();
+        Alone { regexes, cursors, guests: Vec::new() }
+    }
+
+    fn take(&mut self, index: usize, from: usize) {
+        let cursor = Cursor::new(&self.regexes[index], from);
+        self.guests.push((index, BLOCKS_ALONE, cursor));
+    }
+
+    /// Adds the matches that begin before `end`.
+    fn walk(
+        &mut self,
+        hay: &Haystack<'_>,
+        end: usize,
+        found: &mut Vec<Finding>,
+        too_long: &mut Vec<TooLong>,
+    ) {
+        for cursor in
+            self.cursors.iter_mut().chain(self.guests.iter_mut().map(|guest| &mut guest.2))
+        {
+            too_long.extend(cursor.walk(hay.text, hay.offset, end, found));
+        }
+    }
+
+    /// Returns regexes to the gate, all of whose matches before `end` are known.
+    fn give_back(&mut self, gate: &Gate, passage: &mut Passage, end: usize) {
+        self.guests.retain_mut(|(index, blocks, cursor)| {
+            *blocks = blocks.saturating_sub(1);
+            let (0, Some(from)) = (*blocks, cursor.from()) else { return true };
+            gate.takes_back(*index, from.max(end), passage);
+            false
+        });
+    }
+}
+
 /// Passes findings on in order; see [`Searcher::sink`].
 pub struct FindingSink<'s, F> {
     searcher: &'s Searcher,
     stitcher: Stitcher,
+    /// The matches of each regex in a chunk; kept for its memory.
+    of_each: Vec<Vec<Finding>>,
     take: F,
     /// The regex, by its place in the list of all, of which a match proved to be too long.
     ending: Option<usize>,
@@ -495,30 +547,47 @@ impl<F> FindingSink<'_, F> {
         Some(TooLong { pattern: self.searcher.regexes[index].pattern, offset })
     }
 
+    /// The matches of each regex, in order.
+    fn sort_out(&mut self, findings: &[Finding]) -> Vec<Vec<Finding>> {
+        let mut of_each = std::mem::take(&mut self.of_each);
+        of_each.resize(self.searcher.regexes.len(), Vec::new());
+        of_each.iter_mut().for_each(Vec::clear);
+        for finding in findings {
+            let place = self.searcher.places[finding.pattern as usize];
+            if place != NO_REGEX {
+                of_each[place as usize].push(*finding);
+            }
+        }
+        of_each
+    }
+
     /// Replaces the regex findings by those that hold given the chunks before, and drops those
     /// that a match which is too long keeps from counting.
     fn mend(&mut self, chunk: &Chunk<'_>, found: &mut Found) {
         let mut ending: Option<(u64, usize)> = None;
         let mut is_changed = false;
+        let mut of_each = self.sort_out(&found.findings);
         for (index, regex) in self.searcher.regexes.iter().enumerate() {
-            let of_this = |f: &Finding| f.pattern == regex.pattern;
-            let mut matches: Vec<Finding> =
-                found.findings.iter().copied().filter(of_this).collect();
+            let matches = &mut of_each[index];
             let before = (matches.first().copied(), matches.len());
-            let guess = found.too_long.iter().copied().find(|t| t.pattern == regex.pattern);
+            let guess = match found.too_long.is_empty() {
+                true => None,
+                false => found.too_long.iter().copied().find(|t| t.pattern == regex.pattern),
+            };
             let until = found.complete_until;
-            let counts_until = self.stitcher.mend(index, regex, chunk, until, guess, &mut matches);
+            let counts_until = self.stitcher.mend(index, regex, chunk, until, guess, matches);
             if let Some(counts_until) = counts_until
                 && ending.is_none_or(|(least, _)| counts_until < least)
             {
                 ending = Some((counts_until, index));
             }
-            if (matches.first().copied(), matches.len()) != before {
-                found.findings.retain(|f| !of_this(f));
-                found.findings.extend_from_slice(&matches);
-                is_changed = true;
-            }
+            is_changed |= (matches.first().copied(), matches.len()) != before;
         }
+        if is_changed {
+            found.findings.retain(|f| self.searcher.places[f.pattern as usize] == NO_REGEX);
+            of_each.iter().for_each(|matches| found.findings.extend_from_slice(matches));
+        }
+        self.of_each = of_each;
         found.too_long.clear();
         if is_changed {
             found.findings.sort_unstable();

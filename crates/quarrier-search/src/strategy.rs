@@ -1,11 +1,14 @@
 //! Which engine searches for which patterns, and why.
 
 use std::fmt;
+use std::ops::Range;
 
 use quarrier_core::isa::Isa;
 
 use crate::error::{Error, Result};
-use crate::multi::{GramEngine, PackedEngine};
+use crate::finding::Finding;
+use crate::multi::{GramEngine, Haystack, PackedEngine};
+use crate::naive;
 use crate::pattern::Needles;
 use crate::sample::Sample;
 use crate::wanted::Wanted;
@@ -79,6 +82,46 @@ pub(crate) enum Literals {
     Memmem(Box<memchr::memmem::Finder<'static>>),
     Gram(GramEngine),
     Packed(Box<PackedEngine>),
+}
+
+impl Literals {
+    /// The furthest that the engine looks behind the start of what it finds.
+    pub(crate) fn reach(&self) -> usize {
+        match self {
+            Literals::Packed(engine) => engine.anchor_offset_max(),
+            Literals::Gram(engine) => engine.anchor_offset_max(),
+            Literals::None | Literals::Naive | Literals::Memmem(_) => 0,
+        }
+    }
+
+    /// Adds the needles with an anchor in `positions`.
+    pub(crate) fn scan(
+        &self,
+        needles: &Needles,
+        hay: &Haystack<'_>,
+        positions: Range<usize>,
+        found: &mut Vec<Finding>,
+    ) {
+        // Engines without anchors look at starts, of which those behind `own` are not ours.
+        let starts = positions.start..positions.end.min(hay.own.end);
+        match self {
+            Literals::None => {}
+            Literals::Packed(engine) => engine.scan(needles, hay, positions, found),
+            Literals::Gram(engine) => engine.scan(needles, hay, positions, found),
+            Literals::Naive => naive::search(needles, hay.text, starts, |finding| {
+                found.push(Finding { offset: finding.offset + hay.offset, ..finding });
+            }),
+            Literals::Memmem(finder) => {
+                let (mut from, length) = (starts.start, finder.needle().len());
+                let end = hay.text.len().min(starts.end + length - 1);
+                while let Some(at) = hay.text.get(from..end).and_then(|text| finder.find(text)) {
+                    let pattern = needles.get(0).pattern;
+                    found.push(hay.finding(from + at, pattern, length));
+                    from += at + 1;
+                }
+            }
+        }
+    }
 }
 
 /// One line of the explanation: so many patterns, this engine, for this reason.

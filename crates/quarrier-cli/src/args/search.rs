@@ -10,7 +10,7 @@ use quarrier::search::{Feature, HISTOGRAM_BYTES_MAX};
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::Wish;
 use quarrier_remote::{is_remote, redacted};
-use quarrier_search::{Encodings, EngineName};
+use quarrier_search::{Encodings, EngineName, REGEX_MEMORY_BYTES};
 
 use super::{
     auto, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
@@ -75,6 +75,7 @@ pub(crate) struct Search {
     pub(crate) shown: Shown,
     pub(crate) words: bool,
     pub(crate) regex_length_bytes_max: usize,
+    pub(crate) regex_memory_bytes_max: usize,
     pub(crate) workers: usize,
     pub(crate) readers: usize,
     pub(crate) buffers: usize,
@@ -162,7 +163,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
     if let Some(id) = out_of_place.iter().find(|id| is_given(id)) {
         return Err(format!(
             "--{id} is no option of search(…); there are -i, -w, --utf16, --utf16be, --encodings, --xor, \
-             --base64, --regex-max-length, --range, --aligned and those of the machine and of remote sources (a LIMIT ends the search)"
+             --base64, --regex-max-length, --regex-memory, --range, --aligned and those of the machine and of remote sources (a LIMIT ends the search)"
         ));
     }
     read(&matches, Vec::new(), Vec::new())
@@ -211,6 +212,10 @@ fn read(
             .get_one::<u64>("regex-max-length")
             .copied()
             .unwrap_or(65_536) as usize,
+        regex_memory_bytes_max: matches
+            .get_one::<u64>("regex-memory")
+            .and_then(|&bytes| usize::try_from(bytes).ok())
+            .unwrap_or(REGEX_MEMORY_BYTES),
         workers: auto_count("workers"),
         readers: auto_count("readers"),
         buffers: auto_count("buffers"),
@@ -405,6 +410,16 @@ fn pattern_args() -> Vec<Arg> {
             .help(
                 "Maximum length of a regex match; a longer match is an error. In the worst case the \
                  cost per byte grows with this length",
+            )
+            .help_heading("Patterns"),
+        Arg::new("regex-memory")
+            .long("regex-memory")
+            .value_name("SIZE")
+            .default_value("512M")
+            .value_parser(size_in(1 << 20..=1 << 40))
+            .help(
+                "Memory for the automata of all regexes. A set that needs more than half of it \
+                 before the search is refused; states worked out while searching share the rest",
             )
             .help_heading("Patterns"),
     ]

@@ -263,7 +263,14 @@ pub struct Options {
     pub base64: bool,
     /// The longest match of a regex, or of a hexadecimal pattern with jumps, in bytes.
     pub regex_length_bytes_max: usize,
+    /// The memory that the automata of all regexes may take: one half as they are compiled, the other
+    /// for the states that each thread works out of them. A regex and thread may take
+    /// 128 KiB of the latter in any case.
+    pub regex_memory_bytes_max: usize,
 }
+
+/// The default of [`Options::regex_memory_bytes_max`].
+pub const REGEX_MEMORY_BYTES: usize = 512 << 20;
 
 impl Options {
     /// Whether literals have forms beside their own bytes and UTF-16LE.
@@ -282,6 +289,7 @@ impl Default for Options {
             xor: false,
             base64: false,
             regex_length_bytes_max: 64 * 1024,
+            regex_memory_bytes_max: REGEX_MEMORY_BYTES,
         }
     }
 }

@@ -199,7 +199,11 @@ impl Needles {
         Ok(true)
     }
 
-    fn push(&mut self, pattern: u32, value: &[u8], mask: &[u8]) -> Result<()> {
+    /// Adds a needle of `pattern`.
+    ///
+    /// # Errors
+    /// When there are more bytes than 32 bits can count.
+    pub(crate) fn push(&mut self, pattern: u32, value: &[u8], mask: &[u8]) -> Result<()> {
         let start = self.values.len();
         if start + value.len() > u32::MAX as usize || self.spans.len() == NEEDLES_MAX {
             return Err(too_many());

@@ -18,6 +18,11 @@ impl<'r> Cursor<'r> {
         Cursor { regex, from, ahead: None, ended: false }
     }
 
+    /// Where the next match may begin; `None` where the walk has ended.
+    pub(crate) fn from(&self) -> Option<usize> {
+        (!self.ended).then_some(self.from)
+    }
+
     /// Adds all further matches that begin before `end`. One that is too long ends the walk
     /// and is returned.
     pub(crate) fn walk(

@@ -23,6 +23,10 @@ impl EarliestEnd {
         EarliestEnd { hir, dfa: OnceLock::new() }
     }
 
+    pub(super) fn hir(&self) -> &Hir {
+        &self.hir
+    }
+
     /// The smallest end of all matches within `range`. `None` where there is no match, or where
     /// the automaton cannot tell.
     pub(super) fn after(&self, text: &[u8], range: Range<usize>) -> Option<usize> {

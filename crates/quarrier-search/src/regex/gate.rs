@@ -1,113 +1,192 @@
-//! Several regexes behind one packed filter: it finds where a run that every match contains
-//! may stand; only there are the automata run, anchored at each start that the run allows.
+//! Several regexes behind filters: these find where a run stands, one of which every match
+//! contains; only there are the automata run, at the starts that the run allows.
+
+use std::time::Instant;
 
 use std::ops::Range;
 
-use quarrier_core::isa::Isa;
-
-use super::window::{ByteSet, Window};
+use super::factors::{Factor, Known, Rates, Run, hit_ns, span, take_apart};
+use super::spot::{Hit, Spotter, stands_in};
 use super::{BoundedRegex, TooLong};
-use crate::arch::{ByteSets, Packed, WIDTH_MAX};
 use crate::error::Result;
 use crate::finding::Finding;
 use crate::multi::{BLOCK_BYTES, Haystack};
-use crate::sample::{KINDS, PerKind, Sample};
+use crate::sample::Sample;
 use crate::wanted::Wanted;
 
-const WORDS: usize = BLOCK_BYTES / 64;
+/// A regex whose hits would take more nanoseconds for each byte is searched for on its own.
+const GATED_NS_MAX: f32 = 2.0;
 
-/// A run that lets through more than this is no gain over the automaton.
-const PASSING_MAX: f32 = 0.004;
-
-/// A failed try costs at most as many steps as a match may have bytes; past this length the
-/// automaton is preferred after fewer tries.
-const LONG_BYTES: usize = 4096;
+/// How often other runs are chosen for regexes whose runs are more frequent in the sample than
+/// the frequencies of bytes promised.
+const ROUNDS: usize = 3;
 
 /// Where a regex begins whose search has ended: nowhere.
 const NOWHERE: usize = usize::MAX;
 
-/// Nor is a gate that lets through more than this, all regexes together.
-const PASSING_TOGETHER_MAX: f32 = 0.02;
+/// Up to so many tries in vain in a block, nobody looks at the clock.
+const TRIES_FREE: u32 = 16;
+/// What tries in vain may take in a block: some times what the automaton alone would.
+const IN_VAIN_NS_MAX: u64 = 400_000;
 
-/// The filter and what stands behind it.
+/// A regex that matches no more bytes is searched for in one go where a run allows many starts.
+const SHORT_BYTES: usize = 4096;
+const STARTS_MANY: usize = 4;
+
+/// The filters, and what stands behind them.
 pub(crate) struct Gate {
-    filter: Packed,
-    sets: Vec<ByteSets>,
+    spotter: Spotter,
     gated: Vec<Gated>,
-    /// The furthest that a run lies behind its match's start.
+    /// For each run the place in `gated` of its regex.
+    owners: Vec<u32>,
+    /// For each regex its place in `gated`.
+    slots: Vec<Option<u32>>,
+    /// The furthest that a filter looks behind the start of a match.
     pub(crate) reach: usize,
 }
 
-/// Where a regex behind the gate may begin, and how often it has tried in this block.
+/// Where a regex behind the gate may begin, and what it has tried in vain in this block.
 #[derive(Clone, Copy)]
-pub(crate) struct Start {
+struct Start {
     from: usize,
     tries: u32,
+    in_vain_ns: u64,
 }
 
-/// A regex behind the gate: its place in the list of all, its run, its bucket.
+/// What the gate remembers of a chunk, from block to block.
+pub(crate) struct Passage {
+    starts: Vec<Start>,
+    /// In order, up to where all are known.
+    hits: Vec<Hit>,
+    needles: Vec<Finding>,
+}
+
+/// A regex behind the gate: its place in the list of all, and where its runs stand.
 struct Gated {
     index: usize,
-    window: Window,
-    bucket: u8,
+    offset_min: usize,
+    offset_max: usize,
+    /// What else every match contains, not far away; looked for before the automaton is run.
+    also: Option<Also>,
+    /// For people.
+    description: String,
+}
+
+/// Runs one of which every match contains too, seen from where the others stand.
+struct Also {
+    runs: Vec<Run>,
+    /// From the first start that a run allows, and from the last.
+    offset_min: usize,
+    offset_max: usize,
+}
+
+/// A second factor has no more runs, and lies in a stretch of no more bytes.
+const ALSO_RUNS_MAX: usize = 4;
+const ALSO_BYTES_MAX: usize = 512;
+/// It stands there less often than this, or is not worth a look.
+const ALSO_SHARE_MAX: f32 = 0.3;
+
+/// The factors of a regex, and which is in use.
+struct Candidate {
+    index: usize,
+    factors: Vec<Factor>,
+    used: usize,
+}
+
+impl Candidate {
+    /// Whether the factor in use is rare enough, by the frequencies of its bytes.
+    fn is_rare(&self) -> bool {
+        self.factors.get(self.used).is_some_and(|factor| factor.cost <= GATED_NS_MAX)
+    }
 }
 
 impl Gate {
-    /// A gate for those of `regexes` that have a rare run, or `None` where none has or the CPU
-    /// has no packed filter.
+    /// A gate for those of `regexes` that have a rare factor, or `None` where none has.
     ///
     /// # Errors
     /// [`Error::Stopped`](crate::Error::Stopped)
     pub(crate) fn new(
-        regexes: &[BoundedRegex],
+        regexes: &mut [BoundedRegex],
         sample: &Sample,
         wanted: Wanted<'_>,
     ) -> Result<Option<Self>> {
-        let isa = Isa::best();
-        let mut gated = Vec::new();
-        if isa == Isa::Portable {
+        let rates = Rates::new(sample);
+        let mut candidates = Vec::new();
+        for (index, regex) in regexes.iter_mut().enumerate() {
+            wanted.check()?;
+            let Known { factors, first } = take_apart(regex.ends.hir(), &rates);
+            regex.first = first;
+            candidates.push(Candidate { index, factors, used: 0 });
+        }
+        for _ in 0..ROUNDS {
+            candidates.retain(Candidate::is_rare);
+            let Some(gate) = Self::of(regexes, &candidates, sample, &rates, wanted)? else {
+                return Ok(None);
+            };
+            if !gate.choose_others(&mut candidates, sample) {
+                return Ok(Some(gate));
+            }
+        }
+        candidates.retain(Candidate::is_rare);
+        Self::of(regexes, &candidates, sample, &rates, wanted)
+    }
+
+    fn of(
+        regexes: &[BoundedRegex],
+        candidates: &[Candidate],
+        sample: &Sample,
+        rates: &Rates<'_>,
+        wanted: Wanted<'_>,
+    ) -> Result<Option<Self>> {
+        if candidates.is_empty() {
             return Ok(None);
         }
-        for (index, regex) in regexes.iter().enumerate() {
-            wanted.check()?;
-            if let Some(window) = rarest(regex, sample) {
-                gated.push(Gated { index, window, bucket: 1 << (gated.len() % 8) });
-            }
+        let (mut gated, mut runs, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+        let mut slots = vec![None; regexes.len()];
+        for candidate in candidates {
+            let factor = &candidate.factors[candidate.used];
+            slots[candidate.index] = Some(gated.len() as u32);
+            owners.extend(factor.runs.iter().map(|_| gated.len() as u32));
+            runs.extend(factor.runs.iter().cloned());
+            let (offset_min, offset_max) = span(&factor.runs);
+            let longest = regexes[candidate.index].length_bytes_max;
+            let offset_max = offset_max.map_or(longest, |max| max.min(longest));
+            let description = describe(&factor.runs, offset_min, offset_max);
+            let also = Also::of(candidate, (offset_min, offset_max), rates);
+            gated.push(Gated { index: candidate.index, offset_min, offset_max, also, description });
         }
-        Ok(Self::before(isa, gated, sample))
+        let spotter = Spotter::new(runs, sample, rates, wanted)?;
+        let reach = gated.iter().map(|g| g.offset_max).max().unwrap_or(0) + spotter.reach;
+        Ok(Some(Gate { spotter, gated, owners, slots, reach }))
     }
 
-    /// A gate for these, where it lets through little enough.
-    fn before(isa: Isa, gated: Vec<Gated>, sample: &Sample) -> Option<Self> {
-        let width = gated.iter().map(|g| g.window.sets.len()).max()?;
-        let mut sets: Vec<ByteSets> = vec![[0; 256]; width];
-        for regex in &gated {
-            for (place, set) in sets.iter_mut().enumerate() {
-                let allowed = regex.window.sets.get(place).unwrap_or(&ByteSet::ALL);
-                for byte in (0..=255u8).filter(|&byte| allowed.contains(byte)) {
-                    set[byte as usize] |= regex.bucket;
-                }
-            }
-        }
-        let reach = gated.iter().map(|g| g.window.offset_max).max()?;
-        let gate = Gate { filter: Packed::new(isa, &sets)?, sets, gated, reach };
-        (gate.passing_share(sample.bytes()) <= PASSING_TOGETHER_MAX).then_some(gate)
-    }
-
-    /// The share of positions that pass the filter in fact.
-    fn passing_share(&self, text: &[u8]) -> f32 {
-        let mut masks = [0u64; WORDS];
-        let mut passed = 0u64;
+    /// Goes on to the next factor where hits in the sample take longer than they may. Says
+    /// whether there is any such regex.
+    fn choose_others(&self, candidates: &mut [Candidate], sample: &Sample) -> bool {
+        let mut counts = vec![0u32; self.gated.len()];
+        let (mut hits, mut needles) = (Vec::new(), Vec::new());
+        let text = sample.bytes();
         for from in (0..text.len()).step_by(BLOCK_BYTES) {
-            self.filter.run(text, from, &mut masks);
-            passed += masks.iter().map(|mask| u64::from(mask.count_ones())).sum::<u64>();
+            hits.clear();
+            let block = from..text.len().min(from + BLOCK_BYTES);
+            self.spotter.scan(text, block, &mut needles, |_, _| true, &mut hits);
+            hits.iter().for_each(|hit| counts[self.owners[hit.run as usize] as usize] += 1);
         }
-        passed as f32 / text.len().max(1) as f32
+        let mut is_changed = false;
+        for (candidate, count) in candidates.iter_mut().zip(counts) {
+            let (min, max) = span(&candidate.factors[candidate.used].runs);
+            let cost = count as f32 * hit_ns(min, max) / text.len().max(1) as f32;
+            if cost > GATED_NS_MAX {
+                candidate.used += 1;
+                is_changed = true;
+            }
+        }
+        is_changed
     }
 
     /// Whether regex number `index` stands behind the gate.
     pub(crate) fn holds(&self, index: usize) -> bool {
-        self.gated.iter().any(|gated| gated.index == index)
+        self.slots[index].is_some()
     }
 
     /// How many regexes stand behind the gate.
@@ -115,86 +194,109 @@ impl Gate {
         self.gated.len()
     }
 
-    /// Where each regex begins to search: one place for each, to be kept between blocks.
-    pub(crate) fn start(&self, from: usize) -> Vec<Start> {
-        vec![Start { from, tries: 0 }; self.gated.len()]
+    /// The name of the engine that filters.
+    pub(crate) fn engine(&self) -> &'static str {
+        self.spotter.engine()
     }
 
-    /// Where a regex goes on by its automaton alone, if it has tried so many starts in one
-    /// block that the gate is no gain: data that is all runs, or made to be.
-    pub(crate) fn gives_up(
-        &self,
-        regexes: &[BoundedRegex],
-        starts: &mut [Start],
-    ) -> Vec<(usize, usize)> {
+    /// What gates regex number `index`, for people.
+    pub(crate) fn description(&self, index: usize) -> Option<&str> {
+        Some(&self.gated[self.slots[index]? as usize].description)
+    }
+
+    /// Begins a chunk in which matches may start at `from` or later.
+    pub(crate) fn start(&self, from: usize) -> Passage {
+        let start = Start { from, tries: 0, in_vain_ns: 0 };
+        let starts = vec![start; self.gated.len()];
+        Passage { starts, hits: Vec::new(), needles: Vec::new() }
+    }
+
+    /// Which regexes go on by their automata alone, and where: those that have tried so much in
+    /// vain in one block that the gate is no gain, in data that is all runs, or made to be.
+    pub(crate) fn gives_up(&self, passage: &mut Passage) -> Vec<(usize, usize)> {
         let mut given_up = Vec::new();
-        for (gated, start) in self.gated.iter().zip(starts) {
-            let most = if regexes[gated.index].length_bytes_max > LONG_BYTES { 16 } else { 2048 };
-            if start.tries > most && start.from != NOWHERE {
+        for (gated, start) in self.gated.iter().zip(&mut passage.starts) {
+            if start.in_vain_ns > IN_VAIN_NS_MAX && start.from != NOWHERE {
                 given_up.push((gated.index, start.from));
                 start.from = NOWHERE;
             }
-            start.tries = 0;
+            (start.tries, start.in_vain_ns) = (0, 0);
         }
         given_up
     }
 
-    /// Adds all matches whose run begins in `positions` (at most [`BLOCK_BYTES`]) and whose
-    /// first byte is owned. `starts` say where each regex may begin, and move on; a match
-    /// that is too long ends the search for its regex.
+    /// Regex number `index` is searched for behind the gate again; it may begin at `from`.
+    pub(crate) fn takes_back(&self, index: usize, from: usize, passage: &mut Passage) {
+        if let Some(slot) = self.slots[index] {
+            passage.starts[slot as usize].from = from;
+        }
+    }
+
+    /// Adds all matches whose run begins in `positions` (at most [`BLOCK_BYTES`]), or in positions
+    /// before, and whose first byte is owned. A match that is too long ends the search for its
+    /// regex. Runs near the end of `positions` wait for the next ones, unless these are the last.
     pub(crate) fn scan(
         &self,
         regexes: &[BoundedRegex],
         hay: &Haystack<'_>,
         positions: Range<usize>,
-        starts: &mut [Start],
+        is_last: bool,
+        passage: &mut Passage,
         found: &mut Vec<Finding>,
         too_long: &mut Vec<TooLong>,
     ) {
-        let text = hay.text;
-        let mut masks = [0u64; WORDS];
-        let words = positions.len().div_ceil(64).min(WORDS);
-        self.filter.run(text, positions.start, &mut masks[..words]);
-        for (word, &mask) in masks[..words].iter().enumerate() {
-            let mut left = mask;
-            while left != 0 {
-                let position = positions.start + word * 64 + left.trailing_zeros() as usize;
-                left &= left - 1;
-                if position >= positions.end {
-                    return;
-                }
-                let buckets = self.buckets(text, position);
-                for (gated, start) in self.gated.iter().zip(&mut *starts) {
-                    if gated.bucket & buckets != 0 && gated.stands_at(text, position) {
-                        let regex = &regexes[gated.index];
-                        let ran = gated.run(regex, hay, position, start, found);
-                        if let Err(end) = ran {
-                            too_long.push(end);
-                            start.from = NOWHERE;
-                        }
-                    }
-                }
+        let Passage { starts, hits, needles } = passage;
+        let is_wanted = |run: u32, at: usize| {
+            let slot = self.owners[run as usize] as usize;
+            // The last start that it allows.
+            at.checked_sub(self.gated[slot].offset_min).is_some_and(|at| at >= starts[slot].from)
+        };
+        self.spotter.scan(hay.text, positions.clone(), needles, is_wanted, hits);
+        hits.sort_unstable();
+        let known_until = positions.end.saturating_sub(self.spotter.reach);
+        let known = match is_last {
+            true => hits.len(),
+            false => hits.partition_point(|hit| hit.at < known_until),
+        };
+        for hit in hits.drain(..known) {
+            let slot = self.owners[hit.run as usize] as usize;
+            let (gated, start) = (&self.gated[slot], &mut starts[slot]);
+            if let Err(end) = gated.confirm(&regexes[gated.index], hay, hit.at, start, found) {
+                too_long.push(end);
+                start.from = NOWHERE;
             }
         }
     }
+}
 
-    /// The buckets that pass at a position, exactly.
-    fn buckets(&self, text: &[u8], position: usize) -> u8 {
-        self.sets.iter().enumerate().fold(!0, |left, (place, set)| {
-            // Past the text's end no run can go on, but a shorter one may have ended.
-            text.get(position + place).map_or(left, |&byte| left & set[byte as usize])
-        })
+impl Also {
+    /// The rarest other factor behind the runs of the one in use, if it is of any use.
+    fn of(candidate: &Candidate, offsets: (usize, usize), rates: &Rates<'_>) -> Option<Self> {
+        let used = &candidate.factors[candidate.used];
+        let bytes = used.runs.iter().map(|run| run.sets.len()).min()?;
+        let others = candidate.factors.iter().filter(|factor| factor.runs.len() <= ALSO_RUNS_MAX);
+        let rated = others.filter_map(|factor| {
+            let (min, max) = span(&factor.runs);
+            let stretch = (max? - min).saturating_add(offsets.1 - offsets.0 + 1);
+            let is_apart = min >= offsets.0 + bytes && stretch <= ALSO_BYTES_MAX;
+            let share: f32 = factor.runs.iter().map(|run| rates.of(&run.sets)).sum();
+            let also = Also { runs: factor.runs.clone(), offset_min: min, offset_max: max? };
+            is_apart.then_some((share * stretch as f32, also))
+        });
+        let (share, also) = rated.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        (share <= ALSO_SHARE_MAX).then_some(also)
+    }
+
+    /// Whether one stands where it must for a match that begins at `first` to `last`.
+    fn stands(&self, text: &[u8], first: usize, last: usize) -> bool {
+        let places = first + self.offset_min..last + self.offset_max + 1;
+        self.runs.iter().any(|run| stands_in(run, text, places.clone()))
     }
 }
 
 impl Gated {
-    fn stands_at(&self, text: &[u8], position: usize) -> bool {
-        text.get(position..position + self.window.sets.len())
-            .is_some_and(|run| run.iter().zip(&self.window.sets).all(|(&b, set)| set.contains(b)))
-    }
-
     /// Runs the automaton at each start that a run at `position` allows.
-    fn run(
+    fn confirm(
         &self,
         regex: &BoundedRegex,
         hay: &Haystack<'_>,
@@ -202,60 +304,108 @@ impl Gated {
         begin: &mut Start,
         found: &mut Vec<Finding>,
     ) -> std::result::Result<(), TooLong> {
-        let Some(last) = position.checked_sub(self.window.offset_min) else { return Ok(()) };
-        let mut start = begin.from.max(position.saturating_sub(self.window.offset_max));
-        while start <= last && start < hay.own.end {
-            let is_first = hay.text.get(start).is_some_and(|&byte| regex.first.contains(byte));
-            begin.tries += u32::from(is_first);
-            match if is_first { regex.at(hay.text, start) } else { None } {
-                None => start += 1,
-                Some(Ok(range)) => {
-                    found.push(hay.finding(range.start, regex.pattern, range.len()));
-                    start = range.end;
-                }
-                Some(Err(start)) => {
-                    let offset = hay.offset + start as u64;
-                    return Err(TooLong { pattern: regex.pattern, offset });
-                }
-            }
+        let Some(last) = position.checked_sub(self.offset_min) else { return Ok(()) };
+        let first = begin.from.max(position.saturating_sub(self.offset_max));
+        let last = last.min(hay.own.end.saturating_sub(1));
+        if first > last || hay.own.is_empty() {
+            return Ok(());
         }
-        begin.from = start.max(begin.from);
+        if self.also.as_ref().is_some_and(|also| !also.stands(hay.text, first, last)) {
+            begin.from = begin.from.max(last + 1);
+            return Ok(());
+        }
+        begin.tries += 1;
+        let clock = (begin.tries > TRIES_FREE).then(Instant::now);
+        let before = found.len();
+        let in_one_go = last - first >= STARTS_MANY
+            && regex.endless.is_none()
+            && regex.length_bytes_max <= SHORT_BYTES;
+        let from = match in_one_go {
+            true => regex.all_in(hay, first..last + 1, found),
+            false => regex.all_at(hay, first..last + 1, found)?,
+        };
+        begin.from = from.max(begin.from);
+        if let (Some(clock), true) = (clock, found.len() == before) {
+            begin.in_vain_ns += clock.elapsed().as_nanos() as u64;
+        }
         Ok(())
     }
 }
 
-/// The part of a regex's runs that costs least: rare, and certain of its place.
-fn rarest(regex: &BoundedRegex, sample: &Sample) -> Option<Window> {
-    let mut best: Option<(f32, Window)> = None;
-    for window in &regex.windows {
-        for skip in 0..window.sets.len() {
-            let sets = &window.sets[skip..window.sets.len().min(skip + WIDTH_MAX)];
-            let starts = (window.offset_max - window.offset_min + 1) as f32;
-            let passing = passing(sets, sample);
-            let cost = passing * starts.min(16.0);
-            if passing <= PASSING_MAX && best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                let window = Window {
-                    sets: sets.to_vec(),
-                    offset_min: window.offset_min + skip,
-                    offset_max: window.offset_max + skip,
-                };
-                best = Some((cost, window));
+impl BoundedRegex {
+    /// Adds the matches that begin in `starts`, tried one by one. Returns where the next may begin.
+    fn all_at(
+        &self,
+        hay: &Haystack<'_>,
+        starts: Range<usize>,
+        found: &mut Vec<Finding>,
+    ) -> std::result::Result<usize, TooLong> {
+        let mut start = starts.start;
+        while start < starts.end {
+            let is_first = hay.text.get(start).is_some_and(|&byte| self.first.contains(byte));
+            match if is_first { self.at(hay.text, start) } else { None } {
+                None => start += 1,
+                Some(Ok(range)) => {
+                    found.push(hay.finding(range.start, self.pattern, range.len()));
+                    start = range.end;
+                }
+                Some(Err(start)) => {
+                    let offset = hay.offset + start as u64;
+                    return Err(TooLong { pattern: self.pattern, offset });
+                }
             }
         }
+        Ok(start)
     }
-    best.map(|(_, window)| window)
+
+    /// The same in one go, for a regex whose matches are short by itself.
+    fn all_in(&self, hay: &Haystack<'_>, starts: Range<usize>, found: &mut Vec<Finding>) -> usize {
+        let mut from = starts.start;
+        let end = hay.text.len().min(starts.end + self.length_bytes_max);
+        while from < starts.end {
+            match self.first_in(hay.text, from..end) {
+                Some(range) if range.start < starts.end => {
+                    from = range.end;
+                    found.push(hay.finding(range.start, self.pattern, range.len()));
+                }
+                _ => return starts.end,
+            }
+        }
+        from
+    }
 }
 
-/// The expected share of positions where the run stands.
-fn passing(sets: &[ByteSet], sample: &Sample) -> f32 {
-    let mut product: PerKind = sample.share;
-    for set in sets {
-        let mut sum = [0.0; KINDS];
-        for byte in (0..=255u8).filter(|&byte| set.contains(byte)) {
-            let frequency = &sample.frequency[byte as usize];
-            sum.iter_mut().zip(frequency).for_each(|(s, f)| *s += f);
+/// The runs of a factor, for people.
+fn describe(runs: &[Run], offset_min: usize, offset_max: usize) -> String {
+    const SHOWN: usize = 3;
+    let shown: Vec<String> = runs.iter().take(SHOWN).map(show).collect();
+    let more = match runs.len() {
+        0..=SHOWN => String::new(),
+        count => format!(" or {} more", count - SHOWN),
+    };
+    let place = match offset_max {
+        max if max == offset_min => format!("{max} bytes from the start"),
+        max => format!("{offset_min} to {max} bytes from the start"),
+    };
+    format!("{}{more}, {place}", shown.join(" or "))
+}
+
+/// A run as a regex, shortened.
+fn show(run: &Run) -> String {
+    const BYTES: usize = 24;
+    let mut text = String::new();
+    let mut left = run.sets.as_slice();
+    while let Some(set) = left.first() {
+        let count = left.iter().take_while(|other| *other == set).count();
+        text.push_str(&set.to_string());
+        if count > 1 {
+            text.push_str(&format!("{{{count}}}"));
         }
-        product.iter_mut().zip(sum).for_each(|(p, s)| *p *= s);
+        left = &left[count..];
+        if text.len() > BYTES && !left.is_empty() {
+            text.push('…');
+            break;
+        }
     }
-    product.iter().sum()
+    text
 }

@@ -14,19 +14,22 @@
 //! in pieces of a few times `L`, and no start costs more than one of them: on text made to
 //! be slow, a byte costs as much as `L` bytes of it do else.
 //!
-//! A regex is searched for by its automaton, at a gigabyte or so a second, or, where every
-//! match must contain a few rare bytes, by a packed filter for those (`window`, `gate`).
+//! A regex is searched for by its automaton, at a gigabyte or so a second. Where every match must
+//! contain one of a few runs of rare bytes (`factors`), filters look for those of all regexes at
+//! once (`spot`), and the automaton is run only where one stands (`gate`).
 
 mod attempt;
+mod byteset;
 mod cursor;
 mod earliest;
+mod factors;
 mod gate;
+mod spot;
 mod stitch;
 mod watch;
-mod window;
 
 pub(crate) use cursor::Cursor;
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, Passage};
 pub(crate) use stitch::Stitcher;
 
 use std::ops::Range;
@@ -39,8 +42,8 @@ use regex_syntax::hir::Hir;
 use crate::error::{Error, Result};
 use crate::pattern::{Kind, Options, Pattern};
 use crate::wanted::Wanted;
+use byteset::ByteSet;
 use earliest::EarliestEnd;
-use window::Window;
 
 /// Bytes of context before and after, for `\b`, `^`, `$` (a UTF-8 character at most).
 pub(crate) const CONTEXT_BYTES: usize = 8;
@@ -48,8 +51,13 @@ pub(crate) const CONTEXT_BYTES: usize = 8;
 /// The least that is searched at a time; less would cost more calls than it saves.
 const PIECE_BYTES_MIN: usize = 1024;
 
-/// The most that the automata of all regexes of a set may take.
-const AUTOMATA_BYTES_MAX: usize = 256 << 20;
+/// The states that a lazy automaton may hold in one thread: so many bytes at most, and at least
+/// so many, without which it would work out the same ones again and again.
+const STATES_BYTES_MAX: usize = 16 << 20;
+const STATES_BYTES_MIN: usize = 64 << 10;
+
+/// The most that the automaton of one regex may take as it is compiled.
+const NFA_BYTES_MAX: usize = 64 << 20;
 
 /// A compiled regex of the set.
 pub(crate) struct BoundedRegex {
@@ -57,10 +65,8 @@ pub(crate) struct BoundedRegex {
     pub(crate) pattern: u32,
     /// No match is longer.
     pub(crate) length_bytes_max: usize,
-    /// Runs of bytes that every match contains.
-    windows: Vec<Window>,
     /// The bytes that a match may begin with.
-    first: window::ByteSet,
+    first: ByteSet,
     /// Says where the first match ends, for passing over matches that are too long.
     ends: EarliestEnd,
     /// Its automaton, if the regex itself does not bound its matches.
@@ -86,22 +92,31 @@ pub(crate) fn compile(
     wanted: Wanted<'_>,
 ) -> Result<Vec<BoundedRegex>> {
     let (mut regexes, mut bytes) = (Vec::new(), 0);
+    let count = patterns.iter().filter(|pattern| pattern.is_regex()).count();
+    let memory = options.regex_memory_bytes_max / 2;
     for (index, pattern) in patterns.iter().enumerate() {
         let Kind::Regex(text) = &pattern.kind else { continue };
         wanted.check()?;
-        let regex = BoundedRegex::new(text, index as u32, options)?;
+        let regex = BoundedRegex::new(text, index as u32, options, states_bytes(memory, count))?;
         bytes += regex.automata_bytes();
-        if bytes > AUTOMATA_BYTES_MAX {
+        if bytes > memory {
             return Err(Error::Set(format!(
-                "the first {} regexes take more than {} MiB of automata, the most of a set; give \
-                 fewer or simpler ones, or search in several runs",
+                "the first {} regexes take more than {} KiB of automata, half of --regex-memory; \
+                 give fewer or simpler ones, raise it, or search in several runs",
                 regexes.len() + 1,
-                AUTOMATA_BYTES_MAX >> 20
+                memory >> 10
             )));
         }
         regexes.push(regex);
     }
     Ok(regexes)
+}
+
+/// What the states of one automaton may take in one thread, if all that of `regexes` regexes shall
+/// fit into `memory`. There are two for each regex, of which one reads backwards.
+fn states_bytes(memory: usize, regexes: usize) -> usize {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    (memory / (2 * regexes * threads).max(1)).clamp(STATES_BYTES_MIN, STATES_BYTES_MAX)
 }
 
 /// Says what is wrong with a regex before the set is known.
@@ -124,7 +139,7 @@ fn parse(text: &str, ignore_case: bool) -> Result<Hir> {
 }
 
 impl BoundedRegex {
-    fn new(text: &str, pattern: u32, options: Options) -> Result<Self> {
+    fn new(text: &str, pattern: u32, options: Options, states_bytes: usize) -> Result<Self> {
         let fail = |reason: String| Error::pattern(text, reason);
         let hir = parse(text, options.ignore_case)?;
         let limit = options.regex_length_bytes_max;
@@ -139,13 +154,13 @@ impl BoundedRegex {
         };
         let config = Regex::config()
             .utf8_empty(false)
-            .nfa_size_limit(Some(64 << 20))
-            .hybrid_cache_capacity(16 << 20);
+            .which_captures(WhichCaptures::Implicit)
+            .nfa_size_limit(Some(NFA_BYTES_MAX.min(options.regex_memory_bytes_max)))
+            .hybrid_cache_capacity(states_bytes);
         let regex = Regex::builder()
             .configure(config)
             .build_from_hir(&hir)
             .map_err(|error| fail(one_line(&error)))?;
-        let (windows, first) = (window::windows(&hir), window::first(&hir));
         let endless = match hir.properties().maximum_len() {
             Some(_) => None,
             None => Some(automaton(&hir).map_err(|error| fail(one_line(&*error)))?),
@@ -154,8 +169,7 @@ impl BoundedRegex {
             regex,
             pattern,
             length_bytes_max,
-            windows,
-            first,
+            first: ByteSet::ALL,
             ends: EarliestEnd::new(hir),
             endless,
         })
@@ -183,6 +197,11 @@ impl BoundedRegex {
         let input = Input::new(text).span(reach).anchored(Anchored::Yes);
         let range = self.regex.search(&input)?.range();
         Some(if range.len() <= self.length_bytes_max { Ok(range) } else { Err(start) })
+    }
+
+    /// The first match in `range`, if the regex itself bounds it.
+    fn first_in(&self, text: &[u8], range: Range<usize>) -> Option<Range<usize>> {
+        self.regex.search(&Input::new(text).range(range)).map(|found| found.range())
     }
 
     /// The first match that begins at or after `from`, within the bound.
@@ -229,7 +248,7 @@ fn automaton(hir: &Hir) -> std::result::Result<NFA, Box<thompson::BuildError>> {
     let config = thompson::Config::new()
         .utf8(false)
         .which_captures(WhichCaptures::None)
-        .nfa_size_limit(Some(64 << 20));
+        .nfa_size_limit(Some(NFA_BYTES_MAX));
     thompson::Compiler::new().configure(config).build_from_hir(hir).map_err(Box::new)
 }
 

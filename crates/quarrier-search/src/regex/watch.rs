@@ -23,7 +23,7 @@ use quarrier_core::pipeline::Chunk;
 
 use super::BoundedRegex;
 use super::attempt::{Attempts, DEAD, MATCH};
-use super::window::ByteSet;
+use super::byteset::ByteSet;
 use crate::finding::Finding;
 
 /// A start for which no match counts.

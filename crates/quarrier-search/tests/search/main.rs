@@ -10,4 +10,5 @@ mod language;
 mod oracle;
 mod patterns;
 mod pipelines;
+mod regex_sets;
 mod regexes;

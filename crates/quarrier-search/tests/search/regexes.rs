@@ -29,7 +29,7 @@ fn expected(regexes: &[&str], text: &[u8]) -> Vec<Finding> {
     all
 }
 
-fn check(regexes: &[&str], text: &[u8], buffer_bytes: usize, workers: usize) {
+pub(crate) fn check(regexes: &[&str], text: &[u8], buffer_bytes: usize, workers: usize) {
     let patterns = regexes.iter().map(|r| Pattern::regex(r).unwrap()).collect();
     let searcher = searcher_with(patterns, Options::default());
     let expected = expected(regexes, text);

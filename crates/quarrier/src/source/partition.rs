@@ -3,9 +3,9 @@
 use std::io;
 use std::ops::Range;
 
-use quarrier_carve::unallocated::partitions;
 use quarrier_core::region::Region;
 use quarrier_core::source::Source;
+use quarrier_files::partitions;
 
 use crate::{Error, Result};
 
@@ -20,20 +20,19 @@ impl<S: Source> PartitionSource<S> {
     /// The partition `number` of a disk, counted from 1 in the order in which they lie.
     ///
     /// # Errors
-    /// [`Error::Carve`] where the table of partitions cannot be read; [`Error::Unsupported`] where the
+    /// [`Error::Files`] where the table of partitions cannot be read; [`Error::Unsupported`] where the
     /// disk has no such partition.
     pub(super) fn open(disk: S, number: u32) -> Result<Self> {
-        let spans = partitions(&disk)?;
-        let index = (number as usize).checked_sub(1);
-        let Some(span) = index.and_then(|index| spans.get(index)) else {
-            let reason = match spans.len() {
+        let found = partitions::find(&disk)?.partitions;
+        let Some(partition) = found.iter().find(|partition| partition.number == number) else {
+            let reason = match found.len() {
                 0 => format!("has no table of partitions, so there is no #{number}"),
                 count => format!("has {count} partitions, so there is no #{number}"),
             };
             return Err(Error::Unsupported { name: disk.name().to_string(), reason });
         };
         let name = format!("{}#{number}", disk.name());
-        Ok(PartitionSource { name, span: span.clone(), disk })
+        Ok(PartitionSource { name, span: partition.span.clone(), disk })
     }
 }
 

@@ -76,6 +76,7 @@ fn request(case: &Value) -> quarrier::Result<Search> {
             xor: flag("xor"),
             base64: flag("base64"),
             regex_length_bytes_max: size("regex_max_length", 65_536)? as usize,
+            ..Options::default()
         })
         .planning(Planning {
             direct: flag("direct"),

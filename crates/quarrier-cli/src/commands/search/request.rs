@@ -22,6 +22,7 @@ pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, Str
         xor: search.xor,
         base64: search.base64,
         regex_length_bytes_max: search.regex_length_bytes_max,
+        regex_memory_bytes_max: search.regex_memory_bytes_max,
     };
     let planning = Planning {
         workers: search.workers,

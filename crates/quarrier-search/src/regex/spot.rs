@@ -1,0 +1,324 @@
+//! Finds where runs stand, those of all regexes in one pass.
+//!
+//! Runs with a few fixed bytes in a row are needles of the engine that serves literals. Runs of
+//! classes (`\d\d:\d\d`, 32 hexadecimal digits) go into a packed filter of their own,
+//! with the exact sets of six of their bytes. Both are then compared byte by byte.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use quarrier_core::isa::Isa;
+
+use super::byteset::{ByteSet, is_word_byte};
+use super::factors::{FIXED_MIN, RUN_BYTES_MAX, Rates, Run};
+use crate::arch::{ByteSets, Packed, WIDTH_MAX};
+use crate::error::Result;
+use crate::finding::Finding;
+use crate::multi::{BLOCK_BYTES, Haystack};
+use crate::pattern::Needles;
+use crate::sample::Sample;
+use crate::strategy::{EngineName, Literals, choose};
+use crate::wanted::Wanted;
+
+const WORDS: usize = BLOCK_BYTES / 64;
+const BUCKETS: usize = 8;
+
+/// A needle has no more fixed bytes in a row, and is lengthened to the width of the filter if it has fewer.
+const NEEDLE_BYTES_MAX: usize = 32;
+
+/// A run stands at a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Hit {
+    pub(super) at: usize,
+    pub(super) run: u32,
+}
+
+/// Looks for runs.
+pub(super) struct Spotter {
+    runs: Vec<Run>,
+    fixed: Option<Fixed>,
+    classes: Option<Classes>,
+    /// How far behind a run's start the filters may look.
+    pub(super) reach: usize,
+}
+
+/// Runs with fixed bytes, as needles.
+struct Fixed {
+    needles: Needles,
+    engine: Literals,
+    /// For each needle the runs that contain it, and where.
+    users: Vec<Vec<(u32, usize)>>,
+}
+
+/// Runs of classes, behind a packed filter.
+struct Classes {
+    /// `None` where this CPU has none.
+    filter: Option<Packed>,
+    /// For each place and byte value the groups that allow it: what a candidate is looked up in.
+    groups: Vec<Box<[u64; 256]>>,
+    entries: Vec<Vec<Entry>>,
+}
+
+/// Bits of the tables by which candidates are told apart; runs share one where there are more.
+const GROUPS: usize = 64;
+
+/// A run, and where in it the bytes lie that the filter sees.
+#[derive(Clone, Copy)]
+struct Entry {
+    run: u32,
+    skip: usize,
+}
+
+impl Spotter {
+    /// Looks for these runs.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped)
+    pub(super) fn new(
+        runs: Vec<Run>,
+        sample: &Sample,
+        rates: &Rates<'_>,
+        wanted: Wanted<'_>,
+    ) -> Result<Self> {
+        let mut fixed = Vec::new();
+        let mut classes = Vec::new();
+        for (index, run) in runs.iter().enumerate() {
+            match streak(&run.sets) {
+                Some(place) => fixed.push((index as u32, place)),
+                None => classes.push(index as u32),
+            }
+        }
+        let fixed = Fixed::new(&runs, &fixed, sample, wanted)?;
+        let classes = Classes::new(&runs, &classes, rates);
+        Ok(Spotter { runs, fixed, classes, reach: RUN_BYTES_MAX })
+    }
+
+    /// The engine for runs with fixed bytes, for people.
+    pub(super) fn engine(&self) -> &'static str {
+        match self.fixed.as_ref().map(|fixed| &fixed.engine) {
+            Some(Literals::Gram(_)) => "regex-gram",
+            _ => "regex-packed",
+        }
+    }
+
+    /// Adds the runs that the filters meet in `positions` (at most [`BLOCK_BYTES`]). The start of one
+    /// may lie up to `reach` bytes before. `is_wanted` says whether a run at a place is of use.
+    pub(super) fn scan(
+        &self,
+        text: &[u8],
+        positions: Range<usize>,
+        found: &mut Vec<Finding>,
+        is_wanted: impl Fn(u32, usize) -> bool,
+        hits: &mut Vec<Hit>,
+    ) {
+        if let Some(fixed) = &self.fixed {
+            found.clear();
+            let hay = Haystack { text, own: 0..text.len(), offset: 0 };
+            fixed.engine.scan(&fixed.needles, &hay, positions.clone(), found);
+            for needle in found.iter() {
+                for &(run, lead) in &fixed.users[needle.pattern as usize] {
+                    if let Some(at) = (needle.offset as usize).checked_sub(lead)
+                        && is_wanted(run, at)
+                        && stands_at(&self.runs[run as usize], text, at)
+                    {
+                        hits.push(Hit { at, run });
+                    }
+                }
+            }
+        }
+        if let Some(classes) = &self.classes {
+            classes.scan(&self.runs, text, positions, is_wanted, hits);
+        }
+    }
+}
+
+/// Whether a run stands at one of `places` at least.
+pub(super) fn stands_in(run: &Run, text: &[u8], places: Range<usize>) -> bool {
+    let is_uniform = run.sets.iter().all(|set| *set == run.sets[0]);
+    let mut at = places.start;
+    while at < places.end {
+        match differs_at(run, text, at) {
+            Some(Some(place)) => at += if is_uniform { place + 1 } else { 1 },
+            Some(None) if stands_alone(run, text, at) => return true,
+            Some(None) => at += 1,
+            None => return false,
+        }
+    }
+    false
+}
+
+/// The last byte at which the text differs from a run at `at`; `None` where the text ends before.
+#[inline]
+fn differs_at(run: &Run, text: &[u8], at: usize) -> Option<Option<usize>> {
+    let there = text.get(at..at + run.sets.len())?;
+    Some(there.iter().zip(&run.sets).rposition(|(&byte, set)| !set.contains(byte)))
+}
+
+/// Whether a run stands at `at`.
+#[inline]
+fn stands_at(run: &Run, text: &[u8], at: usize) -> bool {
+    // The last bytes first: a run too short differs there.
+    differs_at(run, text, at) == Some(None) && stands_alone(run, text, at)
+}
+
+/// Whether no word goes on beside a run at `at`, where it begins one or ends one.
+#[inline]
+fn stands_alone(run: &Run, text: &[u8], at: usize) -> bool {
+    let end = at + run.sets.len();
+    let is_word = |at: usize| text.get(at).is_some_and(|&byte| is_word_byte(byte));
+    let begins_inside = run.begins_word && at.checked_sub(1).is_some_and(is_word);
+    !begins_inside && !(run.ends_word && is_word(end))
+}
+
+/// Where the most fixed bytes in a row lie, if they are enough for a needle.
+fn streak(sets: &[ByteSet]) -> Option<Range<usize>> {
+    let (mut best, mut start) = (0..0, 0);
+    for (place, set) in sets.iter().enumerate() {
+        if !set.is_fixed() {
+            start = place + 1;
+        } else if place + 1 - start > best.len() {
+            best = start..place + 1;
+        }
+    }
+    if best.len() < FIXED_MIN {
+        return None;
+    }
+    best.end = best.end.min(best.start + NEEDLE_BYTES_MAX);
+    best.end = best.end.max((best.start + WIDTH_MAX).min(sets.len()));
+    best.start = best.start.min(best.end.saturating_sub(WIDTH_MAX));
+    Some(best)
+}
+
+impl Fixed {
+    fn new(
+        runs: &[Run],
+        places: &[(u32, Range<usize>)],
+        sample: &Sample,
+        wanted: Wanted<'_>,
+    ) -> Result<Option<Self>> {
+        let mut known: HashMap<(Vec<u8>, Vec<u8>), usize> = HashMap::new();
+        let (mut needles, mut users) = (Needles::default(), Vec::new());
+        for (run, place) in places {
+            let covers = runs[*run as usize].sets[place.clone()].iter().map(ByteSet::cover);
+            let (value, mask): (Vec<u8>, Vec<u8>) = covers.unzip();
+            let index = match known.get(&(value.clone(), mask.clone())) {
+                Some(&index) => index,
+                None => {
+                    needles.push(users.len() as u32, &value, &mask)?;
+                    known.insert((value, mask), users.len());
+                    users.push(Vec::new());
+                    users.len() - 1
+                }
+            };
+            users[index].push((*run, place.start));
+        }
+        if users.is_empty() {
+            return Ok(None);
+        }
+        let (engine, _) = choose(&needles, EngineName::Auto, sample, wanted)?;
+        Ok(Some(Fixed { needles, engine, users }))
+    }
+}
+
+impl Classes {
+    fn new(runs: &[Run], indexes: &[u32], rates: &Rates<'_>) -> Option<Self> {
+        let width = indexes.iter().map(|&run| runs[run as usize].sets.len()).max()?.min(WIDTH_MAX);
+        let mut entries: Vec<(f32, Entry)> = indexes
+            .iter()
+            .map(|&run| {
+                let (_, window, skip) = rates.of_run(&runs[run as usize].sets);
+                (window, Entry { run, skip })
+            })
+            .collect();
+        entries.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut allowed = [[ByteSet::EMPTY; WIDTH_MAX]; BUCKETS];
+        let mut passing = [0.0f32; BUCKETS];
+        let mut groups: Vec<Box<[u64; 256]>> = (0..width).map(|_| Box::new([0; 256])).collect();
+        let mut members: Vec<Vec<Entry>> = vec![Vec::new(); GROUPS.min(entries.len())];
+        for (index, (_, entry)) in entries.into_iter().enumerate() {
+            let sets = &runs[entry.run as usize].sets[entry.skip..];
+            let set_at = |place: usize| sets.get(place).unwrap_or(&ByteSet::ALL);
+            let joined = |bucket: usize| -> [ByteSet; WIDTH_MAX] {
+                std::array::from_fn(|place| allowed[bucket][place].union(set_at(place)))
+            };
+            let (bucket, with, share) = (0..BUCKETS)
+                .map(|bucket| {
+                    let with = joined(bucket);
+                    (bucket, with, rates.of(&with[..width]))
+                })
+                .min_by(|a, b| (a.2 - passing[a.0]).total_cmp(&(b.2 - passing[b.0])))?;
+            (allowed[bucket], passing[bucket]) = (with, share);
+            let group = index % members.len();
+            for (place, table) in groups.iter_mut().enumerate() {
+                set_at(place).iter().for_each(|byte| table[byte as usize] |= 1 << group);
+            }
+            members[group].push(entry);
+        }
+        let mut sets: Vec<ByteSets> = vec![[0; 256]; width];
+        for (bucket, allowed) in allowed.iter().enumerate() {
+            for (set, allowed) in sets.iter_mut().zip(allowed) {
+                allowed.iter().for_each(|byte| set[byte as usize] |= 1 << bucket);
+            }
+        }
+        let filter = Packed::new(Isa::best(), &sets);
+        Some(Classes { filter, groups, entries: members })
+    }
+
+    fn scan(
+        &self,
+        runs: &[Run],
+        text: &[u8],
+        positions: Range<usize>,
+        is_wanted: impl Fn(u32, usize) -> bool,
+        hits: &mut Vec<Hit>,
+    ) {
+        let mut masks = [0u64; WORDS];
+        let masks = &mut masks[..positions.len().div_ceil(64).min(WORDS)];
+        match &self.filter {
+            Some(filter) => filter.run(text, positions.start, masks),
+            None => self.run_portably(text, &positions, masks),
+        }
+        for (word, &mask) in masks.iter().enumerate() {
+            let mut left = mask;
+            while left != 0 {
+                let position = positions.start + word * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                if position >= positions.end {
+                    return;
+                }
+                let mut groups = self.groups_at(text, position);
+                while groups != 0 {
+                    let group = groups.trailing_zeros() as usize;
+                    groups &= groups - 1;
+                    for entry in &self.entries[group] {
+                        if let Some(at) = position.checked_sub(entry.skip)
+                            && is_wanted(entry.run, at)
+                            && stands_at(&runs[entry.run as usize], text, at)
+                        {
+                            hits.push(Hit { at, run: entry.run });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The groups that allow the bytes at a position.
+    #[inline]
+    fn groups_at(&self, text: &[u8], position: usize) -> u64 {
+        self.groups.iter().enumerate().fold(!0, |left, (place, table)| {
+            // Past the text's end no run can go on, but a shorter one may have ended.
+            text.get(position + place).map_or(left, |&byte| left & table[byte as usize])
+        })
+    }
+
+    fn run_portably(&self, text: &[u8], positions: &Range<usize>, masks: &mut [u64]) {
+        for (word, mask) in masks.iter_mut().enumerate() {
+            let first = positions.start + word * 64;
+            let last = positions.end.min(first + 64);
+            *mask = (first..last).fold(0, |mask, position| {
+                mask | u64::from(self.groups_at(text, position) != 0) << (position - first)
+            });
+        }
+    }
+}
