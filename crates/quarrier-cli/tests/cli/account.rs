@@ -181,7 +181,8 @@ fn the_explanation_names_an_engine_for_every_kind_of_pattern_and_the_plan() {
     assert!(["packed", "gram", "memmem"].iter().any(|engine| auto.contains(engine)), "{auto}");
     assert!(explained(&["abc", "--engine", "gram"]).contains("gram: asked for"));
     let both = explained(&["-e", "abc", "-E", "zz[0-9]"]);
-    assert!(both.contains("regex") && both.lines().count() == 3, "{both}");
+    assert!(both.contains("regex") && both.lines().count() == 4, "{both}");
+    assert!(both.contains("zz[0-9]: gated by zz[0-9], 0 bytes from the start"), "{both}");
     assert!(both.contains("f: window (the source is in memory or page cache), "), "{both}");
     assert!(explained(&["abc", "--readers", "3"]).contains("3 readers"));
 }

@@ -107,10 +107,17 @@ impl<'s> Running<'s> {
         self.findings >= self.search.findings_max
     }
 
-    /// Which engine has which patterns, a line each; then the devices.
+    /// Which engine has which patterns, a line each; what gates each regex; then the devices.
     pub fn explain(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.searcher.choices().iter().map(Choice::to_string).collect();
+        lines.extend(self.searcher.regex_gates().into_iter().map(|gate| {
+            let regex = self.searcher.patterns()[gate.pattern as usize].label();
+            match gate.runs {
+                Some(runs) => format!("  {regex}: gated by {runs}"),
+                None => format!("  {regex}: not gated, read by its automaton"),
+            }
+        }));
         if let Some(on) = &self.on_devices {
             let (found, all) = (on.searcher.needles(), self.searcher.needle_count());
             lines.push(format!("{}: {found} of {all} on {}", on.label, on.names.join(", ")));
