@@ -11,6 +11,9 @@ const WAYS_MAX: usize = 256;
 const BITS_ENOUGH: u32 = 96;
 /// Bits that are enough where going on would fork.
 const BITS_ENOUGH_AT_FORK: u32 = 24;
+/// Needles of a program for the sake of bytes that are fixed: without four of them, a needle is compared
+/// at every candidate.
+const WAYS_OF_BYTES: usize = 8;
 /// Wildcards in a row that end a needle that has bits enough.
 const GAP_BYTES: usize = 16;
 
@@ -43,6 +46,13 @@ impl Way {
         self.bits += mask.count_ones();
     }
 
+    /// This way, which goes on with a string.
+    fn with(&self, string: &[u8]) -> Self {
+        let mut next = self.clone();
+        string.iter().for_each(|&byte| next.push(byte, 0xFF));
+        next
+    }
+
     fn skip(&mut self, bytes: usize) {
         self.beginning.value.extend(std::iter::repeat_n(0, bytes));
         self.beginning.mask.extend(std::iter::repeat_n(0, bytes));
@@ -73,7 +83,22 @@ pub(crate) fn beginnings(program: &Program) -> Option<Beginnings> {
             }
             Step::Set(bytes) => {
                 let strings: Vec<Vec<u8>> = bytes.iter().map(|&byte| vec![byte]).collect();
+                let room = WAYS_OF_BYTES.saturating_sub(open.len() + done.len());
+                if is_worth_forking(&way, &strings, room) {
+                    open.extend(strings.iter().map(|string| way.with(string)));
+                    continue;
+                }
                 are_matches &= push_common(&mut way, &strings.iter().collect::<Vec<_>>());
+            }
+            Step::Strings(strings)
+                if is_worth_forking(
+                    &way,
+                    strings,
+                    WAYS_OF_BYTES.saturating_sub(open.len() + done.len()),
+                ) =>
+            {
+                open.extend(strings.iter().map(|string| way.with(string)));
+                continue;
             }
             Step::Goto(to) => way.at = *to,
             Step::Strings(_) | Step::Jump { .. } | Step::Split(_) => {
@@ -162,6 +187,16 @@ fn fork(way: &Way, step: &Step, room: usize) -> Option<(Vec<Way>, bool)> {
         Step::Byte { .. } | Step::Set(_) | Step::Goto(_) => {}
     }
     (ways.len() <= room).then_some((ways, is_exact))
+}
+
+/// Whether each of several strings, all of one length, makes a way of its own: few of them, whose bytes
+/// differ in more than the case of a letter.
+fn is_worth_forking(way: &Way, strings: &[Vec<u8>], room: usize) -> bool {
+    let [first, others @ ..] = strings else { return false };
+    let differ = |a: &u8, b: &u8| (a ^ b) & !0x20 != 0;
+    let is_of_one_length = others.iter().all(|other| other.len() == first.len());
+    let differ_much = others.iter().any(|other| other.iter().zip(first).any(|(a, b)| differ(a, b)));
+    way.bits < 2 * BITS_ENOUGH_AT_FORK && is_of_one_length && differ_much && strings.len() <= room
 }
 
 /// Appends the bits that strings of one length have in common; whether these say that it is one of them.

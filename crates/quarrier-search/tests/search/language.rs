@@ -491,3 +491,20 @@ fn base64_is_found_at_each_place_of_its_group() {
         assert_eq!(places("base64:password", ignore, &shout).len(), 1);
     }
 }
+
+#[test]
+fn thousands_of_literals_in_either_case_are_found_within_base64_and_in_cyrillic() {
+    let letters: Vec<char> = ('р'..='я').collect();
+    let word = |n: usize| -> String {
+        (0..6).map(|place| letters[(n >> (4 * (place % 4))) % 16 ^ place]).collect()
+    };
+    let lines: String = (0..3_000).map(|n| format!("{}\nbase64:Secret{n:05}\n", word(n))).collect();
+    let mut text = Vec::new();
+    for n in (0..3_000).step_by(100) {
+        text.extend(word(n).to_uppercase().into_bytes());
+        text.extend(base64_of(format!("xsECRET{n:05}!").as_bytes()));
+    }
+    let options = Options { ignore_case: true, ..Options::default() };
+    let found = places(&lines, options, &text);
+    assert_eq!(found.len(), 60, "{found:?}");
+}
