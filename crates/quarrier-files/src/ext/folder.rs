@@ -59,7 +59,7 @@ impl<'v> Names<'v> {
         let mut at = 0;
         while let Some(entry) = block.get(at..).filter(|rest| rest.len() >= HEAD_BYTES) {
             let length = self.length(entry, block.len());
-            if length < HEAD_BYTES || length % 4 != 0 || length > entry.len() {
+            if length < HEAD_BYTES || !length.is_multiple_of(4) || length > entry.len() {
                 return;
             }
             let inode = u32_at(entry, 0);
@@ -124,7 +124,7 @@ impl<'v> Names<'v> {
     /// Whether bytes that no entry uses look like a name.
     fn is_plausible(&self, name: &Name, length: usize) -> bool {
         u64::from(name.inode) <= self.layout.inodes
-            && length % 4 == 0
+            && length.is_multiple_of(4)
             && length >= HEAD_BYTES + name.name.len()
             && name.name.len() <= 255
             && (!self.layout.has_types || name.kind.is_some())
