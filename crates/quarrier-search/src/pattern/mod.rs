@@ -265,7 +265,7 @@ pub struct Options {
     pub regex_length_bytes_max: usize,
     /// The memory that the automata of all regexes may take: one half as they are compiled, the other
     /// for the states that each thread works out of them. A regex and thread may take
-    /// 128 KiB of the latter in any case.
+    /// 4 MiB of the latter in any case: with fewer, some would work out the same ones all the time.
     pub regex_memory_bytes_max: usize,
 }
 

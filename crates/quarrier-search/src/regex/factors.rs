@@ -134,6 +134,12 @@ impl<'s> Rates<'s> {
         self.product(sets.iter().map(|set| self.of_set(set)))
     }
 
+    /// Where in a run its rarest byte lies.
+    pub(super) fn rarest(&self, sets: &[ByteSet]) -> usize {
+        let rate = |place: usize| self.of(&sets[place..=place]);
+        (0..sets.len()).min_by(|&a, &b| rate(a).total_cmp(&rate(b))).unwrap_or(0)
+    }
+
     fn product(&self, rates: impl Iterator<Item = PerKind>) -> f32 {
         let mut product: PerKind = self.sample.share;
         for rate in rates {

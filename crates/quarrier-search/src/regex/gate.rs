@@ -74,7 +74,8 @@ struct Gated {
 
 /// Runs one of which every match contains too, seen from where the others stand.
 struct Also {
-    runs: Vec<Run>,
+    /// Each with the place of its rarest byte.
+    runs: Vec<(Run, usize)>,
     /// From the first start that a run allows, and from the last.
     offset_min: usize,
     offset_max: usize,
@@ -280,7 +281,8 @@ impl Also {
             let stretch = (max? - min).saturating_add(offsets.1 - offsets.0 + 1);
             let is_apart = min >= offsets.0 + bytes && stretch <= ALSO_BYTES_MAX;
             let share: f32 = factor.runs.iter().map(|run| rates.of(&run.sets)).sum();
-            let also = Also { runs: factor.runs.clone(), offset_min: min, offset_max: max? };
+            let runs = factor.runs.iter().map(|run| (run.clone(), rates.rarest(&run.sets)));
+            let also = Also { runs: runs.collect(), offset_min: min, offset_max: max? };
             is_apart.then_some((share * stretch as f32, also))
         });
         let (share, also) = rated.min_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -290,7 +292,7 @@ impl Also {
     /// Whether one stands where it must for a match that begins at `first` to `last`.
     fn stands(&self, text: &[u8], first: usize, last: usize) -> bool {
         let places = first + self.offset_min..last + self.offset_max + 1;
-        self.runs.iter().any(|run| stands_in(run, text, places.clone()))
+        self.runs.iter().any(|(run, probe)| stands_in(run, *probe, text, places.clone()))
     }
 }
 

@@ -54,7 +54,7 @@ const PIECE_BYTES_MIN: usize = 1024;
 /// The states that a lazy automaton may hold in one thread: so many bytes at most, and at least
 /// so many, without which it would work out the same ones again and again.
 const STATES_BYTES_MAX: usize = 16 << 20;
-const STATES_BYTES_MIN: usize = 64 << 10;
+const STATES_BYTES_MIN: usize = 2 << 20;
 
 /// The most that the automaton of one regex may take as it is compiled.
 const NFA_BYTES_MAX: usize = 64 << 20;

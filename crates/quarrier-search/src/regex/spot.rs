@@ -132,16 +132,25 @@ impl Spotter {
     }
 }
 
-/// Whether a run stands at one of `places` at least.
-pub(super) fn stands_in(run: &Run, text: &[u8], places: Range<usize>) -> bool {
-    let is_uniform = run.sets.iter().all(|set| *set == run.sets[0]);
+/// Whether a run stands at one of `places` at least. `probe` is its rarest byte.
+pub(super) fn stands_in(run: &Run, probe: usize, text: &[u8], places: Range<usize>) -> bool {
+    let set = &run.sets[probe];
+    let (from, to) = (places.start + probe, text.len().min(places.end + probe));
+    let Some(there) = text.get(from..to) else { return false };
     let mut at = places.start;
-    while at < places.end {
-        match differs_at(run, text, at) {
-            Some(Some(place)) => at += if is_uniform { place + 1 } else { 1 },
-            Some(None) if stands_alone(run, text, at) => return true,
-            Some(None) => at += 1,
+    while let Some(ahead) = there[at - places.start..].iter().position(|&byte| set.contains(byte)) {
+        at += ahead;
+        let differs = match differs_at(run, text, at) {
             None => return false,
+            Some(None) if stands_alone(run, text, at) => return true,
+            Some(differs) => differs.unwrap_or(0),
+        };
+        // Where the byte that differs is in no set before it, the run cannot stand up to there.
+        let byte = text[at + differs];
+        let is_apart = run.sets[..differs].iter().all(|set| !set.contains(byte));
+        at += if is_apart { differs + 1 } else { 1 };
+        if at >= places.start + there.len() {
+            return false;
         }
     }
     false
