@@ -15,11 +15,14 @@ const SHARDS: u64 = 8;
 /// Pages of a shard: 16 MiB in all shards.
 const PAGES_MAX: usize = 32;
 
+/// Pages with their numbers, the one used last at the end.
+type Pages = Vec<(u64, Arc<[u8]>)>;
+
 /// The pages of a file that hold tables. Each shard has a lock of its own, held while a page is looked
 /// up and not while it is read.
 pub(crate) struct Tables {
     file: Arc<dyn Source>,
-    shards: [Mutex<Vec<(u64, Arc<[u8]>)>>; SHARDS as usize],
+    shards: [Mutex<Pages>; SHARDS as usize],
 }
 
 /// The bytes of a page from some place on.

@@ -85,14 +85,15 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<V
                 DIFFERENCING => Some(header.parent(file, around)?),
                 _ => None,
             };
-            let layout = Vhd::Blocks(Blocks {
+            let blocks = Blocks {
                 tables: Tables::new(Arc::clone(file)),
                 table_at: header.table_at,
                 block_bytes: header.block_bytes,
                 blocks: header.blocks,
                 has_parent: parent.is_some(),
                 file_bytes: file.length(),
-            });
+            };
+            let layout = Vhd::Blocks(Box::new(blocks));
             Ok(Disk::stored(file.name(), footer.length, layout, files).over(parent))
         }
         other => {
@@ -180,7 +181,7 @@ impl Header {
 /// Where the bytes of an image lie.
 pub(crate) enum Vhd {
     Fixed,
-    Blocks(Blocks),
+    Blocks(Box<Blocks>),
 }
 
 pub(crate) struct Blocks {

@@ -62,7 +62,7 @@ fn single(
         return Err(refused(&**file, reason));
     }
     let length = sparse.length;
-    let part = Part { start: 0, end: length, content: Content::Sparse(sparse) };
+    let part = Part { start: 0, end: length, content: Content::Sparse(Box::new(sparse)) };
     finish(file, length, vec![part], vec![Arc::clone(file)], descriptor, around)
 }
 
@@ -114,7 +114,7 @@ fn content(
             if sparse.length < extent.sectors.saturating_mul(SECTOR_BYTES) {
                 return Err(damaged(&*opened, 0, "it is shorter than the descriptor says"));
             }
-            Ok(Content::Sparse(sparse))
+            Ok(Content::Sparse(Box::new(sparse)))
         }
         _ => {
             let at = extent.offset.checked_mul(SECTOR_BYTES);
@@ -198,7 +198,7 @@ struct Part {
 enum Content {
     Zeros,
     Flat { file: usize, at: u64 },
-    Sparse(Sparse),
+    Sparse(Box<Sparse>),
 }
 
 impl Vmdk {
