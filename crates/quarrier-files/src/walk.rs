@@ -123,6 +123,12 @@ pub(crate) fn joined(parent: &str, name: &str) -> Option<String> {
     let mut path = String::with_capacity(parent.len() + name.len() + 1);
     path.push_str(parent);
     path.push('/');
+    push_name(&mut path, name);
+    (path.len() <= PATH_BYTES_MAX).then_some(path)
+}
+
+/// Appends a name to a path; what paths cannot hold as `\xNN`.
+pub(crate) fn push_name(path: &mut String, name: &str) {
     for c in name.chars() {
         match c {
             '/' => path.push_str("\\x2f"),
@@ -130,7 +136,6 @@ pub(crate) fn joined(parent: &str, name: &str) -> Option<String> {
             c => path.push(c),
         }
     }
-    (path.len() <= PATH_BYTES_MAX).then_some(path)
 }
 
 /// A name of bytes: as it is where it is UTF-8, other bytes as `\xNN`.

@@ -29,7 +29,7 @@ use table::Table;
 use crate::entry::{Content, Entry, Kind, State};
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part};
-use crate::walk::Walk;
+use crate::walk::{Walk, push_name};
 
 /// Streams of a file that are told, at most: a record has room for few.
 const STREAMS_MAX: usize = 4096;
@@ -97,10 +97,11 @@ fn entries(
             content.lost = Some("it is packed by the Windows Overlay Filter");
         }
         for path in &paths {
-            let path = match is_main {
-                true => path.clone(),
-                false => format!("{path}:{}", attribute.name.replace('/', "\\x2f")),
-            };
+            let mut path = path.clone();
+            if !is_main {
+                path.push(':');
+                push_name(&mut path, &attribute.name);
+            }
             walk.step(part)?;
             walk.emit(Entry {
                 path,
