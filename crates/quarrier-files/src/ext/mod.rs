@@ -53,9 +53,10 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         return Ok(());
     }
     let at = SUPERBLOCK_AT as u64;
-    let layout = layout(&boot[SUPERBLOCK_AT..])
+    let mut layout = layout(&boot[SUPERBLOCK_AT..])
         .filter(|layout| layout.inode_bytes >= 128 && layout.inodes_a_group > 0)
         .ok_or_else(|| part.refused(at, "a superblock of ext that says what cannot be"))?;
+    layout.blocks = layout.blocks.min(part.length() / layout.block_bytes);
     let mut lister = Lister {
         part,
         layout: &layout,
@@ -177,8 +178,12 @@ impl Lister<'_, '_, '_> {
 
     /// Deleted inodes without a name.
     fn orphans(&mut self, walk: &mut Walk<'_>) -> Result<()> {
-        let groups = self.layout.inodes.div_ceil(self.layout.inodes_a_group);
-        for group in 0..groups {
+        let (layout, part) = (self.layout, self.part);
+        let groups = layout.inodes.div_ceil(layout.inodes_a_group);
+        let blocks = part.length() / layout.block_bytes;
+        // What the superblock says may be more than there is room for.
+        for group in (0..groups).take_while(|group| layout.start_of(*group) < blocks) {
+            walk.step(self.part)?;
             let numbers = match self.inodes.used(group) {
                 Ok(numbers) => numbers,
                 Err(error) => {
