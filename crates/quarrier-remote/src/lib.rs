@@ -1,4 +1,4 @@
-//! Remote objects as sources: HTTP(S) servers and S3-compatible stores.
+//! Remote objects as sources: HTTP(S) servers and buckets of S3, Google and Azure.
 //!
 //! ```text
 //!  read_at ─→ held in memory? ──────────────────────────────→ copied out
@@ -41,12 +41,12 @@ mod flight;
 mod link;
 mod object;
 mod opening;
-mod s3;
 mod shared;
 mod source;
 mod streams;
 mod transport;
 
+mod bucket;
 mod cache;
 pub mod journal;
 

@@ -10,11 +10,12 @@ use reqwest::{Response, Url};
 use tokio::time::timeout;
 
 use crate::answer::{self, Answer, Asked, Refusal, Version};
+use crate::bucket::Signing;
 use crate::counters::Counting;
 use crate::error::Result;
 use crate::location::{Location, Place};
 use crate::options::{Options, Timeouts};
-use crate::s3::Signing;
+
 use crate::transport::innermost;
 
 /// Why an attempt came to nothing.
@@ -54,7 +55,7 @@ enum Way {
         /// Where the URL redirected to the last time: going there saves a round trip.
         target: Mutex<Option<Url>>,
     },
-    S3(Box<Signing>),
+    Bucket(Box<Signing>),
 }
 
 /// An answer whose body is still to come.
@@ -71,8 +72,9 @@ impl Link {
     ) -> Result<Self> {
         let way = match &location.place {
             Place::Http(url) => Way::Http { url: url.clone(), target: Mutex::new(None) },
-            Place::S3 { bucket, key } => {
-                Way::S3(Box::new(Signing::new(bucket, key, &options.s3, client.clone())?))
+            Place::Bucket { store, bucket, key } => {
+                let signing = Signing::new(*store, bucket, key, &options.s3, client.clone())?;
+                Way::Bucket(Box::new(signing))
             }
         };
         let timeouts = options.timeouts.clone();
@@ -110,7 +112,7 @@ impl Link {
                 }
                 Ok((target.as_ref().unwrap_or(url).clone(), target.is_some()))
             }
-            Way::S3(signing) => {
+            Way::Bucket(signing) => {
                 let url = signing.url(is_refused).await.map_err(Fault::Setup)?;
                 Ok((url, self.counting.read().bytes_fetched > 0))
             }

@@ -18,7 +18,48 @@ pub(crate) struct Location {
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
     Http(Url),
-    S3 { bucket: String, key: String },
+    Bucket { store: Store, bucket: String, key: String },
+}
+
+/// Who keeps a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Store {
+    S3,
+    Google,
+    Azure,
+}
+
+/// Schemes of buckets.
+const STORES: [(&str, Store); 3] =
+    [("s3://", Store::S3), ("gs://", Store::Google), ("az://", Store::Azure)];
+
+impl Store {
+    /// Its name in errors.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Store::S3 => "S3",
+            Store::Google => "Google Cloud Storage",
+            Store::Azure => "Azure Blob Storage",
+        }
+    }
+
+    /// What to set where there are no credentials.
+    pub(crate) fn advice(self) -> &'static str {
+        match self {
+            Store::S3 => {
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a \
+                 public bucket"
+            }
+            Store::Google => {
+                "set GOOGLE_SERVICE_ACCOUNT to a key file, or GOOGLE_SKIP_SIGNATURE=true for a public \
+                 bucket"
+            }
+            Store::Azure => {
+                "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or \
+                 AZURE_SKIP_SIGNATURE=true for a public container"
+            }
+        }
+    }
 }
 
 /// Query fields that sign a request and do not select an object.
@@ -42,9 +83,9 @@ const SIGNING_FIELDS: [&str; 16] = [
     "sv",
 ];
 
-/// Whether `text` is a URL that this crate opens: `http://`, `https://` or `s3://`.
+/// Whether `text` is a URL that this crate opens: `http://`, `https://`, `s3://`, `gs://` or `az://`.
 pub fn is_remote(text: &str) -> bool {
-    ["http://", "https://", "s3://"]
+    ["http://", "https://", "s3://", "gs://", "az://"]
         .iter()
         .any(|scheme| text.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
 }
@@ -80,12 +121,14 @@ impl Location {
             source_name: redacted(text),
             reason: reason.to_string(),
         };
-        if let Some(rest) = text.get(..5).filter(|s| s.eq_ignore_ascii_case("s3://")) {
-            return Location::parse_s3(&text[rest.len()..]).map_err(bad);
+        for (scheme, store) in STORES {
+            if text.get(..5).is_some_and(|found| found.eq_ignore_ascii_case(scheme)) {
+                return Location::parse_bucket(scheme, store, &text[scheme.len()..]).map_err(bad);
+            }
         }
         let url = Url::parse(text).map_err(|error| bad(&format!("is not a URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(bad("the scheme is not one of http, https, s3"));
+            return Err(bad("the scheme is not one of http, https, s3, gs, az"));
         }
         if url.host_str().unwrap_or_default().is_empty() {
             return Err(bad("names no host"));
@@ -94,14 +137,22 @@ impl Location {
         Ok(Location { place: Place::Http(url), name, identity })
     }
 
-    /// `bucket/key`, both as they are: S3 keys know no percent signs.
-    fn parse_s3(rest: &str) -> std::result::Result<Self, &'static str> {
+    /// `bucket/key`, both as they are: keys of buckets know no percent signs.
+    fn parse_bucket(
+        scheme: &str,
+        store: Store,
+        rest: &str,
+    ) -> std::result::Result<Self, &'static str> {
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() || key.is_empty() {
-            return Err("an S3 URL is s3://BUCKET/KEY");
+            return Err(match store {
+                Store::S3 => "an S3 URL is s3://BUCKET/KEY",
+                Store::Google => "a URL of Google Cloud Storage is gs://BUCKET/KEY",
+                Store::Azure => "a URL of Azure Blob Storage is az://CONTAINER/KEY",
+            });
         }
-        let name = format!("s3://{bucket}/{key}");
-        let place = Place::S3 { bucket: bucket.to_string(), key: key.to_string() };
+        let name = format!("{scheme}{bucket}/{key}");
+        let place = Place::Bucket { store, bucket: bucket.to_string(), key: key.to_string() };
         Ok(Location { place, identity: name.clone(), name })
     }
 }
@@ -154,8 +205,12 @@ mod tests {
     #[test]
     fn an_s3_key_is_taken_as_it_is() {
         let location = Location::parse("s3://bucket/a b/%41?x").unwrap();
-        let Place::S3 { bucket, key } = location.place else { panic!("not S3") };
-        assert_eq!((bucket.as_str(), key.as_str()), ("bucket", "a b/%41?x"));
+        let Place::Bucket { store, bucket, key } = location.place else { panic!("no bucket") };
+        assert_eq!((store, bucket.as_str(), key.as_str()), (Store::S3, "bucket", "a b/%41?x"));
+        let location = Location::parse("AZ://container/a/b").unwrap();
+        assert_eq!(location.name, "az://container/a/b");
+        assert!(matches!(location.place, Place::Bucket { store: Store::Azure, .. }));
+        assert!(Location::parse("gs://bucket").is_err());
         assert!(Location::parse("s3://bucket").is_err());
         assert!(Location::parse("ftp://host/x").is_err());
         assert!(is_remote("HTTPS://x") && !is_remote("http:/x") && !is_remote("é"));

@@ -35,9 +35,9 @@ pub struct Options {
     pub timeouts: Timeouts,
     /// How often to try again.
     pub retry: Retry,
-    /// Settings for `s3://`, named as the usual environment variables are (`AWS_REGION`,
-    /// `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …; case does not matter). This crate does not
-    /// read the environment.
+    /// Settings for `s3://`, `gs://` and `az://`, named as the usual environment variables are
+    /// (`AWS_REGION`, `AWS_ACCESS_KEY_ID`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, …;
+    /// case does not matter). This crate does not read the environment.
     pub s3: Vec<(String, String)>,
     /// Proxies.
     pub proxy: Proxy,
@@ -161,18 +161,22 @@ impl Proxy {
 }
 
 impl Options {
-    /// Proxies and settings of S3 as the variables of an environment say, which the caller reads.
+    /// Proxies and settings of buckets as the variables of an environment say, which the caller reads.
     pub fn of_environment(environment: &[(String, String)]) -> Self {
-        let is_s3 =
-            |(name, value): &&(String, String)| name.starts_with("AWS_") && !value.is_empty();
-        let s3 = environment.iter().filter(is_s3).cloned().collect();
+        let is_store = |(name, value): &&(String, String)| of_store(name) && !value.is_empty();
+        let s3 = environment.iter().filter(is_store).cloned().collect();
         Options { s3, proxy: Proxy::of(environment), ..Options::default() }
     }
 
     /// Whether a variable of an environment may matter to [`of_environment`](Self::of_environment).
     pub fn concerns(name: &str) -> bool {
-        name.starts_with("AWS_") || name.to_ascii_lowercase().ends_with("_proxy")
+        of_store(name) || name.to_ascii_lowercase().ends_with("_proxy")
     }
+}
+
+/// Whether a variable of an environment is a setting of a bucket.
+fn of_store(name: &str) -> bool {
+    ["AWS_", "GOOGLE_", "AZURE_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// A cache on disk.

@@ -9,13 +9,13 @@ use std::sync::atomic::AtomicBool;
 use quarrier_core::source::Source;
 use quarrier_sparse::{Span, SparseFile};
 
+use crate::bucket;
 use crate::counters::Counters;
 use crate::error::Result;
 use crate::link::Link;
 use crate::location::Location;
 use crate::object::{Object, Step, Waiting};
 use crate::opening;
-use crate::s3;
 use crate::shared::Shared;
 
 /// An object on a server, opened. Clones are the same source.
@@ -78,7 +78,7 @@ impl RemoteSource {
         };
         let opened = opened?;
         let version = opened.version;
-        let identity = s3::identity(&location.identity, &location.place, &shared.options.s3);
+        let identity = bucket::identity(&location.identity, &location.place, &shared.options.s3);
         let id = format!("{} {identity}", shared.number());
         let file = SparseFile::builder(&id).length(version.length).build();
         let file = shared

@@ -227,3 +227,38 @@ fn an_object_of_a_bucket_is_asked_for_with_a_signature_that_is_not_shown() {
     remote.open("s3://bucket/folder/a.img").unwrap();
     assert_eq!(server.log()[2].path, "/bucket/folder/a.img");
 }
+
+#[test]
+fn objects_of_google_and_azure_are_asked_for_where_their_settings_say() {
+    let server = Server::new(noise(100_000, 10), |_| Act::Serve);
+    let mut options = exact();
+    let setting = |name: &str, value: &str| (name.to_string(), value.to_string());
+    let base = server.url_of("");
+    options.s3 = vec![
+        setting("GOOGLE_BASE_URL", &base),
+        setting("GOOGLE_SKIP_SIGNATURE", "true"),
+        setting("AZURE_STORAGE_ACCOUNT_NAME", "account"),
+        setting("AZURE_STORAGE_ACCOUNT_KEY", "aGlkZGVu"),
+        setting("AZURE_STORAGE_ENDPOINT", &base),
+    ];
+    let remote = remote(options.clone());
+    let source = remote.open("gs://bucket/folder/a b.img").unwrap();
+    let mut bytes = [0; 10];
+    source.read_at(50_000, &mut bytes).unwrap();
+    assert_eq!(bytes, server.object()[50_000..][..10]);
+    assert_eq!(source.name(), "gs://bucket/folder/a b.img");
+    assert_eq!(server.log()[1].path, "/bucket/folder/a%20b.img");
+
+    let source = remote.open("az://container/a.img").unwrap();
+    assert_eq!(source.name(), "az://container/a.img");
+    let path = &server.log()[2].path;
+    assert!(path.contains("/container/a.img?") && path.contains("sig="), "{path}");
+    assert!(!path.contains("aGlkZGVu") && !path.contains("hidden"), "{path}");
+
+    options.s3.push(setting("azure_skip_signature", "true"));
+    let remote = crate::remote(options);
+    remote.open("az://container/a.img").unwrap();
+    let path = &server.log()[3].path;
+    assert!(path.ends_with("/container/a.img"), "{path}");
+    assert!(crate::remote(exact()).open("az://container/a.img").is_err());
+}

@@ -132,8 +132,8 @@ impl Beside for BesideUrl<'_> {
 /// The URL of the object `name` that lies where that of `url` does. A signature stays with it: some
 /// are for all that lies there.
 fn beside(url: &str, name: &str) -> String {
-    let is_s3 = url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("s3://"));
-    if is_s3 {
+    let scheme = url.get(..5).unwrap_or_default().to_ascii_lowercase();
+    if matches!(scheme.as_str(), "s3://" | "gs://" | "az://") {
         let folder = url.rfind('/').map_or(url, |at| &url[..=at]);
         return format!("{folder}{name}");
     }

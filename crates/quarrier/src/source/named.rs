@@ -284,7 +284,9 @@ fn not_read(name: &str) -> Option<&'static str> {
         return Some("a file is named by its path alone; leave out file://");
     }
     if !is_remote && has_scheme(&lower) && !Path::new(name).exists() {
-        return Some("is neither a file nor a URL that can be read: https://, http:// or s3://");
+        return Some(
+            "is neither a file nor a URL that can be read: https://, http://, s3://, gs:// or az://",
+        );
     }
     None
 }
