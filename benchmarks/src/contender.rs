@@ -80,6 +80,15 @@ impl Programs {
         Some(Contender::new("vectorscan", program, &arguments, Speaks::Json))
     }
 
+    /// What it says to have found are the regexes that match anywhere.
+    pub(crate) fn vectorscan_regexes(&self, regexes: &Path, image: &Path) -> Option<Contender> {
+        let threads = THREADS.to_string();
+        let arguments: [&dyn AsRef<std::ffi::OsStr>; 4] =
+            [&"--regexes", &regexes, &image, &threads];
+        let program = self.vectorscan.as_ref()?;
+        Some(Contender::new("vectorscan", program, &arguments, Speaks::Json))
+    }
+
     pub(crate) fn ripgrep(&self, patterns: &Path, image: &Path) -> Option<Contender> {
         let arguments: [&dyn AsRef<std::ffi::OsStr>; 8] =
             [&"--no-config", &"-a", &"-E", &"none", &"--count-matches", &"-Ff", &patterns, &image];
@@ -135,6 +144,12 @@ impl Contender {
             .with_context(|| format!("a row is not JSON: {self} --format json"))
     }
 
+    /// The counts of its rows, in their order.
+    pub(crate) fn counts(&self, more: &[&str]) -> Result<Vec<u64>> {
+        let (output, _) = self.run_once(more)?.context("it does not serve")?;
+        counts(&output.stdout)
+    }
+
     /// Runs it; `None` when it does not serve these patterns.
     ///
     /// quarrier runs twice. With `--stats` it also measures the ceiling of the machine, by
@@ -155,7 +170,7 @@ impl Contender {
     fn run_for_stats(&self, rows: &[u8]) -> Result<Answer> {
         let (output, _) = self.run_once(&["--stats", "-"])?.context("it does not serve")?;
         let answer = self.read_object(&output.stderr, "findings", "seconds")?;
-        let counts = add_counts(rows)?;
+        let counts: u64 = counts(rows)?.iter().sum();
         if counts != answer.found {
             bail!("WRONG COUNT: the rows add up to {counts}, --stats says {}", answer.found);
         }
@@ -211,10 +226,10 @@ fn read_number(stdout: &[u8]) -> Result<Answer> {
 }
 
 /// The last column of all rows but the first, which names the columns.
-fn add_counts(rows: &[u8]) -> Result<u64> {
+fn counts(rows: &[u8]) -> Result<Vec<u64>> {
     let lines = std::str::from_utf8(rows)?.lines().skip(1);
     let counts = lines.map(|line| line.rsplit(',').next().unwrap_or_default().parse::<u64>());
-    counts.sum::<Result<u64, _>>().context("a count is not a number")
+    counts.collect::<Result<_, _>>().context("a count is not a number")
 }
 
 impl fmt::Display for Contender {

@@ -21,6 +21,7 @@ mod patterns;
 mod plan;
 mod random;
 mod record;
+mod regexes;
 mod search;
 mod sparse;
 mod sparse_python;
@@ -38,9 +39,9 @@ use anyhow::{Context, Result, bail};
 
 use contender::Programs;
 
-const PARTS: [&str; 11] = [
-    "search", "hostile", "plan", "sparse", "traces", "parallel", "messages", "carve", "sql",
-    "gauge", "gpu",
+const PARTS: [&str; 12] = [
+    "search", "regexes", "hostile", "plan", "sparse", "traces", "parallel", "messages", "carve",
+    "sql", "gauge", "gpu",
 ];
 
 const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only PART]";
@@ -125,6 +126,9 @@ fn run() -> Result<()> {
     let mut record = record::begin(scale.name, &programs, built_from.as_deref())?;
     if is_wanted("search") {
         record["search"] = search::run(&programs, &folder, &scale)?.into();
+    }
+    if is_wanted("regexes") {
+        record["regexes"] = regexes::run(&programs, &folder, &scale)?.into();
     }
     if is_wanted("hostile") {
         record["hostile"] = versus::run(&programs, &folder, &scale)?.into();
