@@ -121,7 +121,9 @@ def test_rows_are_named_tuples_dicts_and_arrow_columns() -> None:
 
 def test_a_match_is_the_bytes_found() -> None:
     text = b"key=\xc3\xa9\xff; A\0b\0"
-    found = quarrier.search(text, [quarrier.regex(b"key=[^;]*"), "ab"], ignore_case=True, utf16=True)
+    found = quarrier.search(
+        text, [quarrier.regex(b"key=[^;]*"), "ab"], ignore_case=True, utf16=True
+    )
     assert [row.match for row in found] == [b"key=\xc3\xa9\xff", b"A\0b\0"]
     assert pa.table(found).column("match").to_pylist() == [row.match for row in found]
     long = quarrier.search(b"a" * 9000, quarrier.regex(b"a+"))
