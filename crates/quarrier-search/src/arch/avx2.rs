@@ -19,8 +19,8 @@ impl Avx2 {
         // SAFETY: the caller promised AVX2 and the readable bytes.
         unsafe {
             let mut left = look(&tables[0], p);
-            for i in 1..K {
-                left = _mm256_and_si256(left, look(&tables[i], p.add(i)));
+            for (place, table) in tables.iter().enumerate().skip(1) {
+                left = _mm256_and_si256(left, look(table, p.add(place)));
             }
             let none = _mm256_cmpeq_epi8(left, _mm256_setzero_si256());
             !(_mm256_movemask_epi8(none) as u32)

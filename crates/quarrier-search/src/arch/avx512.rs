@@ -30,8 +30,8 @@ impl Lanes for Avx512 {
         // SAFETY: the caller promised the features and 64 + K - 1 readable bytes.
         unsafe {
             let mut left = look(&tables[0], p);
-            for i in 1..K {
-                left = _mm512_and_si512(left, look(&tables[i], p.add(i)));
+            for (place, table) in tables.iter().enumerate().skip(1) {
+                left = _mm512_and_si512(left, look(table, p.add(place)));
             }
             _mm512_test_epi8_mask(left, left)
         }

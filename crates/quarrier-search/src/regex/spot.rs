@@ -55,7 +55,7 @@ struct Classes {
     /// `None` where this CPU has none.
     filter: Option<Packed>,
     /// For each place and byte value the groups that allow it: what a candidate is looked up in.
-    groups: Vec<Box<[u64; 256]>>,
+    groups: Vec<[u64; 256]>,
     entries: Vec<Vec<Entry>>,
 }
 
@@ -176,7 +176,8 @@ fn stands_alone(run: &Run, text: &[u8], at: usize) -> bool {
     let end = at + run.sets.len();
     let is_word = |at: usize| text.get(at).is_some_and(|&byte| is_word_byte(byte));
     let begins_inside = run.begins_word && at.checked_sub(1).is_some_and(is_word);
-    !begins_inside && !(run.ends_word && is_word(end))
+    let ends_inside = run.ends_word && is_word(end);
+    !begins_inside && !ends_inside
 }
 
 /// Where the most fixed bytes in a row lie, if they are enough for a needle.
@@ -242,7 +243,7 @@ impl Classes {
         entries.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut allowed = [[ByteSet::EMPTY; WIDTH_MAX]; BUCKETS];
         let mut passing = [0.0f32; BUCKETS];
-        let mut groups: Vec<Box<[u64; 256]>> = (0..width).map(|_| Box::new([0; 256])).collect();
+        let mut groups: Vec<[u64; 256]> = vec![[0; 256]; width];
         let mut members: Vec<Vec<Entry>> = vec![Vec::new(); GROUPS.min(entries.len())];
         for (index, (_, entry)) in entries.into_iter().enumerate() {
             let sets = &runs[entry.run as usize].sets[entry.skip..];
