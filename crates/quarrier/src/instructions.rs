@@ -3,8 +3,10 @@
 //! Such a file may be a pipe that nobody writes to, or a device without an end. So reading waits no
 //! longer than a run is wanted, and takes no more than a bound.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,6 +26,24 @@ pub const INSTRUCTION_BYTES_MAX: u64 = 64 << 20;
 /// [`Error::Stopped`] soon after `stop` becomes true.
 pub fn read_instructions(path: &Path, what: &str, stop: &AtomicBool) -> Result<Vec<u8>> {
     read_bounded(path, what, INSTRUCTION_BYTES_MAX, stop)
+}
+
+/// The most bytes of a file of names.
+pub const NAMES_BYTES_MAX: u64 = 1 << 30;
+
+/// The names of sources in a file of at most [`NAMES_BYTES_MAX`] bytes, one a line, or with a byte 0 after
+/// each (`find -print0`); `-` is standard input. Names are bytes, and need not be UTF-8.
+///
+/// # Errors
+/// As [`read_instructions`].
+pub fn read_names(path: &Path, stop: &AtomicBool) -> Result<Vec<OsString>> {
+    Ok(names_of(&read_bounded(path, "names", NAMES_BYTES_MAX, stop)?))
+}
+
+fn names_of(list: &[u8]) -> Vec<OsString> {
+    let end = if list.contains(&0) { 0 } else { b'\n' };
+    let names = list.split(|&byte| byte == end).filter(|name| !name.is_empty());
+    names.map(|name| OsString::from_vec(name.to_vec())).collect()
 }
 
 /// As [`read_instructions`], with another bound.
@@ -65,5 +85,17 @@ fn open_file(path: &Path) -> io::Result<File> {
     match file.metadata()?.is_dir() {
         true => Err(ErrorKind::IsADirectory.into()),
         false => Ok(file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_names_on_lines_or_with_zeros_after_them() {
+        assert_eq!(names_of(b"a\n\nb c\n\xFF\n").len(), 3);
+        assert_eq!(names_of(b"a\nb\0c\0"), ["a\nb", "c"]);
+        assert!(names_of(b"").is_empty());
     }
 }

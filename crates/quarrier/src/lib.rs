@@ -80,7 +80,9 @@ pub use error::{Error, Result};
 pub use files::Files;
 pub use filter::Filter;
 pub use gauge::Gauge;
-pub use instructions::{INSTRUCTION_BYTES_MAX, read_bounded, read_instructions};
+pub use instructions::{
+    INSTRUCTION_BYTES_MAX, NAMES_BYTES_MAX, read_bounded, read_instructions, read_names,
+};
 pub use kept::{Kept, KeptLoad};
 pub use machine::{Ceiling, Machine};
 pub use search::Search;

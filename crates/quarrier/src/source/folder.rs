@@ -1,7 +1,6 @@
 //! The files below a folder.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -117,15 +116,11 @@ fn path_key(entry: &DirEntry) -> impl Iterator<Item = &u8> {
     entry.file_name().as_bytes().iter().chain(slash)
 }
 
-/// The names in a list, one a line; where there is a byte 0, one before each of these (`find -print0`).
-pub(super) fn names_of(list: &[u8]) -> Vec<OsString> {
-    let end = if list.contains(&0) { 0 } else { b'\n' };
-    let names = list.split(|&byte| byte == end).filter(|name| !name.is_empty());
-    names.map(|name| OsString::from_vec(name.to_vec())).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     fn files(folder: &Path) -> Vec<PathBuf> {
@@ -171,12 +166,5 @@ mod tests {
         assert_eq!(found, by_bytes(&found));
         assert_eq!(found.len(), 7);
         assert_eq!(found[1], Path::new("a-b"));
-    }
-
-    #[test]
-    fn a_list_has_names_on_lines_or_with_zeros_between() {
-        assert_eq!(names_of(b"a\n\nb c\n\xFF\n").len(), 3);
-        assert_eq!(names_of(b"a\nb\0c\0"), ["a\nb", "c"]);
-        assert!(names_of(b"").is_empty());
     }
 }

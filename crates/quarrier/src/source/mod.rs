@@ -20,7 +20,7 @@ pub(crate) use failing::Failing;
 pub use far::{FarImage, open_url};
 pub(crate) use kept::damages;
 pub(crate) use named::is_part_of_image;
-pub use named::{NAMES_BYTES_MAX, Named, Sources};
+pub use named::{Named, Sources};
 pub use opener::{OpenOptions, Opener};
 pub use stdin::standard_input;
 pub(crate) use written::refuse_folder_on_source;

@@ -11,12 +11,9 @@ use quarrier_images::ewf::{files, parts_from};
 use quarrier_messages::kept::{Run, is_log};
 use quarrier_remote::is_remote;
 
-use super::folder::{Met, files_below, names_of};
+use super::folder::{Met, files_below};
 use super::{Opened, Opener, shown};
-use crate::{Error, Result, read_bounded};
-
-/// The most bytes of a file of names.
-pub const NAMES_BYTES_MAX: u64 = 1 << 30;
+use crate::{Error, Result};
 
 /// A source by its name, not opened yet: thousands of files are opened one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,15 +98,6 @@ impl Sources {
             sources.add(&name.into(), &mut taken, stop);
         }
         sources
-    }
-
-    /// The names in a file of at most [`NAMES_BYTES_MAX`] bytes, one a line, or with a byte 0 after each;
-    /// `-` is standard input. Names are bytes, and need not be UTF-8.
-    ///
-    /// # Errors
-    /// As [`read_bounded`].
-    pub fn read_names(path: &Path, stop: &AtomicBool) -> Result<Vec<OsString>> {
-        Ok(names_of(&read_bounded(path, "names", NAMES_BYTES_MAX, stop)?))
     }
 
     /// Messages of a data folder.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use quarrier::files::places;
 use quarrier::search::{Ahead, Histogram, Running, SmallFiles, Watch};
-use quarrier::{Error, Named, Opened, Opener, Sources};
+use quarrier::{Error, Named, Opened, Opener, Sources, read_names};
 use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_remote::Counters;
 use quarrier_search::Finding;
@@ -145,7 +145,7 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
 fn names(search: &Search, stop: &AtomicBool) -> Result<Vec<OsString>, String> {
     let mut names = search.sources.clone();
     for path in &search.files_from {
-        names.extend(Sources::read_names(path, stop).map_err(in_words)?);
+        names.extend(read_names(path, stop).map_err(in_words)?);
     }
     Ok(names)
 }
