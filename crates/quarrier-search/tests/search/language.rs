@@ -496,7 +496,7 @@ fn base64_is_found_at_each_place_of_its_group() {
 fn thousands_of_literals_in_either_case_are_found_within_base64_and_in_cyrillic() {
     let letters: Vec<char> = ('р'..='я').collect();
     let word = |n: usize| -> String {
-        (0..6).map(|place| letters[(n >> (4 * (place % 4))) % 16 ^ place]).collect()
+        (0..6).map(|place| letters[((n >> (4 * (place % 4))) % 16) ^ place]).collect()
     };
     let lines: String = (0..3_000).map(|n| format!("{}\nbase64:Secret{n:05}\n", word(n))).collect();
     let mut text = Vec::new();
