@@ -17,7 +17,7 @@ const KNOWN: [(&str, &[&str]); 5] = [
     ("quarrier-gauge", &["compare", "report"]),
     ("quarrier-python", &["findings", "stream"]),
     ("quarrier-search", &["gpu", "searcher"]),
-    ("quarrier-search", &["multi", "pattern", "regex"]),
+    ("quarrier-search", &["multi", "naive", "pattern", "regex", "strategy"]),
 ];
 
 const PATH: &str = "xtask/src/tidy/cycles.rs";

@@ -182,7 +182,7 @@ fn the_explanation_names_an_engine_for_every_kind_of_pattern_and_the_plan() {
     assert!(explained(&["abc", "--engine", "gram"]).contains("gram: asked for"));
     let both = explained(&["-e", "abc", "-E", "zz[0-9]"]);
     assert!(both.contains("regex") && both.lines().count() == 4, "{both}");
-    assert!(both.contains("zz[0-9]: gated by zz[0-9], 0 bytes from the start"), "{both}");
+    assert!(both.contains("zz[0-9]: gated by z{2}[0-9], 0 bytes from the start"), "{both}");
     assert!(both.contains("f: window (the source is in memory or page cache), "), "{both}");
     assert!(explained(&["abc", "--readers", "3"]).contains("3 readers"));
 }
@@ -272,7 +272,9 @@ fn the_examples_of_the_help_can_be_typed() {
         let script = format!("{input}'{binary}' search {line}");
         command.args(["-c", &script]).current_dir(lab.path(""));
         let ran = run(command, b"");
-        assert!(matches!(ran.code, Some(0 | 1)) && ran.stderr.is_empty(), "{script}: {ran:?}");
+        let says_more = line.contains("--where") && ran.stderr.contains("no file system");
+        let is_quiet = ran.stderr.is_empty() || says_more;
+        assert!(matches!(ran.code, Some(0 | 1)) && is_quiet, "{script}: {ran:?}");
     }
 }
 

@@ -40,6 +40,20 @@ fn a_folder_is_all_regular_files_below_it_in_the_order_of_their_paths() {
     assert_eq!(lab.search(["needle", "nothing"]).code, Some(1));
 }
 
+/// Also a small one that is told by its content alone.
+#[test]
+fn what_wraps_a_disk_is_searched_as_the_disk_inside() {
+    let lab = Lab::new();
+    put(&lab, "d/plain", "a needle");
+    put(&lab, "d/packed", "a needle".repeat(100));
+    let gzip = std::process::Command::new("gzip").arg("-n").arg(lab.path("d/packed")).status();
+    assert!(gzip.unwrap().success());
+    fs::rename(lab.path("d/packed.gz"), lab.path("d/packed")).unwrap();
+    let found = sources(&lab, &["needle", "d"]);
+    assert_eq!(found.len(), 101);
+    assert_eq!(found[99], ("d/packed".to_string(), 99 * 8 + 2));
+}
+
 #[test]
 fn many_files_large_and_small_give_what_each_gives_alone() {
     let lab = Lab::new();

@@ -100,11 +100,14 @@ pub(crate) fn compile(
         let regex = BoundedRegex::new(text, index as u32, options, states_bytes(memory, count))?;
         bytes += regex.automata_bytes();
         if bytes > memory {
+            let room = match memory >> 20 {
+                0 => format!("{} KiB", memory >> 10),
+                mebibytes => format!("{mebibytes} MiB"),
+            };
             return Err(Error::Set(format!(
-                "the first {} regexes take more than {} KiB of automata, half of --regex-memory; \
+                "the first {} regexes take more than {room} of automata, half of --regex-memory; \
                  give fewer or simpler ones, raise it, or search in several runs",
                 regexes.len() + 1,
-                memory >> 10
             )));
         }
         regexes.push(regex);

@@ -8,16 +8,17 @@
 //! is handed on by its name, in its turn.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use quarrier_core::parallel::planned_workers;
-use quarrier_core::source::open_in_order;
+use quarrier_core::source::{Source, open_in_order};
 use quarrier_core::sync::{lock, wait};
 use quarrier_core::threads::in_scope;
+use quarrier_images::Kind;
 use quarrier_search::{Finding, Searcher};
 
 use crate::Named;
@@ -243,6 +244,27 @@ impl<'n> Results<'_, 'n> {
     }
 }
 
+/// A file that was read.
+struct Whole<'b>(&'b [u8]);
+
+impl Source for Whole<'_> {
+    fn name(&self) -> &str {
+        ""
+    }
+
+    fn length(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.0.get(offset..));
+        let rest = rest.unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+}
+
 /// Reads and searches files, one at a time, in memory of its own.
 struct Reader<'s> {
     searcher: &'s Searcher,
@@ -266,6 +288,10 @@ impl<'s> Reader<'s> {
         self.read_time += middle - start;
         let Some(length) = read else { return other };
         let bytes = &self.buffer[..length];
+        // What wraps a disk is searched as the disk inside.
+        if Kind::of(&Whole(bytes), false).is_some() {
+            return other;
+        }
         // A match that is too long is an error, which the ordinary way words.
         let Ok(findings) = self.searcher.find_all(bytes) else { return other };
         self.work_time += middle.elapsed();
@@ -292,7 +318,7 @@ impl<'s> Reader<'s> {
             match file.read(&mut self.buffer[filled..=length]) {
                 Ok(0) => return Some(filled),
                 Ok(bytes) => filled += bytes,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return None,
             }
             match filled {

@@ -357,7 +357,10 @@ impl Session<'_> {
             false => None,
         };
         for notice in places.iter().flat_map(|places| places.notices()) {
-            complain(&format!("{name}: {notice}"));
+            match notice.starts_with(&*name) {
+                true => complain(notice),
+                false => complain(&format!("{name}: {notice}")),
+            }
         }
         let format = self.search.format;
         let mut located = None;
