@@ -16,7 +16,7 @@ fn qcow2(disk: &[u8]) -> Vec<u8> {
     file[24..32].copy_from_slice(&(disk.len() as u64).to_be_bytes());
     file[36..40].copy_from_slice(&1u32.to_be_bytes());
     file[40..48].copy_from_slice(&(CLUSTER as u64).to_be_bytes());
-    file[CLUSTER..CLUSTER + 8].copy_from_slice(&(2 * CLUSTER as u64 | 1 << 63).to_be_bytes());
+    file[CLUSTER..CLUSTER + 8].copy_from_slice(&((2 * CLUSTER as u64) | (1 << 63)).to_be_bytes());
     for (index, cluster) in disk.chunks(CLUSTER).enumerate() {
         if cluster.iter().any(|&byte| byte != 0) {
             let at = file.len() as u64 | 1 << 63;

@@ -105,7 +105,7 @@ fn any_query_is_asked_again_and_its_differences_sent() {
     );
     served.ask("INSERT INTO t VALUES (4, 'a', 4), (5, 'c', 5)");
     let mut changes = Vec::new();
-    while let Some((_, kind, data)) = events.next() {
+    for (_, kind, data) in events {
         if kind != "progress" {
             changes.push(format!("{kind} {data}"));
         }
