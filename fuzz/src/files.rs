@@ -8,8 +8,13 @@ use crate::volumes::{self, VOLUME_BYTES};
 use crate::{Target, Verdict};
 
 /// FAT.
-pub const FAT: Target =
-    Target { name: "fat", run: |bytes| run(bytes, volumes::fat), once: &[], seeds: SEEDS, words: WORDS };
+pub const FAT: Target = Target {
+    name: "fat",
+    run: |bytes| run(bytes, volumes::fat),
+    once: &[],
+    seeds: SEEDS,
+    words: WORDS,
+};
 /// exFAT.
 pub const EXFAT: Target = Target { name: "exfat", run: |bytes| run(bytes, volumes::exfat), ..FAT };
 /// NTFS.
@@ -28,7 +33,8 @@ const SEEDS: &[&[u8]] = &[
     b"\x00\xA0\x00\x02\x14\0\x0A\xA0\x00\x04\xFF\xFF\xFF\xFF",
 ];
 
-const WORDS: &[&[u8]] = &[&[0xFF; 8], &[0; 4], b"FILE", b"NM", b"SL", b"CE", b"..", b"/", b"\x0A\xF3"];
+const WORDS: &[&[u8]] =
+    &[&[0xFF; 8], &[0; 4], b"FILE", b"NM", b"SL", b"CE", b"..", b"/", b"\x0A\xF3"];
 
 /// Lists a volume after changes, and reads all of it.
 pub fn run(bytes: &[u8], volume: fn() -> Vec<u8>) -> Verdict {

@@ -97,6 +97,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
             xor: patterns.len() < 4,
             base64: true,
             regex_length_bytes_max: 100,
+            regex_memory_bytes_max: 16 << 20,
         },
     ] {
         search(patterns.clone(), options, bytes);

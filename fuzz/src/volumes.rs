@@ -70,16 +70,17 @@ pub fn exfat() -> Vec<u8> {
     put32(&mut image, root + 20, 3);
     put64(&mut image, root + 24, 25);
     put(&mut image, root + 512, &[0b0010_1111]);
-    let mut set = |at: usize, kind: u8, name: u8, attributes: u16, first: u32, size: u64, flags: u8| {
-        put(&mut image, at, &[kind, 2]);
-        put16(&mut image, at + 4, attributes);
-        put32(&mut image, at + 12, 0x5A21_0000);
-        put(&mut image, at + 32, &[kind - 0x85 + 0xC0, flags, 0, 1]);
-        put64(&mut image, at + 40, size);
-        put32(&mut image, at + 52, first);
-        put64(&mut image, at + 56, size);
-        put(&mut image, at + 64, &[kind - 0x85 + 0xC1, 0, name, 0]);
-    };
+    let mut set =
+        |at: usize, kind: u8, name: u8, attributes: u16, first: u32, size: u64, flags: u8| {
+            put(&mut image, at, &[kind, 2]);
+            put16(&mut image, at + 4, attributes);
+            put32(&mut image, at + 12, 0x5A21_0000);
+            put(&mut image, at + 32, &[kind - 0x85 + 0xC0, flags, 0, 1]);
+            put64(&mut image, at + 40, size);
+            put32(&mut image, at + 52, first);
+            put64(&mut image, at + 56, size);
+            put(&mut image, at + 64, &[kind - 0x85 + 0xC1, 0, name, 0]);
+        };
     set(root + 32, 0x85, b'd', 0x10, 4, 512, 3);
     set(root + 1024, 0x85, b'f', 0x20, 5, 900, 1);
     image[root + 128] = 0x05;
@@ -137,7 +138,8 @@ pub fn ntfs() -> Vec<u8> {
     put16(&mut packed, 34, 4);
     record(26, 1, &[name(24, b'p'), packed]);
     record(27, 0, &[name(24, b'g'), runs(0x80, 700, &[0x11, 2, 120, 0])]);
-    let list: Vec<u8> = [0x80u64 | 32 << 32, 0, 29 | 1 << 48, 0].iter().flat_map(|one| one.to_le_bytes()).collect();
+    let list: Vec<u8> =
+        [0x80u64 | 32 << 32, 0, 29 | 1 << 48, 0].iter().flat_map(|one| one.to_le_bytes()).collect();
     record(28, 1, &[resident(0x20, &list), name(5, b'l')]);
     record(29, 1, &[runs(0x80, 600, &[0x11, 2, 110, 0])]);
     put64(&mut image, 8 * 512 + 29 * 1024 + 32, 28 | 1 << 48);

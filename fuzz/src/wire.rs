@@ -20,9 +20,29 @@ const SEEDS: &[&[u8]] = &[
 ];
 
 const WORDS: &[&[u8]] = &[
-    b"\0", b"\0\0", b"\0\x01", b"\0\0\0\x04", b"\0\0\0\x05", b"\xff\xff", b"\xff\xff\xff\xff",
-    b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"Q", b"P", b"B", b"D", b"E", b"C", b"S", b"d", b"p",
-    b"SELECT $1\0", b"user\0", b"\0\x03\0\0", b"\xc3\xa9", b"\xc3",
+    b"\0",
+    b"\0\0",
+    b"\0\x01",
+    b"\0\0\0\x04",
+    b"\0\0\0\x05",
+    b"\xff\xff",
+    b"\xff\xff\xff\xff",
+    b"\x7f\xff\xff\xff",
+    b"\x80\0\0\0",
+    b"Q",
+    b"P",
+    b"B",
+    b"D",
+    b"E",
+    b"C",
+    b"S",
+    b"d",
+    b"p",
+    b"SELECT $1\0",
+    b"user\0",
+    b"\0\x03\0\0",
+    b"\xc3\xa9",
+    b"\xc3",
 ];
 
 /// The longest message that is let in.

@@ -96,7 +96,12 @@ impl Case<'_> {
         cut: Cut,
         patterns: usize,
     ) -> Result<Ready<'c>> {
-        let on = searcher.on_devices(std::slice::from_ref(device), cut.slots, &self.sample, &false.into())?;
+        let on = searcher.on_devices(
+            std::slice::from_ref(device),
+            cut.slots,
+            &self.sample,
+            &false.into(),
+        )?;
         let (searcher, device) = (Arc::clone(searcher), device.clone());
         Ok(Ready { case: self, searcher, on, device, cut, patterns })
     }
