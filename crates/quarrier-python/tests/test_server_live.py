@@ -57,7 +57,7 @@ def test_a_subscription_survives_the_server(server: Server) -> None:
     db = quarrier.connect(url(server))
 
     def read() -> None:
-        seen.extend(change.row["id"] for change in db.subscribe("t", since=0, until=40))
+        seen.extend(change.row["id"] for change in db.subscribe("SUBSCRIBE t", since=0, until=40))
 
     with db.subscribe("SELECT id FROM t", since=0, until=40, attempts=20) as changes:
         for start in range(1, 40, 10):

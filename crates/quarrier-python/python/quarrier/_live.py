@@ -131,7 +131,9 @@ class Subscription:
             elif not line and data:
                 return kind, mark, json.loads(data)
             elif not line and answer.isclosed():
-                if kind or "up_to" not in self._parameters:
+                # Also a server that was killed ends what it sends.
+                last = self._parameters.get("up_to")
+                if last is None or (self.mark or 0) < int(last):
                     raise http.client.IncompleteRead(b"")
                 return None
 

@@ -67,7 +67,9 @@ pub fn open_url(
 ) -> Result<Opened> {
     let object = remote.open_unless(url, stop)?;
     let file: Arc<dyn Source> = Arc::new(object.clone());
-    if Kind::of(&*file, true).is_none_or(|kind| kinds_left.contains(&kind)) {
+    if is_of_another_format(url)
+        || Kind::of(&*file, true).is_none_or(|kind| kinds_left.contains(&kind))
+    {
         return Ok(Opened::Remote(object));
     }
     let beside = BesideUrl { remote, url, stop, opened: Mutex::new(vec![object]) };
@@ -82,6 +84,22 @@ pub fn open_url(
             let reader = Box::new(FarStream { reader, _remote: Arc::clone(remote) });
             Opened::Stream { name: redacted(url), reader }
         }
+    })
+}
+
+/// Endings of files that are read by parts and wrap no disk: to look at their first bytes would cost a
+/// request.
+const OTHER_ENDINGS: [&str; 22] = [
+    "arrow", "csv", "feather", "grib", "h5", "hdf5", "html", "jpeg", "jpg", "json", "jsonl", "nc",
+    "ndjson", "npy", "npz", "parquet", "pdf", "png", "tif", "tiff", "xml", "zip",
+];
+
+/// Whether the ending of a URL names a format that is no disk.
+fn is_of_another_format(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let ending = path.rsplit('/').next().unwrap_or_default().rsplit_once('.');
+    ending.is_some_and(|(_, ending)| {
+        OTHER_ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending))
     })
 }
 
