@@ -501,3 +501,12 @@ fn a_column_that_is_nowhere_prints_nothing_but_that() {
     let ran = filter(&lab, ["nope IS NULL OR id = 2", "late.ndjson"]);
     assert!(ran.code == Some(0) && ran.text() == lines, "{}", ran.stderr);
 }
+
+#[test]
+fn quiet_leaves_out_what_is_no_failure() {
+    let lab = Lab::new();
+    lab.put("f", "{\"a\":1}\nno message\n");
+    let ran = run(lab.command(["filter", "a = 1", "f", "--quiet"]), b"");
+    assert_eq!(ran.is_clean().text(), "{\"a\":1}\n");
+    run(lab.command(["filter", "a = 1", "f"]), b"").says(0, &["1 of 2 messages was left out"]);
+}

@@ -97,7 +97,9 @@ impl Watch for Show<'_> {
     }
 
     fn left_out(&mut self, name: &str, left_out: &LeftOut) {
-        let Some((line, reason)) = &left_out.first else { return };
+        let Some((line, reason)) = left_out.first.as_ref().filter(|_| !self.filter.quiet) else {
+            return;
+        };
         let hint = if self.filter.rejects.is_some() { "" } else { "; --rejects FILE lists them" };
         let (count, messages) = (left_out.count, left_out.messages);
         let were = if count == 1 { "was" } else { "were" };
