@@ -32,7 +32,7 @@ use bind::Binder;
 pub use bind::place;
 pub use dialect::row;
 pub use nearest::unknown_column;
-pub use parse::{failed, on_a_large_stack};
+pub use parse::{failed, on_a_large_stack, together};
 pub use tables::{TableName, files, table};
 
 /// The most bytes of a text.

@@ -1,5 +1,6 @@
 //! Text into the library's tree, within bounds.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::thread;
 
@@ -48,6 +49,37 @@ pub(super) fn parsed<T: Send>(
     })
 }
 
+thread_local! {
+    /// Texts of so many words and marks have room on the stack of this thread.
+    static ROOM_TOKENS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// So long a text has room where many are read together.
+const TOKENS_TOGETHER_MAX: usize = 4 << 10;
+
+/// Runs `then`, which reads many texts one after another, on one stack that is large enough for most
+/// of them: a thread for each would take ten times as long as reading it.
+pub fn together<T: Send>(then: impl FnOnce() -> T + Send) -> T {
+    // A thread that is refused takes nothing out.
+    let then = Mutex::new(Some(then));
+    let take = || lock(&then).take();
+    let run = || {
+        ROOM_TOKENS.set(TOKENS_TOGETHER_MAX);
+        take().map(|then| then())
+    };
+    let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * TOKENS_TOGETHER_MAX;
+    let done = thread::scope(|scope| {
+        let thread = threads::in_scope_on_stack(scope, "parse", stack_bytes, run);
+        thread.ok().and_then(threads::joined)
+    });
+    match (done, take()) {
+        (Some(done), _) => done,
+        // No thread was to be had: each text has to look for room itself.
+        (None, Some(then)) => then(),
+        (None, None) => unreachable!("a thread that ran has returned something"),
+    }
+}
+
 /// So short a text nests less deeply than the caller's stack allows, should there be no other.
 const TOKENS_IN_PLACE_MAX: usize = 16;
 
@@ -60,6 +92,14 @@ pub fn on_a_large_stack<T: Send>(
     tokens: usize,
     then: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
+    let room = ROOM_TOKENS.get();
+    if tokens <= room {
+        // What is read within it has less room.
+        ROOM_TOKENS.set(0);
+        let done = then();
+        ROOM_TOKENS.set(room);
+        return done;
+    }
     let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * tokens;
     // A thread that is refused takes nothing out.
     let then = Mutex::new(Some(then));

@@ -96,6 +96,10 @@ impl Conditions {
     /// # Errors
     /// [`Error::Condition`] for the first that is wrong.
     pub(super) fn bind(&self, schema: &mut Schema) -> Result<Bound> {
+        sql::together(|| self.bind_each(schema))
+    }
+
+    fn bind_each(&self, schema: &mut Schema) -> Result<Bound> {
         let mut bound = Bound { exprs: Vec::new(), unknown: Vec::new() };
         for written in &self.written {
             let expr = loop {
