@@ -43,7 +43,7 @@ struct Lister<'p, 's> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// Those of the walk; damages are told to it.
+/// The entries that the walk finds. Damage goes to the list of the walk.
 pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     let Some(layout) = layout(part, boot)? else { return Ok(()) };
     let root_cluster = layout.root_cluster;

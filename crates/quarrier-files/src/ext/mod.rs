@@ -47,7 +47,7 @@ struct Lister<'v, 'p, 's> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// Those of the walk; damages are told to it.
+/// The entries that the walk finds. Damage goes to the list of the walk.
 pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     if !is_ext(boot) {
         return Ok(());

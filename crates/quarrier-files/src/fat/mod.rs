@@ -25,7 +25,7 @@ const DELETED: u8 = 0xE5;
 const LONG_NAME: u8 = 0x0F;
 const LABEL: u8 = 0x08;
 const FOLDER: u8 = 0x10;
-/// The number of the root directory; those of entries begin behind it, as sleuthkit has them.
+/// The inode number of the root directory. Entries get the numbers after it, as in sleuthkit.
 const ROOT_INODE: u64 = 2;
 const FIRST_INODE: u64 = 3;
 /// A folder is no longer: 65,536 entries.
@@ -51,7 +51,7 @@ struct Lister<'v, 'p, 's> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// Those of the walk; damages are told to it.
+/// The entries that the walk finds. Damage goes to the list of the walk.
 pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     let Some(layout) = layout(boot) else { return Ok(()) };
     let entries_bytes = ((layout.clusters + 2) * layout.bits).div_ceil(8);

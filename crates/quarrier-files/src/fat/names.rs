@@ -46,7 +46,7 @@ impl LongName {
         self.parts.push(part);
     }
 
-    /// The name that belongs to the slot behind it, if it is whole.
+    /// The long name of the slot that follows, if all parts of the name are there.
     pub(super) fn finish(self, slot: &[u8; SLOT_BYTES], is_deleted: bool) -> Option<String> {
         let is_whole = match is_deleted {
             // The first character of the short name is gone, so its checksum says nothing.

@@ -54,7 +54,7 @@ pub(crate) fn is_iso(part: &Part<'_>) -> Result<bool> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// Those of the walk; damages are told to it.
+/// The entries that the walk finds. Damage goes to the list of the walk.
 pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
     let volume = open(part)?;
     let (at, size) = (volume.byte(volume.root.block), volume.root.size);

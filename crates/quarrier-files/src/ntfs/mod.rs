@@ -31,13 +31,13 @@ use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, push_name};
 
-/// Streams of a file that are told, at most: a record has room for few.
+/// The most streams that are listed for a file: a record has room for few.
 const STREAMS_MAX: usize = 4096;
 
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// Those of the walk; damages are told to it.
+/// The entries that the walk finds. Damage goes to the list of the walk.
 pub(crate) fn list(part: &Part<'_>, first: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     let Some(boot) = boot(part, first)? else { return Ok(()) };
     let table = Table::open(part, &boot, walk)?;
