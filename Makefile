@@ -22,6 +22,7 @@ demo: ## Set up, build, make a disk image from files of this machine, search and
 test: ## Set up and run all tests
 	@scripts/setup.sh rust image gpu python serve
 	cargo test --workspace --locked
+	cargo test --locked --manifest-path interleavings/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}"
 	scripts/python.sh test
 	scripts/docs.sh snippets
 	cargo xtask tidy

@@ -33,6 +33,7 @@ pub mod rows;
 pub(crate) mod segment;
 mod skim;
 mod steps;
+mod sync;
 mod walk;
 mod window;
 mod writer;

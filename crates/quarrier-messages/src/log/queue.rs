@@ -1,15 +1,13 @@
 //! What waits for the disk, bounded in bytes, and what its senders wait for.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-
-use quarrier_core::sync::{lock, wait};
 
 use super::batch::Sealed;
 use super::error::{Error, Result};
 use super::steps::Horizon;
+use super::sync::{Arc, Condvar, Mutex, lock, wait, wait_while};
 use super::writer::Committed;
 
 /// A batch on its way, or the end of a chain that was given up.
@@ -202,8 +200,7 @@ impl Queue {
     pub(super) fn wait_for_growth(&self, seen: Option<Horizon>, time: Duration) -> Option<Horizon> {
         let state = lock(&self.state);
         let is_same = |state: &mut State| state.horizon == seen && state.ended.is_none();
-        let waited = self.grown.wait_timeout_while(state, time, is_same);
-        waited.unwrap_or_else(PoisonError::into_inner).0.horizon
+        wait_while(&self.grown, state, time, is_same).horizon
     }
 
     /// Waits until the next message gets a mark above `seen`, or the time is over. None where the log is, and
@@ -211,8 +208,7 @@ impl Queue {
     pub(super) fn wait_beyond(&self, seen: u64, time: Duration) -> Option<u64> {
         let state = lock(&self.state);
         let is_same = |state: &mut State| state.next_mark <= seen && state.ended.is_none();
-        let waited = self.grown.wait_timeout_while(state, time, is_same);
-        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let state = wait_while(&self.grown, state, time, is_same);
         (state.next_mark > seen || state.ended.is_none()).then_some(state.next_mark)
     }
 

@@ -1,0 +1,9 @@
+//! Why nothing was written.
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Error {
+    Closed,
+    Stopped { reason: String },
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,170 @@
+//! The queue of the log in every order in which its threads can run, as far as `loom` can tell orders
+//! apart: what is acknowledged can be read, whoever waits is woken, and a reader that changes between
+//! the log and the pulse sees each message once.
+//!
+//! The queue is the very file of the library. Around it stand a batch of one message, a disk that is a list,
+//! and loom's locks.
+
+#![cfg(test)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod batch;
+mod error;
+#[path = "../../crates/quarrier-messages/src/log/queue.rs"]
+#[allow(dead_code, reason = "chains and tasks are tested elsewhere")]
+mod queue;
+mod steps;
+mod sync;
+mod writer;
+
+use std::time::Duration;
+
+use loom::thread;
+
+use batch::Sealed;
+use error::Error;
+use queue::{Item, Queue, Reply};
+use sync::{Arc, Mutex, lock};
+use writer::{Disk, write};
+
+/// Loom has no clock: a wait ends when something is there, or never, which is a failure.
+const FOREVER: Duration = Duration::MAX;
+
+/// Orders with so many changes of threads that nothing forces.
+const PREEMPTIONS: usize = 2;
+
+fn in_all_orders(check: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(PREEMPTIONS);
+    model.check(check);
+}
+
+struct Shared {
+    queue: Queue,
+    disk: Mutex<Disk>,
+}
+
+fn shared(bytes_max: usize) -> Arc<Shared> {
+    let shared = Shared { queue: Queue::new(bytes_max), disk: Mutex::new(Disk::default()) };
+    shared.queue.publish(None, 1, true);
+    Arc::new(shared)
+}
+
+fn send(shared: &Shared, message: u8) -> Result<Arc<Reply>, Error> {
+    shared.queue.put(Sealed::of(message), None)
+}
+
+/// A thread that writes until the queue is closed.
+fn writer(shared: &Arc<Shared>) -> thread::JoinHandle<()> {
+    let shared = Arc::clone(shared);
+    thread::spawn(move || write(&shared.queue, &shared.disk))
+}
+
+/// Messages of the log that can be read, from a mark on.
+fn readable(shared: &Shared, from: u64) -> Vec<u8> {
+    let end = shared.queue.horizon().map_or(0, |horizon| horizon.end);
+    let disk = lock(&shared.disk);
+    disk.messages.iter().take(end as usize).skip(from as usize - 1).copied().collect()
+}
+
+#[test]
+fn what_is_acknowledged_can_be_read() {
+    in_all_orders(|| {
+        // There is room for one message at a time.
+        let shared = shared(1);
+        let writes = writer(&shared);
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let committed = send(&shared, b'b').unwrap().wait().unwrap();
+                assert_eq!(readable(&shared, committed.marks.start)[0], b'b');
+            })
+        };
+        let committed = send(&shared, b'a').unwrap().wait().unwrap();
+        assert_eq!(readable(&shared, committed.marks.start)[0], b'a');
+        assert!(shared.queue.next().0 >= committed.marks.end);
+        other.join().unwrap();
+        shared.queue.close();
+        writes.join().unwrap();
+        assert_eq!(lock(&shared.disk).messages.len(), 2);
+    });
+}
+
+#[test]
+fn a_reader_sees_each_message_once_whether_it_waits_or_reads() {
+    in_all_orders(|| {
+        let shared = shared(8);
+        let writes = writer(&shared);
+        let reads = {
+            let shared = Arc::clone(&shared);
+            // As a subscription does: hear how far the log is, read what there is, wait for more.
+            thread::spawn(move || {
+                let (mut seen, mut next) = (Vec::new(), 1);
+                while seen.len() < 2 {
+                    let end = shared.queue.wait_beyond(next, FOREVER).unwrap();
+                    let found = readable(&shared, next);
+                    assert!(found.len() as u64 >= end - next, "announced before it can be read");
+                    next += found.len() as u64;
+                    seen.extend(found);
+                }
+                seen
+            })
+        };
+        let replies = [b'a', b'b'].map(|message| send(&shared, message).unwrap());
+        let marks = replies.map(|reply| reply.wait().unwrap().marks.start);
+        assert_eq!(marks, [1, 2]);
+        assert_eq!(reads.join().unwrap(), b"ab");
+        shared.queue.close();
+        writes.join().unwrap();
+    });
+}
+
+#[test]
+fn nobody_waits_for_a_log_that_is_over() {
+    in_all_orders(|| {
+        let shared = shared(1);
+        let waits = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.queue.wait_beyond(9, FOREVER))
+        };
+        let sends = {
+            let shared = Arc::clone(&shared);
+            // The second finds no room until the first is written or refused.
+            thread::spawn(move || {
+                let first = send(&shared, b'a').and_then(|reply| reply.wait());
+                let second = send(&shared, b'b').and_then(|reply| reply.wait());
+                assert!(first.is_err() && second.is_err(), "acknowledged after the end");
+            })
+        };
+        // The disk fails under the first group.
+        if let Some(items) = shared.queue.take() {
+            let refused = Err(Error::Stopped { reason: "the disk fails".into() });
+            items.iter().for_each(|Item { reply, .. }| reply.give(refused.clone()));
+            shared.queue.give_back(&items);
+        }
+        shared.queue.end(&Error::Closed);
+        sends.join().unwrap();
+        assert_eq!(waits.join().unwrap(), None);
+    });
+}
+
+#[test]
+fn batches_outside_a_chain_wait_for_its_end() {
+    in_all_orders(|| {
+        let shared = shared(8);
+        let writes = writer(&shared);
+        let chain = shared.queue.begin_chain().unwrap();
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || send(&shared, b'c').unwrap().wait().unwrap().marks.start)
+        };
+        for message in [b'a', b'b'] {
+            drop(shared.queue.put(Sealed::of(message), Some(chain)).unwrap());
+        }
+        shared.queue.end_chain();
+        assert_eq!(other.join().unwrap(), 3);
+        shared.queue.close();
+        writes.join().unwrap();
+        assert_eq!(lock(&shared.disk).messages, b"abc");
+    });
+}
