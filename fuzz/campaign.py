@@ -6,11 +6,13 @@ through each command that reads its kind, in at most 1 GiB of memory and a time 
 It must end by itself with an exit status of 0 to 3 and at most one line on standard error that is not a panic's.
 Mutants that do not are left in the folder of findings with the command that failed.
 
-Seeds are made here, of every format that Python's standard library writes and, where pyarrow is installed,
-Arrow and Parquet; `--corpus FOLDER` adds the files of a folder, told apart by their endings.
+Seeds are made here, of every format that Python's standard library writes; where pyarrow is installed, Arrow
+and Parquet; where mkfs and qemu-img are, file systems and images. `--corpus FOLDER` adds the files of a folder,
+whose endings are their kinds.
 """
 
 import argparse
+import base64
 import bz2
 import csv
 import gzip
@@ -44,6 +46,8 @@ MEMORY_BYTES = 1 << 30
 # Threads reserve more than they use.
 ADDRESS_SPACE_BYTES = 8 << 30
 SEED_BYTES_MAX = 1 << 20
+# A VHDX of nothing has a log and a table of 1 MiB each.
+IMAGE_BYTES_MAX = 16 << 20
 
 # A mutant stands in the place of FILE. To start a program costs more than most mutants, so commands that
 # take several files get BATCH of them at once, and one by one where that ends badly.
@@ -52,6 +56,12 @@ SEARCHES = [
     ["search", "-q", "-e", "invoice", "-e", "price", "-E", "[a-z]{3,9}[0-9]+", "--format", "json", "FILE"],
 ]
 CARVES = [["carve", "-q", "FILE", "-o", "FOLDER"]]
+FILES = [
+    ["files", "-q", "FILE"],
+    ["files", "-q", "FILE", "--extract", "-o", "FOLDER"],
+    ["search", "-q", "-e", "invoice", "--where", "--format", "json", "FILE"],
+    ["carve", "-q", "--unallocated", "FILE", "-o", "FOLDER"],
+]
 EXPLAIN = ["explain", "-q", "price > 5", "FILE"]
 MESSAGES = [
     ["filter", "-q", "price > 5 AND name LIKE '%a%'", "FILE"],
@@ -65,6 +75,8 @@ QUERIES = [
 ]
 MESSAGE_KINDS = {"ndjson", "ndjson.gz", "jsonl", "csv", "fix", "nvfix", "xml"}
 COLUMN_KINDS = {"arrow", "arrows", "parquet"}
+FILE_SYSTEM_KINDS = {"fat", "exfat", "ntfs", "ext", "iso"}
+IMAGE_KINDS = {"qcow2", "vmdk", "vhd", "vhdx", "vdi", "dmg", "e01", "ex01", "zst"}
 
 
 def commands_for(kind: str) -> list[list[str]]:
@@ -72,6 +84,8 @@ def commands_for(kind: str) -> list[list[str]]:
         return [*QUERIES, EXPLAIN]
     if kind == "fix":
         return [[in_fix(word) for word in command] for command in [*MESSAGES, *QUERIES]]
+    if kind in FILE_SYSTEM_KINDS | IMAGE_KINDS:
+        return [*SEARCHES, *CARVES, *FILES]
     return [*MESSAGES, *QUERIES] if kind in MESSAGE_KINDS else [*SEARCHES, *CARVES]
 
 
@@ -200,8 +214,141 @@ def file_seeds() -> dict[str, bytes]:
     }
 
 
+# How a file system is made in a file of so many KiB, and how it gets the files of a folder.
+FILE_SYSTEMS = {
+    "fat": (256, ["mkfs.vfat DISK", "mcopy -s -i DISK FROM/a ::"]),
+    "exfat": (2048, ["mkfs.exfat -c 512 -b 4k DISK"]),
+    "ntfs": (1040, ["mkfs.ntfs -F -q -c 512 -s 512 DISK", "ntfscp -f DISK FROM/invoice.txt invoice.txt"]),
+    "ext": (512, ["mke2fs -q -F -t ext4 -b 1024 -N 64 -d FROM DISK"]),
+    "iso": (0, ["genisoimage -quiet -J -R -o DISK FROM"]),
+}
+# How an image is made of a disk.
+IMAGES = {
+    "qcow2": "qemu-img convert -f raw -O qcow2 -c -o cluster_size=4k DISK IMAGE",
+    "vmdk": "qemu-img convert -f raw -O vmdk -o subformat=streamOptimized DISK IMAGE",
+    "vhd": "qemu-img convert -f raw -O vpc DISK IMAGE",
+    "vhdx": "qemu-img convert -f raw -O vhdx -o log_size=1M,block_size=1M DISK IMAGE",
+    "vdi": "qemu-img convert -f raw -O vdi DISK IMAGE",
+    "zst": "zstd -q DISK -o IMAGE",
+    "e01": "ewfacquire -q -u -f encase6 -c deflate:fast -C 1 -D 1 -E 1 -e 1 -N 1 -m fixed -M physical "
+    "-b 64 -S 2GiB -t STEM DISK",
+}
+
+
+def is_run(line: str, **places: Path) -> bool:
+    """Runs a command line in which words stand for paths; false where the program is not here or fails."""
+    for name, place in places.items():
+        line = line.replace(name.upper(), str(place))
+    words = line.split()
+    if not shutil.which(words[0], path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
+        return False
+    environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin", "MTOOLS_SKIP_CHECK": "1"}
+    return subprocess.run(words, env=environment, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
+
+
+def disk_seeds() -> dict[str, bytes]:
+    """File systems with files in them, and images of one of them, as far as the programs for them are here."""
+    seeds: dict[str, bytes] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = folder / "files"
+        (files / "a" / "b").mkdir(parents=True)
+        text = b"".join(b"invoice %d price %d\n" % (n, n * 7) for n in range(2000))
+        for path in ["invoice.txt", "a/another name that is long.txt", "a/b/small.txt"]:
+            (files / path).write_bytes(text[: 60 if "small" in path else len(text)])
+        (files / "a" / "picture.png").write_bytes(png())
+        for kind, (size_kib, lines) in FILE_SYSTEMS.items():
+            disk = folder / f"disk.{kind}"
+            if size_kib:
+                disk.write_bytes(bytes(size_kib << 10))
+            if all([is_run(line, disk=disk, FROM=files) for line in lines]):
+                seeds[kind] = disk.read_bytes()
+            else:
+                print(f"no seed of {kind}", file=sys.stderr)
+        if "ext" in seeds:
+            for kind, line in IMAGES.items():
+                image = folder / ("image.E01" if kind == "e01" else f"image.{kind}")
+                if is_run(line, disk=folder / "disk.ext", image=image, stem=folder / "image"):
+                    seeds[kind] = image.read_bytes()
+                else:
+                    print(f"no seed of {kind}", file=sys.stderr)
+            seeds["dmg"] = dmg(seeds["ext"])
+            seeds["ex01"] = ex01(seeds["ext"])
+    return seeds
+
+
+def dmg(disk: bytes) -> bytes:
+    """A compressed disk image of Apple's: chunks of 64 KiB, by zlib, bzip2 and as they are."""
+    packed, entries = b"", b""
+    sectors = len(disk) // 512
+    for number, at in enumerate(range(0, len(disk), 1 << 16)):
+        chunk = disk[at : at + (1 << 16)]
+        kind, data = [(1, chunk), (0x80000005, zlib.compress(chunk)), (0x80000006, bz2.compress(chunk))][
+            number % 3
+        ]
+        entries += struct.pack(">IIQQQQ", kind, 0, at // 512, len(chunk) // 512, len(packed), len(data))
+        packed += data
+    entries += struct.pack(">IIQQQQ", 0xFFFFFFFF, 0, sectors, 0, len(packed), 0)
+    head = bytearray(204)
+    head[:8] = b"mish\0\0\0\x01"
+    struct.pack_into(">QQ", head, 8, 0, sectors)
+    struct.pack_into(">I", head, 200, len(entries) // 40)
+    table = base64.b64encode(bytes(head) + entries).decode()
+    listed = f"<dict><key>Data</key><data>{table}</data></dict>"
+    plist = (
+        '<?xml version="1.0"?><plist version="1.0"><dict><key>resource-fork</key><dict>'
+        f"<key>blkx</key><array>{listed}</array></dict></dict></plist>"
+    ).encode()
+    trailer = bytearray(512)
+    trailer[:12] = b"koly\0\0\0\x04\0\0\x02\0"
+    struct.pack_into(">Q", trailer, 32, len(packed))
+    struct.pack_into(">QQ", trailer, 216, len(packed), len(plist))
+    struct.pack_into(">Q", trailer, 492, sectors)
+    return packed + plist + bytes(trailer)
+
+
+def ex01(disk: bytes) -> bytes:
+    """An image of EnCase's second version: chunks of 32 KiB, packed, stored, and as a pattern."""
+    file = bytearray(b"EVF2\x0d\x0a\x81\x00\x01\x00\x01\x00\x01\x00\x00\x00".ljust(32, b"\0"))
+    before = 0
+
+    def summed(data: bytes) -> bytes:
+        return data + zlib.adler32(data).to_bytes(4, "little")
+
+    def section(kind: int, data: bytes) -> None:
+        nonlocal before
+        file.extend(data)
+        descriptor = struct.pack("<B7xQQI", kind, before, len(data), 64).ljust(60, b"\0")
+        before = len(file)
+        file.extend(summed(descriptor))
+
+    for kind, text in [
+        (1, f"\ufeff1\nmain\nsn\tts\tbp\n\t{len(disk) // 512}\t512\n\n"),
+        (2, "\ufeff1\nmain\nnm\tsb\nx\t64\n\n"),
+    ]:
+        section(kind, zlib.compress(text.encode("utf-16-le")))
+    data, entries = b"", b""
+    for number, at in enumerate(range(0, len(disk), 1 << 15)):
+        chunk = disk[at : at + (1 << 15)]
+        if chunk == chunk[:8] * (len(chunk) // 8):
+            entries += chunk[:8] + struct.pack("<II", 0, 4)
+            continue
+        packed, flags = (zlib.compress(chunk), 1) if number % 2 == 0 else (summed(chunk), 2)
+        entries += struct.pack("<QII", len(file) + len(data), len(packed), flags)
+        data += packed
+    section(3, data)
+    head = summed(struct.pack("<QI4x", 0, len(entries) // 16)).ljust(32, b"\0")
+    section(4, head + summed(entries) + bytes(12))
+    section(15, b"")
+    return bytes(file)
+
+
 def corpus(folder: Path) -> list[tuple[str, bytes]]:
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size <= SEED_BYTES_MAX)
+    def fits(path: Path) -> bool:
+        is_image = path.suffix.lstrip(".").lower() in IMAGE_KINDS
+        return path.stat().st_size <= (IMAGE_BYTES_MAX if is_image else SEED_BYTES_MAX)
+
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and fits(path))
     return [(path.suffix.lstrip(".").lower(), path.read_bytes()) for path in paths if path.suffix]
 
 
@@ -384,7 +531,7 @@ def main() -> int:
     chosen = parser.parse_args()
 
     seeds: dict[str, list[bytes]] = {}
-    made = {**message_seeds(), **column_seeds(), **file_seeds()}
+    made = {**message_seeds(), **column_seeds(), **file_seeds(), **disk_seeds()}
     for kind, seed in [
         *made.items(),
         *(pair for folder in chosen.corpus for pair in corpus(folder)),
