@@ -74,6 +74,8 @@ set_up_serve() {
     missing=
     have psql || missing="$missing postgresql-client"
     have curl || missing="$missing curl"
+    have javac || missing="$missing default-jdk-headless"
+    [ -e /usr/share/java/postgresql.jar ] || missing="$missing libpostgresql-jdbc-java"
     # shellcheck disable=SC2086 # a list of package names
     [ -z "$missing" ] || install "testing the server" $missing
 }

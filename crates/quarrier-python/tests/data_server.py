@@ -18,14 +18,14 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
 class Server:
     """A server over a folder, at the same ports after each start."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self, folder: pathlib.Path, *options: str) -> None:
         binary = TARGET / "quarrier-sql"
         if not binary.exists():
             pytest.skip(f"there is no {binary}")
         self.port, self.http = free_port(), free_port()
         self.command = [str(binary), "serve", "--data", "d", "--quiet"]
         self.command += ["--listen", f"127.0.0.1:{self.port}"]
-        self.command += ["--http", f"127.0.0.1:{self.http}"]
+        self.command += ["--http", f"127.0.0.1:{self.http}", *options]
         self.folder = folder
         self.start()
 

@@ -220,6 +220,8 @@ pub struct TableInfo {
     pub bytes: Option<u64>,
     /// Whether messages may be added.
     pub grows: bool,
+    /// Whether its columns were declared, with their digits and with which of them need a value.
+    pub is_declared: bool,
 }
 
 /// A number for `/metrics`.

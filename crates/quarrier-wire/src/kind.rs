@@ -18,6 +18,8 @@ pub const INT2: u32 = 21;
 pub const INT4: u32 = 23;
 /// A text.
 pub const TEXT: u32 = 25;
+/// A list of texts.
+pub const TEXTS: u32 = 1009;
 /// A number of an object, in catalogs.
 pub const OID: u32 = 26;
 /// JSON.

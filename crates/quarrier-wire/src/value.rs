@@ -198,7 +198,7 @@ fn text(kind: u32, text: &str) -> Result<Value> {
         kind::FLOAT4 | kind::FLOAT8 => Value::Float(trimmed.parse().map_err(|_| wrong())?),
         kind::NUMERIC => Value::Decimal(decimal(trimmed).ok_or_else(wrong)?),
         kind::BYTEA => Value::Bytes(bytes_of(text).ok_or_else(wrong)?),
-        kind::DATE => Value::Date(trimmed.to_string()),
+        kind::DATE => Value::Date(day_of(trimmed).to_string()),
         kind::TIME => Value::Time(trimmed.to_string()),
         kind::TIMESTAMP | kind::TIMESTAMPTZ => Value::Timestamp(trimmed.to_string()),
         list => match kind::item(list) {
@@ -206,6 +206,17 @@ fn text(kind: u32, text: &str) -> Result<Value> {
             None => Value::Text(text.to_string()),
         },
     })
+}
+
+/// A day without the zone that JDBC's driver writes behind it, which says nothing of a day.
+fn day_of(text: &str) -> &str {
+    let Some((day, zone)) = text.split_at_checked(10) else { return text };
+    let zone = zone.trim_start();
+    let is_zone = zone == "Z"
+        || zone.strip_prefix(['+', '-']).is_some_and(|rest| {
+            !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
+        });
+    if is_zone { day } else { text }
 }
 
 /// What counts as true and false.
@@ -265,6 +276,8 @@ fn list_of(item: u32, list: &str) -> Option<Result<Value>> {
         loop {
             match letters.next() {
                 None | Some(',') => break,
+                // Blanks around an item are not of it.
+                Some(blank) if blank.is_whitespace() && (is_quoted || value.is_empty()) => {}
                 Some('"') => {
                     is_quoted = true;
                     loop {
@@ -486,6 +499,9 @@ mod tests {
             (time("2024-01-31"), kind::TIMESTAMP, Some(time("2024-01-31"))),
             (time("2024-01-31 10:00:00"), kind::DATE, Some(Value::Date("2024-01-31".into()))),
             (Value::Null, kind::DATE, Some(Value::Null)),
+            (text("2024-01-31 +00"), kind::DATE, Some(Value::Date("2024-01-31".into()))),
+            (text("2024-01-31 -09:30"), kind::DATE, Some(Value::Date("2024-01-31".into()))),
+            (text("2024-01-31 noon"), kind::DATE, Some(Value::Date("2024-01-31 noon".into()))),
         ] {
             let shown = format!("{value:?} {kind}");
             assert_eq!(assigned(value, kind, Some(2)).ok(), expected, "{shown}");
@@ -502,7 +518,8 @@ mod tests {
         assert_eq!(value(kind::NUMERIC, "+1.50"), Ok(Value::Decimal("1.50".into())));
         assert_eq!(value(0, "x"), Ok(Value::Text("x".into())));
         let items = vec![Value::Text("a".into()), Value::Null, Value::Text("b,\"".into())];
-        assert_eq!(value(1009, r#"{a,NULL,"b,\""}"#), Ok(Value::List(items)));
+        assert_eq!(value(1009, r#"{a,NULL,"b,\""}"#), Ok(Value::List(items.clone())));
+        assert_eq!(value(1009, r#"{ a , NULL, "b,\"" }"#), Ok(Value::List(items)));
         for (kind, wrong) in [
             (kind::INT4, "x"),
             (kind::INT2, "40000"),

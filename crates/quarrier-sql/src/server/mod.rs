@@ -200,8 +200,8 @@ fn read_only(table: &str) -> Failure {
 }
 
 fn info(shown: Shown) -> TableInfo {
-    let Shown { name, columns, rows, bytes, grows } = shown;
-    TableInfo { name, columns, rows, bytes, grows }
+    let Shown { name, columns, rows, bytes, grows, is_declared } = shown;
+    TableInfo { name, columns, rows, bytes, grows, is_declared }
 }
 
 fn tables(engine: &Engine) -> Vec<TableInfo> {

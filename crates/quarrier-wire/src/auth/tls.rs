@@ -15,6 +15,8 @@ use tokio_rustls::TlsAcceptor;
 pub struct Tls {
     pub(crate) postgres: TlsAcceptor,
     pub(crate) http: TlsAcceptor,
+    /// Whether clients have to show a certificate, and so have to encrypt wherever they are.
+    pub(crate) knows_clients: bool,
 }
 
 impl fmt::Debug for Tls {
@@ -55,7 +57,8 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(|error| wrong(folder, &error))?;
         let authority = folder.join("ca.crt");
-        let builder = if authority.exists() {
+        let knows_clients = authority.exists();
+        let builder = if knows_clients {
             let mut roots = RootCertStore::empty();
             for certificate in self::certificates(&authority)? {
                 roots.add(certificate).map_err(|error| wrong(&authority, &error))?;
@@ -72,7 +75,7 @@ impl Tls {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let http = TlsAcceptor::from(Arc::new(config.clone()));
         config.alpn_protocols = vec![b"postgresql".to_vec()];
-        Ok(Tls { postgres: TlsAcceptor::from(Arc::new(config)), http })
+        Ok(Tls { postgres: TlsAcceptor::from(Arc::new(config)), http, knows_clients })
     }
 }
 

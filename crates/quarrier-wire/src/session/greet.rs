@@ -126,7 +126,9 @@ async fn started(
     let user = value("user").filter(|user| !user.is_empty()).cloned().ok_or_else(|| {
         Failure::fatal(state::AUTHORIZATION, "no user name in the startup message")
     })?;
-    if shared.tls.is_some() && matches!(wire.socket, Socket::Plain(_)) && !peer.ip().is_loopback() {
+    let must_encrypt =
+        shared.tls.as_ref().is_some_and(|tls| tls.knows_clients || !peer.ip().is_loopback());
+    if must_encrypt && matches!(wire.socket, Socket::Plain(_)) {
         let said = "this server wants encrypted connections; ask with sslmode=require";
         return Err(Failure::fatal(state::AUTHORIZATION, said));
     }

@@ -55,6 +55,21 @@ pub fn cast_kinds(text: &str) -> Result<Vec<(usize, u32)>> {
     Ok(kinds.collect())
 }
 
+/// The parameters that stand for a list of names: `relkind = ANY ($1)`.
+///
+/// # Errors
+/// Where the text does not end.
+pub fn lists_of_names(text: &str) -> Result<Vec<usize>> {
+    let all = tokens(text)?;
+    let places = all.windows(5).filter_map(|five| {
+        let [any, open, dollar, number, close] = five else { return None };
+        let is_list =
+            any.is("ANY") && open.is_mark("(") && dollar.is_mark("$") && close.is_mark(")");
+        is_list.then(|| number.text.parse::<usize>().ok()?.checked_sub(1)).flatten()
+    });
+    Ok(places.collect())
+}
+
 fn kind_named(name: &str) -> Option<u32> {
     use crate::kind;
     Some(match name {
@@ -65,7 +80,9 @@ fn kind_named(name: &str) -> Option<u32> {
         "double" | "float" => kind::FLOAT8,
         "decimal" => kind::NUMERIC,
         "boolean" => kind::BOOL,
-        "regclass" | "regtype" | "regproc" => kind::OID,
+        "regtype" | "regproc" => kind::OID,
+        // A name, or a number in quotes.
+        "regclass" => kind::TEXT,
         other => return kind::ALL.iter().find(|known| known.1 == other).map(|known| known.0),
     })
 }
@@ -140,6 +157,42 @@ pub fn plain(text: &str, number: impl Fn(&str) -> Option<u32>) -> Result<String>
             },
             // pg_catalog.name
             [schema, point, behind @ ..] if schema.is("pg_catalog") && point.is_mark(".") => behind,
+            // (SELECT c.relkind = 'c' FROM pg_class c WHERE …): there is one row at most, which the
+            // engine does not know
+            [select, alias, point, column, equals, value, from, ..]
+                if select.is("SELECT")
+                    && point.is_mark(".")
+                    && column.is("relkind")
+                    && equals.is_mark("=")
+                    && from.is("FROM") =>
+            {
+                let (alias, value) = (alias.text, value.text);
+                out.push_str(&format!("SELECT bool_or({alias}.relkind = {value}) "));
+                &rest[6..]
+            }
+            // array_upper(current_schemas(false), 1): how far a series goes has to be a number
+            [function, open, schemas, inner_open, implicit, inner_close, comma, one, close, ..]
+                if function.is("array_upper")
+                    && open.is_mark("(")
+                    && schemas.is("current_schemas")
+                    && inner_open.is_mark("(")
+                    && inner_close.is_mark(")")
+                    && comma.is_mark(",")
+                    && one.text == "1"
+                    && close.is_mark(")") =>
+            {
+                out.push_str(if implicit.is("true") { "2 " } else { "1 " });
+                &rest[9..]
+            }
+            // typreceive != 0: the catalogs have names of functions, and '-' for none
+            [function, inner @ ..] if is_function(function) && against_none(inner) > 0 => {
+                let compared = against_none(inner);
+                out.push_str(function.text);
+                out.push(' ');
+                inner[..compared].iter().for_each(|mark| out.push_str(mark.text));
+                out.push_str(" '-' ");
+                &inner[compared + 1..]
+            }
             // 'name'::regclass and x::kind
             [value, a, b, inner @ ..] if a.is_mark(":") && b.is_mark(":") && is_own(inner) => {
                 written(value, kind_of(inner), &number, &mut out);
@@ -155,6 +208,28 @@ pub fn plain(text: &str, number: impl Fn(&str) -> Option<u32>) -> Result<String>
         };
     }
     Ok(out)
+}
+
+/// A column of `pg_type` that names a function.
+fn is_function(token: &Token<'_>) -> bool {
+    const COLUMNS: &[&str] = &[
+        "typinput",
+        "typoutput",
+        "typreceive",
+        "typsend",
+        "typmodin",
+        "typmodout",
+        "typanalyze",
+        "typsubscript",
+    ];
+    COLUMNS.iter().any(|name| token.is(name))
+}
+
+/// How many marks compare what is before them with the number 0, if they do.
+fn against_none(tokens: &[Token<'_>]) -> usize {
+    let is_comparison = |it: &&Token<'_>| ["=", "!", "<", ">"].iter().any(|mark| it.is_mark(mark));
+    let marks = tokens.iter().take_while(is_comparison).count();
+    if tokens.get(marks).is_some_and(|it| it.text == "0") { marks } else { 0 }
 }
 
 /// The tokens of a kind's name, with `pg_catalog.` and `[]`.
@@ -191,13 +266,20 @@ fn written(
     if kind == "regclass"
         && let Some(name) = value.string()
     {
-        let name = name.rsplit('.').next().unwrap_or_default().trim_matches('"').to_string();
-        let number = number(&name).unwrap_or(0);
+        let last = name.rsplit('.').next().unwrap_or_default();
+        let number = number(last.trim().trim_matches('"'));
+        let number = number.or_else(|| name.parse().ok()).unwrap_or(0);
         out.push_str(&number.to_string());
         out.push(' ');
         return;
     }
-    if matches!(kind.as_str(), "oid" | "regclass" | "regtype" | "regproc")
+    if kind == "regproc"
+        && let Some(name) = value.string().filter(|name| name.starts_with("pg_catalog."))
+    {
+        out.push_str(&format!("'{}' ", name["pg_catalog.".len()..].replace('\'', "''")));
+        return;
+    }
+    if matches!(kind.as_str(), "oid" | "regtype" | "regproc")
         && let Some(digits) = value.string().filter(|text| text.parse::<u32>().is_ok())
     {
         // A number in quotes.
@@ -230,6 +312,22 @@ mod tests {
     fn plainly(text: &str) -> String {
         let number = |name: &str| (name == "orders").then_some(16_385);
         plain(text, number).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_one_row_of_a_relation_is_said_to_be_one() {
+        let asked =
+            "OR (SELECT c.relkind = 'c' FROM pg_catalog.pg_class c WHERE c.oid = t.typrelid)";
+        let plain = "OR (SELECT bool_or(c.relkind = 'c') FROM pg_class c WHERE c.oid = t.typrelid)";
+        assert_eq!(plainly(asked), plain);
+    }
+
+    #[test]
+    fn functions_are_compared_with_none() {
+        let asked =
+            "WHERE (typreceive != 0 OR t.typsend <> 0) AND typreceive::TEXT != 'x' AND typlen = 0";
+        let plain = "WHERE (typreceive != '-' OR t.typsend <> '-' ) AND typreceive::TEXT != 'x' AND typlen = 0";
+        assert_eq!(plainly(asked), plain);
     }
 
     #[test]

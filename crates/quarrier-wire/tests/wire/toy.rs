@@ -216,6 +216,7 @@ impl Answers for Toy {
             rows: Some(7),
             bytes: None,
             grows: true,
+            is_declared: false,
         }]
     }
 }

@@ -165,7 +165,17 @@ impl ScalarUDFImpl for Told {
             Format => {
                 let numbers = argument(&arguments, 0, &DataType::Int64, rows)?;
                 let numbers: &Int64Array = as_int64_array(&numbers)?;
-                let names = numbers.iter().map(|number| number.map(kind_name));
+                let modifiers = argument(&arguments, 1, &DataType::Int64, rows)?;
+                let modifiers: &Int64Array = as_int64_array(&modifiers)?;
+                let names = numbers.iter().zip(modifiers).map(|(number, modifier)| {
+                    let number = number?;
+                    match modifier.map(|modifier| modifier - 4) {
+                        Some(packed @ 0..) if number == i64::from(kind::NUMERIC) => {
+                            Some(format!("numeric({},{})", packed >> 16, packed & 0xFFFF))
+                        }
+                        _ => Some(kind_name(number)),
+                    }
+                });
                 Ok(ColumnarValue::Array(Arc::new(names.collect::<StringArray>())))
             }
             Setting => mapped(&arguments, 0, rows, |name| Some(setting(name).to_string())),

@@ -13,7 +13,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use quarrier_wire::{
     Asker, Board, Failure, Prepared, Reply, Result, Rows, TableInfo, Value, cast_kinds, kind,
-    literal, parameter_count, plain, said, state, with_parameters,
+    lists_of_names, literal, parameter_count, plain, said, state, with_parameters,
 };
 
 use super::failure::failed;
@@ -97,6 +97,13 @@ impl Catalogs {
                 && matches!(*known, 0 | kind::UNKNOWN)
             {
                 *known = kind;
+            }
+        }
+        for place in lists_of_names(text)? {
+            if let Some(known) = kinds.get_mut(place)
+                && matches!(*known, 0 | kind::UNKNOWN)
+            {
+                *known = kind::TEXTS;
             }
         }
         kinds.iter_mut().filter(|kind| matches!(**kind, 0 | kind::UNKNOWN)).for_each(|kind| {

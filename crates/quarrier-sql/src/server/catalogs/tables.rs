@@ -1,5 +1,6 @@
 //! The catalogs that have rows here: tables, their columns, kinds, schemas, databases, users.
 
+use std::iter::{repeat, repeat_n};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
@@ -65,22 +66,27 @@ impl Columns {
     /// Columns that say the same in every row.
     fn text(self, name: &'static str, value: &str) -> Self {
         let rows = self.rows();
-        self.texts(name, std::iter::repeat_n(value, rows))
+        self.texts(name, repeat_n(value, rows))
     }
 
     fn number(self, name: &'static str, value: i64) -> Self {
         let rows = self.rows();
-        self.numbers(name, std::iter::repeat_n(value, rows))
+        self.numbers(name, repeat_n(value, rows))
     }
 
-    fn is(mut self, name: &'static str, value: bool) -> Self {
-        let values: BooleanArray = std::iter::repeat_n(Some(value), self.rows()).collect();
+    fn are(mut self, name: &'static str, values: impl Iterator<Item = bool>) -> Self {
+        let values: BooleanArray = values.map(Some).collect();
         self.0.push((name, Arc::new(values)));
         self
     }
 
+    fn is(self, name: &'static str, value: bool) -> Self {
+        let rows = self.rows();
+        self.are(name, repeat_n(value, rows))
+    }
+
     fn no_text(mut self, name: &'static str) -> Self {
-        let values: StringArray = std::iter::repeat_n(None::<&str>, self.rows()).collect();
+        let values: StringArray = repeat_n(None::<&str>, self.rows()).collect();
         self.0.push((name, Arc::new(values)));
         self
     }
@@ -194,6 +200,18 @@ fn attributes(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
             })
         })
         .collect();
+    let fields = || {
+        let all = served.iter().map(|info| info.columns.fields().iter().zip(repeat(info)));
+        all.flatten()
+    };
+    let modifiers = fields().map(|(field, info)| match field.data_type() {
+        // As PostgreSQL packs digits and those behind the point.
+        DataType::Decimal128(digits, scale) if info.is_declared => {
+            (i64::from(*digits) << 16 | i64::from(*scale)) + 4
+        }
+        _ => -1,
+    });
+    let needed = fields().map(|(field, info)| info.is_declared && !field.is_nullable());
     let collation = |kind: u32| if kind == kind::TEXT { 100 } else { 0 };
     Columns::default()
         .numbers("attrelid", all.iter().map(|it| it.0))
@@ -203,12 +221,12 @@ fn attributes(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
         .numbers("attlen", all.iter().map(|it| i64::from(kind::size(it.3))))
         .numbers("attnum", all.iter().map(|it| it.1))
         .number("attndims", 0)
-        .number("atttypmod", -1)
+        .numbers("atttypmod", modifiers)
         .text("attstorage", "x")
         .text("attalign", "i")
         .text("attcompression", "")
         .is("attbyval", false)
-        .is("attnotnull", false)
+        .are("attnotnull", needed)
         .is("atthasdef", false)
         .is("atthasmissing", false)
         .text("attidentity", "")
@@ -246,6 +264,16 @@ fn kinds(context: &SessionContext) -> Result<()> {
         kind::TEXT | kind::VARCHAR | kind::BPCHAR | kind::NAME => "S",
         _ => "U",
     };
+    // Drivers know kinds by the names of their functions, as PostgreSQL has them.
+    let function = |act: &'static str| {
+        move |it: &(i64, String, i64, i64, i64)| match it.1.as_str() {
+            _ if it.3 != 0 => format!("array_{act}"),
+            "numeric" | "date" | "time" | "timestamp" | "timestamptz" | "interval" | "uuid" => {
+                format!("{}_{act}", it.1)
+            }
+            name => format!("{name}{act}"),
+        }
+    };
     Columns::default()
         .numbers("oid", all.iter().map(|it| it.0))
         .texts("typname", all.iter().map(|it| it.1.as_str()))
@@ -261,23 +289,11 @@ fn kinds(context: &SessionContext) -> Result<()> {
         .number("typrelid", 0)
         .numbers("typelem", all.iter().map(|it| it.3))
         .numbers("typarray", all.iter().map(|it| it.4))
-        .texts(
-            "typinput",
-            all.iter().map(
-                |it| {
-                    if it.3 != 0 { "array_in".to_string() } else { format!("{}in", it.1) }
-                },
-            ),
-        )
-        .texts("typoutput", all.iter().map(|it| format!("{}out", it.1)))
-        .texts(
-            "typreceive",
-            all.iter().map(|it| {
-                if it.3 != 0 { "array_recv".to_string() } else { format!("{}recv", it.1) }
-            }),
-        )
-        .texts("typsend", all.iter().map(|it| format!("{}send", it.1)))
-        .number("typsubscript", 0)
+        .texts("typinput", all.iter().map(function("in")))
+        .texts("typoutput", all.iter().map(function("out")))
+        .texts("typreceive", all.iter().map(function("recv")))
+        .texts("typsend", all.iter().map(function("send")))
+        .text("typsubscript", "-")
         .number("typbasetype", 0)
         .number("typtypmod", -1)
         .number("typndims", 0)
