@@ -106,14 +106,7 @@ pub(super) fn command() -> Command {
                 .help("Compress the log"),
         )
         .arg(flag("again", "Load files again that were loaded before"))
-        .arg(
-            Arg::new("segment")
-                .long("segment")
-                .value_name("SIZE")
-                .value_parser(size_in(SEGMENT_BYTES))
-                .help("Size of a segment of the log, allocated at once: 1M to 64G [default: 256M]")
-                .help_heading("Machine"),
-        )
+        .arg(segment_arg())
         .arg(input_format_arg())
         .arg(rejects_arg())
         .args([workers_arg("Threads that parse")])
@@ -136,6 +129,16 @@ pub(super) fn reindex_command() -> Command {
         .arg(data_arg("The data folder").required(true))
         .args([workers_arg("Threads that parse")])
         .args([format_arg(), stats_arg()])
+}
+
+/// How much of the disk the log takes at once.
+pub(super) fn segment_arg() -> Arg {
+    Arg::new("segment")
+        .long("segment")
+        .value_name("SIZE")
+        .value_parser(size_in(SEGMENT_BYTES))
+        .help("Size of a segment of the log, allocated at once: 1M to 64G [default: 256M]")
+        .help_heading("Machine")
 }
 
 /// The folder of tables that are kept.

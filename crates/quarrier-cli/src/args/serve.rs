@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use super::load::segment_arg;
 use super::query::{seconds, table};
 use super::{auto_count, quiet_arg, workers_arg, wrong};
 use crate::quantity::size_in;
@@ -17,6 +18,8 @@ use crate::quantity::size_in;
 pub struct Serve {
     /// The folder of kept tables.
     pub data: Option<PathBuf>,
+    /// Bytes of a segment of its log, where they are given.
+    pub segment_bytes: Option<u64>,
     /// Names for files: the name, and the file or glob.
     pub tables: Vec<(String, String)>,
     /// Where PostgreSQL's protocol is spoken.
@@ -51,10 +54,10 @@ Examples:
   quarrier serve --make-user ann >> users
   quarrier serve --table t='logs/*.gz' --listen 0.0.0.0:5433 --users users
 
-Clients of PostgreSQL (tried: psql, psycopg, asyncpg) can run any query. HTTP
-offers /query?sql=… (Arrow, JSON, CSV), /metrics for Prometheus, /health, and a
-page at / that shows running statements. The server prints 'ready' and its
-addresses when it accepts clients.
+Clients of PostgreSQL (tried: psql, psycopg, asyncpg, JDBC, ADBC) can run any
+query. HTTP offers /query?sql=… (Arrow, JSON, CSV), /metrics for Prometheus,
+/health, and a page at / that shows running statements. The server prints
+'ready' and its addresses when it accepts clients.
 
 Without --users, anybody on this machine may connect, and nobody from another
 machine. Statements can use only the tables named here, no file, URL, search(),
@@ -130,6 +133,7 @@ pub(super) fn command() -> Command {
                 .value_name("NAME")
                 .help("Print a line for the users file; reads the password from standard input"),
         )
+        .arg(segment_arg())
         .arg(workers_arg("Threads that evaluate"))
         .arg(
             Arg::new("max-memory")
@@ -157,6 +161,7 @@ fn parse(matches: &ArgMatches) -> Serve {
     let usual = SocketAddr::from(([127, 0, 0, 1], 5433));
     Serve {
         data: path("data"),
+        segment_bytes: matches.get_one("segment").copied(),
         tables: matches.get_many("table").unwrap_or_default().cloned().collect(),
         listen: matches.get_one("listen").copied().unwrap_or(usual),
         http: matches.get_one::<Option<SocketAddr>>("http").copied().flatten(),

@@ -53,13 +53,18 @@ fn begun(
 ) -> Result<()> {
     let board = Arc::new(Board::default());
     let runtime = statements.handle().clone();
-    let opened = opened(serve, workers, runtime, &board, stop);
-    let answers = Arc::new(statements.block_on(opened)?);
+    let over = Arc::new(AtomicBool::new(false));
+    let waits = connections.spawn(stopped(Arc::clone(stop), Arc::clone(&over)));
+    let opened = statements.block_on(opened(serve, workers, runtime, &board, &over));
+    // What runs from now on goes on for as long as the server lets it.
+    waits.abort();
+    let answers = Arc::new(opened?);
     let config = config(serve, board)?;
     connections.block_on(async {
         let server = Server::bind(config, answers).await.map_err(|error| wrong(&said(&error)))?;
         ready(&server)?;
         server.run(ended(stop)).await;
+        over.store(true, Ordering::Relaxed);
         Ok(())
     })
 }
@@ -86,7 +91,7 @@ async fn opened(
     };
     let engine = Arc::new(Engine::new(options)?);
     if let Some(folder) = &serve.data {
-        engine.open_folder_to_grow(folder).await?;
+        engine.open_folder_to_grow(folder, serve.segment_bytes).await?;
     }
     for (name, file) in &serve.tables {
         engine.open(name, file).await?;
@@ -155,6 +160,12 @@ async fn ended(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(PERIOD).await;
     }
+}
+
+/// Ends what runs when the server is to end.
+async fn stopped(stop: Arc<AtomicBool>, over: Arc<AtomicBool>) {
+    ended(&stop).await;
+    over.store(true, Ordering::Relaxed);
 }
 
 /// Prints a line for the file of users.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use quarrier::Kept;
 use quarrier::kept::Definition;
@@ -35,17 +35,27 @@ pub(crate) struct Shown {
     pub(crate) bytes: Option<u64>,
     /// Whether messages may be added.
     pub(crate) grows: bool,
+    /// Whether its columns were declared.
+    pub(crate) is_declared: bool,
 }
 
 impl Engine {
     /// Takes in the tables of a data folder, which is made where it is not there, and lets them grow: see
-    /// [`Engine::kept`].
+    /// [`Engine::kept`]. New segments of its log have `segment_bytes`, or else 256 MiB.
     ///
     /// # Errors
     /// Where another process writes to it, or the system refuses.
-    pub async fn open_folder_to_grow(&self, folder: &Path) -> Result<()> {
+    pub async fn open_folder_to_grow(
+        &self,
+        folder: &Path,
+        segment_bytes: Option<u64>,
+    ) -> Result<()> {
         let kept = caught_now(|| {
-            let kept = Kept::open(folder).map_err(|error| Error::text(error.to_string()))?;
+            let opened = match segment_bytes {
+                Some(bytes) => Kept::open_with(folder, bytes),
+                None => Kept::open(folder),
+            };
+            let kept = opened.map_err(|error| Error::text(error.to_string()))?;
             self.name_tables_of(&kept)?;
             Ok(kept)
         })?;
@@ -182,7 +192,15 @@ impl Engine {
             }
         };
         let provider = self.names.get(&name)?;
-        let columns = provider.schema();
+        let defined = match self.kept() {
+            Some(kept) if grows => kept.definition(&name).ok().flatten(),
+            _ => None,
+        };
+        let is_declared = defined.is_some();
+        let columns = match defined {
+            Some(definition) => as_declared(&provider.schema(), &definition),
+            None => provider.schema(),
+        };
         let (rows, bytes) = match provider.downcast_ref::<Messages>() {
             Some(messages) => {
                 let table = messages.table();
@@ -193,8 +211,23 @@ impl Engine {
                 (statistics.and_then(|it| Some(*it.num_rows.get_value()? as u64)), None)
             }
         };
-        Some(Shown { name, columns, rows, bytes, grows })
+        Some(Shown { name, columns, rows, bytes, grows, is_declared })
     }
+}
+
+/// Columns with the digits that were declared, and with which of them need a value.
+fn as_declared(columns: &SchemaRef, definition: &Definition) -> SchemaRef {
+    let fields = columns.fields().iter().map(|field| {
+        let name = field.name();
+        let declared = definition.columns().iter().find(|column| *column.name == **name);
+        let Some(declared) = declared else { return Arc::clone(field) };
+        let data = match field.data_type() {
+            DataType::Decimal128(_, scale) => DataType::Decimal128(declared.digits, *scale),
+            other => other.clone(),
+        };
+        Arc::new(Field::new(name, data, !declared.is_required))
+    });
+    Arc::new(Schema::new(fields.collect::<Fields>()))
 }
 
 /// Does what may wait for the disk beside the tasks of the engine.

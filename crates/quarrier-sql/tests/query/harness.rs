@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -34,6 +35,25 @@ impl Folder {
     /// Runs the program in the folder.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         program(self.0.path(), arguments)
+    }
+}
+
+/// Longer than anything takes on a loaded machine: a test that waits longer has failed, and says so
+/// instead of hanging.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits for the end of a program. Returns its exit code.
+pub(crate) fn ended(child: &mut Child) -> Option<i32> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if begun.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("the program does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -77,7 +77,7 @@ fn damage_is_listed_and_the_rest_answered() {
 #[test]
 fn a_server_serves_them() {
     let (folder, _) = kept();
-    let served = serve(&folder, &["--data", "d"]);
+    let served = serve(&folder, &["--data", "d", "--segment", "4M"]);
     let lines = orders().lines().count();
     assert_eq!(served.ask("SELECT count(*) FROM orders"), format!("{lines}\n"));
     assert_eq!(text(&served.psql(&["-c", "\\dt"]).stdout), "public|orders|table|quarrier\n");

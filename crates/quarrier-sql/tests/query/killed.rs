@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::harness::Folder;
+use crate::harness::{Folder, PATIENCE};
 use crate::serve::{request, serve};
 
 /// Rounds where the environment does not say how many.
@@ -21,6 +21,7 @@ impl Client {
     fn connect(address: &str) -> io::Result<Client> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         let mut client = Client(BufReader::new(stream));
         let words = b"\0\x03\0\0user\0ann\0database\0quarrier\0\0";
         let length = (4 + words.len() as u32).to_be_bytes();
@@ -155,7 +156,7 @@ fn check(found: &[String], all: &[Told]) {
 fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
     let rounds = std::env::var("QUARRIER_KILL_ROUNDS").ok().and_then(|it| it.parse().ok());
     let folder = Folder::new();
-    let mut served = serve(&folder, &["--data", "d", "--quiet"]);
+    let mut served = serve(&folder, &["--data", "d", "--quiet", "--segment", "4M"]);
     served.ask("CREATE TABLE t (id bigint NOT NULL, word text)");
     let (next, mut all) = (AtomicU64::new(1), Vec::new());
     let mut random = 0x9E37_79B9_u64 ^ u64::from(std::process::id());
@@ -175,7 +176,7 @@ fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
             clients.into_iter().map(|client| client.join().unwrap()).collect()
         });
         all.extend(told);
-        served = serve(&folder, &["--data", "d", "--quiet"]);
+        served = serve(&folder, &["--data", "d", "--quiet", "--segment", "4M"]);
         let (postgres, http) = served.addresses();
         // Whoever has no answer sends again, and nothing comes twice.
         for told in all.iter_mut().rev().take(CLIENTS as usize) {

@@ -5,10 +5,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::Instant;
 
-use crate::harness::Folder;
+use crate::harness::{Folder, PATIENCE};
 use crate::serve::{Served, serve};
 
 /// Histories where the environment does not say how many.
@@ -29,7 +28,7 @@ impl Random {
 
 fn grown() -> (Folder, Served) {
     let folder = Folder::new();
-    let served = serve(&folder, &["--data", "d"]);
+    let served = serve(&folder, &["--data", "d", "--segment", "4M"]);
     served.ask("CREATE TABLE t (id bigint, word text, price numeric(9,2))");
     (folder, served)
 }
@@ -149,7 +148,7 @@ struct Events {
 impl Events {
     fn open(served: &Served, sql: &str, last: Option<u64>) -> Events {
         let mut stream = TcpStream::connect(served.addresses().1).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let encoded: String = sql.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let last = last.map_or(String::new(), |last| format!("Last-Event-ID: {last}\r\n"));
         let host = served.addresses().1;
@@ -214,7 +213,8 @@ fn history(seed: u64) {
     let query = format!("SELECT id FROM t WHERE {condition}");
     let (mut seen, mut mark) = (Vec::new(), None);
     for step in 0..6 {
-        let server = served.take().unwrap_or_else(|| serve(&folder, &["--data", "d"]));
+        let server =
+            served.take().unwrap_or_else(|| serve(&folder, &["--data", "d", "--segment", "4M"]));
         let statements: Vec<String> = (0..1 + random.below(4))
             .map(|_| {
                 let rows: Vec<String> = (0..1 + random.below(50))
@@ -235,19 +235,19 @@ fn history(seed: u64) {
             Some(_) => format!("SUBSCRIBE ({query}) WITH (progress = '5ms')"),
         };
         let mut events = Events::open(&server, &subscribe, mark);
-        let is_done = AtomicBool::new(false);
+        let begun = Instant::now();
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let writer = scope.spawn(|| {
                 for statement in &statements {
                     server.ask(statement);
                 }
-                is_done.store(true, Ordering::Release);
             });
             // Some leave before all has come.
             let rows_max = if random.below(2) == 0 { random.below(60) } else { u64::MAX };
             let mut rows = 0;
             while rows < rows_max {
-                let was_done = is_done.load(Ordering::Acquire);
+                let was_done = writer.is_finished();
+                assert!(begun.elapsed() < PATIENCE, "seed {seed}: at {mark:?} of {next}");
                 let Some((at, kind, data)) = events.next() else { panic!("the server left") };
                 mark = Some(at);
                 match kind.as_str() {

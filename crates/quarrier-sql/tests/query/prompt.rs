@@ -5,12 +5,8 @@ use std::io::{BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
 
-use crate::harness::{Folder, terminal};
-
-/// Longer than any answer takes on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::harness::{Folder, PATIENCE, ended, terminal};
 
 /// The program at a terminal.
 struct Prompt {
@@ -64,7 +60,7 @@ impl Prompt {
 
     fn ended(mut self) -> i32 {
         drop(self.shown);
-        self.child.wait().unwrap().code().unwrap()
+        ended(&mut self.child).unwrap()
     }
 }
 

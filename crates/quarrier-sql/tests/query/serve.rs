@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::harness::{Folder, orders, text};
+use crate::harness::{Folder, PATIENCE, ended, orders, text};
 
 pub(crate) struct Served {
     child: Child,
@@ -12,10 +12,17 @@ pub(crate) struct Served {
     http: String,
 }
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_quarrier-sql");
+
 pub(crate) fn serve(folder: &Folder, arguments: &[&str]) -> Served {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
+    started(Command::new(PROGRAM).arg("serve"), folder, arguments)
+}
+
+/// Runs a command line of `serve`, with further options.
+fn started(command: &mut Command, folder: &Folder, arguments: &[&str]) -> Served {
+    let mut child = command
         .current_dir(folder.path(""))
-        .args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"])
+        .args(["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"])
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -37,7 +44,9 @@ pub(crate) fn serve(folder: &Folder, arguments: &[&str]) -> Served {
 impl Served {
     pub(crate) fn psql(&self, arguments: &[&str]) -> Output {
         let (host, port) = self.postgres.split_once(':').unwrap();
-        Command::new("psql")
+        // `timeout` ends with 124 and no output, which no test expects.
+        Command::new("timeout")
+            .args([&PATIENCE.as_secs().to_string(), "psql"])
             .args(["-X", "-At", "-h", host, "-p", port, "-U", "ann", "-d", "quarrier"])
             .args(arguments)
             .stdin(Stdio::null())
@@ -50,6 +59,7 @@ impl Served {
     pub(crate) fn ask(&self, sql: &str) -> String {
         let output = self.psql(&["-c", sql]);
         assert_eq!(text(&output.stderr), "", "{sql}");
+        assert_ne!(output.status.code(), Some(124), "no answer to {sql}");
         text(&output.stdout)
     }
 
@@ -85,7 +95,7 @@ impl Served {
         let process = i32::try_from(self.child.id()).unwrap();
         // SAFETY: it is our own child, which has not been waited for.
         unsafe { libc::kill(process, libc::SIGTERM) };
-        self.child.wait().unwrap().code()
+        ended(&mut self.child)
     }
 }
 
@@ -104,6 +114,7 @@ pub(crate) fn request(
     body: &[u8],
 ) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     let headers = headers.replace('\n', "\r\n");
     let length = body.len();
     let head = format!(
@@ -200,6 +211,54 @@ fn statements_reach_no_files() {
     assert_eq!(open.ask(&format!("SELECT * FROM '{inside}'")), "2\n");
     assert_eq!(open.ask("SELECT * FROM 'open/b.csv'"), "2\n");
     assert_eq!(open.ask(&format!("SELECT \"offset\" FROM search('{inside}', '2')")), "2\n");
+}
+
+/// On a disk of its own that is filled up, where the system lets tests mount one.
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_room() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("disk")).unwrap();
+    let script = "mount -t tmpfs -o size=12m none disk || exit 77; exec \"$0\" serve \"$@\"";
+    let mut mounts = Command::new("unshare");
+    mounts.args(["-rm", "sh", "-c", "mount -t tmpfs none /mnt"]);
+    if !mounts.output().is_ok_and(|output| output.status.success()) {
+        return skip("no file system can be mounted here");
+    }
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script, PROGRAM]);
+    let options = ["--data", "disk/d", "--segment", "1M", "--quiet"];
+    let served = started(&mut command, &folder, &options);
+    // The disk as the server sees it.
+    let disk = format!("/proc/{}/root{}", served.child.id(), folder.path("disk").display());
+    let filler = std::path::Path::new(&disk).join("filler");
+    served.ask("CREATE TABLE t (id bigint, word text)");
+    let word = "w".repeat(100_000);
+    let mut next = 0;
+    let mut insert = || {
+        next += 1;
+        served.psql(&["-c", &format!("INSERT INTO t VALUES ({next}, '{word}')")])
+    };
+    assert_eq!(text(&insert().stderr), "");
+    // More than there is room for.
+    std::fs::write(&filler, vec![1; 8 << 20]).unwrap();
+    let refused = (0..200).map(|_| insert()).position(|output| !output.status.success());
+    let there = refused.expect("the disk was never full") + 1;
+    let said = served.refused(&format!("INSERT INTO t VALUES (0, '{word}')"));
+    assert!(said.contains("ERROR:  53100:"), "{said}");
+    let posted = served.post("/tables/t", "", format!("{{\"word\":\"{word}\"}}").as_bytes());
+    assert!(posted.starts_with("HTTP/1.1 507"), "{posted}");
+    let count = || served.ask("SELECT count(*) FROM t");
+    assert_eq!(count(), format!("{there}\n"), "reads go on, and what was refused is not there");
+    std::fs::remove_file(&filler).unwrap();
+    let more = (0..100).map(|_| insert()).position(|output| output.status.success());
+    assert!(more.is_some(), "writing does not go on: {}", text(&insert().stderr));
+    assert_eq!(count(), format!("{}\n", there + 1));
+    assert_eq!(served.end(), Some(0));
+}
+
+#[expect(clippy::print_stderr, reason = "whoever reads the test's output should know")]
+fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
 }
 
 #[test]

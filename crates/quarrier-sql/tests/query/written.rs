@@ -8,7 +8,7 @@ use crate::serve::{Served, serve};
 
 fn served() -> (Folder, Served) {
     let folder = Folder::new();
-    let served = serve(&folder, &["--data", "d"]);
+    let served = serve(&folder, &["--data", "d", "--segment", "4M"]);
     (folder, served)
 }
 
@@ -39,10 +39,11 @@ fn tables_are_made_and_rows_inserted() {
     );
     assert_eq!(served.ask("INSERT INTO quotes (id) VALUES (1 + 2)"), "INSERT 0 1\n");
     let described = text(&served.psql(&["-c", "\\d quotes"]).stdout);
-    assert!(described.starts_with("id|bigint|||\nsymbol|text|||\nprice|numeric"), "{described}");
+    let columns = "id|bigint||not null|\nsymbol|text|||\nprice|numeric(12,4)|||\n";
+    assert!(described.starts_with(columns), "{described}");
     assert_eq!(text(&served.psql(&["-c", "\\dt"]).stdout), "public|quotes|table|quarrier\n");
     assert_eq!(served.end(), Some(0));
-    let served = serve(&folder, &["--data", "d"]);
+    let served = serve(&folder, &["--data", "d", "--segment", "4M"]);
     assert_eq!(served.ask("SELECT * FROM quotes WHERE id < 3 ORDER BY id"), expected);
     assert_eq!(served.end(), Some(0));
     let output = folder.run(&[
@@ -191,7 +192,7 @@ fn messages_of_any_format_are_posted_and_known_again() {
         assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{said}");
     }
     served.kill();
-    let served = serve(&folder, &["--data", "d"]);
+    let served = serve(&folder, &["--data", "d", "--segment", "4M"]);
     assert_eq!(served.ask("SELECT count(*) FROM feed"), "4\n");
     let again = served.post("/tables/feed", headers, b"{\"a\":4}\n");
     assert!(again.contains("\"duplicate\":true"), "{again}");
