@@ -12,7 +12,7 @@ pub const SECOND_NS: i64 = 1_000_000_000;
 pub const MINUTE_NS: i64 = 60 * SECOND_NS;
 /// Nanoseconds of an hour.
 pub const HOUR_NS: i64 = 60 * MINUTE_NS;
-/// Nanoseconds of a day, every one of which has 24 hours.
+/// Nanoseconds of a day: 24 hours, without leap seconds.
 pub const DAY_NS: i64 = 24 * HOUR_NS;
 
 /// Days from 0000-03-01 to 1970-01-01.
@@ -22,7 +22,7 @@ const ERA: i64 = 146_097;
 /// No year beyond has a day of 32 bits.
 const YEAR_MAX: i64 = 6_000_000;
 
-/// The day of a date, counted from 1970-01-01; None where there is no such date, and where 32 bits
+/// The day of a date, counted from 1970-01-01; `None` if there is no such date, and where 32 bits
 /// do not hold the day.
 #[inline]
 pub fn day(year: i64, month: i64, day: i64) -> Option<i32> {
@@ -63,21 +63,21 @@ pub fn days_of_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Day and time of day of a point in time.
+/// The day and time of day of a timestamp.
 #[inline]
 pub fn split(timestamp: i64) -> (i32, i64) {
     (timestamp.div_euclid(DAY_NS) as i32, timestamp.rem_euclid(DAY_NS))
 }
 
-/// The point in time of a day and a time of day, which may lie outside of it. None before 1677-09-21
-/// and behind 2262-04-11, about, the ends of 64 bits of nanoseconds.
+/// The timestamp of a day and a time of day, which may lie outside of it. `None` outside of the 64 bits
+/// of nanoseconds: about before 1677-09-21 and after 2262-04-11.
 #[inline]
 pub fn join(day: i32, time: i64) -> Option<i64> {
-    // Both ends lie within a day, so the sum may fit where the midnight does not.
+    // Both terms can be out of range while their sum is not.
     i64::try_from(i128::from(day) * i128::from(DAY_NS) + i128::from(time)).ok()
 }
 
-/// The point in time at which a day begins, where 64 bits of nanoseconds hold it.
+/// The timestamp at which a day begins, if it fits 64 bits of nanoseconds.
 #[inline]
 pub fn midnight(day: i32) -> Option<i64> {
     i64::from(day).checked_mul(DAY_NS)
@@ -92,7 +92,7 @@ pub fn write_date(day: i64, out: &mut impl fmt::Write) -> fmt::Result {
     write!(out, "{year:04}-{month:02}-{day:02}")
 }
 
-/// Writes a time of day as `12:34:56`, and as many digits behind the point as say something.
+/// Writes a time of day as `12:34:56`, with as many decimals as are not zero.
 ///
 /// # Errors
 /// Those of `out`.

@@ -8,11 +8,11 @@ use std::ops::Range;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused; `what` says what was tried.
+    /// The operating system refused an operation.
     Io {
         /// The path or name of the source.
         source_name: String,
-        /// What was tried, for example `open` or `read at byte 4096`.
+        /// The operation, for example `open` or `read at byte 4096`.
         what: String,
         /// The operating system's answer.
         error: io::Error,
@@ -21,7 +21,7 @@ pub enum Error {
     NotReadable {
         /// The path as given.
         source_name: String,
-        /// What it is instead, and what to try.
+        /// Why it is unsuitable, and what to try.
         reason: String,
     },
     /// The source ended before the length it had when it was opened.
@@ -39,22 +39,22 @@ pub enum Error {
     Panicked {
         /// The indexes that it was to fill.
         range: Range<usize>,
-        /// What it said.
+        /// The panic's message.
         message: String,
     },
     /// There is not as much memory as was asked for.
     NoRoom {
-        /// What was asked for, in bytes.
+        /// The requested memory, in bytes.
         asked_bytes: u64,
-        /// What is left, in bytes.
+        /// The memory left, in bytes.
         left_bytes: u64,
-        /// What leaves no more.
+        /// The limit that leaves no more, for example a cgroup.
         limited_by: &'static str,
     },
 }
 
 impl Error {
-    /// Wraps an operating-system error with the source's name and what was tried.
+    /// Wraps an operating-system error with the source's name and the operation.
     pub fn io(source_name: impl Into<String>, what: impl Into<String>, error: io::Error) -> Self {
         Error::Io { source_name: source_name.into(), what: what.into(), error }
     }

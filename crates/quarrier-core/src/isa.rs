@@ -1,7 +1,7 @@
 //! Instruction sets that loops are compiled for, and which of them this CPU has.
 
-/// The features of each set, for a macro: their names for one, their detection for another, so that
-/// what is detected is what is named.
+/// The features of each set, for a macro that names or detects them, so that detection and use cannot
+/// differ.
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx512 {
     ($with:ident) => {

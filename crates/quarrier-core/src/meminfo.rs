@@ -1,24 +1,25 @@
-//! What the kernel says of memory, and of what it leaves this process.
+//! Memory limits: the kernel's figures for the machine and for this process.
 
 use std::fs;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
-/// Bytes of a line of `/proc/meminfo`, such as `MemAvailable`; None where there is no such line.
+/// Bytes of a line of `/proc/meminfo`, such as `MemAvailable`; `None` if there is no such line.
 pub fn read_bytes(name: &str) -> Option<u64> {
     line_bytes(&fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
-/// Bytes of the first line `name: 123 kB` of a text of the kernel's, whose kB are of 1024 bytes.
+/// The bytes in the first line `name: 123 kB` of one of the kernel's text files, whose kB have 1024
+/// bytes.
 pub fn line_bytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
 
-/// Bytes that this process can still take: the least of what the machine has available, its cgroups
-/// leave, and its limits of addresses and data leave. None where nothing is known of all these.
+/// Bytes that this process can still allocate: the minimum of the machine's available memory and the
+/// room that cgroups and the limits of addresses and data leave. `None` if none of these is known.
 pub fn usable_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let left_of = |limit: Resource, taken: &str| {
@@ -28,7 +29,7 @@ pub fn usable_bytes() -> Option<u64> {
     [read_bytes("MemAvailable"), cgroup_bytes(), addresses, data].into_iter().flatten().min()
 }
 
-/// The most addresses or data of this process, in bytes; None where there is no such limit.
+/// The most addresses or data of this process, in bytes; `None` if there is no such limit.
 pub fn address_bytes_max() -> Option<u64> {
     [Resource::As, Resource::Data].into_iter().filter_map(limit_bytes).min()
 }
@@ -42,7 +43,7 @@ fn remaining(limit_bytes: u64, taken_bytes: Option<u64>) -> u64 {
     limit_bytes.saturating_sub(taken_bytes.unwrap_or(limit_bytes / 2))
 }
 
-/// Bytes that the process's cgroups leave, in either version of them; None where they limit nothing.
+/// Bytes that the process's cgroups leave, in either version of them; `None` if they limit nothing.
 pub fn cgroup_bytes() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     cgroup(&groups, Path::new("/sys/fs/cgroup"))

@@ -14,7 +14,7 @@ use crate::sync::lock;
 /// The first panic that nobody has taken yet.
 static LEFT: Mutex<Option<Panicked>> = Mutex::new(None);
 
-/// That a thread panicked; shown as a sentence without what the panic said.
+/// A panicked thread, shown as a sentence without the panic's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Panicked {
     /// File and line in the sources, where the program [watches](watch).
@@ -30,9 +30,9 @@ impl fmt::Display for Panicked {
 
 impl std::error::Error for Panicked {}
 
-/// From now on this process prints nothing when a thread panics: [`take`] has it. For programs, which
-/// then have to take what they do not expect. Panics for which `is_expected` holds on their thread
-/// leave nothing: whoever runs the code there makes errors of them.
+/// Makes this process print nothing from now on when a thread panics; [`take`] returns the panic. For
+/// programs, which must then check for panics they do not expect. Panics for which `is_expected`
+/// returns true on their thread are dropped: the code there turns them into errors.
 pub fn watch(is_expected: fn() -> bool) {
     std::panic::set_hook(Box::new(move |info| {
         if !is_expected() {
@@ -42,21 +42,20 @@ pub fn watch(is_expected: fn() -> bool) {
     }));
 }
 
-/// The first panic of any thread since the last call; none where there was none, or nobody
-/// [watches](watch).
+/// The first panic of any thread since the last call; `None` if there was none, or without [`watch`].
 pub fn take() -> Option<Panicked> {
     lock(&LEFT).take()
 }
 
-/// What `work` returns, or that it panicked.
+/// Runs `work` and turns a panic into an error.
 ///
 /// # Errors
-/// Where it did; [`take`] has nothing of it any more.
+/// If it did; [`take`] has nothing of it any more.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| taken())
 }
 
-/// The panic that was met: to be called where it is known that there was one.
+/// The panic that was caught; call it only where there was one.
 pub fn taken() -> Panicked {
     take().unwrap_or(Panicked { place: None })
 }

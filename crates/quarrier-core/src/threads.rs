@@ -10,11 +10,11 @@ use std::io;
 use std::panic::resume_unwind;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, scope};
 
-/// Lets every member of a team do `work`, each on a thread of its own: the first on the caller's, so
-/// that a team of one makes no thread. Returns what they returned, the first member's result first.
+/// Runs `work` for every member of a team, each on a thread of its own, the first on the caller's: a
+/// team of one starts no thread. Returns the results, the first member's first.
 ///
-/// Where the system refuses a thread, its member and those after it are dropped without working. So
-/// `work` has to be shared: each member takes the next piece until none is left.
+/// If the system refuses a thread, its member and those after it are dropped without running. So `work`
+/// must be shared: each member takes the next piece until none is left.
 ///
 /// Costs about 30 µs a thread.
 ///
@@ -41,7 +41,7 @@ pub fn team<M: Send, R: Send>(
     })
 }
 
-/// What a thread returned.
+/// The result of a thread.
 ///
 /// # Panics
 /// When the thread panicked.
@@ -52,7 +52,7 @@ pub fn joined<R>(thread: ScopedJoinHandle<'_, R>) -> R {
 /// Starts a thread of `scope`; the system shows its `name`, unless that is empty.
 ///
 /// # Errors
-/// What the system says where it refuses a thread. `work` is dropped then.
+/// The system's error if it refuses a thread. `work` is dropped then.
 pub fn in_scope<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -61,10 +61,10 @@ pub fn in_scope<'scope, R: Send + 'scope>(
     named(name).spawn_scoped(scope, work).map_err(refused)
 }
 
-/// As [`in_scope`], with a stack of so many bytes.
+/// As [`in_scope`], with a stack of the given size in bytes.
 ///
 /// # Errors
-/// As [`in_scope`], and where there is no memory for the stack.
+/// As [`in_scope`], and if there is no memory for the stack.
 pub fn in_scope_on_stack<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -85,10 +85,10 @@ pub fn alone<R: Send + 'static>(
     named(name).spawn(work).map_err(refused)
 }
 
-/// As [`alone`], with a stack of so many bytes.
+/// As [`alone`], with a stack of the given size in bytes.
 ///
 /// # Errors
-/// As [`in_scope`], and where there is no memory for the stack.
+/// As [`in_scope`], and if there is no memory for the stack.
 pub fn alone_on_stack<R: Send + 'static>(
     name: &str,
     stack_bytes: usize,

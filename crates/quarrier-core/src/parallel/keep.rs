@@ -1,6 +1,6 @@
 //! Memory that kernels free and want again at once.
 
-/// Lets this process keep what is freed, up to 64 MiB, for whoever allocates next.
+/// Keeps up to 64 MiB of freed memory in this process for later allocations.
 ///
 /// Otherwise glibc gives what numpy's intermediate arrays took back to the system after each
 /// step, and every page of the next ones is zeroed by the kernel when it is touched: a

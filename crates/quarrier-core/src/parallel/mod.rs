@@ -51,15 +51,14 @@ pub struct Cut {
     pub workers: usize,
 }
 
-/// What a kernel of [`map`] sees of the inputs.
+/// The inputs that a kernel of [`map`] sees.
 #[derive(Debug, Clone, Copy)]
 pub struct Slices<'a, A, const N: usize> {
     /// Index in the whole arrays of the first element to be filled.
     pub start: usize,
     /// Elements in front of it that are seen: the halo, less where the arrays begin.
     pub lead: usize,
-    /// Of each input the elements that are to be filled, with the halo on both sides where the
-    /// arrays have it.
+    /// For each input, the elements to fill, with the halo on both sides where the arrays have it.
     pub arrays: [&'a [A]; N],
 }
 
@@ -68,8 +67,7 @@ pub fn available_workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What a number of workers means that somebody asks for, everywhere: 0, as many as
-/// [`available_workers`] says.
+/// The number of workers for a requested number, everywhere: 0 means [`available_workers`].
 pub fn planned_workers(asked: usize) -> usize {
     if asked == 0 { available_workers() } else { asked }
 }
@@ -120,7 +118,7 @@ pub fn map<A: Sync, T: Send, const N: usize>(
     })
 }
 
-/// Elements a chunk, and workers, of which none would have nothing to do.
+/// Elements per chunk, and a number of workers of which none stays idle.
 fn plan<T>(out: &[T], cut: Cut) -> Result<(usize, usize)> {
     let workers = planned_workers(cut.workers);
     if workers > 4096 {
@@ -138,7 +136,7 @@ fn plan<T>(out: &[T], cut: Cut) -> Result<(usize, usize)> {
     Ok((chunk, workers.min(out.len().div_ceil(chunk))))
 }
 
-/// What is left to fill. A lock is enough: it is held for some 20 ns a chunk.
+/// The elements left to fill. A lock is enough: it is held for some 20 ns per chunk.
 struct Claims<'a, T> {
     chunk: usize,
     state: Mutex<State<'a, T>>,
@@ -172,7 +170,7 @@ impl<'a, T> Claims<'a, T> {
     fn work(&self, kernel: &(impl Fn(&mut [T], usize) + Sync)) {
         while let Some((part, start)) = self.claim() {
             let range = start..start + part.len();
-            // What the kernel leaves broken is not seen again: `init` returns an error.
+            // Nobody sees a state that the kernel left broken: `init` returns an error.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| kernel(part, start))) {
                 let mut state = self.state();
                 state.left = <&mut [T]>::default().chunks_mut(1);
@@ -188,7 +186,7 @@ impl<'a, T> Claims<'a, T> {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned())

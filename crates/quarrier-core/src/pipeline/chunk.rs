@@ -1,4 +1,4 @@
-//! What a worker sees: bytes with their place in the source.
+//! Chunks, as workers see them: bytes with their place in the source.
 
 use std::ops::Range;
 
@@ -21,8 +21,8 @@ pub struct Chunk<'a> {
     pub at_start: bool,
     /// Whether `data` ends where the searched range ends.
     pub at_end: bool,
-    /// Whether the source, a stream, had nothing more at hand when the chunk was cut: what is held
-    /// back for want of more is to be handed on.
+    /// Whether the source, a stream, had no more bytes available when the chunk was cut; results held
+    /// back for more input must then be emitted.
     pub at_pause: bool,
     /// Whether `data` lies in a hole of the source, so that all of it is zero.
     pub is_hole: bool,

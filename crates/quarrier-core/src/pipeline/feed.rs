@@ -22,7 +22,7 @@ pub(super) struct Filled<'a> {
     unreadable: Vec<Range<u64>>,
 }
 
-/// What keeps the bytes alive; dropping it gives buffer or permit back.
+/// Keeps the bytes alive; dropping it returns the buffer or permit.
 enum Held<'a> {
     Window(Shown<'a>, Lease<'a, ()>),
     Buffer(Lease<'a, AlignedBuffer>),
@@ -71,7 +71,7 @@ impl<'a> Filled<'a> {
         shown.is_torn() || matches!(source.read_at(last, &mut [0]), Ok(0))
     }
 
-    /// Reads the piece again, by `read_at`, which says what is wrong with it.
+    /// Reads the piece again, by `read_at`, whose error says what is wrong.
     pub(super) fn read_again(self, source: &dyn Source) -> Result<Filled<'a>> {
         let mut unreadable = Vec::new();
         let buffer = read_piece(source, &self.piece, &mut unreadable)?;
@@ -130,14 +130,14 @@ pub(super) trait Feed<'a>: Sync {
     /// The next chunk, or `None` when there is none.
     fn next(&self, recorder: &mut Recorder) -> Option<Step<'a>>;
 
-    /// Ends the run early: whoever waits goes away with nothing.
+    /// Ends the run early: waiting threads return with nothing.
     fn close(&self);
 }
 
 /// The shared cutter, which after an error or the end yields nothing more.
 pub(super) struct Cutter<'a> {
     pieces: Mutex<(Pieces<'a>, bool)>,
-    /// What holes hold, from the first on.
+    /// The zeros that holes show; allocated at the first hole.
     zeros: OnceLock<Arc<AlignedBuffer>>,
 }
 
@@ -250,7 +250,7 @@ impl<'a> Feed<'a> for ReadFeed<'a> {
             Step::Chunk(filled) => {
                 recorder.busy(Stage::Read, start, filled.piece.own.end - filled.piece.own.start);
             }
-            // What comes behind is of no use to anybody.
+            // Later chunks are of no use.
             Step::Failed(..) => self.cutter.close(),
         }
         Some(step)
@@ -282,8 +282,8 @@ fn fill_piece<'a>(
     Step::Chunk(Filled { piece, held: Held::Buffer(buffer), unreadable })
 }
 
-/// Readers of their own fill buffers; workers take them in the order of the source, so that
-/// whoever waits for an earlier chunk to be done knows that a worker has it.
+/// Dedicated readers fill buffers, and workers take them in the order of the source: a thread that
+/// waits for an earlier chunk can rely on a worker having it.
 pub(super) struct QueueFeed<'a> {
     source: &'a dyn Source,
     cutter: Cutter<'a>,
@@ -292,7 +292,7 @@ pub(super) struct QueueFeed<'a> {
     arrivals: Mutex<Arrivals<'a>>,
 }
 
-/// What readers have sent, in whatever order they were done.
+/// Buffers that readers have sent, in the order of their completion.
 struct Arrivals<'a> {
     receiver: Receiver<Step<'a>>,
     /// Came before its turn.

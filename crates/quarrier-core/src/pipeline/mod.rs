@@ -23,7 +23,7 @@ mod uring;
 
 pub use chunk::Chunk;
 pub use plan::{Access, Pipeline, Plan};
-pub use rates::{Asked, Rates};
+pub use rates::{AccessRate, Rates};
 pub use run::Run;
 #[cfg(target_os = "linux")]
 pub use shared::{Delivery, SharedFeed, Slot, Unreadable};
@@ -33,7 +33,7 @@ pub use turnstile::Emitter;
 
 use std::ops::ControlFlow;
 
-/// What a kernel must see around the positions that a chunk owns.
+/// The context that a kernel must see around the positions that a chunk owns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Need {
     /// Bytes before the first owned position, where the source has them.
@@ -47,14 +47,14 @@ pub struct Need {
 
 /// Work on a chunk, in place. One kernel value serves all workers at once.
 pub trait Kernel: Sync {
-    /// What a chunk yields. Values are reused: the sink empties them.
+    /// The result of a chunk. Values are reused: the sink empties them.
     type Output: Default + Send;
 
-    /// What must be visible around owned positions. Asked once, before the start.
+    /// The context that a chunk must show around its owned positions. Called once, before the start.
     fn need(&self) -> Need;
 
-    /// What the account calls a worker, `worker 1` for the one with the number 0. A name that ends
-    /// in a number stands beside the others of its kind.
+    /// The name of a worker in the account: `worker 1` for number 0. Names that end in a number are
+    /// listed beside others of their kind.
     fn worker_name(&self, worker: usize) -> String {
         format!("worker {}", worker + 1)
     }

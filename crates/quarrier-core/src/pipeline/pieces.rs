@@ -1,4 +1,4 @@
-//! Cuts a source into pieces: who owns which positions, and what is read for them.
+//! Cuts a source into pieces: the positions that each owns, and the bytes to read for them.
 
 use std::ops::Range;
 
@@ -15,11 +15,11 @@ pub(super) struct Piece {
     pub(super) index: u64,
     /// Owned positions in the source.
     pub(super) own: Range<u64>,
-    /// What is read: the owned positions and their surroundings, from a page's start.
+    /// The bytes to read: the owned positions and their surroundings, from the start of a page.
     pub(super) read: Range<u64>,
     pub(super) at_start: bool,
     pub(super) at_end: bool,
-    /// The stream had nothing more at hand.
+    /// The stream had no more bytes available.
     pub(super) at_pause: bool,
     /// Wholly inside a hole: zeros, nothing to read.
     pub(super) is_hole: bool,
@@ -92,15 +92,15 @@ impl<'a> Pieces<'a> {
         Ok(Some(piece))
     }
 
-    /// Moves on to the next stretch: data with the positions that see it, or a hole of which
-    /// no position sees data. False at the end.
+    /// Moves on to the next stretch: data with the positions that see it, or a hole none of whose
+    /// positions sees data. False at the end.
     fn next_stretch(&mut self) -> Result<bool> {
         let end = self.range.end;
         if self.at >= end {
             return Ok(false);
         }
         let (before, after) = (self.need.before_bytes as u64, self.need.after_bytes as u64);
-        // Data may lie in front of the position and still be seen from it.
+        // Data before the position can still be visible from it.
         let sight = if self.need.skip_zeros {
             self.at.saturating_sub(before).max(self.range.start)
         } else {
@@ -122,7 +122,7 @@ impl<'a> Pieces<'a> {
             self.at = hole.end;
         }
         let Some(data) = data else { return Ok(false) };
-        // Reads begin at a page's start, so a hole that is not read begins behind the page.
+        // Reads begin at the start of a page, so a skipped hole begins after the page.
         let data_end =
             if self.need.skip_zeros { data.end } else { data.end.next_multiple_of(PAGE) };
         self.stretch = (self.at..data_end.saturating_add(before).clamp(self.at + 1, end), false);

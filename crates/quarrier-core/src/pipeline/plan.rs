@@ -1,9 +1,9 @@
-//! How a run is set up: the user's wishes, and what is planned where none is given.
+//! Plans a run: the user's settings, and choices for all that are unset.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::{Asked, Need, Rates};
+use super::{AccessRate, Need, Rates};
 use crate::error::{Error, Result};
 use crate::parallel::available_workers;
 use crate::region::{AlignedBuffer, AsData, PAGE_BYTES, Region};
@@ -38,7 +38,7 @@ impl Access {
 /// Where buffers come from: given a size in bytes, a buffer of at least that.
 pub(super) type Memory<'a> = &'a (dyn Fn(usize) -> Option<AlignedBuffer> + Sync);
 
-/// A run to be: a source and wishes. Whatever is not set is planned.
+/// A run to start: a source and settings. Unset ones are planned.
 #[derive(Clone)]
 pub struct Pipeline<'a> {
     pub(super) source: &'a dyn Source,
@@ -54,7 +54,7 @@ pub struct Pipeline<'a> {
     pub(super) memory: Option<Memory<'a>>,
 }
 
-/// What a run is made of.
+/// The components of a run.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// How bytes reach memory.
@@ -69,8 +69,8 @@ pub struct Plan {
     pub buffer_bytes: usize,
     /// Why this access was chosen.
     pub reason: &'static str,
-    /// What readers and buffers were chosen by, and where that was measured.
-    pub by: Option<(Asked, String)>,
+    /// The measured rate by which readers and buffers were chosen, and where it was measured.
+    pub by: Option<(AccessRate, String)>,
 }
 
 /// The most that one buffer may own, so that indexes within a chunk fit 32 bits.
@@ -84,7 +84,7 @@ const WINDOW_BYTES: usize = 16 << 20;
 /// The default buffer for reading: the best of 64 KiB to 64 MiB for page-cached files.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Why what is in memory is read all the same.
+/// Why data in memory is read (copied) nevertheless.
 const CHANGING: &str = "others may change the source while it is looked at";
 
 impl<'a> Pipeline<'a> {
@@ -105,7 +105,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Threads that run the kernel; 0: one a CPU, as where it is not set.
+    /// Threads that run the kernel; 0: one a CPU, as if it is not set.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = (workers > 0).then_some(workers);
@@ -140,8 +140,8 @@ impl<'a> Pipeline<'a> {
         self
     }
 
-    /// Lets kernel and sink see where they lie bytes that others may change: pages of a file, an
-    /// array of another thread. They have to bear that, see [`AsData`]. Else they see copies.
+    /// Lets kernel and sink see, without a copy, bytes that others may change: pages of a file, an
+    /// array of another thread. They must tolerate changes, see [`AsData`]. Otherwise they see copies.
     #[must_use]
     pub fn show_changing(mut self, promise: AsData) -> Self {
         self.promise = Some(promise);
@@ -155,22 +155,22 @@ impl<'a> Pipeline<'a> {
         self
     }
 
-    /// What the source was measured to give. A run that must fetch its bytes asks for them in the
-    /// best of these ways, as far as no readers, buffers or sizes are wished.
+    /// The measured rates of the source. A run that must fetch its bytes uses the best of these
+    /// combinations, unless readers, buffers or sizes are set.
     #[must_use]
     pub fn rates(mut self, rates: Rates) -> Self {
         self.rates = Some(rates);
         self
     }
 
-    /// Ends the run early, with what is done, when the flag becomes true.
+    /// Ends the run early, keeping the results so far, when the flag becomes true.
     #[must_use]
     pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
         self.stop = Some(stop);
         self
     }
 
-    /// Takes buffers from `memory`, which is given a size in bytes; where it has none, of the
+    /// Takes buffers from `memory`, which is given a size in bytes; if it has none, of the
     /// pipeline's own. Where windows are shown there are no buffers.
     #[must_use]
     pub fn memory(mut self, memory: &'a (dyn Fn(usize) -> Option<AlignedBuffer> + Sync)) -> Self {
@@ -181,7 +181,7 @@ impl<'a> Pipeline<'a> {
     /// The plan that a run with this need would follow.
     ///
     /// # Errors
-    /// [`Error::BadPlan`] when a wish cannot be met.
+    /// [`Error::BadPlan`] if a setting cannot be met.
     pub fn plan(&self, need: Need) -> Result<Plan> {
         let workers = self.workers.unwrap_or_else(available_workers);
         if workers > 4096 {
@@ -264,7 +264,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// The best way to ask the source, where it must be asked.
-    fn asked(&self, access: Access) -> Option<(Asked, String)> {
+    fn asked(&self, access: Access) -> Option<(AccessRate, String)> {
         if !matches!(access, Access::Queue | Access::Uring) {
             return None;
         }
@@ -280,7 +280,7 @@ fn memory_bytes() -> u64 {
 }
 
 impl std::fmt::Display for Plan {
-    /// One line: what the run is made of, and why.
+    /// One line: the components of the run, and why.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let access = self.access.name();
         write!(f, "{access} ({}), {} workers, ", self.reason, self.workers)?;
@@ -289,7 +289,7 @@ impl std::fmt::Display for Plan {
         }
         write!(f, "{} buffers of {} KiB", self.buffers, self.buffer_bytes / 1024)?;
         if let Some((asked, of)) = &self.by {
-            let Asked { block_bytes, in_flight, bytes_per_second } = asked;
+            let AccessRate { block_bytes, in_flight, bytes_per_second } = asked;
             let rate = bytes_per_second / 1e6;
             let kib = block_bytes / 1024;
             write!(f, ": {of} gave {rate:.0} MB/s with {in_flight} requests of {kib} KiB at once")?;

@@ -1,4 +1,4 @@
-//! How fast a source gives bytes, by how it is asked: what a plan goes by.
+//! How fast a source delivers bytes, by size and number of requests: the ground for a plan.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,48 +8,48 @@ use crate::region::AlignedBuffer;
 use crate::source::{Source, read_full_at};
 use crate::threads;
 
-/// What was measured of a source, or of the disk on which it lies.
+/// Measured rates of a source, or of the disk on which it lies.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rates {
-    /// Each way of asking that was tried.
-    pub asked: Vec<Asked>,
-    /// Where that was measured, as plans name it.
+    /// The rate of each combination of request size and depth that was tried.
+    pub asked: Vec<AccessRate>,
+    /// Where the rates were measured, as plans name it.
     pub of: String,
 }
 
-/// One way to ask a source for its bytes in order, and what it gave.
+/// The rate of a source read in order with one size and number of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
-    /// Bytes of a request.
+pub struct AccessRate {
+    /// Bytes per request.
     pub block_bytes: usize,
-    /// Requests under way at once.
+    /// Requests in flight at once.
     pub in_flight: usize,
-    /// Bytes a second of all requests together.
+    /// Bytes per second of all requests together.
     pub bytes_per_second: f64,
 }
 
-/// What gives this much of the most is as good: a rate is not known better.
+/// Rates within this share of the best count as equal: measurements are no more exact.
 const ALIKE: f64 = 0.97;
-/// A source is tried out for so long at most, and on so small a part of what will be read.
+/// A source is probed for at most this long, and on at most this part of the bytes to read.
 const PROBE_TIME: Duration = Duration::from_secs(1);
 const PROBE_PART: u64 = 16;
-/// One way of asking is tried for so long, if it can be, and with so many rounds of requests.
+/// One combination is tried for this long if possible, with at least this many rounds of requests.
 const TRIAL_TIME: Duration = Duration::from_millis(60);
 const TRIAL_ROUNDS: u64 = 2;
-/// Less than this is read before its rates are known.
+/// Smaller reads end before their rates would be known.
 const PROBED_BYTES_MIN: u64 = 256 << 20;
 const BLOCK_BYTES: usize = 1 << 20;
-/// What a plan may ask for.
+/// The request sizes that a plan may choose.
 const BLOCKS_BYTES: RangeInclusive<usize> = 1 << 20..=16 << 20;
 const UNDER_WAY_BYTES_MAX: u64 = 256 << 20;
 const IN_FLIGHT_MAX: usize = 32;
 
 impl Rates {
-    /// The way that gives nearly the most with the fewest bytes under way. Requests of less than
-    /// 1 MiB, or of more than 16 MiB, and more than 256 MiB under way do not come into question:
-    /// the first are too much to do for workers, the others too much memory.
-    pub fn best(&self) -> Option<Asked> {
-        let fits = |asked: &&Asked| {
+    /// The combination with nearly the highest rate and the fewest bytes in flight. Requests below 1 MiB are ruled
+    /// out because they cost workers too much time, requests above 16 MiB or more than 256 MiB in flight because
+    /// they cost too much memory.
+    pub fn best(&self) -> Option<AccessRate> {
+        let fits = |asked: &&AccessRate| {
             BLOCKS_BYTES.contains(&asked.block_bytes)
                 && asked.in_flight > 0
                 && asked.bytes_under_way() <= UNDER_WAY_BYTES_MAX
@@ -62,7 +62,7 @@ impl Rates {
 
     /// Tries the source out: reads the first bytes of `range` in several ways, for a second at
     /// most, and at most a 16th of them. `None` where there are too few to be worth that (under
-    /// 256 MiB), and where they cannot be read.
+    /// 256 MiB), and if they cannot be read.
     pub fn probe(source: &dyn Source, range: Range<u64>) -> Option<Self> {
         let length = range.end.saturating_sub(range.start);
         if length < PROBED_BYTES_MIN {
@@ -85,14 +85,14 @@ impl Rates {
     }
 }
 
-impl Asked {
+impl AccessRate {
     /// Bytes that are asked for at once.
     pub fn bytes_under_way(&self) -> u64 {
         (self.block_bytes as u64).saturating_mul(self.in_flight as u64)
     }
 
-    /// Requests to have under way when it is asked this way: twice as many as gave nearly the most,
-    /// since a rate is known from a moment, and a disk is slower in another.
+    /// Requests to keep in flight: twice as many as gave nearly the highest rate, since a disk can be
+    /// slower at another moment than when it was measured.
     pub(super) fn with_room(&self) -> usize {
         let fit = UNDER_WAY_BYTES_MAX as usize / self.block_bytes.max(1);
         (2 * self.in_flight).min(fit.min(IN_FLIGHT_MAX)).max(self.in_flight)
@@ -105,11 +105,11 @@ struct Probe<'a> {
     at: u64,
     end: u64,
     until: Instant,
-    asked: Vec<Asked>,
+    asked: Vec<AccessRate>,
 }
 
 impl Probe<'_> {
-    /// Twice as many requests at once, as long as that brings something.
+    /// Doubles the number of requests in flight, as long as the rate grows.
     fn more_at_once(&mut self, block_bytes: usize) {
         let mut in_flight = 1;
         let mut in_vain = 0;
@@ -156,7 +156,7 @@ impl Probe<'_> {
             return None;
         }
         let bytes_per_second = bytes as f64 / seconds;
-        self.asked.push(Asked { block_bytes, in_flight, bytes_per_second });
+        self.asked.push(AccessRate { block_bytes, in_flight, bytes_per_second });
         Some(bytes_per_second)
     }
 }

@@ -23,7 +23,7 @@ use crate::threads;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Run {
-    /// What it was made of.
+    /// The plan that was carried out.
     pub plan: Plan,
     /// Bytes that were worked on.
     pub bytes: u64,
@@ -31,7 +31,7 @@ pub struct Run {
     pub hole_bytes: u64,
     /// Time from start to end.
     pub elapsed: Duration,
-    /// Who was busy when.
+    /// Which thread was busy when.
     pub timeline: Timeline,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
@@ -120,10 +120,10 @@ impl Pipeline<'_> {
 
 /// Runs `kernel` over a stream, such as standard input, whose length is not known.
 ///
-/// Wishes of `workers`, `buffers` and `buffer_bytes` are 0 where they are to be planned.
+/// `workers`, `buffers` and `buffer_bytes` are 0 where they are to be planned.
 ///
 /// # Errors
-/// [`Error::Io`] when the stream fails; what came before has been given to the sink.
+/// [`Error::Io`] when the stream fails, after the sink has received all results before the failure.
 pub(super) fn run_stream<K: Kernel>(
     name: &str,
     reader: &mut (dyn Read + Send),
@@ -162,8 +162,8 @@ fn pools(plan: &Plan, need: Need, memory: Option<Memory<'_>>) -> (BufferPool<()>
 /// How far into bytes that cannot be read they are tried all the same.
 const LOST_TRIED_BYTES: u64 = 1 << 20;
 
-/// The part of `range` that is worth trying, and the rest, of which is known that it cannot be read.
-/// What is seen of the last bytes that can be read is the same as if all were tried.
+/// Splits `range` into the part worth reading and the rest, which is known to be unreadable. The last
+/// readable bytes look the same as if all were tried.
 fn apart(range: Range<u64>, source: &dyn Source, need: Need) -> (Range<u64>, Range<u64>) {
     let sight = need.before_bytes as u64 + need.after_bytes as u64 + LOST_TRIED_BYTES;
     let tried = source.readable_end().saturating_add(sight).clamp(range.start, range.end);
@@ -171,7 +171,8 @@ fn apart(range: Range<u64>, source: &dyn Source, need: Need) -> (Range<u64>, Ran
 }
 
 impl Run {
-    /// Adds the range `lost`, which follows what was read and was never tried, to the unreadable ranges.
+    /// Adds the range `lost`, which follows the part that was read and was never tried, to the
+    /// unreadable ranges.
     fn without(mut self, lost: Range<u64>) -> Self {
         if self.stopped || lost.is_empty() {
             return self;
@@ -194,7 +195,7 @@ fn finish(
     stop: Option<&AtomicBool>,
 ) -> Result<Run> {
     let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
-    // A source may give up what it waits for when the run is to end; that is no failure.
+    // A source may stop waiting when the run is to end; that is no failure.
     if let Some(error) = end.error.filter(|error| !(is_stopped && is_given_up(error))) {
         return Err(error);
     }
@@ -214,7 +215,7 @@ fn is_given_up(error: &Error) -> bool {
     matches!(error, Error::Io { error, .. } if error.kind() == std::io::ErrorKind::ConnectionAborted)
 }
 
-/// What all threads of a run share.
+/// State that all threads of a run share.
 struct Crew<'c, K> {
     /// For reading a torn window again; a stream has none.
     source: Option<&'c dyn Source>,
@@ -333,8 +334,8 @@ impl<K: Kernel> Crew<'_, K> {
         let Some(source) = self.source.filter(|&source| filled.is_torn(source)) else {
             return (Done::Worked(filled, emitted.output), emitted.notes);
         };
-        // The file changed under the window. Reading it says how; where all of it can be
-        // read after all, the work is done again on what was read.
+        // The file changed under the window. Reading it reports how; if all of it can be read after
+        // all, the work is repeated on the bytes read.
         if emitted.is_flushed {
             return (Done::Failed(filled.why_torn(source)), Vec::new());
         }
@@ -366,10 +367,10 @@ impl<O: Default + Send> Drop for CloseOnPanic<'_, '_, '_, O> {
 /// A stream's need is the same as a source's, but zeros are never skipped.
 impl Pipeline<'_> {
     /// Runs `kernel` over a stream, such as standard input, whose length is not known.
-    /// Of the wishes of this pipeline, workers, buffers, buffer size and stop flag count.
+    /// Uses this pipeline's settings of workers, buffers, buffer size and stop flag.
     ///
     /// # Errors
-    /// [`Error::Io`] when the stream fails; what came before has been given to the sink.
+    /// [`Error::Io`] when the stream fails, after the sink has received all results before the failure.
     pub fn run_stream<K: Kernel>(
         &self,
         name: &str,
@@ -380,7 +381,7 @@ impl Pipeline<'_> {
         run_stream(name, reader, self, kernel, sink)
     }
 
-    /// What `kernel` asked for, for callers that want to see a plan before they run it.
+    /// The plan for the context that `kernel` needs, for callers that want to see it before the run.
     pub fn plan_for<K: Kernel>(&self, kernel: &K) -> Result<Plan> {
         let need: Need = kernel.need();
         self.plan(need)

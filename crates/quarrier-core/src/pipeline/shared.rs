@@ -53,17 +53,17 @@ pub struct SharedFeed {
 /// A chunk in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Which slot; its first byte lies at `slot * stride_bytes` in the region.
+    /// The number of the slot; its first byte lies at `slot * stride_bytes` in the region.
     pub slot: usize,
     /// Where the chunk begins in the source.
     pub offset: u64,
     /// Positions that the chunk owns, from its first byte on.
     pub owned_bytes: usize,
-    /// Bytes in the slot: the owned ones and the overlap that the source has behind them.
+    /// Bytes in the slot: the owned ones and the overlap after them.
     pub visible_bytes: usize,
 }
 
-/// What [`SharedFeed::next`] gives.
+/// The result of [`SharedFeed::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// A chunk. Its slot is the caller's until it is released.
@@ -79,14 +79,14 @@ pub enum Delivery {
 pub struct Unreadable {
     /// Where, in the source.
     pub range: Range<u64>,
-    /// What the system said.
+    /// The system's error message.
     pub reason: String,
 }
 
 #[derive(Default)]
 struct Readers {
     threads: Vec<JoinHandle<()>>,
-    /// The process that they belong to; a forked child has none of them.
+    /// The owning process; a forked child owns none of them.
     process: u32,
 }
 
@@ -252,7 +252,7 @@ impl SharedFeed {
         Ok(())
     }
 
-    /// What could not be read so far, in order, joined where ranges touch.
+    /// Ranges that could not be read so far, in order, joined where they touch.
     pub fn problems(&self) -> Vec<Unreadable> {
         let mut problems = self.shared.state().problems.clone();
         problems.sort_by_key(|problem| problem.range.start);
@@ -368,7 +368,7 @@ impl Shared {
     }
 }
 
-/// A source that remembers what the system said last when it said no.
+/// A source that remembers the system's last error.
 struct Noting<'a> {
     source: &'a dyn Source,
     last: Mutex<Option<String>>,

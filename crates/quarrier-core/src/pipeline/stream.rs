@@ -77,16 +77,16 @@ impl<'a> StreamFeed<'a> {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Fills `buffer` with what was carried over and new bytes. `None` when they are not
-    /// enough for another position, or when the run is to stop. A reader that answers
-    /// [`ErrorKind::WouldBlock`] has nothing for now: what there is goes out at once. So it does
-    /// where a stream has always a little more, but takes long to fill the buffer.
+    /// Fills `buffer` with the carried-over bytes and new ones. `None` if they are not enough for
+    /// another position, or if the run is to stop. If the reader answers [`ErrorKind::WouldBlock`], it
+    /// has no bytes for now, and the bytes so far go out at once; likewise if a stream always has a few
+    /// more bytes but takes long to fill the buffer.
     fn fill(&self, state: &mut StreamState<'a>, buffer: &mut [u8]) -> Option<Piece> {
         let offset = state.carry_offset;
         let mut filled = state.carry.len();
         buffer[..filled].copy_from_slice(&state.carry);
         let own_end_max = state.own_start + self.own_bytes;
-        // One byte more than is shown, to know whether what is shown ends with the stream.
+        // Reads one byte more than it shows, to know whether the stream ends there.
         let wanted = (own_end_max + self.after_bytes + 1 - offset) as usize;
         let first = state.own_start + self.after_bytes;
         let can_go = |filled: usize| offset + filled as u64 > first;

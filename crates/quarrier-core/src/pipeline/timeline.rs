@@ -1,4 +1,5 @@
-//! Who was busy when: kept cheaply while the pipeline runs, drawn afterwards.
+//! A timeline of which thread was busy when: recorded cheaply while the pipeline runs, drawn
+//! afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ pub enum Stage {
     Copy,
     /// A part of the work: the device's kernel runs.
     Kernel,
-    /// A part of the work: what the device found comes back.
+    /// A part of the work: fetching a device's findings.
     Collect,
 }
 
@@ -47,7 +48,7 @@ impl Stage {
 /// A stretch of time in which one agent was in one stage.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
-    /// What was done.
+    /// The stage.
     pub stage: Stage,
     /// Begin, since the start of the run.
     pub start: Duration,
@@ -68,7 +69,7 @@ pub struct StageLoad {
     pub waiting: Duration,
 }
 
-/// What all agents did over the run.
+/// The work of all agents over the run.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     /// One list a thread, each in order of time, with the thread's name.
@@ -77,7 +78,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// What agents did by their own account, of work that ran without a pipeline.
+    /// A timeline of agents from their own accounts, for work that ran without a pipeline.
     pub fn of(agents: Vec<(String, Vec<Span>)>) -> Self {
         let mut loads = [StageLoad::default(); 6];
         for span in agents.iter().flat_map(|(_, spans)| spans) {
@@ -177,7 +178,7 @@ impl Recorder {
         self.spans.push(span);
     }
 
-    /// Makes room by merging what lies close together, ever more coarsely.
+    /// Makes room by merging spans that are close together, ever more coarsely.
     fn coarsen(&mut self) {
         while self.spans.len() > SPANS_MAX / 2 {
             self.resolution *= 2;

@@ -156,7 +156,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
         }
     }
 
-    /// Ends the run: what is handed in from now on goes nowhere, and nobody waits.
+    /// Ends the run: results submitted from now on are dropped, and nobody waits.
     pub(super) fn close(&self) {
         // Under the lock, so that nobody falls asleep between looking at `closed` and waiting.
         let order = lock(&self.order);
@@ -192,7 +192,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
     }
 }
 
-/// What a kernel writes its results to.
+/// Receives the results of a kernel.
 pub struct Emitter<'e, O> {
     output: O,
     flushed: bool,
@@ -201,7 +201,7 @@ pub struct Emitter<'e, O> {
     notes: Vec<Note>,
 }
 
-/// What a kernel says of its own time.
+/// A kernel's record of its own time.
 pub(super) struct Note {
     pub(super) stage: Stage,
     pub(super) start: Instant,
@@ -209,7 +209,7 @@ pub(super) struct Note {
     pub(super) bytes: u64,
 }
 
-/// What a kernel left behind.
+/// The results that a kernel leaves at its end.
 pub(super) struct Emitted<O> {
     pub(super) output: O,
     /// Parts of it have been handed on.
@@ -256,7 +256,7 @@ impl<'e, O: Default + Send> Emitter<'e, O> {
         Emitter { output, flushed: false, gate: None, worker, notes }
     }
 
-    /// The number of the worker that asks, from 0: what it alone uses can be found by it.
+    /// The number of the calling worker, from 0, by which it can find state of its own.
     pub fn worker(&self) -> usize {
         self.worker
     }
@@ -277,9 +277,9 @@ impl<'e, O: Default + Send> Emitter<'e, O> {
         &mut self.output
     }
 
-    /// Hands what is in the output to the sink now, so that it needs no more room. To be
-    /// called when a chunk yields very many results, with all results so far in order and
-    /// none to come that belongs before them. Waits for earlier chunks.
+    /// Hands the output to the sink now, so that it needs no more room. Call it when a chunk yields
+    /// very many results, once all results so far are in order and none to come belongs before them.
+    /// Waits for earlier chunks.
     pub fn flush(&mut self, chunk: &Chunk<'_>) {
         if let Some(gate) = &self.gate {
             (gate.pass)(chunk, &mut self.output);

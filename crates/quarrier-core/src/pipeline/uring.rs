@@ -67,7 +67,7 @@ impl<'a> Flights<'a> {
         }
     }
 
-    /// Hands over what was asked for, and waits until so many reads have ended.
+    /// Submits the requests, and waits until `ended` reads have completed.
     fn submit(&mut self, ended: usize) {
         while let Err(error) = self.ring.submit_and_wait(ended) {
             if error.kind() != std::io::ErrorKind::Interrupted {
@@ -77,7 +77,7 @@ impl<'a> Flights<'a> {
         }
     }
 
-    /// Waits until reads have ended, one at least: what they returned. Some must be under way.
+    /// Waits until at least one read has ended, and returns the results. Some must be in flight.
     fn landed(&mut self) -> Vec<(Flight<'a>, i32)> {
         self.submit(1);
         let slots = &mut self.slots;
@@ -146,7 +146,7 @@ pub(super) fn read<'a>(
     }
 }
 
-/// Turns a completion into a chunk; what came short or failed is read again, carefully.
+/// Turns a completion into a chunk; short or failed reads are repeated by `read_at`.
 fn complete<'a>(
     feed: &QueueFeed<'a>,
     flight: Flight<'a>,

@@ -30,7 +30,7 @@ pub unsafe trait HostMemory: Send + Sync {
 pub struct AlignedBuffer {
     start: NonNull<u8>,
     bytes: usize,
-    /// Whose memory it is, where it is not our own.
+    /// The owner of the memory, if it is borrowed.
     lent: Option<Box<dyn HostMemory>>,
 }
 

@@ -6,15 +6,15 @@
 //! memory is handed out as [`ChangingBytes`], which can only be copied. Whoever wants the bytes
 //! where they lie promises, by [`AsData`], to build nothing on them.
 //!
-//! Strictly, Rust gives no meaning to a `&[u8]` whose bytes change, whatever is done with it. What
-//! is relied on is what compilers do: each load yields some value of a byte, and code that is
-//! right for every value of every load stays right. A copy is made of such loads, too.
+//! Strictly, Rust gives no meaning to a `&[u8]` whose bytes change. This relies on how compilers
+//! behave: each load yields some value of a byte, and code that is correct for every value of every
+//! load stays correct. Copies are made of such loads, too.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-/// The promise of whoever looks at bytes that others may change, where they lie.
+/// A promise to treat bytes that others may change as data only.
 #[derive(Debug, Clone, Copy)]
 pub struct AsData(());
 
@@ -22,10 +22,10 @@ impl AsData {
     /// Promises that bytes are data, and no more than that, wherever they are handed on.
     ///
     /// # Safety
-    /// Of all bytes that this value shows:
-    /// 1. no `str` is made where they lie, checked or not: text is copied, then checked;
-    /// 2. no `unsafe` code relies on two looks at a byte giving the same value;
-    /// 3. they go to no code that may do either.
+    /// For all bytes that this value shows:
+    /// 1. no `str` refers to them, checked or not: text is copied, then checked;
+    /// 2. no `unsafe` code relies on two loads of a byte giving the same value;
+    /// 3. they are passed to no code that may do either.
     pub unsafe fn promised() -> Self {
         AsData(())
     }
@@ -51,7 +51,7 @@ impl<'a> ChangingBytes<'a> {
     /// They lie within one allocation or mapping and can be read as long as `'a` lasts. They need
     /// not stay the same.
     pub unsafe fn new(base: *const u8, length: usize) -> Self {
-        // Of nothing, the address may be null.
+        // An empty slice may have a null address.
         let base = if length == 0 { NonNull::dangling().as_ptr() } else { base };
         ChangingBytes { base, length, owner: PhantomData }
     }
@@ -61,19 +61,19 @@ impl<'a> ChangingBytes<'a> {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// A part of them, where all of it lies within.
+    /// A part of the bytes; `None` if `range` is out of bounds.
     pub fn get(self, range: Range<usize>) -> Option<Self> {
         let is_within = range.start <= range.end && range.end <= self.length;
         // SAFETY: the part lies within bytes that can be read as long as `'a` lasts.
         is_within.then(|| unsafe { Self::new(self.base.add(range.start), range.len()) })
     }
 
-    /// Copies bytes from `offset` on, as many as there are and `target` holds; how many.
+    /// Copies bytes from `offset` on into `target`, as many as both have; returns their number.
     pub fn copy_to(self, offset: usize, target: &mut [u8]) -> usize {
         let offset = offset.min(self.length);
         let count = target.len().min(self.length - offset);
@@ -83,7 +83,7 @@ impl<'a> ChangingBytes<'a> {
         count
     }
 
-    /// The bytes where they lie.
+    /// The bytes in place.
     pub fn as_data(self, _: AsData) -> &'a [u8] {
         // SAFETY: they can be read as long as `'a` lasts; that they may change is answered for by
         // whoever made the promise.

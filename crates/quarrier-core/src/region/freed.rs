@@ -1,8 +1,8 @@
 //! Memory that was freed.
 
-/// Gives memory that was freed back to the system: glibc keeps what lies between things that are
-/// still in use, up to a third of a table that was just built. For the end of
-/// work that freed much: all of the heap is looked through. Does nothing where there is no glibc.
+/// Returns freed memory to the system: glibc keeps memory between blocks in use, up to a third of a
+/// table just built. Call it after work that freed much, because it walks the whole heap. Does nothing
+/// without glibc.
 pub fn give_back_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes no pointer, and is safe to call from any thread.
@@ -11,9 +11,9 @@ pub fn give_back_freed_memory() {
     }
 }
 
-/// From now on the process gives back what is freed at once where it is 64 KiB or more, and threads share
-/// two heaps: it stays near what is in use, and allocates more slowly. For programs with little memory,
-/// before they have threads. Does nothing where there is no glibc.
+/// Makes the process return freed blocks of 64 KiB and more at once, and threads share two heaps: its
+/// memory stays near what is in use, and allocation is slower. For programs with little memory, before
+/// they start threads. Does nothing without glibc.
 pub fn stay_small() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

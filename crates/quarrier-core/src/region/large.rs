@@ -2,7 +2,7 @@
 
 use super::PAGE_BYTES;
 
-/// What a large page has; others are not asked for.
+/// The size of a large page; other sizes are not requested.
 pub(super) const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Asks the system to keep `bytes` bytes at `start` on large pages, where whole ones fit, when
@@ -23,11 +23,11 @@ pub fn prefer_large_pages(start: *const u8, bytes: usize) {
     }
 }
 
-/// Lets the system take the pages of `bytes` bytes at `start` back; the next touch makes others. What
-/// an allocator hands out was often used before, and lies on the small pages that it was given then.
+/// Lets the system take back the pages of `bytes` bytes at `start`; the next access maps new ones. An
+/// allocator often returns memory used before, on the small pages that it had then.
 ///
 /// # Safety
-/// The bytes are the caller's alone, and nobody relies on what they hold.
+/// The bytes are the caller's alone, and nobody relies on their values.
 pub(super) unsafe fn give_pages_back(start: *mut u8, bytes: usize) {
     let first = start.addr().next_multiple_of(PAGE_BYTES);
     let end = (start.addr() + bytes) / PAGE_BYTES * PAGE_BYTES;

@@ -11,8 +11,8 @@ use super::{ChangingBytes, PAGE_BYTES};
 
 /// A read-only mapping of a range of a file.
 ///
-/// Whoever may write the file changes what is shown, at any time. So the bytes are handed out as
-/// [`ChangingBytes`].
+/// Anybody who may write the file can change the bytes shown, at any time. So the bytes are handed out
+/// as [`ChangingBytes`].
 ///
 /// Touching a page that the file no longer has (it shrank) or whose disk fails would kill
 /// the process with SIGBUS. While a window exists, such pages turn into zeros instead and
@@ -36,7 +36,7 @@ impl MappedWindow {
     /// Maps `range` of `file`; its start needs no alignment.
     ///
     /// # Errors
-    /// What `mmap` says, or `WouldBlock` when as many windows exist as can be guarded.
+    /// The error of `mmap`, or `WouldBlock` if as many windows exist as can be guarded.
     pub fn new(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<Self> {
         let head_bytes = (range.start % PAGE_BYTES as u64) as usize;
         let bytes = usize::try_from(range.end.saturating_sub(range.start))

@@ -43,7 +43,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// The bytes, for whoever takes them as data alone.
+    /// The bytes, for code that treats them as data only.
     pub fn as_data(&self, promise: AsData) -> &[u8] {
         match self {
             Region::Borrowed(bytes) => bytes,
@@ -60,12 +60,12 @@ impl<'a> Region<'a> {
     }
 }
 
-/// A [`Region`] that may be shown where it lies.
+/// A [`Region`] that may be shown in place.
 #[derive(Debug)]
 pub enum Shown<'a> {
     /// Nobody changes it.
     Steady(&'a [u8]),
-    /// Others may, and whoever looks at it promised to bear that.
+    /// Others may change it, and the reader promised to tolerate that.
     Changing(Region<'a>, AsData),
 }
 

@@ -1,4 +1,4 @@
-//! A bounded pool of buffers: who wants one waits until one is free.
+//! A bounded pool of buffers; taking one waits until one is free.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex};

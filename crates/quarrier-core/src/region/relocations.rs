@@ -20,7 +20,7 @@ mod own_file {
 
     use crate::region::PAGE_BYTES;
 
-    /// Of the entries that say where what is, as the ELF format numbers them.
+    /// Tags of the dynamic section, as the ELF format numbers them.
     const END: u64 = 0;
     const LIST: u64 = 7;
     const LIST_BYTES: u64 = 8;
@@ -62,10 +62,10 @@ mod own_file {
         1
     }
 
-    /// Where the list lies, if the entries name one.
+    /// The range of the list, if the entries name one.
     ///
     /// # Safety
-    /// At `entries` lie those of a file loaded at `base`.
+    /// `entries` are those of a file loaded at `base`.
     unsafe fn list(entries: &Range<usize>, base: usize) -> Option<Range<usize>> {
         let (mut start, mut bytes) = (None, None);
         for at in entries.clone().step_by(16) {

@@ -145,8 +145,8 @@ impl Source for FileSource {
         }
         let start = match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {
             Ok(start) => start,
-            // Only a hole follows, or the file ends before here because it shrank: then this
-            // is data, so that whoever reads it learns that it is gone.
+            // Only a hole follows, or the file shrank and ends before here: report data, so that the
+            // reader learns of it.
             Err(rustix::io::Errno::NXIO) => {
                 let is_shorter = self.file.metadata()?.len() < self.length;
                 return Ok(is_shorter.then_some(offset..self.length));

@@ -38,9 +38,9 @@ pub trait Source: Send + Sync {
     /// Reads at `offset` into `buffer` and returns how many bytes were read.
     ///
     /// # Errors
-    /// What the operating system says; the caller retries in units of
-    /// [`sector_bytes`](Source::sector_bytes). A source that is gone as a whole, so that no
-    /// other range is worth trying, says so by an error of the system (`ENODEV`, `ESTALE`, …)
+    /// The operating system's error; the caller retries in units of
+    /// [`sector_bytes`](Source::sector_bytes). A source that is gone as a whole, so that no other range
+    /// is worth trying, returns an error of the system that says so (`ENODEV`, `ESTALE`, …)
     /// or, without one, by its kind: `NotConnected`, `ConnectionAborted`, `NotFound`,
     /// `PermissionDenied`, `StaleNetworkFileHandle`.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
@@ -49,18 +49,18 @@ pub trait Source: Send + Sync {
     /// (holes) follow. The default knows of no holes.
     ///
     /// # Errors
-    /// What the operating system says when asked for extents.
+    /// The operating system's error when it is asked for extents.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         Ok((offset < self.length()).then(|| offset..self.length()))
     }
 
-    /// No byte at or behind this offset can be read, as was seen when the source was opened: an image
-    /// may say that it has more than there is of it. So nobody need try.
+    /// The end of the readable bytes, if that was seen when the source was opened: an image may claim a
+    /// greater length than its files have. Reads from this offset on need not be tried.
     fn readable_end(&self) -> u64 {
         self.length()
     }
 
-    /// The bytes of `range` without a copy, where the source can show them so.
+    /// The bytes of `range` without a copy, if the source can show them.
     ///
     /// `None` means that the bytes must be read. `range` must lie within the length.
     fn window(&self, range: Range<u64>) -> Option<io::Result<Region<'_>>> {

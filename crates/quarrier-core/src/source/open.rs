@@ -1,4 +1,4 @@
-//! From what the user wrote to a source.
+//! Opens a source by the name that the user gave.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +25,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>> {
 /// come.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn open_in_order(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;

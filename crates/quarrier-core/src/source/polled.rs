@@ -8,8 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// How long nothing may come before the reader says so.
 const IDLE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// A reader that answers [`io::ErrorKind::WouldBlock`] when nothing has come for a tenth of a
-/// second, so that the pipeline can hand on what it has, or stop.
+/// A reader that answers [`io::ErrorKind::WouldBlock`] if no bytes arrive for a tenth of a second, so
+/// that the pipeline can emit what it has, or stop.
 #[derive(Debug)]
 pub struct Polled<R>(R);
 
@@ -26,7 +26,7 @@ impl<R: Read + AsFd> Read for Polled<R> {
         match poll(&mut waited_for, Some(&IDLE)) {
             Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
             Err(rustix::io::Errno::INTR) => Err(io::ErrorKind::Interrupted.into()),
-            // Where polling cannot tell, reading does.
+            // If polling fails, reading reports why.
             Ok(_) | Err(_) => self.0.read(buffer),
         }
     }

@@ -1,5 +1,5 @@
-//! Holes of sparse sources: passed over where zeros do not matter, made up where they do,
-//! and never fetched.
+//! Holes of sparse sources: skipped if zeros do not matter, synthesised if they do, and never
+//! fetched.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::census::{
 };
 use crate::faults::SparseSource;
 
-/// Extents that are sorted and do not touch, from lengths of hole, data, hole, data …
+/// Sorted, disjoint extents, from lengths of hole, data, hole, data …
 fn extents(lengths: &[(u64, u64)]) -> Vec<Range<u64>> {
     let mut at = 0;
     let mut extents = Vec::new();
@@ -25,7 +25,7 @@ fn extents(lengths: &[(u64, u64)]) -> Vec<Range<u64>> {
     extents
 }
 
-/// Runs with holes skipped, and checks that whatever sees data is owned, once and in order.
+/// Runs with holes skipped, and checks that every position that sees data is owned, once and in order.
 fn check_skipping(
     source: &SparseSource,
     extents: &[Range<u64>],
@@ -61,7 +61,7 @@ fn check_sees_no_data(skipped: Range<u64>, extents: &[Range<u64>], need: Need) {
 }
 
 #[test]
-fn holes_are_passed_over_where_zeros_do_not_matter() {
+fn holes_are_skipped_if_zeros_do_not_matter() {
     let extents = [100_000..100_010, 5_000_000..5_070_000];
     let source = SparseSource::new(noise(8 << 20), &extents);
     let need = Need { before_bytes: 2, after_bytes: 7, skip_zeros: true };
@@ -76,7 +76,7 @@ fn holes_are_passed_over_where_zeros_do_not_matter() {
 }
 
 #[test]
-fn holes_are_made_up_as_zeros_where_zeros_matter() {
+fn holes_are_read_as_zeros_if_zeros_matter() {
     let extents = [100_000..100_010, 5_000_000..5_070_000];
     let source = SparseSource::new(noise(8 << 20), &extents);
     let need = Need { before_bytes: 2, after_bytes: 7, skip_zeros: false };
@@ -111,7 +111,7 @@ fn holes_of_any_pattern_change_nothing() {
     });
 }
 
-/// Sees some of what lies behind a hole's edge, on file systems that keep holes.
+/// Sees some bytes after the edge of a hole, on file systems with sparse files.
 #[test]
 fn a_sparse_file_has_the_bytes_it_has_when_read_in_full() {
     let mut file = NamedTempFile::new().unwrap();

@@ -9,7 +9,7 @@ use quarrier_core::source::{Memory, Source};
 use crate::census::{ACCESSES, collect, noise, open_temp, scatter, temp_file, without_hanging};
 use crate::faults::SlowSource;
 
-/// Yields every owned offset and hands results on after every few.
+/// Yields every owned offset, and flushes after every few.
 struct Flushes {
     every: usize,
 }
@@ -56,8 +56,8 @@ fn flushed_results_keep_the_order_of_the_source() {
     }
 }
 
-/// Where reads finish out of order, a worker must not wait for a chunk that only it could
-/// work on.
+/// If reads finish out of order, a worker must not wait for a chunk that only it could
+/// process.
 #[test]
 fn flushing_does_not_lock_up_when_reads_finish_out_of_order() {
     for access in ACCESSES {
@@ -88,7 +88,7 @@ fn the_sink_sees_the_chunk_whose_results_it_takes() {
     assert_eq!(next, 50_000);
 }
 
-/// Counts the chunks that were begun; the first takes its time.
+/// Counts the started chunks; the first one is slow.
 #[derive(Default)]
 struct Begun {
     chunks: AtomicU64,
@@ -126,7 +126,7 @@ fn check_bound(source: &dyn Source, access: Access) {
     assert!(most <= BUFFERS, "{access:?} over {}: {most} chunks at once", source.name());
 }
 
-/// A slow chunk must not let the others pile up in memory behind it.
+/// Later chunks must not pile up in memory after a slow one.
 #[test]
 fn no_more_chunks_exist_at_once_than_there_are_buffers() {
     let bytes = noise(400 * 4096);
@@ -134,7 +134,7 @@ fn no_more_chunks_exist_at_once_than_there_are_buffers() {
     for access in ACCESSES {
         check_bound(&Memory::new("memory", &bytes[..]), access);
         check_bound(&open_temp(&file), access);
-        // Without windows, and as one hole: bytes that must be put somewhere else.
+        // Without windows, and as one hole: the bytes need buffers.
         check_bound(&SlowSource::new(bytes.clone(), |_| Duration::ZERO), access);
         let hole = tempfile::NamedTempFile::new().unwrap();
         hole.as_file().set_len(400 * 4096).unwrap();

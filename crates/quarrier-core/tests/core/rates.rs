@@ -1,13 +1,13 @@
-//! Plans by what a source was measured to give.
+//! Plans by the measured rates of a source.
 
 use std::io;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use quarrier_core::pipeline::{Access, Asked, Need, Pipeline, Rates};
+use quarrier_core::pipeline::{Access, AccessRate, Need, Pipeline, Rates};
 use quarrier_core::source::Source;
 
-/// A source that answers each request after a while, and remembers what it was asked for.
+/// A source that answers each request after a delay, and remembers the requests.
 struct Slow {
     length: u64,
     wait: Duration,
@@ -35,7 +35,7 @@ impl Source for Slow {
 }
 
 fn rates(ways: &[(usize, usize, f64)]) -> Rates {
-    let asked = ways.iter().map(|&(block_bytes, in_flight, bytes_per_second)| Asked {
+    let asked = ways.iter().map(|&(block_bytes, in_flight, bytes_per_second)| AccessRate {
         block_bytes,
         in_flight,
         bytes_per_second,
@@ -46,7 +46,7 @@ fn rates(ways: &[(usize, usize, f64)]) -> Rates {
 const MIB: usize = 1 << 20;
 
 #[test]
-fn the_least_is_asked_for_at_once_that_gives_nearly_the_most() {
+fn a_plan_has_the_fewest_bytes_in_flight_with_nearly_the_best_rate() {
     let measured = rates(&[
         (MIB, 1, 1e8),
         (MIB, 4, 3.95e8),
@@ -61,12 +61,12 @@ fn the_least_is_asked_for_at_once_that_gives_nearly_the_most() {
 }
 
 #[test]
-fn a_run_that_must_fetch_its_bytes_asks_for_them_in_the_best_way() {
+fn a_run_that_must_fetch_its_bytes_uses_the_best_rate() {
     let source = Slow::new(1 << 34, Duration::ZERO);
     let measured = rates(&[(2 * MIB, 6, 1e9), (MIB, 2, 1e8)]);
     let plan = Pipeline::new(&source).workers(3).rates(measured.clone());
     let plan = plan.plan(Need::default()).unwrap();
-    // Twice as many at once: a disk is slower in another moment.
+    // Twice as many requests: a disk can be slower at another moment.
     assert_eq!((plan.access, plan.readers, plan.buffer_bytes), (Access::Queue, 12, 2 * MIB));
     assert!(plan.buffers > plan.readers + plan.workers);
     assert!(plan.to_string().contains("the test gave 1000 MB/s with 6 requests of 2048 KiB"));
@@ -80,7 +80,7 @@ fn a_run_that_must_fetch_its_bytes_asks_for_them_in_the_best_way() {
 }
 
 #[test]
-fn a_source_that_answers_late_is_asked_for_much_at_once() {
+fn a_slow_source_gets_many_requests_at_once() {
     let source = Slow::new(4 << 30, Duration::from_millis(5));
     let measured = Rates::probe(&source, 0..source.length).unwrap();
     let best = measured.best().unwrap();
@@ -88,7 +88,7 @@ fn a_source_that_answers_late_is_asked_for_much_at_once() {
 }
 
 #[test]
-fn a_trial_reads_each_byte_once_and_few_of_all() {
+fn a_trial_reads_each_byte_once_and_a_small_part_of_all() {
     let source = Slow::new(1 << 30, Duration::ZERO);
     let range = 1 << 20..1 << 30;
     let measured = Rates::probe(&source, range.clone()).unwrap();
@@ -104,7 +104,7 @@ fn a_trial_reads_each_byte_once_and_few_of_all() {
 }
 
 #[test]
-fn what_is_short_or_cannot_be_read_is_not_tried() {
+fn short_or_unreadable_ranges_are_not_tried() {
     assert_eq!(Rates::probe(&Slow::new(1 << 20, Duration::ZERO), 0..1 << 20), None);
     struct Broken;
     impl Source for Broken {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use quarrier_core::pipeline::{Asked, Rates};
+use quarrier_core::pipeline::{AccessRate, Rates};
 use quarrier_core::source::Source;
 use quarrier_gauge::conditions::Machine as Conditions;
 use quarrier_gauge::profile::{ByBlock, Disk, MachineKey, MachineProfile, mount_point};
@@ -104,7 +104,7 @@ impl Machine {
 
 fn rates_of(disk: &Disk) -> Rates {
     let asked = disk.sequential_read.iter().filter_map(|rate: &ByBlock| {
-        Some(Asked {
+        Some(AccessRate {
             block_bytes: usize::try_from(rate.block_bytes).ok()?,
             in_flight: rate.threads.saturating_mul(rate.depth) as usize,
             bytes_per_second: rate.bytes_per_second,

@@ -1,4 +1,4 @@
-//! The file behind a shared region: made, or handed over by another process.
+//! The file behind a shared region: created here, or received from another process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use rustix::fs::{FsWord, MemfdFlags, SealFlags};
 use super::{HUGE_PAGE_BYTES, huge, mapped_bytes};
 use crate::region::PAGE_BYTES;
 
-/// What the memory of a shared region is a file of.
+/// The kind of file behind a shared region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
     /// A file without a name in a `tmpfs` of the process's own that has huge pages.
@@ -46,7 +46,7 @@ pub(super) fn make(bytes: usize) -> io::Result<(OwnedFd, Backing, usize)> {
     Ok((file, Backing::Memfd, page_bytes))
 }
 
-/// What `file` is, or why it cannot be a region of `bytes`.
+/// The kind of `file`, or why it cannot be a region of `bytes`.
 pub(super) fn recognise(file: &OwnedFd, bytes: usize) -> Result<(Backing, usize), String> {
     let look = || -> io::Result<_> {
         let seals = rustix::fs::fcntl_get_seals(file).unwrap_or(SealFlags::empty());

@@ -17,7 +17,7 @@ use super::file::page_bytes;
 use super::{HUGE_PAGE_BYTES, namespace};
 use crate::error::plain;
 
-/// What came of the attempt to mount.
+/// The outcome of the attempt to mount.
 enum Attempt {
     Mounted {
         mount: RawFd,
@@ -28,8 +28,8 @@ enum Attempt {
     Refused(String),
 }
 
-/// The attempt that counts. Attempts are never freed: others may be looking at them. There is
-/// one a process, and one more whenever the mount was closed behind our back.
+/// The current attempt. Attempts are never freed, because others may be reading them. There is one per
+/// process, and one more whenever the mount was closed from outside.
 static ATTEMPT: AtomicPtr<Attempt> = AtomicPtr::new(ptr::null_mut());
 
 /// A file without name and bytes on huge pages. `None` where that is refused.

@@ -26,8 +26,8 @@ const NAME: &str = "shared memory";
 /// Zeroed memory that this process shares with those it forks and those it hands the
 /// descriptor to.
 ///
-/// It has no name, in no file system: it is gone with the last process that holds it, however
-/// that ends. It is not kept in `/dev/shm`, whose size does not matter.
+/// It has no name in any file system, and disappears with the last process that holds it, however that
+/// ends. It is not in `/dev/shm`, so the size of that does not matter.
 ///
 /// Regions of 2 MiB and more lie on huge pages where the system lets them: in a `tmpfs` of the
 /// process's own, mounted nowhere. (256 MiB touched for the first time: 21 ms, 200 ms with pages
@@ -114,7 +114,7 @@ impl SharedRegion {
 
     /// The address of the first byte: a multiple of [`page_bytes`](Self::page_bytes).
     ///
-    /// Whoever writes through it sees to it that no slice of those bytes lives.
+    /// Code that writes through it must ensure that no slice of those bytes is alive.
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.start
     }
@@ -135,7 +135,7 @@ impl SharedRegion {
         self.page_bytes
     }
 
-    /// What the memory is a file of.
+    /// The kind of file that the memory belongs to.
     pub fn backing(&self) -> Backing {
         self.backing
     }
@@ -148,7 +148,7 @@ impl SharedRegion {
     /// The eight bytes at `offset` as a counter that all holders share.
     ///
     /// # Errors
-    /// [`Error::BadPlan`] when `offset` is not divisible by 8 or no eight bytes lie there.
+    /// [`Error::BadPlan`] if `offset` is not divisible by 8 or fewer than eight bytes follow.
     ///
     /// # Safety
     /// As long as the counter is used, no slice of these bytes lives, in any holder.
@@ -201,13 +201,13 @@ impl Drop for SharedRegion {
     }
 }
 
-/// What is mapped for a region of `bytes`: whole pages, at least one.
+/// The bytes to map for a region of `bytes`: whole pages, at least one.
 fn mapped_bytes(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(PAGE_BYTES)
 }
 
-/// Maps `bytes` of `file` at a multiple of `align_bytes`, as huge pages need it, and large ones where
-/// those before do not lie, modulo [`SPREAD_BYTES`].
+/// Maps `bytes` of `file` at a multiple of `align_bytes`, as huge pages need it; spreads large mappings
+/// so that their addresses differ modulo [`SPREAD_BYTES`].
 fn map_aligned(file: BorrowedFd<'_>, bytes: usize, align_bytes: usize) -> io::Result<NonNull<u8>> {
     let is_large = bytes >= HUGE_PAGE_BYTES;
     let spread = is_large.then(|| reserve(bytes, SPREAD_BYTES));
@@ -248,10 +248,10 @@ fn map_aligned(file: BorrowedFd<'_>, bytes: usize, align_bytes: usize) -> io::Re
     NonNull::new(mapped?.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// Arrays that are read and written side by side must not lie this far apart, or a multiple: AMD's
-/// processors tell lines of the first cache apart by 28 bits of their addresses, and the same
-/// place of the second array drives that of the first out. (Two arrays of 256 MiB into a third:
-/// 74 ms, elsewhere 37.) Regions of a round size, one below the other, lie just so.
+/// Arrays that are read and written side by side must not be this far apart, or a multiple of it: AMD's
+/// processors distinguish lines of the first cache by 28 bits of their addresses, so that the same
+/// index of the second array evicts that of the first. (Two arrays of 256 MiB into a third: 74 ms,
+/// elsewhere 37.) Regions of a round size, one after the other, are exactly so far apart.
 const SPREAD_BYTES: usize = 256 << 20;
 const SPREAD_PLACES: usize = SPREAD_BYTES / HUGE_PAGE_BYTES;
 /// Odd, so that all places come.

@@ -20,7 +20,7 @@ use rustix::thread::UnshareFlags;
 
 use super::huge;
 
-/// Who the process is outside, as the files in `/proc/self` want it.
+/// The process's identity outside of the namespace, in the form of the files in `/proc/self`.
 struct Identity {
     uid_map: String,
     gid_map: String,
@@ -84,7 +84,7 @@ fn write(path: &CStr, text: &[u8]) -> rustix::io::Result<()> {
     rustix::io::write(&file, text).map(|_| ())
 }
 
-/// What the child has sent.
+/// The descriptor that the child sent.
 fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut message = RecvAncillaryBuffer::new(&mut space);

@@ -1,5 +1,5 @@
-//! Whether there is room for more memory: what is promised here is not taken before it is
-//! touched, and who touches more than there is, is killed.
+//! Checks whether there is room for more memory: a shared region is taken only when it is touched, and
+//! a process that touches more than there is gets killed.
 
 use std::fs;
 
@@ -47,13 +47,13 @@ pub(super) fn check(bytes: usize) -> Result<()> {
     }
 }
 
-/// What the machine has left, swap included.
+/// The memory that the machine has left, swap included.
 fn machine(meminfo: &str) -> Option<Room> {
     let free = line_bytes(meminfo, "MemAvailable")? + line_bytes(meminfo, "SwapFree").unwrap_or(0);
     Some(Room { bytes: free, limited_by: "the machine's memory" })
 }
 
-/// What a system that promises no more than it has will still promise.
+/// The memory that a system without overcommit will still promise.
 fn commit(meminfo: &str) -> Option<Room> {
     let limit = line_bytes(meminfo, "CommitLimit")?;
     let promised = line_bytes(meminfo, "Committed_AS")?;
