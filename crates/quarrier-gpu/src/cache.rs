@@ -4,9 +4,9 @@
 //!  quarrier-kernel 1 <bytes of the key> <bytes of the text> <checksum of both>\n key text
 //! ```
 //!
-//! The key, which is everything that the text was made from, is in the file: what has another key
-//! is not believed, and neither is a file that is torn or was changed. A file is written beside
-//! its place and moved there. Nothing that goes wrong here is an error: then it is compiled.
+//! The file contains the key, which is everything that the text was made from: a file with another key
+//! is ignored, as is one that is torn or was changed. A file is written beside its place and moved
+//! there. No failure here is an error: the kernel is compiled instead.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::Result;
 
-/// What a file begins with; the number changes with the layout.
+/// The first line of a file; the number changes with the layout.
 const MAGIC: &str = "quarrier-kernel 1";
-/// No kernel comes near; a file that is larger is none of ours.
+/// No kernel comes near; a larger file is not ours.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// A folder of compiled kernels.
@@ -32,7 +32,7 @@ impl Cache {
         Cache { folder: folder.into() }
     }
 
-    /// What was kept under `key`; else what `make` gives, which is then kept.
+    /// Returns the text cached under `key`; otherwise calls `make` and caches its result.
     ///
     /// # Errors
     /// Those of `make`.

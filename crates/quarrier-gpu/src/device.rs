@@ -1,4 +1,4 @@
-//! A device, and what it compiles.
+//! A device, and the kernels it compiles.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::memory::{Buffer, Pinned};
 use crate::program::{Constant, Program, Signature};
 use crate::shared::Shared;
 
-/// Bytes that kernels may read behind what they were given.
+/// Bytes that kernels may read after the end of their buffers.
 pub(crate) const PADDING_BYTES: usize = 64;
 
 /// A device. Clones are the same device.
@@ -24,7 +24,7 @@ impl Device {
         Device { shared: Arc::new(Shared::new(driver)) }
     }
 
-    /// What it is.
+    /// The device's properties.
     pub fn facts(&self) -> &Facts {
         self.shared.driver.facts()
     }
@@ -33,7 +33,7 @@ impl Device {
     /// was compiled stays for as long as the device is held.
     ///
     /// # Errors
-    /// [`Error::Compile`] with what the compiler said.
+    /// [`Error::Compile`] with the compiler's log.
     pub fn compile(&self, program: &Program, constants: &[Constant]) -> Result<Vec<Kernel>> {
         let source = program.source(self.shared.driver.dialect(), constants);
         let names: Vec<&str> = program.kernels.iter().map(|kernel| kernel.name).collect();

@@ -1,4 +1,4 @@
-//! What a driver must be able to do, and nothing more: a third one should be one file.
+//! The operations that a driver must provide, and no more: a third driver should be one file.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -42,7 +42,7 @@ impl DriverName {
     }
 }
 
-/// What kind of processor a device is.
+/// The type of processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A graphics processor.
@@ -53,7 +53,7 @@ pub enum Kind {
     Cpu,
 }
 
-/// What a device is.
+/// The properties of a device.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// As its driver calls it.
@@ -62,7 +62,7 @@ pub struct Facts {
     pub driver: DriverName,
     /// The driver's own version.
     pub version: String,
-    /// What it is.
+    /// The type of processor.
     pub kind: Kind,
     /// Compute units: multiprocessors, cores.
     pub units: u32,
@@ -134,17 +134,17 @@ pub enum Step<'s> {
     },
     /// Lets a unified device see pinned memory, which the host leaves alone until it is hidden.
     Show {
-        /// What [`Driver::pin`] gave.
+        /// The result of [`Driver::pin`].
         pinned: Raw,
     },
     /// Gives pinned memory back to the host.
     Hide {
-        /// What was shown.
+        /// The pinned memory.
         pinned: Raw,
     },
     /// Runs a kernel.
     Launch {
-        /// What [`Driver::compile`] gave.
+        /// The result of [`Driver::compile`].
         kernel: Raw,
         /// In the order of its parameters.
         arguments: &'s [RawArgument],
@@ -176,7 +176,7 @@ impl Moment {
     }
 }
 
-/// What the device's own clock says of a job.
+/// Times of a job by the device's own clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
     /// Host to device.
@@ -189,13 +189,13 @@ pub struct Times {
 
 /// An opened device, as low as a driver can be: handles in, handles out.
 ///
-/// Everybody else uses [`Device`](crate::Device), which keeps what the handles stand for alive.
+/// All other code uses [`Device`](crate::Device), which keeps the objects behind the handles alive.
 ///
 /// # Safety
 /// `pin` returns memory that nobody else uses, valid until `unpin`. After `collect` the device
 /// touches no memory of the host that was named in steps.
 pub unsafe trait Driver: Send + Sync {
-    /// What it is. Never changes.
+    /// The device's properties. They never change.
     fn facts(&self) -> &Facts;
 
     /// The language of its kernels.

@@ -2,31 +2,31 @@
 
 use std::fmt;
 
-/// Why a device cannot do what it was asked for.
+/// Why a device cannot do what was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such device; the text says what was looked for.
+    /// There is no such device; the text says what was searched for.
     NoDevice(String),
     /// A kernel cannot be compiled.
     Compile {
         /// The device's name.
         device: String,
-        /// What its compiler said.
+        /// The compiler's log.
         log: String,
     },
     /// A buffer or the host's pinned memory cannot be had.
     OutOfMemory {
         /// The device's name.
         device: String,
-        /// What was asked for, and the driver's word for the failure.
+        /// The requested operation, and the driver's name of the failure.
         what: String,
     },
     /// The driver refused or failed; the device may be gone.
     Failed {
         /// The device's name.
         device: String,
-        /// What was tried, and the driver's word for the failure.
+        /// The operation, and the driver's name of the failure.
         what: String,
     },
     /// A kernel's arguments are not those of its table: a mistake of the caller's.

@@ -27,8 +27,7 @@ pub fn find_with(cache: Option<&Cache>) -> Vec<Device> {
     devices
 }
 
-/// The devices that one driver reaches, each behind a driver of its own, to be made a
-/// [`Device`] by [`Device::by`].
+/// The devices of one driver API, each with a driver of its own; [`Device::by`] makes a [`Device`] of it.
 pub fn drivers(by: DriverName) -> Vec<Box<dyn Driver>> {
     match by {
         DriverName::OpenCl => opencl::find(),
@@ -37,10 +36,10 @@ pub fn drivers(by: DriverName) -> Vec<Box<dyn Driver>> {
     }
 }
 
-/// What `--device` asks for.
+/// The devices that `--device` requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Wish {
-    /// Whatever is fastest, as far as that is known.
+pub enum DeviceChoice {
+    /// The fastest, as far as the machine's profile says.
     #[default]
     Auto,
     /// The CPU alone.
@@ -51,15 +50,15 @@ pub enum Wish {
     All,
 }
 
-impl Wish {
-    /// The devices of `all` that are meant, with their numbers: none for [`Wish::Auto`] and [`Wish::Cpu`]. With
-    /// [`Wish::All`], a CPU under OpenCL counts only where there is nothing else: it would work
-    /// beside itself.
+impl DeviceChoice {
+    /// The requested devices of `all`, with their numbers: none for [`DeviceChoice::Auto`] and
+    /// [`DeviceChoice::Cpu`]. [`DeviceChoice::All`] takes a CPU under OpenCL only if there is no other device, because
+    /// it would compete with the CPU workers.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] where it is not there, with what there is.
+    /// [`Error::NoDevice`] if the device does not exist; the error lists those that do.
     pub fn choose(self, all: Vec<Device>) -> Result<Vec<(usize, Device)>> {
-        if matches!(self, Wish::Auto | Wish::Cpu) {
+        if matches!(self, DeviceChoice::Auto | DeviceChoice::Cpu) {
             return Ok(Vec::new());
         }
         if all.is_empty() {
@@ -70,7 +69,7 @@ impl Wish {
             ));
         }
         match self {
-            Wish::Gpu(index) if index >= all.len() => {
+            DeviceChoice::Gpu(index) if index >= all.len() => {
                 let names: Vec<String> = all
                     .iter()
                     .enumerate()
@@ -78,7 +77,9 @@ impl Wish {
                     .collect();
                 Err(Error::NoDevice(format!("no device gpu:{index}: {}", names.join(", "))))
             }
-            Wish::Gpu(index) => Ok(all.into_iter().enumerate().skip(index).take(1).collect()),
+            DeviceChoice::Gpu(index) => {
+                Ok(all.into_iter().enumerate().skip(index).take(1).collect())
+            }
             _ => {
                 let is_cpu = |device: &Device| device.facts().kind == Kind::Cpu;
                 let has_other = !all.iter().all(is_cpu);
@@ -90,17 +91,17 @@ impl Wish {
     }
 }
 
-impl FromStr for Wish {
+impl FromStr for DeviceChoice {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
         let number = |text: &str| text.strip_prefix("gpu:")?.parse().ok();
         match text {
-            "auto" => Ok(Wish::Auto),
-            "cpu" => Ok(Wish::Cpu),
-            "gpu" => Ok(Wish::Gpu(0)),
-            "all" => Ok(Wish::All),
-            _ => number(text).map(Wish::Gpu).ok_or_else(|| {
+            "auto" => Ok(DeviceChoice::Auto),
+            "cpu" => Ok(DeviceChoice::Cpu),
+            "gpu" => Ok(DeviceChoice::Gpu(0)),
+            "all" => Ok(DeviceChoice::All),
+            _ => number(text).map(DeviceChoice::Gpu).ok_or_else(|| {
                 let there_are = "auto, cpu, gpu, gpu:0, gpu:1 …, all";
                 Error::NoDevice(format!("no device '{text}'; there are: {there_are}"))
             }),

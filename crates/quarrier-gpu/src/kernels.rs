@@ -47,8 +47,8 @@ pub const FLOOD: u32 = 1 << 20;
 /// The constants of [`SEARCH`].
 pub const SEARCH_CONSTANTS: &[Constant] = &[("BITMAP_BITS", BITMAP_BITS), ("FLOOD", FLOOD)];
 
-/// Selects rows of packed columns by many conditions; see `kernels/filter.cl`, and
-/// `quarrier-filter`, which lays out what it reads.
+/// Selects rows of packed columns by many conditions; see `kernels/filter.cl`, and `quarrier-filter`,
+/// which lays out its input.
 pub const FILTER: Program = Program {
     name: "filter",
     text: include_str!("../kernels/filter.cl"),
@@ -79,8 +79,8 @@ pub const FILTER: Program = Program {
 /// Words of 32 rows in a segment of the filter kernel.
 pub const SEGMENT_WORDS: u32 = 2048;
 
-/// Nodes of all conditions, and conditions, that one launch of the filter kernel takes: what it
-/// is compiled for, the least that will do. Each work item has as many words of its own.
+/// The maximum of nodes of all conditions, and of conditions, for one launch of the filter kernel. It
+/// is compiled for the smallest of these that suffices. Each work item has as many words of its own.
 pub const FILTER_SIZES: [u32; 2] = [32, 256];
 
 /// The constants of [`FILTER`] for one of [`FILTER_SIZES`].
@@ -88,7 +88,7 @@ pub const fn filter_constants(size: u32) -> [Constant; 3] {
     [("SEGMENT_WORDS", SEGMENT_WORDS), ("NODES_MAX", size), ("ROOTS_MAX", size)]
 }
 
-/// What the gauge measures with; see `kernels/gauge.cl`.
+/// The gauge's kernels; see `kernels/gauge.cl`.
 pub const GAUGE: Program = Program {
     name: "gauge",
     text: include_str!("../kernels/gauge.cl"),

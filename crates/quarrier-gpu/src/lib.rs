@@ -50,7 +50,7 @@ pub use cuda::compile_to_ptx;
 pub use device::{Device, Kernel};
 pub use driver::{Dialect, Driver, DriverName, Facts, Kind, Moment, Raw, RawArgument, Step, Times};
 pub use error::{Error, Result};
-pub use find::{Wish, drivers, find, find_with};
+pub use find::{DeviceChoice, drivers, find, find_with};
 pub use memory::{Buffer, Pinned};
 pub use program::{Constant, Parameter, Program, Signature};
 pub use queue::{Arguments, Job, Queue};

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::driver::Dialect;
 
-/// What a kernel takes, in order. The text of the kernel's signature is written from this, and
+/// A kernel's parameters, in order. The text of the kernel's signature is generated from them, and
 /// arguments are bound by the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
@@ -38,7 +38,7 @@ impl Parameter {
 pub struct Signature {
     /// Its name. The text says `KERNEL(name)`.
     pub name: &'static str,
-    /// What it takes.
+    /// The parameters.
     pub parameters: &'static [Parameter],
 }
 
@@ -50,7 +50,7 @@ pub type Constant = (&'static str, u32);
 pub struct Program {
     /// For messages.
     pub name: &'static str,
-    /// What stands behind the prelude.
+    /// The text after the prelude.
     pub text: &'static str,
     /// Its kernels.
     pub kernels: &'static [Signature],

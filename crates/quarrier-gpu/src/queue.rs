@@ -1,4 +1,4 @@
-//! Jobs: what is copied, run and read, in order, on memory that cannot go away meanwhile.
+//! Jobs: copies, launches and reads, in order, on memory that stays alive meanwhile.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ pub struct Arguments<'b> {
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Raw(RawArgument),
-    /// What the job shows as its input.
+    /// The buffer that the job shows as its input.
     Input,
 }
 
@@ -93,7 +93,7 @@ impl<'b> Arguments<'b> {
     }
 }
 
-/// What a queue is to do, in order.
+/// The commands for a queue, in order.
 #[derive(Debug, Default)]
 pub struct Job<'j> {
     input: Option<&'j [u8]>,
@@ -115,9 +115,9 @@ impl<'j> Job<'j> {
         Job::default()
     }
 
-    /// Bytes of the host that kernels of this job read: copied to a buffer of the queue's own,
-    /// or, where a device works on the host's memory and they begin where a
-    /// [`Pinned`](crate::Pinned) does, seen as they lie.
+    /// Bytes of the host that kernels of this job read: copied to a buffer of the queue's own, or used
+    /// in place if the device works on the host's memory and they begin where a
+    /// [`Pinned`](crate::Pinned) does.
     pub fn input(&mut self, bytes: &'j [u8]) {
         self.input = Some(bytes);
     }
@@ -145,8 +145,8 @@ impl<'j> Job<'j> {
     /// Runs a kernel in `groups` groups of `items` work items.
     ///
     /// # Safety
-    /// With these arguments it reads nothing past 64 bytes behind its arrays, and writes nothing
-    /// outside them.
+    /// With these arguments the kernel reads at most 64 bytes past the end of its arrays, and writes
+    /// nothing outside them.
     pub unsafe fn launch(
         &mut self,
         kernel: &'j Kernel,
@@ -216,8 +216,8 @@ impl Queue {
     /// Runs a job and waits for its end.
     ///
     /// # Errors
-    /// [`Error::Arguments`] before anything runs; [`Error::Failed`] or [`Error::OutOfMemory`]
-    /// from the driver, and then what was to be read holds anything.
+    /// [`Error::Arguments`] before anything runs; [`Error::Failed`] or [`Error::OutOfMemory`] from the
+    /// driver, after which the outputs have undefined contents.
     pub fn run(&mut self, job: Job<'_>) -> Result<Times> {
         let (input, copied) = self.input(job.input)?;
         let arguments = job

@@ -1,4 +1,4 @@
-//! What everything that belongs to a device holds on to.
+//! State shared by all objects of a device.
 
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use quarrier_core::sync::lock;
 use crate::driver::{Driver, Raw};
 use crate::error::Result;
 
-/// A driver, with what it has compiled and pinned.
+/// A driver, with its compiled kernels and pinned memory.
 pub(crate) struct Shared {
     pub(crate) driver: Box<dyn Driver>,
     /// Kernels by their whole text: one that was compiled once is not compiled again.

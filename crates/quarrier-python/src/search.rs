@@ -13,7 +13,7 @@ use quarrier::search::{Feature, Planning, Running};
 use quarrier::{Error, OpenOptions, Place, Search, Sources};
 use quarrier_core::pipeline::{Access, Chunk};
 use quarrier_core::source::ChangingMemory;
-use quarrier_gpu::Wish;
+use quarrier_gpu::DeviceChoice;
 use quarrier_search::{Encodings, Finding, Options};
 
 use crate::buffer::Buffer;
@@ -205,7 +205,7 @@ fn ended(running: Option<&Running<'_>>, mut found: Found) -> Gathered {
 }
 
 /// What `device=` asks for.
-fn wish(text: &str) -> Result<Wish, String> {
+fn wish(text: &str) -> Result<DeviceChoice, String> {
     text.parse()
         .map_err(|_| format!("no device '{text}'; there are: auto, cpu, gpu, gpu:0, gpu:1 …, all"))
 }

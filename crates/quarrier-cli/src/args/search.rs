@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use quarrier::search::{Feature, HISTOGRAM_BYTES_MAX};
 use quarrier_core::pipeline::Access;
-use quarrier_gpu::Wish;
+use quarrier_gpu::DeviceChoice;
 use quarrier_remote::{is_remote, redacted};
 use quarrier_search::{Encodings, EngineName, REGEX_MEMORY_BYTES};
 
@@ -82,7 +82,7 @@ pub(crate) struct Search {
     pub(crate) buffer_bytes: usize,
     pub(crate) access: Option<Access>,
     pub(crate) direct: bool,
-    pub(crate) device: Wish,
+    pub(crate) device: DeviceChoice,
     pub(crate) engine: EngineName,
     pub(crate) explain: bool,
     pub(crate) format: Format,
@@ -541,7 +541,9 @@ fn machine_args() -> Vec<Arg> {
         .value_parser(parse_access),
         flag("direct", "Bypass the page cache (O_DIRECT)").help_heading("Machine"),
         auto("device", "DEVICE", "Where to search: auto, cpu, gpu, gpu:0 …, all (with the CPU)")
-            .value_parser(|text: &str| text.parse::<Wish>().map_err(|error| error.to_string())),
+            .value_parser(|text: &str| {
+                text.parse::<DeviceChoice>().map_err(|error| error.to_string())
+            }),
         auto("engine", "NAME|auto", "Engine for literals and hex patterns").value_parser(
             |text: &str| text.parse::<EngineName>().map_err(|error| error.to_string()),
         ),

@@ -25,7 +25,7 @@ pub(super) struct Cuda {
     /// Compute capability, as in `compute_90`.
     architecture: u32,
     modules: Mutex<Vec<sys::CUmodule>>,
-    /// Where PTX is kept: the driver keeps what it makes of PTX, but NVRTC keeps nothing.
+    /// The cache of PTX: the driver caches what it compiles from PTX, but NVRTC caches nothing.
     cache: Option<Cache>,
 }
 
@@ -190,7 +190,7 @@ fn part_of(step: &Step<'_>) -> Part {
     }
 }
 
-/// When the parts ran, from the marks behind each.
+/// The times of the parts, from the marks after each.
 fn times(marks: &[(Part, sys::CUevent)]) -> Times {
     let mut times = Times::default();
     let Some((_, first)) = marks.first() else { return times };

@@ -39,7 +39,7 @@ pub(super) struct OpenCl {
     id: cl_device_id,
     context: cl_context,
     facts: Facts,
-    /// For what is no job: to map pinned memory for the first time.
+    /// For commands outside of jobs: mapping pinned memory for the first time.
     queue: cl_command_queue,
     programs: Mutex<Vec<(cl_program, Vec<cl_kernel>)>>,
     /// Arguments are a kernel's state, so they are set and the kernel enqueued in one go.
@@ -61,7 +61,7 @@ unsafe impl Send for OpenCl {}
 // SAFETY: as above.
 unsafe impl Sync for OpenCl {}
 
-/// A queue, and the events of what is under way in it.
+/// A queue, and the events in flight in it.
 struct Open {
     queue: cl_command_queue,
     under_way: Mutex<Vec<(Part, cl_event)>>,
@@ -257,7 +257,7 @@ impl OpenCl {
                     let bytes = self.pinned_start(pinned)?.bytes;
                     let flags = CL_MAP_READ | CL_MAP_WRITE;
                     let memory = pointer(pinned);
-                    // Where it lies was found when it was pinned, and does not change.
+                    // The address was found when the memory was pinned, and does not change.
                     let mut same = null_mut();
                     let event = enqueue_map_buffer(
                         queue,

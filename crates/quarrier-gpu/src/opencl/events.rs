@@ -1,4 +1,4 @@
-//! What events tell of a job.
+//! The times that events record of a job.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(super) fn times(done: &[(Part, cl_event)]) -> std::result::Result<Times, i32
     Ok(times)
 }
 
-/// A time of an event in nanoseconds of the device's clock; 0 where it is not told.
+/// A time of an event in nanoseconds of the device's clock; 0 if the driver does not report it.
 fn clock(event: cl_event, which: u32) -> u64 {
     let bytes = get_event_profiling_data(event, which).unwrap_or_default();
     bytes.first_chunk::<8>().map_or(0, |bytes| u64::from_ne_bytes(*bytes))

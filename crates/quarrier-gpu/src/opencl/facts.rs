@@ -1,4 +1,4 @@
-//! What OpenCL says of a device.
+//! Properties of a device, as OpenCL reports them.
 
 use cl3::device::{
     CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_LOCAL_MEM_SIZE,
@@ -9,7 +9,7 @@ use cl3::types::cl_device_id;
 
 use crate::driver::{DriverName, Facts, Kind};
 
-/// The facts, as far as they are told.
+/// The properties, as far as the driver reports them.
 pub(super) fn of(id: cl_device_id) -> Facts {
     let kinds = number(id, CL_DEVICE_TYPE);
     let kind = if kinds & CL_DEVICE_TYPE_GPU != 0 {

@@ -6,7 +6,7 @@ use cl3::error_codes::{
 
 use crate::error::Error;
 
-/// What a call of OpenCL that was to do `what` came to.
+/// The error of an OpenCL call that was to do `what`.
 pub(super) fn failure(device: &str, what: &str, code: i32) -> Error {
     let what = format!("{what}: {} ({code})", error_text(code));
     let device = device.to_string();

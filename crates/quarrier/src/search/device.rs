@@ -7,7 +7,7 @@ use std::time::Instant;
 use quarrier_core::parallel::planned_workers;
 use quarrier_core::pipeline::{Access, Pipeline};
 use quarrier_core::source::Source;
-use quarrier_gpu::{Device, Kind, Wish};
+use quarrier_gpu::{Device, DeviceChoice, Kind};
 use quarrier_search::{GpuSearcher, Sample, Searcher};
 
 use super::{Planning, Search};
@@ -78,8 +78,8 @@ pub(super) fn choose(
 ) -> Result<Option<OnDevices>> {
     let wish = search.device;
     let chosen = match wish {
-        Wish::Cpu => return Ok(None),
-        Wish::Auto => match faster(search, machine, searcher, sample, length) {
+        DeviceChoice::Cpu => return Ok(None),
+        DeviceChoice::Auto => match faster(search, machine, searcher, sample, length) {
             Some(device) => vec![device],
             None => return Ok(None),
         },
@@ -96,7 +96,7 @@ pub(super) fn choose(
     };
     let on_devices = on_devices?;
     let cpu_workers = match wish {
-        Wish::All => planned_workers(search.planning.workers),
+        DeviceChoice::All => planned_workers(search.planning.workers),
         _ => 0,
     };
     let mut labels: Vec<String> =

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use quarrier_core::pipeline::Access;
-use quarrier_gpu::Wish;
+use quarrier_gpu::DeviceChoice;
 use quarrier_search::{EngineName, Options, Pattern, parse_file_until};
 
 use crate::{Error, Machine, Place, Result, read_instructions};
@@ -63,7 +63,7 @@ pub struct Search {
     judges: Vec<Option<features::Judge>>,
     options: Options,
     engine: EngineName,
-    device: Wish,
+    device: DeviceChoice,
     aligned_bytes: u64,
     context_bytes: usize,
     findings_max: u64,
@@ -98,7 +98,7 @@ impl Search {
             judges: Vec::new(),
             options: Options::default(),
             engine: EngineName::Auto,
-            device: Wish::Cpu,
+            device: DeviceChoice::Cpu,
             aligned_bytes: 1,
             context_bytes: 0,
             findings_max: u64::MAX,
@@ -141,9 +141,9 @@ impl Search {
         self
     }
 
-    /// Where the search runs. By default the CPU; [`Wish::Auto`] takes a device where the machine's
+    /// Where the search runs. By default the CPU; [`DeviceChoice::Auto`] takes a device where the machine's
     /// profile says that it is faster.
-    pub fn device(mut self, device: Wish) -> Self {
+    pub fn device(mut self, device: DeviceChoice) -> Self {
         self.device = device;
         self
     }
