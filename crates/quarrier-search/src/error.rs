@@ -10,14 +10,14 @@ pub enum Error {
     Pattern {
         /// The pattern as written.
         pattern: String,
-        /// What is wrong and what to try.
+        /// Why it is invalid, and what to try.
         reason: String,
     },
     /// A line of a pattern file is wrong.
     Line {
         /// 1, 2, 3 …
         line: usize,
-        /// What is wrong and what to try.
+        /// Why it is invalid, and what to try.
         reason: String,
     },
     /// The set as a whole is wrong: empty, or larger than can be searched for.

@@ -1,4 +1,4 @@
-//! What was found where.
+//! Findings: a pattern at an offset.
 
 /// A pattern at an offset. Findings order by offset, then pattern, then length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

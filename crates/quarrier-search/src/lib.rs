@@ -56,5 +56,5 @@ pub use pattern::{
 };
 pub use regex::TooLong;
 pub use sample::Sample;
-pub use searcher::{Builder, FindingSink, Found, RegexGate, Searcher};
+pub use searcher::{Builder, ChunkFindings, FindingSink, RegexGate, Searcher};
 pub use strategy::{Choice, EngineName};

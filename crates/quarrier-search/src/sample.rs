@@ -1,11 +1,10 @@
-//! What the data to be searched looks like: a few blocks of it, and the byte frequencies of
-//! each kind of data among them. Engines choose by it what is rare; findings never depend
-//! on it.
+//! A sample of the data to search: a few blocks, and the byte frequencies of each type of data among
+//! them. Engines use it to choose rare bytes; findings never depend on it.
 
 use quarrier_core::source::{Source, read_full_at};
 
-/// Kinds of data told apart. A filter that is good on average but passes all of one kind is
-/// a bad filter, so each kind counts for itself.
+/// Types of data in the sample. A filter that is good on average but passes all of one type is a bad
+/// filter, so each type counts for itself.
 pub(crate) const KINDS: usize = 8;
 
 /// Byte frequencies, one figure for each kind of data.
@@ -25,7 +24,7 @@ pub struct Sample {
 }
 
 impl Default for Sample {
-    /// What data looks like where nothing is known: prose, code, logs, zeros, noise.
+    /// Typical data, for searches without a sample: prose, code, logs, zeros, noise.
     fn default() -> Self {
         let mut bytes = Vec::new();
         let prose = include_bytes!("sample_prose.txt");

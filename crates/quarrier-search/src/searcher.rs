@@ -76,7 +76,7 @@ impl<'s> Builder<'s> {
         self
     }
 
-    /// What the data looks like; makes the search faster, never different.
+    /// A sample of the data; affects the speed of the search, never its result.
     #[must_use]
     pub fn sample(mut self, sample: Sample) -> Self {
         self.sample = Some(sample);
@@ -149,33 +149,33 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// What stands before the automaton of a regex.
+/// The prefilter before the automaton of a regex.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegexGate {
     /// The pattern's index in the set.
     pub pattern: u32,
-    /// The runs of bytes one of which every match contains, and how far from its start. `None` where
-    /// none is rare in the sample: the automaton reads all of the data.
+    /// Runs of bytes, with their distance from the start of a match; every match contains one of them. `None` if no
+    /// run is rare in the sample: then the automaton reads all of the data.
     pub runs: Option<String>,
 }
 
-/// What of the work on a chunk there is to do here.
+/// The part of the work on a chunk that is left for the CPU.
 pub(crate) enum Left<'l> {
     /// All of it.
     Everything,
-    /// Regexes and these needles: a device has found the others.
+    /// Regexes and these needles; a device has found the others.
     Beside(Option<&'l Rest>),
 }
 
-/// What a chunk yields: findings in order, complete up to a position.
+/// The findings of a chunk: in order, and complete up to a position.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ChunkFindings {
     findings: Vec<Finding>,
-    /// All findings that start before this offset are there.
+    /// All findings that start before this offset are included.
     complete_until: u64,
-    /// Ordered findings that may not be handed on yet.
+    /// Findings, in order, that cannot be emitted yet.
     held: Vec<Finding>,
-    /// For each regex at most one match too long; like the matches, a guess until mended.
+    /// For each regex at most one match that is too long; provisional until mended, like the matches.
     too_long: Vec<TooLong>,
 }
 
@@ -195,7 +195,7 @@ impl Searcher {
         &self.choices
     }
 
-    /// What stands before the automaton of each regex, in the order of the patterns.
+    /// The prefilter before the automaton of each regex, in the order of the patterns.
     pub fn regex_gates(&self) -> Vec<RegexGate> {
         let runs = |index| self.gate.as_ref().and_then(|gate| gate.description(index));
         let gate = |(index, regex): (usize, &BoundedRegex)| RegexGate {
@@ -266,7 +266,7 @@ impl Searcher {
         self.needles.len()
     }
 
-    /// The furthest that an engine looks behind the start of what it finds.
+    /// The greatest distance from a finding's start at which an engine looks.
     fn reach(&self, left: &Left<'_>) -> usize {
         let gate = self.gate.as_ref().map_or(0, |gate| gate.reach);
         gate.max(match left {
@@ -290,8 +290,8 @@ impl Searcher {
         }
     }
 
-    /// Orders what was found and drops what does not count. Regexes have to wait for that
-    /// until their matches are mended: one that does not count may still be in another's way.
+    /// Sorts the findings and drops those that do not count. Regex matches are dropped only after they
+    /// were mended: one that does not count may still block another.
     fn settle(&self, findings: &mut Vec<Finding>, unreadable: &[std::ops::Range<u64>]) {
         if self.regexes.is_empty() {
             self.keep_what_counts(findings, unreadable);
@@ -330,9 +330,9 @@ impl Searcher {
     }
 }
 
-/// Sorts findings, of which few stand far from their place: needles with their anchors at
-/// different depths come a little out of order. Insertion is then ten times as fast as
-/// sorting anew; where it has to move too much, that is done after all.
+/// Sorts findings, few of which are far from their place: needles with anchors at different depths
+/// arrive slightly out of order. Insertion is then ten times as fast as a full sort; where it has to
+/// move too many, a full sort follows.
 fn sort_nearly_sorted(findings: &mut [Finding]) {
     let mut moves_left = 4 * findings.len();
     for index in 1..findings.len() {
@@ -371,7 +371,7 @@ fn regex_choices(regexes: &[BoundedRegex], gate: Option<&Gate>) -> Vec<Choice> {
 }
 
 impl Kernel for Searcher {
-    type Output = Found;
+    type Output = ChunkFindings;
 
     fn need(&self) -> Need {
         let literal = self.needles.after_bytes();
@@ -389,17 +389,17 @@ impl Kernel for Searcher {
         }
     }
 
-    fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, Found>) {
+    fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, ChunkFindings>) {
         self.work_on(chunk, emit, &Left::Everything, std::iter::empty());
     }
 }
 
 impl Searcher {
-    /// Does what is left of the work on a chunk, of which `given` was found before.
+    /// Does the rest of the work on a chunk, some of whose findings, `given`, are known.
     pub(crate) fn work_on(
         &self,
         chunk: &Chunk<'_>,
-        emit: &mut Emitter<'_, Found>,
+        emit: &mut Emitter<'_, ChunkFindings>,
         left: &Left<'_>,
         given: impl Iterator<Item = Finding>,
     ) {
@@ -407,7 +407,7 @@ impl Searcher {
         let mut alone = Alone::new(&self.regexes, self.gate.as_ref(), hay.own.start);
         let mut passage = self.gate.as_ref().map(|gate| gate.start(hay.own.start));
         let reach = self.reach(left);
-        // Anchors may lie behind the last owned position.
+        // Anchors may lie after the last owned position.
         let end = (hay.own.end + reach).min(hay.text.len());
         let mut at = hay.own.start;
         let mut found = std::mem::take(emit.output());
@@ -467,7 +467,7 @@ impl Searcher {
 struct Alone<'s> {
     regexes: &'s [BoundedRegex],
     cursors: Vec<Cursor<'s>>,
-    /// Those that stand behind the gate else, and for how many blocks they are here.
+    /// Gated regexes that run without the gate, and for how many more blocks.
     guests: Vec<(usize, usize, Cursor<'s>)>,
 }
 
@@ -502,7 +502,7 @@ impl<'s> Alone<'s> {
         }
     }
 
-    /// Returns regexes to the gate, all of whose matches before `end` are known.
+    /// Returns regexes to the gate once all their matches before `end` are known.
     fn give_back(&mut self, gate: &Gate, passage: &mut Passage, end: usize) {
         self.guests.retain_mut(|(index, blocks, cursor)| {
             *blocks = blocks.saturating_sub(1);
@@ -520,7 +520,7 @@ pub struct FindingSink<'s, F> {
     /// The matches of each regex in a chunk; kept for its memory.
     of_each: Vec<Vec<Finding>>,
     take: F,
-    /// The regex, by its place in the list of all, of which a match proved to be too long.
+    /// The index of the regex that has a match that is too long.
     ending: Option<usize>,
 }
 
@@ -563,7 +563,7 @@ impl<F> FindingSink<'_, F> {
 
     /// Replaces the regex findings by those that hold given the chunks before, and drops those
     /// that a match which is too long keeps from counting.
-    fn mend(&mut self, chunk: &Chunk<'_>, found: &mut Found) {
+    fn mend(&mut self, chunk: &Chunk<'_>, found: &mut ChunkFindings) {
         let mut ending: Option<(u64, usize)> = None;
         let mut is_changed = false;
         let mut of_each = self.sort_out(&found.findings);
@@ -600,11 +600,11 @@ impl<F> FindingSink<'_, F> {
     }
 }
 
-impl<F> Sink<Found> for FindingSink<'_, F>
+impl<F> Sink<ChunkFindings> for FindingSink<'_, F>
 where
     F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
 {
-    fn take(&mut self, chunk: &Chunk<'_>, found: &mut Found) -> ControlFlow<()> {
+    fn take(&mut self, chunk: &Chunk<'_>, found: &mut ChunkFindings) -> ControlFlow<()> {
         if let Some(index) = self.ending {
             // The search has ended, but the first match that is too long is not known yet.
             let is_open = self.stitcher.follow(index, chunk, found.complete_until);
@@ -619,7 +619,7 @@ where
         let flow = (self.take)(chunk, &found.findings);
         found.findings.clear();
         match self.ending {
-            // What was wanted was found before the match that is too long.
+            // The sink had all it wanted before the match that is too long.
             Some(_) if flow.is_break() => self.ending = None,
             Some(index) if !self.stitcher.is_open(index) => return ControlFlow::Break(()),
             _ => {}

@@ -74,7 +74,7 @@ impl std::str::FromStr for EngineName {
     }
 }
 
-/// What searches for the needles of a set.
+/// The engine for the needles of a set.
 pub(crate) enum Literals {
     /// The set has none.
     None,
@@ -85,7 +85,7 @@ pub(crate) enum Literals {
 }
 
 impl Literals {
-    /// The furthest that the engine looks behind the start of what it finds.
+    /// The greatest distance from a finding's start at which the engine looks.
     pub(crate) fn reach(&self) -> usize {
         match self {
             Literals::Packed(engine) => engine.anchor_offset_max(),
@@ -102,7 +102,7 @@ impl Literals {
         positions: Range<usize>,
         found: &mut Vec<Finding>,
     ) {
-        // Engines without anchors look at starts, of which those behind `own` are not ours.
+        // Engines without anchors examine starts, and those after `own` are not ours.
         let starts = positions.start..positions.end.min(hay.own.end);
         match self {
             Literals::None => {}
@@ -124,7 +124,7 @@ impl Literals {
     }
 }
 
-/// One line of the explanation: so many patterns, this engine, for this reason.
+/// One line of the explanation: the number of patterns, their engine, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// How many patterns (or forms of them: UTF-16 counts apart).
@@ -227,8 +227,8 @@ fn auto(needles: &Needles, sample: &Sample, wanted: Wanted<'_>) -> Result<(Liter
     Ok(by_packed(packed, "least expected cost", needles))
 }
 
-/// Whether a literal is found less than once in 16 KiB: `memmem` moves at the speed of memory
-/// (0.86 of the time of the packed filter), but starts anew behind each finding.
+/// Whether a literal is found less than once in 16 KiB: `memmem` moves at the speed of memory (0.86 of
+/// the time of the packed filter), but restarts after each finding.
 fn is_rare(finder: &Literals, sample: &Sample) -> bool {
     let Literals::Memmem(finder) = finder else { return false };
     let most = sample.bytes().len() / (16 << 10);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// What becomes true when nobody waits for the set any more; nothing where that cannot happen.
+/// Becomes true when nobody waits for the set any more; `None` if that cannot happen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wanted<'s> {
     stop: Option<&'s AtomicBool>,

@@ -3,9 +3,9 @@
 //!
 //! For K consecutive bytes there are K tables. Each maps a byte value to eight bits, one a
 //! bucket of needles: the bit is set where some needle of the bucket allows that value at
-//! that place. A position passes when one bucket's bit is set in all K tables.
-//! (The Teddy algorithm of Hyperscan, Wang et al., NSDI 2019, with 128-entry tables where
-//! the CPU can look up so many at once.)
+//! that position. A position passes when one bucket's bit is set in all K tables.
+//! (The Teddy algorithm of Hyperscan, Wang et al., NSDI 2019, with 128-entry tables where the CPU
+//! supports such look-ups.)
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -23,12 +23,12 @@ pub(crate) type ByteSets = [u8; 256];
 /// The most consecutive bytes that are looked at.
 pub(crate) const WIDTH_MAX: usize = 6;
 
-/// Bytes that must be readable behind the last position filtered.
+/// Bytes that must be readable after the last position filtered.
 pub(crate) const SLACK_BYTES: usize = 64 + WIDTH_MAX;
 
 /// One position's worth of vectors of an instruction set.
 pub(crate) trait Lanes {
-    /// What one table of byte sets becomes.
+    /// The form that a table of byte sets takes for this instruction set.
     type Table: Copy;
 
     fn table(sets: &ByteSets) -> Self::Table;
@@ -86,7 +86,7 @@ impl Packed {
         }
     }
 
-    /// The last words, on a copy with zeros behind it.
+    /// Filters the last words, on a copy followed by zeros.
     #[cold]
     fn run_tail(&self, text: &[u8], from: usize, masks: &mut [u64]) {
         for (index, mask) in masks.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! A slot of a device: a queue of its own, and room for what is found.
+//! A slot of a device: a queue of its own, with room for the findings.
 
 use std::time::Instant;
 
@@ -75,7 +75,7 @@ impl Site {
     }
 }
 
-/// What a slot has to itself.
+/// The buffers that each slot has to itself.
 pub(super) struct Lane {
     queue: Queue,
     counter: Buffer,
@@ -85,7 +85,7 @@ pub(super) struct Lane {
     host: Vec<u8>,
 }
 
-/// What a chunk came to on the device.
+/// A chunk's result from the device.
 pub(super) struct Searched {
     /// Findings in [`Lane::findings`]; `None` where they are too many.
     pub(super) count: Option<usize>,
@@ -160,7 +160,7 @@ impl Lane {
     /// Runs the kernel; returns how many findings there are, and reads the first of them.
     fn scan(&mut self, site: &Site, tables: &Tables, chunk: &Chunk<'_>) -> Result<(u32, Times)> {
         let (from, length) = (chunk.own.start, chunk.data.len());
-        // Anchors may lie behind the last owned position.
+        // Anchors may lie after the last owned position.
         let to = (chunk.own.end + tables.reach).min(length);
         let blocks = (to.div_ceil(16) - from / 16) as u32;
         let groups = blocks.div_ceil(site.tile_blocks).clamp(1, site.groups_max);

@@ -6,9 +6,9 @@
 //!  worker n …    : CPUs, by the engine of the set ────────────────────────┘
 //! ```
 //!
-//! A slot is a worker like any other: it takes a chunk from the same queue, waits for its device,
-//! and hands in what was found. While one slot's bytes are read, another's are copied, and a
-//! third's searched. A slot whose device fails does its chunk, and all that follow, on the CPU.
+//! A slot is a worker like any other: it takes a chunk from the same queue, waits for its device, and
+//! submits the findings. While one slot's bytes are read, another's are copied, and a third's searched.
+//! A slot whose device fails searches its chunk, and all later ones, on the CPU.
 
 mod lane;
 mod tables;
@@ -24,15 +24,15 @@ use quarrier_gpu::{Device, Kind};
 
 use crate::error::{Error, Result};
 use crate::sample::Sample;
-use crate::searcher::{Found, Left, Searcher};
+use crate::searcher::{ChunkFindings, Left, Searcher};
 use crate::wanted::Wanted;
 use lane::{Lane, Searched, Site};
 use tables::Tables;
 
 pub(crate) use tables::Rest;
 
-/// A set compiled for devices: a kernel for the pipeline in the place of its [`Searcher`], whose
-/// sink takes what this finds.
+/// A set compiled for devices: a pipeline kernel to use in place of its [`Searcher`]. The searcher's
+/// sink takes the findings.
 pub struct GpuSearcher {
     searcher: Arc<Searcher>,
     tables: Tables,
@@ -87,8 +87,8 @@ const GPU_SLOTS: usize = 3;
 /// A CPU searches with all of its threads, and who fills the next slot takes one of them: two to
 /// four slots were not faster than one (see docs/gpu.md).
 const CPU_SLOTS: usize = 1;
-/// What a slot holds: much for a device that is started anew for each chunk, less where it works
-/// in the caches of the CPU.
+/// The buffer size of a slot: large for a device that is launched anew for each chunk, smaller where
+/// the device works in the caches of the CPU.
 const GPU_BUFFER_BYTES: usize = 16 << 20;
 const CPU_BUFFER_BYTES: usize = 4 << 20;
 
@@ -101,7 +101,7 @@ impl GpuSearcher {
         }
     }
 
-    /// What a slot of such a device holds, in bytes.
+    /// The buffer size of a slot of such a device, in bytes.
     pub fn usual_buffer_bytes(device: &Device) -> usize {
         match device.facts().kind {
             Kind::Cpu => CPU_BUFFER_BYTES,
@@ -109,13 +109,13 @@ impl GpuSearcher {
         }
     }
 
-    /// Slots of all devices: so many workers of a run are theirs.
+    /// The slots of all devices; each takes the place of one worker of a run.
     pub fn slots(&self) -> usize {
         self.lanes.len()
     }
 
-    /// What a run over `length` bytes needs of `pipeline`, with `cpu_workers` CPUs beside the slots:
-    /// workers, buffers, and, where `buffer_bytes` is 0, their size.
+    /// Sets up `pipeline` for a run over `length` bytes, with `cpu_workers` CPUs beside the slots:
+    /// workers, buffers, and, if `buffer_bytes` is 0, their size.
     pub fn planned<'p>(
         &self,
         pipeline: Pipeline<'p>,
@@ -132,7 +132,7 @@ impl GpuSearcher {
         };
         pipeline
             .workers(slots + cpu_workers)
-            // Who waits for a turn holds a buffer; CPUs finish theirs out of order.
+            // A slot that waits for its turn holds a buffer, and CPUs finish theirs out of order.
             .buffers(slots + 2 * cpu_workers)
             .buffer_bytes(if buffer_bytes == 0 { share() } else { buffer_bytes })
     }
@@ -153,7 +153,7 @@ impl GpuSearcher {
         self.tables.count
     }
 
-    /// A buffer that the first device reads fast; of plain memory where it has none left.
+    /// A buffer that the first device reads fast; of plain memory if it has none left.
     pub fn buffer(&self, bytes: usize) -> AlignedBuffer {
         let Some((site, _)) = self.sites.first() else { return AlignedBuffer::new(bytes) };
         match site.device.pinned(bytes) {
@@ -164,7 +164,7 @@ impl GpuSearcher {
         }
     }
 
-    /// The devices that failed since the start, each with what it said.
+    /// The devices that failed since the start, each with its error.
     pub fn lost(&self) -> Vec<String> {
         self.sites.iter().filter_map(|(_, health)| lock(&health.why).clone()).collect()
     }
@@ -176,8 +176,8 @@ impl GpuSearcher {
         (!health.is_lost.load(Ordering::Relaxed)).then_some((lane, site, health))
     }
 
-    /// What the device says of a chunk; `None` where the CPU has to do it.
-    fn search(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, Found>) -> Option<()> {
+    /// The device's findings in a chunk; `None` if the CPU has to search it.
+    fn search(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, ChunkFindings>) -> Option<()> {
         let (lane, site, health) = self.lane(emit.worker())?;
         let mut lane = lock(lane);
         let searched = match lane.search(site, &self.tables, chunk) {
@@ -206,7 +206,12 @@ impl GpuSearcher {
 }
 
 /// Puts the parts of the work on the timeline.
-fn note(emit: &mut Emitter<'_, Found>, searched: &Searched, collected: Instant, bytes: u64) {
+fn note(
+    emit: &mut Emitter<'_, ChunkFindings>,
+    searched: &Searched,
+    collected: Instant,
+    bytes: u64,
+) {
     let Searched { started, times, .. } = searched;
     // The device's clock and ours begin a little apart.
     let at = |since| (*started + since).min(collected);
@@ -218,7 +223,7 @@ fn note(emit: &mut Emitter<'_, Found>, searched: &Searched, collected: Instant, 
 }
 
 impl Kernel for GpuSearcher {
-    type Output = Found;
+    type Output = ChunkFindings;
 
     fn need(&self) -> Need {
         self.searcher.need()
@@ -231,7 +236,7 @@ impl Kernel for GpuSearcher {
         }
     }
 
-    fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, Found>) {
+    fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, ChunkFindings>) {
         if self.search(chunk, emit).is_none() {
             self.searcher.work(chunk, emit);
         }

@@ -1,9 +1,9 @@
-//! What the search kernel looks things up in, built once for a set.
+//! The look-up tables of the search kernel, built once for a set.
 //!
-//! Each needle is entered by one anchor: the run of four fixed bytes that is rarest in the sample
-//! and among the needles. Where there is none, by three bytes, or two; each length is a class of
-//! its own, which costs every position another look-up. What has no two fixed bytes in a row is
-//! left to the CPU.
+//! Each needle is entered by one anchor: the run of four fixed bytes that is rarest in the sample and
+//! among the needles. Needles without such a run are entered by three bytes, or two; each length is a
+//! class of its own, which costs every position another look-up. Needles without two fixed bytes in a
+//! row are left to the CPU.
 
 use quarrier_gpu::kernels::BITMAP_BITS;
 
@@ -38,7 +38,7 @@ pub(super) struct Tables {
     pub(super) masks: Vec<u8>,
     /// One for each class that has needles.
     pub(super) class_masks: Vec<u32>,
-    /// The furthest that an anchor begins behind its needle's start.
+    /// The greatest distance of an anchor from its needle's start.
     pub(super) reach: usize,
     /// Needles that the kernel finds.
     pub(super) count: usize,
@@ -192,7 +192,7 @@ fn anchor(needle: Needle<'_>, fold: u32, rarity: &Rarity<'_>) -> Option<(usize, 
     })
 }
 
-/// How much a window costs as an anchor: how often it passes, times what it then meets.
+/// The cost of a window as an anchor: how often it passes, times the needles that it then meets.
 struct Rarity<'s> {
     in_data: GramRarity<'s>,
     keys: KeyCounts,

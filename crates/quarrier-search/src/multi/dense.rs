@@ -48,8 +48,8 @@ impl Dense {
         Some(Dense { entries: anchors.iter().map(entry).collect() })
     }
 
-    /// Adds all needles that have an anchor at one of the 64 positions from `base` on whose
-    /// bit in `candidates` is set, or returns false: then it was not worth it.
+    /// Adds all needles that have an anchor at one of the 64 positions from `base` on whose bit in
+    /// `candidates` is set; returns false if that was not worth its time.
     pub(super) fn scan(
         &self,
         hay: &Haystack<'_>,

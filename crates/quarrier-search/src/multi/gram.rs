@@ -1,9 +1,9 @@
 //! The gram filter: a window of 1, 2 or 4 bytes at every s-th position is hashed and looked
-//! up in a bitmap. Portable, and indifferent to how many needles there are.
+//! up in a bitmap. Portable, and equally fast for any number of needles.
 //!
-//! For needles of at least `s + 3` bytes, a window of 4 bytes lies at a multiple of s
-//! wherever the needle begins, so only every s-th position is looked at; each needle is then
-//! entered s times, by its rarest window for each remainder.
+//! In a needle of at least `s + 3` bytes, some window of 4 bytes lies at a multiple of s wherever the
+//! needle begins, so the engine examines only every s-th position. Each needle is entered s times, by
+//! its rarest window for each remainder.
 
 use std::ops::Range;
 
@@ -73,12 +73,12 @@ impl GramEngine {
         Ok(GramEngine { groups, fold, loose })
     }
 
-    /// The furthest that this engine looks behind a needle's start for its anchor.
+    /// The greatest distance of an anchor from its needle's start.
     pub(crate) fn anchor_offset_max(&self) -> usize {
         self.groups.iter().map(|group| group.anchor_offset_max).max().unwrap_or(0)
     }
 
-    /// What the groups are, for people.
+    /// A description of the groups, for people.
     pub(crate) fn describe(&self) -> String {
         let mut parts: Vec<String> = self
             .groups

@@ -22,12 +22,12 @@ const FILTER_CYCLES: [f64; WIDTH_MAX] = [6.5, 6.5, 6.5, 7.0, 8.2, 9.6];
 /// Cycles to verify a candidate.
 const CANDIDATE_CYCLES: f64 = 18.0;
 
-/// A packed filter, its tables of needles, and what it is expected to pass.
+/// A packed filter, its tables of needles, and the share of positions that it is expected to pass.
 pub(crate) struct PackedEngine {
     filter: Packed,
     verifier: Verifier,
     dense: Option<Dense>,
-    /// The furthest that an anchor lies behind its needle's start.
+    /// The greatest distance of an anchor from its needle's start.
     anchor_offset_max: usize,
     pub(crate) isa: Isa,
     pub(crate) width: usize,
@@ -94,7 +94,7 @@ impl PackedEngine {
         passed as f64 / text.len().max(1) as f64
     }
 
-    /// The furthest that this engine looks behind a needle's start for its anchor.
+    /// The greatest distance of an anchor from its needle's start.
     pub(crate) fn anchor_offset_max(&self) -> usize {
         self.anchor_offset_max
     }

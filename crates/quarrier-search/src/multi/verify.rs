@@ -12,7 +12,7 @@ pub(super) struct Anchor {
     pub(super) offset: u32,
 }
 
-/// What a candidate is compared with first: the needle's bytes from its anchor on.
+/// The needle's bytes from its anchor on, which are compared with a candidate first.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     value: u64,

@@ -10,7 +10,7 @@ use encoding_rs::{
     WINDOWS_1255, WINDOWS_1256, WINDOWS_1257, WINDOWS_1258, X_MAC_CYRILLIC,
 };
 
-/// Encodings whose characters have the same bytes wherever they stand, and in which ASCII is ASCII.
+/// Encodings that are stateless (a character has the same bytes everywhere) and supersets of ASCII.
 static ALL: [&Encoding; 35] = [
     BIG5,
     EUC_JP,
@@ -91,7 +91,7 @@ impl Encodings {
         Ok(encodings)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.bits == 0

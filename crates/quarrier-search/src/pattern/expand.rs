@@ -59,7 +59,7 @@ impl Way {
     }
 }
 
-/// The beginnings of a program, or None where it begins with too many possibilities to look for.
+/// The beginnings of a program, or `None` if it begins with too many possibilities to look for.
 pub(crate) fn beginnings(program: &Program) -> Option<Beginnings> {
     let mut open = vec![Way::default()];
     let mut done: Vec<Way> = Vec::new();
@@ -142,7 +142,7 @@ fn finished(done: Vec<Way>, are_matches: bool) -> Option<Beginnings> {
     Some(Beginnings { all, are_matches })
 }
 
-/// The ways on through a step that forks, and whether they say all that the step does. None where they
+/// The ways on through a step that forks, and whether they say all that the step does. `None` if they
 /// are too many, or enough is known.
 fn fork(way: &Way, step: &Step, room: usize) -> Option<(Vec<Way>, bool)> {
     let is_known = way.bits >= BITS_ENOUGH_AT_FORK;
@@ -189,8 +189,8 @@ fn fork(way: &Way, step: &Step, room: usize) -> Option<(Vec<Way>, bool)> {
     (ways.len() <= room).then_some((ways, is_exact))
 }
 
-/// Whether each of several strings, all of one length, makes a way of its own: few of them, whose bytes
-/// differ in more than the case of a letter.
+/// Whether to give each of several strings of one length a needle of its own: only if there are few,
+/// and their bytes differ in more than the case of a letter.
 fn is_worth_forking(way: &Way, strings: &[Vec<u8>], room: usize) -> bool {
     let [first, others @ ..] = strings else { return false };
     let differ = |a: &u8, b: &u8| (a ^ b) & !0x20 != 0;

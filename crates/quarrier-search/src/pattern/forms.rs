@@ -1,4 +1,4 @@
-//! Forms: what the bytes of a literal are in each encoding, in either case, and packed.
+//! Forms: the bytes of a literal in each encoding, in either case, and packed.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
@@ -18,7 +18,7 @@ pub(crate) enum Unit {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Formed {
     pub(crate) program: Program,
-    /// None where nobody knows the characters around it.
+    /// `None` if nobody knows the characters around it.
     pub(crate) unit: Option<Unit>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn forms(given: Given<'_>, options: Options) -> Vec<Formed> {
         }
     }
     if (is_plain && options.xor) || given.form == Form::Xor {
-        // Under 0 they are what they were.
+        // The key 0 leaves the bytes unchanged.
         (u8::from(is_plain)..=u8::MAX).for_each(|key| add(Some(xored(bytes, fold, key)), None));
     }
     if (is_plain && options.base64 && bytes.len() >= BASE64_BYTES_MIN) || given.form == Form::Base64
@@ -141,7 +141,7 @@ fn wide(text: &str, fold: bool, bytes_of: fn(u16) -> [u8; 2]) -> Vec<Step> {
     steps
 }
 
-/// In a code page; None where it lacks a character.
+/// In a code page; `None` if it lacks a character.
 fn paged(text: &str, fold: bool, page: CodePage) -> Option<Vec<Step>> {
     let mut steps = Vec::with_capacity(text.len());
     for character in text.chars() {
@@ -163,8 +163,9 @@ fn xored(bytes: &[u8], fold: bool, key: u8) -> Vec<Step> {
     bytes.iter().map(|&byte| Step::masked(byte ^ key, mask(byte))).collect()
 }
 
-/// In base64, after so many bytes of its group of three, by the usual alphabet or that of URLs. The
-/// characters at either end hold bits of the neighbours, too: there any of several will do.
+/// The base64 encoding of the bytes when they start after `lead` bytes of a group of three, in the
+/// standard alphabet or that of URLs. The characters at both ends also hold bits of neighbouring bytes,
+/// so any of several fits there.
 fn base64(bytes: &[u8], fold: bool, lead: usize) -> Vec<Step> {
     let mask = |byte: u8| if fold && byte.is_ascii_alphabetic() { 0xDFu8 } else { 0xFF };
     // The value and mask of a bit, counted from the start of the group; unknown outside.

@@ -31,7 +31,7 @@ pub(crate) enum Hex {
 /// Reads a pattern.
 ///
 /// # Errors
-/// In words: what is wrong, and where.
+/// A message that says what is wrong, and where.
 pub(crate) fn parse(text: &str) -> Result<Hex, String> {
     if !text.contains(['[', '(', '~', '|', ')', ']']) {
         return parse_masked(text).map(Hex::Masked).map_err(|error| error.to_string());
@@ -52,7 +52,7 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    /// What is wrong with the next character.
+    /// The error for the next character.
     fn wrong(&self, what: &str) -> String {
         let read = &self.text[..self.text.len() - self.rest.len()];
         format!("{what} at character {}", read.chars().count() + 1)
@@ -178,7 +178,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(A|B|…)`: a split, and behind each alternative a step to the end.
+    /// `(A|B|…)`: a split, and after each alternative a step to the end.
     fn alternatives(&mut self, depth: usize) -> Result<(), String> {
         self.forks += 1;
         self.check_forks()?;

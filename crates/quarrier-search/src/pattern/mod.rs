@@ -1,4 +1,4 @@
-//! Patterns: what is searched for, as people write it and as engines see it.
+//! Patterns: as people write them, and as engines see them.
 
 mod encodings;
 mod expand;
@@ -24,7 +24,7 @@ pub const LENGTH_BYTES_MAX: usize = 1 << 16;
 /// The most patterns of a set: a pattern takes about 300 bytes of memory.
 pub const PATTERNS_MAX: usize = 1_000_000;
 
-/// What is wrong with a set of more than [`PATTERNS_MAX`].
+/// The error for a set of more than [`PATTERNS_MAX`].
 pub(crate) fn too_many() -> Error {
     Error::Set(format!("more than {PATTERNS_MAX} patterns; search for them in several runs"))
 }
@@ -183,8 +183,8 @@ impl Pattern {
     /// Its text stays.
     ///
     /// # Errors
-    /// For hexadecimal patterns and those in base64 or under exclusive or, whose words nobody knows; for a
-    /// regex that is too long.
+    /// For hexadecimal patterns and those in base64 or under exclusive or, which have no notion of a
+    /// word; for a regex that is too long.
     pub fn word(self) -> Result<Self> {
         let kind = match self.kind {
             Kind::Literal {
@@ -212,7 +212,7 @@ impl Pattern {
         matches!(self.kind, Kind::Regex(_) | Kind::Literal { is_word: true, .. })
     }
 
-    /// The name, or where there is none the pattern as written.
+    /// The name, or the pattern as written if it has none.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.text)
     }
@@ -259,7 +259,7 @@ pub struct Options {
     pub encodings: Encodings,
     /// Literals are also searched for under exclusive or with any one byte.
     pub xor: bool,
-    /// Literals of three bytes or more are also searched for within what is encoded in base64.
+    /// Literals of three bytes or more are also searched for in base64-encoded data.
     pub base64: bool,
     /// The longest match of a regex, or of a hexadecimal pattern with jumps, in bytes.
     pub regex_length_bytes_max: usize,

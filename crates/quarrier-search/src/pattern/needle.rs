@@ -7,7 +7,7 @@ use super::{Form, Kind, Options, Pattern};
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 
-/// The most needles of a set: as many as patterns, in both forms of UTF-16.
+/// The largest number of needles of a set: all patterns, in both forms of UTF-16.
 pub(crate) const NEEDLES_MAX: usize = 3_000_000;
 
 /// All needles of a set, end to end in two arrays.
@@ -34,7 +34,7 @@ struct Span {
     is_exact: bool,
 }
 
-/// What must hold where a needle stands, before its pattern is found there.
+/// A condition that must hold at a needle's place before its pattern is found there.
 #[derive(Debug, Clone)]
 struct Check {
     pattern: u32,
@@ -220,8 +220,8 @@ impl Needles {
         Ok(())
     }
 
-    /// What is found where a needle stands at `finding`, in `text` that begins at `offset`: the finding
-    /// itself, the pattern's match there, or nothing.
+    /// The finding for a needle at `finding`, in `text` that begins at `offset`: the needle itself, the
+    /// pattern's match there, or nothing.
     pub(crate) fn confirm(&self, finding: Finding, text: &[u8], offset: u64) -> Option<Finding> {
         let Some(number) = finding.pattern.checked_sub(self.patterns) else { return Some(finding) };
         let check = self.checks.get(number as usize)?;

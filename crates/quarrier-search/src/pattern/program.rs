@@ -7,7 +7,7 @@
 /// The first horizon within which a match is looked for; each further one is eight times as far.
 const HORIZON_BYTES: usize = 512;
 
-/// What the bytes from a place on must be. Steps go forward only.
+/// The bytes that must follow a place. Steps go forward only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) steps: Vec<Step>,
@@ -19,7 +19,7 @@ pub(crate) enum Step {
     Byte { value: u8, mask: u8, negated: bool },
     /// A byte of these, in rising order.
     Set(Vec<u8>),
-    /// One of several strings, of which none begins another.
+    /// One of several strings, none of which is a prefix of another.
     Strings(Vec<Vec<u8>>),
     /// So many bytes of any value.
     Jump { least: u32, most: Reach },

@@ -25,7 +25,7 @@ pub(super) struct Attempts {
     nfa: NFA,
     /// All places of the NFA that an attempt can be in.
     places: Vec<StateID>,
-    /// The states [`begin`](Self::begin) and [`any`](Self::any), by what stands before.
+    /// The states [`begin`](Self::begin) and [`any`](Self::any), by the byte before.
     first: [Vec<u32>; 2],
     class_of: [u8; 256],
     classes: usize,
@@ -42,13 +42,13 @@ pub(super) struct Attempts {
     listed: Marks,
 }
 
-/// A state: where in the NFA it may be, what is preferred first.
+/// A state: the possible places in the NFA, the most preferred first.
 #[derive(PartialEq, Eq, Hash)]
 struct Set {
     places: Vec<StateID>,
     /// The class of the byte before, where anything looks at it.
     before: Option<usize>,
-    /// Whether all places are followed, even those behind a match that is preferred.
+    /// Whether all places are followed, even those after a preferred match.
     is_any: bool,
 }
 
@@ -248,7 +248,7 @@ fn behind(state: &State, byte: u8) -> Option<StateID> {
     }
 }
 
-/// Adds where a place leads without a byte, what is preferred last.
+/// Adds the places that are reachable without a byte, the least preferred last.
 fn beside(state: &State, places: &mut Vec<StateID>) {
     match state {
         State::Look { next, .. } | State::Capture { next, .. } => places.push(*next),

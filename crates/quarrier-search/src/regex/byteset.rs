@@ -82,7 +82,7 @@ impl ByteSet {
         })
     }
 
-    /// Whether all of its bytes are letters, digits or underscores of ASCII, by which `\b` goes.
+    /// Whether all of its bytes are ASCII letters, digits or underscores, the word characters of `\b`.
     pub(crate) fn is_word(&self) -> bool {
         *self != Self::EMPTY && self.iter().all(is_word_byte)
     }

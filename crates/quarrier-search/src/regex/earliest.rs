@@ -27,8 +27,8 @@ impl EarliestEnd {
         &self.hir
     }
 
-    /// The smallest end of all matches within `range`. `None` where there is no match, or where
-    /// the automaton cannot tell.
+    /// The smallest end of all matches within `range`. `None` if there is no match, or the automaton
+    /// gave up.
     pub(super) fn after(&self, text: &[u8], range: Range<usize>) -> Option<usize> {
         let dfa = self.dfa.get_or_init(|| build(&self.hir)).as_ref()?;
         let input = Input::new(text).range(range).earliest(true);

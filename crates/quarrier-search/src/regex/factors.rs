@@ -1,12 +1,13 @@
-//! Takes regexes apart: runs of bytes one of which every match contains, and how far from its start.
+//! Takes regexes apart: finds runs of bytes, with their distance from the start, such that every match
+//! contains one of them.
 //!
 //! Every match of `[\w.-]{0,40}?(?:key|token) = ` contains `key = ` or `token = `, 0 to 40 bytes from
-//! its start. Such a set of runs is a *factor* of the regex. A position where no run of a
-//! factor stands belongs to no match, so a filter can say where the automaton need not look.
+//! its start. Such a set of runs is a *factor* of the regex. A position without a run of a factor
+//! belongs to no match, so a filter can tell the automaton where it need not look.
 //!
-//! A part of the regex is seen as the few texts that it matches, if they are few (`exact`), else
-//! as what these begin and end with. Neighbours are joined, as long as there are few texts; every
-//! way of joining is a candidate, and the sample says which is rare.
+//! A part of the regex is represented by the strings that it matches, if they are few (`exact`), else
+//! by their prefixes and suffixes. Neighbours are joined as long as there are few strings; every way of
+//! joining is a candidate, and the sample tells which is rare.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ use crate::sample::{KINDS, PerKind, Sample};
 
 /// The longest run, in bytes.
 pub(super) const RUN_BYTES_MAX: usize = 64;
-/// The most texts that a part is seen as.
+/// The largest number of strings that represent a part.
 const TEXTS_MAX: usize = 64;
 /// The most runs of a factor: a list of that many words is one.
 const RUNS_MAX: usize = 1024;
@@ -28,7 +29,7 @@ const RUNS_MAX: usize = 1024;
 const CANDIDATES_MAX: usize = 8;
 /// The most ways of joining that are followed at once.
 const OPEN_MAX: usize = 4;
-/// Optional copies up to this number are texts of their own.
+/// Optional copies up to this number become strings of their own.
 const COPIES_MAX: usize = 4;
 
 /// Nanoseconds that a try of a match takes, more or less.
@@ -38,7 +39,7 @@ const START_NS: f32 = 2.0;
 const STARTS_MAX: usize = 4096;
 /// To look at a candidate of the filter.
 const CANDIDATE_NS: f32 = 6.0;
-/// What a run costs by taking up room in the filter: little where it has fixed bytes in a row.
+/// The cost of a run for taking up room in the filter: little if it has fixed bytes in a row.
 const FIXED_ROOM_NS: f32 = 0.000_02;
 const CLASSES_ROOM_NS: f32 = 0.001;
 /// So many fixed bytes in a row are a needle for the engine of literals.
@@ -59,7 +60,7 @@ pub(super) struct Run {
     pub(super) ends_word: bool,
 }
 
-/// Runs one of which every match contains.
+/// A set of runs; every match contains one of them.
 #[derive(Debug, Clone)]
 pub(super) struct Factor {
     pub(super) runs: Vec<Run>,
@@ -67,9 +68,9 @@ pub(super) struct Factor {
     pub(super) cost: f32,
 }
 
-/// What is known of a regex.
-pub(super) struct Known {
-    /// The candidates, the cheapest first.
+/// The byte runs that matches of a regex must contain, and the bytes that may start them.
+pub(super) struct RegexFactors {
+    /// The candidate runs, the cheapest first.
     pub(super) factors: Vec<Factor>,
     /// The bytes that a match may begin with.
     pub(super) first: ByteSet,
@@ -81,10 +82,10 @@ pub(super) struct Rates<'s> {
     known: RefCell<HashMap<ByteSet, PerKind>>,
 }
 
-/// What is known of a part of a regex.
+/// The strings that a part of a regex matches, or their prefixes and suffixes.
 #[derive(Clone)]
 struct Shape {
-    /// All texts that it matches, or more, where these are few.
+    /// All strings that it matches, or a superset, if they are few.
     exact: Option<Vec<Text>>,
     /// Each text that it matches begins with one of these, and ends with one of those.
     prefix: Vec<Text>,
@@ -97,13 +98,13 @@ struct Shape {
 }
 
 /// Takes a regex apart.
-pub(super) fn take_apart(hir: &Hir, rates: &Rates<'_>) -> Known {
+pub(super) fn take_apart(hir: &Hir, rates: &Rates<'_>) -> RegexFactors {
     let shape = Parts { rates }.whole(hir);
     let first = match shape.prefix.iter().map(|text| text.first()).collect::<Option<Vec<_>>>() {
         Some(sets) => sets.into_iter().fold(ByteSet::EMPTY, |all, set| all.union(set)),
         None => ByteSet::ALL,
     };
-    Known { factors: shape.factors, first }
+    RegexFactors { factors: shape.factors, first }
 }
 
 impl<'s> Rates<'s> {
@@ -134,7 +135,7 @@ impl<'s> Rates<'s> {
         self.product(sets.iter().map(|set| self.of_set(set)))
     }
 
-    /// Where in a run its rarest byte lies.
+    /// The index of the run's rarest byte.
     pub(super) fn rarest(&self, sets: &[ByteSet]) -> usize {
         let rate = |place: usize| self.of(&sets[place..=place]);
         (0..sets.len()).min_by(|&a, &b| rate(a).total_cmp(&rate(b))).unwrap_or(0)
@@ -148,8 +149,8 @@ impl<'s> Rates<'s> {
         product.iter().sum()
     }
 
-    /// The share of positions where the whole run stands, that of its rarest bytes, as many as the
-    /// filter sees, and where in the run these are.
+    /// The share of positions where the whole run occurs, the share of its rarest bytes, as many as the
+    /// filter sees, and the index of these in the run.
     pub(super) fn of_run(&self, sets: &[ByteSet]) -> (f32, f32, usize) {
         let rates: Vec<PerKind> = sets.iter().map(|set| self.of_set(set)).collect();
         let (window, at) = (0..=sets.len().saturating_sub(WIDTH_MAX))
@@ -174,7 +175,7 @@ struct Parts<'p, 's> {
 }
 
 impl Parts<'_, '_> {
-    /// A part with its own texts among the candidates.
+    /// Represents a part, with its own strings among the candidates.
     fn whole(&self, hir: &Hir) -> Shape {
         let mut shape = self.shape(hir);
         let at_start = |text: &Text| Run::new(text.clone(), 0, Some(0));
@@ -446,7 +447,7 @@ enum Cut {
     End,
 }
 
-/// All texts of `first`, each followed by all of `second`, cut to what a run may have. `None` where
+/// All concatenations of a string of `first` and one of `second`, cut to the length of a run. `None` if
 /// they are too many.
 fn join_cut(first: &[Text], second: &[Text], cut: Cut) -> Option<Vec<Text>> {
     if first.len() * second.len() > TEXTS_MAX {
@@ -469,7 +470,7 @@ fn join_cut(first: &[Text], second: &[Text], cut: Cut) -> Option<Vec<Text>> {
     Some(all)
 }
 
-/// All texts of `min` to `max` copies, where these are few and short.
+/// All strings of `min` to `max` copies, if they are few and short.
 fn powers(texts: &[Text], min: usize, max: usize) -> Option<Vec<Text>> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0);
     if longest.saturating_mul(max) > RUN_BYTES_MAX {
@@ -491,7 +492,7 @@ fn powers(texts: &[Text], min: usize, max: usize) -> Option<Vec<Text>> {
     Some(all)
 }
 
-/// What a line of parts matches if that is little, and what it begins or ends with.
+/// The strings that a sequence of parts matches, if few, and their prefixes or suffixes.
 fn joined(shapes: &[Shape], cut: Cut) -> (Option<Vec<Text>>, Vec<Text>) {
     let in_order: Vec<&Shape> = match cut {
         Cut::End => shapes.iter().collect(),

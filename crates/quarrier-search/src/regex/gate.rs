@@ -1,11 +1,11 @@
-//! Several regexes behind filters: these find where a run stands, one of which every match
-//! contains; only there are the automata run, at the starts that the run allows.
+//! Several regexes after filters: the filters find runs that matches must contain, and the automata run
+//! only there, at the starts that the run allows.
 
 use std::time::Instant;
 
 use std::ops::Range;
 
-use super::factors::{Factor, Known, Rates, Run, hit_ns, span, take_apart};
+use super::factors::{Factor, Rates, RegexFactors, Run, hit_ns, span, take_apart};
 use super::spot::{Hit, Spotter, stands_in};
 use super::{BoundedRegex, TooLong};
 use crate::error::Result;
@@ -14,26 +14,26 @@ use crate::multi::{BLOCK_BYTES, Haystack};
 use crate::sample::Sample;
 use crate::wanted::Wanted;
 
-/// A regex whose hits would take more nanoseconds for each byte is searched for on its own.
+/// A regex whose hits would take more nanoseconds per byte is searched for on its own.
 const GATED_NS_MAX: f32 = 2.0;
 
-/// How often other runs are chosen for regexes whose runs are more frequent in the sample than
-/// the frequencies of bytes promised.
+/// How often other runs are chosen for regexes whose runs are more frequent in the sample than the byte
+/// frequencies predicted.
 const ROUNDS: usize = 3;
 
-/// Where a regex begins whose search has ended: nowhere.
+/// The start of a regex whose search has ended.
 const NOWHERE: usize = usize::MAX;
 
-/// Up to so many tries in vain in a block, nobody looks at the clock.
+/// Failed attempts in a block up to this number are not timed.
 const TRIES_FREE: u32 = 16;
-/// What tries in vain may take in a block: some times what the automaton alone would.
+/// The time that failed attempts may take in a block: a few times that of the automaton alone.
 const IN_VAIN_NS_MAX: u64 = 400_000;
 
 /// A regex that matches no more bytes is searched for in one go where a run allows many starts.
 const SHORT_BYTES: usize = 4096;
 const STARTS_MANY: usize = 4;
 
-/// The filters, and what stands behind them.
+/// The filters, and the regexes that they gate.
 pub(crate) struct Gate {
     spotter: Spotter,
     gated: Vec<Gated>,
@@ -41,11 +41,11 @@ pub(crate) struct Gate {
     owners: Vec<u32>,
     /// For each regex its place in `gated`.
     slots: Vec<Option<u32>>,
-    /// The furthest that a filter looks behind the start of a match.
+    /// The greatest distance of a filter's run from the start of a match.
     pub(crate) reach: usize,
 }
 
-/// Where a regex behind the gate may begin, and what it has tried in vain in this block.
+/// Where a gated regex may begin, and the time that it wasted in this block.
 #[derive(Clone, Copy)]
 struct Start {
     from: usize,
@@ -53,7 +53,7 @@ struct Start {
     in_vain_ns: u64,
 }
 
-/// What the gate remembers of a chunk, from block to block.
+/// The gate's state in a chunk, from block to block.
 pub(crate) struct Passage {
     starts: Vec<Start>,
     /// In order, up to where all are known.
@@ -61,18 +61,18 @@ pub(crate) struct Passage {
     needles: Vec<Finding>,
 }
 
-/// A regex behind the gate: its place in the list of all, and where its runs stand.
+/// A gated regex: its index in the list of all, and its runs.
 struct Gated {
     index: usize,
     offset_min: usize,
     offset_max: usize,
-    /// What else every match contains, not far away; looked for before the automaton is run.
+    /// Another factor of every match, nearby; searched for before the automaton runs.
     also: Option<Also>,
     /// For people.
     description: String,
 }
 
-/// Runs one of which every match contains too, seen from where the others stand.
+/// A second factor of every match, relative to the first one's place.
 struct Also {
     /// Each with the place of its rarest byte.
     runs: Vec<(Run, usize)>,
@@ -81,7 +81,7 @@ struct Also {
     offset_max: usize,
 }
 
-/// A second factor has no more runs, and lies in a stretch of no more bytes.
+/// A second factor has at most this many runs, in a stretch of at most this many bytes.
 const ALSO_RUNS_MAX: usize = 4;
 const ALSO_BYTES_MAX: usize = 512;
 /// It stands there less often than this, or is not worth a look.
@@ -115,7 +115,7 @@ impl Gate {
         let mut candidates = Vec::new();
         for (index, regex) in regexes.iter_mut().enumerate() {
             wanted.check()?;
-            let Known { factors, first } = take_apart(regex.ends.hir(), &rates);
+            let RegexFactors { factors, first } = take_apart(regex.ends.hir(), &rates);
             regex.first = first;
             candidates.push(Candidate { index, factors, used: 0 });
         }
@@ -185,12 +185,12 @@ impl Gate {
         is_changed
     }
 
-    /// Whether regex number `index` stands behind the gate.
+    /// Whether regex number `index` is gated.
     pub(crate) fn holds(&self, index: usize) -> bool {
         self.slots[index].is_some()
     }
 
-    /// How many regexes stand behind the gate.
+    /// The number of gated regexes.
     pub(crate) fn count(&self) -> usize {
         self.gated.len()
     }
@@ -200,7 +200,7 @@ impl Gate {
         self.spotter.engine()
     }
 
-    /// What gates regex number `index`, for people.
+    /// A description of the gate of regex number `index`, for people.
     pub(crate) fn description(&self, index: usize) -> Option<&str> {
         Some(&self.gated[self.slots[index]? as usize].description)
     }
@@ -226,16 +226,16 @@ impl Gate {
         given_up
     }
 
-    /// Regex number `index` is searched for behind the gate again; it may begin at `from`.
+    /// Gates regex number `index` again; it may begin at `from`.
     pub(crate) fn takes_back(&self, index: usize, from: usize, passage: &mut Passage) {
         if let Some(slot) = self.slots[index] {
             passage.starts[slot as usize].from = from;
         }
     }
 
-    /// Adds all matches whose run begins in `positions` (at most [`BLOCK_BYTES`]), or in positions
-    /// before, and whose first byte is owned. A match that is too long ends the search for its
-    /// regex. Runs near the end of `positions` wait for the next ones, unless these are the last.
+    /// Adds all matches whose run begins in `positions` (at most [`BLOCK_BYTES`]) or before, and whose
+    /// first byte is owned. A match that is too long ends the search for its regex. Runs near the end
+    /// of `positions` wait for the next ones, unless these are the last.
     #[expect(clippy::too_many_arguments, reason = "what a chunk is, and the places of its results")]
     pub(crate) fn scan(
         &self,
@@ -272,7 +272,7 @@ impl Gate {
 }
 
 impl Also {
-    /// The rarest other factor behind the runs of the one in use, if it is of any use.
+    /// The rarest other factor near the runs of the one in use, if it helps.
     fn of(candidate: &Candidate, offsets: (usize, usize), rates: &Rates<'_>) -> Option<Self> {
         let used = &candidate.factors[candidate.used];
         let bytes = used.runs.iter().map(|run| run.sets.len()).min()?;
@@ -361,7 +361,7 @@ impl BoundedRegex {
         Ok(start)
     }
 
-    /// The same in one go, for a regex whose matches are short by itself.
+    /// The same in one go, for a regex whose matches are always short.
     fn all_in(&self, hay: &Haystack<'_>, starts: Range<usize>, found: &mut Vec<Finding>) -> usize {
         let mut from = starts.start;
         let end = hay.text.len().min(starts.end + self.length_bytes_max);

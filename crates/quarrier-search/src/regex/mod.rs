@@ -4,10 +4,10 @@
 //! Two things would depend on the cut. First, where a match ends decides where the next may
 //! begin, so a chunk's matches depend on the chunk before. Each chunk is searched as if
 //! nothing reached into it, and a [`Stitcher`] mends that in order, where a match did.
-//! Second, a match could run on beyond the bytes at hand. So its length is bounded, by the
-//! regex itself or by `L`, the longest allowed; every chunk sees `L + 1` bytes behind its last
-//! position. Matches are searched for as if nothing could match further than `L + 1` bytes from its
-//! start; a [`watch`] follows, in order, what could, and where a match is longer than `L`
+//! Second, a match could extend beyond the chunk's bytes. So its length is bounded, by the regex itself
+//! or by `L`, the longest allowed; every chunk sees `L + 1` bytes after its last position. Matches are
+//! searched for as if none could extend further than `L + 1` bytes from its start; a [`watch`] follows,
+//! in order, those that could, and where a match is longer than `L`
 //! the search ends.
 //!
 //! A repetition such as `.*` may look far ahead to find a short match, or none. So text is read
@@ -51,8 +51,8 @@ pub(crate) const CONTEXT_BYTES: usize = 8;
 /// The least that is searched at a time; less would cost more calls than it saves.
 const PIECE_BYTES_MIN: usize = 1024;
 
-/// The states that a lazy automaton may hold in one thread: so many bytes at most, and at least
-/// so many, without which it would work out the same ones again and again.
+/// The memory that a lazy automaton's states may take in one thread: at most this many bytes, and at
+/// least a minimum, below which it would compute the same states again and again.
 const STATES_BYTES_MAX: usize = 16 << 20;
 const STATES_BYTES_MIN: usize = 2 << 20;
 
@@ -73,7 +73,7 @@ pub(crate) struct BoundedRegex {
     endless: Option<NFA>,
 }
 
-/// Where a match lies, or where one begins that is longer than allowed.
+/// The range of a match, or the start of one that is longer than allowed.
 type Match = std::result::Result<Range<usize>, usize>;
 
 /// A match longer than allowed.
@@ -115,14 +115,14 @@ pub(crate) fn compile(
     Ok(regexes)
 }
 
-/// What the states of one automaton may take in one thread, if all that of `regexes` regexes shall
-/// fit into `memory`. There are two for each regex, of which one reads backwards.
+/// The memory for the states of one automaton in one thread, so that those of `regexes` regexes
+/// together fit into `memory`. Each regex has two automata, one of which reads backwards.
 fn states_bytes(memory: usize, regexes: usize) -> usize {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     (memory / (2 * regexes * threads).max(1)).clamp(STATES_BYTES_MIN, STATES_BYTES_MAX)
 }
 
-/// Says what is wrong with a regex before the set is known.
+/// Validates a regex before the set is known.
 pub(crate) fn verify(text: &str) -> Result<()> {
     parse(text, false).map(|_| ())
 }
@@ -178,7 +178,7 @@ impl BoundedRegex {
         })
     }
 
-    /// The memory of what was compiled.
+    /// The memory of the compiled automata.
     fn automata_bytes(&self) -> usize {
         self.regex.memory_usage() + self.endless.as_ref().map_or(0, NFA::memory_usage)
     }
@@ -218,7 +218,7 @@ impl BoundedRegex {
         while from < text.len() {
             let end = text.len().min(from.saturating_add(piece));
             let is_last = end == text.len();
-            // Matches that begin here or later may need bytes behind the piece.
+            // Matches that begin here or later may need bytes after the piece.
             let known_until = if is_last { end } else { end - reach + 1 };
             let found = self.regex.search(&Input::new(text).range(from..end));
             match found.map(|found| found.range()) {
@@ -226,7 +226,7 @@ impl BoundedRegex {
                     if found.len() <= self.length_bytes_max {
                         return Some(Ok(found));
                     }
-                    // Longer than allowed: what counts is what the bytes within reach say.
+                    // Longer than allowed: the bytes within reach decide.
                     if let Some(within) = self.at(text, found.start) {
                         return Some(within);
                     }

@@ -38,7 +38,7 @@ pub(super) struct Spotter {
     runs: Vec<Run>,
     fixed: Option<Fixed>,
     classes: Option<Classes>,
-    /// How far behind a run's start the filters may look.
+    /// The greatest distance from a run's start at which the filters may look.
     pub(super) reach: usize,
 }
 
@@ -50,19 +50,19 @@ struct Fixed {
     users: Vec<Vec<(u32, usize)>>,
 }
 
-/// Runs of classes, behind a packed filter.
+/// Runs of classes, searched for by a packed filter.
 struct Classes {
     /// `None` where this CPU has none.
     filter: Option<Packed>,
-    /// For each place and byte value the groups that allow it: what a candidate is looked up in.
+    /// For each place and byte value, the groups that allow it.
     groups: Vec<[u64; 256]>,
     entries: Vec<Vec<Entry>>,
 }
 
-/// Bits of the tables by which candidates are told apart; runs share one where there are more.
+/// Bits of the tables that distinguish candidates; if there are more runs, some share a bit.
 const GROUPS: usize = 64;
 
-/// A run, and where in it the bytes lie that the filter sees.
+/// A run, and the place of the bytes in it that the filter sees.
 #[derive(Clone, Copy)]
 struct Entry {
     run: u32,
@@ -101,8 +101,8 @@ impl Spotter {
         }
     }
 
-    /// Adds the runs that the filters meet in `positions` (at most [`BLOCK_BYTES`]). The start of one
-    /// may lie up to `reach` bytes before. `is_wanted` says whether a run at a place is of use.
+    /// Adds the runs that the filters find in `positions` (at most [`BLOCK_BYTES`]). A run may start up
+    /// to `reach` bytes before. `is_wanted` says whether a run at a place is of use.
     pub(super) fn scan(
         &self,
         text: &[u8],
@@ -180,7 +180,7 @@ fn stands_alone(run: &Run, text: &[u8], at: usize) -> bool {
     !begins_inside && !ends_inside
 }
 
-/// Where the most fixed bytes in a row lie, if they are enough for a needle.
+/// The longest stretch of fixed bytes, if it is long enough for a needle.
 fn streak(sets: &[ByteSet]) -> Option<Range<usize>> {
     let (mut best, mut start) = (0..0, 0);
     for (place, set) in sets.iter().enumerate() {

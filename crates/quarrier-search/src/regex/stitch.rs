@@ -13,7 +13,7 @@ pub(crate) struct Stitcher {
     watches: Vec<Option<Watch>>,
 }
 
-/// What is known of one regex.
+/// The state of one regex at a seam.
 #[derive(Clone)]
 struct Seam {
     /// Where its last match ended in the source.
@@ -24,7 +24,7 @@ struct Seam {
     guesses: Guesses,
 }
 
-/// What the guesses of a chunk are worth.
+/// How the provisional matches of a chunk compare with the final ones.
 #[derive(Clone, Copy, PartialEq)]
 enum Guesses {
     /// There was none yet.
@@ -42,10 +42,10 @@ impl Stitcher {
         Stitcher { seams: vec![seam; regexes.len()], watches }
     }
 
-    /// Replaces `matches`, those of regex number `index` that begin in the chunk before
-    /// `complete_until` and were not mended yet, by the right ones, given where the match
-    /// before them ended. `too_long` is the guess of a match too long, behind them all. Returns
-    /// before which offset findings count, if a match proved to be too long.
+    /// Replaces `matches`, the provisional ones of regex number `index` that begin in the chunk before
+    /// `complete_until`, by the final ones, given the end of the match before them. `too_long` is the
+    /// provisional match that is too long, after them all. If a match proved to be too long, returns
+    /// the offset before which findings count.
     pub(crate) fn mend(
         &mut self,
         index: usize,

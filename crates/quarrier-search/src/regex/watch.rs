@@ -1,21 +1,20 @@
 //! Matches longer than allowed, wherever they end.
 //!
-//! A match is what the regex finds in the whole source. A chunk shows `L + 1` bytes from each of
-//! its starts, which is enough to find every match that is not too long; but `a(?s:.*)b` may find
-//! none within them, or a short one, and go on to match gigabytes. So the attempts that are still
-//! open after `L + 1` bytes are followed, in order, through the chunks behind, until they die or
-//! have matched more than `L` bytes. Attempts in the same state have the same future: the one that
-//! began first stands for all.
+//! A match is defined by the whole source. A chunk shows `L + 1` bytes from each of its starts, which
+//! is enough to find every match that is not too long; but `a(?s:.*)b` may find none within them, or a
+//! short one, and go on to match gigabytes. So the attempts still open after `L + 1` bytes are
+//! followed, in order, through the later chunks, until they die or have matched more than `L` bytes.
+//! Attempts in the same state have the same future: the one that began first stands for all.
 //!
-//! The search ends where a match first proves to be too long, at byte `D`: what was found before
-//! `D - L - 1` is given. That depends on the bytes alone, and nothing has to be held until an
-//! attempt is decided, which may be never. Another attempt, still open then, may have begun
-//! before the one that proved too long and take its place. Such ones are followed to their end, so that the
-//! place named is that of the first match.
+//! The search ends where a match first proves to be too long, at byte `D`; findings before `D - L - 1`
+//! are reported. That depends on the bytes alone, and no finding must be held until an attempt is
+//! decided, which may be never. Another attempt, still open then, may have begun before the one that
+//! proved too long. Such attempts are followed to their end, so that the reported place is that of the
+//! first match.
 //!
-//! Where few bytes keep an attempt open this costs nothing: starts are taken by the batch, nearly
-//! `L` at a time, and whether any could still be open `L + 1` bytes behind the first of them is
-//! soon known from the last of them on, by following all states of the regex at once.
+//! If few bytes keep an attempt open, this costs nothing: starts are taken in batches of nearly `L`,
+//! and following all states of the regex at once from the last of them soon shows whether any could
+//! still be open `L + 1` bytes after the first.
 
 use std::ops::Range;
 
@@ -129,7 +128,7 @@ impl Watch {
         let end = chunk.offset + chunk.data.len() as u64;
         let begin = chunk.offset + chunk.own.start as u64;
         if self.known_until < begin {
-            // The start of the source, or behind zeros that leave no attempt open.
+            // The start of the source, or after zeros that leave no attempt open.
             self.open.clear();
             (self.known_until, self.at) = (begin, begin);
         }
@@ -150,7 +149,7 @@ impl Watch {
         self.proof.map(|proof| proof.end - reach)
     }
 
-    /// Follows what is open through the part of a chunk before `until`, as far as that sees.
+    /// Follows the open attempts through the part of a chunk before `until`, as far as that sees.
     pub(super) fn follow_until(&mut self, chunk: &Chunk<'_>, until: u64) {
         let view = View { text: chunk.data, offset: chunk.offset };
         let end = chunk.offset + chunk.data.len() as u64;
@@ -186,7 +185,7 @@ impl Watch {
         *proof = Proof { start: proof.start.min(start), end: proof.end.min(end) };
     }
 
-    /// Follows what is open to the offset `to`.
+    /// Follows the open attempts to the offset `to`.
     fn follow(&mut self, view: View<'_>, to: u64) {
         if !self.open.is_empty() {
             let range = view.index(self.at)..view.index(to);
@@ -279,7 +278,7 @@ impl Watch {
             }
             let has_matched = self.step_fresh(view, at);
             at += 1;
-            // What one more of the same byte does not change, the rest of them do not either.
+            // If one more of the same byte changes nothing, the rest of them do not either.
             if in_run && is_free && !has_matched && last == self.fresh {
                 let end = if at <= starts.end { starts.end } else { to };
                 if self.attempts.depends_on_neighbours() {

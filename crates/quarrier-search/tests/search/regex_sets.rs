@@ -6,7 +6,7 @@ use quarrier_search::{Options, Pattern, Searcher};
 use super::engines::noise;
 use super::regexes::check;
 
-/// What regexes are drawn from: literals, prefixes of any length, alternatives, classes, edges.
+/// The parts from which regexes are drawn: literals, prefixes of any length, alternatives, classes, edges.
 const ATOMS: [&str; 34] = [
     "key",
     "token",
@@ -44,7 +44,7 @@ const ATOMS: [&str; 34] = [
     r"[0-9a-f]{32}\b",
 ];
 
-/// What texts are drawn from.
+/// The parts from which texts are drawn.
 const PIECES: [&str; 34] = [
     "key",
     "KEY",
@@ -86,7 +86,7 @@ fn regex() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(&ATOMS[..]), 1..7).prop_map(|atoms| atoms.concat())
 }
 
-/// Whether it is a regex that a set may have: it cannot match nothing.
+/// Whether a set may have this regex: it must not match the empty string.
 fn is_allowed(regex: &str) -> bool {
     Searcher::builder().build(vec![Pattern::regex(regex).unwrap()]).is_ok()
 }
@@ -107,7 +107,7 @@ proptest! {
     }
 }
 
-/// Rules as scanners of secrets, indicators and logs have them.
+/// Typical rules of scanners for secrets, indicators and logs.
 const RULES: [&str; 24] = [
     r"\b(?:AKQA|ASQA|AGQA)[A-Z2-7]{16}\b",
     r"(?i)[\w.-]{0,40}?(?:key|passwd|secret|token)[\w .-]{0,20}[ \t]{0,3}(?:=|:=|=>|:)[ \t]{0,3}'([0-9a-z_.=-]{16,100})'",
@@ -150,7 +150,7 @@ const LINES: [&str; 12] = [
     "nothing of interest in this line, which is here for its length alone\n",
 ];
 
-/// Across the blocks in which filters work, and the seams of chunks.
+/// Across the blocks of filters, and the seams of chunks.
 #[test]
 fn rules_find_what_each_finds_alone_across_blocks_and_seams() {
     let mut draws = noise(21);
@@ -159,7 +159,7 @@ fn rules_find_what_each_finds_alone_across_blocks_and_seams() {
         match draws.next() {
             Some(draw) if draw < 0xF0 => {
                 let line = LINES[usize::from(draw) % LINES.len()].as_bytes();
-                // Now and then it is cut short.
+                // Now and then, truncate it.
                 let kept = if draw % 7 == 0 { line.len() / 2 } else { line.len() };
                 text.extend_from_slice(&line[..kept]);
             }
@@ -170,9 +170,9 @@ fn rules_find_what_each_finds_alone_across_blocks_and_seams() {
     check(&RULES, &text[..70_000], 3_001, 3);
 }
 
-/// Runs everywhere and matches nowhere, until the gate gives up; and then it is of use again.
+/// Runs everywhere and no match, until the gate gives up; then data in which it helps again.
 #[test]
-fn a_gate_that_is_no_gain_gives_up_and_comes_back() {
+fn a_useless_gate_gives_up_and_comes_back() {
     let mut text = b"key".repeat(60_000);
     text.extend(b"nothing here. ".repeat(100_000));
     for at in [3_000, 90_001, 170_000, 400_000, 1_400_000] {
@@ -183,7 +183,7 @@ fn a_gate_that_is_no_gain_gives_up_and_comes_back() {
 }
 
 #[test]
-fn every_regex_of_a_set_says_what_gates_it() {
+fn every_regex_of_a_set_reports_its_gate() {
     let regexes = ["(?:secret|passwd)=[0-9a-f]{16}", "[a-z ]{3}"];
     let patterns = regexes.iter().map(|regex| Pattern::regex(regex).unwrap()).collect();
     let searcher = Searcher::builder().build(patterns).unwrap();

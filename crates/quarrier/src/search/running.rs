@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use quarrier_core::pipeline::{Access, Chunk, Kernel, Pipeline, Plan, Run, Sink};
 use quarrier_core::region::AsData;
 use quarrier_core::source::Memory;
-use quarrier_search::{Choice, EngineName, Finding, Found, Sample, Searcher};
+use quarrier_search::{Choice, ChunkFindings, EngineName, Finding, Sample, Searcher};
 
 use super::device::{self, OnDevices};
 use super::{Search, SmallFiles, features};
@@ -340,7 +340,7 @@ impl Agent<'_> {
     fn run(
         self,
         pipeline: &Pipeline<'_>,
-        sink: &mut dyn Sink<Found>,
+        sink: &mut dyn Sink<ChunkFindings>,
     ) -> quarrier_core::Result<Run> {
         match self {
             Agent::Cpu(kernel) => pipeline.run(kernel, sink),
@@ -353,7 +353,7 @@ impl Agent<'_> {
         pipeline: &Pipeline<'_>,
         name: &str,
         reader: &mut (dyn Read + Send),
-        sink: &mut dyn Sink<Found>,
+        sink: &mut dyn Sink<ChunkFindings>,
     ) -> quarrier_core::Result<Run> {
         match self {
             Agent::Cpu(kernel) => pipeline.run_stream(name, reader, kernel, sink),
