@@ -1,4 +1,4 @@
-//! What a server's answer to a range says, checked before one of its bytes is used.
+//! Checks a server's answer to a range request before one of its bytes is used.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use reqwest::header::{
     RETRY_AFTER,
 };
 
-/// What tells one version of an object from another.
+/// The validators that distinguish versions of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) length: u64,
@@ -22,8 +22,8 @@ impl Version {
         Version { length, etag: text(headers, &ETAG), last_modified: text(headers, &LAST_MODIFIED) }
     }
 
-    /// What differs in `now`, where that tells of another version. A missing field tells
-    /// nothing: some servers leave them out at times.
+    /// The validator in `now` that shows another version. A missing field shows nothing: some servers
+    /// leave them out at times.
     fn difference(&self, now: &Version) -> Option<String> {
         if self.length != now.length {
             return Some(format!("it had {} bytes and now has {}", self.length, now.length));
@@ -44,19 +44,19 @@ impl Version {
         }
     }
 
-    /// Whether `now` carries what this version is told by.
-    fn is_told_by(&self, now: &Version) -> bool {
+    /// Whether `now` has the validator (ETag or date) by which this version is compared.
+    fn carries_validator_of(&self, now: &Version) -> bool {
         let lost_etag = self.etag.is_some() && now.etag.is_none();
         let lost_date = self.etag.is_none() && self.last_modified.is_some();
         !lost_etag && (!lost_date || now.last_modified.is_some())
     }
 }
 
-/// What is asked for.
+/// The bytes that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RangeRequest {
     Span(Span),
-    /// So many last bytes.
+    /// The last bytes of the object, this many.
     Tail(u64),
     Whole,
 }
@@ -64,17 +64,17 @@ pub(crate) enum Asked {
 /// An answer that can be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The body is these bytes of the object; whether the server says how many come.
+    /// The body is these bytes of the object; `is_counted` says whether the server states their number.
     Range { span: Span, version: Version, is_counted: bool },
-    /// The body is the whole object, of this length where the server says it.
+    /// The body is the whole object, with its length if the server states it.
     Whole { length: Option<u64>, etag: Option<String>, last_modified: Option<String> },
     /// The object has no byte.
     Empty(Version),
-    /// No byte of the object lies in the range, and the server does not say how many there are.
+    /// The range lies outside of the object, and the server does not state the object's length.
     NotInObject,
 }
 
-/// An answer that cannot.
+/// An answer that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Another attempt may do better, after this long where the server says so.
@@ -97,7 +97,7 @@ fn again(reason: impl Into<String>) -> Refusal {
 pub(crate) fn judge(
     status: StatusCode,
     headers: &HeaderMap,
-    asked: Asked,
+    asked: RangeRequest,
     known: Option<&Version>,
 ) -> Result<Answer, Refusal> {
     match status.as_u16() {
@@ -118,7 +118,7 @@ pub(crate) fn judge(
 
 fn judge_range(
     headers: &HeaderMap,
-    asked: Asked,
+    asked: RangeRequest,
     known: Option<&Version>,
 ) -> Result<Answer, Refusal> {
     refuse_encoding(headers)?;
@@ -137,12 +137,14 @@ fn judge_range(
     let version = Version::of(headers, length);
     same_version(known, &version)?;
     let (asked, is_right) = match asked {
-        Asked::Span(asked) => (asked, span.offset == asked.offset && span.end() <= asked.end()),
-        Asked::Tail(bytes) => {
+        RangeRequest::Span(asked) => {
+            (asked, span.offset == asked.offset && span.end() <= asked.end())
+        }
+        RangeRequest::Tail(bytes) => {
             let tail = Span::new(length.saturating_sub(bytes), bytes.min(length));
             (tail, span == tail)
         }
-        Asked::Whole => (Span::new(0, length), false),
+        RangeRequest::Whole => (Span::new(0, length), false),
     };
     if !is_right {
         return Err(again(format!(
@@ -190,7 +192,7 @@ fn same_version(known: Option<&Version>, now: &Version) -> Result<(), Refusal> {
     if let Some(what) = known.difference(now) {
         return Err(Refusal::Changed(what));
     }
-    if !known.is_told_by(now) {
+    if !known.carries_validator_of(now) {
         return Err(again("the server does not say which version of the object it sends"));
     }
     Ok(())

@@ -23,8 +23,8 @@ impl Attempts {
         Attempts { retry, attempts_max: attempts_max.max(1), in_vain: 0, since, made: 0 }
     }
 
-    /// An attempt failed; `is_further` where it brought some bytes all the same. How long to
-    /// wait before the next, None where there is none.
+    /// Records that an attempt failed; `is_further` if it delivered some bytes all the same. Returns
+    /// how long to wait before the next attempt, `None` if there is none.
     pub(crate) fn failed(&mut self, is_further: bool, asked: Option<Duration>) -> Option<Duration> {
         self.made += 1;
         if is_further {

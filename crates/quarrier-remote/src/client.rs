@@ -19,12 +19,12 @@ use crate::transport;
 
 /// Opens remote sources and does their requests, on one thread of its own.
 ///
-/// A process that is forked has no such thread: there, all reads give [`Error::Closed`], and
-/// what is dropped ends nothing of the parent's.
+/// A forked process has no such thread: there, all reads return [`Error::Closed`], and dropping the
+/// client ends nothing of the parent's.
 ///
-/// Its sources share that thread, the limit of requests, the memory and the cache on disk.
-/// They do not keep it alive: when it is dropped, requests under way end, and reads of what is
-/// not held already give [`Error::Closed`].
+/// Its sources share that thread, the limit of requests, the memory and the cache on disk. They do not
+/// keep it alive: when it is dropped, requests in flight end, and reads of bytes not yet held return
+/// [`Error::Closed`].
 pub struct Remote {
     shared: Arc<Shared>,
     quit: Option<oneshot::Sender<()>>,
@@ -95,7 +95,7 @@ impl Drop for Remote {
     fn drop(&mut self) {
         self.shared.close();
         if self.shared.is_forked() {
-            // The thread is the parent's, and so is what would tell it to end.
+            // The thread is the parent's, and so is the channel that would end it.
             std::mem::forget((self.quit.take(), self.thread.take()));
             return;
         }

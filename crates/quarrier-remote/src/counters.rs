@@ -1,4 +1,4 @@
-//! What was asked for and what it cost.
+//! Counters of requested bytes and their cost.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -11,15 +11,15 @@ pub enum Error {
     BadUrl {
         /// The URL, without its secrets.
         source_name: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
     /// Settings that cannot be used: S3 credentials, a proxy, the system's certificates.
     Setup {
-        /// What is wrong, and with which setting.
+        /// Why it is invalid, and which setting.
         reason: String,
     },
-    /// The server says that there is no such object (404, 410).
+    /// The server says that the object does not exist (404, 410).
     NotFound {
         /// The URL, without its secrets.
         source_name: String,
@@ -49,14 +49,14 @@ pub enum Error {
     Unreachable {
         /// The URL, without its secrets.
         source_name: String,
-        /// What the system or TLS said.
+        /// The error of the system or of TLS.
         reason: String,
     },
     /// The object is not the one that was opened any more: ETag, Last-Modified or length.
     Changed {
         /// The URL, without its secrets.
         source_name: String,
-        /// What changed.
+        /// The validator that changed.
         what: String,
     },
     /// A range could not be had, after all attempts; others may still be had.
@@ -67,14 +67,14 @@ pub enum Error {
         offset: u64,
         /// How often it was tried.
         attempts: u32,
-        /// What was wrong the last time.
+        /// The error of the last attempt.
         reason: String,
     },
     /// So many ranges in a row could not be had that the server is taken for gone.
     Gone {
         /// The URL, without its secrets.
         source_name: String,
-        /// What was wrong the last time.
+        /// The error of the last attempt.
         reason: String,
     },
     /// The [`Remote`](crate::Remote) was dropped, or its stop flag was set.
@@ -110,7 +110,7 @@ impl Error {
         matches!(self, Error::Failed { .. })
     }
 
-    /// What went wrong, without the name of the source.
+    /// The error without the name of the source.
     pub fn reason(&self) -> String {
         match self {
             Error::BadUrl { reason, .. } | Error::Setup { reason } => reason.clone(),

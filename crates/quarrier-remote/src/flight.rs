@@ -7,7 +7,7 @@ use quarrier_sparse::Span;
 
 use crate::error::Error;
 
-/// A request under way, whoever waits for it.
+/// A request in flight, and whoever waits for it.
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) span: Span,
@@ -54,7 +54,7 @@ pub(crate) fn overlap(a: Span, b: Span) -> bool {
     a.offset < b.end() && b.offset < a.end()
 }
 
-/// What is left of `spans` (in order, apart) without `others` (in any order).
+/// The parts of `spans` (in order, apart) that lie in none of `others` (in any order).
 pub(crate) fn without(spans: Vec<Span>, others: impl Iterator<Item = Span>) -> Vec<Span> {
     others.fold(spans, |left, other| {
         let mut kept = Vec::with_capacity(left.len() + 1);

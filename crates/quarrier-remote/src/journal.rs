@@ -1,4 +1,4 @@
-//! The journal of a cached object: which of its bytes lie in the data file, byte by byte.
+//! The journal of a cached object, byte by byte: it lists the blocks that are in the data file.
 //!
 //! ```text
 //!  0  header, 64 bytes          64  record, 32 bytes      96  record      …
@@ -18,7 +18,7 @@
 //! compares the bytes with the checksum first, so a claim that came to disk before its bytes
 //! (a power cut) costs a fetch and nothing else. A record that is torn or damaged is passed
 //! over; so is what follows the last whole one. Of two records for one offset, the later counts
-//! where it is not shorter.
+//! if it is not shorter.
 
 use std::collections::BTreeMap;
 
@@ -35,19 +35,19 @@ pub const BLOCK_BYTES_MAX: u32 = 1 << 20;
 const MAGIC: &[u8; 8] = b"QRYCACH\n";
 const VERSION: u32 = 1;
 
-/// Which object, in which version: a hash, so that no URL lies on the disk.
+/// The hash of an object's identity and version; a hash, so that no URL lies on the disk.
 pub type Key = [u8; 32];
 
 /// The first bytes of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Of which object it is.
+    /// The object.
     pub key: Key,
     /// The object's length in bytes.
     pub length: u64,
 }
 
-/// A block that is said to lie in the data file.
+/// A block that the journal claims to be in the data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     /// Where it begins, in object and data file.
@@ -59,7 +59,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claim of `bytes` at `offset`; None where there are none or too many.
+    /// The claim of `bytes` at `offset`; `None` if there are none or too many.
     pub fn of(offset: u64, bytes: &[u8]) -> Option<Self> {
         let length =
             u32::try_from(bytes.len()).ok().filter(|n| (1..=BLOCK_BYTES_MAX).contains(n))?;
@@ -91,7 +91,7 @@ impl Header {
         bytes
     }
 
-    /// The header that `bytes` begin with; None where they do not.
+    /// The header that `bytes` begin with; `None` if they do not.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
         let key = bytes[16..].first_chunk().copied()?;
@@ -112,8 +112,7 @@ impl Header {
         bytes
     }
 
-    /// The claims of whole records, in order; those that are damaged or claim what the object
-    /// does not have are passed over.
+    /// The claims of whole records, in order, without damaged ones and those outside of the object.
     pub fn claims<'r>(&'r self, records: &'r [u8]) -> impl Iterator<Item = Claim> + 'r {
         records.chunks_exact(RECORD_BYTES).filter_map(|record| self.claim(record))
     }
@@ -132,7 +131,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// A journal's header and claims; None where the bytes are none. Never panics.
+/// A journal's header and claims; `None` if the bytes are not a journal. Never panics.
 pub fn read(bytes: &[u8]) -> Option<(Header, Claims)> {
     let header = Header::from_bytes(bytes)?;
     let mut claims = Claims::default();

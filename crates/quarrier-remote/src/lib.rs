@@ -12,10 +12,10 @@
 //!             answers judged ─→ bytes ─→ memory, disk ───────────┘
 //! ```
 //!
-//! A [`Remote`] owns the one thread that does all requests, and ends it when it is dropped. Its
-//! sources hold what was fetched in a `SparseStore` with a budget. Bytes are held after they
-//! have come and the answer was found right, never before; what fails is an error or is tried
-//! again, never wrong bytes and never zeros.
+//! A [`Remote`] owns the one thread that makes all requests, and ends it when it is dropped. Its
+//! sources hold fetched bytes in a `SparseStore` with a budget. They hold bytes only after these have
+//! arrived and the answer was verified; a failure is an error or is retried, and never yields wrong
+//! bytes or zeros.
 //!
 //! ```no_run
 //! use quarrier_core::source::Source;

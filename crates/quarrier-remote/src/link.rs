@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT_ENCODING, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE};
 use reqwest::{Response, Url};
 use tokio::time::timeout;
 
-use crate::answer::{self, Answer, Asked, Refusal, Version};
+use crate::answer::{self, Answer, RangeRequest, Refusal, Version};
 use crate::bucket::Signing;
 use crate::counters::Counting;
 use crate::error::Result;
@@ -58,7 +58,7 @@ enum Way {
     Bucket(Box<Signing>),
 }
 
-/// An answer whose body is still to come.
+/// An answer whose body has not arrived yet.
 pub(crate) struct Started {
     pub(crate) answer: Answer,
     pub(crate) body: Body,
@@ -84,7 +84,7 @@ impl Link {
     /// Asks for `asked`.
     pub(crate) async fn send(
         &self,
-        asked: Asked,
+        asked: RangeRequest,
         known: Option<&Version>,
         is_retry: bool,
     ) -> std::result::Result<Started, Fault> {
@@ -122,19 +122,19 @@ impl Link {
     async fn send_to(
         &self,
         url: Url,
-        asked: Asked,
+        asked: RangeRequest,
         known: Option<&Version>,
         is_retry: bool,
     ) -> std::result::Result<Started, Fault> {
         self.counting.request(is_retry);
         let mut request = self.client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
         request = match asked {
-            Asked::Span(span) => {
+            RangeRequest::Span(span) => {
                 let last = span.end().saturating_sub(1);
                 request.header(RANGE, format!("bytes={}-{last}", span.offset))
             }
-            Asked::Tail(bytes) => request.header(RANGE, format!("bytes=-{bytes}")),
-            Asked::Whole => request,
+            RangeRequest::Tail(bytes) => request.header(RANGE, format!("bytes=-{bytes}")),
+            RangeRequest::Whole => request,
         };
         if let Some(known) = known {
             request = match (&known.etag, &known.last_modified) {
@@ -169,7 +169,7 @@ impl Link {
 pub(crate) struct Body {
     response: Response,
     timeouts: Timeouts,
-    /// Whether a body that is cut can be told from one that ends.
+    /// Whether a truncated body can be distinguished from one that ends.
     pub(crate) is_delimited: bool,
     /// When the request was sent.
     pub(crate) sent: Instant,
@@ -210,7 +210,7 @@ fn no_byte(progress: Duration) -> String {
     format!("the server sent no byte for {} s", progress.as_secs_f64())
 }
 
-/// What a failure to send means.
+/// Classifies a failure to send.
 fn fault_of(error: &reqwest::Error) -> Fault {
     let reason = innermost(error);
     if error.is_redirect() {

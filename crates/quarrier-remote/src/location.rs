@@ -1,16 +1,16 @@
-//! Where an object is: a URL, its name without secrets, and what tells it from others.
+//! The location of an object: its URL, its name without secrets, and its identity.
 
 use url::Url;
 
 use crate::error::{Error, Result};
 
-/// What a user wrote, taken apart.
+/// A URL taken apart.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
     pub(crate) place: Place,
     /// For errors and findings: no query, no user, no password.
     pub(crate) name: String,
-    /// What selects the object, signatures and passwords left out. Only its hash is kept.
+    /// The parts that select the object, without signatures and passwords. Only their hash is stored.
     pub(crate) identity: String,
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum Place {
     Bucket { store: Store, bucket: String, key: String },
 }
 
-/// Who keeps a bucket.
+/// The cloud provider of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Store {
     S3,
@@ -43,7 +43,7 @@ impl Store {
         }
     }
 
-    /// What to set where there are no credentials.
+    /// Which credentials to set if there are none.
     pub(crate) fn advice(self) -> &'static str {
         match self {
             Store::S3 => {
@@ -94,7 +94,7 @@ pub fn is_remote(text: &str) -> bool {
 pub fn redacted(text: &str) -> String {
     match Url::parse(text) {
         Ok(url) => name_of(&url),
-        // Not a URL; what stands before a query or a password cannot be told apart safely.
+        // Not a URL; a query or a password cannot be separated from it safely.
         Err(_) => {
             let start = text.split(['?', '#']).next().unwrap_or_default();
             match (start.find("://"), start.rfind('@')) {

@@ -1,4 +1,4 @@
-//! One object: what is held of it, what is on its way, and who waits.
+//! One object: the bytes held, the requests in flight, and the readers that wait.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use quarrier_core::sync::lock;
 use quarrier_sparse::{CostModel, Merge, ReadAhead, SharedFile, Span};
 use tokio::task::AbortHandle;
 
-use crate::answer::{Answer, Asked, Refusal, Version};
+use crate::answer::{Answer, RangeRequest, Refusal, Version};
 use crate::attempts::Attempts;
 use crate::cache::Entry;
 use crate::error::{Error, Result};
@@ -20,10 +20,10 @@ use crate::streams::Streams;
 /// Bytes gathered before they are handed to those who wait.
 const PART_BYTES: usize = 256 << 10;
 
-/// What is fetched ahead is cut into pieces no smaller than this: they cost a request each.
+/// Fetches ahead are cut into pieces no smaller than this, since each costs a request.
 const WORTH_BYTES: u64 = 1 << 20;
 
-/// What all clones of a source and its requests share.
+/// State shared by all clones of a source and its requests.
 pub(crate) struct Object {
     pub(crate) shared: Arc<Shared>,
     pub(crate) link: Link,
@@ -40,18 +40,18 @@ pub(crate) struct Object {
     failed_ranges: AtomicU32,
 }
 
-/// What is under way.
+/// The requests in flight.
 struct Traffic {
     flights: Vec<(Arc<Flight>, Option<AbortHandle>)>,
     streams: Streams,
     read_ahead: ReadAhead,
     /// How often something moved.
     moves: u64,
-    /// The object is of no use any more: what was held is of a version that is gone.
+    /// Set when the object changed: the bytes held are of an old version.
     lost: Option<Error>,
 }
 
-/// What a reader waits for.
+/// A reader's wait.
 #[derive(Default)]
 pub(crate) struct Waiting<'s> {
     flights: Vec<Arc<Flight>>,
@@ -73,7 +73,7 @@ impl<'s> Waiting<'s> {
     }
 }
 
-/// What a reader is to do.
+/// The next step of a reader.
 pub(crate) enum Step {
     /// All of it is held, or was a moment ago.
     Read,
@@ -93,7 +93,7 @@ impl Object {
         disk: Option<Entry>,
     ) -> Self {
         let options = &shared.options;
-        // What is fetched ahead must still be there when it is read.
+        // Bytes fetched ahead must still be there when they are read.
         let ahead_bytes = match options.read_ahead {
             true => options.ahead_bytes_max.min(options.memory_bytes_max / 4),
             false => 0,
@@ -130,7 +130,7 @@ impl Object {
         self.traffic().streams.announce(span);
     }
 
-    /// What to fetch for a read, and what ahead of it, without waiting.
+    /// The spans to fetch for a read, and the span to fetch ahead of it. Does not wait.
     pub(crate) fn advise(&self, asked: Span) -> (Vec<Span>, Span) {
         let missing = self.missing(asked);
         let mut traffic = self.traffic();
@@ -151,13 +151,13 @@ impl Object {
         self.traffic().lost.clone()
     }
 
-    /// What requests cost, as far as is known.
+    /// The cost of requests, as far as it is known.
     fn cost(&self) -> CostModel {
         let request_bytes_max = self.request_bytes_max();
         CostModel { request_bytes_max, ..self.traffic().read_ahead.model().clone() }
     }
 
-    /// Starts to fetch what will be read soon, in as many pieces as are worth a request.
+    /// Starts to fetch bytes that will be read soon, in as many pieces as are worth a request.
     pub(crate) fn fetch_ahead(self: &Arc<Self>, ahead: Span) {
         if ahead.length == 0 {
             return;
@@ -221,7 +221,7 @@ impl Object {
         }
         let merge = Merge::Cost(self.cost());
         let wanted = || self.file.need_many(fetch, &merge).unwrap_or_else(|_| missing.to_vec());
-        // They may end before the reader looks at what is under way.
+        // They may end before the reader looks at the flights.
         waiting.flights.extend(self.start(wanted, self.request_bytes_max(), Some(missing)));
     }
 
@@ -237,8 +237,8 @@ impl Object {
         let Waiting { flights, is_exact: was_too_much, .. } = waiting;
         flights.retain(|flight| {
             let Some(error) = flight.failure() else { return true };
-            // A flight that went further than what is missing may have failed there; then the
-            // missing bytes are asked for by themselves.
+            // A flight that covered more than the missing bytes may have failed in the rest; then the
+            // missing bytes are requested alone.
             let is_exact = missing
                 .iter()
                 .any(|span| flight.span.offset >= span.offset && flight.span.end() <= span.end());
@@ -252,9 +252,9 @@ impl Object {
         end
     }
 
-    /// Starts flights for what of `wanted` is not under way: all of it, or, where `only` is
-    /// given, if some of that is not under way. Returns them. What is wanted is asked once it is known
-    /// what is under way: a flight that lands in between would be made again.
+    /// Starts flights for the parts of `wanted` that are not in flight: all of it, or, if `only` is
+    /// given, only if some of that is not in flight. Returns them. `wanted` is computed after the
+    /// flights are known, since a flight that lands in between would be repeated.
     fn start(
         self: &Arc<Self>,
         wanted: impl FnOnce() -> Vec<Span>,
@@ -289,7 +289,7 @@ impl Object {
             return Ok(());
         }
         if self.file.write(offset, bytes).is_err() {
-            // The store was told the length and to refuse what differs from what it holds.
+            // The store knows the length, and refuses bytes that differ from those it holds.
             let what = format!("the bytes at {offset} are others than before");
             return Err(Fault::Refused(Refusal::Changed(what)));
         }
@@ -339,7 +339,7 @@ impl Object {
     }
 }
 
-/// A flight with its task. However the task ends, those who wait are told.
+/// A flight with its task. However the task ends, it wakes those who wait.
 struct Landing {
     object: Arc<Object>,
     flight: Arc<Flight>,
@@ -412,9 +412,9 @@ fn given_up(
     }
 }
 
-/// One request for `left`, which is made shorter by what came.
+/// Makes one request for `left`, which shrinks by the bytes received.
 async fn attempt(object: &Object, left: &mut Span, is_retry: bool) -> Result<(), Fault> {
-    let sent = object.link.send(Asked::Span(*left), Some(&object.version), is_retry).await?;
+    let sent = object.link.send(RangeRequest::Span(*left), Some(&object.version), is_retry).await?;
     let Started { answer: Answer::Range { span, is_counted, .. }, mut body } = sent else {
         return Err(again("the server sends something else than a part"));
     };

@@ -1,15 +1,15 @@
-//! Opening: one request for the head, or for the tail where the name tells that the directory is
-//! there, tells length and version too.
+//! Opening: one request gets the length and version, with the first bytes of the object, or the last if
+//! the name says that the directory is there.
 
 use quarrier_sparse::{ReadAhead, Span};
 
-use crate::answer::{Answer, Asked, Refusal, Version};
+use crate::answer::{Answer, RangeRequest, Refusal, Version};
 use crate::attempts::Attempts;
 use crate::error::{Error, Result};
 use crate::link::{Body, Fault, Link, Started, again};
 use crate::options::Options;
 
-/// What a server said about an object, and bytes of it.
+/// The server's facts about an object, and some of its bytes.
 pub(crate) struct Opened {
     pub(crate) version: Version,
     /// Where the bytes are from.
@@ -17,8 +17,7 @@ pub(crate) struct Opened {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Attempts to connect to a server that has not answered yet: a typing error should not take
-/// long to be told.
+/// Attempts to connect to a server that has not answered yet: a mistyped name should be reported soon.
 const CONNECT_ATTEMPTS_MAX: u32 = 3;
 
 /// Asks for the first or last bytes of an object, as often as the options allow.
@@ -29,8 +28,8 @@ pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<O
     loop {
         let fault = match attempt(link, options, asked, attempts.made > 0).await {
             // Not every server knows of tails.
-            Err(End::Fault(Fault::Refused(_))) if matches!(asked, Asked::Tail(_)) => {
-                asked = Asked::Span(HEAD);
+            Err(End::Fault(Fault::Refused(_))) if matches!(asked, RangeRequest::Tail(_)) => {
+                asked = RangeRequest::Span(HEAD);
                 continue;
             }
             Ok(opened) => return Ok(opened),
@@ -61,13 +60,13 @@ pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<O
 const HEAD: Span = Span { offset: 0, length: 16 << 10 };
 
 /// The first request of an object.
-fn first(name: &str, options: &Options) -> Asked {
+fn first(name: &str, options: &Options) -> RangeRequest {
     if !options.read_ahead {
-        return Asked::Span(Span { offset: 0, length: 1 });
+        return RangeRequest::Span(Span { offset: 0, length: 1 });
     }
     match ReadAhead::first(name.trim_end_matches("?…")) {
-        Some(head) => Asked::Span(head),
-        None => Asked::Tail(ReadAhead::TAIL_BYTES),
+        Some(head) => RangeRequest::Span(head),
+        None => RangeRequest::Tail(ReadAhead::TAIL_BYTES),
     }
 }
 
@@ -112,13 +111,13 @@ impl From<Fault> for End {
 async fn attempt(
     link: &Link,
     options: &Options,
-    asked: Asked,
+    asked: RangeRequest,
     is_retry: bool,
 ) -> Result<Opened, End> {
     let mut started = link.send(asked, None, is_retry).await?;
     if started.answer == Answer::NotInObject {
         // An empty object, most likely; the server does not say so.
-        started = link.send(Asked::Whole, None, false).await?;
+        started = link.send(RangeRequest::Whole, None, false).await?;
     }
     let Started { answer, mut body } = started;
     match answer {
@@ -152,7 +151,7 @@ async fn attempt(
     }
 }
 
-/// The whole body, None where it has more than `most` bytes.
+/// The whole body, `None` if it has more than `most` bytes.
 async fn read(link: &Link, body: &mut Body, most: usize) -> Result<Option<Vec<u8>>, Fault> {
     let mut bytes = Vec::new();
     while let Some(part) = body.next().await? {

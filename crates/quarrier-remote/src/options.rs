@@ -22,8 +22,8 @@ pub struct Options {
     pub whole_bytes_max: u64,
     /// The largest request. Default 8 MiB.
     pub request_bytes_max: u64,
-    /// What requests cost, by which it is decided what to fetch by one. Default: None, which is
-    /// to learn it from the requests made.
+    /// The cost of requests, by which ranges are joined. Default: `None`, to learn it from the requests
+    /// made.
     pub cost: Option<CostModel>,
     /// Whether more is fetched than was asked for, where that is likely to be read. Default
     /// true.
@@ -144,8 +144,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// As curl reads the variables of an environment: `http_proxy` in lower case only, for a web
-    /// server sets `HTTP_PROXY` to what a stranger sent.
+    /// Reads the variables of an environment as curl does: `http_proxy` in lower case only, because a
+    /// web server sets `HTTP_PROXY` from a header of its clients.
     pub fn of(environment: &[(String, String)]) -> Self {
         let value = |name: &str| {
             let set = environment.iter().find(|(key, value)| key == name && !value.is_empty());
@@ -182,7 +182,7 @@ fn of_store(name: &str) -> bool {
 /// A cache on disk.
 #[derive(Debug, Clone)]
 pub struct CacheOptions {
-    /// Its folder, made where there is none.
+    /// Its folder, created if it does not exist.
     pub folder: PathBuf,
     /// Bytes in it; the least recently used objects go. Default 10 GiB.
     pub bytes_max: u64,

@@ -1,4 +1,4 @@
-//! What all sources of a client share, and the waiting for its requests.
+//! State that all sources of a client share, and waiting for its requests.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use tokio::sync::Semaphore;
 use crate::cache::Folder;
 use crate::options::Options;
 
-/// How often whoever waits looks whether it still should.
+/// How often a waiting thread checks whether it still should wait.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// What sources and their requests share.
+/// State that sources and their requests share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) client: reqwest::Client,
@@ -30,7 +30,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// What they share under `options`; `handle` starts their requests.
+    /// The shared state under `options`; `handle` starts the requests.
     pub(crate) fn new(options: Options, client: reqwest::Client, handle: Handle) -> Self {
         Shared {
             client,
@@ -68,7 +68,7 @@ impl Shared {
         self.opened.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Starts a task; what it owns is dropped when the client is.
+    /// Starts a task, which is dropped with the client.
     pub(crate) fn spawn(
         &self,
         task: impl Future<Output = ()> + Send + 'static,
@@ -76,8 +76,8 @@ impl Shared {
         self.handle.spawn(task).abort_handle()
     }
 
-    /// Runs a task and waits for what it says; None when the client is closed before, or `stop`
-    /// becomes true.
+    /// Runs a task and waits for its result; `None` if the client is closed before, or `stop` becomes
+    /// true.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,

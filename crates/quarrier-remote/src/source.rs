@@ -1,4 +1,4 @@
-//! A remote object as a source: reads what is held, fetches what is missing.
+//! A remote object as a source: reads return held bytes and fetch missing ones.
 
 use std::fmt;
 use std::io;
@@ -93,17 +93,17 @@ impl RemoteSource {
         Ok(source)
     }
 
-    /// The ETag that the server told, with its quotes.
+    /// The ETag that the server sent, with its quotes.
     pub fn etag(&self) -> Option<&str> {
         self.owner.object.version.etag.as_deref()
     }
 
-    /// The date of the last modification as the server told it.
+    /// The date of the last modification that the server sent.
     pub fn last_modified(&self) -> Option<&str> {
         self.owner.object.version.last_modified.as_deref()
     }
 
-    /// What reads cost so far.
+    /// The cost of reads so far.
     pub fn counters(&self) -> Counters {
         self.owner.object.link.counting.read()
     }
@@ -116,10 +116,9 @@ impl RemoteSource {
         self.owner.object.announce(Span { offset: range.start, length });
     }
 
-    /// Fetches all of `ranges` that is missing: those close together by one request, by the
-    /// cost model, and requests side by side. Returns when all is held. What lies beyond the
-    /// length is left out. The ranges should fit into the memory of the
-    /// [`Remote`](crate::Remote).
+    /// Fetches the missing parts of `ranges`: close ones by one request, by the cost model, and
+    /// requests in parallel. Returns when all are held. Parts beyond the length are ignored. The ranges
+    /// should fit into the memory of the [`Remote`](crate::Remote).
     ///
     /// # Errors
     /// As a read of any of them.
@@ -143,8 +142,8 @@ impl RemoteSource {
         self.owner.object.file.has(range.start, end.saturating_sub(range.start))
     }
 
-    /// Reads until `buffer` is full or the source ends, and returns how many bytes that were.
-    /// Gives up soon after `stop` becomes true; what is on its way arrives all the same.
+    /// Reads until `buffer` is full or the source ends, and returns the number of bytes. Gives up soon
+    /// after `stop` becomes true; requests in flight complete nevertheless.
     ///
     /// # Errors
     /// As [`Source::read_at`]; [`Error::Closed`](crate::Error::Closed) when it was given up.
@@ -160,7 +159,7 @@ impl RemoteSource {
         Ok(filled)
     }
 
-    /// As [`Source::read_at`], waiting as told.
+    /// As [`Source::read_at`], waiting as `waiting` says.
     fn read_some(&self, offset: u64, buffer: &mut [u8], waiting: Waiting<'_>) -> Result<usize> {
         let left = self.length().saturating_sub(offset);
         let count =
@@ -171,7 +170,7 @@ impl RemoteSource {
         Ok(count)
     }
 
-    /// Waits until all of `asked` is held; fetches of `fetch` what is missing.
+    /// Waits until all of `asked` is held; fetches the missing parts of `fetch`.
     fn bring(&self, asked: &[Span], fetch: &[Span], waiting: &mut Waiting<'_>) -> Result<()> {
         loop {
             match self.owner.object.step(asked, fetch, waiting) {
@@ -199,11 +198,11 @@ impl RemoteSource {
         if let Some(error) = object.lost() {
             return Err(error);
         }
-        // What arrives stays until it has been read. Nothing overflows within the length.
+        // Pinned, so that bytes stay until they have been read. Nothing overflows within the length.
         let pin = object.file.pin(asked);
         self.read_from_disk(asked);
         let (fetch, ahead) = object.advise(asked);
-        // What is waited for goes first.
+        // The awaited bytes go first.
         object.want(&object.missing(asked), &fetch, &mut waiting);
         object.fetch_ahead(ahead);
         loop {

@@ -1,8 +1,8 @@
-//! Who reads on and on, and how far ahead of it to fetch.
+//! Detects sequential readers, and decides how far ahead of them to fetch.
 //!
-//! What goes with a read that misses is decided by [`ReadAhead`](quarrier_sparse::ReadAhead),
-//! made for readers of metadata. A reader of data needs more: requests under way while it works
-//! on what it has. So beside that, without anybody waiting for it:
+//! [`ReadAhead`](quarrier_sparse::ReadAhead), made for readers of metadata, decides what to fetch with
+//! a read that misses. A reader of data needs more: requests in flight while it processes. So in
+//! addition, with nobody waiting for it:
 //!
 //! ```text
 //!  1 MiB read one after the other, or more   as much ahead as has been read, up to the bound
@@ -10,13 +10,13 @@
 //!                                            behind the range's end
 //! ```
 //!
-//! Whoever stops has fetched at most as much in vain as was of use.
+//! A reader that stops has fetched at most as much in vain as it used.
 
 use quarrier_sparse::Span;
 
 /// Reading that goes on for less is no stream.
 const RUN_BYTES_MIN: u64 = 1 << 20;
-/// Readers that are told apart; the one not used for longest is forgotten.
+/// Readers that are followed at once; the one not used for longest is forgotten.
 const STREAMS_MAX: usize = 8;
 /// A read this many times its length away from the last one still follows it: several threads
 /// that share a range out among them do not arrive in order.
@@ -50,7 +50,7 @@ struct Announced {
 }
 
 impl Streams {
-    /// Of an object of `length` bytes; never more than `ahead_bytes_max` ahead.
+    /// Streams of an object of `length` bytes; never more than `ahead_bytes_max` ahead.
     pub(crate) fn new(length: u64, ahead_bytes_max: u64) -> Self {
         Streams { length, ahead_bytes_max, streams: Vec::new(), announced: None }
     }
@@ -104,8 +104,8 @@ impl Streams {
     }
 }
 
-/// What to fetch so that `window` bytes behind `at` are on their way; in large pieces, so not
-/// before half of the window is used up.
+/// The span to fetch so that `window` bytes after `at` are in flight; in large pieces, so not before
+/// half of the window is used up.
 fn ahead(fetched: &mut u64, at: u64, window: u64, end: u64) -> Span {
     let from = (*fetched).max(at);
     let until = at.saturating_add(window).min(end);

@@ -62,8 +62,7 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     attempt.follow()
 }
 
-/// What the innermost error says: that of the system or of TLS. The outer ones name the URL
-/// with all its secrets.
+/// The innermost error: that of the system or of TLS. The outer ones name the URL with all its secrets.
 pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -93,7 +92,7 @@ impl HttpService for Connector {
     {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            // The requests for credentials have small bodies, which lie in memory.
+            // Requests for credentials have small bodies in memory.
             let body = body.as_bytes().cloned().unwrap_or_default();
             let sent = self
                 .0

@@ -21,7 +21,7 @@ fn check(status: u16, fields: &[(&'static str, &str)]) -> Result<Answer, Refusal
     judge(
         StatusCode::from_u16(status).unwrap(),
         &headers(fields),
-        Asked::Span(span(10, 90)),
+        RangeRequest::Span(span(10, 90)),
         Some(&known()),
     )
 }
@@ -106,7 +106,12 @@ fn dates_tell_versions_apart_where_no_strong_etag_does() {
 #[test]
 fn an_empty_object_is_told_by_an_unsatisfiable_range() {
     let judge = |fields: &[(&'static str, &str)]| {
-        judge(StatusCode::RANGE_NOT_SATISFIABLE, &headers(fields), Asked::Span(span(0, 10)), None)
+        judge(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            &headers(fields),
+            RangeRequest::Span(span(0, 10)),
+            None,
+        )
     };
     assert!(matches!(judge(&[("content-range", "bytes */0")]), Ok(Answer::Empty(_))));
     assert_eq!(judge(&[]), Ok(Answer::NotInObject));
@@ -128,7 +133,7 @@ fn what_passes_by_is_tried_again_and_what_stays_is_not() {
 fn a_tail_is_taken_where_it_reaches_from_its_begin_to_the_end() {
     let judge = |range: &str, bytes: u64| {
         let fields = headers(&[("content-range", range)]);
-        judge(StatusCode::PARTIAL_CONTENT, &fields, Asked::Tail(bytes), None)
+        judge(StatusCode::PARTIAL_CONTENT, &fields, RangeRequest::Tail(bytes), None)
     };
     assert!(
         matches!(judge("bytes 900-999/1000", 100), Ok(Answer::Range { span: s, .. }) if s == span(900, 100))

@@ -14,7 +14,7 @@ use super::{Folder, Patience, locked};
 use crate::flight::without;
 use crate::journal::{BLOCK_BYTES_MAX, Claim, Claims, HEADER_BYTES, Header, Key, RECORD_BYTES};
 
-/// Claims are cut to this, for a read checks whole ones.
+/// The largest claim: a read verifies whole claims, so they must be small.
 const BLOCK_BYTES: usize = 256 << 10;
 const _: () = assert!(BLOCK_BYTES <= BLOCK_BYTES_MAX as usize);
 
@@ -27,18 +27,18 @@ pub(crate) struct Entry {
     data: File,
     journal_name: String,
     journal: File,
-    known: Mutex<Known>,
+    known: Mutex<JournalProgress>,
 }
 
-/// What of the journal has been read.
+/// How far the journal has been read, and its claims up to there.
 #[derive(Debug)]
-struct Known {
+struct JournalProgress {
     claims: Claims,
     read_bytes: u64,
 }
 
 impl Entry {
-    /// Opens or makes it; None where others are in the way.
+    /// Opens or creates the entry; `None` if another process holds its lock.
     pub(super) fn open(folder: Folder, key: Key, length: u64) -> io::Result<Option<Entry>> {
         let Ok(_lock) = folder.file("lock").and_then(|file| locked(file, Patience::Some)) else {
             return Ok(None);
@@ -53,13 +53,13 @@ impl Entry {
         let mut first = [0; HEADER_BYTES];
         let is_ours = journal.read_exact_at(&mut first, 0).is_ok() && first == header.to_bytes();
         if !is_ours {
-            // New, or not what its name says: nothing of it can be believed.
+            // The entry is new, or its journal does not match its name: trust none of it.
             journal.set_len(0)?;
             journal.write_all_at(&header.to_bytes(), 0)?;
         }
-        // By this the objects not used for longest are told.
+        // The time tells eviction which objects were not used for longest.
         let _ = journal.set_modified(SystemTime::now());
-        let known = Known { claims: Claims::default(), read_bytes: HEADER_BYTES as u64 };
+        let known = JournalProgress { claims: Claims::default(), read_bytes: HEADER_BYTES as u64 };
         let known = Mutex::new(known);
         Ok(Some(Entry { folder, header, data, journal_name, journal, known }))
     }
@@ -71,7 +71,7 @@ impl Entry {
         known.claims.overlapping(span).map(|claim| claim.span()).collect()
     }
 
-    /// Gives `take` the blocks that share a byte with `span` and are what they were.
+    /// Passes to `take` the blocks that overlap `span` and match their checksums.
     pub(crate) fn load(&self, span: Span, mut take: impl FnMut(u64, &[u8])) {
         let mut known = self.known();
         self.read_on(&mut known);
@@ -117,7 +117,7 @@ impl Entry {
         let journal = locked(self.folder.file(&self.journal_name)?, Patience::Some)?;
         let length = journal.metadata()?.len();
         let Some(records) = length.checked_sub(HEADER_BYTES as u64) else {
-            // Removed behind our back, and made anew without a header.
+            // Somebody removed it, and created it anew without a header.
             return Err(io::ErrorKind::WouldBlock.into());
         };
         // A record that was cut by a kill or a full disk is written over.
@@ -130,8 +130,8 @@ impl Entry {
         Ok(())
     }
 
-    /// Reads what was appended since the last time.
-    fn read_on(&self, known: &mut Known) {
+    /// Reads the records appended since the last call.
+    fn read_on(&self, known: &mut JournalProgress) {
         let Ok(meta) = self.journal.metadata() else { return };
         let new = meta.len().saturating_sub(known.read_bytes);
         let mut left = new - new % RECORD_BYTES as u64;
@@ -147,7 +147,7 @@ impl Entry {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, JournalProgress> {
         lock(&self.known)
     }
 }

@@ -1,13 +1,13 @@
 //! The cache on disk: a folder of objects, shared by processes.
 //!
-//! For each version of an object there are two files, named by the hash of what it is (URL
-//! without signatures and passwords, ETag, Last-Modified, length): `KEY.data`, sparse, each byte
-//! at its own offset, and `KEY.journal`, which claims blocks of it (see
-//! [`journal`](crate::journal)). A version that changed has another name.
+//! Each version of an object has two files, named by the hash of its identity (URL without signatures
+//! and passwords, ETag, Last-Modified, length): `KEY.data`, sparse, each byte at its own offset, and
+//! `KEY.journal`, which claims blocks of it (see [`journal`](crate::journal)). A changed version has
+//! another name.
 //!
-//! Whoever uses an object holds a shared lock on its data file, so that it is not removed when
-//! room is made. Locks are only ever tried: a process that was stopped while it holds one stops
-//! nobody else; what could not be kept is fetched again some day.
+//! A process that uses an object holds a shared lock on its data file, so that eviction does not remove
+//! it. Locks are only ever tried: a process that was stopped while it holds one blocks no other; bytes
+//! that could not be cached are fetched again later.
 
 mod entry;
 
@@ -56,15 +56,14 @@ impl Folder {
             is_closed: AtomicBool::new(false),
             new_bytes: AtomicU64::new(0),
         }));
-        // What a folder does not let be written is told before the first object is.
+        // Report a folder that cannot be written before the first object needs it.
         if let Err(error) = made.and_then(|()| cache.file("lock").map(drop)) {
             cache.turn_off(&error);
         }
         cache
     }
 
-    /// The cached part of an object; None where the cache is off, or versions cannot be told
-    /// apart.
+    /// The cached part of an object; `None` if the cache is off, or the object has no validators.
     pub(crate) fn entry(&self, identity: &str, version: &Version) -> Option<Entry> {
         let is_told = version.etag.is_some() || version.last_modified.is_some();
         if !is_told || self.is_closed() {
@@ -91,7 +90,7 @@ impl Folder {
         self.0.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Keeps nothing more in this run. The first reason is the one that is told.
+    /// Stops caching in this run. The first reason is the one reported.
     fn turn_off(&self, error: &io::Error) {
         self.0.is_closed.store(true, Ordering::Relaxed);
         let mut warning = lock(&self.0.warning);
@@ -101,7 +100,7 @@ impl Folder {
         });
     }
 
-    /// Opens a file of the folder, which it makes where there is none, for its owner only.
+    /// Opens a file of the folder, or creates it for its owner only.
     fn file(&self, name: &str) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -142,21 +141,21 @@ impl Folder {
         }
     }
 
-    fn objects(&self) -> Vec<Kept> {
+    fn objects(&self) -> Vec<CachedObject> {
         let Ok(files) = fs::read_dir(&self.0.folder) else { return Vec::new() };
         let paths = files.filter_map(|file| file.ok().map(|file| file.path()));
-        paths.filter_map(|path| Kept::of(&path)).collect()
+        paths.filter_map(|path| CachedObject::of(&path)).collect()
     }
 }
 
-/// An object of the folder, as others see it.
-struct Kept {
+/// An object in the cache folder, as eviction sees it.
+struct CachedObject {
     data: PathBuf,
     bytes: u64,
     used: SystemTime,
 }
 
-impl Kept {
+impl CachedObject {
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let key = name.strip_suffix(".data")?;
@@ -167,7 +166,7 @@ impl Kept {
         let meta = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
         let journal = fs::symlink_metadata(path.with_extension("journal"));
         let used = journal.and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-        Some(Kept { data: path.to_path_buf(), bytes: meta.blocks() * 512, used })
+        Some(CachedObject { data: path.to_path_buf(), bytes: meta.blocks() * 512, used })
     }
 
     /// Removes it, unless somebody uses it. The journal goes first: claims without bytes would
