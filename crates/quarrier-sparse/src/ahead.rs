@@ -9,10 +9,10 @@
 //! | the missing bytes | are fetched with |
 //! |---|---|
 //! | lie in the last 64 KiB of the file | all of these |
-//! | end where held ones begin: somebody reads backwards | 32 KiB before them |
+//! | end where held ones begin: the reader goes backwards | 32 KiB before them |
 //! | are many already (1 MiB) | nothing more |
-//! | go on where a fetch ended | four times as much as went with that, up to the reach |
-//! | begin within the reach behind a fetch, and are few | as much as the reach |
+//! | continue a fetch | four times as much as went with that, up to the reach |
+//! | begin within the reach after a fetch, and are few | as much as the reach |
 //! | lie anywhere else | a quarter of the reach, at most 256 KiB |
 //!
 //! and if held bytes follow within half a reach, everything up to them.
@@ -25,29 +25,29 @@ use std::time::Duration;
 use crate::file::SparseFile;
 use crate::{CostModel, Merge, Result, Span};
 
-/// What is fetched with any byte at the file's end.
+/// Fetched with any byte near the file's end.
 pub(crate) const TAIL_BYTES: u64 = 64 << 10;
-/// What is fetched with the first byte of the file.
+/// Fetched with the first byte of the file.
 pub(crate) const HEAD_BYTES: u64 = 16 << 10;
-/// What is fetched before bytes that are read backwards.
+/// Fetched before bytes that are read backwards.
 const BACK_BYTES: u64 = 32 << 10;
-/// Who asks for so many bytes knows what is wanted.
+/// A reader that requests this many bytes gets nothing more.
 const BULK_BYTES: u64 = 1 << 20;
-/// A fetch that begins so close behind another goes on with it.
+/// A fetch that begins within this distance after another one continues it.
 const STEP_BYTES: u64 = 4 << 10;
 /// Limits of the reach, and of a quarter of it.
 const REACH_BYTES: (u64, u64) = (256 << 10, 8 << 20);
 const TOUCH_BYTES: (u64, u64) = (16 << 10, 256 << 10);
-/// Transfers from this size on tell the bandwidth.
+/// Transfers from this size on measure the bandwidth.
 const MEASURED_BYTES_MIN: u64 = 1 << 20;
 /// How many places are remembered where reading may go on.
 const PLACES_MAX: usize = 8;
 
-/// Plans the requests of one reader, from what was read so far.
+/// Plans the requests of one reader by its reads so far.
 #[derive(Debug, Clone)]
 pub struct ReadAhead {
     model: CostModel,
-    /// Whether the model's latency and bandwidth follow what is observed.
+    /// Whether latency and bandwidth of the model follow the measurements.
     learns: bool,
     observed: Observed,
     places: Vec<Place>,
@@ -80,17 +80,16 @@ impl ReadAhead {
         ReadAhead { learns: true, ..ReadAhead::new(model) }
     }
 
-    /// What requests cost, as far as is known.
+    /// The cost of requests, as far as it is known.
     pub fn model(&self) -> &CostModel {
         &self.model
     }
 
-    /// What is fetched with any byte at the file's end, in bytes.
+    /// The bytes fetched with any byte near the file's end.
     pub const TAIL_BYTES: u64 = TAIL_BYTES;
 
-    /// The first request of a file whose length is not known yet: its head. `None` stands for
-    /// its last [`ReadAhead::TAIL_BYTES`], where the ending of its name says that its directory
-    /// is there.
+    /// The first request of a file whose length is not known yet: its head. `None` stands for its last
+    /// [`ReadAhead::TAIL_BYTES`], if the extension of its name says that its directory is there.
     pub fn first(name: &str) -> Option<Span> {
         const DIRECTORY_AT_END: [&str; 17] = [
             ".zip", ".parquet", ".jar", ".apk", ".whl", ".docx", ".xlsx", ".pptx", ".odt", ".ods",
@@ -125,7 +124,7 @@ impl ReadAhead {
         self.model.hole_bytes_max().clamp(REACH_BYTES.0, REACH_BYTES.1)
     }
 
-    /// The requests to make before `wanted` can be read: none where all of it is held.
+    /// The requests to make before `wanted` can be read: none if all of it is held.
     ///
     /// # Errors
     /// As [`SparseFile::need`].
@@ -290,7 +289,7 @@ mod tests {
         let lengths: Vec<u64> = file.requests.iter().map(|r| r.length >> 10).collect();
         assert_eq!(lengths[..5], [16, 256, 1000, 3976, 7812], "{lengths:?}");
         assert!(file.requests.len() < 15);
-        // Who reads in bulk gets what was asked for.
+        // A bulk reader gets only the bytes it requested.
         let before = file.bytes();
         file.read(500 << 20, 4 << 20).read(504 << 20, 4 << 20);
         assert_eq!(file.bytes() - before, 8 << 20);
@@ -304,7 +303,7 @@ mod tests {
         assert_eq!(ahead.reach_bytes(), REACH_BYTES.0);
         ahead.observe(2 << 20, ms(20), ms(21));
         assert_eq!(ahead.reach_bytes(), REACH_BYTES.1);
-        // What is given is not learned.
+        // A given model does not learn.
         let mut fixed = ReadAhead::new(CostModel::default());
         fixed.observe(2 << 20, ms(20), ms(2020));
         assert_eq!(fixed.model(), &CostModel::default());

@@ -1,4 +1,4 @@
-//! The bytes of a leaf, which are overwritten before their memory is given back, if wished.
+//! The bytes of a leaf; on request, they are overwritten before their memory is freed.
 
 /// A vector of bytes that leaves no copy behind where it must not: neither when it grows,
 /// nor when bytes are taken out of it, nor when it is dropped.

@@ -1,4 +1,4 @@
-//! What was asked of a file.
+//! Counters of a file's use.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -26,7 +26,7 @@ pub struct Counters {
     pub evicted_bytes: u64,
 }
 
-/// What threads that read leave behind for themselves: counts, and where they were.
+/// The per-thread state of readers: counts, and the places of the last reads.
 ///
 /// The first few threads have a cache line each that only they write, so that a read waits for
 /// nobody; all others share the last.
@@ -82,7 +82,7 @@ fn take_seat() -> usize {
     let mut taken = TAKEN.load(Relaxed);
     while is_alive && taken.trailing_ones() < SHARED as u32 {
         let free = taken.trailing_ones() as usize;
-        // What the thread before counted in this stripe is seen by the next.
+        // The next thread sees the counts of the one before in this stripe.
         match TAKEN.compare_exchange_weak(taken, taken | 1 << free, Acquire, Relaxed) {
             Ok(_) => {
                 seat = free;

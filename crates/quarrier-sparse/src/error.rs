@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum Error {
         /// The first range of them that is missing.
         missing: Span,
     },
-    /// A write differs from what is held.
+    /// A write differs from the bytes held.
     Conflict {
         /// The first byte that differs.
         offset: u64,
@@ -36,7 +36,7 @@ pub enum Error {
         /// Its value as given.
         given: u8,
     },
-    /// A range passes the end of the file, where that is known.
+    /// A range passes the end of the file, if that is known.
     BeyondLength {
         /// Where the range begins.
         offset: u64,
@@ -54,7 +54,7 @@ pub enum Error {
     Corrupt {
         /// Where in the stored bytes.
         at: usize,
-        /// What is wrong.
+        /// Why it is invalid.
         reason: &'static str,
     },
     /// The store has no file of this name.
@@ -70,7 +70,7 @@ pub enum Error {
 }
 
 impl Span {
-    /// The offset behind the last byte.
+    /// The offset after the last byte.
     ///
     /// # Errors
     /// [`Error::Overflow`] when it passes 2^64 - 1.

@@ -1,4 +1,4 @@
-//! Giving up what was not used for longest, but nothing that is in use.
+//! Evicts the least recently used bytes, except those in use.
 
 use crate::file::SparseFile;
 use crate::{Error, Result, Span};
@@ -29,7 +29,7 @@ impl SparseFile {
     /// Takes back one [`SparseFile::pin`] of exactly this range.
     ///
     /// # Errors
-    /// [`Error::Pinned`] when there is none.
+    /// [`Error::Pinned`] if there is no such pin.
     pub fn unpin(&mut self, span: Span) -> Result<()> {
         let at = self.pins.iter().position(|&pin| pin == span).ok_or(Error::Pinned { span })?;
         self.pins.swap_remove(at);
@@ -37,10 +37,10 @@ impl SparseFile {
     }
 
     /// Evicts bytes, those first that were not used for longest, until at most `bytes_max` are
-    /// held or all others are pinned. Returns how many that were: no more than it takes.
+    /// held or all others are pinned. Returns the number of evicted bytes, no more than necessary.
     ///
-    /// What goes is a block, or 64 KiB of one that is larger, or 64 KiB of blocks that are
-    /// tiny, or the first part of these. Costs a sort of all that is held.
+    /// It evicts a block, or 64 KiB of a larger one, or 64 KiB of tiny blocks, or the first part of
+    /// these. Costs a sort of all blocks held.
     pub fn evict(&mut self, bytes_max: u64) -> u64 {
         let Some(mut excess) = self.num_bytes().checked_sub(bytes_max).filter(|&n| n > 0) else {
             return 0;

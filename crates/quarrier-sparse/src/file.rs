@@ -9,13 +9,13 @@ use crate::map::{Map, Place};
 use crate::walk::Walk;
 use crate::{Counters, Error, Merge, Result, Span};
 
-/// What happens when a write differs from what is held.
+/// The handling of a write that differs from the bytes held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnConflict {
     /// It is refused and changes nothing: the file must have changed.
     #[default]
     Raise,
-    /// What is held is replaced.
+    /// Replace the bytes held.
     Replace,
 }
 
@@ -32,7 +32,7 @@ pub enum OnConflict {
 pub struct SparseFile {
     pub(crate) identity: Identity,
     pub(crate) map: Map,
-    /// Counts uses, so that the least recent can be told.
+    /// Counts uses, to find the least recent.
     pub(crate) clock: Arc<AtomicU64>,
     pub(crate) pins: Vec<Span>,
     pub(crate) reads: Readers,
@@ -40,7 +40,7 @@ pub struct SparseFile {
     pub(crate) counts: Counters,
 }
 
-/// What is known of the file beside its bytes, and what was configured.
+/// The file's properties beside its bytes, and its configuration.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Identity {
     pub(crate) id: String,
@@ -76,7 +76,7 @@ impl Builder {
         self
     }
 
-    /// What happens when a write differs from what is held.
+    /// Sets the handling of writes that differ from the bytes held.
     pub fn on_conflict(mut self, what: OnConflict) -> Self {
         self.identity.on_conflict = what;
         self
@@ -108,12 +108,12 @@ impl From<Identity> for Builder {
 }
 
 impl SparseFile {
-    /// A file of which nothing is held or known.
+    /// A file without bytes and properties.
     pub fn new(id: impl Into<String>) -> Self {
         SparseFile::builder(id).build()
     }
 
-    /// For a file of which more is known.
+    /// Builds a file with known properties.
     pub fn builder(id: impl Into<String>) -> Builder {
         Builder { identity: Identity { id: id.into(), ..Identity::default() } }
     }
@@ -133,12 +133,12 @@ impl SparseFile {
         self.identity.etag.as_deref()
     }
 
-    /// Its length in bytes, where that is known.
+    /// Its length in bytes, if that is known.
     pub fn length(&self) -> Option<u64> {
         self.identity.length
     }
 
-    /// What happens when a write differs from what is held.
+    /// The handling of writes that differ from the bytes held.
     pub fn on_conflict(&self) -> OnConflict {
         self.identity.on_conflict
     }
@@ -151,7 +151,7 @@ impl SparseFile {
     /// Sets the file's length, in bytes.
     ///
     /// # Errors
-    /// [`Error::BeyondLength`] when a byte behind it is held.
+    /// [`Error::BeyondLength`] if a byte after it is held.
     pub fn set_length(&mut self, bytes: u64) -> Result<()> {
         if let Some(offset) = self.map.next_held(bytes) {
             return Err(Error::BeyondLength { offset, length: 1, file_length: bytes });
@@ -174,12 +174,12 @@ impl SparseFile {
     /// Whether all bytes of the range are held.
     pub fn has(&self, offset: u64, length: u64) -> bool {
         let held = self.map.find(offset, self.reads.mine().guess());
-        // Mostly the bytes lie in one run, which lies within the file.
+        // Usually one run, within the file, has all the bytes.
         held.is_some_and(|place| length <= place.bytes.len() as u64)
             || self.checked(offset, length).is_ok_and(|end| self.held_until(offset, end) == end)
     }
 
-    /// Where the next held byte at or after `offset` lies.
+    /// The offset of the next held byte at or after `offset`.
     pub(crate) fn next_held(&self, offset: u64) -> Option<u64> {
         self.map.next_held(offset)
     }
@@ -198,8 +198,8 @@ impl SparseFile {
     /// Takes bytes in and returns how many of them are new. They join the blocks they touch.
     ///
     /// # Errors
-    /// [`Error::Conflict`] where a byte differs from what is held and conflicts are not
-    /// replaced, [`Error::BeyondLength`], [`Error::Overflow`]; then nothing is written.
+    /// [`Error::Conflict`] if a byte differs from the one held and conflicts do not replace,
+    /// [`Error::BeyondLength`], [`Error::Overflow`]; then nothing is written.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<u64> {
         let length = data.len() as u64;
         let end = self.checked(offset, length)?;
@@ -234,15 +234,15 @@ impl SparseFile {
         Ok(new_bytes)
     }
 
-    /// Takes the bytes of many ranges in, which lie one behind the other in `data`, and returns how
-    /// many of them are new. Nothing is written before all ranges were looked at.
+    /// Writes many ranges, whose bytes follow one another in `data`, and returns how many of these are
+    /// new. Nothing is written before all ranges are checked.
     ///
     /// # Errors
-    /// As [`write`](Self::write), of the ranges with what is held and with each other; then nothing
-    /// is written.
+    /// As [`write`](Self::write), for conflicts of the ranges with bytes held and with each other; then
+    /// nothing is written.
     ///
     /// # Panics
-    /// Where `data` has fewer bytes than the ranges.
+    /// If `data` has fewer bytes than the ranges.
     pub fn write_many(
         &mut self,
         spans: impl Iterator<Item = Span> + Clone,
@@ -319,7 +319,7 @@ impl SparseFile {
     /// [`Error::NotHeld`] with the first range that is missing, [`Error::BeyondLength`],
     /// [`Error::Overflow`].
     pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
-        // What is not held is not made room for.
+        // Allocate nothing for bytes that are not held.
         let mut bytes = Vec::new();
         for slice in self.slices(offset, length)? {
             bytes.reserve_exact(if bytes.is_empty() { length as usize } else { 0 });
@@ -328,7 +328,7 @@ impl SparseFile {
         Ok(bytes)
     }
 
-    /// Reads as many bytes as `buffer` has room for.
+    /// Fills `buffer`.
     ///
     /// # Errors
     /// As [`SparseFile::read`]; `buffer` may have been written to.
@@ -336,7 +336,7 @@ impl SparseFile {
     pub fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let length = buffer.len() as u64;
         let reader = self.reads.mine();
-        // Mostly the bytes lie in one run, which lies within the file.
+        // Usually one run, within the file, has all the bytes.
         match self.map.find(offset, reader.guess()) {
             Some(place) if buffer.len() <= place.bytes.len() => {
                 copy(&place.bytes[..buffer.len()], buffer);
@@ -348,7 +348,7 @@ impl SparseFile {
         Ok(())
     }
 
-    /// Reads many ranges, one behind the other, into `buffer`, which must have room for all.
+    /// Reads many ranges, one after the other, into `buffer`, which must have room for all.
     ///
     /// # Errors
     /// As [`SparseFile::read`], for the first range that cannot be read.
@@ -382,7 +382,7 @@ impl SparseFile {
         result
     }
 
-    /// Copies a range that lies in one run where the walk is or comes next, or does nothing.
+    /// Copies a range that lies in the current or the next run, or does nothing.
     #[inline]
     fn copy_from(&self, walk: &mut Option<Walk<'_>>, offset: u64, buffer: &mut [u8]) -> bool {
         let Some(walk) = walk else { return false };
@@ -412,7 +412,7 @@ impl SparseFile {
         Ok(())
     }
 
-    /// The bytes of the range as they lie in memory, without a copy.
+    /// The bytes of the range in memory, without a copy.
     ///
     /// # Errors
     /// As [`SparseFile::read`].
@@ -448,8 +448,8 @@ impl SparseFile {
         Error::NotHeld { offset, length, missing }
     }
 
-    /// The ranges that are missing, in order, none of them touching another. What lies behind
-    /// the known length is not needed.
+    /// The missing ranges, in order, none of them touching another. Bytes after the known length are
+    /// not needed.
     ///
     /// # Errors
     /// [`Error::Overflow`].
@@ -477,8 +477,7 @@ impl SparseFile {
         Ok(())
     }
 
-    /// What is missing of many ranges, which may overlap and come in any order, merged into
-    /// requests.
+    /// The missing parts of many ranges, which may overlap and come in any order, merged into requests.
     ///
     /// # Errors
     /// [`Error::Overflow`].
@@ -488,7 +487,7 @@ impl SparseFile {
         let mut missing = Vec::new();
         let mut done = 0;
         for span in wanted {
-            // What an earlier range covers is not looked at again.
+            // Skip the part that an earlier range covers.
             let end = span.checked_end()?;
             let start = span.offset.max(done).min(end);
             self.for_each_need(Span::between(start, end), |span| missing.push(span))?;
@@ -516,7 +515,7 @@ impl SparseFile {
         1 + self.map.leaves().map(|(_, leaf)| leaf.runs()).sum::<usize>()
     }
 
-    /// Erases what is held of the range and returns how many bytes that were.
+    /// Erases the held bytes of the range and returns their number.
     ///
     /// # Errors
     /// [`Error::Pinned`] when a byte of it is in use; then nothing is erased.
@@ -578,7 +577,7 @@ impl SparseFile {
         size_of::<SparseFile>() - size_of::<Map>() + self.map.memory_bytes()
     }
 
-    /// What was asked so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         let (hits, misses, read_bytes) = self.reads.sums();
         Counters { hits, misses, read_bytes, ..self.counts }
@@ -599,8 +598,8 @@ impl SparseFile {
     }
 }
 
-/// Copies bytes into as many. For a single one, a call of the copying routine would take longer
-/// than all the rest of a read.
+/// Copies bytes into a slice of the same length. For a single byte, a call of `memcpy` would take
+/// longer than the rest of a read.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     match (from, &mut *to) {

@@ -1,5 +1,4 @@
-//! A leaf: runs of held bytes that lie near each other in the file, packed one behind the
-//! other.
+//! A leaf: runs of held bytes that are close to each other in the file, packed one after the other.
 //!
 //! ```text
 //! starts   0      9   12           where a run begins, from the leaf's key
@@ -14,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::bytes::Bytes;
 
-/// The most bytes of a leaf: what an insertion has to move, and what is evicted at once.
+/// The maximum size of a leaf in bytes: how much an insertion moves, and an eviction drops at once.
 pub(crate) const BYTES_MAX: usize = if cfg!(test) { 64 } else { 1 << 16 };
 /// The most runs of a leaf.
 pub(crate) const RUNS_MAX: usize = if cfg!(test) { 8 } else { 512 };
@@ -27,7 +26,7 @@ pub(crate) struct Leaf {
     starts: Vec<u32>,
     places: Vec<u16>,
     data: Bytes,
-    /// When each run was last used; none where they are too many.
+    /// The last use of each run; empty if there are too many.
     stamps: Vec<AtomicU64>,
     /// When the leaf was last used.
     stamp: AtomicU64,
@@ -117,8 +116,8 @@ impl Leaf {
         }
     }
 
-    /// Writes the gaps between the runs, as many as there are runs but one, to the fronts of
-    /// `offsets` (counted from the file's start, given the leaf's key) and `lengths`.
+    /// Writes the gaps between the runs, one fewer than there are runs, to the fronts of `offsets`
+    /// (counted from the file's start, given the leaf's key) and `lengths`.
     pub(crate) fn gaps_into(&self, key: u64, offsets: &mut [u64], lengths: &mut [u64]) {
         let starts = self.starts.iter().zip(&self.starts[1..]);
         let places = self.places.iter().zip(&self.places[1..]);
@@ -149,24 +148,24 @@ impl Leaf {
             + self.data.capacity()
     }
 
-    /// Whether so many bytes fit as a run of their own that begins at `at`.
+    /// Whether `bytes` bytes fit as a run of their own that begins at `at`.
     pub(crate) fn has_room(&self, at: u64, bytes: usize) -> bool {
         self.runs() < RUNS_MAX && u32::try_from(at).is_ok() && self.has_room_to_join(bytes)
     }
 
-    /// Whether so many bytes fit that join a run.
+    /// Whether `bytes` more bytes fit that join a run.
     pub(crate) fn has_room_to_join(&self, bytes: usize) -> bool {
         self.data.len() + bytes <= BYTES_MAX
     }
 
-    /// Adds bytes right behind the last run; they must fit.
+    /// Adds bytes directly after the last run; they must fit.
     pub(crate) fn append(&mut self, data: &[u8], stamp: u64) {
         self.data.append(data, BYTES_MAX);
         self.use_run(self.runs() - 1, stamp);
     }
 
-    /// Adds bytes that begin at `at`, behind the run before number `run` and in front of it,
-    /// and joins them with those that they touch. They must fit.
+    /// Adds bytes that begin at `at`, between the run before number `run` and that run, and joins them
+    /// with those that they touch. They must fit.
     pub(crate) fn insert(&mut self, run: usize, at: u64, data: &[u8], stamp: u64) {
         let place = if run < self.runs() { self.place(run) } else { self.data.len() };
         let joins_before = run > 0 && self.end(run - 1) == at;
@@ -203,7 +202,7 @@ impl Leaf {
         }
     }
 
-    /// Whether all runs still can be told from a key that lies `by` bytes before.
+    /// Whether all runs could still be addressed from a key that lies `by` bytes before.
     pub(crate) fn can_shift(&self, by: u64) -> bool {
         self.start(self.runs() - 1) + by <= u64::from(u32::MAX)
     }
@@ -220,8 +219,8 @@ impl Leaf {
         u64::from(by)
     }
 
-    /// Takes out what is held from `from` to before `to` and returns how many bytes that were.
-    /// No run may be left.
+    /// Removes the held bytes from `from` to before `to` and returns their number. The leaf may become
+    /// empty.
     pub(crate) fn remove(&mut self, from: u64, to: u64) -> usize {
         let mut first = self.runs_upto(from);
         if first > 0 && self.end(first - 1) > from {
@@ -240,7 +239,7 @@ impl Leaf {
         let place_end = self.place_end(last - 1);
         let removed = (place_end - kept_after) - (place + kept_before);
         let stamps: Vec<u64> = self.stamps.iter().map(|stamp| stamp.load(Relaxed)).collect();
-        // The runs that are left of those touched: what lies before, and what lies behind.
+        // The remains of the touched runs: the part before, and the part after.
         let before = (kept_before > 0).then(|| (self.starts[first], place as u16, first));
         let after_place = (place + kept_before) as u16;
         let after = (kept_after > 0).then_some((to as u32, after_place, last - 1));
@@ -259,8 +258,8 @@ impl Leaf {
         removed
     }
 
-    /// Cuts the leaf into two halves of about the same size: the runs behind go to a new leaf,
-    /// whose key is returned, counted from this one's. There must be two runs.
+    /// Splits the leaf into two halves of about the same size: the later runs go to a new leaf, whose
+    /// key is returned, relative to this one's. There must be two runs.
     pub(crate) fn split(&mut self) -> (u64, Leaf) {
         let half = self.data.len() / 2;
         let by_bytes = self.places.partition_point(|&place| usize::from(place) < half);
@@ -284,7 +283,7 @@ impl Leaf {
         (key, tail)
     }
 
-    /// Takes over the runs of the leaf behind, whose key lies `by` bytes behind this one's.
+    /// Takes over the runs of the next leaf, whose key lies `by` bytes after this one's.
     pub(crate) fn absorb(&mut self, by: u64, other: Leaf) {
         let place = self.data.len() as u16;
         let joins = self.last_end() == by;

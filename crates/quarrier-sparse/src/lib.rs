@@ -1,4 +1,4 @@
-//! Sparse files: hold what was fetched of a big remote file, know what is missing.
+//! Sparse files: hold the fetched parts of a big remote file, and know the missing ones.
 //!
 //! ```text
 //!   need(0, 100) ─→ (0, 40), (60, 40)      what to fetch; or merged into fewer requests

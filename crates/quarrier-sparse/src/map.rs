@@ -85,8 +85,8 @@ impl Map {
         self.leaf_upto(offset, self.keys.len().saturating_sub(1))
     }
 
-    /// Calls `each` with start and end of every run that lies between `from` and `to`, at
-    /// least in part, in order. Runs of two leaves may touch.
+    /// Calls `each` with start and end of every run that overlaps `from..to`, in order. Runs of two
+    /// leaves may touch.
     #[inline]
     pub(crate) fn for_each_run(&self, from: u64, to: u64, mut each: impl FnMut(u64, u64)) {
         let first = self.leaf_of(from).unwrap_or(0);
@@ -115,7 +115,7 @@ impl Map {
         leaves.take_while(move |&(key, _)| key < to).map(|(key, leaf)| (key, &**leaf))
     }
 
-    /// Where the next held byte at or after `offset` lies.
+    /// The offset of the next held byte at or after `offset`.
     pub(crate) fn next_held(&self, offset: u64) -> Option<u64> {
         let Some(index) = self.leaf_of(offset) else { return self.keys.first().copied() };
         let (key, leaf) = (self.keys[index], &self.leaves[index]);
@@ -145,8 +145,8 @@ impl Map {
         }
     }
 
-    /// Adds bytes of which none is held; the leaves they fill are used one after the other
-    /// from `stamp` on.
+    /// Adds bytes, none of which is held; the leaves that they fill are stamped as used one after the
+    /// other, from `stamp` on.
     pub(crate) fn insert(&mut self, mut offset: u64, mut data: &[u8], mut stamp: u64) {
         self.bytes += data.len() as u64;
         while !data.is_empty() {
@@ -194,7 +194,7 @@ impl Map {
         self.insert_new_leaf(0, offset, data, stamp)
     }
 
-    /// Adds bytes behind the last run of a leaf.
+    /// Adds bytes after the last run of a leaf.
     fn insert_behind(&mut self, index: usize, offset: u64, data: &[u8], stamp: u64) -> usize {
         let (leaf, at) = (&mut self.leaves[index], offset - self.keys[index]);
         if at == leaf.last_end() {
@@ -222,7 +222,7 @@ impl Map {
         self.leaves.insert(index, Box::new(leaf));
     }
 
-    /// Takes out what is held of `span` and returns how many bytes that were.
+    /// Removes the held bytes of `span` and returns their number.
     pub(crate) fn remove(&mut self, span: Span) -> u64 {
         let (from, to) = (span.offset, span.end());
         if from >= to {
@@ -231,7 +231,7 @@ impl Map {
         let first = self.leaf_of(from).unwrap_or(0);
         let behind = self.keys.partition_point(|&key| key < to);
         let mut removed = 0;
-        // Leaves that lie in the span whole go at once; of those at its ends a part.
+        // Leaves within the span go whole, those at its ends in part.
         let is_within = |keys: &[u64], leaves: &[Box<Leaf>], i: usize| {
             keys[i] >= from && keys[i] + leaves[i].last_end() <= to
         };

@@ -8,18 +8,18 @@ use crate::Span;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Merge {
-    /// Exactly what is missing; ranges that touch are one.
+    /// Exactly the missing ranges; ranges that touch become one.
     Exact,
-    /// Requests of at least so many bytes, which saves the requests that they cover.
+    /// Requests of at least this many bytes, which saves the requests that they cover.
     Greedy {
         /// The fewest bytes of a request.
         bytes_min: u64,
     },
-    /// Whatever costs least.
+    /// The cheapest requests by a cost model.
     Cost(CostModel),
 }
 
-/// What requests cost, and what they may look like.
+/// The cost of requests, and their limits.
 ///
 /// A hole between two missing ranges is fetched along with them where its bytes cost no more
 /// than a request of its own; since costs add up, doing so hole by hole is the optimum, as
@@ -81,7 +81,7 @@ impl Merge {
     }
 }
 
-/// Joins ranges with no more than so many bytes between them.
+/// Joins ranges with at most this many bytes between them.
 fn join(spans: Vec<Span>, hole_bytes_max: u64) -> Vec<Span> {
     let mut joined: Vec<Span> = Vec::with_capacity(spans.len().min(64));
     for span in spans {

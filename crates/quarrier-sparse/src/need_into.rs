@@ -1,4 +1,4 @@
-//! What is missing, as arrays.
+//! The missing ranges, as arrays.
 
 use crate::{Result, Span, SparseFile};
 
@@ -41,7 +41,7 @@ impl SparseFile {
         for (key, leaf) in self.map.leaves_between(span.offset, end) {
             let (last_end, gaps) = (key + leaf.last_end(), leaf.runs() - 1);
             if key < at || last_end > end || !ranges.has_room(1 + gaps) {
-                // A leaf that lies in the span in part, or the last with room.
+                // A leaf that overlaps an end of the span, or the last one with room.
                 self.map.for_each_run(at.max(key), last_end.min(end), |start, stop| {
                     ranges.put(at, start);
                     at = at.max(stop);

@@ -3,7 +3,7 @@
 /// So many bytes from an offset on: a block that is held, or a range that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
-    /// Of the first byte, from the file's start.
+    /// The offset of the first byte, from the file's start.
     pub offset: u64,
     /// In bytes.
     pub length: u64,
@@ -20,7 +20,7 @@ impl Span {
         Span { offset: start, length: end - start }
     }
 
-    /// The offset behind the last byte, at most 2^64 - 1.
+    /// The offset after the last byte, at most 2^64 - 1.
     pub const fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use crate::{Counters, Error, Merge, Result, Span, SparseFile, stored};
 
-/// A budget from which on a little more is evicted than it takes, so that not every further
-/// write has to look for what was not used for longest.
+/// With a budget from this size on, an eviction takes slightly more than necessary, so that not every
+/// further write has to search for the least recently used bytes.
 const SLACK_FROM_BYTES: u64 = 16 << 20;
 
 /// Sparse files by name, which hold no more bytes together than their budget.
@@ -26,7 +26,7 @@ struct Inner {
     held_bytes: AtomicU64,
     /// One for all files, so that their uses can be compared.
     clock: Arc<AtomicU64>,
-    /// Who evicts.
+    /// Held by the thread that evicts.
     evicting: Mutex<()>,
 }
 
@@ -60,7 +60,7 @@ pub struct Pin {
 }
 
 impl SparseStore {
-    /// An empty store whose files hold at most `bytes_max` together, or any number.
+    /// An empty store whose files hold at most `bytes_max` bytes together, or without a limit.
     pub fn new(bytes_max: Option<u64>) -> Self {
         SparseStore {
             inner: Arc::new(Inner {
@@ -124,7 +124,7 @@ impl SparseStore {
         read(&self.inner.files).len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no files.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -184,8 +184,8 @@ impl Inner {
             let Some(mut excess) = held.checked_sub(bytes_max).filter(|&n| n > 0) else { break };
             let mut uses = Vec::new();
             slots.iter().for_each(|slot| read(&slot.entry).file.add_uses(&mut uses));
-            // The files' parts in the order of their use, as many as it takes; and all, should
-            // pins or other threads stand in the way of that.
+            // Evicts parts of files in the order of their use, as many as necessary; everything, if
+            // pins or other threads interfere.
             let mut gone = self.evict_upto(&slots, last_use_to_go(&mut uses, excess), &mut excess);
             if gone == 0 {
                 gone = self.evict_upto(&slots, u64::MAX, &mut excess);
@@ -199,7 +199,7 @@ impl Inner {
     }
 
     fn evict_upto(&self, slots: &[Arc<Slot>], last_used_max: u64, excess: &mut u64) -> u64 {
-        // What was used before the last use that must go goes whole, from any file.
+        // Blocks used before the last use to evict go whole, from any file.
         let mut gone = 0;
         for last_used_max in [last_used_max.saturating_sub(1), last_used_max] {
             for slot in slots {
@@ -254,7 +254,7 @@ impl SharedFile {
         self.with(|file| file.id().to_string())
     }
 
-    /// The file's length in bytes, where it is known.
+    /// The file's length in bytes, if it is known.
     pub fn length(&self) -> Option<u64> {
         self.with(SparseFile::length)
     }
@@ -264,8 +264,7 @@ impl SharedFile {
         self.with(|file| file.has(offset, length))
     }
 
-    /// As [`SparseFile::write`]; what is written may be evicted at once where it is more than
-    /// the budget.
+    /// As [`SparseFile::write`]; bytes beyond the budget may be evicted at once.
     ///
     /// # Errors
     /// As [`SparseFile::write`].
@@ -318,7 +317,7 @@ impl SharedFile {
         self.with_mut(|file| file.evict(bytes_max))
     }
 
-    /// Keeps a range from being evicted or erased as long as what is returned lives.
+    /// Keeps a range from being evicted or erased as long as the returned pin lives.
     ///
     /// # Errors
     /// [`Error::Overflow`].

@@ -11,12 +11,12 @@
 //! CRC-32C      4   of all before, little-endian
 //! ```
 //!
-//! Numbers are in LEB128: seven bits a byte, the lowest first, the high bit set on all but the
-//! last. Texts are their length in bytes and UTF-8. What may be absent is a byte 0, or a byte
-//! 1 and the value. Times are the eight bytes of an IEEE 754 double, little-endian.
+//! Numbers are in LEB128: seven bits a byte, the lowest first, the high bit set on all but the last.
+//! Strings are their length in bytes and UTF-8. Optional values are a byte 0, or a byte 1 and the
+//! value. Times are the eight bytes of an IEEE 754 double, little-endian.
 //!
-//! A store is `"QRYSTOR\n"`, version, the count of files, and each as its length in bytes and
-//! what is above, in order of their names.
+//! A store is `"QRYSTOR\n"`, version, the count of files, and each file as its length in bytes and the
+//! format above, in order of their names.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -197,7 +197,7 @@ struct Input<'b> {
 }
 
 impl<'b> Input<'b> {
-    /// What lies between head and checksum, if both are right.
+    /// The bytes between head and checksum, if both are valid.
     fn checked(bytes: &'b [u8], magic: &[u8; 8]) -> Result<Self> {
         let corrupt = |at, reason| Err(Error::Corrupt { at, reason });
         let Some((body, checksum)) = bytes.split_last_chunk::<4>() else {

@@ -1,4 +1,4 @@
-//! Reading many ranges, of which most lie in the run of the one before or in the next.
+//! Reads many ranges, most of which lie in the run of the one before or in the next.
 
 use crate::leaf::Leaf;
 use crate::map::Place;
@@ -13,7 +13,7 @@ pub(crate) struct Walk<'m> {
     run: usize,
     /// The offset of the first of `bytes`.
     start: u64,
-    /// Of the run, from there to its end.
+    /// The bytes from there to the run's end.
     bytes: &'m [u8],
 }
 
@@ -25,8 +25,8 @@ impl<'m> Walk<'m> {
         Walk { leaf, key: offset - within, run, start: offset, bytes }
     }
 
-    /// The bytes of the run from `offset` on, where that lies in this run behind the place
-    /// where the walk came to it, or in the next of the leaf.
+    /// The bytes of the run from `offset` on, if that is later in this run than the walk's place, or in
+    /// the next run of the leaf.
     #[inline]
     pub(crate) fn seek(&mut self, offset: u64) -> Option<&'m [u8]> {
         let skip = offset.wrapping_sub(self.start);
