@@ -20,7 +20,7 @@ pub trait Beside: Send + Sync {
     /// implementation may follow one.
     ///
     /// # Errors
-    /// Why it cannot be opened; [`Error::Io`] with the kind `NotFound` where there is none.
+    /// Why it cannot be opened; [`Error::Io`] with the kind `NotFound` if it does not exist.
     fn open(&self, name: &str) -> Result<Box<dyn Source>>;
 
     /// The names of the files, where they can be listed.
@@ -48,7 +48,7 @@ pub struct BesideFile {
 }
 
 impl BesideFile {
-    /// The folder in which the image `path` lies. With `direct`, files are read past the page cache.
+    /// The folder of the image `path`. With `direct`, files are read past the page cache.
     pub fn new(path: &Path, direct: bool) -> Self {
         BesideFile { path: path.to_path_buf(), direct }
     }
@@ -96,7 +96,7 @@ impl Beside for Alone {
 pub(crate) type OpenDisk<'a> =
     dyn Fn(Arc<dyn Source>, &Around<'_>) -> Result<Arc<dyn Source>> + Sync + 'a;
 
-/// What an image may need besides its own bytes.
+/// The other files that an image may need.
 #[derive(Clone)]
 pub(crate) struct Around<'a> {
     pub(crate) beside: &'a dyn Beside,
@@ -105,7 +105,7 @@ pub(crate) struct Around<'a> {
     pub(crate) stop: &'a AtomicBool,
     /// The names of the images that led here.
     pub(crate) chain: Vec<String>,
-    /// How often what is opened was packed.
+    /// How many layers of packing the file is inside of.
     pub(crate) depth: usize,
 }
 
@@ -114,8 +114,8 @@ impl<'a> Around<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The file that `image` names, which lies beside it: where an image names a folder, that was on
-    /// another machine, or is none of its business.
+    /// The file that `image` names, beside it: a folder in the name was on another machine, or must not
+    /// be followed.
     ///
     /// # Errors
     /// Naming the file where it is missing.
@@ -143,7 +143,7 @@ impl<'a> Around<'a> {
         Ok(Arc::from(file))
     }
 
-    /// The disk that `image` changes, opened as what it is.
+    /// The parent of the disk `image`, opened according to its content.
     ///
     /// # Errors
     /// As [`file`](Self::file); where the chain comes back to an image that it began with, or is too
@@ -182,7 +182,7 @@ fn last_of(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
-/// A name out of an image, for people: short, and without what a terminal obeys.
+/// A name from an image, for people: short, and without control sequences.
 pub(crate) fn shown(name: &str) -> String {
     let turns = |c| matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     let plain = |c: char| if c.is_control() || turns(c) { '\u{FFFD}' } else { c };

@@ -26,7 +26,7 @@ const HEADER_BYTES: u64 = 32;
 const DESCRIPTOR_BYTES: u64 = 64;
 const TABLE_HEADER_BYTES: u64 = 32;
 const ENTRY_BYTES: u64 = 16;
-/// Of a segment, at most.
+/// The maximum number of sections of a segment.
 const SECTIONS_MAX: usize = 1 << 20;
 const SEGMENTS_MAX: u32 = 10_000;
 /// Text about the device and the case, packed or not.
@@ -58,7 +58,7 @@ struct Table {
     entries_at: u64,
 }
 
-/// What the text about the device and the case says.
+/// The contents of the text about the device and the case.
 #[derive(Debug, Clone, Copy, Default)]
 struct Media {
     sectors: u64,
@@ -66,7 +66,7 @@ struct Media {
     sectors_each: u64,
 }
 
-/// Where the chunks of an image lie.
+/// The places of an image's chunks.
 pub(crate) struct Ewf2 {
     segments: Vec<Segment>,
     /// By their first chunk.
@@ -82,7 +82,7 @@ struct Segment {
     pages: Tables,
 }
 
-/// Opens the first segment of an image, with those beside it; and what is missing.
+/// Opens the first segment of an image, with those beside it; returns missing ones too.
 pub(crate) fn open(
     file: &Arc<dyn Source>,
     around: &Around<'_>,
@@ -323,7 +323,7 @@ impl Layout for Ewf2 {
     }
 }
 
-/// What stands before the checksum at the end, where that is right.
+/// The bytes before the checksum at the end, if that is right.
 fn sealed(bytes: &[u8]) -> Option<&[u8]> {
     let (data, sum) = bytes.split_at(bytes.len().checked_sub(4)?);
     (simd_adler32::adler32(&data) == u32_le(sum, 0)).then_some(data)

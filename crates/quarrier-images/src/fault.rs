@@ -1,11 +1,11 @@
-//! Errors of images: what is wrong, in which file, at which byte.
+//! Errors of images: the error, the file, the offset.
 
 use std::io;
 
 use quarrier_core::source::{Source, read_exact_at};
 use quarrier_core::{Error, Result};
 
-/// The file cannot be opened as what it is, for `reason`.
+/// The error that the file cannot be opened in its format, for `reason`.
 pub(crate) fn refused(file: &dyn Source, reason: impl Into<String>) -> Error {
     Error::NotReadable { source_name: file.name().to_string(), reason: reason.into() }
 }
@@ -19,7 +19,7 @@ pub(crate) fn damaged(file: &dyn Source, offset: u64, reason: impl AsRef<str>) -
     )
 }
 
-/// What a read of damaged bytes gives.
+/// The error for a read of damaged bytes.
 pub(crate) fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
@@ -27,7 +27,7 @@ pub(crate) fn invalid(why: impl Into<String>) -> io::Error {
 /// `length` bytes of a structure called `what` at `offset`.
 ///
 /// # Errors
-/// [`damaged`] where the file ends before, [`Error::Io`] where it cannot be read.
+/// [`damaged`] where the file ends before, [`Error::Io`] if it cannot be read.
 pub(crate) fn structure(
     file: &dyn Source,
     offset: u64,
@@ -45,7 +45,7 @@ pub(crate) fn structure(
 /// `bytes` zeros, which an image says that it needs.
 ///
 /// # Errors
-/// `OutOfMemory` where there is no room for them.
+/// `OutOfMemory` if there is no room for them.
 pub(crate) fn room(bytes: usize) -> io::Result<Vec<u8>> {
     let mut room = Vec::new();
     let reserved = room.try_reserve_exact(bytes);

@@ -50,7 +50,7 @@ pub enum Kind {
     Zstd,
 }
 
-/// What files begin with, in the order in which they are looked for.
+/// The magic numbers of formats, in the order in which they are tried.
 const BEGINNINGS: [(Kind, usize, &[u8]); 24] = [
     (Kind::Ewf, 0, b"EVF\x09\x0d\x0a\xff\x00"),
     (Kind::EwfLogical, 0, b"LVF\x09\x0d\x0a\xff\x00"),
@@ -82,9 +82,9 @@ const HEAD_BYTES: usize = 512;
 const TAIL_BYTES: usize = 512;
 
 impl Kind {
-    /// How `file` wraps a disk by its content, or `None` for what wraps no disk. What cannot be read is taken as
-    /// it is: whoever reads all of it learns why. The end of a file that `is_far` is looked at only
-    /// where its name or beginning gives a reason.
+    /// The format in which `file` wraps a disk, by its content, or `None` if it wraps none. An
+    /// unreadable file counts as none: the reader of all of it gets the error. For a file that
+    /// `is_far`, the end is examined only if its name or beginning gives a reason.
     pub fn of(file: &dyn Source, is_far: bool) -> Option<Kind> {
         let mut head = [0; HEAD_BYTES];
         let read = read_full_at(file, 0, &mut head).ok()?;
@@ -147,7 +147,7 @@ impl Kind {
     }
 }
 
-/// What a file is by its last bytes.
+/// The format of a file by its last bytes.
 fn ended(file: &dyn Source) -> Option<Kind> {
     let at = file.length().checked_sub(TAIL_BYTES as u64)?;
     let mut tail = [0; TAIL_BYTES];

@@ -6,9 +6,9 @@
 //!                                                     └──→ Beside: parts, and disks that it changes
 //! ```
 //!
-//! [`open`] takes a file as what its bytes say it is, whatever its name. Every reader is a
+//! [`open`] opens a file according to its content, whatever its name. Every reader is a
 //! [`Source`](quarrier_core::source::Source) that many threads read at once, within bounded memory;
-//! what is damaged is an error of the range where it lies, and wrong bytes are never given.
+//! damage is an error of its range, and wrong bytes are never returned.
 //!
 //! ```no_run
 //! use std::sync::Arc;

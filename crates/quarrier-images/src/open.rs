@@ -18,7 +18,7 @@ use crate::{dmg, ewf2, parallels, qcow2, vdi, vhd, vhdx, vmdk};
 const DEPTH_MAX: usize = 4;
 /// Segments of an image that are opened at a time, as objects far away are.
 const SEGMENTS_MAX: usize = 10_000;
-/// What of a stream is looked at for what is inside.
+/// The bytes of a stream that are examined for the format inside.
 const HEAD_BYTES: u64 = 512;
 
 /// The bytes of an image.
@@ -29,13 +29,13 @@ pub enum Content {
     Stream(Box<dyn Read + Send>),
 }
 
-/// A file, as what it is.
+/// An opened file.
 pub struct Image {
     /// Its bytes.
     pub content: Content,
     /// How the disk is wrapped; `None` for a file that is taken as it is.
     pub kind: Option<Kind>,
-    /// What people should know before they trust the bytes.
+    /// A notice that people should read before they trust the bytes.
     pub notice: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct Image {
 /// true, long readings end with an error.
 ///
 /// # Errors
-/// Where it is an image and cannot be read as one: damaged, encrypted, of a format that is not read,
+/// If it is an image and cannot be read as one: damaged, encrypted, of a format that is not read,
 /// or without a file that it needs.
 pub fn open(
     file: Arc<dyn Source>,
@@ -98,8 +98,8 @@ fn open_as(kind: Kind, file: Arc<dyn Source>, around: &Around<'_>) -> Result<Ima
     Ok(Image { content: Content::Disk(disk), kind: Some(kind), notice })
 }
 
-/// The segments of an image that lies elsewhere, as far as they are beside the first. One that cannot be
-/// opened is missing, as is every one behind it.
+/// The segments of a remote image that are beside the first one. A segment that cannot be opened is
+/// missing, and so are all later ones.
 fn segments(first: Arc<dyn Source>, around: &Around<'_>) -> Vec<Box<dyn Source>> {
     let name = first.name().to_string();
     // A URL may end in a query, which is not shown.
@@ -113,7 +113,7 @@ fn segments(first: Arc<dyn Source>, around: &Around<'_>) -> Vec<Box<dyn Source>>
     segments
 }
 
-/// What a compressed file holds, as what that is.
+/// Opens the contents of a compressed file in their format.
 fn unpacked(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Image> {
     let mut around = around.clone();
     around.depth += 1;

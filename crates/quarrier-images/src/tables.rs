@@ -44,8 +44,8 @@ impl Tables {
         Tables { file, shards: Default::default() }
     }
 
-    /// The bytes from `at` to the end of their page, at least `entry_bytes`, of which `at` must be a
-    /// multiple.
+    /// The bytes from `at` to the end of their page, at least `entry_bytes`; `at` must be a multiple of
+    /// that.
     ///
     /// # Errors
     /// Those of the file; `InvalidData` where it ends before.

@@ -18,7 +18,7 @@ impl Unpacker {
     /// Unpacks raw deflate into all of `block`.
     ///
     /// # Errors
-    /// Where it is damaged, or gives fewer bytes.
+    /// If it is damaged, or gives fewer bytes.
     pub(crate) fn deflate(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         let decoder = self.deflate.get_or_insert_with(|| Decompress::new(false));
         decoder.reset(false);
@@ -29,7 +29,7 @@ impl Unpacker {
     /// Unpacks zlib, which has a checksum, into all of `block`.
     ///
     /// # Errors
-    /// Where it is damaged, or does not give exactly as many bytes.
+    /// If it is damaged, or unpacks to another length.
     pub(crate) fn zlib(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         let decoder = self.zlib.get_or_insert_with(|| Decompress::new(true));
         decoder.reset(true);
@@ -74,7 +74,7 @@ impl Unpacker {
     /// Unpacks zlib or bzip2 of unknown length, up to `bytes_max`.
     ///
     /// # Errors
-    /// Where it is damaged or longer.
+    /// If it is damaged or longer.
     pub(crate) fn some(
         &mut self,
         packed: &[u8],
@@ -107,7 +107,7 @@ impl Unpacker {
     /// Unpacks a stream of bzip2, which has a checksum, into all of `block`.
     ///
     /// # Errors
-    /// Where it is damaged, or does not give exactly as many bytes.
+    /// If it is damaged, or unpacks to another length.
     pub(crate) fn bzip2(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         let mut decoder = bzip2::Decompress::new(false);
         let mut last = [0];
@@ -132,7 +132,7 @@ impl Unpacker {
     /// Unpacks a frame of Zstandard into all of `block`.
     ///
     /// # Errors
-    /// Where it is damaged, or does not give exactly as many bytes.
+    /// If it is damaged, or unpacks to another length.
     pub(crate) fn zstd(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         // The frame ends somewhere in the last sector.
         let bytes = zstd::zstd_safe::find_frame_compressed_size(packed)

@@ -23,7 +23,7 @@ const ID: usize = 0x188;
 const PARENT_ID: usize = 0x1A8;
 const BLOCK_BYTES_MAX: u32 = 64 << 20;
 
-/// Where the blocks of an image lie.
+/// The places of an image's blocks.
 pub(crate) struct Vdi {
     tables: Tables,
     map_at: u64,

@@ -28,7 +28,7 @@ const FIXED: u32 = 2;
 const DYNAMIC: u32 = 3;
 const DIFFERENCING: u32 = 4;
 
-/// What the last sector says, and its copy at the start.
+/// The contents of the last sector, and of its copy at the start.
 struct Footer {
     length: u64,
     kind: u32,
@@ -102,7 +102,7 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<V
     }
 }
 
-/// What a dynamic disk has besides the footer.
+/// The additional header of a dynamic disk.
 struct Header {
     table_at: u64,
     blocks: u64,
@@ -178,7 +178,7 @@ impl Header {
     }
 }
 
-/// Where the bytes of an image lie.
+/// The places of an image's bytes.
 pub(crate) enum Vhd {
     Fixed,
     Blocks(Box<Blocks>),
@@ -224,7 +224,7 @@ impl Blocks {
         }
         let stored = Place::Stored { file: 0, at: data_at + within };
         if !self.has_parent {
-            // What was never written of a block is zero in it.
+            // Unwritten parts of a block are zeros in it.
             return Ok(Run { bytes: self.block_bytes - within, place: stored });
         }
         let sector = within / SECTOR_BYTES;

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use quarrier_core::sync::lock;
 
-/// Blocks are kept within so many bytes; one at least.
+/// The maximum size of the blocks kept; at least one is.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
 /// Blocks by where they begin, the latest at the end. Reads of whole blocks pass it by.
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<VecDeque<(u64, Arc<Vec<u8>>)>>);
+pub(crate) struct BlockCache(Mutex<VecDeque<(u64, Arc<Vec<u8>>)>>);
 
-impl Kept {
-    /// The block that begins at `start`, which `unpack` gives where it is not held. Nobody waits for
+impl BlockCache {
+    /// The block that begins at `start`, which `unpack` gives if it is not held. Nobody waits for
     /// others meanwhile.
     pub(crate) fn block(
         &self,

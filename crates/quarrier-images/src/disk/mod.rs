@@ -1,4 +1,4 @@
-//! A virtual disk as a source, whatever format says where its bytes lie.
+//! A virtual disk as a source; the format says where its bytes lie.
 //!
 //! ```text
 //!  offset ──→ Layout::run ──→ zeros │ the parent's │ stored: file, place │ packed: unpacked, kept
@@ -14,14 +14,14 @@ use quarrier_core::region::Region;
 use quarrier_core::source::Source;
 
 use crate::fault::{invalid, room};
-use kept::Kept;
+use kept::BlockCache;
 
 /// Where a run of bytes of a disk lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Nowhere: all of it is zero.
     Zeros,
-    /// In the parent, at the same offset; zeros where it ends before or there is none.
+    /// In the parent, at the same offset; zeros if it ends before or does not exist.
     Parent,
     /// As it is, in one of the files.
     Stored { file: usize, at: u64 },
@@ -31,7 +31,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Where what follows after so many bytes must lie to be one with this.
+    /// Where the bytes `bytes` further must lie to continue this run.
     fn further(self, bytes: u64) -> Place {
         match self {
             Place::Stored { file, at } => Place::Stored { file, at: at.saturating_add(bytes) },
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-/// Bytes that lie in one place.
+/// Bytes that are contiguous in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     /// How many, at least one.
@@ -48,18 +48,18 @@ pub(crate) struct Run {
     pub(crate) place: Place,
 }
 
-/// How a format says where bytes lie.
+/// A format's mapping of bytes to places.
 pub(crate) trait Layout: Send + Sync {
     /// The run that begins at `offset`, which is less than the length of the disk.
     ///
     /// # Errors
-    /// Where the tables of the format cannot be read or say what cannot be.
+    /// If the tables of the format cannot be read or say what cannot be.
     fn run(&self, offset: u64) -> io::Result<Run>;
 
     /// Unpacks the block of a [`Place::Packed`] into `block`, which is as long as that says.
     ///
     /// # Errors
-    /// Where it cannot be read, or its bytes are not what they must be.
+    /// If it cannot be read, or its bytes are invalid.
     fn unpack(&self, key: u64, block: &mut [u8]) -> io::Result<()> {
         let _ = (key, block);
         Err(invalid("nothing is packed in this format"))
@@ -76,14 +76,14 @@ pub(crate) struct Disk<L> {
     pub(crate) name: String,
     pub(crate) length: u64,
     pub(crate) layout: L,
-    /// What [`Place::Stored`] counts.
+    /// The files that [`Place::Stored`] indexes.
     pub(crate) files: Vec<Arc<dyn Source>>,
     pub(crate) parent: Option<Arc<dyn Source>>,
-    /// What is read as a whole or not at all.
+    /// The unit that is read as a whole or not at all.
     pub(crate) sector_bytes: usize,
     /// Whether most of it must be unpacked, so that windows show little of it.
     is_packed: bool,
-    kept: Kept,
+    kept: BlockCache,
 }
 
 impl<L: Layout> Disk<L> {
@@ -97,11 +97,11 @@ impl<L: Layout> Disk<L> {
             parent: None,
             sector_bytes: 4096,
             is_packed: false,
-            kept: Kept::default(),
+            kept: BlockCache::default(),
         }
     }
 
-    /// A disk of which blocks of up to `block_bytes` may be packed.
+    /// A disk whose blocks, of up to `block_bytes`, may be packed.
     pub(crate) fn packed(
         name: &str,
         length: u64,
@@ -138,7 +138,7 @@ impl<L: Layout> Disk<L> {
         }
     }
 
-    /// Reads what lies in one place, and says how much that was.
+    /// Reads from one run, and returns the number of bytes.
     fn read_run(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let Run { bytes, place } = self.run(offset)?;
         let count = usize::try_from(bytes).unwrap_or(usize::MAX).min(buffer.len());
@@ -223,7 +223,7 @@ impl<L: Layout> Source for Disk<L> {
             }
             match self.read_run(at, &mut buffer[filled..]) {
                 Ok(read) => filled += read,
-                // What was read is given; a read of the rest fails.
+                // Return the bytes read so far; the next read fails.
                 Err(_) if filled > 0 => break,
                 Err(error) => return Err(error),
             }
@@ -243,7 +243,7 @@ impl<L: Layout> Source for Disk<L> {
             let (run, data) = match run {
                 Ok(run) => run,
                 Err(_) => {
-                    // A read of it says what is wrong.
+                    // A read of the sector reports the error.
                     let end = self.length.min(at.saturating_add(self.sector_bytes as u64));
                     found.get_or_insert(at..end).end = end;
                     break;
@@ -268,7 +268,7 @@ impl<L: Layout> Source for Disk<L> {
             return None;
         }
         let run = self.run(range.start).ok()?;
-        // Tables end more often than what they tell of.
+        // Tables often end before the data that they map.
         let mut bytes = run.bytes;
         while bytes < range.end - range.start {
             let next = self.run(range.start + bytes).ok()?;

@@ -7,7 +7,7 @@ use crate::fault::invalid;
 /// Unpacks into all of `block`.
 ///
 /// # Errors
-/// Where it is damaged, or does not give as many bytes.
+/// If it is damaged, or unpacks to another length.
 pub(super) fn unpack(mut packed: &[u8], block: &mut [u8]) -> io::Result<()> {
     let short = || invalid("it ends before its end");
     let mut filled = 0;

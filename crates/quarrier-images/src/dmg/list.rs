@@ -1,6 +1,6 @@
 //! The tables of chunks out of the property list, where they stand as base64.
 
-/// What is wrong with a list.
+/// Why a list is invalid.
 type Wrong = &'static str;
 
 /// The tables of the list `blkx`, each decoded.

@@ -27,7 +27,7 @@ const LIST_BYTES_MAX: u64 = 128 << 20;
 const SECTOR_BYTES: u64 = 512;
 const CHUNKS_MAX: usize = 1 << 21;
 const CHUNK_BYTES_MAX: u64 = 64 << 20;
-/// Of a table: what stands in front of its entries, and each of them.
+/// The size of a table's header, and of each of its entries.
 const TABLE_HEADER_BYTES: usize = 204;
 const ENTRY_BYTES: usize = 40;
 const MEMORY_KIB_MAX: u32 = 200 << 10;
@@ -52,7 +52,7 @@ struct Chunk {
     packing: Packing,
 }
 
-/// Where the chunks of an image lie.
+/// The places of an image's chunks.
 pub(crate) struct Dmg {
     file: Arc<dyn Source>,
     /// By their start.

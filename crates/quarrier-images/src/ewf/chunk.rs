@@ -1,4 +1,4 @@
-//! A chunk's bytes, from what lies in its segment.
+//! Decodes a chunk from the bytes in its segment.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::layout::is_sealed;
 use super::parts::Held;
 use super::table::{Place, invalid};
 
-/// What decoding takes beside its input and output; kept for the next chunk.
+/// The memory that decoding needs beside its input and output; reused for the next chunk.
 pub(crate) struct Scratch {
     inflate: Decompress,
     packed: Vec<u8>,

@@ -12,16 +12,16 @@ pub enum Error {
     NotAnImage {
         /// The path or name of the segment.
         source_name: String,
-        /// What it is instead, and what to try.
+        /// What the file is instead, and what to try.
         reason: String,
     },
-    /// The bytes are not what they must be.
+    /// The bytes are invalid.
     Damaged {
         /// The path or name of the segment.
         source_name: String,
         /// Where in the segment, in bytes.
         offset: u64,
-        /// What is wrong there.
+        /// Why they are invalid.
         reason: String,
     },
 }
@@ -55,8 +55,7 @@ impl From<quarrier_core::Error> for Error {
     }
 }
 
-/// For whoever opens sources of all kinds: what is wrong with an image is a reason why it is
-/// not readable.
+/// For callers that open sources of all kinds: an error of an image makes it unreadable.
 impl From<Error> for quarrier_core::Error {
     fn from(error: Error) -> Self {
         match error {

@@ -7,8 +7,8 @@ use quarrier_core::source::SplitSource;
 
 use super::names::{is_ewf, segments_from};
 
-/// The files that a name stands for: itself, or all that it matches as a glob, in order, none where
-/// there are none. Of the parts of an image only the first is among them.
+/// The files that a name stands for: itself, or all matches of a glob, in order, possibly none. A split
+/// image is represented by its first part.
 ///
 /// # Errors
 /// In words, where it names no file and is no glob either.
@@ -26,7 +26,7 @@ pub fn files(name: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths.into_iter().filter(is_new).collect())
 }
 
-/// The files of an image in several parts of which `path` is the first, or `None` if it is none.
+/// The files of a split image whose first part is `path`; `None` if it is not one.
 pub fn parts_from(path: &Path) -> Option<Vec<PathBuf>> {
     if is_ewf(path) {
         return Some(segments_from(path));

@@ -41,13 +41,13 @@ fn known<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
 /// A hash as it is stored, and as the bytes have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check<const N: usize> {
-    /// What the image says.
+    /// The hash stored in the image.
     pub stored: [u8; N],
-    /// What its bytes say.
+    /// The hash of its bytes.
     pub computed: [u8; N],
 }
 
-/// What came of a verification.
+/// The outcome of a verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verified {
     /// The MD5, if one is stored.

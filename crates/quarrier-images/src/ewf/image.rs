@@ -21,9 +21,9 @@ const KEPT_BYTES_MAX: usize = 8 << 20;
 
 /// An EWF image: the bytes of the media that it was made of.
 ///
-/// Reads of whole chunks go to the reader's buffer; of others a few are kept (8 MiB). Beside
-/// these and a buffer for each thread that reads, 48 bytes are held a table, of which there is
-/// one for each 16,000 chunks or so.
+/// Reads of whole chunks go to the reader's buffer; a few other chunks are kept (8 MiB). Beside these
+/// and a buffer for each reading thread, each table takes 48 bytes, and there is one for each 16,000
+/// chunks or so.
 pub struct EwfSource {
     name: String,
     parts: Parts,
@@ -48,12 +48,12 @@ impl EwfSource {
     /// Opens the first segment of an image, with those beside it that follow. Reads all their
     /// tables once: four bytes for each chunk.
     ///
-    /// A segment that is missing, or damaged behind the description of the media, is met by who
+    /// A segment that is missing, or damaged after the description of the media, is an error only for
     /// reads there.
     ///
     /// # Errors
-    /// [`Error::Source`] when it cannot be read, [`Error::NotAnImage`] and [`Error::Damaged`]
-    /// when it does not tell of a media.
+    /// [`Error::Source`] if it cannot be read, [`Error::NotAnImage`] and [`Error::Damaged`] if it does
+    /// not describe a medium.
     pub fn open(first: &Path) -> Result<Self> {
         let parts = Parts::files(segments_from(first));
         EwfSource::from_map(first.display().to_string(), parts)
@@ -80,15 +80,14 @@ impl EwfSource {
         self.parts.count()
     }
 
-    /// Why nothing can be read behind some chunk, and behind which, where a segment is missing or
-    /// ends early.
+    /// The chunk after which nothing can be read, and why, if a segment is missing or ends early.
     pub fn missing(&self) -> Option<String> {
         let there = self.chunks_there();
         let wanted = self.length().div_ceil(u64::from(self.map.volume.chunk_bytes));
         (there < wanted).then(|| self.ends_before(there))
     }
 
-    /// Chunks that tables tell of, up to the last.
+    /// The number of chunks in the tables, up to the last.
     fn chunks_there(&self) -> u64 {
         self.map.tables.last().map_or(0, |table| table.first + u64::from(table.count))
     }
@@ -105,7 +104,7 @@ impl EwfSource {
     /// Reads the whole image and compares it with the hashes that are stored in it; takes as
     /// long as to decompress and hash every byte, on the calling thread.
     ///
-    /// `progress` is told how many bytes are done, after each chunk; where it answers `false` the
+    /// `progress` gets the number of bytes done, after each chunk; if it returns `false`, the
     /// verification ends with `None`.
     ///
     /// # Errors
@@ -163,8 +162,8 @@ impl EwfSource {
         })
     }
 
-    /// What is made of a file may end within a sector, of which the volume section says nothing,
-    /// while the chunk and the stored hashes have it.
+    /// An image of a file may end within a sector. The volume section does not say so, but the chunk
+    /// and the stored hashes include the partial sector.
     fn add_partial_sector(&mut self) {
         let volume = self.map.volume;
         let number = volume.length / u64::from(volume.chunk_bytes);
@@ -236,7 +235,7 @@ impl Source for EwfSource {
             };
             match read {
                 Ok(()) => filled += wanted,
-                // What was read is given; who asks for the rest is told.
+                // Return the bytes read so far; the next read reports the error.
                 Err(_) if filled > 0 => break,
                 Err(error) => return Err(error),
             }

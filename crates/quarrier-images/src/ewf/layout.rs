@@ -1,19 +1,19 @@
-//! The structures of a segment, from bytes. All numbers are little-endian; each structure ends
-//! with the Adler-32 of what is before it.
+//! The structures of a segment, from bytes. All numbers are little-endian; each structure ends with the
+//! Adler-32 of the bytes before it.
 
-/// What every segment begins with.
+/// The header of every segment.
 pub(crate) const FILE_HEADER_BYTES: usize = 13;
-/// What every section begins with.
+/// The header of every section.
 pub(crate) const SECTION_BYTES: usize = 76;
-/// Of a volume section: the description of the media.
+/// A volume section: the description of the media.
 pub(crate) const VOLUME_BYTES: usize = 1052;
-/// Of a volume section of SMART, an older format.
+/// A volume section of SMART, an older format.
 pub(crate) const SMART_VOLUME_BYTES: usize = 94;
-/// What a table has in front of its entries.
+/// The header of a table, before its entries.
 pub(crate) const TABLE_HEADER_BYTES: usize = 24;
-/// Of a hash section: the MD5.
+/// A hash section: the MD5.
 pub(crate) const HASH_BYTES: usize = 36;
-/// Of a digest section: the MD5 and the SHA-1.
+/// A digest section: the MD5 and the SHA-1.
 pub(crate) const DIGEST_BYTES: usize = 80;
 
 /// Chunks beyond this are refused: 64 sectors are usual, and 32 MiB is the most that tools write.
@@ -21,7 +21,7 @@ const CHUNK_BYTES_MAX: u64 = 32 << 20;
 /// Less than sources may have by a sector that is not full.
 const LENGTH_MAX: u64 = i64::MAX as u64 - CHUNK_BYTES_MAX;
 
-/// The number that a segment says it has, or what it is instead of one.
+/// The number of a segment, or what the file is instead.
 pub(crate) fn segment_number(bytes: &[u8; FILE_HEADER_BYTES]) -> Result<u16, &'static str> {
     match &bytes[..8] {
         b"EVF\x09\x0d\x0a\xff\x00" => Ok(u16::from_le_bytes([bytes[9], bytes[10]])),
@@ -82,7 +82,7 @@ impl Section {
 pub(crate) struct Volume {
     pub(crate) chunk_bytes: u32,
     pub(crate) sector_bytes: u32,
-    /// Of the whole media.
+    /// The length of the whole media.
     pub(crate) length: u64,
 }
 
@@ -118,7 +118,7 @@ impl Volume {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TableHeader {
     pub(crate) entries: u32,
-    /// What the entries count from, in the segment.
+    /// The offset in the segment from which the entries count.
     pub(crate) base: u64,
 }
 
@@ -129,7 +129,7 @@ impl TableHeader {
     }
 }
 
-/// Whether `bytes` end with the checksum of what is before.
+/// Whether `bytes` end with the checksum of the bytes before it.
 pub(crate) fn is_sealed(bytes: &[u8]) -> bool {
     let at = bytes.len() - 4;
     simd_adler32::adler32(&&bytes[..at]) == u32_at(bytes, at)

@@ -15,8 +15,8 @@ pub fn segments_from(first: &Path) -> Vec<PathBuf> {
     std::iter::once(first.to_path_buf()).chain(others).collect()
 }
 
-/// The names of the segments behind `first`, whether they exist or not; none where it is not named as
-/// the first.
+/// The names of the segments after `first`, whether they exist or not; none if it is not named like a
+/// first segment.
 pub(crate) fn following(first: &Path) -> impl Iterator<Item = PathBuf> + '_ {
     let ending = ending(first).filter(|_| is_ewf(first)).unwrap_or_default();
     let is_lower = ending.starts_with(|first: char| first.is_ascii_lowercase());
@@ -30,7 +30,7 @@ pub(crate) fn following(first: &Path) -> impl Iterator<Item = PathBuf> + '_ {
     })
 }
 
-/// What the endings of the segments begin with.
+/// The first letter of the segments' extensions.
 pub(crate) fn letter_of(first: &Path) -> u8 {
     let is_smart = ending(first).is_some_and(|ending| ending.starts_with(['s', 'S']));
     if is_smart { b'S' } else { b'E' }

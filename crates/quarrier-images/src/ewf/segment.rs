@@ -12,23 +12,23 @@ use super::names::{ending_of, letter_of};
 use super::parts::{Held, Parts};
 use super::table::{self, TABLES_MAX, Table};
 
-/// What the sections of an image say.
+/// The contents of an image's sections.
 pub(crate) struct Map {
     pub(crate) volume: Volume,
     pub(crate) tables: Vec<Table>,
     pub(crate) hashes: StoredHashes,
-    /// The segment, the place and what is wrong, of a stored hash that is damaged.
+    /// The segment, offset and error of a damaged stored hash.
     pub(crate) hash_damage: Option<(String, u64, String)>,
-    /// Why chunks behind those of the tables cannot be read, if there are such.
+    /// Why chunks after those of the tables cannot be read, if there are any.
     pub(crate) ended: String,
 }
 
 /// Reads the sections of all segments.
 ///
-/// What is damaged behind the volume section ends the map there: the chunks before can be read.
+/// Damage after the volume section ends the map there: the chunks before can be read.
 ///
 /// # Errors
-/// What keeps the first segment from being read, or from telling of a media.
+/// The error that prevents reading the first segment or the description of the media.
 pub(crate) fn map(parts: &Parts) -> Result<Map> {
     let mut walk = Walk {
         volume: None,
@@ -82,16 +82,17 @@ struct Walk {
     tables: Vec<Table>,
     hashes: StoredHashes,
     hash_damage: Option<(String, u64, String)>,
-    /// How many chunks the tables tell of.
+    /// The number of chunks in the tables.
     known_chunks: u64,
     /// The header of the last table is damaged, and its copy was not seen yet.
     has_bad_table: bool,
-    /// The format of SMART, in which no checksum stands behind the entries of a table.
+    /// The format of SMART, in which no checksum follows the entries of a table.
     is_smart: bool,
 }
 
 impl Walk {
-    /// All sections of a segment. Each begins behind the one before, so they are as many as
+    /// All sections of a segment. Each begins after the one before, so their number is bounded by the
+    /// segment's size.
     /// the segment can hold at most.
     fn segment(&mut self, segment: &Held<'_>, index: usize, name: &str) -> Result<Ending> {
         let failed = |offset, error: io::Error| Error::Damaged {
@@ -136,7 +137,7 @@ impl Walk {
                     if self.has_bad_table && section.kind == Kind::Table {
                         return Err(damaged("the table before this one is damaged"));
                     }
-                    // The first writers put the chunks behind the table, in its section.
+                    // The first writers put the chunks after the table, in its section.
                     let data_end = data_end.unwrap_or(section.next);
                     let is_copy = section.kind == Kind::TableCopy;
                     self.table(segment, index, span, data_end, is_copy)

@@ -1,5 +1,5 @@
-//! Where chunks lie. The entries stay in the segments, four bytes a chunk: a chunk's are read
-//! again when it is, which takes far less time than to decompress it.
+//! The places of chunks. The entries stay in the segments, four bytes per chunk: they are read again
+//! with the chunk, which takes far less time than to decompress it.
 
 use std::io;
 
@@ -14,17 +14,17 @@ const COMPRESSED: u32 = 1 << 31;
 /// How much of a table is read at once for its checksum.
 const STEP_BYTES: usize = 64 << 10;
 
-/// A table, and the chunks that it tells of.
+/// A table, and the range of its chunks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Table {
     /// The number of its first chunk in the image.
     pub(crate) first: u64,
     pub(crate) count: u32,
-    /// The segment in which it and its chunks lie.
+    /// The segment of the table and its chunks.
     pub(crate) segment: u32,
     /// Where its entries begin in the segment.
     pub(crate) entries_at: u64,
-    /// What the entries count from.
+    /// The offset from which the entries count.
     pub(crate) base: u64,
     /// Where its last chunk ends in the segment, at the latest.
     pub(crate) data_end: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Table {
     pub(crate) is_intact: bool,
 }
 
-/// A chunk as it lies in its segment.
+/// The place of a chunk in its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) offset: u64,
@@ -42,8 +42,7 @@ pub(crate) struct Place {
 }
 
 /// Reads the header of a table, whose first chunk is `first`, and checks its entries, if they have a
-/// checksum; `None` where the header is damaged, so
-/// that nobody knows how many chunks it tells of.
+/// checksum; `None` if the header is damaged, so that the number of its chunks is unknown.
 ///
 /// # Errors
 /// Those of the segment.
@@ -95,7 +94,7 @@ fn checksum_holds(segment: &Held<'_>, start: u64, bytes: u64) -> io::Result<bool
 }
 
 impl Table {
-    /// Where the chunk `number` of the image, which must be one of this table's, lies.
+    /// The place of the chunk `number` of the image, which must be one of this table's.
     ///
     /// # Errors
     /// Those of the segment; `InvalidData` where the entries do not make sense.

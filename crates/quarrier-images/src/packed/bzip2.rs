@@ -24,11 +24,11 @@ const MAGIC_BITS: u64 = 48;
 const STEP_BYTES: usize = 1 << 20;
 /// A block that is packed: not much more than 900,000 bytes, which would not have been packed.
 const BLOCK_BITS_MAX: u64 = 8 << 21;
-/// What a block may give: runs of up to 255 bytes are packed in five first.
+/// The maximum size of an unpacked block: runs of up to 255 bytes take five bytes before the rest.
 const UNPACKED_BYTES_MAX: usize = 50 << 20;
 const BLOCKS_MAX: usize = 1 << 22;
 
-/// What begins at a bit of the file.
+/// A mark at a bit of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     bit: u64,
@@ -127,7 +127,7 @@ fn stopped(file: &dyn Source, around: &Around<'_>) -> Result<()> {
     }
 }
 
-/// How long each block is when it is unpacked, or what is wrong with it.
+/// The unpacked length of each block, or the error.
 fn lengths(
     file: &dyn Source,
     blocks: &[Block],
@@ -205,7 +205,7 @@ fn stream(file: &dyn Source, block: Block) -> io::Result<Vec<u8>> {
     Ok(end.bytes)
 }
 
-/// Writes bits behind others.
+/// Appends bits.
 struct Bits {
     bytes: Vec<u8>,
     at: u64,

@@ -26,7 +26,7 @@ const STEP_BYTES: u64 = 1 << 20;
 /// Points at most, of 43 KB each.
 const POINTS_MAX: usize = 1500;
 const INPUT_BYTES: usize = 128 << 10;
-/// What a decoder sees of what it has written.
+/// The window of output that a decoder can refer to.
 const WINDOW_BYTES: usize = 32 << 10;
 /// Written before it is handed on; a power of two.
 const RING_BYTES: usize = 128 << 10;
@@ -65,7 +65,7 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
     Ok(Packed::Anywhere(Arc::new(source), notice))
 }
 
-/// Where unpacking can begin: the decoder as it was there. At the start of the file there is none.
+/// A point where unpacking can begin: the decoder's state there. The start of the file needs none.
 struct Point {
     input_at: u64,
     decoder: DecompressorOxide,
@@ -136,9 +136,9 @@ struct Walk {
     decoder: Box<DecompressorOxide>,
     ring: Box<[u8; RING_BYTES]>,
     ring_at: usize,
-    /// What of the ring was written last.
+    /// The range of the ring that was written last.
     last: (usize, usize),
-    /// What was unpacked since the walk began.
+    /// The bytes unpacked since the walk began.
     written: u64,
     member_bytes: u32,
     checksum: Digest,
@@ -198,12 +198,12 @@ impl Walk {
         Some(Point { input_at: self.input_at(), decoder: (*self.decoder).clone(), window })
     }
 
-    /// Where the next byte lies that was not used.
+    /// The offset of the next unused byte.
     fn input_at(&self) -> u64 {
         self.begins_at + self.used as u64
     }
 
-    /// What the last call of [`more`](Self::more) unpacked.
+    /// The output of the last call of [`more`](Self::more).
     fn part(&self) -> &[u8] {
         &self.ring[self.last.0..self.last.1]
     }
@@ -273,7 +273,7 @@ impl Walk {
         Ok((taken, count))
     }
 
-    /// Goes behind the header of the next member, if there is one.
+    /// Skips the header of the next member, if there is one.
     fn begin_member(&mut self) -> io::Result<bool> {
         let at = self.input_at();
         let (head, count) = self.take(10)?;
@@ -336,12 +336,12 @@ impl Walk {
         Err(invalid("a name in a header does not end"))
     }
 
-    /// Compares what stands behind a member with what was unpacked.
+    /// Compares the trailer of a member with the unpacked bytes.
     fn end_member(&mut self) -> io::Result<()> {
         self.is_in_member = false;
         let (end, count) = self.take(8)?;
         if !self.verifies {
-            // What follows is verified again.
+            // Later members are verified again.
             self.verifies = true;
             return Ok(());
         }

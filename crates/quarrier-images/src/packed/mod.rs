@@ -38,7 +38,7 @@ pub(crate) enum Packed {
 /// Opens a file that is compressed as `kind` says.
 ///
 /// # Errors
-/// Where it is damaged before its first byte, or cannot be read; where it was given up.
+/// If it is damaged before its first byte, or cannot be read; where it was given up.
 pub(crate) fn open(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
     match kind {
         Kind::Bzip2 => bzip2::open(file, around),

@@ -10,7 +10,7 @@ use quarrier_core::sync::{lock, wait};
 
 use crate::fault::{invalid, room};
 
-/// Held bytes: so many spans of the longest kind, within these bounds.
+/// The number of longest spans that are kept, within these bounds of memory.
 const SPANS_HELD: u64 = 8;
 const HELD_BYTES: (u64, u64) = (64 << 20, 512 << 20);
 /// Spans that are unpacked at a time, at most.
@@ -18,14 +18,14 @@ const UNDER_WAY_MAX: usize = 64;
 
 /// Knows how to unpack spans.
 pub(super) trait Unpack: Send + Sync {
-    /// Unpacks the span `index`, which has as many bytes as `out`.
+    /// Unpacks the span `index`, whose length is that of `out`.
     ///
     /// # Errors
-    /// Where it cannot be read, or its bytes are not what they must be.
+    /// If it cannot be read, or its bytes are invalid.
     fn unpack(&self, index: usize, out: &mut [u8]) -> io::Result<()>;
 }
 
-/// What a compressed file holds.
+/// The contents of a compressed file.
 pub(super) struct Spans<U> {
     name: String,
     /// Where each span begins; the first at 0.
@@ -94,7 +94,7 @@ impl<U: Unpack> Spans<U> {
                 Some(next) => {
                     state.under_way.insert(next);
                     drop(state);
-                    // Who wants it learns of its damage.
+                    // A later reader of the span gets its error.
                     let _ = self.unpacked(next);
                     state = lock(&self.state);
                 }
@@ -103,7 +103,7 @@ impl<U: Unpack> Spans<U> {
         }
     }
 
-    /// The next span behind `index` that nobody unpacks, where there is room for it.
+    /// The next span after `index` that nobody unpacks, if there is memory for it.
     fn next_free(&self, state: &State, index: usize) -> Option<usize> {
         let under_way: u64 = state.under_way.iter().map(|&index| self.bytes_of(index)).sum();
         let is_free =
@@ -188,7 +188,7 @@ impl<U: Unpack> Source for Spans<U> {
                     buffer[filled..filled + count].copy_from_slice(&span[from..from + count]);
                     filled += count;
                 }
-                // What was read is given; a read of the rest fails.
+                // Return the bytes read so far; the next read fails.
                 Err(_) if filled > 0 => break,
                 Err(error) => return Err(error),
             }

@@ -25,7 +25,7 @@ const BLOCKS_MAX: usize = 1 << 24;
 /// Memory of a decoder, in KiB: `xz -9` has a dictionary of 64 MiB.
 const MEMORY_KIB_MAX: u32 = 200 << 10;
 
-/// A block as it lies in the file.
+/// A block in the file.
 struct Block {
     at: u64,
     /// Without the bytes that fill it up.

@@ -23,7 +23,7 @@ const FRAMES_MAX: usize = 1 << 22;
 /// 128 MiB: what zstd itself allows.
 const WINDOW_LOG_MAX: u32 = 27;
 
-/// A frame as it lies in the file.
+/// A frame in the file.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     at: u64,
@@ -32,7 +32,7 @@ struct Frame {
     unpacked_bytes: Option<u64>,
 }
 
-/// Opens a file: at any offset, if it has several frames, none of them too long to be held.
+/// Opens a file for reads at any offset, if it has several frames, none of them too long to be held.
 pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
     let Some(frames) = frames(&**file, around)? else { return in_order(file) };
     let (mut starts, mut end, mut kept) = (Vec::new(), 0u64, Vec::new());
@@ -58,10 +58,10 @@ fn in_order(file: &Arc<dyn Source>) -> Result<Packed> {
     Ok(Packed::InOrder(plain))
 }
 
-/// The frames of a file; none where one is too long, so that no others are looked for.
+/// The frames of a file; `None` if one is too long, and no more are looked for.
 ///
 /// # Errors
-/// Where a frame is damaged or ends beyond the file.
+/// If a frame is damaged or ends beyond the file.
 fn frames(file: &dyn Source, around: &Around<'_>) -> Result<Option<Vec<Frame>>> {
     let (mut frames, mut at) = (Vec::new(), 0);
     while at < file.length() {
@@ -71,31 +71,34 @@ fn frames(file: &dyn Source, around: &Around<'_>) -> Result<Option<Vec<Frame>>> 
         }
         let found = frame(file, at).map_err(|error| damaged(file, at, error.to_string()))?;
         at = match found {
-            Found::TooLong => return Ok(None),
-            Found::Skipped(bytes) => at.saturating_add(bytes),
-            Found::Frame(frame) if frames.len() < FRAMES_MAX => {
+            NextFrame::TooLong => return Ok(None),
+            NextFrame::Skipped(bytes) => at.saturating_add(bytes),
+            NextFrame::Frame(frame) if frames.len() < FRAMES_MAX => {
                 frames.push(frame);
                 at + frame.bytes
             }
-            Found::Frame(_) => return Err(damaged(file, at, "it has more frames than are read")),
+            NextFrame::Frame(_) => {
+                return Err(damaged(file, at, "it has more frames than are read"));
+            }
         };
     }
     Ok(Some(frames))
 }
 
-enum Found {
+/// The frame at an offset.
+enum NextFrame {
     Frame(Frame),
     Skipped(u64),
     TooLong,
 }
 
 /// The frame at `at`: its header, and block after block.
-fn frame(file: &dyn Source, at: u64) -> io::Result<Found> {
+fn frame(file: &dyn Source, at: u64) -> io::Result<NextFrame> {
     let mut head = [0; 18];
     let read = read_full_at(file, at, &mut head)?;
     let magic = u32_le(&head, 0);
     if read >= 8 && magic & !0xF == SKIPPED {
-        return Ok(Found::Skipped(8 + u64::from(u32_le(&head, 4))));
+        return Ok(NextFrame::Skipped(8 + u64::from(u32_le(&head, 4))));
     }
     if read < 6 || magic != MAGIC {
         return Err(invalid("no frame of Zstandard begins there"));
@@ -115,7 +118,7 @@ fn frame(file: &dyn Source, at: u64) -> io::Result<Found> {
         return Err(invalid("it was packed with a dictionary, which is not in it"));
     }
     if size.is_some_and(|size| size > SPAN_BYTES_MAX) {
-        return Ok(Found::TooLong);
+        return Ok(NextFrame::TooLong);
     }
     let mut next = at + (size_at + size_bytes) as u64;
     loop {
@@ -131,7 +134,7 @@ fn frame(file: &dyn Source, at: u64) -> io::Result<Found> {
         };
         next += 3 + u64::from(bytes);
         if next - at > SPAN_BYTES_MAX {
-            return Ok(Found::TooLong);
+            return Ok(NextFrame::TooLong);
         }
         if header & 1 != 0 {
             break;
@@ -141,7 +144,7 @@ fn frame(file: &dyn Source, at: u64) -> io::Result<Found> {
     if next > file.length() {
         return Err(invalid("it ends inside a frame"));
     }
-    Ok(Found::Frame(Frame { at, bytes: next - at, unpacked_bytes: size }))
+    Ok(NextFrame::Frame(Frame { at, bytes: next - at, unpacked_bytes: size }))
 }
 
 struct Frames {

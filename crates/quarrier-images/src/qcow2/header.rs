@@ -1,4 +1,4 @@
-//! The header of QCOW2, and what it forbids.
+//! The header of QCOW2, and the features that it forbids.
 
 use quarrier_core::Result;
 use quarrier_core::source::Source;
@@ -90,7 +90,7 @@ impl Header {
     }
 
     /// # Errors
-    /// Where the image cannot be read rightly, or says what cannot be.
+    /// If the image cannot be read rightly, or says what cannot be.
     fn check(&self, file: &dyn Source, header: &[u8], features: u64) -> Result<()> {
         if u32_be(header, 32) != 0 {
             let reason =
@@ -157,13 +157,13 @@ impl Header {
         if self.has_subclusters { 16 } else { 8 }
     }
 
-    /// How many bytes of the disk a table of the second level tells of.
+    /// The bytes of the disk that a table of the second level maps.
     pub(super) fn covered_by_table(&self) -> u64 {
         self.cluster_bytes() / self.entry_bytes() * self.cluster_bytes()
     }
 }
 
-/// The data of an extension of the header, which stand behind it.
+/// The data of an extension of the header, which follow the header.
 fn extension(file: &dyn Source, mut at: u64, wanted: u32) -> Result<Option<Vec<u8>>> {
     for _ in 0..64 {
         let head = structure(file, at, 8, "an extension of the header")?;

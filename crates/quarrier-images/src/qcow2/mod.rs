@@ -4,7 +4,7 @@
 //!  offset ─→ L1 (in the file) ─→ L2, a cluster of entries ─→ a cluster: stored, packed, zeros, the parent's
 //! ```
 //!
-//! *QEMU, docs/interop/qcow2.rst*. Snapshots lie in clusters that the active tables do not name.
+//! *QEMU, docs/interop/qcow2.rst*. Clusters of snapshots are not named in the active tables.
 
 mod header;
 
@@ -42,7 +42,8 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Q
             );
             return Err(refused(&**file, reason));
         }
-        // What is called raw is not looked at: a guest may have written what looks like an image.
+        // A parent declared as raw is not probed: a guest may have written bytes that look like an
+        // image.
         Some(backing) if backing.format.as_deref() == Some("raw") => {
             Some(around.file(&**file, &backing.name, "backing file")?)
         }
@@ -60,7 +61,7 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Q
     Ok(disk.over(parent))
 }
 
-/// Where the clusters of an image lie.
+/// The places of an image's clusters.
 pub(crate) struct Qcow2 {
     file: Arc<dyn Source>,
     header: Header,
@@ -69,7 +70,7 @@ pub(crate) struct Qcow2 {
     unpackers: Mutex<Vec<Unpacker>>,
 }
 
-/// What an entry says of a cluster, or of as many as follow each other.
+/// Decodes an entry for a cluster, or for several that follow each other.
 impl Qcow2 {
     /// Whether one of the first clusters is packed: whoever packs an image packs all of it.
     fn may_be_packed(&self) -> bool {
@@ -106,7 +107,7 @@ impl Qcow2 {
         Ok((end - offset, 0))
     }
 
-    /// The run at `offset`, of which the entries stand in the table at `table`.
+    /// The run at `offset`, whose entries are in the table at `table`.
     fn in_table(&self, offset: u64, table: u64) -> io::Result<Run> {
         let header = &self.header;
         let (cluster_bytes, entry_bytes) = (header.cluster_bytes(), header.entry_bytes());
@@ -136,7 +137,7 @@ impl Qcow2 {
         Ok(run)
     }
 
-    /// What an entry says of its cluster from `within` on, which is `offset` of the disk.
+    /// The place of a cluster from `within` on, which is `offset` of the disk, by its entry.
     fn cluster(&self, entry: &[u8], offset: u64, within: u64) -> io::Result<Run> {
         let header = &self.header;
         let cluster_bytes = header.cluster_bytes();
@@ -165,8 +166,8 @@ impl Qcow2 {
     }
 }
 
-/// The run of parts of a cluster that lie in the same way: a bit for each that is stored, and 32 bits
-/// on one for each that is zero.
+/// The run of subclusters in the same state: a bit for each that is stored, and 32 bits further one for
+/// each that is zero.
 fn subclusters(at: u64, bitmap: u64, within: u64, cluster_bytes: u64) -> Run {
     let part_bytes = cluster_bytes / SUBCLUSTERS;
     let kind = |part: u64| (bitmap >> part & 1, bitmap >> (part + SUBCLUSTERS) & 1);
@@ -180,7 +181,7 @@ fn subclusters(at: u64, bitmap: u64, within: u64, cluster_bytes: u64) -> Run {
     Run { bytes: (first + same) * part_bytes - within, place }
 }
 
-/// Whether `next` lies behind `run`, so that both are one.
+/// Whether `next` directly follows `run`, so that both can be joined.
 fn follows(run: &Run, next: &Run) -> bool {
     match (run.place, next.place) {
         (Place::Stored { at, .. }, Place::Stored { at: next, .. }) => at + run.bytes == next,

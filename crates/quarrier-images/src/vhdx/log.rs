@@ -42,7 +42,7 @@ struct Entry {
 /// `file`, with the changes of its log.
 ///
 /// # Errors
-/// Where the log cannot be replayed.
+/// If the log cannot be replayed.
 pub(super) fn replayed(
     file: &Arc<dyn Source>,
     log_id: [u8; 16],
@@ -138,7 +138,7 @@ fn active(entries: &BTreeMap<u64, Entry>, log_bytes: u64) -> Option<Vec<&Entry>>
 }
 
 impl Replayed {
-    /// Makes the changes of an entry: descriptors of 32 bytes behind its header, and then a sector of
+    /// Applies the changes of an entry: descriptors of 32 bytes after its header, and then a sector of
     /// data for each that has some.
     fn apply(&mut self, log: &[u8], entry: &Entry) -> std::result::Result<(), &'static str> {
         let bytes = round(log, entry.at, entry.bytes);

@@ -1,4 +1,4 @@
-//! What a VHDX image says of its disk.
+//! The metadata of a VHDX image's disk.
 
 use quarrier_core::Result;
 use quarrier_core::source::Source;
@@ -40,7 +40,7 @@ pub(super) struct Metadata {
     pub(super) has_parent: bool,
     /// Where the parent may be, the likeliest first.
     pub(super) parent_names: Vec<String>,
-    /// What the parent's contents are called, without braces, in lower case.
+    /// The identifiers of the parent's contents, without braces, in lower case.
     pub(super) parent_ids: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ impl Metadata {
         Ok(found)
     }
 
-    /// What the locator says of the parent.
+    /// Reads the parent from the locator.
     fn add_parent(&mut self, locator: &[u8]) {
         let text = |at: u32, bytes: u16| {
             let at = at as usize;

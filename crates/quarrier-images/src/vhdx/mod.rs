@@ -84,7 +84,7 @@ fn id_at(bytes: &[u8], at: usize) -> [u8; 16] {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default()
 }
 
-/// Where a region lies.
+/// The place of a region.
 #[derive(Debug, Clone, Copy)]
 struct Region {
     at: u64,
@@ -185,13 +185,13 @@ fn parent(
     Err(first.unwrap_or_else(|| refused(&**file, "changes another disk, and does not name it")))
 }
 
-/// Where the blocks of an image lie.
+/// The places of an image's blocks.
 pub(crate) struct Vhdx {
     tables: Tables,
     table_at: u64,
     block_bytes: u64,
     sector_bytes: u64,
-    /// Blocks for each block of bits, which stands behind their entries.
+    /// Blocks for each block of bits, whose entry follows theirs.
     ratio: u64,
     blocks: u64,
     has_parent: bool,

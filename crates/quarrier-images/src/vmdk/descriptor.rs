@@ -8,10 +8,10 @@ use crate::around::shown;
 use crate::fault::{damaged, refused, structure};
 
 const DESCRIPTOR_BYTES_MAX: u64 = 4 << 20;
-/// What stands for no parent.
+/// The identifier for "no parent".
 const NO_PARENT: u32 = u32::MAX;
 
-/// How the bytes of an extent lie.
+/// The storage of an extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Storage {
     Flat,
@@ -39,7 +39,7 @@ pub(super) struct Descriptor {
 
 impl Descriptor {
     /// # Errors
-    /// Where it is no descriptor, or of a disk that is not read.
+    /// If it is no descriptor, or of a disk that is not read.
     pub(super) fn read(file: &dyn Source, at: u64, bytes: u64) -> Result<Descriptor> {
         if bytes > DESCRIPTOR_BYTES_MAX {
             return Err(damaged(file, at, "the descriptor is longer than any"));
@@ -112,7 +112,7 @@ fn extent(line: &str) -> std::result::Result<Option<Extent>, String> {
         Some((name, offset)) => (Some(name.to_string()), offset.trim()),
         None => (None, ""),
     };
-    // Some writers have more behind the offset.
+    // Some writers append more after the offset.
     let offset = offset.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0);
     Ok(Some(Extent { sectors, storage, name, offset }))
 }

@@ -183,7 +183,7 @@ fn descriptor_of(file: &Arc<dyn Source>) -> Result<Option<Descriptor>> {
     }
 }
 
-/// Where the extents of an image lie.
+/// The places of an image's extents.
 pub(crate) struct Vmdk {
     /// End to end, from 0 on.
     parts: Vec<Part>,

@@ -16,7 +16,7 @@ use crate::tables::Tables;
 use crate::unpack::Unpacker;
 
 const HEADER_BYTES: u64 = 512;
-/// The footer and the marker of the end behind it.
+/// The footer and the end marker after it.
 const FOOTER_BYTES: u64 = 1024;
 /// The directory is in the footer, because it was written last.
 const AT_END: u64 = u64::MAX;
@@ -26,7 +26,7 @@ const HAS_MARKERS: u32 = 1 << 17;
 const GRAIN_BYTES_MAX: u64 = 64 << 20;
 const MARKER_BYTES: usize = 12;
 
-/// Where the grains of an extent lie.
+/// The places of an extent's grains.
 pub(super) struct Sparse {
     file: Arc<dyn Source>,
     /// The number of its file in the disk.
@@ -43,7 +43,7 @@ pub(super) struct Sparse {
     unpackers: Mutex<Vec<Unpacker>>,
 }
 
-/// What the header of an extent says, in sectors.
+/// The header of an extent; sizes in sectors.
 struct Header {
     capacity: u64,
     grain: u64,
@@ -223,7 +223,7 @@ impl Sparse {
         done.map_err(|error| wrong(error.to_string()))
     }
 
-    /// The bytes of the packed grain at `at` of the file: behind a marker, or up to anywhere.
+    /// The bytes of the packed grain at `at` of the file: after a marker, or with an unknown length.
     fn packed(&self, at: u64, offset: u64) -> std::result::Result<Vec<u8>, String> {
         // The fastest way to deflate adds an eighth to what does not compress.
         let most = self.grain_bytes + (self.grain_bytes >> 3) + 1024;
