@@ -1,4 +1,4 @@
-//! The bytes of a file, from where they lie.
+//! Reads the bytes of a file from its runs.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,8 @@ use crate::lznt1;
 
 /// Bytes that are read at once.
 const STEP_BYTES: usize = 256 << 10;
-/// A file may be so many times as long as its source, or as a gibibyte: holes cost nothing.
+/// The maximum length of a file, as a multiple of its source's length, or of a gibibyte: holes cost
+/// nothing.
 const TIMES_MAX: u64 = 64;
 
 /// Bytes of a file, in order.
@@ -23,11 +24,11 @@ pub enum Piece<'b> {
     Zeros(u64),
 }
 
-/// Hands the bytes of a file to `take`, in order. What cannot be read is zeros; returns where that
-/// lies in the source.
+/// Passes the bytes of a file to `take`, in order. Unreadable bytes are zeros; returns their ranges in
+/// the source.
 ///
 /// # Errors
-/// [`Error::Taken`] with what `take` says; [`Error::FileSystem`] where it is not known where the bytes
+/// [`Error::Taken`] with what `take` says; [`Error::FileSystem`] if it is not known where the bytes
 /// are, or a file is longer than any file of such a source.
 pub fn read(
     source: &dyn Source,
@@ -48,7 +49,7 @@ pub fn read(
     let mut reader = Reader { source, unreadable: Vec::new() };
     let mut left = entry.size;
     let mut written = entry.content.written.unwrap_or(u64::MAX);
-    // Cut to the end of the file, and zeros behind what was written.
+    // Cut to the end of the file, with zeros after the written part.
     let mut cut = |piece: Piece<'_>| -> io::Result<()> {
         let bytes = match piece {
             Piece::Bytes(bytes) => bytes.len() as u64,
@@ -114,7 +115,7 @@ impl Reader<'_> {
         Ok(Ok(()))
     }
 
-    /// Unpacks unit after unit; None where one is not what was packed.
+    /// Unpacks unit after unit; `None` if one is damaged.
     fn unpack(
         &mut self,
         content: &Content,

@@ -1,4 +1,4 @@
-//! The hashes by which files are known, made in one pass.
+//! The hashes by which files are recognised, computed in one pass.
 
 use md5::Md5;
 use quarrier_core::hex;

@@ -1,6 +1,6 @@
-//! Files as file systems have them: names, times, and where their bytes lie.
+//! Entries of file systems: names, times, and the places of their bytes.
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A file with bytes of its own.
@@ -44,7 +44,7 @@ impl State {
     }
 }
 
-/// Times of an entry, in nanoseconds since 1970 in UTC; None where the file system has none. FAT has
+/// Times of an entry, in nanoseconds since 1970 in UTC; `None` if the file system has none. FAT has
 /// local times without a zone, which are taken as UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
@@ -52,7 +52,7 @@ pub struct Times {
     pub modified: Option<i64>,
     /// When its bytes were read.
     pub accessed: Option<i64>,
-    /// When what is known of it changed.
+    /// The time of the last metadata change.
     pub changed: Option<i64>,
     /// When it was made.
     pub created: Option<i64>,
@@ -67,7 +67,7 @@ pub struct Extent {
     pub length: u64,
 }
 
-/// Bytes of a file that lie together, whole clusters as a rule.
+/// Contiguous bytes of a file, usually whole clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     /// Where they begin in the source, in bytes; None: a hole, which reads as zeros.
@@ -76,22 +76,22 @@ pub struct Run {
     pub length: u64,
 }
 
-/// Where the bytes of a file lie.
+/// The places of a file's bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Content {
-    /// The runs in the order of the file. The last may reach beyond the end of the file: what lies
-    /// there is slack.
+    /// The runs in the order of the file. The last may extend beyond the end of the file: the rest is
+    /// slack.
     pub runs: Vec<Run>,
     /// The bytes themselves, where they are kept beside the name.
     pub inline: Option<Box<[u8]>>,
-    /// Only so many bytes were ever written; those after them read as zeros.
+    /// Only this many bytes were ever written; later ones read as zeros.
     pub written: Option<u64>,
-    /// With LZNT1: the bytes of a unit, each of which is packed alone. Holes are then the part of a
-    /// unit that packing has saved.
+    /// With LZNT1: the bytes of a unit, each of which is packed alone. Holes are the part of a unit
+    /// that packing saved.
     pub packed_unit: Option<u32>,
     /// Clusters that it has and never wrote to: they read as zeros, whatever they hold.
     pub reserved: Vec<Extent>,
-    /// Why the bytes cannot be read, where they cannot.
+    /// Why the bytes cannot be read, if they cannot.
     pub lost: Option<&'static str>,
 }
 
@@ -104,7 +104,7 @@ pub struct Entry {
     /// Its number: that of the inode or of the record in the master file table; of FAT, exFAT and
     /// ISO 9660, which have none, the place of its entry.
     pub inode: u64,
-    /// What it is.
+    /// The type of the entry.
     pub kind: Kind,
     /// Whether it is deleted.
     pub state: State,
@@ -112,13 +112,13 @@ pub struct Entry {
     pub size: u64,
     /// Its times.
     pub times: Times,
-    /// Where its bytes lie.
+    /// The places of its bytes.
     pub content: Content,
 }
 
 impl Entry {
-    /// Where its bytes lie in the source, in the order of the file, without holes and slack. Of what
-    /// is packed: where the packed bytes lie.
+    /// The places of its bytes in the source, in the order of the file, without holes and slack. For
+    /// packed files, the places of the packed bytes.
     pub fn extents(&self) -> Vec<Extent> {
         self.split().0
     }

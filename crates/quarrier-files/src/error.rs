@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::{fmt, io};
 
@@ -14,7 +14,7 @@ pub enum Error {
         source_name: String,
         /// Where it was looked for, in bytes.
         offset: u64,
-        /// What was found there, or was not.
+        /// What was found there, or was missing.
         found: String,
     },
     /// Structures lead in circles, or there are more than any volume has.
@@ -23,7 +23,7 @@ pub enum Error {
         source_name: String,
         /// Where the file system begins, in bytes.
         offset: u64,
-        /// What there is too much of.
+        /// The thing of which there is too much.
         found: String,
     },
     /// The caller takes no more entries.

@@ -23,11 +23,11 @@ use crate::error::{Error, Result};
 
 const FOLDER: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
-/// What file systems take for a name, in bytes, with room for what tells two apart.
+/// The maximum length of a name in file systems, in bytes, with room for a suffix that makes it unique.
 const NAME_BYTES_MAX: usize = 200;
 /// Names that are tried where one is taken.
 const TRIES_MAX: u32 = 1000;
-/// Folders whose times are set in the end; more keep the time at which they were written.
+/// The maximum number of folders whose times are set at the end; more keep the time of their creation.
 const TIMED_FOLDERS_MAX: usize = 1 << 20;
 
 /// A folder that files are written into.
@@ -54,7 +54,7 @@ impl Folder {
     /// Opens the folder at `path`, which must be empty, or not there yet.
     ///
     /// # Errors
-    /// [`io::ErrorKind::DirectoryNotEmpty`] where it has a file already, and what the system says.
+    /// [`io::ErrorKind::DirectoryNotEmpty`] if it contains a file already, and the system's error.
     pub fn create(path: &Path) -> io::Result<Self> {
         let open = || openat(CWD, path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
         let root = match open() {
@@ -80,7 +80,7 @@ impl Folder {
         self.kept_free = Some(name);
     }
 
-    /// Writes a file with the bytes, or a folder, below `top` where that is not empty. `with_old`:
+    /// Writes a file with the bytes, or a folder, below `top` if that is not empty. `with_old`:
     /// with MD5 and SHA-1.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl Folder {
     /// Sets the times of folders, which everything written into them has changed.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn finish(mut self) -> io::Result<()> {
         for (place, times) in std::mem::take(&mut self.timed).into_iter().rev() {
             self.folder(&place)?;
@@ -137,7 +137,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Opens the folder with these names, and makes it where it is not there. Returns the names that
+    /// Opens the folder with these names, and makes it if it is not there. Returns the names that
     /// it has: where a file has one of them, it gets another.
     fn folder(&mut self, names: &[String]) -> io::Result<Vec<String>> {
         if let Some((last, _)) = self.last.as_ref().filter(|(last, _)| last == names) {

@@ -1,8 +1,8 @@
 //! Sets of files that are known by their hashes.
 //!
-//! Read are lists of MD5, SHA-1 and SHA-256, one a line, with anything behind them (`md5sum`,
-//! `sha256sum`, BSD's `MD5 (name) = …`), the files of `hashdeep` and the CSV of NSRL: every field that
-//! has the digits of a hash is one.
+//! Reads lists of MD5, SHA-1 and SHA-256, one a line, with any text after them (`md5sum`, `sha256sum`,
+//! BSD's `MD5 (name) = …`), the files of `hashdeep` and the CSV of NSRL: every field with the digits of
+//! a hash is one.
 
 use std::io::{self, Read};
 
@@ -23,7 +23,7 @@ impl Known {
     /// Adds the hashes of a list, and returns how many it has. Call [`sort`](Known::sort) after the last.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] where it has none, and what the reader says.
+    /// [`io::ErrorKind::InvalidData`] if it contains no hash, and the reader's error.
     pub fn read(&mut self, mut list: impl Read) -> io::Result<u64> {
         let mut buffer = vec![0; STEP_BYTES];
         let (mut filled, mut found, mut is_first) = (0, 0, true);
@@ -73,7 +73,7 @@ impl Known {
         found
     }
 
-    /// Takes a word, if it has as many digits as a hash.
+    /// Adds a word, if it has as many digits as a hash.
     fn word(&mut self, word: &[u8]) -> bool {
         match word.len() {
             32 => self.md5.extend(bytes::<16>(word)),
@@ -84,7 +84,7 @@ impl Known {
         true
     }
 
-    /// Sorts what was added.
+    /// Sorts the added hashes.
     pub fn sort(&mut self) {
         fn sorted<T: Ord>(hashes: &mut Vec<T>) {
             hashes.sort_unstable();
@@ -96,7 +96,7 @@ impl Known {
         sorted(&mut self.sha256);
     }
 
-    /// What tells this set from others, in hexadecimal.
+    /// Identifies this set, in hexadecimal.
     pub fn fingerprint(&self) -> String {
         let mut hasher = Hasher::new(false);
         self.md5.iter().for_each(|hash| hasher.update(hash));
@@ -110,7 +110,7 @@ impl Known {
         self.md5.len() + self.sha1.len() + self.sha256.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -128,7 +128,7 @@ impl Known {
     }
 }
 
-/// The bytes of digits, of which there are twice as many.
+/// The bytes of twice as many digits.
 fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {

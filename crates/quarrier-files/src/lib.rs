@@ -5,9 +5,9 @@
 //!             (GPT, MBR)       └──→ unallocated: free ranges         └──→ place: whose a byte is
 //! ```
 //!
-//! Every reader goes over [`Source::read_at`](quarrier_core::source::Source::read_at), and takes what it
-//! reads for hostile: offsets and counts are checked, folders that lead in circles are left, and the
-//! work is bounded by the length of the volume.
+//! Every reader uses [`Source::read_at`](quarrier_core::source::Source::read_at), and treats the bytes
+//! as hostile: it checks offsets and counts, leaves folders that lead in circles, and bounds the work
+//! by the length of the volume.
 
 mod bytes;
 mod cache;

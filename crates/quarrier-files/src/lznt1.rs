@@ -1,11 +1,11 @@
-//! LZNT1, by which NTFS packs: chunks of 4 KiB, each with a flag byte for every eight tokens.
+//! LZNT1, the compression of NTFS: chunks of 4 KiB, each with a flag byte for every eight tokens.
 //!
 //! *MS-XCA*, 2.5.
 
 const CHUNK_BYTES: usize = 4096;
 
-/// Unpacks into `unit`, which is as long as what was packed; what is missing at its end is zeros.
-/// False where the bytes are not what LZNT1 writes.
+/// Unpacks into `unit`, which has the length of the original bytes; missing ones at its end are zeros.
+/// False if the bytes are not valid LZNT1.
 pub(crate) fn unpack(mut packed: &[u8], unit: &mut [u8]) -> bool {
     unit.fill(0);
     for out in unit.chunks_mut(CHUNK_BYTES) {
@@ -44,7 +44,7 @@ fn unpack_chunk(mut chunk: &[u8], out: &mut [u8]) -> bool {
             let Some((token, rest)) = chunk.split_first_chunk::<2>() else { return false };
             chunk = rest;
             let token = usize::from(u16::from_le_bytes(*token));
-            // The farther the chunk has come, the more bits tell how far back.
+            // The further the chunk has come, the more bits hold the distance.
             let mut back_bits = 4;
             while back_bits < 12 && at > 1 << back_bits {
                 back_bits += 1;

@@ -1,13 +1,13 @@
-//! What partitions hold whose free space cannot be told here.
+//! Recognises partitions whose free space cannot be determined here.
 
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part};
 
-/// Bytes at a place of a partition that tell what is in it.
+/// Bytes at an offset of a partition that identify its contents.
 type Mark = (usize, &'static [u8], &'static str);
 
-/// What is told before any file system is looked for: of what stood there before, a volume of another
-/// kind may be left behind these.
+/// Marks that are checked before any file system: remains of an earlier volume of another type may
+/// follow them.
 const FIRST: [Mark; 8] = [
     (0, b"LUKS\xBA\xBE", "LUKS"),
     (0, b"XFSB", "XFS"),
@@ -19,7 +19,7 @@ const FIRST: [Mark; 8] = [
     (1024, b"LABELONE", "LVM"),
 ];
 
-/// What is told where there is no file system that is known.
+/// Marks that are checked if no known file system was found.
 const LAST: [Mark; 9] = [
     (4086, b"SWAPSPACE2", "swap"),
     (4086, b"SWAP-SPACE", "swap"),
@@ -32,13 +32,13 @@ const LAST: [Mark; 9] = [
     (0, b"hsqs", "SquashFS"),
 ];
 
-/// What begins with these bytes and is no file system that is known.
+/// The contents that begin with these bytes, other than a known file system.
 pub(crate) fn first(boot: &[u8; BOOT_BYTES]) -> Option<&'static str> {
     let stands = |(at, mark, _): &&Mark| boot[*at..].starts_with(mark);
     FIRST.iter().find(stands).map(|(_, _, name)| *name)
 }
 
-/// What else is in `part`.
+/// Other contents of `part`.
 pub(crate) fn last(part: &Part<'_>) -> Result<Option<&'static str>> {
     for (at, mark, name) in LAST {
         let mut there = [0; 10];

@@ -6,9 +6,9 @@ use quarrier_core::source::{Source, read_full_at};
 
 use crate::error::{Error, Result};
 
-/// What is read at once of a bitmap or table, in bytes: whole entries of 12, 16 and 32 bits.
+/// The bytes of a bitmap or table that are read at once: whole entries of 12, 16 and 32 bits.
 pub(crate) const STEP_BYTES: usize = 96 << 10;
-/// What kinds of file systems are told by.
+/// The bytes by which file systems are recognised.
 pub(crate) const BOOT_BYTES: usize = 2048;
 
 pub(crate) struct Part<'a> {
@@ -34,7 +34,7 @@ impl<'a> Part<'a> {
         self.span.end - self.span.start
     }
 
-    /// Where the byte `at` of this part lies in the source.
+    /// The offset in the source of the byte `at` of this part.
     pub(crate) fn place(&self, at: u64) -> u64 {
         self.span.start.saturating_add(at)
     }
@@ -42,7 +42,7 @@ impl<'a> Part<'a> {
     /// Fills `buffer` from `at`.
     ///
     /// # Errors
-    /// [`Error::FileSystem`] beyond the part, [`Error::Source`] where it cannot be read.
+    /// [`Error::FileSystem`] beyond the part, [`Error::Source`] if it cannot be read.
     pub(crate) fn read(&self, at: u64, buffer: &mut [u8], what: &str) -> Result<()> {
         let end = at.checked_add(buffer.len() as u64);
         if end.is_none_or(|end| end > self.length()) {
@@ -58,7 +58,7 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    /// The first bytes, with zeros behind them where the part is shorter.
+    /// The first bytes, padded with zeros if the part is shorter.
     pub(crate) fn boot(&self) -> Result<[u8; BOOT_BYTES]> {
         let mut boot = [0; BOOT_BYTES];
         let length = self.length().min(BOOT_BYTES as u64) as usize;
@@ -94,7 +94,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The error that says what was found at `at`.
+    /// The error about the bytes at `at`.
     pub(crate) fn refused(&self, at: u64, found: &str) -> Error {
         Error::FileSystem {
             source_name: self.source.name().to_string(),

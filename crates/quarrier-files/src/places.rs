@@ -1,11 +1,11 @@
-//! Whose a byte is: an interval map of the extents of all files of a source.
+//! Finds the file of a byte: an interval map of the extents of all files of a source.
 //!
 //! ```text
 //!  entries ──→ pieces with a rank ──→ sorted, overlaps decided by rank ──→ looked up by offset
 //! ```
 //!
-//! Where several claim a byte, a file that is kept in a record comes before the table of records, what
-//! is allocated before slack, and both before what is deleted.
+//! If several files claim a byte, a file stored in a record comes before the table of records,
+//! allocated bytes before slack, and both before deleted files.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -24,7 +24,7 @@ const PIECES_MAX: usize = 1 << 24;
 /// Bytes of all paths that are remembered.
 const PATH_BYTES_MAX: usize = 2 << 30;
 
-/// What file systems say of a byte.
+/// The state of a byte in the file systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceState {
     /// A file has it.
@@ -37,7 +37,7 @@ pub enum PlaceState {
     Free,
     /// It belongs to the file system itself.
     Metadata,
-    /// It lies in no file system that is known here.
+    /// In no known file system.
     Outside,
 }
 
@@ -61,14 +61,14 @@ impl fmt::Display for PlaceState {
     }
 }
 
-/// Whose a byte is.
+/// The file of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'m> {
     /// The path of the file; of several file systems with `#N` of the partition before it.
     pub file: Option<&'m str>,
     /// The number of the file, as [`Entry::inode`] has it.
     pub inode: Option<u64>,
-    /// What it is to the file.
+    /// Its role in the file.
     pub state: PlaceState,
     /// When the file was modified, in nanoseconds since 1970.
     pub modified: Option<i64>,
@@ -82,7 +82,7 @@ struct Piece {
     rank: Rank,
 }
 
-/// Who comes first where several claim a byte.
+/// Precedence among files that claim a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// In the record of its file.
@@ -101,7 +101,7 @@ struct File {
     modified: Option<i64>,
 }
 
-/// All files of a source, by where their bytes lie. Takes some hundred bytes a file.
+/// All files of a source, by the places of their bytes. Takes some hundred bytes per file.
 #[derive(Debug, Default)]
 pub struct Places {
     /// Sorted and disjoint.
@@ -163,12 +163,12 @@ impl Places {
         })
     }
 
-    /// What was passed over and what is damaged, a line each.
+    /// Skipped partitions and damage, a line each.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Whose the byte at `offset` is.
+    /// The file of the byte at `offset`.
     pub fn at(&self, offset: u64) -> Place<'_> {
         let index = self.pieces.partition_point(|piece| piece.end <= offset);
         let piece = self.pieces.get(index).filter(|piece| piece.start <= offset);
@@ -180,7 +180,7 @@ impl Places {
             Some(Rank::Inline | Rank::Allocated) => Some(PlaceState::Allocated),
             Some(Rank::InlineDeleted) => Some(PlaceState::Deleted),
             Some(Rank::Slack) => Some(PlaceState::Slack),
-            // What was its own has been given to something else.
+            // The bytes were reused.
             Some(Rank::Deleted) => is_free().then_some(PlaceState::Deleted),
             None => None,
         };
@@ -203,7 +203,7 @@ impl Places {
     }
 }
 
-/// What comes before the paths of a file system, where there are several.
+/// The prefix of a file system's paths, if there are several.
 fn prefix(systems: &Systems, partition: u32) -> String {
     if systems.are_several() { format!("#{partition}") } else { String::new() }
 }

@@ -62,7 +62,7 @@ pub struct System {
 pub struct PassedOver {
     /// Its bytes in the source.
     pub range: Range<u64>,
-    /// What it holds: `"swap"`, `"XFS"`, `"an unknown file system"`, `"a FAT too short for its
+    /// Its contents: `"swap"`, `"XFS"`, `"an unknown file system"`, `"a FAT too short for its
     /// clusters"`.
     pub what: String,
 }
@@ -82,18 +82,18 @@ pub struct Systems {
     pub systems: Vec<System>,
     /// Partitions without one that is known here, by offset.
     pub passed_over: Vec<PassedOver>,
-    /// What people should know of the partition table.
+    /// A notice about the partition table, for people.
     pub notice: Option<String>,
 }
 
 impl Systems {
-    /// What there is to say, a line each: what was passed over, and what is damaged.
+    /// Notices, a line each: skipped partitions, and damage.
     pub fn notices(&self) -> Vec<String> {
         let passed_over = self.passed_over.iter().map(PassedOver::in_words);
         self.notice.iter().cloned().chain(passed_over).collect()
     }
 
-    /// Whether paths need the numbers of partitions to be told apart.
+    /// Whether paths need the numbers of partitions to be unique.
     pub fn are_several(&self) -> bool {
         self.systems.len() > 1
     }
@@ -102,8 +102,8 @@ impl Systems {
 /// Finds the file systems of `source`. Reads some sectors of each.
 ///
 /// # Errors
-/// [`Error::FileSystem`] where there is none that is known here, and no partition table that can be;
-/// [`Error::Source`] when the source cannot be read.
+/// [`Error::FileSystem`] if there is neither a known file system nor a partition table that can contain
+/// one; [`Error::Source`] if the source cannot be read.
 pub fn find(source: &dyn Source) -> Result<Systems> {
     let whole = Part::whole(source);
     if let Some(kind) = kind(&whole)? {
@@ -138,7 +138,7 @@ pub fn find(source: &dyn Source) -> Result<Systems> {
     Ok(found)
 }
 
-/// What is in a part, as far as it is known here.
+/// The contents of a part, as far as they are recognised.
 fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
     let boot = part.boot()?;
     match other::first(&boot) {
@@ -168,8 +168,8 @@ fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
 }
 
 impl System {
-    /// Hands every entry to `take`, folder by folder, deleted ones where they are wanted. Ends soon
-    /// after `stop` becomes true. Returns what was damaged, and left out.
+    /// Passes every entry to `take`, folder by folder, deleted ones if they are wanted. Ends soon after
+    /// `stop` becomes true. Returns the damage that was skipped.
     ///
     /// # Errors
     /// [`Error::Taken`] with what `take` says, or `Interrupted` where it was stopped;

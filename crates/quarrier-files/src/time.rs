@@ -2,8 +2,8 @@
 
 use quarrier_core::civil;
 
-/// A point in time, in nanoseconds since 1970, as `2019-07-04T10:20:30Z`, with as many digits of the
-/// second as say something.
+/// A timestamp, in nanoseconds since 1970, as `2019-07-04T10:20:30Z`, with as many decimals as are not
+/// zero.
 pub fn time_in_words(time: i64) -> String {
     let (day, of_day) = civil::split(time);
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! What all readers share while they list: who takes entries, what is damaged, how much is left to do.
+//! State that all readers share while they list: the receiver of entries, damage, and the remaining
+//! work.
 
 use std::io;
 use std::ops::Range;
@@ -10,14 +11,14 @@ use crate::part::Part;
 
 /// A longer path is not descended into: folders may be nested without end.
 const PATH_BYTES_MAX: usize = 32 << 10;
-/// Damages that are told with their place; more are counted.
+/// The number of damages listed with their place; more are counted.
 const DAMAGES_MAX: usize = 100;
 /// Steps that a small source may take.
 const STEPS_LEAST: u64 = 1 << 20;
 /// Steps that no source may take.
 const STEPS_MOST: u64 = 1 << 34;
 
-/// What was damaged, a line each, and how much there was.
+/// Damage, a line each, and its amount.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Damages {
     /// The first of them.
@@ -67,7 +68,7 @@ impl<'w> Walk<'w> {
         Walk { take, deleted, damages, stop, span, steps: 0, spent: 0 }
     }
 
-    /// Hands an entry on. Where its bytes would lie outside of the volume, they are lost.
+    /// Emits an entry. If its bytes would lie outside of the volume, they are lost.
     pub(crate) fn emit(&mut self, mut entry: Entry) -> Result<()> {
         let is_inside = |run: &Run| {
             run.place.is_none_or(|place| {
@@ -95,8 +96,8 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// Counts work on what is deleted, whose clusters many entries may name; whether there is enough
-    /// left for it.
+    /// Counts work on deleted entries, whose clusters many of them may name; returns whether enough is
+    /// left.
     pub(crate) fn spend(&mut self, part: &Part<'_>) -> bool {
         self.spent += 1;
         self.spent <= (part.length() / 8).clamp(STEPS_LEAST, STEPS_MOST)
@@ -118,7 +119,7 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// The path of `name` in the folder `parent`; None where it would be too long.
+/// The path of `name` in the folder `parent`; `None` if it would be too long.
 pub(crate) fn joined(parent: &str, name: &str) -> Option<String> {
     let mut path = String::with_capacity(parent.len() + name.len() + 1);
     path.push_str(parent);

@@ -1,9 +1,9 @@
-//! What the boot sector of exFAT says.
+//! The boot sector of exFAT.
 
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part, u32_at};
 
-/// Where everything lies, in bytes from the start of the volume.
+/// The layout of a volume, in bytes from its start.
 pub(crate) struct Layout {
     pub(crate) table_at: u64,
     pub(crate) clusters_at: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Layout {
     pub(crate) root_cluster: u32,
 }
 
-/// The layout of a volume that begins with `boot`; None where that is no exFAT.
+/// The layout of a volume that begins with `boot`; `None` if that is no exFAT.
 ///
 /// # Errors
 /// [`Error::FileSystem`](crate::Error::FileSystem) where it says what cannot be.
@@ -35,7 +35,7 @@ pub(crate) fn layout(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<
 }
 
 impl Layout {
-    /// Where a cluster lies; they are numbered from 2. None for a number that no cluster has.
+    /// The place of a cluster; they are numbered from 2. `None` for an invalid number.
     pub(crate) fn place(&self, cluster: u32) -> Option<u64> {
         let index = cluster.checked_sub(2).filter(|&index| index < self.clusters)?;
         Some(self.clusters_at + u64::from(index) * self.cluster_bytes)

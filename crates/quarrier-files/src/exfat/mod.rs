@@ -34,7 +34,7 @@ struct Lister<'p, 's> {
     part: &'p Part<'s>,
     layout: Layout,
     cache: Cache<'p, 's>,
-    /// Where the bitmap lies: its first cluster; it is taken to be in one piece.
+    /// The first cluster of the bitmap, which is assumed to be contiguous.
     bitmap_at: Option<u64>,
     seen: HashSet<u32>,
     folders: Vec<Folder>,
@@ -145,7 +145,7 @@ impl Lister<'_, '_> {
         })
     }
 
-    /// Clusters that lie together.
+    /// Contiguous clusters.
     fn contiguous(&self, first: u32, bytes: u64) -> Content {
         let mut content = Content::default();
         let clusters = bytes.div_ceil(self.layout.cluster_bytes);

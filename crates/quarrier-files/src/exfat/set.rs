@@ -18,7 +18,7 @@ const NO_CHAIN: u8 = 0x02;
 
 /// A file as its slots have it.
 pub(super) struct Set {
-    /// Where the first slot lies in the volume.
+    /// The place of the first slot in the volume.
     pub(super) at: u64,
     pub(super) is_deleted: bool,
     pub(super) name: String,
@@ -26,7 +26,7 @@ pub(super) struct Set {
     pub(super) times: Times,
     pub(super) first_cluster: u32,
     pub(super) size: u64,
-    /// Bytes that were written; those behind them are zeros.
+    /// Bytes that were written; later ones are zeros.
     pub(super) written: u64,
     pub(super) is_contiguous: bool,
 }

@@ -1,4 +1,4 @@
-//! Where the blocks of a file lie: a tree of extents, or pointers to blocks of pointers.
+//! The blocks of a file: a tree of extents, or pointers to blocks of pointers.
 
 use super::Layout;
 use super::inode::Inode;
@@ -15,7 +15,7 @@ const WRITTEN_MAX: u16 = 0x8000;
 const BEYOND: &str = "its blocks lie beyond the end of the volume";
 const CIRCLES: &str = "it has more blocks than the volume";
 
-/// Where the bytes of an inode lie.
+/// The places of an inode's bytes.
 pub(super) fn content(
     part: &Part<'_>,
     layout: &Layout,
@@ -140,7 +140,7 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    /// A block of the volume; None where there is none.
+    /// A block of the volume; `None` beyond its end.
     fn read(&mut self, place: u64) -> Result<Option<Vec<u8>>> {
         let bytes = self.layout.block_bytes;
         let at = place

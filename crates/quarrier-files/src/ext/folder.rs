@@ -6,9 +6,9 @@ use crate::entry::Kind;
 use crate::part::{u16_at, u32_at};
 
 const HEAD_BYTES: usize = 8;
-/// Names behind those of `.` and `..` in the first block of a folder that is stored in its inode.
+/// The size of `.` and `..` before the names in a folder that is stored in its inode.
 const INLINE_HEAD_BYTES: usize = 4;
-/// What is stored in the inode's own place for blocks; the rest is an attribute.
+/// Bytes stored in the inode's own place for blocks; the rest is an attribute.
 const INLINE_BYTES: usize = 60;
 
 /// A name in a folder.

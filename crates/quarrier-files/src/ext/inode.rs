@@ -8,7 +8,7 @@ use crate::entry::{Kind, Times};
 use crate::error::Result;
 use crate::part::{Part, u16_at, u32_at};
 
-/// Of a group: no inode of it was ever used.
+/// The flag of a group none of whose inodes was ever used.
 const INODES_UNUSED: u16 = 0x1;
 const IN_EXTENTS: u32 = 0x8_0000;
 const INLINE: u32 = 0x1000_0000;
@@ -29,7 +29,7 @@ pub(super) struct Inode {
     pub(super) times: Times,
     /// Pointers to blocks, the root of a tree of extents, or the first bytes themselves.
     pub(super) blocks: [u8; 60],
-    /// More bytes themselves, of what is stored so.
+    /// The rest of the bytes, if they are stored in the inode.
     pub(super) more: Box<[u8]>,
 }
 
@@ -160,7 +160,7 @@ fn times(bytes: &[u8], end: usize) -> Times {
     }
 }
 
-/// The bytes of a small file behind the first 60: the attribute `system.data` in the inode.
+/// The bytes of a small file after the first 60: the attribute `system.data` in the inode.
 fn inline_more(bytes: &[u8], from: usize) -> Option<Box<[u8]>> {
     const MAGIC: u32 = 0xEA02_0000;
     const SYSTEM: u8 = 7;

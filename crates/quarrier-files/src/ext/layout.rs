@@ -1,4 +1,4 @@
-//! What the superblock of ext2, ext3 and ext4 says.
+//! The superblock of ext2, ext3 and ext4.
 
 use crate::part::{BOOT_BYTES, u16_at, u32_at, u64_at};
 
@@ -14,7 +14,7 @@ const TYPES: u32 = 0x2;
 const WIDE: u32 = 0x80;
 const TWO_BACKUPS: u32 = 0x200;
 
-/// What the superblock says.
+/// The layout according to the superblock.
 pub(crate) struct Layout {
     pub(crate) block_bytes: u64,
     pub(crate) blocks: u64,
@@ -23,8 +23,8 @@ pub(crate) struct Layout {
     /// The unit of the bitmaps: a block, or a power of two of them.
     pub(crate) blocks_a_cluster: u64,
     pub(crate) descriptor_bytes: u64,
-    /// Of the groups from this one of descriptor blocks on, each has its own; all others' are
-    /// behind the superblock.
+    /// From this block of descriptors on, each has its own group; those of all others follow the
+    /// superblock.
     first_meta_group: u64,
     reserved_descriptors: u64,
     pub(crate) inode_table_blocks: u64,
@@ -43,7 +43,7 @@ pub(crate) fn is_ext(boot: &[u8; BOOT_BYTES]) -> bool {
     u16_at(&boot[SUPERBLOCK_AT..], 56) == MAGIC
 }
 
-/// The layout that a superblock tells; None where it says what cannot be.
+/// The layout according to a superblock; `None` if it is invalid.
 pub(crate) fn layout(superblock: &[u8]) -> Option<Layout> {
     let (shift, cluster_shift) = (u32_at(superblock, 24), u32_at(superblock, 28));
     let (compatible, incompatible) = (u32_at(superblock, 92), u32_at(superblock, 96));
@@ -103,7 +103,7 @@ impl Layout {
         self.first_block.saturating_add(group.saturating_mul(self.blocks_a_group))
     }
 
-    /// Where the descriptor of a group lies, in bytes.
+    /// The place of a group's descriptor, in bytes.
     pub(crate) fn descriptor_at(&self, group: u64) -> u64 {
         let each = self.block_bytes / self.descriptor_bytes;
         let (index, inside) = (group / each, group % each * self.descriptor_bytes);

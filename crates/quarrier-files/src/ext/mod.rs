@@ -24,7 +24,7 @@ use crate::walk::{Walk, joined, name_of_bytes};
 const ROOT: u32 = 2;
 /// Inodes of the system's own before this one.
 const FIRST_FREE: u32 = 11;
-/// Where sleuthkit puts what has lost its folder.
+/// The folder of files without one, named as sleuthkit does.
 const ORPHANS: &str = "/$OrphanFiles";
 
 /// A folder to be listed.
@@ -160,7 +160,7 @@ impl Lister<'_, '_, '_> {
                 let is_new = inode.kind() != Kind::Folder || self.seen.insert(inode.number);
                 if is_new { self.emit(path, inode, State::Allocated, walk) } else { Ok(()) }
             }
-            // A name that is left of a deleted file, whose inode is still its own.
+            // A remaining name of a deleted file whose inode is still its own.
             Some(inode) if inode.is_deleted() && self.seen.insert(inode.number) => {
                 self.emit(path, inode, State::Deleted, walk)
             }
@@ -181,7 +181,7 @@ impl Lister<'_, '_, '_> {
         let (layout, part) = (self.layout, self.part);
         let groups = layout.inodes.div_ceil(layout.inodes_a_group);
         let blocks = part.length() / layout.block_bytes;
-        // What the superblock says may be more than there is room for.
+        // The superblock may claim more than there is room for.
         for group in (0..groups).take_while(|group| layout.start_of(*group) < blocks) {
             walk.step(self.part)?;
             let numbers = match self.inodes.used(group) {
@@ -207,7 +207,7 @@ impl Lister<'_, '_, '_> {
                     let path = format!("{ORPHANS}/OrphanFile-{number}");
                     let emitted = self.emit(path, inode, State::Deleted, walk);
                     walk.tolerate(emitted)?;
-                    // What is in a deleted folder has lost it, too.
+                    // The entries of a deleted folder have lost it, too.
                     while let Some(folder) = self.folders.pop() {
                         let listed = self.folder(&folder, walk);
                         walk.tolerate(listed)?;

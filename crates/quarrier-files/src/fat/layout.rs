@@ -1,8 +1,8 @@
-//! What a boot sector of FAT says.
+//! The boot sector of FAT.
 
 use crate::part::{BOOT_BYTES, u16_at, u32_at};
 
-/// Where everything lies, in bytes from the start of the volume.
+/// The layout of a volume, in bytes from its start.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     /// The name of the kind: `FAT12`.
@@ -21,7 +21,7 @@ pub(crate) struct Layout {
     pub(crate) clusters: u64,
 }
 
-/// The layout of a volume that begins with `boot`; None where that is no FAT.
+/// The layout of a volume that begins with `boot`; `None` if that is no FAT.
 pub(crate) fn layout(boot: &[u8; BOOT_BYTES]) -> Option<Layout> {
     let sector_bytes = u64::from(u16_at(boot, 11));
     let (each, reserved) = (u64::from(boot[13]), u64::from(u16_at(boot, 14)));

@@ -1,8 +1,8 @@
 //! FAT12, FAT16 and FAT32: names, and chains of clusters.
 //!
-//! *Microsoft FAT Specification* (2005). A deleted entry keeps its first cluster and its size, and its
-//! chain is wiped; its bytes are taken to lie in the free clusters from the first one on, as most tools
-//! of the trade do.
+//! *Microsoft FAT Specification* (2005). A deleted entry keeps its first cluster and its size, but its
+//! chain is wiped; its bytes are assumed to lie in the free clusters from the first one on, as most
+//! forensic tools do.
 
 mod layout;
 mod names;
@@ -99,7 +99,7 @@ impl Lister<'_, '_, '_> {
         })
     }
 
-    /// Lists what is in a folder; the folders in it are added to those to be listed.
+    /// Lists the entries of a folder; queues the folders in it.
     fn folder(&mut self, folder: &Folder, walk: &mut Walk<'_>) -> Result<()> {
         let runs = match folder.cluster {
             None => {
@@ -107,7 +107,7 @@ impl Lister<'_, '_, '_> {
                 content.push(Some(self.part.place(self.layout.root_at)), self.layout.root_bytes);
                 content.runs
             }
-            // Of a deleted folder the first cluster is all that is known.
+            // Only the first cluster of a deleted folder is known.
             Some(cluster) if folder.state == State::Deleted => {
                 match self.table.deleted(cluster, self.layout.cluster_bytes, walk)? {
                     content if content.lost.is_none() => content.runs,

@@ -60,7 +60,7 @@ impl LongName {
     }
 }
 
-/// What long names have of the short one.
+/// The checksum of the short name, which long names store.
 fn checksum(slot: &[u8; SLOT_BYTES]) -> u8 {
     slot[..11].iter().fold(0u8, |sum, byte| sum.rotate_right(1).wrapping_add(*byte))
 }

@@ -18,14 +18,14 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         Table { part, layout, cache: Cache::new(part) }
     }
 
-    /// Where a cluster lies in the source; None for a number that no cluster has.
+    /// The place of a cluster in the source; `None` for an invalid number.
     fn place(&self, cluster: u32) -> Option<u64> {
         let index = u64::from(cluster).checked_sub(2)?;
         let at = self.layout.clusters_at + index * self.layout.cluster_bytes;
         (index < self.layout.clusters).then(|| self.part.place(at))
     }
 
-    /// What the table says of a cluster.
+    /// The table's entry for a cluster.
     fn entry(&mut self, cluster: u32) -> Result<u32> {
         let (number, what) = (u64::from(cluster), "the FAT");
         let at = self.layout.table_at;

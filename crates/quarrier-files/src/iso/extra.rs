@@ -1,4 +1,4 @@
-//! What Rock Ridge adds to records: names, times, links, folders that were moved.
+//! The additions of Rock Ridge to records: names, times, links, moved folders.
 
 use super::record::Record;
 use super::{Volume, long_time, short_time};
@@ -13,7 +13,7 @@ const PIECE_BYTES_MAX: u32 = 1 << 16;
 /// Names and targets are no longer.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// What was added.
+/// The additions.
 #[derive(Default)]
 pub(super) struct Extra {
     pub(super) name: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Extra {
     pub(super) is_relocated: bool,
 }
 
-/// How many bytes precede what is added, where anything is.
+/// The number of bytes before the additions, if there are any.
 pub(super) fn begins(volume: &Volume<'_, '_>) -> Result<Option<usize>> {
     let mut own = [0; 255];
     let at = volume.byte(volume.root.block);
@@ -39,7 +39,7 @@ pub(super) fn begins(volume: &Volume<'_, '_>) -> Result<Option<usize>> {
     Ok(is_it.then(|| extra.get(6).map_or(0, |skip| (*skip).into())))
 }
 
-/// Reads what was added to a record.
+/// Reads the additions to a record.
 pub(super) fn read(
     volume: &Volume<'_, '_>,
     record: &Record,
@@ -47,7 +47,7 @@ pub(super) fn read(
     skip: usize,
     walk: &mut Walk<'_>,
 ) -> Result<Extra> {
-    let mut found = Found::default();
+    let mut found = EntryExtra::default();
     let mut next = found.piece(record.extra(bytes).get(skip..).unwrap_or_default());
     for _ in 0..PIECES_MAX {
         let Some((block, offset, length)) = next else { break };
@@ -61,7 +61,7 @@ pub(super) fn read(
 }
 
 #[derive(Default)]
-struct Found {
+struct EntryExtra {
     extra: Extra,
     name: Vec<u8>,
     target: Vec<u8>,
@@ -69,7 +69,7 @@ struct Found {
     is_part_begun: bool,
 }
 
-impl Found {
+impl EntryExtra {
     /// Takes a piece; where it goes on.
     fn piece(&mut self, bytes: &[u8]) -> Option<(u32, u32, u32)> {
         let mut rest = bytes;

@@ -15,7 +15,7 @@ pub(super) enum Names {
     Plain,
     /// In the record, in UTF-16.
     Joliet,
-    /// Behind the record's own name, after so many bytes.
+    /// After the record's own name, at this distance.
     RockRidge {
         /// Bytes to pass over.
         skip: usize,
@@ -24,7 +24,7 @@ pub(super) enum Names {
 
 #[derive(Debug, Clone)]
 pub(super) struct Record {
-    /// Where it lies in the volume.
+    /// The place of the record in the volume.
     pub(super) at: u64,
     pub(super) block: u32,
     pub(super) size: u64,
@@ -39,7 +39,7 @@ impl Record {
         bytes.get(HEAD_BYTES..HEAD_BYTES + name_bytes)?;
         Some(Record {
             at,
-            // What stands before the bytes of a file describes them.
+            // The extended attributes precede the bytes of a file.
             block: u32_at(bytes, 2).saturating_add(bytes[1].into()),
             size: u32_at(bytes, 10).into(),
             times: Times::only(short_time(&bytes[18..25])),
@@ -61,7 +61,7 @@ impl Record {
         self.name_bytes == 1 && matches!(bytes[HEAD_BYTES], 0 | 1)
     }
 
-    /// What follows its name.
+    /// The bytes after its name.
     pub(super) fn extra<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         let end = (HEAD_BYTES + self.name_bytes).next_multiple_of(2);
         bytes.get(end..).unwrap_or_default()

@@ -25,7 +25,7 @@ pub(crate) struct Attribute {
 pub(crate) enum Form {
     /// In the record, at this byte of the volume.
     Here {
-        /// Where they lie in the volume.
+        /// The place of the attribute in the volume.
         at: u64,
         /// The bytes.
         bytes: Box<[u8]>,
@@ -38,7 +38,7 @@ pub(crate) enum Form {
         runs: Box<[u8]>,
         /// Bytes of the attribute; only of the part with its first cluster.
         size: u64,
-        /// Bytes that were written; those behind them are zeros.
+        /// Bytes that were written; later ones are zeros.
         written: u64,
         /// Clusters that are packed together, where they are.
         packed_clusters: Option<u64>,
@@ -46,7 +46,7 @@ pub(crate) enum Form {
 }
 
 impl Attribute {
-    /// Reads one; None where it is damaged.
+    /// Reads one; `None` if it is damaged.
     pub(super) fn read(kind: u32, bytes: &[u8], at: u64) -> Option<Self> {
         let (name_units, name_at) = (usize::from(bytes[9]), usize::from(u16_at(bytes, 10)));
         let name = bytes.get(name_at..name_at + name_units * 2)?;

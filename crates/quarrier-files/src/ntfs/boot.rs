@@ -1,4 +1,4 @@
-//! What the boot sector of NTFS says.
+//! The boot sector of NTFS.
 
 use super::record::STRIDE_BYTES;
 use crate::error::Result;
@@ -15,7 +15,7 @@ pub(crate) struct Boot {
     pub(crate) table_at: u64,
 }
 
-/// What `boot` says; None where that is no NTFS.
+/// The volume according to `boot`; `None` if it is not NTFS.
 ///
 /// # Errors
 /// [`Error::FileSystem`](crate::Error::FileSystem) where it says what cannot be.

@@ -5,8 +5,8 @@
 //!                            └───→ pass 2: an entry for each name and each stream
 //! ```
 //!
-//! Of what is not in use records are left until others need them; folders are found by the numbers of
-//! their parents, which say by a count whether they are still the same ones.
+//! Records of deleted files remain until they are reused; folders are found by the numbers of their
+//! parents, with a count that says whether the record is still the same one.
 
 mod attribute;
 mod boot;
@@ -58,7 +58,7 @@ pub(crate) fn list(part: &Part<'_>, first: &[u8; BOOT_BYTES], walk: &mut Walk<'_
     })
 }
 
-/// Hands on what a record and those that belong to it describe.
+/// Emits the entries that a record and its extension records describe.
 fn entries(
     part: &Part<'_>,
     boot: &Boot,
@@ -132,7 +132,7 @@ fn entries(
     Ok(())
 }
 
-/// Whether an attribute has bytes that are told of: those of files, and the entries of folders.
+/// Whether the bytes of an attribute are reported: those of files, and the entries of folders.
 fn is_stream(attribute: &Attribute) -> bool {
     attribute.kind == DATA || (attribute.kind == INDEX_ALLOCATION && attribute.name == "$I30")
 }

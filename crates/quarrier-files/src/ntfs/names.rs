@@ -17,7 +17,7 @@ const TICKS_TO_1970: i64 = 116_444_736_000_000_000;
 const DEPTH_MAX: usize = 4096;
 /// Paths of folders that are kept to be used again, in bytes.
 const KEPT_BYTES_MAX: usize = 64 << 20;
-/// Where sleuthkit puts what has lost its folder.
+/// The folder of files without one, named as sleuthkit does.
 const ORPHANS: &str = "/$OrphanFiles";
 const LINK: u32 = 0xA000_000C;
 const JUNCTION: u32 = 0xA000_0003;
@@ -91,7 +91,7 @@ impl Folders {
                 None => is_nested = true,
             }
         }
-        // Without a name only what had bytes is worth telling of; records that are kept back have none.
+        // Without a name, only a record that had bytes is worth reporting; reserved records have none.
         let has_bytes = |one: &Attribute| super::is_stream(one);
         let is_lost = paths.is_empty() && !is_nested && !record.is_in_use();
         if is_lost && attributes.iter().any(has_bytes) {
@@ -167,7 +167,7 @@ pub(super) fn interix_target(bytes: &[u8]) -> Option<String> {
     bytes.strip_prefix(b"IntxLNK\x01").map(|target| name_of_units(units(target)))
 }
 
-/// Where a symbolic link or a junction leads; None for what is neither.
+/// The target of a symbolic link or a junction; `None` for other entries.
 pub(super) fn link_target(bytes: &[u8]) -> Option<String> {
     let head = match u32_at(bytes, 0) {
         LINK => 20,

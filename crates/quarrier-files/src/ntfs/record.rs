@@ -3,7 +3,8 @@
 use super::attribute::{Attribute, END};
 use crate::part::{u16_at, u32_at, u64_at};
 
-/// Each sector of a record ends with a number whose real bytes are kept in its head.
+/// Each sector of a record ends with a sequence number, whose real bytes are stored in the record's
+/// head.
 pub(crate) const STRIDE_BYTES: usize = 512;
 const IN_USE: u16 = 1;
 const FOLDER: u16 = 2;
@@ -22,13 +23,13 @@ pub(super) fn count_of(reference: u64) -> u16 {
 pub(crate) struct Record<'b> {
     /// Its place in the table.
     pub(crate) number: u64,
-    /// Where it lies in the volume, in bytes; of one in pieces its first byte.
+    /// The place of the record in the volume, in bytes; that of the first byte if it is in pieces.
     pub(crate) at: u64,
     bytes: &'b [u8],
 }
 
 impl<'b> Record<'b> {
-    /// Takes a record, and puts the bytes at the ends of its sectors back; `None` where it is not
+    /// Takes a record, and puts the bytes at the ends of its sectors back; `None` if it is not
     /// whole.
     pub(crate) fn mend(number: u64, at: u64, bytes: &'b mut [u8]) -> Option<Self> {
         (bytes.get(..4)? == b"FILE").then_some(())?;

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::part::{Part, u16_at, u64_at};
 use crate::walk::Walk;
 
-/// Records are read so many bytes at once.
+/// The bytes of records that are read at once.
 const STEP_BYTES: u64 = 1 << 20;
 /// A list of attributes is no longer: 256 KiB, as Windows has it.
 const LIST_BYTES_MAX: u64 = 256 << 10;
@@ -20,7 +20,7 @@ const UNIT_BYTES_MAX: u64 = 8 << 20;
 pub(super) struct Table<'v, 'p, 's> {
     part: &'p Part<'s>,
     boot: &'v Boot,
-    /// Pieces of the table: at which of its bytes each begins, where it lies in the volume, its bytes.
+    /// Pieces of the table: the start in the table, the place in the volume, the length.
     pieces: Vec<(u64, u64, u64)>,
     records: u64,
 }
@@ -39,7 +39,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         let main = main.ok_or_else(damaged)?;
         let (size, content) = content(part, boot, &own, main, walk)?;
         table.take(size, &content);
-        // The rest of the runs is in records that lie in the first of them.
+        // The rest of the runs is in records within the first run.
         if own.iter().any(|one| one.kind == ATTRIBUTE_LIST) {
             let all = table.gather(&first, walk)?;
             let main = all.iter().find(|one| one.kind == DATA && one.name.is_empty());
@@ -62,7 +62,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         self.records = size.min(at) / self.boot.record_bytes;
     }
 
-    /// Reads bytes of the table; whether all of them are somewhere. Also where the first one lies.
+    /// Reads bytes of the table; returns the place of the first one, or `None` if some are unmapped.
     fn read(&self, mut at: u64, mut buffer: &mut [u8]) -> Result<Option<u64>> {
         let mut first = None;
         while !buffer.is_empty() {
@@ -131,7 +131,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         Ok(())
     }
 
-    /// Whether bytes of the table lie together.
+    /// Whether bytes of the table are contiguous.
     fn is_together(&self, at: u64, bytes: usize) -> bool {
         let index = self.pieces.partition_point(|piece| piece.0 <= at);
         let piece = index.checked_sub(1).map(|one| self.pieces[one]);
@@ -197,7 +197,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
     }
 }
 
-/// Size and place of the stream that begins with `main`, of whose parts `all` has the others.
+/// Size and place of the stream that begins with `main`; `all` contains its other parts.
 pub(super) fn content(
     part: &Part<'_>,
     boot: &Boot,

@@ -1,7 +1,7 @@
 //! GPT: a header with a list of partitions, and both again at the end of the disk.
 //!
-//! *UEFI Specification*, 5.3. Either is believed only if its checksums are right. Read here and not
-//! by a library, because what is damaged must be passed over with a word, and not end the reading.
+//! *UEFI Specification*, 5.3. A copy counts only if its checksums are right. This is read here and not
+//! by a library, because damage must be skipped with a notice rather than end the reading.
 
 use super::{Partition, Table};
 use crate::error::Result;
@@ -12,8 +12,8 @@ const PARTITIONS_MAX: u32 = 1024;
 const HEADER_BYTES: usize = 92;
 const SECTOR_BYTES: [u64; 2] = [512, 4096];
 
-/// The table of `disk`; none where there is none. `sectors` is how many sectors the MBR says that the
-/// disk has.
+/// The table of `disk`, if there is one. `sectors` is the number of sectors of the disk according to
+/// the MBR.
 ///
 /// # Errors
 /// [`Error::FileSystem`](crate::Error::FileSystem) where neither of its copies is right, and
@@ -43,7 +43,7 @@ pub(super) fn read(disk: &Part<'_>, sectors: Option<u64>) -> Result<Option<Table
     wrong.map_or(Ok(None), Err)
 }
 
-/// The partitions of the copy whose header stands in a sector; none where no header does.
+/// The partitions of the copy whose header is in a sector; `None` without a header.
 fn copy(disk: &Part<'_>, sector_bytes: u64, sector: u64) -> Result<Option<Vec<Partition>>> {
     let at = sector.saturating_mul(sector_bytes);
     let room = disk.length().saturating_sub(at).min(sector_bytes) as usize;

@@ -23,9 +23,9 @@ pub struct Partition {
 /// A partition table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Sorted and disjoint; none where there is no table.
+    /// Sorted and disjoint; empty if there is no table.
     pub partitions: Vec<Partition>,
-    /// What people should know of it: that it is damaged, and its backup was used.
+    /// A notice for people: that the table is damaged, and its backup was used.
     pub notice: Option<String>,
 }
 
@@ -33,9 +33,9 @@ pub struct Table {
 /// means nothing.
 ///
 /// # Errors
-/// [`Error::FileSystem`](crate::Error::FileSystem) where partitions overlap or lie beyond the end, or
-/// where the checksums of a GPT and of its backup are wrong; [`Error::Source`](crate::Error::Source)
-/// when the table cannot be read.
+/// [`Error::FileSystem`](crate::Error::FileSystem) if partitions overlap or lie beyond the end, or if
+/// the checksums of a GPT and of its backup are wrong; [`Error::Source`](crate::Error::Source) if the
+/// table cannot be read.
 pub fn find(source: &dyn Source) -> Result<Table> {
     read(&Part::whole(source))
 }
@@ -46,18 +46,18 @@ const SIGNATURE: u16 = 0xAA55;
 const PROTECTIVE: u8 = 0xEE;
 const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
 
-/// The partitions of a disk, sorted and disjoint; none where there is no table.
+/// The partitions of a disk, sorted and disjoint; empty if there is no table.
 ///
 /// # Errors
-/// [`Error::FileSystem`](crate::Error::FileSystem) where they overlap or lie beyond the end, or where
-/// the checksums of a GPT are wrong.
+/// [`Error::FileSystem`](crate::Error::FileSystem) if they overlap or lie beyond the end, or if the
+/// checksums of a GPT are wrong.
 pub(crate) fn read(disk: &Part<'_>) -> Result<Table> {
     let boot = disk.boot()?;
     let is_signed = u16_at(&boot, 510) == SIGNATURE;
     let entries = if is_signed { entries(&boot) } else { Vec::new() };
     let protective = entries.iter().find(|entry| entry.kind == PROTECTIVE);
     let mut table = Table { partitions: Vec::new(), notice: None };
-    // A boot sector that was wiped says nothing, and the GPT behind it may be whole.
+    // A wiped boot sector says nothing, and the GPT after it may be intact.
     if protective.is_some() || !is_signed {
         let sectors = protective.map(|entry| entry.start + entry.sectors);
         if let Some(found) = gpt::read(disk, sectors)? {
@@ -119,7 +119,7 @@ impl Entry {
 fn entries(sector: &[u8]) -> Vec<Entry> {
     (0..4)
         .map(|index| &sector[446 + index * 16..][..16])
-        // What stands there in the boot sector of a file system is no table.
+        // In the boot sector of a file system, these bytes are not a table.
         .filter(|entry| entry[0] & 0x7F == 0 && u32_at(entry, 12) > 0)
         .map(|entry| Entry {
             kind: entry[4],

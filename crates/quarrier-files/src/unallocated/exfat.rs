@@ -48,13 +48,13 @@ pub(super) fn read(
 }
 
 impl Volume<'_, '_> {
-    /// Where a cluster lies.
+    /// The place of a cluster.
     fn place(&self, cluster: u32) -> Result<u64> {
         let cannot = || self.part.refused(self.layout.table_at, "an exFAT cluster that cannot be");
         self.layout.place(cluster).ok_or_else(cannot)
     }
 
-    /// The cluster behind one of the same file.
+    /// The next cluster of the same file.
     fn after(&self, cluster: u32) -> Result<u32> {
         let mut entry = [0; 4];
         self.part.read(self.layout.table_at + u64::from(cluster) * 4, &mut entry, "the FAT")?;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ext::{Layout, SUPERBLOCK_AT, is_ext, layout};
 use crate::part::{BOOT_BYTES, Part, u16_at, u32_at};
 
-/// Of a group: its bitmap was never written; only what describes it is allocated.
+/// The flag of a group whose bitmap was never written; only the metadata is allocated.
 const BITMAP_UNWRITTEN: u16 = 0x2;
 
 pub(super) fn read(
@@ -20,7 +20,7 @@ pub(super) fn read(
     let mut layout = layout(superblock).ok_or_else(|| {
         part.refused(SUPERBLOCK_AT as u64, "a superblock of ext that says what cannot be")
     })?;
-    // What is cut off at the end is not there to be free.
+    // Blocks cut off at the end do not exist, so they are not free.
     layout.blocks = layout.blocks.min(part.length() / layout.block_bytes);
     let mut bitmap = vec![0; layout.block_bytes as usize];
     let mut group = 0;

@@ -1,4 +1,4 @@
-//! FAT12, FAT16 and FAT32: a cluster whose entry is zero is free. Those of deleted files are.
+//! FAT12, FAT16 and FAT32: a cluster whose entry is zero is free, including those of deleted files.
 
 use super::free::{Free, Units};
 use crate::error::Result;

@@ -50,15 +50,15 @@ impl Free {
     }
 }
 
-/// Clusters or blocks, of which is said one after the other whether they are free.
+/// Clusters or blocks, each of which is reported in turn as free or not.
 pub(super) struct Units<'a, 'b> {
     part: &'a Part<'b>,
     free: &'a mut Free,
-    /// Where the first lies in the part.
+    /// The place of the first one in the part.
     start: u64,
     unit_bytes: u64,
     count: u64,
-    /// How many were told of.
+    /// How many were reported.
     told: u64,
     free_since: Option<u64>,
 }
@@ -76,7 +76,7 @@ impl<'a, 'b> Units<'a, 'b> {
         Units { part, free, start, unit_bytes, count: count.min(room), told: 0, free_since: None }
     }
 
-    /// How many are left to be told of.
+    /// How many are left to report.
     pub(super) fn left(&self) -> u64 {
         self.count - self.told
     }
@@ -122,7 +122,7 @@ impl<'a, 'b> Units<'a, 'b> {
         Ok(())
     }
 
-    /// All were told of.
+    /// All were reported.
     pub(super) fn finish(mut self) -> Result<()> {
         self.end_range()
     }

@@ -1,14 +1,13 @@
-//! Which bytes of a source are free, as its file systems say: where deleted files lie.
+//! The free bytes of a source according to its file systems, where deleted files lie.
 //!
 //! ```text
 //!  source ──→ one volume, or partitions (MBR, GPT) ──→ bitmap or table of each ──→ ranges
 //! ```
 //!
-//! Partitions whose file system is not known here, or that hold none, are passed over, and listed.
+//! Partitions with an unknown file system, or without one, are skipped and listed.
 //!
-//! Only what says which clusters are allocated is read, never a directory (but exFAT's root, where
-//! its bitmap is listed). A journal that was not played back is not looked at: what it would
-//! change is told as it stands.
+//! Only the allocation of clusters is read, never a directory (except exFAT's root, which lists its
+//! bitmap). A journal that was not replayed is ignored: the result is that without its changes.
 
 mod exfat;
 mod ext;
@@ -34,10 +33,9 @@ pub struct Unallocated {
     pub ranges: Vec<Range<u64>>,
     /// The file systems that said so, by offset.
     pub volumes: Vec<Volume>,
-    /// The partitions of which nobody can say here what is free in them, by offset. None of their
-    /// bytes is free.
+    /// The partitions whose free bytes are unknown, by offset. None of their bytes counts as free.
     pub passed_over: Vec<PassedOver>,
-    /// What else there is to say: that a table is damaged, and its backup was used.
+    /// A further notice: that a table is damaged, and its backup was used.
     pub notice: Option<String>,
 }
 
@@ -55,7 +53,7 @@ pub struct Volume {
 }
 
 impl Unallocated {
-    /// What there is to say, a line each: what was passed over, and what is damaged.
+    /// Notices, a line each: skipped partitions, and damage.
     pub fn notices(&self) -> Vec<String> {
         let passed_over = self.passed_over.iter().map(PassedOver::in_words);
         self.notice.iter().cloned().chain(passed_over).collect()
@@ -67,8 +65,8 @@ impl Unallocated {
     }
 }
 
-/// Where the partitions of `source` lie, by offset; none where it has no table of them. Of an MBR these
-/// are its own and the logical ones.
+/// The partitions of `source`, by offset; empty if it has no table of them. For an MBR these are its
+/// own and the logical ones.
 ///
 /// # Errors
 /// [`Error::FileSystem`] where the table says what cannot be, [`Error::Source`] when it cannot be read.
@@ -80,12 +78,12 @@ pub fn partitions(source: &dyn Source) -> Result<Vec<Range<u64>>> {
 /// Finds the free bytes of `source`: those that its file system, or those of its partitions, say
 /// are not allocated, and those outside of partitions.
 ///
-/// Reads the bitmaps and tables, a bit to 32 bits a cluster. Takes 16 bytes a range, of which
-/// there are four million at most.
+/// Reads the bitmaps and tables, a bit to 32 bits per cluster. Takes 16 bytes per range, of which there
+/// are at most four million.
 ///
 /// # Errors
-/// [`Error::FileSystem`] where there is neither a table of partitions nor a file system that is known
-/// here, or what there is says what cannot be; [`Error::Source`] when it cannot be read.
+/// [`Error::FileSystem`] if there is neither a partition table nor a known file system, or if they are
+/// invalid; [`Error::Source`] if the source cannot be read.
 pub fn find(source: &dyn Source) -> Result<Unallocated> {
     let whole = Part::whole(source);
     let mut free = Free::default();
@@ -131,8 +129,8 @@ fn summed(
     Unallocated { ranges, volumes, passed_over, notice }
 }
 
-/// Adds the free bytes of the file system in a partition, and says what it is; or what else there is,
-/// of which nobody knows here what is free.
+/// Adds the free bytes of the file system in a partition, and returns its name; or the name of other
+/// contents, whose free bytes are unknown.
 fn inside(
     part: &Part<'_>,
     partition: &Partition,
@@ -142,7 +140,7 @@ fn inside(
     if let Some(name) = other::first(&boot) {
         return Ok(Err(name.to_string()));
     }
-    // What a file system says before it turns out to say what cannot be is not believed.
+    // If a file system proves to be invalid, its earlier ranges do not count.
     let mut own = Free::default();
     match volume(part, &mut own) {
         Ok(Some(kind)) => {
@@ -157,7 +155,7 @@ fn inside(
     Ok(Err(name.unwrap_or("an unknown file system").to_string()))
 }
 
-/// Adds the free bytes of the file system in `part` and says what it is; `None` where it is none.
+/// Adds the free bytes of the file system in `part` and returns its name; `None` if there is none.
 fn volume(part: &Part<'_>, free: &mut Free) -> Result<Option<&'static str>> {
     let boot = part.boot()?;
     if other::first(&boot) == Some("BitLocker") {
@@ -171,7 +169,7 @@ fn volume(part: &Part<'_>, free: &mut Free) -> Result<Option<&'static str>> {
     Ok(None)
 }
 
-/// How many bytes of `span` lie in `ranges`.
+/// The number of bytes of `span` within `ranges`.
 fn shared(ranges: &[Range<u64>], span: &Range<u64>) -> u64 {
     let from = ranges.partition_point(|range| range.end <= span.start);
     let inside = ranges[from..].iter().take_while(|range| range.start < span.end);

@@ -19,7 +19,7 @@ pub(super) fn read(
     part.read(at, &mut record, "the record of $Bitmap")?;
     let record = Record::mend(BITMAP_RECORD, at, &mut record)
         .ok_or_else(|| part.refused(at, "a damaged record of $Bitmap"))?;
-    // What begins elsewhere goes on in a record that the attribute list names.
+    // An attribute that begins elsewhere continues in a record named in the attribute list.
     let data = record.attributes().into_iter().find(|one| one.kind == DATA && one.name.is_empty());
     let content = data
         .map(|data| data.form)

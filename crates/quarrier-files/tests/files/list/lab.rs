@@ -18,7 +18,7 @@ pub(super) struct Lab {
 }
 
 /// What is told of a file: its size and its times in seconds, modified, accessed, changed, created.
-type Told = (u64, [i64; 4]);
+type ListedFile = (u64, [i64; 4]);
 
 impl Lab {
     /// An image of `mebibytes`, holes all of it.
@@ -158,7 +158,7 @@ fn escaped(bytes: &[u8]) -> String {
 }
 
 /// Lines of a bodyfile, without what sleuthkit makes up itself.
-fn bodyfile(text: &str) -> BTreeMap<(String, u64, &'static str), Told> {
+fn bodyfile(text: &str) -> BTreeMap<(String, u64, &'static str), ListedFile> {
     let mut all = BTreeMap::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split('|').collect();
