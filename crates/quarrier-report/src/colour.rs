@@ -1,7 +1,7 @@
 //! The colours of series, as classes of the page's style.
 
-/// A colour that has a light and a dark form. Neighbours differ in lightness as well as in hue, so
-/// that every eye can tell them apart.
+/// A colour with a light and a dark form. Neighbours differ in lightness as well as in hue, so that
+/// people with colour blindness can tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Colour(u8);
 

@@ -1,17 +1,17 @@
-//! What people see: text from evidence made harmless and measured, numbers, pages and their charts.
+//! Output for people: text from evidence made harmless and measured, numbers, pages and their charts.
 //!
-//! Names and values of a seized disk may try to steer the terminal of whoever looks at them, or to
-//! look like something else. Whatever a person sees goes through here:
+//! Names and values of a seized disk may contain sequences that steer the reader's terminal, or imitate
+//! other text. Everything that people see passes through here:
 //!
 //! ```text
 //!  a piece of text ──→ visible         lines, tables, errors, progress
 //!  several lines   ──→ visible_lines   plans
-//!  a stream        ──→ Shown           CSV, JSON and messages, where they go to a terminal
+//!  a stream        ──→ Shown           CSV, JSON and messages that go to a terminal
 //!  a page          ──→ page::page      HTML of `maud`, with charts of `chart`
 //!  a number        ──→ number          sizes, rates, times, shares, counts
 //! ```
 //!
-//! What programs read (a pipe, a file) stays as it is.
+//! Output for programs (a pipe, a file) stays as it is.
 
 pub mod chart;
 mod colour;

@@ -16,7 +16,7 @@ const PREFIXES: [(f64, &str); 9] = [
 /// Names of powers of 1024.
 const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// A whole number with its thousands apart: `1,234,567`.
+/// an integer with its thousands apart: `1,234,567`.
 pub fn count(number: u64) -> String {
     apart(&number.to_string())
 }
@@ -47,7 +47,7 @@ fn apart(digits: &str) -> String {
     out
 }
 
-/// Three significant digits; a dash for what is not a number.
+/// Three significant digits; a dash for NaN.
 pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_string();
@@ -75,14 +75,13 @@ pub fn large_prefix(value: f64) -> (f64, &'static str) {
     prefix(value, 1.0, f64::INFINITY)
 }
 
-/// Factor and prefix in which a value is given whose unit has no multiples, such as seconds:
-/// (10⁻³, `m`).
+/// Factor and prefix for a value in a unit without multiples, such as seconds: (10⁻³, `m`).
 pub fn small_prefix(value: f64) -> (f64, &'static str) {
     prefix(value, 0.0, 1.0)
 }
 
 fn prefix(value: f64, least: f64, most: f64) -> (f64, &'static str) {
-    // What would be rounded to 1000 is given in the next unit.
+    // Values that would round to 1000 take the next unit.
     let fits = PREFIXES.iter().rev().find(|(factor, _)| {
         (least..=most).contains(factor) && value.abs() >= factor * 0.9995 && value.is_finite()
     });
@@ -106,8 +105,8 @@ pub fn bytes(bytes: u64) -> String {
     format!("{} {name}", significant(value))
 }
 
-/// A size that tells neighbours apart, such as a parameter: exact below 1 MiB (`65,507 B`), else
-/// as [`bytes`](fn@bytes) gives it.
+/// A size that distinguishes close values, such as a parameter: exact below 1 MiB (`65,507 B`), else as
+/// [`bytes`](fn@bytes) shows it.
 pub fn exact_bytes(value: f64) -> String {
     if value < 1_048_576.0 && value % 1024.0 != 0.0 && value.fract() == 0.0 {
         return format!("{} B", number(value));

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use crate::is_harmful;
 use crate::visible::push_escape;
 
-/// What is written, which says how harmful characters are escaped.
+/// The kind of output, which determines how harmful characters are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     /// Lines of text or CSV: as [`visible`](crate::visible) does, but for ends of lines and tabs.
@@ -19,7 +19,7 @@ pub enum Manner {
 pub struct Shown<W> {
     out: W,
     manner: Manner,
-    /// The beginning of a character whose other bytes come with the next write.
+    /// The first bytes of a character that ends in the next write.
     begun: Vec<u8>,
 }
 
@@ -82,7 +82,7 @@ impl<W: Write> Write for Shown<W> {
     }
 }
 
-/// `out`, which shows what is written to it if it is a terminal, and takes it as it is if not.
+/// Wraps `out`: makes output harmless if it is a terminal, and passes it unchanged otherwise.
 pub fn on_terminal<W>(out: W, manner: Manner) -> Box<dyn Write + Send>
 where
     W: Write + IsTerminal + Send + 'static,
@@ -99,7 +99,7 @@ mod tests {
 
     use super::{Manner, Shown};
 
-    /// What is shown of `bytes`, in pieces of so many.
+    /// The harmless form of `bytes`, in pieces of `piece` bytes.
     fn shown(bytes: &[u8], manner: Manner, piece: usize) -> String {
         let mut out = Vec::new();
         let mut writer = Shown::new(&mut out, manner);

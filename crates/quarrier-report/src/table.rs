@@ -5,7 +5,7 @@
 /// for those of Arabic and Syriac that have a form of their own.
 const HARMFUL: &[(char, char)] = &[
     ('\0', '\x1f'),
-    // DEL, and the C1 controls, of which U+009B begins a sequence as ESC [ does.
+    // DEL, and the C1 controls; U+009B among them begins a sequence as ESC [ does.
     ('\x7f', '\u{9f}'),
     // Soft hyphen.
     ('\u{ad}', '\u{ad}'),
@@ -41,7 +41,7 @@ const HARMFUL: &[(char, char)] = &[
     ('\u{1bca0}', '\u{1bca3}'),
     // Controls of musical notation.
     ('\u{1d173}', '\u{1d17a}'),
-    // Tags, the other variation selectors, and what is reserved beside them.
+    // Tags, the other variation selectors, and the reserved code points beside them.
     ('\u{e0000}', '\u{e0fff}'),
 ];
 

@@ -29,7 +29,7 @@ fn written_out(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What stands in a harmful character's place.
+/// Appends the replacement for a harmful character.
 pub(crate) fn push_escape(out: &mut String, c: char) {
     // A String takes whatever is written to it.
     let _ = match c {

@@ -1,4 +1,4 @@
-//! Axes: where a value lies, and which values are marked.
+//! Axes: the position of a value, and the values that are marked.
 
 use crate::number;
 
@@ -7,7 +7,7 @@ use crate::number;
 pub struct Tick {
     /// Where it stands, in the axis's own unit.
     pub value: f64,
-    /// What is written there.
+    /// The text at the mark.
     pub label: String,
 }
 
@@ -35,9 +35,9 @@ pub struct Axis {
 const RATIO_OF_LINEAR: f64 = 40.0;
 /// Most marks of an axis.
 const TICKS_MAX: usize = 8;
-/// What stays free beside the outermost point, as a share of the axis.
+/// The margin beside the outermost point, as a share of the axis.
 const AIR: f64 = 0.03;
-/// What a label needs of the height of a chart.
+/// The height that a label needs, as a share of the chart.
 const LABEL_HEIGHT: f64 = 0.12;
 /// No axis is longer.
 const END_MAX: f64 = 1e100;
@@ -82,7 +82,7 @@ impl Axis {
         Axis::linear(0.0, most * 1.06, ticks.collect())
     }
 
-    /// Heights that count something, from 0 to a little above `most`, marked at whole numbers.
+    /// Heights that count something, from 0 to a little above `most`, marked at integers.
     pub fn whole_heights(most: f64) -> Self {
         let most = positive(most).max(1.0);
         let ticks = steps(most, round_step(most / 5.0).max(1.0));
@@ -182,8 +182,8 @@ impl Axis {
         &self.ticks
     }
 
-    /// How far along the axis `value` lies, from 0 to 1. What lies beyond an end is put there, and
-    /// what is not a number at the beginning.
+    /// The position of `value` along the axis, from 0 to 1. Values beyond an end are put there, and NaN
+    /// at the beginning.
     pub fn share(&self, value: f64) -> f64 {
         let value = if value.is_nan() { self.from } else { value.clamp(self.from, self.to) };
         match self.scale {
@@ -193,7 +193,7 @@ impl Axis {
         }
     }
 
-    /// The value that lies at `share` of the axis.
+    /// The value at `share` of the axis.
     pub fn value(&self, share: f64) -> f64 {
         match self.scale {
             Scale::Linear => self.from + (self.to - self.from) * share,
@@ -250,7 +250,7 @@ fn byte_label(value: f64) -> String {
     zero_or(value, |value| format!("{} {name}", number::short(value / unit)))
 }
 
-/// A whole number in few characters: `250`, `15,000`, `2.5 M`.
+/// an integer in few characters: `250`, `15,000`, `2.5 M`.
 fn large(value: f64) -> String {
     let (factor, prefix) = number::large_prefix(value);
     match value {

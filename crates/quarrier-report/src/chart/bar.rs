@@ -1,4 +1,4 @@
-//! Bars that lie: one to a row, beside names and numbers of any length.
+//! Horizontal bars: one to a row, beside names and numbers of any length.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use crate::Colour;
 /// A bar with its spread, for [`bars`].
 #[derive(Debug, Clone)]
 pub struct Bar {
-    /// What it stands for.
+    /// The name of the bar.
     pub name: String,
     /// Said below the name.
     pub under: String,
@@ -16,13 +16,13 @@ pub struct Bar {
     pub value: f64,
     /// Standard deviation of the value.
     pub spread: f64,
-    /// The value in words.
+    /// The value as text.
     pub told: Markup,
     /// Its colour.
     pub colour: Colour,
 }
 
-/// Bars of one unit, as long as their values are of the greatest; nothing where none is above 0.
+/// Bars of one unit, with lengths relative to the greatest value; nothing if no value is above 0.
 pub fn bars(bars: &[Bar]) -> Markup {
     let tops = bars.iter().map(|bar| bar.value + bar.spread);
     let most = tops.filter(|top| top.is_finite()).fold(0.0, f64::max);
@@ -89,7 +89,7 @@ pub fn interval(class: &str, (low, high): (f64, f64), at: f64, equal: (f64, f64)
     }
 }
 
-/// As percent, from 0 to 100; what is not a number is 0.
+/// As percent, from 0 to 100; NaN counts as 0.
 fn share(share: f64) -> f64 {
     if share.is_nan() { 0.0 } else { 100.0 * share.clamp(0.0, 1.0) }
 }

@@ -22,14 +22,14 @@ use maud::{Markup, PreEscaped, Render, html};
 use crate::Colour;
 use crate::page::cut;
 
-/// Width of what is stretched, in units of its own.
+/// The width of stretched elements, in units of their own.
 const WIDTH: f64 = 1000.0;
 /// Least height of a bar that stands for something, in pixels: one finding must be seen beside a
 /// million.
 const BAR_PX_MIN: f64 = 4.0;
 /// Points of a line above which it is drawn without a dot for each.
 const DOTS_MAX: usize = 40;
-/// Error bars shorter than this lie under their dots.
+/// Error bars shorter than this are hidden by their dots.
 const SPREAD_PX_MIN: f64 = 2.0;
 /// Widths for which labels are kept apart, in pixels: that of half a page, and that of a phone,
 /// where those of the class `odd` are hidden. And the width of a character.
@@ -49,7 +49,7 @@ pub struct Point {
     pub spread: (f64, f64),
     /// Whether it is not to be relied on: drawn as a red ring.
     pub is_hollow: bool,
-    /// What the pointer says over it.
+    /// The tooltip.
     pub title: String,
 }
 
@@ -71,18 +71,18 @@ pub struct Chart<'c> {
     y: &'c Axis,
     lane: Option<&'c str>,
     has_labels: bool,
-    /// What is stretched with the page: paths.
+    /// Elements that stretch with the page: paths.
     stretched: String,
-    /// Error bars, which lie behind all lines.
+    /// Error bars, drawn below all lines.
     behind: String,
-    /// What keeps its shape: dots, text.
+    /// Elements that keep their shape: dots, text.
     fixed: String,
-    /// What the pointer finds, on top.
+    /// Tooltips, on top.
     tips: String,
 }
 
 impl<'c> Chart<'c> {
-    /// An empty chart; `name` says what it shows to those who cannot see it.
+    /// An empty chart; `name` describes it to people who cannot see it.
     pub fn new(name: &'c str, height_px: u32, x: &'c Axis, y: &'c Axis) -> Self {
         Chart {
             name,
@@ -118,7 +118,7 @@ impl<'c> Chart<'c> {
         Percent(100.0 * self.x.share(value))
     }
 
-    /// How far below the chart's upper edge `value` lies, in pixels.
+    /// The distance of `value` from the chart's upper edge, in pixels.
     pub fn down_px(&self, value: f64) -> f64 {
         self.height_px * (1.0 - self.y.share(value))
     }
@@ -129,7 +129,7 @@ impl<'c> Chart<'c> {
         self.steps("area", colour, values, per_axis, 0.0);
     }
 
-    /// As [`area`](Chart::area), filled evenly, for areas that lie on each other.
+    /// As [`area`](Chart::area), with an even fill, for stacked areas.
     pub fn stack(&mut self, colour: Colour, values: &[f64], per_axis: f64) {
         self.steps("stack", colour, values, per_axis, 0.0);
     }
@@ -264,14 +264,14 @@ impl<'c> Chart<'c> {
         .render_to(&mut self.fixed);
     }
 
-    /// What the pointer says over a place.
+    /// Adds a tooltip at a place.
     pub fn tip(&mut self, (at, value): (f64, f64), title: &str) {
         let (x, y) = (self.percent(at), Px(self.down_px(value)));
         html! { circle cx=(x) cy=(y) r="8" { title { (title) } } }.render_to(&mut self.tips);
     }
 
-    /// What the pointer says over each of equal bins, `per_axis` of which reach over the axis:
-    /// what `told` says of it, and from where to where it reaches, as `place` writes that.
+    /// Adds tooltips to equal bins, `per_axis` of which span the axis: the text in `told`, and the
+    /// bin's range, as `place` formats it.
     pub fn tips(&mut self, told: &[String], per_axis: f64, place: impl Fn(f64) -> String) {
         let mut bin = 0;
         let edge = |bin: usize| self.x.value(bin_share(bin, per_axis));

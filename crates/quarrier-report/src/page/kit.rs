@@ -1,4 +1,4 @@
-//! What pages are made of.
+//! The elements of pages.
 
 use maud::{Markup, Render, html};
 
@@ -8,7 +8,7 @@ use crate::Colour;
 /// Characters of a fact: enough for a long command line.
 const FACT_CHARS_MAX: usize = 400;
 
-/// What stands first: of what tool, what it is about (a line of commands, or words), and the rest.
+/// The top of a page: the tool, the subject (a command line, or words), and the rest.
 pub fn header(kicker: &str, title: &str, is_command: bool, rest: &Markup) -> Markup {
     html! {
         header {
@@ -49,12 +49,12 @@ pub fn folded(id: &str, title: &str, fold: Fold, content: &Markup) -> Markup {
     }
 }
 
-/// Content that is folded away behind its summary.
+/// Content folded below its summary.
 pub fn details(summary: &str, is_open: bool, content: &Markup) -> Markup {
     html! { details open[is_open] { summary { (summary) } (content) } }
 }
 
-/// Labels and values as a grid; nothing where there are none. Values that are empty are left out.
+/// Labels and values as a grid; nothing if there are none. Empty values are left out.
 pub fn facts<L: AsRef<str>, V: AsRef<str>>(facts: &[(L, V)]) -> Markup {
     if facts.is_empty() {
         return html! {};
@@ -70,13 +70,13 @@ pub fn facts<L: AsRef<str>, V: AsRef<str>>(facts: &[(L, V)]) -> Markup {
     }
 }
 
-/// A line that says what the rest does not.
+/// A note.
 pub fn note(content: impl Render) -> Markup {
     html! { p.note { (content) } }
 }
 
-/// A table that scrolls where it is too wide. A column whose name begins with `#` holds numbers,
-/// and `=` stands for one of bars, without a name.
+/// A table that scrolls if it is too wide. A column whose name begins with `#` holds numbers, and `=`
+/// is a column of bars without a name.
 pub fn table(class: &str, columns: &[&str], rows: &Markup) -> Markup {
     html! {
         div.wide {
@@ -110,20 +110,20 @@ pub fn figure(is_wide: bool, caption: &Markup, drawing: impl Render) -> Markup {
     html! { figure.whole[is_wide] { figcaption { (caption) } (drawing) } }
 }
 
-/// What a key of a legend looks like.
+/// The look of a legend's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// A series of this colour.
     Series(Colour),
     /// Time without work.
     Idle,
-    /// What is bad, such as bytes that could not be read.
+    /// Errors, such as unreadable bytes.
     Bad,
     /// A point that is not to be relied on.
     Hollow,
     /// A dashed line.
     Dashes,
-    /// What is drawn paler than others.
+    /// Paler than others.
     Pale,
 }
 
@@ -141,7 +141,7 @@ impl Render for Key {
     }
 }
 
-/// What a chart's colours and lines mean; entries without a key say something about all of it.
+/// The legend of a chart's colours and lines; entries without a key apply to the whole chart.
 pub fn legend(entries: &[(Option<Key>, Markup)]) -> Markup {
     html! {
         div.legend {

@@ -1,4 +1,4 @@
-//! Pages: one file that loads nothing, with a policy that says so, and what they are made of.
+//! Pages: one file that loads nothing, with a policy that forbids it, and the elements of pages.
 //!
 //! ```text
 //!  parts (maud) ──→ header, section, facts, table, figure … ──→ page ──→ the file
@@ -26,11 +26,11 @@ use crate::visible;
 /// Characters of a title: enough for a long command line.
 pub(crate) const TITLE_CHARS_MAX: usize = 1000;
 
-/// The style of all pages, and its SHA-256 in base64, by which their policy allows it and no other.
+/// The style of all pages, and its SHA-256 in base64, by which their policy allows only this one.
 const STYLE: &str = include_str!("page.css");
 const STYLE_SHA256: &str = "K+LCwAGnsvbiJ3wqlfbGS1gEh0f37YEQA1NjPmvfUhQ=";
 
-/// A script, with the hash by which the page's policy allows it and no other.
+/// A script, with the hash by which the page's policy allows only this one.
 #[derive(Debug, Clone, Copy)]
 pub struct Script {
     /// The text.
@@ -39,8 +39,8 @@ pub struct Script {
     pub sha256: &'static str,
 }
 
-/// What the browser may do: nothing is loaded from anywhere, and only this style and these scripts
-/// hold, whatever a name in the page may try.
+/// The browser's policy: load nothing, and apply only this style and these scripts, whatever a name in
+/// the page may contain.
 fn policy(scripts: &[Script]) -> String {
     let mut policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; \
