@@ -1,8 +1,9 @@
-//! Two reports of the same measurements: what became faster, and what cannot be told.
+//! Compares two reports of the same measurements: which readings changed, and which changes cannot be
+//! decided.
 //!
-//! Nothing is presumed about how runs spread. Whether two sets of runs differ is told by their
-//! ranks (Mann and Whitney), how much by the median of all ratios between a run of one and a run
-//! of the other (Hodges and Lehmann), with the interval that belongs to that test.
+//! No distribution of runs is assumed. A rank test (Mann and Whitney) decides whether two sets of runs
+//! differ; the median of all ratios between a run of one and a run of the other (Hodges and Lehmann),
+//! with the interval that belongs to that test, says by how much.
 //!
 //! Runs of one process agree better with each other than with those of the next, so a difference
 //! below [`EQUAL_WITHIN`] is never called one.
@@ -16,10 +17,10 @@ pub const EQUAL_WITHIN: f64 = 0.05;
 
 /// The probability below which runs are taken to differ.
 const ALPHA: f64 = 0.01;
-/// 97.5 % of a normal distribution lie below so many standard deviations.
+/// 97.5 % of a normal distribution lie below this many standard deviations.
 const Z_95: f64 = 1.959_964;
 
-/// What became of a reading.
+/// The change of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Better by more than [`EQUAL_WITHIN`], and not by chance.
@@ -55,11 +56,11 @@ pub struct Change<'r> {
     pub before: &'r Reading,
     /// As it is.
     pub after: &'r Reading,
-    /// What became of it.
+    /// Its verdict.
     pub verdict: Verdict,
     /// How many times as fast as before: above 1 is better, for times too.
     pub ratio: f64,
-    /// Where that ratio lies at 95 %, or as near to it as so few runs can say.
+    /// The 95 % interval of that ratio, or as near to it as so few runs allow.
     pub interval: (f64, f64),
     /// The probability that chance alone makes the runs differ so much.
     pub p: f64,
@@ -70,13 +71,13 @@ pub struct Change<'r> {
 /// Two reports, reading by reading.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Comparison<'r> {
-    /// What both have, in the order of the later report.
+    /// Readings in both, in the order of the later report.
     pub changes: Vec<Change<'r>>,
-    /// What only the earlier has.
+    /// Readings only in the earlier report.
     pub only_before: Vec<&'r Reading>,
-    /// What only the later has.
+    /// Readings only in the later report.
     pub only_after: Vec<&'r Reading>,
-    /// Whether the reports are of one machine, as far as they tell.
+    /// Whether the reports are of one machine, as far as they show.
     pub is_same_machine: bool,
 }
 
@@ -154,7 +155,7 @@ fn runs(reading: &Reading) -> Vec<f64> {
     samples.filter(|sample| sample.is_finite() && *sample > 0.0).take(RUNS_MOST).collect()
 }
 
-/// Of more runs, the first: pairs are counted, so their number is squared.
+/// If there are more runs, only the first count: the number of pairs is squared.
 const RUNS_MOST: usize = 1000;
 
 /// How many times as fast each run of `new` was as each of `old`, in order.
@@ -178,14 +179,14 @@ fn interval(ratios: &[f64], n: usize, m: usize) -> (f64, f64) {
     inner.map_or((least, most), |(&low, &high)| (low, high))
 }
 
-/// Whether so many runs can differ at [`ALPHA`] at all: all of one above all of the other.
+/// Whether this many runs can differ at [`ALPHA`] at all: all of one above all of the other.
 fn can_differ(n: usize, m: usize) -> bool {
     let orders = (1..=m.min(40)).fold(1.0, |ways, k| ways * (n + k) as f64 / k as f64);
     2.0 / orders <= ALPHA
 }
 
-/// Whether the difference is more than chance makes. Where there are too few runs for the test,
-/// they must lie apart by more than either spreads.
+/// Whether the difference exceeds chance. With too few runs for the test, they must be apart by more
+/// than the spread of either.
 fn differs(change: &Change<'_>, old: &[f64], new: &[f64]) -> bool {
     if can_differ(old.len(), new.len()) {
         return change.p <= ALPHA;

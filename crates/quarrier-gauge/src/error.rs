@@ -10,11 +10,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused; `what` says what was tried.
+    /// The operating system refused an operation.
     Io {
         /// The path, address or thing that it was about.
         subject: String,
-        /// What was tried, for example `open` or `read at byte 4096`.
+        /// The operation, for example `open` or `read at byte 4096`.
         what: String,
         /// The operating system's answer.
         error: io::Error,
@@ -23,23 +23,23 @@ pub enum Error {
     Wrong {
         /// The measurement.
         measurement: String,
-        /// What came out and what should have.
+        /// The actual and the expected result.
         reason: String,
     },
     /// There is not as much memory or disk as the measurement needs.
     NoRoom {
-        /// What the room is for, and where.
+        /// The purpose of the room, and its place.
         subject: String,
-        /// What was asked for, in bytes.
+        /// The room needed, in bytes.
         asked_bytes: u64,
-        /// What there is, in bytes.
+        /// The room left, in bytes.
         left_bytes: u64,
     },
     /// The other side of a network measurement refused, ended it, or is something else.
     Peer {
         /// Its address.
         address: String,
-        /// What it did or said.
+        /// Its misbehaviour or message.
         reason: String,
     },
     /// A size, count or name that cannot be measured.
@@ -53,12 +53,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps an operating-system error with what it was about and what was tried.
+    /// Wraps an operating-system error with its subject and the operation.
     pub fn io(subject: impl Into<String>, what: impl Into<String>, error: io::Error) -> Self {
         Error::Io { subject: subject.into(), what: what.into(), error }
     }
 
-    /// A result that is not what it must be.
+    /// A wrong result.
     pub fn wrong(measurement: impl Into<String>, reason: impl Into<String>) -> Self {
         Error::Wrong { measurement: measurement.into(), reason: reason.into() }
     }

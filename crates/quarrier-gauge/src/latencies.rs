@@ -53,7 +53,7 @@ impl Latencies {
         seconds(self.0.value_at_quantile(0.5))
     }
 
-    /// What a report shows, or nothing of none.
+    /// The percentiles for a report; `None` without samples.
     pub(crate) fn percentiles(&self) -> Option<Percentiles> {
         if self.0.is_empty() {
             return None;

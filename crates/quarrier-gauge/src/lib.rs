@@ -7,8 +7,8 @@
 //!             trial: warm-up, runs on pinned threads, some dropped, until the median is known
 //! ```
 //!
-//! All of it is done in two visits, so that a reading's runs lie well apart in time; what others
-//! slowed is visited once more.
+//! All of it is done in two visits, so that a reading's runs lie well apart in time; readings that
+//! other users slowed are visited once more.
 //!
 //! A [`Reading`] is the median of runs that checked their result, with spread, and with the
 //! conditions under which it was taken: it says itself when it was disturbed.
@@ -83,17 +83,17 @@ const AGAIN_PART: u32 = 4;
 /// A quick measurement begins with nothing more after this time.
 const QUICK_MOST: Duration = Duration::from_secs(26);
 
-/// Measures what is wanted, area after area, and then all of it again.
+/// Measures the wanted areas one after another, and then all of them again.
 ///
 /// # Errors
-/// A result was wrong, the system refused what has no other way, or `stop` was set.
+/// A result was wrong, the system refused something indispensable, or `stop` was set.
 pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) -> Result<Report> {
     let before = Snapshot::take();
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let start = Instant::now();
     let mut session = Session::new(wanted.effort.clone(), progress, stop)?;
     let clock_before_hertz = cpu::clock_hertz(&session.team).ok();
-    let (mut disk, mut network) = (disk::Kept::default(), network::Kept::default());
+    let (mut disk, mut network) = (disk::VisitState::default(), network::VisitState::default());
     let visits = VISITS.min(wanted.effort.runs);
     for visit in 1..=visits {
         session.visit(visit, visits);
@@ -135,8 +135,8 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
     })
 }
 
-/// Visits arithmetic and memory once more where others slowed it, and begins with nothing after
-/// `until`. Runs on disk and network do not tell by themselves whether others slowed them.
+/// Visits arithmetic and memory once more if other users slowed them, and starts nothing after `until`.
+/// Runs on disk and network do not show by themselves whether others slowed them.
 fn visit_again(wanted: &Wanted, session: &mut Session<'_>, until: Instant) -> Result<()> {
     session.visit_again(until);
     for &area in &wanted.areas {

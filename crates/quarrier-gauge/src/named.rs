@@ -1,4 +1,4 @@
-//! The values of parameters by their names, and what is said of names that are not known.
+//! The values of parameters by name, and the errors for unknown names.
 
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters};

@@ -8,11 +8,11 @@ use crate::reading::{Area, Parameters};
 use crate::trial::Session;
 use crate::{disk, network};
 
-/// Measures `measurement` of `area` with `parameters`, named as in a [`crate::Reading`]; what is not
-/// given takes the value that a full report begins with.
+/// Measures `measurement` of `area` with `parameters`, named as in a [`crate::Reading`]; missing ones
+/// take the first value of a full report.
 ///
 /// # Errors
-/// The measurement or a parameter's value is not known, or what the measurement says.
+/// The measurement or a parameter's value is unknown, or the measurement fails.
 pub fn measure_one(
     session: &mut Session<'_>,
     area: Area,

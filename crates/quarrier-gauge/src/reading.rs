@@ -47,7 +47,7 @@ impl Area {
     }
 }
 
-/// What a value counts.
+/// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -61,7 +61,7 @@ pub enum Unit {
     /// Bytes a second.
     #[serde(rename = "B/s")]
     BytesPerSecond,
-    /// Seconds for one of what is counted: the less the better.
+    /// Seconds per operation: lower is better.
     #[serde(rename = "s")]
     Seconds,
 }
@@ -239,16 +239,16 @@ impl schemars::JsonSchema for Parameters {
     }
 }
 
-/// What is measured.
+/// The subject of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// The part of the machine.
     pub area: Area,
-    /// What is done there, in plain words.
+    /// The operation, in plain words.
     pub measurement: Cow<'static, str>,
     /// How.
     pub parameters: Parameters,
-    /// What is counted. With [`Unit::Seconds`] the value is the time for one, else the rate.
+    /// The counted unit. With [`Unit::Seconds`] the value is the time for one, else the rate.
     pub unit: Unit,
 }
 
@@ -288,13 +288,13 @@ pub struct Percentiles {
 pub struct Reading {
     /// The part of the machine.
     pub area: Area,
-    /// What was done there, in plain words.
+    /// The operation, in plain words.
     pub measurement: Cow<'static, str>,
     /// How.
     pub parameters: Parameters,
     /// The median of the runs that were kept.
     pub value: f64,
-    /// What it counts.
+    /// The counted unit.
     pub unit: Unit,
     /// The mean of the runs that were kept.
     pub mean: f64,
@@ -313,25 +313,25 @@ pub struct Reading {
     pub disturbed: bool,
     /// Each run that was kept, in order of time.
     pub samples: Vec<f64>,
-    /// What held meanwhile.
+    /// The conditions meanwhile.
     pub conditions: During,
     /// The spread of single events, where they were timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentiles: Option<Percentiles>,
-    /// Of datagrams: the share of those sent that came, over all runs that were kept.
+    /// For datagrams: the share of those sent that arrived, over all runs kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_share: Option<f64>,
-    /// What a run in the hour before gave, where that differs by more than 5 % and nothing else
-    /// disturbed either.
+    /// The value of a run in the hour before, if it differs by more than 5 % and nothing else disturbed
+    /// either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_value: Option<f64>,
-    /// What a reader should know, for example `no O_DIRECT here: buffered`.
+    /// Notes for the reader, for example `no O_DIRECT here: buffered`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 impl Reading {
-    /// What was measured.
+    /// The subject.
     pub fn subject(&self) -> Subject {
         let parameters = self.parameters.clone();
         Subject::new(self.area, self.measurement.clone(), parameters, self.unit)

@@ -10,11 +10,11 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) struct Schedule<'a> {
     until: Instant,
     stop: &'a AtomicBool,
-    /// When the next is due, and how long after it the one behind; none in a closed loop.
+    /// When the next is due, and the interval to the one after; `None` in a closed loop.
     due: Option<(Instant, Duration)>,
 }
 
-/// What is to be done now.
+/// The next action.
 pub(crate) enum Turn {
     /// A request; its time runs from then.
     Go(Instant),

@@ -1,4 +1,4 @@
-//! What the caller wants measured.
+//! The measurements that the caller wants.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub struct Wanted {
     pub areas: Vec<Area>,
     /// How long and how often.
     pub effort: Effort,
-    /// Only what the profile needs: all areas in under 30 s.
+    /// Only the measurements for the profile: all areas in under 30 s.
     pub quick: bool,
     /// A folder on the disk that is measured.
     pub path: PathBuf,
@@ -45,7 +45,7 @@ impl Wanted {
         }
     }
 
-    /// What the profile needs.
+    /// The measurements for the profile.
     pub fn quick(path: impl Into<PathBuf>) -> Wanted {
         let full = Wanted::full(path, 3);
         Wanted { effort: Effort::quick(), quick: true, threads: powers(cpus()), ..full }

@@ -51,10 +51,10 @@ pub struct Machine {
     pub huge_pages: String,
     /// The kernel and its version.
     pub kernel: String,
-    /// What makes the virtual machine, if it is one.
+    /// The hypervisor, if this is a virtual machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtual_machine: Option<String>,
-    /// The rule by which the system chooses the clock, where it may.
+    /// The system's rule for the clock, if it may change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
 }
@@ -93,7 +93,7 @@ impl Machine {
 /// The CPUs in the calling thread's affinity mask.
 ///
 /// # Errors
-/// The system does not tell it.
+/// The system does not report it.
 pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
     let set = rustix::thread::sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())

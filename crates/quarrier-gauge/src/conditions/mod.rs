@@ -1,7 +1,7 @@
-//! On what, and among whom, was measured.
+//! The conditions of a measurement: the machine, and its other users.
 //!
-//! All of it is read from `/proc` and `/sys`; what is not there is left out, and no reading fails
-//! for it.
+//! All of it is read from `/proc` and `/sys`; missing parts are left out, and no reading fails for
+//! them.
 
 mod machine;
 mod usage;
@@ -12,7 +12,7 @@ pub(crate) use machine::allowed_cpus;
 pub use machine::{Cache, Machine, free_memory_bytes};
 pub use usage::Snapshot;
 
-/// What held during one reading.
+/// The conditions during one reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct During {
@@ -31,7 +31,7 @@ pub struct During {
     pub disturbed: bool,
 }
 
-/// What held while a report was made.
+/// The conditions while a report was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conditions {

@@ -1,4 +1,4 @@
-//! Who used the CPUs: the kernel's counters, before and after.
+//! The use of the CPUs: the kernel's counters, before and after.
 
 use std::fs;
 use std::time::Instant;
@@ -37,8 +37,8 @@ impl Snapshot {
         self.at.elapsed().as_secs_f64()
     }
 
-    /// What held from then until now. The kernel counts in hundredths of a second, so of a shorter
-    /// time than some tenths little can be said: up to two ticks a CPU are taken for nothing.
+    /// The use since then. The kernel counts in hundredths of a second, so it says little about less
+    /// than some tenths: up to two ticks per CPU count as nothing.
     pub fn since(&self) -> During {
         let now = Snapshot::take();
         let mut during = During { load: self.load, cpu_share: 1.0, ..During::default() };

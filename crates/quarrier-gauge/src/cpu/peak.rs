@@ -33,7 +33,7 @@ pub fn measure(session: &mut Session<'_>, isa: Isa, lane: Lane, threads: usize) 
     Ok(())
 }
 
-/// What the reading is called.
+/// The name of the reading.
 fn subject(isa: Isa, lane: Lane, threads: usize) -> Subject {
     let (name, unit) = if lane.is_float() {
         ("multiply-add", Unit::FlopPerSecond)
@@ -47,7 +47,7 @@ fn parameters(isa: Isa, lane: Lane, threads: usize) -> Parameters {
     Parameters::new().with("type", lane.name()).with("isa", isa.name()).with("threads", threads)
 }
 
-/// What the cores could do by their design, at the clock that was measured beside `runs`.
+/// The theoretical rate of the cores, at the clock measured beside `runs`.
 fn theoretical(runs: Series, isa: Isa, lane: Lane, threads: usize, per_cycle: f64) -> Series {
     let mut peak = runs.map(|trial| {
         trial.units = trial.clock_hertz * per_cycle * trial.cores as f64 * trial.seconds;

@@ -1,5 +1,5 @@
-//! The product of two matrices, by a library: what a program that is well written for the caches
-//! gets out of the multiply-adds. Each thread multiplies matrices of its own.
+//! The product of two matrices, by a library: the rate that a program well written for the caches gets
+//! out of the multiply-adds. Each thread multiplies matrices of its own.
 
 use gemm_common::Parallelism;
 

@@ -1,13 +1,12 @@
-//! What the trial file holds: random bytes, and in each sector the word that belongs there.
+//! The contents of the trial file: random bytes, with a stamp in each sector.
 //!
 //! ```text
 //!  sector (512 bytes) = stamp of (seed, sector, generation), 8 bytes
 //!                     + 504 bytes of the sheet, of a sector of it that is noted at each write
 //! ```
 //!
-//! The sheet is 1 MiB of random bytes: no file system finds them shorter, and no storage knows
-//! them from before. A stamp tells a sector that lies in the wrong place, or that an earlier
-//! write left there.
+//! The sheet is 1 MiB of random bytes, so that no file system can compress them and no storage has seen
+//! them before. A stamp exposes a sector in the wrong place, or one left by an earlier write.
 //!
 //! A buffer keeps its part of the sheet wherever it is written to, and gets new stamps alone: to copy
 //! what belongs to another place costs more than the copy, since the disk's side must fetch each line
@@ -24,10 +23,10 @@ use crate::statistics::SplitMix;
 pub(super) const SECTOR_BYTES: usize = 512;
 const STAMP_BYTES: usize = 8;
 const SHEET_BYTES: usize = 1 << 20;
-/// A hasty check looks at one stamp in so many bytes.
+/// A hasty check compares one stamp in this many bytes.
 const HASTY_BYTES: usize = 4096;
 
-/// What a sector holds: which write, modulo 256, and which of the sheet's sectors.
+/// The contents of a sector: the number of the write, modulo 256, and the sector of the sheet.
 struct Written {
     generation: u8,
     sheet_sector: u32,
@@ -56,12 +55,12 @@ fn sheet_sector(sector: u64) -> u32 {
 pub(super) struct Content {
     seed: u64,
     sheet: Vec<u8>,
-    /// What each sector holds: a [`Written`].
+    /// The contents of each sector: a [`Written`].
     written: Vec<AtomicU32>,
 }
 
 impl Content {
-    /// For a file of `bytes`, of which each differs from seed to seed.
+    /// Contents for a file of `bytes`; each differs from seed to seed.
     pub(super) fn new(bytes: u64, seed: u64) -> Content {
         let mut random = SplitMix(seed);
         let sheet = (0..SHEET_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
@@ -96,9 +95,9 @@ impl Content {
         }
     }
 
-    /// Makes of `bytes` what is to be written at `offset`; both are of whole sectors. `held` is the
-    /// first offset for which they were made, or none: then they only get new stamps. Returns it for
-    /// the next time, and for [`Content::mark`].
+    /// Fills `bytes` for a write at `offset`; both are of whole sectors. `held` is the first offset for
+    /// which the buffer was filled before, if it was: then it only gets new stamps. Returns it for the
+    /// next time, and for [`Content::mark`].
     pub(super) fn write(
         &self,
         offset: u64,
@@ -153,9 +152,9 @@ impl Content {
         self.first_wrong_byte(offset, bytes)
     }
 
-    /// As [`Content::first_wrong`], but of large blocks only one stamp a page is compared, and
-    /// the last sector's: what a thread can do while it reads from the page cache without being
-    /// much slower.
+    /// As [`Content::first_wrong`], but for large blocks it compares only one stamp per page, and the
+    /// last sector's: a thread can do that while it reads from the page cache without being much
+    /// slower.
     pub(super) fn first_wrong_hastily(&self, offset: u64, bytes: &[u8]) -> Option<u64> {
         if bytes.len() < HASTY_BYTES || !offset.is_multiple_of(SECTOR_BYTES as u64) {
             return self.first_wrong(offset, bytes);

@@ -1,4 +1,4 @@
-//! What is done to the file.
+//! Jobs on the file.
 
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 1024;
 /// In which order blocks follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// As they lie; each thread has a part of the file.
+    /// In order; each thread has a part of the file.
     Sequential,
     /// Each once, in random order, and so on; each thread has a part of the file.
     Random,
@@ -30,18 +30,18 @@ impl Order {
     }
 }
 
-/// What is done with a block.
+/// The operation on a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It is read and compared with what was written.
+    /// Reads it and compares it with what was written.
     Read,
-    /// It is written. Through the page cache each block is written once at most, and is on the
-    /// disk (`fdatasync`) before the time ends. Of what was written last, a part is read back and
-    /// compared, outside the time.
+    /// Writes it. Through the page cache, each block is written at most once, and is on disk
+    /// (`fdatasync`) before the time ends. A part of the last blocks is read back and compared, outside
+    /// the time.
     Write,
 }
 
-/// What lies between the disk and the buffers.
+/// The cache between the disk and the buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
     /// Nothing: `O_DIRECT`, through io_uring.
@@ -57,7 +57,7 @@ pub enum Cache {
 pub struct Job {
     /// In which order.
     pub order: Order,
-    /// What is done.
+    /// The operation.
     pub action: Action,
     /// Through what.
     pub cache: Cache,
@@ -68,9 +68,9 @@ pub struct Job {
     pub depth: usize,
     /// How many threads.
     pub threads: usize,
-    /// `None`: the next request is made when one is done (closed loop), and the value is a rate.
-    /// Otherwise requests are due so many times a second, done or not, and the value is the
-    /// median time from when one was due: waiting is not left out.
+    /// `None`: the next request starts when one ends (closed loop), and the value is a rate. Otherwise
+    /// this many requests are due per second, whether earlier ones have ended or not, and the value is
+    /// the median time from when one was due, so that waiting counts.
     pub offered_per_second: Option<f64>,
 }
 
@@ -132,7 +132,7 @@ impl Job {
         Ok(())
     }
 
-    /// What is measured, in words.
+    /// The subject of the measurement, in words.
     pub(super) fn subject(&self) -> Subject {
         let unit = match (self.offered_per_second, self.order) {
             (Some(_), _) => Unit::Seconds,
@@ -162,7 +162,7 @@ impl Job {
         Subject::new(Area::Disk, name, parameters, unit)
     }
 
-    /// What goes through the page cache is neither cold nor warm when it is written.
+    /// A write through the page cache is neither cold nor warm.
     fn cache_name(&self) -> &'static str {
         match (self.cache, self.action) {
             (Cache::Direct, _) => "direct",
@@ -174,7 +174,7 @@ impl Job {
 }
 
 impl Cache {
-    /// By the word of the parameters; what is written is `buffered` or `direct`.
+    /// By the name of the parameter; writes are `buffered` or `direct`.
     pub fn of(name: &str) -> Option<Cache> {
         match name {
             "direct" => Some(Cache::Direct),

@@ -1,4 +1,4 @@
-//! What the kernel says of a file: its file system, and what the page cache holds of it.
+//! Facts about a file from the kernel: its file system, and its share in the page cache.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ pub(super) fn resident_share(file: &File, bytes: u64) -> io::Result<f64> {
     Ok(held as f64 / pages.len() as f64)
 }
 
-/// The name of the file system that a file is on, or the number by which the kernel knows it.
+/// The name of the file system of a file, or the number by which the kernel knows it.
 pub(super) fn file_system(file: &File) -> String {
     /// From the kernel's `magic.h` and the sources of those outside it.
     const NAMES: [(u32, &str); 14] = [

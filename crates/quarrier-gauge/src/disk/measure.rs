@@ -13,28 +13,28 @@ use crate::latencies::Latencies;
 use crate::reading::{Subject, Unit};
 use crate::trial::{Needs, Series, Session, Trial};
 
-/// Where one thread stands for each request of a queue, at most so many.
+/// The maximum number of threads, one per request of a queue, if there is no io_uring.
 const STAND_INS_MAX: usize = 128;
 /// More than this share of a file in the page cache is not cold.
 const COLD_SHARE_MAX: f64 = 0.01;
 
-/// How a job is done here, and what a reader must know of it.
+/// The means by which a job is done here, and notes for readers.
 struct Means {
     job: Job,
     ring: bool,
     notes: Vec<String>,
 }
 
-/// Measures `job` on `file` and returns the runs, with the time of each request. Requests in a closed loop wait for each other: a slow one delays those behind it,
-/// and of that their times say nothing (coordinated omission); requests that are offered are
-/// timed from when they were due.
+/// Measures `job` on `file` and returns the runs, with the time of each request. Requests in a closed
+/// loop wait for each other: a slow one delays later ones, and their times do not show it (coordinated
+/// omission); offered requests are timed from when they were due.
 ///
-/// Where the file system has no `O_DIRECT`, or the system refuses io_uring, it is done by other
-/// means and their notes say so.
+/// If the file system has no `O_DIRECT`, or the system refuses io_uring, other means are used and the
+/// notes say so.
 ///
 /// # Errors
-/// The job cannot be measured on this file, the system refuses, or what was read is not what was
-/// written.
+/// The job cannot be measured on this file, the system refuses, or a read returned other bytes than
+/// were written.
 pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -> Result<Series> {
     job.verify(file)?;
     let Means { job, ring, mut notes } = means(file, job)?;
@@ -59,7 +59,7 @@ pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -
             Needs::Answers => team.run_unpinned(&mut workers, work),
         }?;
         if stop.load(Ordering::Relaxed) {
-            // What was cut short is no run.
+            // A truncated run does not count.
             return Err(Error::Stopped);
         }
         let latencies = compared(&mut workers, shared)?;
@@ -97,7 +97,7 @@ fn needs(job: &Job) -> Needs {
     }
 }
 
-/// Compares what the threads have left to compare, and puts their times together.
+/// Makes the threads compare their last blocks, and joins their times.
 fn compared(workers: &mut [Worker], file: &TrialFile) -> Result<Latencies> {
     let mut latencies = Latencies::new()?;
     for worker in workers {
@@ -150,7 +150,7 @@ fn means(file: &TrialFile, job: &Job) -> Result<Means> {
     Ok(Means { job, ring, notes })
 }
 
-/// Brings the page cache into the state that the job needs, and says where it cannot.
+/// Brings the page cache into the state that the job needs, and says if it cannot.
 fn prepare_cache(session: &Session<'_>, file: &TrialFile, job: &Job) -> Result<Option<String>> {
     file.advise(match job.order {
         Order::Sequential => Advice::Sequential,
@@ -164,7 +164,7 @@ fn prepare_cache(session: &Session<'_>, file: &TrialFile, job: &Job) -> Result<O
         }
     }
     if job.cache == Cache::Direct {
-        // What the page cache holds would have to be given up first.
+        // The file's pages in the page cache would have to be dropped first.
         file.forget()?;
     }
     file.set_direct(job.cache == Cache::Direct)?;

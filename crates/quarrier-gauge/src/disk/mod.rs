@@ -1,13 +1,14 @@
-//! What the disk under a folder can do.
+//! The speed of the disk under a folder.
 //!
 //! ```text
 //!  folder ─→ TrialFile: random bytes, no name ─→ Job, Job, … ─→ Reading with percentiles
-//!                          ↑ compared with what was written: some of every block that is read
+//!                          ↑ compared with the written bytes: a part of every block that is read
 //! ```
 //!
-//! Of a direct read a stamp is compared, of one in 16 MiB and of a run's last ones everything; of what
-//! comes out of the page cache each page's stamp, and all of the last block after each run. To compare
-//! everything would measure the comparison, and what it does to the processor's caches.
+//! For direct reads, one stamp is compared each, and everything for one read in 16 MiB and the last
+//! ones of a run. For reads from the page cache, each page's stamp is compared, and all of the last
+//! block after each run. Comparing everything would measure the comparison, and its effect on the
+//! processor's caches.
 
 mod content;
 mod job;
@@ -35,33 +36,37 @@ use crate::Wanted;
 use crate::error::Result;
 use crate::trial::Session;
 
-/// The trial file's bytes, for the profile and for a report. Smaller ones lie in the caches of
-/// the disk, or of the machine that runs this one.
+/// The trial file's size, for the profile and for a report. Smaller ones would fit the caches of the
+/// disk, or of the host of a virtual machine.
 const QUICK_BYTES: u64 = 256 << 20;
 const FULL_BYTES: u64 = 1 << 30;
-/// Times of requests are taken at these shares of what the disk reached in a closed loop.
+/// Request times are measured at these shares of the rate reached in a closed loop.
 const OFFERED_SHARES: [f64; 2] = [0.5, 0.8];
 const OFFERED_DEPTH: usize = 64;
 
-/// What is kept from one visit to the next: both use the same blocks of the disk.
+/// State that the second visit takes over: both use the same blocks of the disk.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct VisitState {
     file: Option<TrialFile>,
-    /// Random reads a second in the first visit.
+    /// Random reads per second in the first visit.
     random_reads: Option<f64>,
 }
 
-pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> Result<()> {
+pub(crate) fn measure(
+    wanted: &Wanted,
+    session: &mut Session<'_>,
+    state: &mut VisitState,
+) -> Result<()> {
     let effort = session.effort.clone();
     session.effort = effort.for_answers();
-    let result = measure_all(wanted, session, kept);
+    let result = measure_all(wanted, session, state);
     session.effort = effort;
     result
 }
 
-fn measure_all(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> Result<()> {
+fn measure_all(wanted: &Wanted, session: &mut Session<'_>, state: &mut VisitState) -> Result<()> {
     let bytes = if wanted.quick { QUICK_BYTES } else { FULL_BYTES };
-    let file = match &mut kept.file {
+    let file = match &mut state.file {
         Some(file) => file,
         none => none.insert(TrialFile::make(&wanted.path, bytes, session.stop)?),
     };
@@ -77,7 +82,7 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> R
     }
     let runs = measure_sync(session, file)?;
     session.push(runs);
-    let random_reads = *kept.random_reads.get_or_insert(random_reads);
+    let random_reads = *state.random_reads.get_or_insert(random_reads);
     for share in OFFERED_SHARES.iter().filter(|_| !wanted.quick) {
         let offered_per_second = Some((random_reads * share).max(1.0));
         let base = Job::read(Order::Random, 4096);
@@ -85,7 +90,7 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> R
         let runs = measure_job(session, file, &job)?;
         session.push(runs);
     }
-    // What is measured next has the memory that the page cache took.
+    // The next measurement may need the memory of the page cache.
     file.forget()?;
     Ok(())
 }

@@ -26,8 +26,8 @@ pub(crate) fn measure_named(
     measure(session, &mut file, job.as_ref())
 }
 
-/// Measures `name` on a file that is there, for who wants to use the same blocks of the disk with
-/// another program: where a file lies can change its rate twofold.
+/// Measures `name` on an existing file, for callers that want to use the same blocks of the disk with
+/// another program: the place of a file can change its rate twofold.
 ///
 /// # Errors
 /// The measurement or a parameter's value is not known, or as [`measure_job`] says.

@@ -1,4 +1,4 @@
-//! Where the next block lies.
+//! Chooses the place of the next block.
 
 use crate::statistics::SplitMix;
 
@@ -34,8 +34,7 @@ impl Places {
         (blocks > 0).then_some(places)
     }
 
-    /// From the start, and only until each block was had once: what is read again is in the
-    /// page cache.
+    /// Starts over, and visits each block only once: a second read would hit the page cache.
     pub(super) fn once(&mut self) {
         self.once = true;
         self.next = 0;

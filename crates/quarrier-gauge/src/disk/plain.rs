@@ -104,7 +104,7 @@ impl PlainWorker {
         Ok(())
     }
 
-    /// Compares all of what was read last.
+    /// Compares all of the last block read.
     pub(super) fn compare_last(&self, file: &TrialFile) -> Result<()> {
         match (self.action, self.held) {
             (Action::Read, Some(offset)) => file.compare(offset, &self.buffer[..self.block_bytes]),

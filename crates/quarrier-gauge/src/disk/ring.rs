@@ -1,7 +1,8 @@
-//! Requests through io_uring: many under way, past the page cache.
+//! Requests through io_uring: many in flight, past the page cache.
 //!
-//! While the disk works on the next requests, what is to be written is made, in a few more buffers than
-//! requests. Of what was read hardly more is looked at than a stamp a request: see [`RingWorker::take_in`].
+//! While the disk works on the next requests, the contents of later writes are prepared, in a few more
+//! buffers than requests. Of each read, hardly more than one stamp is examined: see
+//! [`RingWorker::take_in`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,7 +20,7 @@ use super::worker::{Outcome, Recent};
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
-/// One block in so many bytes read is compared whole, and each of the last ones of a run.
+/// One block in this many bytes read is compared whole, and each of the last ones of a run.
 const WHOLE_EVERY_BYTES: usize = 16 << 20;
 /// Buffers beyond the requests under way, for writing.
 const SPARE_BUFFERS: usize = 8;
@@ -35,7 +36,7 @@ pub(super) struct RingWorker {
     idle: Vec<usize>,
     /// Buffers that have their place, and for writing their bytes.
     ready: VecDeque<usize>,
-    /// Buffers whose request is done, not yet looked at.
+    /// Buffers whose request has ended, not yet examined.
     landed: Vec<usize>,
     in_flight: usize,
     /// How many blocks were looked at.
@@ -94,8 +95,7 @@ impl RingWorker {
         })
     }
 
-    /// What takes time before a run, and is not the disk's: buffers get their place and this run's
-    /// bytes.
+    /// Work before a run that is not the disk's: buffers get their place and this run's bytes.
     pub(super) fn prepare(&mut self, file: &TrialFile, generation: u8) -> Result<()> {
         self.put_again(file, generation);
         self.settle(file, generation).map(|_| ())
@@ -115,7 +115,7 @@ impl RingWorker {
         result
     }
 
-    /// Compares whole what was read last.
+    /// Compares the last blocks read, whole.
     pub(super) fn compare_last(&mut self, file: &TrialFile) -> Result<()> {
         self.take_in(file)?;
         for slot in &mut self.slots {
@@ -126,12 +126,12 @@ impl RingWorker {
         Ok(())
     }
 
-    /// Buffers whose request is done become idle; of what was read into them a stamp is compared, a
-    /// sector further each time.
+    /// Buffers whose request has ended become idle; one stamp is compared in each, a sector further
+    /// each time.
     ///
-    /// Not all of it: what the processor has read, the disk's next bytes must first push out of its
-    /// cache. Reads of 1 MiB, one after the other, on a virtual disk, went at 2.0 to 2.4 GB/s without
-    /// a look, at 1.8 to 1.9 with a look at each page, and at 1.0 to 2.4, from moment to moment, when
+    /// Not all of it: the disk's next bytes must first evict from the cache what the processor has
+    /// read. Reads of 1 MiB, one after the other, on a virtual disk, went at 2.0 to 2.4 GB/s without a
+    /// comparison, at 1.8 to 1.9 with one per page, and at 1.0 to 2.4, from moment to moment, when
     /// all was compared (fio, which does not look, at 2.1 to 2.4 meanwhile).
     fn take_in(&mut self, file: &TrialFile) -> Result<()> {
         while let Some(index) = self.landed.pop() {
@@ -152,7 +152,7 @@ impl RingWorker {
         Ok(())
     }
 
-    /// What was made ready in an earlier run gets this run's stamps.
+    /// Buffers prepared in an earlier run get this run's stamps.
     fn put_again(&mut self, file: &TrialFile, generation: u8) {
         if self.action == Action::Write {
             for &index in &self.ready {
@@ -189,7 +189,7 @@ impl RingWorker {
                 }
                 continue;
             }
-            // What came while requests were submitted is there without asking.
+            // Completions during submission need no system call.
             if self.ring.completion().is_empty() {
                 self.enter(1, due).map_err(|error| file.failed("wait for requests", error))?;
             }
@@ -197,9 +197,10 @@ impl RingWorker {
         }
     }
 
-    /// Submits what is ready and due, each by itself: the disk has begun with the first when the last
-    /// goes out. Random reads of 4 KiB, 32 deep, in turns with fio, which does the same: 1.00 and, in
-    /// another series, 0.97 of its rate (medians of 9), and 0.94 (of 16) with one call for all that are
+    /// Submits the requests that are ready and due, one by one: the disk has begun with the first when
+    /// the last is submitted. Random reads of 4 KiB, 32 deep, in turns with fio, which does the same:
+    /// 1.00 and, in another series, 0.97 of its rate (medians of 9), and 0.94 (of 16) with one call for
+    /// all that are
     /// ready.
     fn launch(
         &mut self,
@@ -230,7 +231,7 @@ impl RingWorker {
             };
             // SAFETY: the buffer stays in its slot, untouched, until the completion was seen;
             // `wait_for_all` sees every one before `run` returns, and leaves the buffers to the
-            // kernel where it cannot.
+            // kernel if it cannot.
             let pushed = unsafe { self.ring.submission().push(&entry.user_data(index as u64)) };
             if pushed.is_err() {
                 self.ready.push_front(index);
@@ -242,7 +243,7 @@ impl RingWorker {
         Ok(turn)
     }
 
-    /// Submits what was pushed and waits for `wanted` completions, or until `due`.
+    /// Submits the pushed requests and waits for `wanted` completions, or until `due`.
     fn enter(&mut self, wanted: usize, due: Option<Instant>) -> io::Result<()> {
         loop {
             let answer = match due {
@@ -290,7 +291,7 @@ impl RingWorker {
         }
     }
 
-    /// Looks at what was read, and gives idle buffers their next place. True if there were any.
+    /// Examines the reads, and gives idle buffers their next place. True if there were any.
     fn settle(&mut self, file: &TrialFile, generation: u8) -> Result<bool> {
         self.take_in(file)?;
         let mut made_ready = false;

@@ -32,7 +32,8 @@ pub struct TrialFile {
     folder: String,
     bytes: u64,
     content: Content,
-    /// The least block that can be read with `O_DIRECT`; none where the file system has no such.
+    /// The smallest block that can be read with `O_DIRECT`; `None` if the file system does not support
+    /// it.
     direct_bytes: Option<usize>,
     generation: u8,
 }
@@ -42,7 +43,7 @@ impl TrialFile {
     /// that are on disk when this returns. Takes as long as the disk takes to write them.
     ///
     /// # Errors
-    /// `folder` is none, or is on a disk without that much room; the system refuses; or `stop`
+    /// `folder` does not exist, or is on a disk without that much room; the system refuses; or `stop`
     /// was set.
     pub fn make(folder: &Path, bytes: u64, stop: &AtomicBool) -> Result<TrialFile> {
         let name = folder.display().to_string();
@@ -77,12 +78,12 @@ impl TrialFile {
         self.bytes
     }
 
-    /// The file itself, for who wants to see that a wrong byte is found.
+    /// The file itself, for tests that damage it.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The least block that `O_DIRECT` reads here, or none where the file system has no such.
+    /// The smallest block that `O_DIRECT` reads here, `None` if the file system does not support it.
     pub fn direct_bytes(&self) -> Option<usize> {
         self.direct_bytes
     }
@@ -91,7 +92,7 @@ impl TrialFile {
         &self.content
     }
 
-    /// A number for what is written from now on.
+    /// A new number for later writes.
     pub(super) fn next_generation(&mut self) -> u8 {
         self.generation = self.generation.wrapping_add(1);
         self.generation
@@ -110,8 +111,8 @@ impl TrialFile {
         let _ = rustix::fs::fadvise(&self.file, 0, None, advice);
     }
 
-    /// Asks the kernel to forget what it holds of the file, and returns the share that it holds
-    /// nevertheless.
+    /// Asks the kernel to drop the file's pages from the page cache, and returns the share that is
+    /// still cached.
     pub(super) fn forget(&self) -> Result<f64> {
         self.file.sync_data().map_err(|error| self.failed("write it to the disk", error))?;
         self.advise(Advice::DontNeed);
@@ -155,19 +156,19 @@ impl TrialFile {
         }
     }
 
-    /// Compares one stamp of what was read at `offset`: as `turn` grows, each sector's in its turn.
+    /// Compares one stamp of the bytes read at `offset`: that of another sector as `turn` grows.
     pub(super) fn compare_stamp(&self, offset: u64, bytes: &[u8], turn: usize) -> Result<()> {
         let at = turn % (bytes.len() / SECTOR_BYTES).max(1) * SECTOR_BYTES;
         self.compare_hastily(offset + at as u64, &bytes[at..bytes.len().min(at + SECTOR_BYTES)])
     }
 
-    /// A byte that is not what was written.
+    /// The error for a byte that differs from the written one.
     pub(super) fn wrong(&self, at: u64) -> Error {
         let reason = format!("byte {at} of the trial file is not what was written there");
         Error::wrong(format!("disk at {}", self.folder), reason)
     }
 
-    /// The system refused what was tried with the file.
+    /// The error for an operation on the file that the system refused.
     pub(super) fn failed(&self, what: &str, error: io::Error) -> Error {
         Error::io(format!("trial file in {}", self.folder), what, error)
     }

@@ -13,7 +13,7 @@ use super::worker::Outcome;
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
-/// Each thread writes into so many bytes of its own.
+/// Each thread writes into a window of this size.
 pub(super) const WINDOW_BYTES: u64 = 1 << 20;
 /// Writes between two looks at the clock.
 const UNTIMED: usize = 64;
@@ -29,7 +29,7 @@ pub(super) struct SmallWriter {
 }
 
 impl SmallWriter {
-    /// None if the file has no window for each thread.
+    /// `None` if the file has no window for each thread.
     pub(super) fn new(job: &Job, file: &TrialFile, thread: usize) -> Option<SmallWriter> {
         let all = WINDOW_BYTES * job.threads as u64;
         let window = Places::of(job.order, job.block_bytes, all, thread, job.threads)?;

@@ -9,7 +9,7 @@ const DEEP: usize = 32;
 /// Threads that wait for a disk need no CPU each.
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
-/// The jobs, without offered ones: those depend on what the others reach.
+/// The jobs, without offered ones, which depend on the rates of the others.
 pub(super) fn jobs(wanted: &Wanted) -> Vec<Job> {
     let mut jobs = if wanted.quick { quick(&wanted.threads) } else { full() };
     let mut seen: Vec<Job> = Vec::new();

@@ -21,7 +21,7 @@ const BLOCK_BYTES: usize = 4096;
 /// the value. A closed loop: nothing waits for a slow one.
 ///
 /// # Errors
-/// The system refuses, or a block read back is not what was written.
+/// The system refuses, or a block read back differs from what was written.
 pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<Series> {
     let parameters = Parameters::new()
         .with("block_bytes", BLOCK_BYTES)

@@ -20,10 +20,10 @@ use crate::trial::Done;
 
 /// So many writes are remembered, to be read back.
 const RECENT: usize = 16;
-/// At most so many bytes of them are, or one block.
+/// At most this many bytes of them, or one block, are read back.
 const READ_BACK_BYTES: usize = 4 << 20;
 
-/// What came of a thread's run.
+/// The outcome of a thread's run.
 pub(super) struct Outcome {
     pub(super) requests: u64,
     pub(super) latencies: Latencies,
@@ -102,7 +102,7 @@ impl Worker {
         })
     }
 
-    /// What takes time before a run, and is not the disk's.
+    /// Work before a run that is not the disk's.
     pub(super) fn prepare(&mut self, file: &TrialFile, generation: u8) -> Result<()> {
         match &mut self.way {
             Way::Ring(worker) => worker.prepare(file, generation),
@@ -110,7 +110,7 @@ impl Worker {
         }
     }
 
-    /// Makes requests for `time`, or until `stop` is set. What came of the run before is forgotten.
+    /// Makes requests for `time`, or until `stop` is set. Drops the outcome of the run before.
     pub(super) fn run(
         &mut self,
         file: &TrialFile,
@@ -131,8 +131,7 @@ impl Worker {
         Ok(Done { units: outcome.requests as f64, check: outcome.requests })
     }
 
-    /// What takes time of its own: all of what was read last, or some of what was written, is
-    /// compared.
+    /// Work outside the time: compares the last blocks read, or some of the last ones written.
     pub(super) fn compare(&mut self, file: &TrialFile) -> Result<()> {
         match &mut self.way {
             Way::Small(worker) => worker.compare_and_mend(file, &self.outcome),

@@ -12,7 +12,8 @@ use crate::trial::Session;
 const ROUNDS_TRIED: u32 = 16;
 const ROUNDS_MAX: u32 = 1 << 20;
 
-/// Floats come near to one and stay positive, of which a kernel tells; of whole numbers every one is known.
+/// The expected result: floats come near to one and stay positive, which a kernel reports; integers are
+/// known exactly.
 enum Expected {
     One,
     Sums,
@@ -23,7 +24,7 @@ pub(super) fn measure(quick: bool, session: &mut Session<'_>, on: &Subjects<'_>)
     let find = |name: &str| plain.iter().find(|kernel| kernel.name() == name);
     let mut kinds = Vec::new();
     kinds.extend(find("multiply_f32").map(|kernel| (kernel, "f32", Expected::One)));
-    // A device without doubles does not compile this, and has nothing to tell.
+    // A device without doubles does not compile this kernel, and is skipped.
     let wide = on.device.compile(&GAUGE_F64, &[("WANTS_F64", 1)]).unwrap_or_default();
     kinds.extend(wide.first().map(|kernel| (kernel, "f64", Expected::One)));
     kinds.extend(find("multiply_i32").map(|kernel| (kernel, "i32", Expected::Sums)));
@@ -35,7 +36,7 @@ pub(super) fn measure(quick: bool, session: &mut Session<'_>, on: &Subjects<'_>)
     Ok(())
 }
 
-/// 1, 2, 4 … up to the units, and as many as keep all busy.
+/// 1, 2, 4 … up to the number of units, and the number that keeps all busy.
 fn groups(quick: bool, on: &Subjects<'_>) -> Vec<u32> {
     let all = on.groups_all();
     if quick {
@@ -110,7 +111,7 @@ fn run_once(
     Ok(times.kernel.busy.as_secs_f64())
 }
 
-/// What the kernel for whole numbers computes: eight chains of x ← 1664525 x + 1013904223.
+/// The result of the integer kernel: eight chains of x ← 1664525 x + 1013904223.
 fn sum_of(item: u32, rounds: u32) -> u32 {
     const FACTOR: u32 = 1_664_525;
     const ADDEND: u32 = 1_013_904_223;

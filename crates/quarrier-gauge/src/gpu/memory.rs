@@ -31,7 +31,7 @@ impl Operation {
     }
 }
 
-/// Two arrays on the device, and what lies in the first.
+/// Two arrays on the device, and the contents of the first.
 struct Arrays {
     queue: Queue,
     from: Buffer,

@@ -1,7 +1,7 @@
 //! Devices that run kernels: arithmetic, their memory, the way to it, and how long it takes until
 //! a kernel starts.
 //!
-//! What a device calculates, reads and copies is compared with what the host expects.
+//! Results, reads and copies of a device are compared with the values that the host expects.
 
 mod arithmetic;
 mod memory;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Needs, Session, Trial};
 
-/// Work items of a group, where the device takes so many.
+/// Work items of a group, if the device supports as many.
 const ITEMS: u32 = 256;
 /// Groups for each compute unit that keep a device busy.
 const GROUPS_A_UNIT: u32 = 8;
@@ -102,7 +102,7 @@ fn repeat(
     })
 }
 
-/// Runs a job; returns what the device's clock says of it, and ours.
+/// Runs a job; returns the time by the device's clock, and by ours.
 fn timed(queue: &mut Queue, job: Job<'_>) -> Result<(Times, Duration)> {
     let start = Instant::now();
     let times = queue.run(job).map_err(failed)?;

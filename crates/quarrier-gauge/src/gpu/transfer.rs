@@ -73,7 +73,7 @@ fn block(queue: &mut Queue, buffer: &Buffer, host: &mut [u8], to_device: bool) -
     Ok(timed(queue, job)?.1.as_secs_f64())
 }
 
-/// What goes there comes back.
+/// Checks that bytes copied to the device come back unchanged.
 fn check_way(queue: &mut Queue, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
     let sent = host.to_vec();
     block(queue, buffer, host, true)?;

@@ -1,8 +1,7 @@
-//! Blocks of 1 byte to 1 GiB of a large array, one after the other or all over it: what a program
-//! meets that does not go straight through.
+//! Blocks of 1 byte to 1 GiB of a large array, in order or at random: the memory accesses of a program
+//! that does not go straight through.
 //!
-//! Every word of the array is its own number, so what a sum over blocks must be is known from where
-//! they began.
+//! Every word of the array is its own index, so the expected sum over blocks follows from their starts.
 
 use std::time::{Duration, Instant};
 
@@ -68,7 +67,7 @@ struct Field {
     next: u64,
 }
 
-/// What `measure` takes of memory, in bytes.
+/// The memory that `measure` needs, in bytes.
 pub(super) fn needed_bytes(block_bytes: usize, threads: usize) -> u64 {
     (block_bytes.max(ARRAY_BYTES) * threads) as u64
 }
@@ -127,7 +126,7 @@ impl Field {
         sum
     }
 
-    /// What [`Field::read_bytes`] must have found, by arithmetic.
+    /// The expected result of [`Field::read_bytes`], by arithmetic.
     fn expected_bytes(&self, first: u64, count: u64) -> u64 {
         (first..first + count)
             .flat_map(|index| self.start(index)..self.start(index) + self.block_bytes)
@@ -135,7 +134,7 @@ impl Field {
             .sum()
     }
 
-    /// The sum of all words, and what it must be.
+    /// The sum of all words, and the expected sum.
     fn read_words(&self, count: u64) -> (u64, Option<u64>) {
         let base = self.pages.as_mut_ptr().cast::<u64>().cast_const();
         let words = self.block_bytes / 8;
@@ -211,7 +210,7 @@ impl Field {
         self.done(count, 0)
     }
 
-    /// Reads back what was written by the blocks from `first` on, the last 1,024 of them.
+    /// Reads back the blocks written from `first` on, the last 1,024 of them.
     fn check_written(&mut self, first: u64) -> Result<()> {
         let pattern = super::WRITTEN.to_bits().to_ne_bytes();
         let from = first.max(self.next.saturating_sub(1_024));

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Done, Needs, Session};
 
-/// Bytes of a line: what a cache fetches at once.
+/// The size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
 
 /// The order of the lines: a generator with a full period of `2^bits`, its numbers mixed so that
@@ -157,7 +157,7 @@ pub fn measure(session: &mut Session<'_>, bytes: usize, kind: PageKind) -> Resul
     Ok(())
 }
 
-/// Steps that take about `time`, where `tried` steps took `took`; a whole number of 16.
+/// Steps that take about `time`, where `tried` steps took `took`; an integer of 16.
 fn steps_in(time: Duration, took: Duration, tried: u64) -> u64 {
     let each = took.as_secs_f64().max(1e-9) / tried as f64;
     ((time.as_secs_f64() / each) as u64).next_multiple_of(16).max(16)

@@ -18,7 +18,8 @@ use crate::conditions::free_memory_bytes;
 use crate::error::Result;
 use crate::trial::Session;
 
-/// What is written where nothing is read: no byte of it is 0, since zeros are a case of their own.
+/// The value written by operations that read nothing: no byte of it is 0, since zeros are a case of
+/// their own.
 pub(crate) const WRITTEN: f64 = f64::from_bits(0x3ff7_1547_652b_82fe);
 
 /// Bytes of an array that no cache holds a good part of: four times the last cache, and at least
@@ -53,7 +54,7 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
     Ok(())
 }
 
-/// What the profile needs: the ceilings of main memory, and where the caches end.
+/// The measurements for the profile: the ceilings of main memory, and the sizes of the caches.
 fn measure_quick(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
     let bytes = beyond_caches_bytes(session);
     for &threads in &wanted.threads {

@@ -1,7 +1,7 @@
-//! What is done with arrays, and by which stores.
+//! Operations on arrays, and their kinds of stores.
 
-/// What is done with arrays of 64-bit floating point. Bytes are counted as they are named: an array
-/// read or written counts once.
+/// An operation on arrays of 64-bit floats. Bytes are counted as named: an array read or written counts
+/// once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Sums an array up.
@@ -69,7 +69,7 @@ impl Operation {
         self.reads() + usize::from(self.writes())
     }
 
-    /// What it makes of one number of each array that it reads.
+    /// The result for one number of each array that it reads.
     pub(super) fn of_one(self, left: f64, right: f64) -> f64 {
         match self {
             Operation::Write => super::WRITTEN,

@@ -11,15 +11,15 @@ use crate::error::{Error, Result};
 
 const HUGE_BYTES: usize = 2 << 20;
 
-/// What a reading says where huge pages were wanted and not given.
+/// The note of a reading that wanted huge pages and did not get them.
 pub(super) const NO_HUGE_PAGES: &str = "no huge pages here: small ones";
 
-/// What pages memory lies on.
+/// The kind of pages of some memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PageKind {
     /// The ordinary ones, of 4 KiB mostly.
     Small,
-    /// Of 2 MiB, if the system gives them.
+    /// Pages of 2 MiB, if the system gives them.
     Huge,
 }
 
@@ -85,8 +85,8 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Says which pages are wanted, before any is touched. Where the system refuses, it gives what
-    /// it likes; [`Pages::kind`] tells which.
+    /// Requests a kind of pages, before any is touched. The system may give others; [`Pages::kind`]
+    /// says which.
     fn advise(&self, kind: PageKind) {
         let advice = match kind {
             PageKind::Small => Advice::LinuxNoHugepage,
@@ -101,14 +101,14 @@ impl Pages {
         self.start.as_ptr()
     }
 
-    /// All of it as whole numbers.
+    /// All of it as integers.
     pub(super) fn words(&mut self) -> &mut [u64] {
         // SAFETY: the mapping holds that many bytes, begins on a page, any bits are a number, and it
         // is borrowed as long as the slice.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / 8) }
     }
 
-    /// On which pages most of it came to lie: ask after it was touched.
+    /// The kind of most of its pages; call it after they were touched.
     pub(super) fn kind(&self) -> PageKind {
         let huge = huge_bytes_at(self.start.as_ptr().addr()).unwrap_or(0);
         if huge >= self.bytes / 10 * 9 && huge > 0 { PageKind::Huge } else { PageKind::Small }

@@ -28,7 +28,7 @@ const SAMPLES: usize = 1_024;
 /// One way of going over arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sweep {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
     /// Bytes of each array, all threads' parts together; at least 2 KiB for each.
     pub bytes: usize,
@@ -36,7 +36,7 @@ pub struct Sweep {
     pub threads: usize,
     /// How is written.
     pub stores: Stores,
-    /// What pages the arrays lie on.
+    /// The kind of pages of the arrays.
     pub pages: PageKind,
     /// By which instructions.
     pub isa: Isa,
@@ -49,8 +49,8 @@ impl Sweep {
         Sweep { operation, bytes: 0, threads, stores, pages, isa: Isa::best() }
     }
 
-    /// The same over arrays of so many bytes in main memory. Ordinary stores are then of 256 bits at
-    /// most: add reached 0.95 of plain C so, and 0.83 by 512 bits (a core of Zen 4).
+    /// The same over arrays of `bytes` bytes in main memory. Ordinary stores then have at most 256
+    /// bits: add reached 0.95 of plain C so, and 0.83 by 512 bits (a core of Zen 4).
     #[must_use]
     pub fn beyond_caches(mut self, bytes: usize) -> Sweep {
         let is_narrow = self.operation.writes() && self.stores == Stores::Ordinary;
@@ -76,7 +76,7 @@ impl Sweep {
 struct Part {
     arrays: Arrays,
     sweep: Sweep,
-    /// What [`Operation::Read`] must return.
+    /// The expected result of [`Operation::Read`].
     sum: u64,
     pages: Pages,
 }
@@ -96,7 +96,7 @@ impl Part {
         let place = bytes.next_multiple_of(4096) + STAGGER_BYTES;
         let mut pages = Pages::new(place * sweep.operation.arrays(), sweep.pages)?;
         let mut random = SplitMix(thread as u64);
-        // Whole numbers from 1 on, so that all that is computed is exact in any order.
+        // Integers from 1 on, so that all that is computed is exact in any order.
         pages.words().fill_with(|| ((random.next() >> 44) as f64 + 1.0).to_bits());
         let base = pages.as_mut_ptr();
         let array =
@@ -157,7 +157,7 @@ impl Part {
         }
     }
 
-    /// Compares the samples of the target with what they must be.
+    /// Compares the samples of the target with the expected values.
     fn check(&self, places: impl Iterator<Item = usize>) -> Result<()> {
         if !self.sweep.operation.writes() {
             return Ok(());
@@ -175,8 +175,8 @@ impl Part {
     }
 }
 
-/// Measures one sweep. Streaming stores where there are none are ordinary ones, and the reading says
-/// so.
+/// Measures one sweep. Where streaming stores do not exist, ordinary ones are used, and the reading
+/// says so.
 ///
 /// # Errors
 /// There is not as much memory, a number came out wrong, or the caller stopped it.

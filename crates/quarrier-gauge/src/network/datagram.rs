@@ -22,24 +22,24 @@ use crate::schedule::{Schedule, Turn};
 /// The longest datagram over IPv4.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 pub(super) const HEADER_BYTES: usize = 16;
-/// Payloads begin at so many places.
+/// Payloads begin at this many places.
 const PLACES: u64 = 64;
 /// As far as the payload of a datagram reaches.
 const PAYLOAD_BYTES_MAX: usize = 64 * PLACES as usize + DATAGRAM_BYTES_MAX;
 /// Sent in one call, or between two looks at the clock, about.
 const CALL_BYTES: usize = 256 << 10;
 const CALL_BUFFERS: usize = 32;
-/// Received in one call, at most; and about so many bytes, that they stay in the processor's cache
-/// (64 KiB over the loopback: 5.4 GB/s; with eight buffers, and one datagram in 16 compared whole,
-/// 5.1).
+/// Datagrams received in one call, at most; and their buffers' size, so that they stay in the
+/// processor's cache (64 KiB over the loopback: 5.4 GB/s; with eight buffers, and one datagram in 16
+/// compared whole, 5.1).
 const RECEIVED_BUFFERS: usize = 8;
 const RECEIVED_BYTES: usize = 128 << 10;
 /// So long after the end datagrams may still come.
 const QUIET: Duration = Duration::from_millis(40);
-/// One of so many datagrams is compared whole, the others at a few places.
+/// One in this many datagrams is compared whole, the others at a few places.
 const WHOLE_EACH: u64 = 256;
 
-/// What was sent, how, and in what time.
+/// The datagrams sent, how, and in what time.
 pub(super) struct Sent {
     pub(super) datagrams: u64,
     pub(super) seconds: f64,
@@ -191,7 +191,7 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
                 }
                 guest.go_on(heard)?;
             }
-            // What was sent to the guest in vain comes back this way.
+            // A datagram that the guest refused comes back as this error.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => guest.go_on(heard)?,
             Err(error) => return Err(format!("cannot receive: {error}")),
         }
@@ -200,7 +200,7 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
     Ok(account)
 }
 
-/// A socket that only the guest's datagrams reach; the guest is told its port.
+/// A socket that only the guest's datagrams reach; the guest learns its port.
 pub(super) fn open(guest: &Guest<'_>) -> std::result::Result<UdpSocket, String> {
     let failed = |error: io::Error| format!("cannot open a port for datagrams: {error}");
     if guest.hello.message_bytes as usize > DATAGRAM_BYTES_MAX {
@@ -242,7 +242,7 @@ pub(super) fn number_of(datagram: &[u8]) -> Option<u64> {
     datagram.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Whether a datagram is what was sent under this number.
+/// Whether a datagram equals the one sent under this number.
 pub(super) fn is_right(
     payload: &Payload,
     seed: u64,

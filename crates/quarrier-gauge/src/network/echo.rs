@@ -23,22 +23,22 @@ const LOST_TIME: Duration = Duration::from_millis(500);
 const UNANSWERED_MAX: usize = 1024;
 const READ_BYTES: usize = 64 << 10;
 
-/// What came back.
+/// The messages that came back.
 pub(super) struct Echoes {
     pub(super) latencies: Latencies,
     pub(super) answered: u64,
     pub(super) lost: u64,
 }
 
-/// Sends each message when the schedule says, and takes the time until it is back, from when it
-/// was due. Without offered load a message is sent when the one before is back.
+/// Sends each message when the schedule says, and measures the time from when it was due until it is back. Without
+/// offered load, it sends a message when the one before is back.
 pub(super) fn ask_stream(
     link: &Link<'_>,
     payload: &Payload,
     closed: bool,
     schedule: &mut Schedule<'_>,
 ) -> Result<Echoes> {
-    let mut asked = Asked {
+    let mut stream = EchoRequest {
         link,
         payload,
         message_bytes: link.terms.message_bytes as u64,
@@ -49,33 +49,34 @@ pub(super) fn ask_stream(
         latencies: Latencies::new()?,
     };
     loop {
-        let full = asked.due.len() >= if closed { 1 } else { UNANSWERED_MAX };
+        let full = stream.due.len() >= if closed { 1 } else { UNANSWERED_MAX };
         let turn = if full { Turn::Wait(far()) } else { schedule.turn(Instant::now()) };
         match turn {
-            Turn::Go(since) => asked.send(since)?,
-            Turn::Wait(_) if closed => asked.read()?,
+            Turn::Go(since) => stream.send(since)?,
+            Turn::Wait(_) if closed => stream.read()?,
             Turn::Wait(due) => {
-                if asked.is_readable(due)? {
-                    asked.read()?;
+                if stream.is_readable(due)? {
+                    stream.read()?;
                 }
             }
-            Turn::Over if asked.due.is_empty() => break,
-            Turn::Over => asked.read()?,
+            Turn::Over if stream.due.is_empty() => break,
+            Turn::Over => stream.read()?,
         }
     }
-    let answered = asked.came / asked.message_bytes;
-    Ok(Echoes { latencies: asked.latencies, answered, lost: 0 })
+    let answered = stream.came / stream.message_bytes;
+    Ok(Echoes { latencies: stream.latencies, answered, lost: 0 })
 }
 
 fn far() -> Instant {
     Instant::now() + Duration::from_secs(1)
 }
 
-struct Asked<'a> {
+/// A stream of messages that the other side sends back.
+struct EchoRequest<'a> {
     link: &'a Link<'a>,
     payload: &'a Payload,
     message_bytes: u64,
-    /// When the messages that are not back were due.
+    /// The due times of messages that have not come back.
     due: VecDeque<Instant>,
     sent: u64,
     came: u64,
@@ -83,7 +84,7 @@ struct Asked<'a> {
     latencies: Latencies,
 }
 
-impl Asked<'_> {
+impl EchoRequest<'_> {
     fn send(&mut self, since: Instant) -> Result<()> {
         let end = self.sent + self.message_bytes;
         let start = Instant::now();
@@ -118,7 +119,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Reads what has come, or waits for something; takes the time of whole messages.
+    /// Reads what has arrived, or waits for bytes; takes the time of whole messages.
     fn read(&mut self) -> Result<()> {
         let start = Instant::now();
         let bytes = loop {
@@ -155,7 +156,7 @@ impl Asked<'_> {
     }
 }
 
-/// One datagram after the other; what is not back in half a second is lost.
+/// Sends one datagram after the other; one that is not back in half a second is lost.
 pub(super) fn ask_datagrams(
     link: &Link<'_>,
     socket: &UdpSocket,
@@ -205,7 +206,7 @@ fn await_datagram(
     }
 }
 
-/// Sends back what comes, until the stream ends.
+/// Sends everything back until the stream ends.
 pub(super) fn stream(guest: &Guest<'_>) -> std::result::Result<Account, String> {
     let failed = |error| format!("cannot send back: {error}");
     guest.stream.set_nodelay(true).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What client and server say to each other, over TCP: frames of 64 bytes, little-endian.
+//! The protocol between client and server, over TCP: frames of 64 bytes, little-endian.
 //!
 //! ```text
 //!  0..8 magic   8..10 version   10 kind   11..64 by kind:
@@ -28,7 +28,7 @@ const MAGIC: [u8; 8] = *b"qrgauge\n";
 const NAME_BYTES: usize = 16;
 const REASON_BYTES: usize = 32;
 
-/// What a session is for.
+/// The task of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
     Stream = 1,
@@ -48,7 +48,7 @@ pub(super) struct Hello {
     pub(super) time: Duration,
     /// Where the client has its datagrams from.
     pub(super) datagram_port: u16,
-    /// Of the payload.
+    /// The seed of the payload.
     pub(super) seed: u64,
     /// Empty: the server's own.
     pub(super) congestion: Name,
@@ -68,7 +68,7 @@ pub(super) struct Account {
     pub(super) messages: u64,
     /// Datagrams that came after a later one.
     pub(super) late: u64,
-    /// Messages that were not what was sent.
+    /// Messages that differ from those sent.
     pub(super) wrong: u64,
     /// From the first byte to the last, in nanoseconds.
     pub(super) span_ns: u64,
@@ -80,7 +80,7 @@ const ENDED: u8 = 3;
 const ACCOUNT: u8 = 4;
 
 impl Name {
-    /// None if the name is too long, or has other characters than names in the kernel have.
+    /// `None` if the name is too long, or has other characters than names in the kernel have.
     pub(super) fn new(text: &str) -> Option<Name> {
         let mut name = [0; NAME_BYTES];
         name.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
@@ -125,7 +125,7 @@ impl Frame {
         u64::from_le_bytes(self.get(at))
     }
 
-    /// A frame of this kind and version, or what is wrong with it.
+    /// A frame of this kind and version, or the error.
     fn of(bytes: [u8; FRAME_BYTES], kind: u8) -> Result<Frame, String> {
         let frame = Frame(bytes);
         if frame.get(0) != MAGIC {
@@ -202,7 +202,7 @@ impl Answer {
         let frame = Frame::of(bytes, ANSWER)?;
         let text: [u8; REASON_BYTES] = frame.get(32);
         let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
-        // What another machine says is shown to people: no control characters.
+        // The other machine's message is shown to people: no control characters.
         let reason = text[..end].iter().map(|&byte| match byte {
             b' '..=b'~' => byte as char,
             _ => '?',

@@ -9,14 +9,14 @@ use super::frame::{Account, Answer, Hello, Name, Task, read_frame};
 use super::link::{bound_waiting, set_congestion};
 use super::{datagram, echo, stream};
 
-/// How long a guest may take to say what it wants.
+/// How long a guest may take for its request.
 const HELLO_TIME: Duration = Duration::from_secs(5);
 /// How much longer than it said a session may take.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long a guest may be silent.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Whoever connected, and what they want.
+/// A client, and its request.
 pub(super) struct Guest<'a> {
     pub(super) stream: TcpStream,
     pub(super) hello: Hello,
@@ -52,10 +52,10 @@ fn answer(mut stream: &TcpStream, answer: &Answer) -> Result<(), String> {
     stream.write_all(&answer.encode()).map_err(|error| format!("cannot answer: {error}"))
 }
 
-/// Tells whoever connected that there is no session.
+/// Tells a client that there is no session.
 pub(super) fn refuse(stream: &TcpStream, reason: &str) {
     let refused = Some(reason.to_owned());
-    // Whoever is refused may have gone already.
+    // A refused client may have left already.
     let _ = answer(stream, &Answer { refused, datagram_port: 0, congestion: Name::default() });
 }
 

@@ -1,4 +1,4 @@
-//! What is sent, and how.
+//! Jobs: the messages to send, and how.
 
 use std::time::Duration;
 
@@ -19,15 +19,15 @@ pub enum Protocol {
     Udp,
 }
 
-/// What is measured.
+/// The quantity to measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Course {
     /// Messages one way, as fast as they go; what arrives counts.
     Throughput,
     /// A message there and back, the next when it is back (closed loop).
     RoundTrip,
-    /// A message there and back, so many times a second, back or not; its time runs from when it
-    /// was due. With [`Protocol::Tcp`].
+    /// A message there and back, this many times per second, whether earlier ones are back or not; its
+    /// time counts from when it was due. With [`Protocol::Tcp`].
     Offered(f64),
 }
 
@@ -36,7 +36,7 @@ pub enum Course {
 pub struct Job {
     /// By which protocol.
     pub protocol: Protocol,
-    /// What is measured.
+    /// The quantity to measure.
     pub course: Course,
     /// The payload of a message. Of a datagram at most 65,507.
     pub message_bytes: usize,
@@ -105,7 +105,7 @@ impl Job {
         }
     }
 
-    /// What is measured, in words. `path` names the other side.
+    /// The subject of the measurement, in words. `path` names the other side.
     pub(super) fn subject(&self, path: &str) -> Subject {
         let mut parameters = Parameters::new()
             .with("protocol", self.protocol.name())

@@ -24,7 +24,7 @@ pub(super) struct Peer {
     pub(super) address: SocketAddr,
 }
 
-/// What a session is to do.
+/// The terms of a session.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
     pub(super) task: Task,
@@ -146,7 +146,7 @@ impl Link<'_> {
         }
     }
 
-    /// The other side did what it must not.
+    /// The error for a violation by the other side.
     pub(super) fn peer(&self, reason: impl Into<String>) -> Error {
         Error::Peer { address: self.address.to_string(), reason: reason.into() }
     }

@@ -16,7 +16,7 @@ pub const SESSIONS_MAX: usize = 64;
 /// How long it takes at most until `stop` is seen.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What became of a session.
+/// The outcome of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     /// It came to its end.
@@ -53,13 +53,13 @@ impl Listener {
     /// Where it listens.
     ///
     /// # Errors
-    /// The system does not tell it.
+    /// The system does not report it.
     pub fn address(&self) -> Result<SocketAddr> {
         self.listener.local_addr().map_err(|error| Error::io("listener", "ask its address", error))
     }
 
-    /// Serves until `stop` is set, each session with a thread of its own, and tells `heard` how
-    /// each ended.
+    /// Serves until `stop` is set, each session on a thread of its own, and reports to `heard` how each
+    /// ended.
     ///
     /// # Errors
     /// The system no longer takes connections.
@@ -107,7 +107,7 @@ impl Listener {
                 Ok(()) => Ok(Some((stream, address))),
                 Err(error) => Err(failed(error)),
             },
-            // Whoever came has gone again, or there is no descriptor left for now.
+            // The client has left already, or no descriptor is free for now.
             Err(_) => {
                 thread::sleep(Duration::from_millis(1));
                 Ok(None)

@@ -62,10 +62,10 @@ struct Flow<'a> {
     echoes: Option<Echoes>,
 }
 
-/// What became of a run beside its rate.
+/// The results of a run beside its rate.
 struct Aside {
     latencies: Latencies,
-    /// Of datagrams alone.
+    /// For datagrams only.
     sent: u64,
     came: u64,
     lost: u64,
@@ -218,9 +218,9 @@ fn aside(flows: &[Flow<'_>], stop: &AtomicBool) -> Result<Aside> {
     })
 }
 
-/// Of round trips the value is the median time of one. Bytes are counted over the time in which they
-/// were sent and received: the account comes some time after the last of them. The rates of streams
-/// are added up, each over its own time, as others do who send several.
+/// For round trips, the value is the median time of one. Bytes are counted over the time in which they
+/// were sent and received, since the account arrives some time after the last of them. The rates of
+/// several streams are added up, each over its own time, as other tools do.
 fn valued(trial: Trial, unit: Unit, job: &Job, flows: &[Flow<'_>], aside: &Aside) -> Trial {
     if unit == Unit::Seconds {
         return Trial { seconds: aside.latencies.median_seconds(), units: 1.0, ..trial };
@@ -236,7 +236,7 @@ fn valued(trial: Trial, unit: Unit, job: &Job, flows: &[Flow<'_>], aside: &Aside
     }
 }
 
-/// Adds to the runs what they told beside their rate.
+/// Adds the results beside the rate to the runs.
 fn tell(runs: &mut Series, job: &Job, asides: &[Aside]) -> Result<()> {
     let kept = runs.kept_of(asides);
     let Some(last) = kept.last() else { return Ok(()) };

@@ -1,15 +1,15 @@
-//! What the network between two gauges can do, or the loopback of one machine.
+//! The speed of the network between two gauges, or of the loopback of one machine.
 //!
 //! ```text
 //!  client                                server: Listener, a thread each session
 //!  Job ─→ Hello ─────────────────────→   bounds checked, session of bounded time
 //!         payload, as fast as it goes ─→ counted and compared
-//!         ←───────────────────────────   Account: what came, and whether it was right
+//!         ←───────────────────────────   Account: bytes received, and whether they were right
 //! ```
 //!
-//! What arrives counts, not what was sent. Of a stream some bytes in each 16 KiB are compared and
-//! every 64th read whole, of datagrams every 256th whole: comparing all would take the receiver a
-//! tenth of its time.
+//! Bytes received count, not bytes sent. Of a stream, some bytes in each 16 KiB are compared and every
+//! 64th read whole; of datagrams, every 256th is compared whole: comparing all would take the receiver
+//! a tenth of its time.
 
 mod batch;
 mod datagram;
@@ -43,7 +43,7 @@ use crate::wanted::Network;
 pub const PORT: u16 = 7413;
 /// Any free port of the loopback.
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-/// Messages are offered at these shares of what a closed loop reached.
+/// Messages are offered at these shares of the rate reached in a closed loop.
 const OFFERED_SHARES: [f64; 2] = [0.5, 0.8];
 const OFFERED_BYTES: usize = 64;
 
@@ -51,28 +51,32 @@ const OFFERED_BYTES: usize = 64;
 /// they say what share came.
 ///
 /// # Errors
-/// The job cannot be measured, the other side is not there or ends the session, or what came is
-/// not what was sent.
+/// The job cannot be measured, the other side is missing or ends the session, or bytes received differ
+/// from those sent.
 pub fn measure_job(session: &mut Session<'_>, network: &Network, job: &Job) -> Result<Series> {
     measure::with_peer(network, |peer| measure::measure_job(session, network, peer, job))
 }
 
-/// What is kept from one visit to the next.
+/// Results of the first visit that the second needs.
 #[derive(Default)]
-pub(crate) struct Kept {
-    /// Seconds of a round trip over TCP in the first visit.
+pub(crate) struct VisitState {
+    /// The round trip over TCP in the first visit, in seconds.
     round_trip: Option<f64>,
 }
 
-pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> Result<()> {
+pub(crate) fn measure(
+    wanted: &Wanted,
+    session: &mut Session<'_>,
+    state: &mut VisitState,
+) -> Result<()> {
     let effort = session.effort.clone();
     session.effort = effort.for_answers();
-    let result = measure_all(wanted, session, kept);
+    let result = measure_all(wanted, session, state);
     session.effort = effort;
     result
 }
 
-fn measure_all(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> Result<()> {
+fn measure_all(wanted: &Wanted, session: &mut Session<'_>, state: &mut VisitState) -> Result<()> {
     let network = &wanted.network;
     measure::with_peer(network, |peer| {
         let mut round_trip = f64::INFINITY;
@@ -84,7 +88,7 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>, kept: &mut Kept) -> R
             }
             session.push(runs);
         }
-        let round_trip = *kept.round_trip.get_or_insert(round_trip);
+        let round_trip = *state.round_trip.get_or_insert(round_trip);
         for share in OFFERED_SHARES.iter().filter(|_| !wanted.quick && round_trip > 0.0) {
             let job = Job {
                 protocol: Protocol::Tcp,

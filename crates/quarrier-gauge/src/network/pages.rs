@@ -1,9 +1,10 @@
 //! Long datagrams that are not copied where they are sent: their pages are handed to the kernel.
 //!
-//! `sendfile` from memory that has no name makes the pages themselves part of a datagram (Linux, since
-//! 6.5), behind a header that waits for them (`MSG_MORE`). Over the loopback who sends is the slower side
-//! then no longer by a whole copy: 7.2 GB/s in place of 5.3 by `sendmmsg`, datagrams of 64 KiB, medians of 7
-//! and 9. Below [`BYTES_MIN`] there is less to save, against two calls a datagram; where it pays was not measured.
+//! `sendfile` from anonymous memory makes the pages themselves part of a datagram (Linux, since 6.5),
+//! after a header that waits for them (`MSG_MORE`). Over the loopback, the sender is then no longer
+//! slower by a whole copy: 7.2 GB/s in place of 5.3 by `sendmmsg`, datagrams of 64 KiB, medians of 7
+//! and 9. Below [`BYTES_MIN`] there is less to save, against two calls per datagram; the break-even was
+//! not measured.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,7 +24,7 @@ pub(super) const BYTES_MIN: usize = 16 << 10;
 pub(super) struct Pages(OwnedFd);
 
 impl Pages {
-    /// A copy of so many bytes of `payload` from its beginning on. Nobody writes to them again.
+    /// A copy of the first `bytes` bytes of `payload`. Nobody writes to them again.
     ///
     /// # Errors
     /// The kernel cannot send them so.
@@ -31,7 +32,7 @@ impl Pages {
         let mut file = File::from(memfd_create(c"quarrier payload", MemfdFlags::CLOEXEC)?);
         file.write_all(&payload.at(0)[..bytes])?;
         let pages = Pages(file.into());
-        // Where it refuses, the header is left behind: tried on a socket that nobody else uses.
+        // If it refuses, the header stays queued: try it on a socket that nobody else uses.
         let socket = UdpSocket::bind(LOOPBACK)?;
         socket.connect(socket.local_addr()?)?;
         pages.send(&socket, b"header", 0, BYTES_MIN.min(bytes))?;

@@ -2,16 +2,16 @@
 
 use crate::statistics::SplitMix;
 
-/// A stream repeats itself after so many bytes. No power of two: messages of a power of two
-/// begin at many places, and one that is lost or doubled is seen.
+/// The period of a stream in bytes. Not a power of two: messages whose size is one begin at many
+/// places, so that a lost or doubled one is noticed.
 const PERIOD_BYTES: usize = 33 * 4096;
-/// A hasty look compares so many bytes …
+/// A hasty check compares this many bytes …
 const LOOK_BYTES: usize = 64;
-/// … in each so many.
+/// … in each block of this size.
 const LOOK_EACH_BYTES: usize = 16 << 10;
 
-/// Random bytes that both sides make of the same seed, twice over, so that a part of up to a
-/// period lies in one piece.
+/// Random bytes that both sides derive from the same seed, twice over, so that a part of up to a period
+/// is contiguous.
 pub(super) struct Payload(Vec<u8>);
 
 impl Payload {

@@ -14,18 +14,18 @@ use super::payload::Payload;
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
-/// What is read at a time.
+/// Bytes per read.
 const READ_BYTES: usize = 128 << 10;
-/// One of so many reads is compared whole, the others at a few places.
+/// One in this many reads is compared whole, the others at a few places.
 const WHOLE_EACH: u64 = 64;
-/// The clock is looked at after so many bytes, or so many messages.
+/// The clock is read after this many bytes or messages.
 const UNTIMED_BYTES: usize = 64 << 10;
 const UNTIMED: usize = 64;
-/// So often who receives looks for more, and lets others go first, before it sleeps. Over the loopback
-/// it is who sends that has to wake it, by an interrupt of the other processor, which a virtual
-/// machine pays for; under BBR, whose bytes come at a pace, each time. With one stream, in GB/s: 2.8
-/// without a look, 3.2 with 32, up to 3.6 with 128 (Reno 4.4, 4.8, 4.8; iperf3, which asks `select` first,
-/// 3.1 and 4.7). To look without letting others go first took a fifth from four streams.
+/// How often a receiver polls, yielding to other threads, before it sleeps. Over the loopback the
+/// sender has to wake it, by an interrupt of the other processor, which is expensive on a virtual
+/// machine; under BBR, which paces bytes, each time. With one stream, in GB/s: 2.8 without polling, 3.2
+/// with 32, up to 3.6 with 128 (Reno 4.4, 4.8, 4.8; iperf3, which calls `select` first, 3.1 and 4.7).
+/// Polling without yielding took a fifth from four streams.
 const LOOKS: u32 = 32;
 
 /// Sends messages as long as the schedule says. Returns their bytes.

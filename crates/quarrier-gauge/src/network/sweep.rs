@@ -8,7 +8,7 @@ const KIB: usize = 1 << 10;
 /// The message of the sweeps over streams; what iperf3 sends by default.
 const LARGE: usize = 128 * KIB;
 
-/// The jobs, without offered ones: those depend on what the others reach.
+/// The jobs, without offered ones, which depend on the rates of the others.
 pub(super) fn jobs(wanted: &Wanted) -> Vec<Job> {
     if wanted.quick { quick(&wanted.threads) } else { full() }
 }
@@ -41,7 +41,7 @@ fn full() -> Vec<Job> {
     for streams in [1, 2, 4, 8] {
         jobs.push(throughput(Protocol::Tcp, LARGE, streams));
     }
-    // 1,472 bytes are what a packet of Ethernet holds.
+    // 1,472 bytes fit a packet of Ethernet.
     for message_bytes in [1, 16, 64, 256, 1_472, 8 * KIB, 32 * KIB] {
         jobs.push(throughput(Protocol::Udp, message_bytes, 1));
     }

@@ -1,7 +1,7 @@
-//! The clock that a core really has: additions that wait for each other take a cycle each.
+//! The actual clock of a core: dependent additions take a cycle each.
 //!
-//! A virtual machine is not told its clock, and a real one changes it by the minute: so it is
-//! measured, beside what is to be counted in cycles.
+//! A virtual machine does not know its clock, and a real one changes it by the minute: so it is
+//! measured, beside the work to be counted in cycles.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ const STEP: u64 = 64;
 /// fastest of them, since an interruption can only make it slower.
 ///
 /// # Errors
-/// A chain computed something else, or there is none for this architecture.
+/// A chain computed a wrong value, or there is none for this architecture.
 pub(crate) fn fastest(tries: u32, steps: u64) -> Result<f64> {
     let mut best: f64 = 0.0;
     for _ in 0..tries.max(1) {

@@ -4,7 +4,7 @@
 /// question, see `quarrier_core::isa::Isa`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
-    /// What the compiler makes of plain code, where none of the others is there.
+    /// Plain code as the compiler translates it, if no other set is available.
     Portable,
     /// One value an instruction.
     Scalar,

@@ -1,8 +1,7 @@
-//! What a core can do: its sets of instructions, loops of arithmetic, its clock, and how many
-//! operations a cycle its design allows.
+//! The abilities of a core: instruction sets, loops of arithmetic, its clock, and the operations per
+//! cycle that its design allows.
 //!
-//! Trials look at it to tell whether they had their cores, and the area [`cpu`](crate::cpu) to
-//! measure it.
+//! Trials use it to see whether they had their cores, and the area [`cpu`](crate::cpu) to measure them.
 
 pub(crate) mod arch;
 pub(crate) mod clock;

@@ -1,14 +1,14 @@
-//! What a core gives to the threads that are on it: multiply-adds in registers, counted in cycles.
+//! Probes how much of a core the threads on it get: multiply-adds in registers, counted in cycles.
 //!
-//! A host can give the other half of a core to somebody else, or two halves of one core to us. No
-//! counter of the system shows that; the clock stays what it was, and a chain of additions as fast.
-//! What needs all of the core's units is slower then.
+//! A host can give the other half of a core to another guest, or two halves of one core to us. No
+//! counter of the system shows that; the clock stays the same, and a chain of additions is as fast.
+//! Code that needs all of the core's units is slower then.
 
 use std::time::Instant;
 
 use super::{Isa, Lane, arch, clock, units};
 
-/// Slices of the clock's chain before and after the multiply-adds. The fastest tells the clock: an
+/// Slices of the clock's chain before and after the multiply-adds. The fastest one gives the clock: an
 /// interruption can only make one slower.
 const CLOCK_SLICES: u32 = 4;
 /// Steps of the chain in a slice: about 5 microseconds.
@@ -18,7 +18,7 @@ const SLICES: usize = 24;
 /// Steps of a slice: about 7 microseconds.
 const STEPS: u32 = 1 << 12;
 
-/// What one core gave.
+/// The probe of one core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Core {
     /// Cycles a second.
@@ -27,8 +27,8 @@ pub(crate) struct Core {
     pub(crate) fused_per_cycle: f64,
 }
 
-/// What the core of the calling thread gives now, over about 0.2 ms; none where there is no chain of
-/// additions that tells the clock.
+/// Probes the core of the calling thread, over about 0.2 ms; `None` without a chain of additions for
+/// the clock.
 pub(crate) fn core_now() -> Option<Core> {
     let before_hertz = clock::fastest(CLOCK_SLICES, CLOCK_STEPS).ok()?;
     // 512 bits make some processors slower for a while.

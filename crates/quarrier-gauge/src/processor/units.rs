@@ -1,7 +1,7 @@
-//! How many operations a cycle the processor's design allows.
+//! The operations per cycle that the processor's design allows.
 //!
-//! The tables are from the makers' optimisation guides. cpuid tells how wide the units are on some
-//! processors, on others only by family and model.
+//! The tables are from the makers' optimisation guides. cpuid reports the width of the units on some
+//! processors; on others it follows only from family and model.
 
 use super::{Isa, Lane};
 

@@ -1,4 +1,4 @@
-//! A profile as a file: written whole or not at all, and read as what anybody may have written.
+//! The file of a profile: written whole or not at all, and read with distrust.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -9,34 +9,33 @@ use serde::Serialize;
 use super::{FORMAT, MachineProfile};
 use crate::error::{Error, Result};
 
-/// No profile is larger; a larger file is not read.
+/// The maximum size of a profile; larger files are not read.
 const FILE_BYTES_MOST: u64 = 1 << 20;
-/// No list is longer.
+/// The maximum length of a list.
 const LIST_MOST: usize = 4096;
 
 impl MachineProfile {
-    /// The profile at `path`; `None` where there is no file.
+    /// The profile at `path`; `None` if there is no file.
     ///
     /// # Errors
-    /// The file cannot be read, or what is in it is no profile of this version's form: larger than
-    /// 1 MiB, not JSON, another format, a number that no measurement gives. It should then be
-    /// measured again.
+    /// The file cannot be read, or is not a profile of this version: larger than 1 MiB, not JSON,
+    /// another format, an impossible number. Then the machine should be measured again.
     pub fn load(path: &Path) -> Result<Option<Self>> {
         let Some(bytes) = read(path, FILE_BYTES_MOST)? else { return Ok(None) };
         let profile = parse(&bytes).map_err(|reason| bad(path, &reason))?;
         Ok(Some(profile))
     }
 
-    /// Writes the profile to `path`, in place of what is there, and makes the folders above it.
+    /// Writes the profile to `path`, replacing any file there, and creates the folders above it.
     ///
     /// # Errors
-    /// What the operating system says; no partial file is left behind.
+    /// The operating system's error; no partial file is left behind.
     pub fn save(&self, path: &Path) -> Result<()> {
         write(path, self)
     }
 }
 
-/// What the file at `path` holds; `None` where there is no file.
+/// The contents of the file at `path`; `None` if there is no file.
 pub(super) fn read(path: &Path, bytes_most: u64) -> Result<Option<Vec<u8>>> {
     let file = match fs::File::open(path) {
         Ok(file) => file,
@@ -57,7 +56,7 @@ pub(super) fn read(path: &Path, bytes_most: u64) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Writes `content` as JSON in place of what is at `path`, whole or not at all.
+/// Writes `content` as JSON, replacing any file at `path`, whole or not at all.
 pub(super) fn write(path: &Path, content: &impl Serialize) -> Result<()> {
     let wrong = |what: &str| {
         let what = what.to_owned();
@@ -75,13 +74,13 @@ pub(super) fn write(path: &Path, content: &impl Serialize) -> Result<()> {
         file.sync_all()
     });
     written.and_then(|()| fs::rename(&part, path)).map_err(|error| {
-        // What could not be made need not be removed.
+        // The partial file may not exist.
         let _ = fs::remove_file(&part);
         wrong("write")(error)
     })
 }
 
-/// No file, or a file where a folder should be: to write there will say so.
+/// Whether there is no file, or a file in place of a folder, which writing will report.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -91,7 +90,7 @@ pub(super) fn bad(path: &Path, reason: &str) -> Error {
 }
 
 fn parse(bytes: &[u8]) -> std::result::Result<MachineProfile, String> {
-    /// Every form has this.
+    /// The field that every version has.
     #[derive(serde::Deserialize)]
     struct Form {
         format: u32,
@@ -109,8 +108,8 @@ fn parse(bytes: &[u8]) -> std::result::Result<MachineProfile, String> {
 }
 
 impl MachineProfile {
-    /// Whether every number is one that can be planned by: finite, above 0, below what any
-    /// machine does; and no list is endless.
+    /// Whether every number is usable for plans: finite, above 0, within the reach of any
+    /// machine; and every list is short enough.
     fn is_possible(&self) -> bool {
         let rate = |rate: f64| rate.is_finite() && rate > 0.0 && rate < 1e18;
         let time = |time: f64| time.is_finite() && time > 0.0 && time < 1e4;

@@ -5,10 +5,10 @@
 //!                                     ←─ load ←─
 //! ```
 //!
-//! Which file that is, the caller decides; [`MachineKey::file_name`] gives its name. A profile
-//! holds one machine and as many of its mount points as were measured. Beside it lie the [`Repeats`]:
-//! what the last runs found, by which the next one tells what does not repeat. What is old, or was
-//! measured on something else, is told by [`MachineProfile::stale`] and [`Disk::is_stale`].
+//! The caller decides where that file is; [`MachineKey::file_name`] gives its name. A profile holds one
+//! machine and the mount points that were measured. Beside it are the [`Repeats`], the results of the
+//! last runs, by which the next one finds readings that do not repeat. [`MachineProfile::stale`] and
+//! [`Disk::is_stale`] say whether a measurement is old, or of something else.
 
 mod file;
 mod place;
@@ -25,10 +25,10 @@ pub use repeats::{REPEATS_WITHIN_SECONDS, Repeats};
 /// The form of the file; another number is another form, which is not read.
 pub const FORMAT: u32 = 1;
 
-/// After so many seconds a machine is measured again: 30 days.
+/// A machine is measured again after this many seconds: 30 days.
 pub const STALE_AFTER_SECONDS: u64 = 30 * 24 * 3600;
 
-/// What the engine plans by. Every list may be empty, every number missing: plan by what is there.
+/// The figures by which the engine plans. Every list may be empty, every number missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineProfile {
@@ -55,7 +55,7 @@ pub struct MachineProfile {
     pub gpus: Vec<Gpu>,
 }
 
-/// What tells machines apart, and a machine from what it was before it was changed.
+/// Identifies a machine, and distinguishes it from its state before a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineKey {
@@ -107,7 +107,7 @@ pub struct Memory {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disk {
-    /// Where it is mounted, what is mounted there, and its file system.
+    /// The mount point, its device, and its file system.
     pub mount: MountPoint,
     /// When it was measured, in seconds since 1970.
     pub when: u64,
@@ -159,7 +159,7 @@ pub struct Gpu {
 pub struct ByThreads {
     /// Threads at once.
     pub threads: u32,
-    /// What all of them reach a second.
+    /// The rate of all of them per second.
     pub per_second: f64,
 }
 
@@ -225,7 +225,7 @@ impl MachineProfile {
         }
     }
 
-    /// What was measured at the mount point that holds a file, if anything.
+    /// The measurements of the mount point that holds a file, if any.
     pub fn disk(&self, mount: &MountPoint) -> Option<&Disk> {
         self.disks.iter().find(|disk| disk.mount == *mount)
     }
@@ -246,7 +246,7 @@ impl Disk {
 }
 
 impl MachineKey {
-    /// What tells `machine` from others.
+    /// The key of `machine`.
     pub fn of(machine: &Machine) -> Self {
         MachineKey {
             name: machine.name.clone(),

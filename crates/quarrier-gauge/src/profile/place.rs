@@ -1,4 +1,4 @@
-//! On which mount point a path lies.
+//! Finds the mount point of a path.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// What is mounted where.
+/// A mount point and its device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MountPoint {
     /// The folder at which it is mounted.
     pub path: String,
-    /// What is mounted there, for example `/dev/vda1`.
+    /// The mounted device, for example `/dev/vda1`.
     pub device: String,
     /// How it is laid out, for example `ext4`.
     pub file_system: String,
@@ -22,7 +22,7 @@ pub struct MountPoint {
 /// The mount point that holds `path`, a file or folder that exists.
 ///
 /// # Errors
-/// The path cannot be followed to its end, or the system does not say what is mounted.
+/// The path cannot be resolved, or the system does not report the mount.
 pub fn mount_point(path: &Path) -> Result<MountPoint> {
     let subject = path.display().to_string();
     let full = fs::canonicalize(path).map_err(|error| Error::io(&subject, "find", error))?;

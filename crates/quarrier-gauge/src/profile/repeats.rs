@@ -1,8 +1,8 @@
-//! What runs a short while ago found, to hold the next one against.
+//! Results of recent runs, for comparison with the next one.
 //!
-//! A process may get its memory in a better or a worse place, or a virtual machine another neighbour,
-//! for as long as it runs: all its runs agree then, and those of the next process are others. Only
-//! another process can tell.
+//! A process may get memory in a better or worse place, or a virtual machine another neighbour, for as
+//! long as it runs: then all its runs agree, and differ from those of the next process. Only another
+//! process can show that.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::reading::{Area, Reading, Subject};
 use crate::report::Report;
 
-/// What was found longer ago than this is not held against: an hour.
+/// Older results than this are not compared: an hour.
 pub const REPEATS_WITHIN_SECONDS: u64 = 3600;
 
 /// Values that differ by more than this part of the lesser one do not repeat.
@@ -35,7 +35,7 @@ pub struct Repeats {
 struct Earlier {
     /// When its run began, in seconds since 1970.
     when: u64,
-    /// The mount point of a disk, the other end of a network; empty for what is in the machine.
+    /// The mount point of a disk, the other end of a network; empty for parts of the machine.
     place: String,
     #[serde(flatten)]
     subject: Subject,
@@ -48,11 +48,11 @@ impl Repeats {
         Repeats { machine, readings: Vec::new() }
     }
 
-    /// Those of `machine` in the file at `path`; nothing yet where there is no such file, or it is of
-    /// what the machine was before it was changed.
+    /// The results of `machine` in the file at `path`; empty if there is no such file, or the machine
+    /// has changed since.
     ///
     /// # Errors
-    /// The file cannot be read, or is none of ours.
+    /// The file cannot be read, or has another format.
     pub fn load(path: &Path, machine: &MachineKey) -> Result<Repeats> {
         let none = || Repeats::new(machine.clone());
         let Some(bytes) = read(path, FILE_BYTES_MOST)? else { return Ok(none()) };
@@ -62,17 +62,17 @@ impl Repeats {
         Ok(if found.machine == *machine { found } else { none() })
     }
 
-    /// Writes them to `path`, in place of what is there, and makes the folders above it.
+    /// Writes them to `path`, replacing any file there, and creates the folders above it.
     ///
     /// # Errors
-    /// What the operating system says; no partial file is left behind.
+    /// The operating system's error; no partial file is left behind.
     pub fn save(&self, path: &Path) -> Result<()> {
         write(path, self)
     }
 
     /// Marks each reading of `report` as disturbed that nothing else disturbed, and that a run in the
     /// hour before found different by more than 5 %. `place_of` names what an area was measured on,
-    /// where that is not the machine itself.
+    /// if that is not the machine itself.
     pub fn hold(&self, report: &mut Report, place_of: impl Fn(Area) -> String) {
         for reading in &mut report.readings {
             let place = place_of(reading.area);
@@ -94,8 +94,8 @@ impl Repeats {
         }
     }
 
-    /// Takes over what `report` found and nothing disturbed, in place of what was found before, and
-    /// forgets what is too old.
+    /// Stores the undisturbed readings of `report`, replacing earlier ones, and drops those that are
+    /// too old.
     pub fn update(&mut self, report: &Report, place_of: impl Fn(Area) -> String) {
         self.readings.retain(|earlier| earlier.is_recent(report.when));
         for reading in &report.readings {

@@ -1,4 +1,4 @@
-//! What a report says about a machine's ceilings, taken over into its profile.
+//! Updates a machine's profile from a report.
 
 use super::{
     ByBlock, ByDepth, ByThreads, Cpu, Disk, Gpu, MachineProfile, Memory, MountPoint, Network,
@@ -11,12 +11,11 @@ use crate::report::{Ceilings, Report};
 const SMALL_BYTES: u64 = 4096;
 
 impl MachineProfile {
-    /// Takes over what `report` measured; what it did not measure stays as it was. `mount` is
-    /// where the disk's readings were taken; `over_loopback` says that the network's were.
+    /// Takes over the readings of `report`; others stay as they were. `mount` is where the disk was
+    /// measured; `over_loopback` says that the network's readings were taken there.
     ///
-    /// What was measured while others used the machine does not replace what was measured in
-    /// quiet, as long as that is not stale. Where there is nothing else, it is taken: a plan by a
-    /// low ceiling is better than a plan by none.
+    /// A reading that other users disturbed does not replace an undisturbed one that is not stale.
+    /// Without another one, it is taken: a plan by a low ceiling is better than a plan by none.
     pub fn update(&mut self, report: &Report, mount: Option<MountPoint>, over_loopback: bool) {
         let ceilings = Ceilings::of(report);
         self.quarrier.clone_from(&report.quarrier);
@@ -68,7 +67,7 @@ impl MachineProfile {
     }
 }
 
-/// Whether what was measured at a time, disturbed or not, may replace what is held.
+/// Whether a reading of a time, disturbed or not, may replace the one held.
 fn is_better(new: (u64, bool), held: Option<(u64, bool)>) -> bool {
     held.is_none_or(|(when, disturbed)| !new.1 || disturbed || is_old(when, new.0))
 }
@@ -138,7 +137,7 @@ fn network(report: &Report, ceilings: Ceilings<'_>) -> Network {
     }
 }
 
-/// Each device whose way from the host was measured.
+/// Each device with a measured transfer from the host.
 fn gpus(report: &Report, ceilings: Ceilings<'_>) -> Vec<Gpu> {
     let of = |device: &str, name: &str| {
         ceilings.best(Area::Gpu, |r| {
@@ -198,7 +197,7 @@ fn by_block<'r>(readings: impl Iterator<Item = &'r Reading>) -> Vec<ByBlock> {
     rates
 }
 
-/// A count among the parameters; 1 where it is not told.
+/// A count among the parameters; 1 if it is missing.
 fn count(reading: &Reading, name: &str) -> u32 {
     u32::try_from(crate::report::parameter_count(reading, name)).unwrap_or(u32::MAX)
 }

@@ -1,5 +1,5 @@
-//! The readings that say what a part of the machine can do at most: what the page tells first, the
-//! roofline draws, and the profile keeps.
+//! The readings that bound a part of the machine: the page's headline, the lines of the roofline, and
+//! the contents of the profile.
 
 use super::Report;
 use crate::conditions::Cache;
@@ -20,7 +20,7 @@ pub(crate) struct Level<'r> {
     pub(crate) reading: &'r Reading,
 }
 
-/// Arrays of so many times the last cache lie in main memory, and so do those of so many bytes.
+/// Arrays of this many times the last cache are in main memory, and so are those of this many bytes.
 const BEYOND_CACHES: u64 = 4;
 const BEYOND_CACHES_BYTES: u64 = 1 << 30;
 
@@ -66,7 +66,7 @@ impl<'r> Ceilings<'r> {
         })
     }
 
-    /// The kinds of numbers whose arithmetic was measured.
+    /// The number types whose arithmetic was measured.
     pub(crate) fn kinds(self) -> Vec<&'r str> {
         let mut kinds: Vec<&str> =
             self.all(Area::Cpu, is_chain).filter_map(|r| r.parameters.text("type")).collect();
@@ -147,12 +147,12 @@ impl<'r> Ceilings<'r> {
     }
 }
 
-/// A count among the parameters; 1 where it is not told.
+/// A count among the parameters; 1 if it is missing.
 pub(crate) fn count(reading: &Reading, name: &str) -> u64 {
     reading.parameters.integer(name).unwrap_or(1).max(1)
 }
 
-/// Bytes of all caches like this one that so many threads have, each on a CPU of its own.
+/// The bytes of all caches like this one that `threads` threads have, each on a CPU of its own.
 fn together(cache: &Cache, threads: u64, cpus: u32) -> u64 {
     let there = u64::from(cpus.div_ceil(cache.shared_by.max(1))).max(1);
     cache.bytes.saturating_mul(threads.min(there))

@@ -1,8 +1,7 @@
-//! Readings put together into what is drawn: sweeps over one parameter, a line for each of the
-//! others.
+//! Arranges readings for drawing: sweeps over one parameter, a line for each of the others.
 //!
-//! Nothing here knows a measurement by name. Of the parameters that differ within a measurement
-//! one becomes the axis, some divide figures, the rest tells lines apart.
+//! Nothing here knows a measurement by name. One of the parameters that differ within a measurement
+//! becomes the axis, some divide figures, the rest distinguish lines.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +20,7 @@ pub(crate) struct Group<'r> {
 /// Lines over one parameter.
 #[derive(Debug, Clone)]
 pub(crate) struct Figure<'r> {
-    /// What tells this figure from others of the measurement, in words; often nothing.
+    /// Distinguishes this figure from others of the measurement, in words; often empty.
     pub(crate) panel: String,
     /// The parameter of the axis.
     pub(crate) x: &'r str,
@@ -31,7 +30,7 @@ pub(crate) struct Figure<'r> {
 /// One line.
 #[derive(Debug, Clone)]
 pub(crate) struct Sweep<'r> {
-    /// What tells it from the others, in words; nothing where it is alone.
+    /// Distinguishes it from the others, in words; empty if it is alone.
     pub(crate) label: String,
     /// In the order of the axis.
     pub(crate) points: Vec<(f64, &'r Reading)>,
@@ -86,7 +85,7 @@ impl<'r> Group<'r> {
         bests
     }
 
-    /// The figures; none where no parameter has enough values.
+    /// The figures; empty if no parameter has enough values.
     pub(crate) fn figures(&self) -> Vec<Figure<'r>> {
         let varying = varying(&self.readings);
         let Some(x) = axis(&varying) else { return Vec::new() };
@@ -127,7 +126,7 @@ impl<'r> Group<'r> {
             keys.dedup();
             keys.len()
         };
-        // Of equals that with most readings, and of those the last: the largest block.
+        // Of equal ones, that with most readings, and then the last: the largest block.
         let at = by_place.into_values().max_by_key(|readings| (swept(readings), readings.len()));
         let Some(readings) = at.filter(|readings| swept(readings) >= AXIS_VALUES_LEAST) else {
             return Vec::new();

@@ -7,7 +7,7 @@ impl Report {
     /// The report as JSON, as `docs/gauge.schema.json` describes it.
     ///
     /// # Errors
-    /// A number of it is none that JSON can hold.
+    /// One of its numbers cannot be written as JSON.
     pub fn to_json(&self) -> Result<String> {
         let text = serde_json::to_string_pretty(self);
         let mut text = text.map_err(|error| Error::BadRequest(format!("the report: {error}")))?;
@@ -15,7 +15,7 @@ impl Report {
         Ok(text)
     }
 
-    /// The report that is written in `bytes`; `name` is told where it is none.
+    /// Parses the report in `bytes`; `name` is the file's name in errors.
     ///
     /// # Errors
     /// It is not JSON, not a report, or of a layout that this version does not know.

@@ -1,4 +1,4 @@
-//! All readings of one run, with what they were taken on, and how people and programs see them.
+//! All readings of one run with their conditions, and their forms for people and programs.
 //!
 //! ```text
 //!  Report ─→ json    as it is kept, with a published schema
@@ -43,9 +43,9 @@ pub struct Report {
     pub when: u64,
     /// How long it took.
     pub seconds: f64,
-    /// What was measured.
+    /// The machine.
     pub machine: Machine,
-    /// What held meanwhile.
+    /// The conditions meanwhile.
     pub conditions: Conditions,
     /// In the order in which they were taken.
     pub readings: Vec<Reading>,

@@ -25,7 +25,7 @@ pub(crate) fn tick(value: f64, most: f64, unit: Unit) -> String {
     format!("{} {prefix}{}", short(value / factor), unit.name())
 }
 
-/// What an axis counts: `bytes a second`.
+/// The unit of an axis: `bytes a second`.
 pub(crate) fn counted_in(unit: Unit) -> &'static str {
     match unit {
         Unit::OpPerSecond => "operations a second",

@@ -11,14 +11,14 @@ use super::{Report, quantity, words};
 use crate::compare::{Change, Comparison, Verdict};
 use crate::reading::{Reading, Unit};
 
-/// What a piece of a line is, for who chooses its colour.
+/// The role of a piece of a line, for the choice of its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Nothing in particular.
     Plain,
     /// The name of an area.
     Title,
-    /// What matters less.
+    /// Less important text.
     Soft,
     /// A measured value.
     Value,
@@ -33,7 +33,7 @@ pub enum Role {
 /// A piece of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// What it is.
+    /// Its role.
     pub role: Role,
     /// Its text, harmless to a terminal.
     pub text: String,
@@ -70,7 +70,7 @@ pub fn table(report: &Report, columns: usize) -> Vec<Line> {
             lines.push(vec![span(Role::Title, group.area.name().to_string())]);
         }
         let is_new = before.is_none_or(|before| !std::ptr::eq(*before, *group));
-        // Bars are compared with what has the same unit, in the same area.
+        // Bars are compared with readings of the same unit in the same area.
         let peers =
             rows.iter().filter(|(other, _)| other.area == group.area && other.unit == group.unit);
         let most = peers.map(|(_, row)| row.shown.value).fold(0.0, f64::max);
@@ -283,7 +283,7 @@ fn width_of(text: &str) -> usize {
     width(&visible(text))
 }
 
-/// `text`, made harmless, in exactly so many cells.
+/// `text`, made harmless, in exactly `cells` cells.
 fn fit(text: &str, cells: usize) -> String {
     let text = visible(text);
     if width(&text) <= cells {

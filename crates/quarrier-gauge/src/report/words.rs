@@ -25,7 +25,7 @@ pub fn parameter(name: &str, value: &Value) -> String {
             format!("{} {noun}", shown(number))
         }
         (Some(number), _) => format!("{plain} {}", shown(number)),
-        // "streaming stores", "huge pages": the words alone would not say what they are of.
+        // "streaming stores", "huge pages": the value alone would be unclear.
         (None, Value::Text(word)) if matches!(name, "stores" | "pages") => {
             format!("{word} {plain}")
         }
@@ -35,18 +35,18 @@ pub fn parameter(name: &str, value: &Value) -> String {
 
 /// All parameters of a reading, with dots between them.
 pub fn parameters(reading: &Reading) -> String {
-    // What the measurement's name says already is not said again.
+    // Leave out what the measurement's name says already.
     let told = |name: &str, value: &Value| {
         name == "access" && reading.measurement.starts_with(&value.to_string())
     };
     let words = reading.parameters.iter().filter(|(name, value)| !told(name, value));
     let words = words.map(|(name, value)| parameter(name, value));
-    // What is not said otherwise is a closed loop.
+    // A job is a closed loop unless it says otherwise.
     let told: Vec<String> = words.filter(|word| word != "closed loop").collect();
     told.join(" · ")
 }
 
-/// The name of a parameter as an axis tells it: `block size`.
+/// The name of a parameter on an axis: `block size`.
 pub(crate) fn axis(name: &str) -> String {
     match name.strip_suffix("_bytes") {
         None if is_size(name) => "size".to_string(),

@@ -1,4 +1,4 @@
-//! What a handful of runs says: middle, spread, and whether two of them differ.
+//! Statistics of a few runs: median, spread, and whether two sets differ.
 //!
 //! All of it is of order n² at most; the samples of a reading are few.
 
@@ -41,13 +41,13 @@ pub fn median_deviation(samples: &[f64]) -> f64 {
     median(&samples.iter().map(|sample| (sample - middle).abs()).collect::<Vec<_>>())
 }
 
-/// The value below which `share` (0 to 1) of the samples lie, between neighbours in proportion.
+/// The value below which `share` (0 to 1) of the samples lie, interpolated between neighbours.
 pub fn quantile(samples: &[f64], share: f64) -> f64 {
     quantile_of_sorted(&sorted(samples), share)
 }
 
-/// Where the median lies with `confidence` (for example 0.95), by resampling 1,000 times. The
-/// same samples give the same interval. A single sample is its own interval.
+/// The interval of the median at `confidence` (for example 0.95), by resampling 1,000 times. The same
+/// samples give the same interval. A single sample is its own interval.
 pub fn median_interval(samples: &[f64], confidence: f64) -> (f64, f64) {
     const RESAMPLES: usize = 1_000;
     if samples.len() < 2 {

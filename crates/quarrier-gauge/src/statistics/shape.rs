@@ -1,4 +1,4 @@
-//! Whether runs agree: two modes and drift are told, not averaged over.
+//! Checks whether runs agree: reports two modes and drift instead of averaging over them.
 
 use super::{mean, median};
 

@@ -35,7 +35,7 @@ impl Gate {
         !state.given_up
     }
 
-    /// Sends away whoever waits and whoever comes.
+    /// Releases all threads that wait or will wait.
     pub(super) fn give_up(&self) {
         lock(&self.state).given_up = true;
         self.changed.notify_all();

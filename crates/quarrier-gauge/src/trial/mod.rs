@@ -28,21 +28,21 @@ pub use visits::Series;
 /// A trial whose threads got less of their CPU than this is dropped.
 pub const CPU_SHARE_MIN: f64 = 0.985;
 
-/// A trial is dropped if one of its cores gave, right before or after, less than this part of the
-/// multiply-adds in a cycle that as many cores gave at best; and if it came to less than this part of
-/// the best trial of its reading. Who shares a core, a cache or the memory with others is slower by it,
-/// and never faster.
+/// A trial is dropped if one of its cores did, right before or after, less than this share of the
+/// multiply-adds per cycle that as many cores did at best; and if its value was less than this share of
+/// the best trial of its reading. A trial that shares a core, a cache or the memory with others is
+/// slower for it, and never faster.
 pub const CORE_SHARE_MIN: f64 = 0.93;
 
-/// A trial whose threads ran together for less than this part of it is dropped.
+/// A trial is dropped if its threads ran together for less than this share of it.
 pub const OVERLAP_MIN: f64 = 0.8;
 
-/// What one thread did in a trial.
+/// The work of one thread in a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Done {
-    /// How many of what is counted: operations, bytes, loads.
+    /// The number of counted units: operations, bytes, loads.
     pub units: f64,
-    /// A sum of what it computed, read or received, for the caller to compare: nothing that is
+    /// A sum of the values it computed, read or received, for the caller to compare, so that nothing
     /// needed can be optimised away.
     pub check: u64,
 }
@@ -52,9 +52,9 @@ pub struct Done {
 pub struct Trial {
     /// From the first thread's start to the last one's end.
     pub seconds: f64,
-    /// What all threads did.
+    /// The work of all threads.
     pub units: f64,
-    /// What each thread says of its result.
+    /// Each thread's check value.
     pub checks: Vec<u64>,
     /// The least share of its time that a CPU gave to the threads pinned to it.
     pub cpu_share: f64,
@@ -75,7 +75,7 @@ impl Trial {
         self.units / self.seconds
     }
 
-    /// Whether its threads had all of their cores, of which one at best does `most_fused_per_cycle`.
+    /// Whether its threads had all of their cores, one of which does `most_fused_per_cycle` at best.
     fn had_its_cores(&self, most_fused_per_cycle: f64) -> bool {
         self.cpu_share >= CPU_SHARE_MIN
             && self.overlap >= OVERLAP_MIN
@@ -86,15 +86,15 @@ impl Trial {
 /// How long and how often is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effort {
-    /// At least so many runs are kept.
+    /// The minimum number of runs to keep.
     pub runs: u32,
-    /// At most so many.
+    /// The maximum number of runs.
     pub most_runs: u32,
     /// Run and thrown away at first, for so long.
     pub warm_up: Duration,
-    /// What a run should take.
+    /// The planned time of a run.
     pub trial: Duration,
-    /// What a reading should take at most, where `runs` allows it.
+    /// The maximum time of a reading, if `runs` allows it.
     pub patience: Duration,
     /// A reading is done when its median's interval is no further than this share on either side.
     pub narrow: f64,
@@ -149,8 +149,8 @@ impl Effort {
         }
     }
 
-    /// The same for disks and networks: their answers vary more than what a CPU does, and a queue
-    /// takes its time to fill.
+    /// The same for disks and networks: their answers vary more than a CPU's work, and a queue takes
+    /// time to fill.
     pub(crate) fn for_answers(&self) -> Effort {
         Effort {
             warm_up: Duration::from_millis(1),

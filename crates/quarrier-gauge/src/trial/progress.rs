@@ -1,4 +1,4 @@
-//! Who hears of a measurement while it goes on.
+//! Receives the progress of a measurement.
 
 use crate::reading::{Area, Parameters, Reading};
 

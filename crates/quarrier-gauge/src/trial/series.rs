@@ -12,21 +12,21 @@ use crate::statistics::{median, median_interval};
 /// How often patience is doubled before fewer runs than asked for must do.
 const PATIENCE_MOST: u32 = 3;
 
-/// What a trial's threads need all the time.
+/// What a trial's threads depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// Their CPU: a trial without it says nothing and is dropped.
     Cpu,
-    /// Answers from elsewhere: they wait in between, and that is what is measured.
+    /// Answers from elsewhere: the threads wait for them, and that is measured.
     Answers,
 }
 
 /// Repeats `trial` as `effort` says, after a warm-up, and adds the visit to `series`. `after_drop` is
-/// called when a run was dropped; `most_fused` tells how many fused multiply-adds in a cycle so many
-/// cores gave at best until now, each of them.
+/// called when a run was dropped; `most_fused` returns the fused multiply-adds per cycle that each of
+/// as many cores did at best until now.
 ///
 /// # Errors
-/// What `trial` says, or [`Error::Stopped`] once `stop` is set.
+/// The error of `trial`, or [`Error::Stopped`] once `stop` is set.
 pub fn series(
     effort: &Effort,
     mut series: Series,

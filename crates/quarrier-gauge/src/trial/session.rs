@@ -1,4 +1,4 @@
-//! What all areas share while they are measured: the team, the effort, who hears of progress.
+//! State that all areas share while they are measured: the team, the effort, the progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -9,16 +9,16 @@ use crate::conditions::Machine;
 use crate::error::{Error, Result};
 use crate::reading::{Reading, Subject};
 
-/// The runs so far, and what is needed for the next.
+/// The runs so far, and everything that the next needs.
 ///
-/// Whatever is measured may be visited several times: areas measure all that they have in each
-/// visit, and the runs of the same subject become one reading.
+/// A subject may be visited several times: areas measure all they have in each visit, and the runs of
+/// the same subject become one reading.
 pub struct Session<'a> {
     /// The threads.
     pub team: Team,
     /// How long and how often, in all visits together.
     pub effort: Effort,
-    /// What is measured on.
+    /// The machine.
     pub machine: Machine,
     /// Set by the caller to end it.
     pub stop: &'a AtomicBool,
@@ -61,8 +61,8 @@ impl<'a> Session<'a> {
         self.progress.visit(number, of);
     }
 
-    /// Begins one more visit, to those subjects whose runs were slowed by others; it begins with none
-    /// after `until`.
+    /// Begins one more visit, to the subjects whose runs were slowed by others; it starts none after
+    /// `until`.
     pub fn visit_again(&mut self, until: Instant) {
         self.visit += 1;
         self.again_until = Some(until);
@@ -76,12 +76,11 @@ impl<'a> Session<'a> {
         Instant::now() < until && self.earlier(subject).is_some_and(is_disturbed)
     }
 
-    /// Says what comes next and repeats `trial`, which is given the team, until its median is
-    /// known. The runs are not yet taken over: add what is to be added, and give them to
-    /// [`Session::push`].
+    /// Announces the next subject and repeats `trial`, with the team, until its median is known. The
+    /// runs are not stored yet: complete them, and pass them to [`Session::push`].
     ///
     /// # Errors
-    /// What `trial` says, or [`Error::Stopped`].
+    /// The error of `trial`, or [`Error::Stopped`].
     pub fn runs(
         &mut self,
         subject: Subject,
@@ -126,7 +125,7 @@ impl<'a> Session<'a> {
     /// Both: [`Session::runs`] and [`Session::push`].
     ///
     /// # Errors
-    /// What `trial` says, or [`Error::Stopped`].
+    /// The error of `trial`, or [`Error::Stopped`].
     pub fn measure(
         &mut self,
         subject: Subject,
@@ -146,7 +145,7 @@ impl<'a> Session<'a> {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     }
 
-    /// What all visits so far found, in the order of the first.
+    /// The readings of all visits so far, in the order of the first.
     pub fn readings(&self) -> Vec<Reading> {
         self.found.iter().map(Series::reading).collect()
     }

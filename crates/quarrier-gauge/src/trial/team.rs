@@ -22,12 +22,12 @@ pub struct Team {
     cpus: Vec<usize>,
     /// Which CPU the first thread gets.
     first: AtomicUsize,
-    /// Fused multiply-adds in a cycle: the three best of what so many cores at once gave, each of
-    /// them, the least of the three first.
+    /// Fused multiply-adds per cycle: for each number of cores, the three best values that each core of
+    /// a probe reached, the least of the three first.
     most_fused: Mutex<Vec<[f64; 3]>>,
 }
 
-/// When a thread ran, and what it got of its CPU.
+/// When a thread ran, and how much of its CPU it got.
 struct Ran {
     cpu: usize,
     start: Instant,
@@ -40,7 +40,7 @@ impl Team {
     /// The CPUs of the calling thread's affinity mask.
     ///
     /// # Errors
-    /// The system does not tell it.
+    /// The system does not report it.
     pub fn here() -> Result<Team> {
         let cpus = allowed_cpus()
             .map_err(|error| Error::io("CPUs", "ask for the affinity mask", error))?;
@@ -111,8 +111,8 @@ impl Team {
         })
     }
 
-    /// The same with threads that are not pinned, for who waits for a device: it is woken soonest
-    /// on the CPU that the device's interrupts come to, and the scheduler knows which that is.
+    /// The same with threads that are not pinned, for work that waits for a device: a thread wakes
+    /// soonest on the CPU that gets the device's interrupts, and the scheduler knows that one.
     ///
     /// # Errors
     /// As [`Team::run`].
@@ -126,8 +126,8 @@ impl Team {
         Ok(summed(&ran))
     }
 
-    /// What so many cores give at once: the mean of their clocks, and what the one that gives the
-    /// least does in a cycle. None where that cannot be told.
+    /// Probes `cores` cores at once: returns the mean of their clocks, and the multiply-adds per cycle
+    /// of the slowest. `None` if that cannot be measured.
     fn probe(&self, cores: usize) -> Result<Option<Core>> {
         let found = self.together(&mut vec![(); cores], true, |_, _, ()| Ok(core_now()))?;
         let found: Vec<Core> = found.into_iter().flatten().collect();
@@ -148,8 +148,8 @@ impl Team {
         Ok(Some(core))
     }
 
-    /// Fused multiply-adds in a cycle: the most that so many cores at once gave so far, each of them,
-    /// in three looks or more. One look alone can be wrong.
+    /// Fused multiply-adds per cycle: the most that each of `cores` cores did so far, in three probes
+    /// or more. One probe alone can be wrong.
     pub(super) fn most_fused_per_cycle(&self, cores: usize) -> f64 {
         let most = lock(&self.most_fused);
         most.get(cores).map_or(0.0, |best| best[0])

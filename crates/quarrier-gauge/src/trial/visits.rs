@@ -1,8 +1,7 @@
-//! What the visits to one subject found, put together into one reading.
+//! Joins the visits to one subject into one reading.
 //!
-//! A machine that shares its cores, its memory and its caches with others is slower for seconds at
-//! a time, and runs that follow each other agree well meanwhile. Only runs that lie well apart in
-//! time can differ by it.
+//! A machine that shares its cores, its memory and its caches with others is slower for seconds at a
+//! time, and consecutive runs agree well meanwhile. Only runs that lie well apart in time can show it.
 
 use super::{CORE_SHARE_MIN, Needs, Trial};
 use crate::conditions::During;
@@ -17,8 +16,8 @@ const OTHERS_MAX: f64 = 0.15;
 const OTHERS_MAX_WAITING: f64 = 0.5;
 /// More of all CPUs than this taken by the host disturbs a reading.
 const STEAL_MAX: f64 = 0.01;
-/// A median that is known no better than to this part of it, either way, may be another next time;
-/// so may one whose visits differ by more.
+/// A median that is known no better than within this share, either way, may be another next time; so
+/// may one whose visits differ by more.
 const UNKNOWN_MAX: f64 = 0.05;
 
 /// The runs of one visit.
@@ -45,9 +44,9 @@ pub(crate) struct Datagrams {
 /// The runs of one reading, over all visits so far.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// What was measured. Parameters that only the runs tell are added by who measured.
+    /// The subject. The measurement adds parameters that only the runs reveal.
     pub subject: Subject,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// The times of single events in the runs that were kept, where they were timed.
     pub(crate) latencies: Option<Latencies>,
@@ -56,7 +55,7 @@ pub struct Series {
     needs: Needs,
     /// So many runs must be kept.
     least: u32,
-    /// Fused multiply-adds in a cycle that each of as many cores gave at best, as far as is known.
+    /// Fused multiply-adds per cycle that each of as many cores did at best, as far as is known.
     most_fused: f64,
     /// The best run of visits that are not among these.
     best_before: Option<f64>,
@@ -79,13 +78,13 @@ impl Series {
         }
     }
 
-    /// The same beside what earlier visits to the subject found: the best of their runs tells which
-    /// of these were slowed.
+    /// The same after earlier visits to the subject: the best of their runs shows which of these were
+    /// slowed.
     pub(super) fn after(self, earlier: Option<&Series>) -> Series {
         Series { best_before: earlier.and_then(Series::best), ..self }
     }
 
-    /// Begins a visit that must keep so many runs, after so many warm-ups.
+    /// Begins a visit that must keep `least` runs, after `warm_ups` warm-ups.
     pub(super) fn begin_visit(&mut self, least: u32, warm_ups: usize) {
         self.least = least;
         self.visits.push(Visit { warm_ups, ..Visit::default() });
@@ -103,15 +102,14 @@ impl Series {
         last.is_some_and(|run| self.is_good(run, best))
     }
 
-    /// What held during the visit, and how long it took.
+    /// Ends a visit with its conditions and its duration.
     pub(super) fn end_visit(&mut self, during: During, seconds: f64) {
         if let Some(visit) = self.visits.last_mut() {
             (visit.during, visit.seconds) = (during, seconds);
         }
     }
 
-    /// Takes over what a later visit to the same subject found. Of both together `least` runs must
-    /// be kept.
+    /// Joins a later visit to the same subject. Both together must keep `least` runs.
     pub(super) fn join(&mut self, later: Series, least: u32) {
         self.least = least;
         self.visits.extend(later.visits);
@@ -154,14 +152,14 @@ impl Series {
         self.visits.iter().map(|visit| visit.runs.len()).sum()
     }
 
-    /// What the runs that need not be dropped came to.
+    /// The values of the runs that need not be dropped.
     pub(super) fn kept_values(&self) -> Vec<f64> {
         let best = self.best();
         let kept = self.runs().filter(|run| self.is_good(run, best));
         kept.map(|run| run.value(self.subject.unit)).collect()
     }
 
-    /// Whether another visit could tell what was slowed by others from what was not.
+    /// Whether another visit could separate runs slowed by others from the rest.
     pub(super) fn needs_another_visit(&self) -> bool {
         self.needs == Needs::Cpu && self.reading().disturbed
     }
@@ -173,8 +171,8 @@ impl Series {
         self
     }
 
-    /// Of what was noted in each run of the first visit, warm-ups included, that of the runs which
-    /// the reading is made of.
+    /// Of the values noted in each run of the first visit, warm-ups included, those of the runs that
+    /// the reading uses.
     pub(crate) fn kept_of<'r, T>(&self, noted: &'r [T]) -> Vec<&'r T> {
         let warm_ups = self.visits.first().map_or(0, |visit| visit.warm_ups);
         let first = self.used().into_iter().filter(|run| run.visit == 0);
@@ -185,14 +183,14 @@ impl Series {
         self.visits.iter().flat_map(|visit| &visit.runs)
     }
 
-    /// The best of the runs that had their cores: none where there is no such.
+    /// The best of the runs that had their cores; `None` if there is none.
     fn best(&self) -> Option<f64> {
         let values = self.runs().filter(|run| run.had_its_cores(self.most_fused));
         let values = values.map(|run| run.value(self.subject.unit)).chain(self.best_before);
         values.reduce(if self.subject.unit.less_is_better() { f64::min } else { f64::max })
     }
 
-    /// The part of its cores, and of what the best run came to, that a run had: 1 for all of it.
+    /// The share of its cores, and of the best run's value, that a run had: 1 for all of it.
     fn share(&self, run: &Trial, best: Option<f64>) -> f64 {
         let value = run.value(self.subject.unit);
         let of_best = match best {
@@ -245,7 +243,7 @@ impl Series {
         let mut notes = self.disturbances(&conditions);
         notes.extend(self.disagreement(&used, &samples));
         conditions.disturbed = !notes.is_empty();
-        notes.extend(self.told(&used, median(&samples), conditions.clock_hertz));
+        notes.extend(self.describe(&used, median(&samples), conditions.clock_hertz));
         let better = if unit.less_is_better() { f64::min } else { f64::max };
         let datagrams = self.datagrams.filter(|datagrams| datagrams.sent > 0);
         Reading {
@@ -271,7 +269,7 @@ impl Series {
         }
     }
 
-    /// What held during all visits: shares of time by how long each took.
+    /// The conditions during all visits: shares of time, weighted by duration.
     fn during(&self) -> During {
         let seconds: f64 = self.visits.iter().map(|visit| visit.seconds).sum();
         let mean = |share: fn(&During) -> f64| {
@@ -288,7 +286,7 @@ impl Series {
         }
     }
 
-    /// Who used the machine besides.
+    /// Other users of the machine.
     fn disturbances(&self, during: &During) -> Vec<String> {
         let mut notes = Vec::new();
         if self.missing() > 0 {
@@ -308,7 +306,7 @@ impl Series {
         notes
     }
 
-    /// Why the median may be another next time, if so: the first reason that there is.
+    /// Why the median may be another next time, if so: the first reason that applies.
     fn disagreement(&self, used: &[Used<'_>], samples: &[f64]) -> Option<String> {
         let name = self.subject.unit.name();
         if let Some(medians) = self.visits_that_differ(used) {
@@ -348,8 +346,8 @@ impl Series {
         (is_one || most > least * (1.0 + UNKNOWN_MAX)).then_some(medians)
     }
 
-    /// What a reader should know beside the value.
-    fn told(&self, used: &[Used<'_>], value: f64, clock_hertz: Option<f64>) -> Vec<String> {
+    /// Notes for the reader beside the value.
+    fn describe(&self, used: &[Used<'_>], value: f64, clock_hertz: Option<f64>) -> Vec<String> {
         let mut notes = self.notes.clone();
         let cores = used.first().map_or(0, |run| run.trial.cores);
         if let (Area::Cpu, Some(clock), 1..) = (self.subject.area, clock_hertz, cores) {

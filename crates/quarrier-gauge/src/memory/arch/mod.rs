@@ -1,7 +1,7 @@
 //! The inner loops over memory, one file for each way of running them.
 //!
-//! In assembly where there is any: a compiler makes a call of `memcpy` out of a loop that copies,
-//! which chooses its stores by itself, and no compiler option tells what it chose.
+//! In assembly where possible: a compiler turns a loop that copies into a call of `memcpy`, which
+//! chooses its stores by itself, and no compiler option says which.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -16,8 +16,8 @@ pub(super) const STEP_BYTES: usize = 512;
 /// By what scale and triad multiply.
 pub(super) const FACTOR: f64 = 3.0;
 
-/// Three arrays of one length, and what is done with them: `target` is written, `left` and `right`
-/// are read, as far as the operation does.
+/// Three arrays of one length, and their use: `target` is written, `left` and `right` are read, as far
+/// as the operation does.
 #[derive(Clone, Copy)]
 pub(super) struct Arrays {
     pub(super) target: *mut f64,
@@ -32,8 +32,8 @@ pub(super) fn has_streaming_stores(isa: Isa) -> bool {
     matches!(isa, Isa::Avx2 | Isa::Avx512)
 }
 
-/// Runs `operation` once over the arrays. Returns the sum of what was read by
-/// [`Operation::Read`], as whole numbers that wrap, else 0.
+/// Runs `operation` once over the arrays. Returns the sum of the values read by [`Operation::Read`], as
+/// wrapping integers, else 0.
 ///
 /// # Safety
 /// The pointers that the operation uses are valid for `bytes` bytes, aligned to 64 bytes, and no

@@ -1,4 +1,4 @@
-//! Plain Rust: what the compiler makes of it.
+//! Plain Rust, as the compiler translates it.
 
 use std::hint::black_box;
 use std::slice;

@@ -51,8 +51,8 @@ pub(super) unsafe fn run_256(operation: Operation, stores: Stores, arrays: Array
     0
 }
 
-/// A loop that computes register 0 from what is read, with the constant in register 15, and
-/// stores it: `$body` once for each of the `$places` of a step of `$step` bytes.
+/// A loop that computes register 0 from the values read, with the constant in register 15, and stores
+/// it: `$body` once for each of the `$places` of a step of `$step` bytes.
 ///
 /// Ordinary stores go one register a step. A prefetcher follows an instruction, and where sixteen of
 /// them share an array each sees its steps at 512 bytes: beyond the caches triad reached 23 to 26 GB/s
@@ -62,7 +62,7 @@ macro_rules! storing_loop {
     ($name:ident, $register:literal, $places:literal, $step:literal, $constant:expr, $store:literal,
      $($body:expr),*) => {
         /// # Safety
-        /// As for [`super::run`], and the processor has the instructions that the name tells.
+        /// As for [`super::run`], and the processor has the instructions in the name.
         #[inline(never)]
         unsafe fn $name(arrays: Arrays) {
             // SAFETY: `bytes` is a multiple of 512, which all steps divide, so every access lies in
@@ -158,7 +158,7 @@ macro_rules! storing_loops {
 macro_rules! reading_loop {
     ($name:ident, $register:literal, $rows:literal, $bytes:literal) => {
         /// # Safety
-        /// As for [`super::run`], and the processor has the instructions that the name tells.
+        /// As for [`super::run`], and the processor has the instructions in the name.
         #[inline(never)]
         unsafe fn $name(arrays: Arrays) -> u64 {
             let mut sums = [0_u64; 64];
@@ -198,13 +198,13 @@ macro_rules! reading_loop {
     };
 }
 
-/// The same over four streams, each a quarter of the array: a single one does not keep as many
-/// lines on their way as a core can.
+/// The same over four streams, each a quarter of the array: a single one does not keep as many cache
+/// lines in flight as a core can.
 macro_rules! four_streams_loop {
     ($name:ident, $register:literal, $places:literal) => {
         /// # Safety
-        /// As for [`super::run`], and the processor has the instructions that the name tells;
-        /// `bytes` is a multiple of 2048.
+        /// As for [`super::run`], and the processor has the instructions in the name; `bytes` is a
+        /// multiple of 2048.
         #[inline(never)]
         unsafe fn $name(arrays: Arrays) -> u64 {
             let mut sums = [0_u64; 32];

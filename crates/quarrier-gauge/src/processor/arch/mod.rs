@@ -16,16 +16,16 @@ pub(crate) const CHAINS: usize = 12;
 /// Steps of one call: few enough that every count is exact in 32 bits of floating point.
 pub(crate) const STEPS: u32 = 1 << 16;
 
-/// What a lane holds.
+/// The number type of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     /// 32 bits, floating point.
     F32,
     /// 64 bits, floating point.
     F64,
-    /// 32 bits, a whole number.
+    /// 32 bits, an integer.
     I32,
-    /// 64 bits, a whole number.
+    /// 64 bits, an integer.
     I64,
 }
 
@@ -71,7 +71,7 @@ impl Lane {
     }
 }
 
-/// Where the chains end: 64 bytes for each, of which a narrower set fills the first.
+/// The final values of the chains: 64 bytes for each, of which a narrower set fills the first.
 #[repr(align(64))]
 pub(crate) struct Lanes(pub(crate) [u64; CHAINS * 8]);
 
@@ -80,7 +80,7 @@ pub(crate) fn run(isa: Isa, lane: Lane) -> usize {
     run_steps(isa, lane, STEPS)
 }
 
-/// The same for so many steps, an even number and [`STEPS`] at most.
+/// The same for `steps` steps, an even number and at most [`STEPS`].
 pub(crate) fn run_steps(isa: Isa, lane: Lane, steps: u32) -> usize {
     let mut lanes = Lanes([0; CHAINS * 8]);
     match isa {

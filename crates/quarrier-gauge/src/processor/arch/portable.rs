@@ -1,4 +1,4 @@
-//! Plain Rust: what the compiler makes of it.
+//! Plain Rust, as the compiler translates it.
 
 use std::hint::black_box;
 
@@ -36,8 +36,8 @@ where
     black_box(chains)
 }
 
-/// Adds one. That the summand comes from behind a black box each step keeps the loop from being
-/// replaced by a product.
+/// Adds one. The summand comes from a black box in each step, so that the compiler cannot replace the
+/// loop by a product.
 fn whole_32(steps: u32) -> [u32; CHAINS] {
     let mut chains = [0_u32; CHAINS];
     for _ in 0..steps {

@@ -31,7 +31,7 @@ pub(super) fn run(isa: Isa, lane: Lane, steps: u32, lanes: &mut Lanes) {
 macro_rules! vector_loop {
     ($name:ident, $register:literal, $instruction:literal, $second:literal, $ones:expr) => {
         /// # Safety
-        /// The processor must have the instructions that the name tells.
+        /// The processor must have the instructions in the name.
         #[inline(never)]
         unsafe fn $name(steps: u64, lanes: &mut Lanes) {
             debug_assert!(steps > 0 && steps % 2 == 0);
@@ -109,7 +109,7 @@ macro_rules! scalar_loop {
                     "sub r14, 2",
                     "jnz 2b",
                     "vmovq r15, xmm2",
-                    // Each is stored whole: adding to a narrow register clears what is above it.
+                    // Each is stored whole: adding to a narrow register clears the bits above it.
                     ".set quarrier_place, 0",
                     ".irp register,rax,rbx,rdx,rsi,rdi,rbp,r8,r9,r10,r11,r12,r13",
                     "mov [r15 + quarrier_place], \\register",

@@ -1,4 +1,4 @@
-//! What became of each reading of an earlier report.
+//! The change of each reading since an earlier report.
 
 use maud::{Markup, html};
 use quarrier_report::chart::interval;
@@ -9,7 +9,7 @@ use super::{Against, large};
 use crate::compare::{Change, EQUAL_WITHIN, Verdict};
 use crate::report::{Report, day, quantity, words};
 
-/// Ratios beyond this lie at the end of the drawing.
+/// Ratios beyond this are drawn at the end of the scale.
 const RATIO_MOST: f64 = 2.0;
 
 /// Rows shown at once; more are folded away.

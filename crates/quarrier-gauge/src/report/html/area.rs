@@ -18,7 +18,7 @@ const HISTOGRAM_BARS: usize = 72;
 /// Heights of drawings in pixels.
 const SWEEP_PX: u32 = 240;
 const HISTOGRAM_PX: u32 = 96;
-/// A line of so many points takes the page's whole width.
+/// A line with this many points takes the page's whole width.
 const WIDE_POINTS: usize = 10;
 
 /// The section of `area`.
@@ -127,7 +127,7 @@ fn spread(reading: &Reading) -> String {
 /// The best reading of each measurement as bars, units apart.
 fn best(report: &Report, groups: &[&Group<'_>]) -> Markup {
     let ceilings = Ceilings::of(report);
-    // What is in a cache would make all that is not look alike.
+    // Readings within a cache would make all others look alike.
     let counts =
         |reading: &Reading| reading.area != Area::Memory || ceilings.is_beyond_caches(reading);
     let mut units: Vec<Unit> = Vec::new();
@@ -201,13 +201,13 @@ fn points(sweep: &Sweep<'_>, x: &str) -> Vec<Point> {
         value: reading.value,
         spread: (reading.value - reading.stddev, reading.value + reading.stddev),
         is_hollow: reading.disturbed,
-        title: told(reading, x, at),
+        title: describe(reading, x, at),
     };
     sweep.points.iter().map(point).collect()
 }
 
-/// What the pointer says over a point.
-fn told(reading: &Reading, x: &str, at: f64) -> String {
+/// The tooltip of a point.
+fn describe(reading: &Reading, x: &str, at: f64) -> String {
     let place = match words::is_size(x) {
         true => exact_bytes(at),
         false => format!("{} {}", number(at), words::axis(x)),
@@ -238,8 +238,8 @@ fn keys(figure: &Figure<'_>, caches: &[(f64, String)]) -> Markup {
     legend(&keys)
 }
 
-/// The sizes of caches on an axis of bytes that one core goes over again and again: blocks lie in an
-/// array that no cache holds.
+/// The sizes of caches on an axis of bytes that one core accesses again and again; not for blocks,
+/// which lie in an array beyond all caches.
 fn caches(report: &Report, group: &Group<'_>, figure: &Figure<'_>) -> Vec<(f64, String)> {
     let is_working_set = group.area == Area::Memory && !group.measurement.starts_with("block ");
     if !is_working_set || !words::is_size(figure.x) {
@@ -291,7 +291,7 @@ fn histogram(x: &Axis, reading: &Reading, percentiles: &Percentiles, is_wide: bo
     figure(is_wide, &caption, chart)
 }
 
-/// The buckets, each counted where its end lies on the axis.
+/// The buckets, each counted at its end on the axis.
 fn binned(buckets: &[(f64, u64)], x: &Axis) -> Vec<f64> {
     let mut bars = vec![0.0; HISTOGRAM_BARS];
     for &(end, count) in buckets.iter().filter(|(end, _)| *end > 0.0 && end.is_finite()) {

@@ -1,4 +1,4 @@
-//! On what was measured, and what held meanwhile.
+//! The machine, and the conditions of the measurement.
 
 use maud::{Markup, html};
 use quarrier_report::number::{count, exact_bytes, percent};

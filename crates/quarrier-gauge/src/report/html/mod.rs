@@ -4,12 +4,12 @@
 //! Report ── page      header, the numbers that matter, whether to trust them
 //!        ── roofs     the roofline
 //!        ── area      bars, sweeps, histograms, readings
-//!        ── against   what became of each reading
+//!        ── against   the change of each reading
 //!        ── held      machine and conditions
 //! ```
 //!
-//! What it is made of, charts among it, is of [`quarrier_report`], which makes all text harmless:
-//! a report may be another machine's.
+//! Its elements, charts among them, are those of [`quarrier_report`], which makes all text harmless: a
+//! report may come from another machine.
 
 mod against;
 mod area;
@@ -27,11 +27,11 @@ use crate::reading::{Area, Reading};
 /// An earlier report that the page compares with.
 #[derive(Debug, Clone, Copy)]
 pub struct Against<'r> {
-    /// What it is called, such as the name of its file.
+    /// Its name, such as that of its file.
     pub name: &'r str,
     /// The earlier report.
     pub report: &'r Report,
-    /// What became of each reading.
+    /// The change of each reading.
     pub comparison: &'r Comparison<'r>,
 }
 
@@ -58,7 +58,7 @@ pub fn html(report: &Report, against: &[Against<'_>]) -> String {
     quarrier_report::page::page(&title, &[], &parts)
 }
 
-/// Facts in large letters: a label, a value, and what is said below it.
+/// Facts in large letters: a label, a value, and a line below it.
 fn large(facts: &[(&str, String, String)]) -> Markup {
     html! {
         dl.facts {

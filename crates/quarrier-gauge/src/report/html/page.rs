@@ -1,4 +1,4 @@
-//! What stands before the sections: header, the numbers that matter, whether to trust them.
+//! The top of the page: header, the most important numbers, and whether to trust them.
 
 use maud::{Markup, html};
 use quarrier_report::number::{count, counted, exact_bytes};

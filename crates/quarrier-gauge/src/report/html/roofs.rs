@@ -1,7 +1,7 @@
-//! The roofline: what a kernel can reach, by how much it computes a byte.
+//! The roofline: the rate that a kernel can reach, by its operations per byte.
 //!
-//! Slopes are the rates at which a level of memory gives bytes, roofs what the cores compute. A
-//! kernel that computes `x` operations a byte reaches at most the lowest of both over `x`.
+//! Slopes are the rates at which levels of memory deliver bytes, roofs the rates at which the cores
+//! compute. A kernel with `x` operations per byte reaches at most the lowest of both over `x`.
 
 use maud::{Markup, Render, html};
 use quarrier_report::Colour;
@@ -24,7 +24,7 @@ struct Rate<'r> {
 }
 
 impl Rate<'_> {
-    fn told(&self) -> String {
+    fn label(&self) -> String {
         format!("{}: {}", self.name, quantity::value(self.reading.value, self.reading.unit))
     }
 }
@@ -107,12 +107,12 @@ fn draw(chart: &mut Chart<'_>, rate: &Rate<'_>, ends: [(f64, f64); 2]) {
         value,
         spread: (value, value),
         is_hollow: false,
-        title: rate.told(),
+        title: rate.label(),
     });
     chart.line(rate.colour, &points);
 }
 
-/// A slope, from the left edge or the bottom up to the highest roof, with its name on it: each
+/// Draws a slope, from the left edge or the bottom up to the highest roof, with its name on it: each
 /// further up than that of the steeper one before, since slopes lie close to each other.
 fn draw_slope(
     chart: &mut Chart<'_>,
@@ -128,8 +128,8 @@ fn draw_slope(
     chart.text((at, at * rate), Side::On, &slope.name);
 }
 
-/// A roof from where the steepest slope meets it, with its name at the right; gives the height of
-/// the name, so that the next does not lie on it.
+/// Draws a roof from where the steepest slope meets it, with its name at the right; returns the height
+/// of the name, so that the next one does not overlap it.
 fn draw_roof(
     chart: &mut Chart<'_>,
     x: &Axis,
@@ -143,7 +143,7 @@ fn draw_roof(
     if above - line < LABEL_PX {
         return above;
     }
-    chart.text((end, value), Side::Left, &roof.told());
+    chart.text((end, value), Side::Left, &roof.label());
     line
 }
 
