@@ -1,4 +1,4 @@
-//! Whole numbers calculated in 64 bits, or an error: the engine's own arithmetic wraps.
+//! Integers calculated in 64 bits, or an error: the engine's own arithmetic wraps.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use quarrier_filter::Fault;
 
 use crate::Refusal;
 
-/// What is calculated.
+/// A checked calculation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Checked {
     /// `sql_add(a, b)`
@@ -34,7 +34,7 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> =
     LazyLock::new(|| ALL.map(|what| Arc::new(ScalarUDF::new_from_impl(Function::new(what)))));
 
 impl Checked {
-    /// What a function of this name calculates.
+    /// The calculation of a function's name.
     pub fn of(name: &str) -> Option<Checked> {
         ALL.into_iter().find(|what| what.name() == name)
     }
@@ -159,7 +159,7 @@ fn calculated(what: Checked, left: &ColumnarValue, right: &ColumnarValue) -> Res
         }),
     };
     if is_over {
-        // What stands where nothing is does not matter.
+        // Values at NULLs do not matter.
         let is_there = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
         for row in (0..values.len()).filter(|&row| is_there(row)) {
             let (left, right) = (at(&a, row), at(&b, row));
@@ -198,7 +198,7 @@ fn at(side: &Side<'_>, row: usize) -> i64 {
     }
 }
 
-/// All results, and whether one of them is wrong: then what comes beside it is less than 0.
+/// All results, and whether one of them is wrong, in which case its companion is negative.
 fn each(a: &Side<'_>, b: &Side<'_>, step: impl Fn(i64, i64) -> (i64, i64)) -> (Vec<i64>, bool) {
     let mut over = 0;
     let mut one = |a: i64, b: i64| {

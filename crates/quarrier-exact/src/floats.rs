@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// What is made of a number.
+/// A function of floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Floats {
     /// `sql_double(x)`: the floating number nearest to an exact one.
@@ -19,7 +19,7 @@ pub enum Floats {
     /// `sql_ordered(x)`: one zero, and one NaN, the greatest: so they are equal in groups, joins and
     /// orders, too, where the engine goes by their bits.
     Ordered,
-    /// `sql_key(x)`: a whole number that stands in an order where the floating one does. The engine's
+    /// `sql_key(x)`: an integer that stands in an order where the floating one does. The engine's
     /// MIN and MAX take whatever comes after a NaN.
     Key,
     /// `sql_of_key(k)`: the floating number of a key.
@@ -34,7 +34,7 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> =
     LazyLock::new(|| ALL.map(|what| Arc::new(ScalarUDF::new_from_impl(Function::new(what)))));
 
 impl Floats {
-    /// What a function of this name makes.
+    /// The function of this name.
     pub fn of(name: &str) -> Option<Floats> {
         ALL.into_iter().find(|what| what.name() == name)
     }
@@ -54,7 +54,7 @@ impl Floats {
     }
 }
 
-/// The nearest floating number to a decimal, by its digits; none of other values.
+/// The float nearest to a decimal, by its digits; `None` for other values.
 pub fn nearest(decimal: &ScalarValue) -> Option<ScalarValue> {
     let float = match decimal {
         ScalarValue::Decimal128(mantissa, _, scale) => mantissa.map(|it| of_128(it, *scale)),
@@ -94,7 +94,7 @@ fn of_key(key: i64) -> f64 {
     f64::from_bits(flipped(key) as u64)
 }
 
-/// The bits of negative numbers, whose order is the reverse, the other way round; twice is as before.
+/// Inverts the bits of negative numbers, whose order is reversed; applied twice, it changes nothing.
 fn flipped(bits: i64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }

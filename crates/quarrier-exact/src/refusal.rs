@@ -16,7 +16,7 @@ impl Refusal {
         Refusal { reason: reason.into(), is_of_arguments: false }
     }
 
-    /// Of arguments that are wrong whatever their values are.
+    /// A refusal of arguments that are wrong whatever their values are.
     pub(crate) fn of_arguments(reason: impl Into<String>) -> Self {
         Refusal { reason: reason.into(), is_of_arguments: true }
     }

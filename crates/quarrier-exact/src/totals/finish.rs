@@ -1,4 +1,4 @@
-//! What sums come to: a total, or a mean.
+//! The results of sums: a total, or a mean.
 
 use std::sync::Arc;
 

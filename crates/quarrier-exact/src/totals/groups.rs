@@ -16,15 +16,15 @@ use super::one::{STATE_DIGITS, StateColumns, Task};
 use super::total::Total;
 use super::values::Exact;
 
-/// The sums of groups. Those of whole numbers are kept in 64 bits, and go where there is more room only
+/// The sums of groups. Those of integers are kept in 64 bits, and go where there is more room only
 /// when they need it.
 #[derive(Debug, Default)]
 struct Sums {
-    /// Of whole numbers; empty where values are wider.
+    /// Sums of integers; empty if values are wider.
     near: Vec<i64>,
-    /// What is not in `near`; as long as that only once something is not.
+    /// Sums that do not fit `near`; as long as that, once there is one.
     far: Vec<i128>,
-    /// What does not fit there, in units of 2^128.
+    /// Carries out of `far`, in units of 2^128.
     carries: Vec<i64>,
 }
 
@@ -118,7 +118,7 @@ impl Sums {
 pub(super) struct Groups {
     task: Task,
     sums: Sums,
-    /// Of AVG.
+    /// The number of values of each group, for AVG.
     counts: Vec<u64>,
     seen: NullState,
 }

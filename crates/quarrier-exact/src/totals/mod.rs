@@ -56,13 +56,13 @@ impl Totals {
         }
     }
 
-    /// What our own does; none where the engine does it.
+    /// The task for our own accumulator; `None` if DataFusion does it.
     fn task(&self, args: &AccumulatorArgs) -> Option<Task> {
         let exact = Exact::of(args.expr_fields.first()?.data_type())?;
         Some(Task { finish: self.finish, exact, result: args.return_field.data_type().clone() })
     }
 
-    /// What values of a type are added as.
+    /// The type as which values of a type are added.
     fn added_as(&self, data_type: &DataType) -> Result<DataType> {
         use DataType as T;
         Ok(match data_type {

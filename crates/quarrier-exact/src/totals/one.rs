@@ -17,7 +17,7 @@ use super::values::Exact;
 /// The digits of sums in states.
 pub(super) const STATE_DIGITS: u8 = 38;
 
-/// What is made of which values.
+/// The aggregate and the type of its values.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) finish: Finish,
@@ -129,7 +129,7 @@ impl<'s> StateColumns<'s> {
     }
 }
 
-/// A total of values of which each counts once, however often it is there.
+/// A total of distinct values.
 #[derive(Debug)]
 pub(super) struct Distinct {
     pub(super) task: Task,

@@ -1,4 +1,4 @@
-//! A sum of any number of values without rounding, and what is made of it.
+//! An exact sum of any number of values, and the results made of it.
 
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, i256};
 use datafusion::common::Result;
@@ -10,7 +10,7 @@ use crate::Refusal;
 pub(super) struct Total {
     pub(super) low: i128,
     pub(super) carry: i64,
-    /// Of how many values.
+    /// The number of values.
     pub(super) count: u64,
 }
 
@@ -31,7 +31,7 @@ impl Total {
         self.count -= count;
     }
 
-    /// The sum as a whole number of 64 bits.
+    /// The sum as an integer of 64 bits.
     pub(super) fn whole(self) -> Result<i64> {
         i64::try_from(self.low).map_err(|_| {
             let reason = format!(
@@ -43,7 +43,7 @@ impl Total {
         })
     }
 
-    /// The sum as the mantissa of a decimal of so many digits.
+    /// The sum as the mantissa of a decimal with `digits` digits.
     pub(super) fn decimal(self, digits: u8) -> Result<i128> {
         let is_held = self.carry == 0 && self.low.unsigned_abs() < power(digits) as u128;
         is_held.then_some(self.low).ok_or_else(|| beyond("SUM"))
@@ -54,8 +54,8 @@ impl Total {
         nearest_quotient(self.low, self.count.max(1))
     }
 
-    /// The mean as the mantissa of a decimal of so many digits, with `finer` more of them after the
-    /// point than the values have; rounded half away from zero.
+    /// The mean as the mantissa of a decimal with `digits` digits, `finer` more of them after the point
+    /// than the values have; rounded half away from zero.
     pub(super) fn decimal_mean(self, finer: u8, digits: u8) -> Result<i128> {
         let (count, power) = (i128::from(self.count.max(1)), power(finer));
         let scaled = self.low.checked_mul(power).filter(|_| self.carry == 0);
@@ -82,7 +82,7 @@ fn sign(value: i128) -> i64 {
     if value < 0 { -1 } else { 1 }
 }
 
-/// A power of ten; of what no decimal has, the greatest that one has.
+/// A power of ten, at most the greatest that a decimal has.
 fn power(digits: u8) -> i128 {
     10_i128.pow(u32::from(digits.min(DECIMAL128_MAX_PRECISION)))
 }
@@ -101,7 +101,7 @@ fn rounded(value: i128, divisor: i128) -> i128 {
     }
 }
 
-/// Whole numbers up to here are floating numbers, too.
+/// Integers up to here are floating numbers, too.
 const FLOAT_EXACT_MAX: u128 = 1 << 53;
 
 /// The floating number nearest to a quotient, which is rounded once.
@@ -110,8 +110,8 @@ fn nearest_quotient(value: i128, divisor: u64) -> f64 {
     if size <= FLOAT_EXACT_MAX && u128::from(divisor) <= FLOAT_EXACT_MAX {
         return value as f64 / divisor as f64;
     }
-    // The quotient has at least 64 bits now; the lowest says that there is a rest, so that a half
-    // that is more than a half rounds up.
+    // The quotient has at least 64 bits now; its lowest bit marks a remainder, so that more than a half
+    // rounds up.
     let shift = size.leading_zeros();
     let (shifted, divisor) = (size << shift, u128::from(divisor));
     let quotient = (shifted / divisor) | u128::from(shifted % divisor != 0);

@@ -4,27 +4,27 @@ use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Pri
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Int64Type, UInt64Type};
 use datafusion::common::{Result, internal_err};
 
-/// What is added up exactly.
+/// A type whose values are summed exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exact {
-    /// Whole numbers of 64 bits.
+    /// Integers of 64 bits.
     Signed,
-    /// Whole numbers of 64 bits without sign.
+    /// Unsigned integers of 64 bits.
     Unsigned,
     /// Decimals of 128 bits.
     Decimal {
-        /// Digits of the mantissa, at most.
+        /// The maximum number of digits of the mantissa.
         digits: u8,
-        /// Digits behind the point.
+        /// Digits after the point.
         scale: i8,
     },
 }
 
-/// Beyond so many digits ten billion values may not fit 38.
+/// With more digits, ten billion values may not fit 38.
 const DIGITS_SAFE_MAX: u8 = 28;
 
 impl Exact {
-    /// None of what is added by the engine.
+    /// The type of exact sums; `None` where DataFusion adds.
     pub fn of(data_type: &DataType) -> Option<Exact> {
         match data_type {
             DataType::Int64 => Some(Exact::Signed),
@@ -36,7 +36,7 @@ impl Exact {
         }
     }
 
-    /// Whether sums may be too large for a mantissa, so that their states have a column more.
+    /// Whether sums may be too large for a mantissa, so that their states need another column.
     pub fn has_carry(self) -> bool {
         matches!(self, Exact::Decimal { digits, .. } if digits > DIGITS_SAFE_MAX)
     }
@@ -48,7 +48,7 @@ impl Exact {
         }
     }
 
-    /// Shows each value of a column that is there.
+    /// Passes each non-null value of a column to `each`.
     pub(super) fn each(self, column: &ArrayRef, each: impl FnMut(i128)) -> Result<()> {
         match self {
             Exact::Signed => shown(column.as_primitive_opt::<Int64Type>(), each),
@@ -57,11 +57,11 @@ impl Exact {
         }
     }
 
-    /// The sum of a column's values and how many there are, where that cannot overflow.
+    /// The sum and number of a column's values, if the sum cannot overflow.
     pub(super) fn quick_sum(self, column: &ArrayRef) -> Option<(i128, u64)> {
         let column = column.as_primitive_opt::<Int64Type>().filter(|_| self == Exact::Signed)?;
         let count = (column.len() - column.null_count()) as u64;
-        // Halves of 32 bits are added apart: so four of them are at once.
+        // Sums the 32-bit halves separately, so that four of them are added at once.
         let halves = |(high, low): (i64, i64), value: i64| {
             (high + (value >> 32), low + (value & i64::from(u32::MAX)))
         };
